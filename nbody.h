@@ -81,6 +81,9 @@
                                                            a dllexport
        NBODY_REAL             float     all files          float or double; a program that mixes
                                                            them does not link
+       NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
+                                        implements         (x86: AVX2 where the CPU has it); the
+                                                           results are the same
 
    >>rules
 
@@ -2728,6 +2731,18 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 #define NBODY_I_INLINE static inline
 #endif
 
+/* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
+   gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
+   gcc does not align the stack for it, and not in the versions of clang that need assembler. */
+#if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
+    !defined(_WIN32) && !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && \
+    !defined(NBODY_PLAIN_LANES)
+#define NBODY_I_AVX2 __attribute__((target("avx2")))
+#ifndef NBODY_I_HAS_AVX2 /* tests choose */
+#define NBODY_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -3773,6 +3788,11 @@ static void nbody_i_make_sources(nbody *sim)
    The same sums as nbody_i_add, target by target, bit for bit. Runs on the CPU in every stage but
    NBODY_ONE_THREAD. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
    code of 8, and 32 do not fit the registers).
+
+   Without -march a compiler may use the oldest x86-64 only, 4 floats an instruction. So the two
+   functions that take nearly all time, nbody_i_sums and nbody_i_rows, are compiled twice, plain and
+   for AVX2 with 8 (wide), and each call of them takes what the CPU has. AVX2 rounds the same: there
+   are no fused operations in it. NBODY_PLAIN_LANES leaves the plain ones alone.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_lanes {
@@ -3783,13 +3803,36 @@ typedef struct nbody_i_lanes {
         compensation[NBODY_I_PARTS][NBODY_I_LANES];
 } nbody_i_lanes;
 
+#ifdef NBODY_I_AVX2
+NBODY_I_AVX2 static inline void nbody_i_wide_roots(nbody_real *root, const nbody_real *u)
+{
+    int k;
+#if NBODY_I_REAL_KIND == 1
+    for (k = 0; k < NBODY_I_LANES; k += 8)
+        _mm256_storeu_ps(root + k,
+                         _mm256_div_ps(_mm256_set1_ps(1), _mm256_sqrt_ps(_mm256_loadu_ps(u + k))));
+#else
+    for (k = 0; k < NBODY_I_LANES; k += 4)
+        _mm256_storeu_pd(root + k,
+                         _mm256_div_pd(_mm256_set1_pd(1), _mm256_sqrt_pd(_mm256_loadu_pd(u + k))));
+#endif
+}
+#endif
+
 /* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
    set errno. The plain form gives the same bits, 4 times slower. At most 8 floats at a time, as the
    compilers do by themselves around it, with AVX-512 too: a load of 16 waits for both stores of 8
    (a direct sum takes 3 times as long, gcc 12). */
-NBODY_I_INLINE void nbody_i_inverse_roots(nbody_real *root, const nbody_real *u)
+NBODY_I_INLINE void nbody_i_inverse_roots(int wide, nbody_real *root, const nbody_real *u)
 {
     int k;
+#ifdef NBODY_I_AVX2
+    if (wide) {
+        nbody_i_wide_roots(root, u);
+        return;
+    }
+#endif
+    (void)wide;
 #if defined(NBODY_I_ROOT_BY_ASM) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 4) {
         __m128 four = _mm_loadu_ps(u + k);
@@ -3847,11 +3890,11 @@ NBODY_I_INLINE void nbody_i_not_in_potential(const nbody_i_law *is, const nbody_
     for (k = 0; k < NBODY_I_LANES; k++) term[k] = d2[k] > 0 ? term[k] : 0;
 }
 
-/* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. law and
+/* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. wide, law and
    potential are compile-time constants where this is called. */
-NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law, int potential,
-                                            const nbody_i_run *run, int32_t first, int32_t end,
-                                            nbody_i_lanes *lanes)
+NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbody_law law,
+                                            int potential, const nbody_i_run *run, int32_t first,
+                                            int32_t end, nbody_i_lanes *lanes)
 {
     nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES],
         y[NBODY_I_LANES], phi[NBODY_I_LANES], term[NBODY_I_LANES];
@@ -3872,7 +3915,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law
             d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
             u[k] = d2[k] + soften2;
         }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(root, u);
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
@@ -3894,7 +3937,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(const nbody_i_law *is, nbody_law law
 }
 
 /* The same with second moments and without potentials. */
-NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law,
+NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody_law law,
                                           const nbody_i_run *run, int32_t first, int32_t end,
                                           nbody_i_lanes *lanes)
 {
@@ -3913,7 +3956,7 @@ NBODY_I_INLINE void nbody_i_lanes_moments(const nbody_i_law *is, nbody_law law,
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
             u[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy) + is->soften2;
         }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(root, u);
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
@@ -3978,24 +4021,76 @@ static void nbody_i_lanes_moved(const nbody *sim, const nbody_i_law *law, const 
     memcpy(lanes->y, y, sizeof y);
 }
 
+/* Sources first .. end - 1 of a run, without or with second moments. */
+NBODY_I_INLINE void nbody_i_sums(int wide, const nbody_i_law *law, const nbody_i_run *run,
+                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
+    int const is_square = law->law == square;
+    if (run->xx && is_square) nbody_i_lanes_moments(wide, law, square, run, first, end, lanes);
+    else if (run->xx) nbody_i_lanes_moments(wide, law, other, run, first, end, lanes);
+    else if (is_square && !law->potential)
+        nbody_i_lanes_monopoles(wide, law, square, 0, run, first, end, lanes);
+    else if (is_square) nbody_i_lanes_monopoles(wide, law, square, 1, run, first, end, lanes);
+    else if (!law->potential)
+        nbody_i_lanes_monopoles(wide, law, other, 0, run, first, end, lanes);
+    else nbody_i_lanes_monopoles(wide, law, other, 1, run, first, end, lanes);
+}
+
+/* Adds 16 numbers of each row, times the row's factor, to 16 sums. */
+NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
+                                 int32_t count, nbody_real sum[NBODY_I_LANES])
+{
+    nbody_real at[NBODY_I_LANES];
+    int32_t b;
+    int k;
+    memcpy(at, sum, sizeof at);
+    for (b = 0; b < count; b++, rows += step) {
+        nbody_real const m = factor[b];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) at[k] += nbody_i_times(rows[k], m);
+    }
+    memcpy(sum, at, sizeof at);
+}
+
+static void nbody_i_plain_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
+                               int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_i_sums(0, law, run, first, end, lanes);
+}
+
+static void nbody_i_plain_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
+                               int32_t count, nbody_real sum[NBODY_I_LANES])
+{
+    nbody_i_rows(rows, step, factor, count, sum);
+}
+
+#ifdef NBODY_I_AVX2
+NBODY_I_AVX2 static void nbody_i_wide_sums(const nbody_i_law *law, const nbody_i_run *run,
+                                           int32_t first, int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_i_sums(1, law, run, first, end, lanes);
+}
+
+NBODY_I_AVX2 static void nbody_i_wide_rows(const nbody_real *rows, int32_t step,
+                                           const nbody_real *factor, int32_t count,
+                                           nbody_real sum[NBODY_I_LANES])
+{
+    nbody_i_rows(rows, step, factor, count, sum);
+}
+#define NBODY_I_CHOSEN(plain, wide) (NBODY_I_HAS_AVX2() ? wide : plain)
+#else
+#define NBODY_I_CHOSEN(plain, wide) plain
+#endif
+
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
 static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
-    int const plain = run->x && !run->xx;
     if (run->local) nbody_i_lanes_moved(sim, law, run, first, end, lanes);
-    else if (plain && law->law == NBODY_INVERSE_SQUARE && !law->potential)
-        nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 0, run, first, end, lanes);
-    else if (plain && law->law == NBODY_INVERSE_SQUARE)
-        nbody_i_lanes_monopoles(law, NBODY_INVERSE_SQUARE, 1, run, first, end, lanes);
-    else if (plain && !law->potential)
-        nbody_i_lanes_monopoles(law, NBODY_INVERSE, 0, run, first, end, lanes);
-    else if (plain) nbody_i_lanes_monopoles(law, NBODY_INVERSE, 1, run, first, end, lanes);
-    else if (run->xx && law->law == NBODY_INVERSE_SQUARE && !law->potential)
-        nbody_i_lanes_moments(law, NBODY_INVERSE_SQUARE, run, first, end, lanes);
-    else if (run->xx && !law->potential)
-        nbody_i_lanes_moments(law, NBODY_INVERSE, run, first, end, lanes);
-    else nbody_i_lanes_fields(sim, law, run, first, end, lanes);
+    else if (run->xx ? law->potential : !run->x)
+        nbody_i_lanes_fields(sim, law, run, first, end, lanes);
+    else NBODY_I_CHOSEN(nbody_i_plain_sums, nbody_i_wide_sums)(law, run, first, end, lanes);
 }
 
 /* All of a run on all lanes; partial sums are added to the totals after every 64 terms. */
@@ -4013,20 +4108,10 @@ static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nb
     }
 }
 
-/* Adds 16 numbers of each row, times the row's factor, to 16 sums. */
 static void nbody_i_lanes_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
-    nbody_real at[NBODY_I_LANES];
-    int32_t b;
-    int k;
-    memcpy(at, sum, sizeof at);
-    for (b = 0; b < count; b++, rows += step) {
-        nbody_real const m = factor[b];
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) at[k] += nbody_i_times(rows[k], m);
-    }
-    memcpy(sum, at, sizeof at);
+    NBODY_I_CHOSEN(nbody_i_plain_rows, nbody_i_wide_rows)(rows, step, factor, count, sum);
 }
 
 static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real scale[NBODY_I_PARTS])

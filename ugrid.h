@@ -83,6 +83,9 @@
        UGRID_STATIC          -         each file           functions are static: a copy in each file
        UGRID_API             extern    all files           linkage of the functions (dllexport)
        UGRID_REAL            float     all files           float or double; a mix does not link
+       UGRID_PLAIN_LANES     -         the file that       no choice of instructions at run time
+                                       implements          (x86: AVX2 where the CPU has it); the
+                                                           results are the same
 
    >>rules
 
@@ -2346,6 +2349,28 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #include <float.h>
 #include <stdlib.h>
 
+/* Loops over candidates are compiled a second time for AVX2, and chosen at run time (>>lanes): with
+   gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
+    !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES)
+#include <immintrin.h>
+#define UGRID_I_AVX2 __attribute__((target("avx2")))
+#ifdef UGRID_I_HAS_AVX2 /* tests choose */
+#elif defined(__AVX2__)
+#define UGRID_I_HAS_AVX2() 1
+#else
+#define UGRID_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#endif
+
+/* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
+   vectorise them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define UGRID_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define UGRID_I_KEEP_LOOP
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -3497,8 +3522,8 @@ typedef struct ugrid_i_search {
 } ugrid_i_search;
 
 /* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
-   names in a piece of a walk's row. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256 };
+   names in a piece of a walk's row. LANES: candidates that are tested together. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 8 };
 
 typedef struct ugrid_i_candidates {
     ugrid_real x[UGRID_I_GATHER], y[UGRID_I_GATHER], z[UGRID_I_GATHER], d2[UGRID_I_GATHER];
@@ -3543,11 +3568,40 @@ UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *swee
            (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
 }
 
+/* Appends 4 records at a time, as a matrix of 4 x 4 that is transposed (>>lanes). Returns the first
+   record that is left. */
+#if defined(UGRID_I_AVX2) && UGRID_I_REAL_KIND == 1
+UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_copy(const ugrid_i_search *search, int32_t begin,
+                                                     int32_t end, ugrid_i_candidates *set)
+{
+    const ugrid_record *const record = search->grid->record;
+    __m128i const ascending = _mm_setr_epi32(0, 1, 2, 3);
+    int const places = search->places;
+    int32_t k, at = set->count;
+    for (k = begin; k <= end - 4; k += 4, at += 4) {
+        const float *const one = record[k].x;
+        __m128 x = _mm_loadu_ps(one), y = _mm_loadu_ps(one + 4), z = _mm_loadu_ps(one + 8),
+               name = _mm_loadu_ps(one + 12);
+        _MM_TRANSPOSE4_PS(x, y, z, name);
+        if (places) name = _mm_castsi128_ps(_mm_add_epi32(_mm_set1_epi32(k), ascending));
+        _mm_storeu_ps(set->x + at, x);
+        _mm_storeu_ps(set->y + at, y);
+        _mm_storeu_ps(set->z + at, z);
+        _mm_storeu_ps((float *)(void *)(set->name + at), name);
+    }
+    set->count = at;
+    return k;
+}
+#endif
+
 /* Appends the records begin .. end-1 to the buffer. */
 static void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t end,
                          ugrid_i_candidates *set)
 {
     int32_t k;
+#if defined(UGRID_I_AVX2) && UGRID_I_REAL_KIND == 1
+    if (UGRID_I_HAS_AVX2()) begin = ugrid_i_wide_copy(search, begin, end, set);
+#endif
     for (k = begin; k < end; k++) {
         const ugrid_record *record = &search->grid->record[k];
         set->x[set->count] = record->x[0];
@@ -3578,6 +3632,13 @@ UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t beg
     set->count = at;
 }
 
+/* Fills the buffer up to a multiple of the lanes. */
+static void ugrid_i_pad(ugrid_i_candidates *set)
+{
+    int32_t k;
+    for (k = set->count; k % UGRID_I_LANES != 0; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+}
+
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
 UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i_block_of *block,
@@ -3601,49 +3662,106 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
         if (ghosts) ugrid_i_copy_ghosts(search, walk.begin, walk.end, first, set);
         else ugrid_i_copy(search, walk.begin, walk.end, set);
     }
+    ugrid_i_pad(set);
     return 1;
 }
 
-/* Squared distances from p to all candidates. */
-UGRID_I_APART void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
+/* ----------------------------------------------------------------------------------------------
+   >>lanes: the tests of a block's candidates, for vector instructions
+
+   The loops over candidates become vector instructions. Their inner loops of constant length are
+   vectorised at -O2, too. Without -march a compiler may use the oldest x86-64 only, 4 floats an
+   instruction, so they are compiled twice, plain and for AVX2 with 8 (wide), and each call of
+   them takes what the CPU has. AVX2 rounds the same: there are no fused operations in it.
+   UGRID_PLAIN_LANES leaves the plain ones alone.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Squared distances from p to all candidates, and to the padding. */
+UGRID_I_TOGETHER void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
 {
-    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
-                                       *UGRID_I_RESTRICT z = set->z;
-    ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     int32_t const count = set->count;
     int32_t k;
-    for (k = 0; k < count; k++) d2[k] = ugrid_i_square(x[k] - px, y[k] - py, z[k] - pz);
+    int lane;
+    for (k = 0; k < count; k += UGRID_I_LANES) {
+        const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
+        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++)
+            d2[lane] = ugrid_i_square(x[lane] - px, y[lane] - py, z[lane] - pz);
+    }
 }
 
 /* The same to their nearest images. */
-static void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set,
-                                       const ugrid_real p[3])
+UGRID_I_TOGETHER void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set,
+                                                 const ugrid_real p[3])
 {
-    ugrid_real const *UGRID_I_RESTRICT x = set->x, *UGRID_I_RESTRICT y = set->y,
-                                       *UGRID_I_RESTRICT z = set->z;
-    ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
     int32_t const count = set->count;
     int32_t k;
-    for (k = 0; k < count; k++)
-        d2[k] = ugrid_i_square(ugrid_i_nearest(x[k] - px, &ax), ugrid_i_nearest(y[k] - py, &ay),
-                               ugrid_i_nearest(z[k] - pz, &az));
+    int lane;
+    for (k = 0; k < count; k += UGRID_I_LANES) {
+        const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
+        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++)
+            d2[lane] = ugrid_i_square(ugrid_i_nearest(x[lane] - px, &ax),
+                                      ugrid_i_nearest(y[lane] - py, &ay),
+                                      ugrid_i_nearest(z[lane] - pz, &az));
+    }
 }
 
-static void ugrid_i_test(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3])
+/* The number of candidates from .. to-1 within the limit, where no images occur: no stores. */
+UGRID_I_TOGETHER int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set,
+                                                  const ugrid_real p[3], int32_t from, int32_t to,
+                                                  ugrid_real limit)
 {
-    if (set->images) ugrid_i_distances_periodic(grid, set, p);
-    else ugrid_i_distances(set, p);
+    ugrid_real const px = p[0], py = p[1], pz = p[2];
+    int32_t hits[UGRID_I_LANES] = {0, 0, 0, 0, 0, 0, 0, 0}, count = 0, k;
+    int lane;
+    for (k = from; k <= to - UGRID_I_LANES; k += UGRID_I_LANES) {
+        const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++)
+            hits[lane] += ugrid_i_square(x[lane] - px, y[lane] - py, z[lane] - pz) <= limit;
+    }
+    for (lane = 0; lane < UGRID_I_LANES; lane++) count += hits[lane];
+    for (; k < to; k++)
+        count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
+    return count;
+}
+
+/* The same by distances that are there. */
+UGRID_I_TOGETHER int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from,
+                                                 int32_t to, ugrid_real limit)
+{
+    int32_t k, count = 0;
+    for (k = from; k < to; k++) count += set->d2[k] <= limit;
+    return count;
+}
+
+/* Counts all candidates but before .. after-1. */
+UGRID_I_TOGETHER int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set,
+                                           const ugrid_real p[3], int32_t before, int32_t after,
+                                           ugrid_real limit)
+{
+    if (!set->images)
+        return ugrid_i_count_candidates(set, p, 0, set->count, limit) -
+               ugrid_i_count_candidates(set, p, before, after, limit);
+    ugrid_i_distances_periodic(grid, set, p);
+    return ugrid_i_count_distances(set, 0, before, limit) +
+           ugrid_i_count_distances(set, after, set->count, limit);
 }
 
 /* Appends the names from .. to-1 whose distance is within the limit. Every name is written, and the
    end advances for hits only: there is no branch to mispredict. */
-UGRID_I_APART int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
-                                     const int32_t *UGRID_I_RESTRICT name, int32_t from, int32_t to,
-                                     ugrid_real limit, int32_t *UGRID_I_RESTRICT hits, int32_t at)
+UGRID_I_TOGETHER int32_t ugrid_i_append(ugrid_i_candidates *set, int32_t from, int32_t to,
+                                        ugrid_real limit, int32_t at)
 {
+    const ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
+    const int32_t *UGRID_I_RESTRICT name = set->name;
+    int32_t *UGRID_I_RESTRICT hits = set->hits;
     int32_t k;
     for (k = from; k < to; k++) {
         hits[at] = name[k];
@@ -3652,37 +3770,83 @@ UGRID_I_APART int32_t ugrid_i_append(const ugrid_real *UGRID_I_RESTRICT d2,
     return at;
 }
 
-/* The number of candidates from .. to-1 within the limit, where no images occur: one loop without
-   stores. */
-static int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set, const ugrid_real p[3],
-                                        int32_t from, int32_t to, ugrid_real limit)
+/* As ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
+   others, and the end advances by their number. */
+#ifdef UGRID_I_AVX2
+UGRID_I_AVX2 static inline int32_t ugrid_i_wide_append(ugrid_i_candidates *set, int32_t from,
+                                                       int32_t to, ugrid_real limit, int32_t at)
 {
-    ugrid_real const px = p[0], py = p[1], pz = p[2];
-    int32_t k, count = 0;
-    for (k = from; k < to; k++)
-        count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
-    return count;
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    int32_t k;
+    for (k = from; k <= to - 4; k += 4) {
+        __m128 const names = _mm_loadu_ps((const float *)(const void *)(set->name + k));
+#if UGRID_I_REAL_KIND == 1
+        int const hits = _mm_movemask_ps(
+            _mm_cmp_ps(_mm_loadu_ps(set->d2 + k), _mm_set1_ps(limit), _CMP_LE_OQ));
+#else
+        int const hits = _mm256_movemask_pd(
+            _mm256_cmp_pd(_mm256_loadu_pd(set->d2 + k), _mm256_set1_pd(limit), _CMP_LE_OQ));
+#endif
+        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[hits]);
+        _mm_storeu_ps((float *)(void *)(set->hits + at), _mm_permutevar_ps(names, order));
+        at += __builtin_popcount((unsigned)hits);
+    }
+    return ugrid_i_append(set, k, to, limit, at);
+}
+#endif
+
+/* All candidates but before .. after-1 that are within the limit: their number, and their names
+   unless they are only counted. */
+UGRID_I_TOGETHER int32_t ugrid_i_test_row(int wide, const ugrid *grid, ugrid_i_candidates *set,
+                                          const ugrid_real p[3], int32_t before, int32_t after,
+                                          ugrid_real limit)
+{
+    if (set->images) ugrid_i_distances_periodic(grid, set, p);
+    else ugrid_i_distances(set, p);
+#ifdef UGRID_I_AVX2
+    if (wide)
+        return ugrid_i_wide_append(set, after, set->count, limit,
+                                   ugrid_i_wide_append(set, 0, before, limit, 0));
+#endif
+    (void)wide;
+    return ugrid_i_append(set, after, set->count, limit, ugrid_i_append(set, 0, before, limit, 0));
 }
 
-static int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from, int32_t to,
-                                       ugrid_real limit)
+UGRID_I_APART int32_t ugrid_i_plain_test(const ugrid *grid, ugrid_i_candidates *set,
+                                         const ugrid_real p[3], int32_t before, int32_t after,
+                                         ugrid_real limit)
 {
-    int32_t k, count = 0;
-    for (k = from; k < to; k++) count += set->d2[k] <= limit;
-    return count;
+    return ugrid_i_test_row(0, grid, set, p, before, after, limit);
 }
 
-/* Counts all candidates but before .. after-1. */
-static int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set, const ugrid_real p[3],
-                                 int32_t before, int32_t after, ugrid_real limit)
+UGRID_I_APART int32_t ugrid_i_plain_count(const ugrid *grid, ugrid_i_candidates *set,
+                                          const ugrid_real p[3], int32_t before, int32_t after,
+                                          ugrid_real limit)
 {
-    if (!set->images)
-        return ugrid_i_count_candidates(set, p, 0, set->count, limit) -
-               ugrid_i_count_candidates(set, p, before, after, limit);
-    ugrid_i_test(grid, set, p);
-    return ugrid_i_count_distances(set, 0, before, limit) +
-           ugrid_i_count_distances(set, after, set->count, limit);
+    return ugrid_i_count_row(grid, set, p, before, after, limit);
 }
+
+#ifdef UGRID_I_AVX2
+UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_test(const ugrid *grid, ugrid_i_candidates *set,
+                                                     const ugrid_real p[3], int32_t before,
+                                                     int32_t after, ugrid_real limit)
+{
+    return ugrid_i_test_row(1, grid, set, p, before, after, limit);
+}
+
+UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_count(const ugrid *grid, ugrid_i_candidates *set,
+                                                      const ugrid_real p[3], int32_t before,
+                                                      int32_t after, ugrid_real limit)
+{
+    return ugrid_i_count_row(grid, set, p, before, after, limit);
+}
+#define UGRID_I_CHOSEN(plain, wide) (UGRID_I_HAS_AVX2() ? wide : plain)
+#else
+#define UGRID_I_CHOSEN(plain, wide) plain
+#endif
 
 /* The row of point j of a block, at p: all candidates but itself; in a half search without the
    places before it in the block, too. */
@@ -3694,13 +3858,12 @@ UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid
                   after = set->own + j + !search->half;
     int32_t hits;
     if (block->first < 0) before = after = 0;
-    if (search->count_only) {
-        hits = ugrid_i_count_row(search->grid, set, p, before, after, limit);
-    } else {
-        ugrid_i_test(search->grid, set, p);
-        hits = ugrid_i_append(set->d2, set->name, 0, before, limit, set->hits, 0);
-        hits = ugrid_i_append(set->d2, set->name, after, set->count, limit, set->hits, hits);
-    }
+    if (search->count_only)
+        hits = UGRID_I_CHOSEN(ugrid_i_plain_count, ugrid_i_wide_count)(search->grid, set, p, before,
+                                                                       after, limit);
+    else
+        hits = UGRID_I_CHOSEN(ugrid_i_plain_test, ugrid_i_wide_test)(search->grid, set, p, before,
+                                                                     after, limit);
     return hits > 0 && search->sink.take(search->sink.user, row, set->hits, hits);
 }
 

@@ -1,0 +1,151 @@
+/* test_ugrid_lanes.c - instructions chosen at run time: searches by AVX2 and by plain ones give the
+   same rows, and those of brute force.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+static int asked, answer; /* by the header, and to it */
+#define UGRID_I_HAS_AVX2() (asked++, answer)
+
+#define UGRID_STATIC
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
+#define TESTED ugrid
+#define SHARE 1
+#include "../../common/testing.h"
+
+enum { MOST = 1200, ROOM = MOST * 400 };
+
+typedef struct rows {
+    int32_t counts[MOST], ids[ROOM], at_ids[ROOM];
+    int64_t offsets[MOST + 1], at_offsets[MOST + 1], total, at_total, pairs;
+} rows;
+
+static ugrid_real pos[3 * MOST];
+static ugrid_desc now;
+static int32_t now_n;
+static int now_flags;
+
+static void describe_now(void)
+{
+    print_error("dim %d n %d cell %g periodic %d rows %d flags %d\n", (int)now.dim, (int)now_n,
+                (double)now.cell, (int)now.periodic[0], (int)now.rows, now_flags);
+}
+
+/* A third each: spread evenly, in a clump, on a lattice with pairs that are 1/8 apart exactly. Some
+   are at the same place. */
+static void scatter_points(int dim, int32_t n)
+{
+    wl_random r = wl_seed((uint64_t)n);
+    int32_t i;
+    int a;
+    for (i = 0; i < n; i++)
+        for (a = 0; a < dim; a++) {
+            double const u = (double)wl_u(&r);
+            pos[i * dim + a] = (ugrid_real)(i % 3 == 0   ? u
+                                            : i % 3 == 1 ? 0.4 + 0.1 * u
+                                                         : floor(16 * u) / 16);
+        }
+    for (i = 50; i < n; i += 50)
+        memcpy(&pos[i * dim], &pos[(i - 7) * dim], (size_t)dim * sizeof *pos);
+}
+
+static void search(const ugrid *grid, ugrid_real radius, int flags, rows *out)
+{
+    int32_t row;
+    memset(out, 0, sizeof *out);
+    CHECK_RESULT(ugrid_count_pairs(grid, radius, &out->pairs), UGRID_OK);
+    CHECK_RESULT(ugrid_count_neighbors(grid, radius, flags, out->counts), UGRID_OK);
+    CHECK_RESULT(ugrid_neighbors(grid, radius, flags, out->offsets, out->ids, ROOM, &out->total),
+                 UGRID_OK);
+    CHECK_RESULT(ugrid_neighbors_at(grid, pos, 0, grid->n, radius, out->at_offsets,
+                                    out->at_ids, ROOM, &out->at_total),
+                 UGRID_OK);
+    for (row = 0; row < (flags & UGRID_PLACES ? grid->n : grid->rows); row++)
+        CHECK(out->counts[row] == out->offsets[row + 1] - out->offsets[row]);
+}
+
+/* The number of neighbours of i, with itself, and the sum of their ids, by all distances. */
+static void check_against_all(const ugrid *grid, ugrid_real radius, const rows *got)
+{
+    int const dim = now.dim;
+    int32_t i, j;
+    for (i = 0; i < grid->n; i += 17) {
+        int64_t const begin = got->at_offsets[i];
+        int64_t count = 0, sum = 0, k;
+        for (j = 0; j < grid->n; j++) {
+            if (ugrid_distance2(grid, pos + i * dim, pos + j * dim) > radius * radius) continue;
+            count++;
+            sum += j;
+        }
+        CHECK(got->at_offsets[i + 1] - begin == count);
+        for (k = 0; k < count; k++) sum -= got->at_ids[begin + k];
+        CHECK(sum == 0);
+    }
+}
+
+static void check_grid(const ugrid *grid, ugrid_real radius)
+{
+    static rows plain, wide;
+    for (now_flags = 0; now_flags <= (UGRID_HALF | UGRID_PLACES); now_flags++) {
+        if (now_flags & ~(UGRID_HALF | UGRID_PLACES)) continue;
+        answer = 0;
+        search(grid, radius, now_flags, &plain);
+        answer = 1;
+        asked = 0;
+        search(grid, radius, now_flags, &wide);
+        CHECK(asked > 0);
+        CHECK(same(&plain, &wide, sizeof plain));
+        if (now_flags == 0) check_against_all(grid, radius, &plain);
+    }
+}
+
+/* Boxes, closed and periodic; with few cells along an axis the nearest image is searched for. */
+static void check_points(int dim, int32_t n, ugrid_real radius)
+{
+    int periodic, ghosts;
+    now_n = n;
+    scatter_points(dim, n);
+    for (periodic = 0; periodic < 2; periodic++)
+        for (ghosts = 0; ghosts < 2; ghosts++) {
+            ugrid grid = {0};
+            int a;
+            memset(&now, 0, sizeof now);
+            now.dim = dim;
+            now.cell = radius;
+            now.rows = ghosts ? (2 * n + 2) / 3 : 0;
+            for (a = 0; a < dim; a++) {
+                now.max[a] = 1;
+                now.periodic[a] = periodic;
+            }
+            CHECK_RESULT(ugrid_build(&grid, &now, pos, 0, n), UGRID_OK);
+            check_grid(&grid, radius);
+            ugrid_free(&grid);
+        }
+}
+
+static void test_same_rows(void **state)
+{
+#ifdef UGRID_I_AVX2
+    static const int32_t sizes[] = {3, 300, 1, 2, 40, MOST};
+    int const count = small_run() ? 2 : COUNT_OF(sizes);
+    int k;
+    (void)state;
+    if (!__builtin_cpu_supports("avx2")) skip();
+    describe = describe_now;
+    for (k = 0; k < count; k++) {
+        check_points(2, sizes[k], (ugrid_real)0.04);
+        check_points(3, sizes[k], (ugrid_real)0.125);
+        check_points(3, sizes[k], (ugrid_real)0.3);
+    }
+#else
+    (void)state;
+    (void)check_points;
+    (void)describe_now;
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_rows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
