@@ -2354,7 +2354,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
     !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES)
 #include <immintrin.h>
-#define UGRID_I_AVX2 __attribute__((target("avx2")))
+#define UGRID_I_AVX2 __attribute__((target("avx2"), nothrow))
 #ifdef UGRID_I_HAS_AVX2 /* tests choose */
 #elif defined(__AVX2__)
 #define UGRID_I_HAS_AVX2() 1
