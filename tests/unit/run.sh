@@ -83,9 +83,9 @@ part() {
     *.quick-double) echo UGRID_TEST_SHARE=256 UGRID_TEST_LOT=5 ;;
     *.quick) echo UGRID_TEST_SHARE=96 UGRID_TEST_LOT=9 ;;
     *.double-sanitized)
-        echo UGRID_TEST_SHARE=64 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
+        echo UGRID_TEST_SHARE=96 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.sanitized)
-        echo UGRID_TEST_SHARE=$([ "${TEST_QUICK:-}" ] && echo 96 || echo 32) UGRID_TEST_LOT=3
+        echo UGRID_TEST_SHARE=$([ "${TEST_QUICK:-}" ] && echo 96 || echo 48) UGRID_TEST_LOT=3
         [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.double) echo UGRID_TEST_SHARE=8 UGRID_TEST_LOT=1 ;;
     *) echo UGRID_TEST_SHARE=4 UGRID_TEST_LOT=0 ;;

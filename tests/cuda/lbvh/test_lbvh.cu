@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     bool const slow = small || emu_options()->blocks > 1;
     n_max = slow ? 260 : 400;
     size_max = slow ? 520 : 4100;
-    share = emu_options()->blocks > 1 ? 240 : small ? 80 : 16;
+    share = emu_options()->blocks > 1 ? 240 : small ? 80 : 28;
 #else
     n_max = small ? 400 : 1000;
     size_max = small ? 2100 : 4100;

@@ -452,6 +452,7 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
     row "$name -O0: _STATIC in two files" static_program "$c" "$compiler"
     row "$name -O0: _REAL=double" program "$c" "$compiler" "$double"
     row "$name -O0: stb_ds.h included before" with_stb program "$c" "$compiler"
+    [ "$compiler" = "$CC" ] || [ "${FULL:-}" ] || return 0
     c=${c/-O0/-O3}
     [ ! "${FULL:-}" ] || row "$name -O3: two users and an implementation" program "$c" "$compiler"
     row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" \
@@ -500,7 +501,10 @@ family() {      # family COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
     if [ "$compiler" != clang++ ] || [ "${FULL:-}" ]; then
         programs "$compiler" "$warnings" "$language" "$main"
     fi
-    flat_users "$compiler" "$warnings" "$language" "$main"
+    case $compiler in
+    clang*) [ ! "${FULL:-}" ] || flat_users "$compiler" "$warnings" "$language" "$main" ;;
+    *) flat_users "$compiler" "$warnings" "$language" "$main" ;;
+    esac
     row "$compiler $main: float and double do not link" mixed_reals "$c $warnings" "$compiler"
     row "$compiler $main: _IMPLEMENTATION with _CUDA is refused" refuses_cuda "$c $warnings"
     row "$compiler $main: _CUDA declares, without any CUDA header" declares_cuda "$c $warnings"
