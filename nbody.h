@@ -2735,8 +2735,8 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
    gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
    gcc does not align the stack for it, and not in the versions of clang that need assembler. */
 #if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
-    !defined(_WIN32) && !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && \
-    !defined(NBODY_PLAIN_LANES)
+    !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
+    !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
 #define NBODY_I_AVX2 __attribute__((target("avx2"), nothrow))
 #ifndef NBODY_I_HAS_AVX2 /* tests choose */
 #define NBODY_I_HAS_AVX2() __builtin_cpu_supports("avx2")

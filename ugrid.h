@@ -2352,7 +2352,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 /* Loops over candidates are compiled a second time for AVX2, and chosen at run time (>>lanes): with
    gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
-    !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES)
+    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
+    !defined(UGRID_PLAIN_LANES)
 #include <immintrin.h>
 #define UGRID_I_AVX2 __attribute__((target("avx2"), nothrow))
 #ifdef UGRID_I_HAS_AVX2 /* tests choose */
