@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 #ifdef CUDA_EMU
     n_max = 400;
     /* blocks take turns: all shared memory is copied at each */
-    share = small || emu_options()->blocks > 1 ? 80 : 40;
+    share = small || emu_options()->blocks > 1 ? 80 : 20;
 #else
     n_max = small ? 400 : 1000;
     share = small ? 40 : 32; /* within a minute; --share 1 runs every case: many minutes */
