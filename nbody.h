@@ -2737,7 +2737,11 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 #if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
     !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
     !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
+#ifdef __clang__
+#define NBODY_I_AVX2 __attribute__((target("avx2")))
+#else /* in C++ gcc would prepare its callers to be unwound */
 #define NBODY_I_AVX2 __attribute__((target("avx2"), nothrow))
+#endif
 #ifndef NBODY_I_HAS_AVX2 /* tests choose */
 #define NBODY_I_HAS_AVX2() __builtin_cpu_supports("avx2")
 #endif

@@ -2355,7 +2355,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
     !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
     !defined(UGRID_PLAIN_LANES)
 #include <immintrin.h>
-#define UGRID_I_AVX2 __attribute__((target("avx2"), nothrow))
+#define UGRID_I_AVX2 __attribute__((target("avx2")))
 #ifdef UGRID_I_HAS_AVX2 /* tests choose */
 #elif defined(__AVX2__)
 #define UGRID_I_HAS_AVX2() 1
