@@ -2240,7 +2240,7 @@ LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 /* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
 typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 
-/* Random access: what comes next is prefetched. */
+/* Random access: what comes next is prefetched. nvcc refuses it in functions of both sides. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
 #define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
 #else

@@ -689,8 +689,8 @@ typedef struct nbody_error {
                                    too short */
     double given_mean, given_share; /* mean and share against the law with desc.softening as given.
                                    The others are against frame->soften2, which has a minimum: these
-                                   are larger where bodies are nearer than about 1e-12 L:
-                                   >>limits. (In double such forces have no squares: NaN) */
+                                   are larger where bodies are nearer than about 1e-12 L
+                                   (>>limits). (In double such forces have no squares: NaN) */
 } nbody_error;
 
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
@@ -2733,7 +2733,8 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
 /* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
    gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
-   gcc does not align the stack for it, and not in the versions of clang that need assembler. */
+   gcc does not align the stack for it, and not where clang needs assembler for a square root
+   (before 15, with -ffast-math). */
 #if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
     !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
     !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
@@ -3807,6 +3808,7 @@ typedef struct nbody_i_lanes {
         compensation[NBODY_I_PARTS][NBODY_I_LANES];
 } nbody_i_lanes;
 
+/* nbody_i_inverse_roots for AVX2. */
 #ifdef NBODY_I_AVX2
 NBODY_I_AVX2 static inline void nbody_i_wide_roots(nbody_real *root, const nbody_real *u)
 {

@@ -530,8 +530,8 @@ typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nli
 
    In tasks run: nlist_build_ugrid; of the other serial builds and of nlist_remap what follows the
    search (the layout, what entries carry, history, events). nlist_sum calls your function in the
-   calling thread. CUDA builds ignore the hook. A task needs the stack of a search (ugrid.h,
-   >>rules) and allocates nothing. Half lists from a grid are made by a full search in tasks.
+   calling thread. CUDA builds ignore the hook. A task needs the stack of a search (>>rules in
+   ugrid.h) and allocates nothing. Half lists from a grid are made by a full search in tasks.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its

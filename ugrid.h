@@ -19,8 +19,8 @@
    manual           use, example, options, rules, method, limits, not-here, sources, changes
    declarations     strict-math, compile-time, results, parallel, desc, filter, grid, api, cuda-api
    per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
-   implementation   memory, resolve, fit, build, attributes, search, filtered, query, points-at,
-                    each, validate, parallel-run, parallel-build, parallel-search,
+   implementation   memory, resolve, fit, build, attributes, search, lanes, filtered, query,
+                    points-at, each, validate, parallel-run, parallel-build, parallel-search,
                     parallel-points, parallel-attributes, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
@@ -3580,7 +3580,7 @@ UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_copy(const ugrid_i_search *searc
     int const places = search->places;
     int32_t k, at = set->count;
     for (k = begin; k <= end - 4; k += 4, at += 4) {
-        const float *const one = record[k].x;
+        const float *const one = (const float *)(const void *)&record[k];
         __m128 x = _mm_loadu_ps(one), y = _mm_loadu_ps(one + 4), z = _mm_loadu_ps(one + 8),
                name = _mm_loadu_ps(one + 12);
         _MM_TRANSPOSE4_PS(x, y, z, name);
@@ -3799,8 +3799,8 @@ UGRID_I_AVX2 static inline int32_t ugrid_i_wide_append(ugrid_i_candidates *set, 
 }
 #endif
 
-/* All candidates but before .. after-1 that are within the limit: their number, and their names
-   unless they are only counted. */
+/* All candidates but before .. after-1 that are within the limit: their number. set->hits gets
+   their names. wide is a compile-time constant where this is called. */
 UGRID_I_TOGETHER int32_t ugrid_i_test_row(int wide, const ugrid *grid, ugrid_i_candidates *set,
                                           const ugrid_real p[3], int32_t before, int32_t after,
                                           ugrid_real limit)

@@ -19,7 +19,7 @@
 
        all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
-                      >>one-thread
+       one thread     >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
        calls          >>api-cuda >>estimate-cuda >>step-cuda >>check >>download */
 

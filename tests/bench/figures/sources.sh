@@ -311,7 +311,8 @@ width_figure 004-6.3-10m \
     packed-10M \
     'table 6.3, 100M spheres in a box, 7.56 neighbours' \
     'Ten times fewer spheres than in the source.'
-no_tablets='The source does not say how large its tablets are and how their contacts are found, and not all its entries touch (tablets: 004-forms):'
+no_tablets='The source does not say how large its tablets are and how their contacts are found,'
+no_tablets="$no_tablets and not all its entries touch (tablets: 004-forms):"
 no_tablets="$no_tablets these are spheres with as many neighbours, so the search can be compared, forces and steps cannot."
 width_figure 004-6.4 \
     'Slots of hybrid lists, lists as long as those of 1M tablets (004, table 6.4)' tablets packed-1M \
@@ -428,7 +429,8 @@ forms_table() {
                 printf "| %s | %s ", form, some(ours[form, "entries"])
                 split("search,forces,both", columns, ",")
                 for (c = 1; c <= 3; c++)
-                    printf "| %s | %s ", text(ours[form, columns[c]]), some(theirs[form, columns[c]])
+                    printf "| %s | %s ", text(ours[form, columns[c]]),
+                        some(theirs[form, columns[c]])
                 printf "| %s ", text(ours[forms[1], "both"] / ours[form, "both"])
                 print "| " (theirs[form, "both"] ? text(theirs[forms[1], "both"] / theirs[form,
                     "both"]) : "–") " |"
@@ -444,7 +446,7 @@ note 'The source measured search and forces of its lists, and steps per second o
      'a hybrid list of 4 slots, forces without history. Pairs: a dynamic list. Rows: both rows of' \
      'each contact, which is not in the source.' \
      'The text does not give the size of its tablets and how two of them are tested for contact.' \
-     'Ours: `tablets --scene box`, 10 layers that have come to rest.'
+     'Ours: `tablets --scene box`, 10 layers at rest, 6.5 neighbours each.'
 rm -f "$results/004-forms.md"
 if any "$all"; then page forms_table; else echo "- $title" >>"$missing"; fi
 

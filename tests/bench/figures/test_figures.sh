@@ -130,7 +130,8 @@ made_up() {
          }'
 }
 
-tables='004-forms 004-6.6 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting 004-6.12 004-6.8 004-tablets largest'
+tables='004-forms 004-6.6 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting'
+tables="$tables 004-6.12 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets scaling-cpu scaling-bytes'
 all="000-2 000-3 000-3-coherent 000-3-cpu
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
