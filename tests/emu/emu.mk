@@ -74,15 +74,23 @@ $(EMU_OUT)/%.$1: $(EMU)/%.cu $(EMU_HEADERS) $(EMU_OBJECT_$1)
 endef
 $(foreach mode,$(EMU_MODES),$(eval $(call EMU_RULES,$(mode))))
 
-# $1 = mode, $2 = a source in tests/cuda.
+# Those that only call headers, of which most in this one mode: the headers are compiled once.
+EMU_LINKED := $(addprefix asan.test_,faults totals nlist_boxes)
+$(EMU_OUT)/headers.asan.o: tests/common/headers.c $(SOURCES) $(EMU_HEADERS)
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) \
+	    $(foreach h,UGRID LBVH NLIST NBODY,-D$h_CUDA) -c $< -o $@
+
+# $1 = mode, $2 = a source in tests/cuda, $3 = flags and $4 = object for linked headers
 define EMU_TEST_RULE
 $(EMU_OUT)/$(basename $(notdir $2)).$1: $2 $(wildcard $(dir $2)*) $(SOURCES) $(EMU_HEADERS) \
-    $(EMU_OBJECT_$1) | deps-test
-	$$(EMU_CXX) $$(EMU_FLAGS) $$(EMU_CUDA) $$(EMU_SANITIZE_$1) $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< \
-	    -x none $$(EMU_OBJECT_$1) -o $$@ -Wl,--as-needed $$(CMOCKA_LIBS) $$(STB_LIBS)
+    $(EMU_OBJECT_$1) $4 | deps-test
+	$$(EMU_CXX) $$(EMU_FLAGS) $$(EMU_CUDA) $$(EMU_SANITIZE_$1) $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $3 \
+	    $$< -x none $$(EMU_OBJECT_$1) $4 -o $$@ -Wl,--as-needed $$(CMOCKA_LIBS) $$(STB_LIBS)
 endef
 $(foreach mode,quick $(EMU_MODES),$(foreach source,$(EMU_SOURCES),\
-    $(eval $(call EMU_TEST_RULE,$(mode),$(source)))))
+    $(if $(filter $(mode).$(basename $(notdir $(source))),$(EMU_LINKED)),\
+        $(eval $(call EMU_TEST_RULE,$(mode),$(source),$(LINKED),$(EMU_OUT)/headers.asan.o)),\
+        $(eval $(call EMU_TEST_RULE,$(mode),$(source))))))
 
 .PHONY: emu-all emu-selftest emu-bugs emu-programs
 emu-selftest: $(call emu_builds,selftest)

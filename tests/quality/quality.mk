@@ -21,9 +21,11 @@ quick-readme test-readme: deps-test $(ON_CPU)
 	    EMU_OBJECT='$(abspath $(ON_CPU))';) \
 	$(call checked,tests/test_readme.sh)
 
-# Is each header fit to be copied into another program?
+# Is each header fit to be copied into another program? Without the rows of quick-headers, unless
+# FULL=1.
 test-vendor: deps-test
-	@export NVCC='$(NVCC)'; $(call checked,$(Q)/vendor/run.sh)
+	@export NVCC='$(NVCC)'; \
+	$(call checked,$(Q)/vendor/run.sh $(if $(FULL),,--but '$(QUICK_ROWS)'))
 
 # Its rows for a header in a C99 and a C++17 program, by the compilers that most have.
 QUICK_ROWS := ^[a-z]*: ((gcc c99|g\+\+ c\+\+17).*(two users and an|-O2: impl|windows\.h)
@@ -38,7 +40,7 @@ test-style:
 
 # Other levels of optimization, -ffast-math, ThreadSanitizer.
 test-flags: deps-test
-	@status=0; $(Q)/flags/run.sh --self-check || status=1; $(Q)/flags/run.sh || status=1; exit $$status
+	@$(call checked,$(Q)/flags/run.sh)
 
 # MSVC's rules by clang; Windows, macOS and musl by zig (PyPI). A part of test-all where FULL=1.
 test-compilers: deps-test

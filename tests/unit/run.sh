@@ -83,7 +83,7 @@ part() {
     *.quick-double) echo UGRID_TEST_SHARE=256 UGRID_TEST_LOT=5 ;;
     *.quick) echo UGRID_TEST_SHARE=96 UGRID_TEST_LOT=9 ;;
     *.double-sanitized)
-        echo UGRID_TEST_SHARE=96 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
+        echo UGRID_TEST_SHARE=192 UGRID_TEST_LOT=7; [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;
     *.sanitized)
         echo UGRID_TEST_SHARE=$([ "${TEST_QUICK:-}" ] && echo 96 || echo 48) UGRID_TEST_LOT=3
         [ "${FULL:-}" ] || echo TEST_SMALL=1 ;;

@@ -8,8 +8,8 @@
 # compiles a header's implementation once.
 #
 #   quick-unit   the sanitized variants at small sizes, float, and double where numbers matter
-#   test-unit    plain and sanitized, double-sanitized, small sizes under valgrind;
-#                FULL=1: all variants of all
+#   test-unit    plain, double-sanitized, sanitized what quick-unit has not, small sizes under
+#                valgrind; FULL=1: all variants of all
 
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
 UNIT := $(basename $(notdir $(UNIT_SOURCES)))
@@ -17,7 +17,12 @@ UNIT := $(basename $(notdir $(UNIT_SOURCES)))
 UNIT_ONE_TYPE := test_faults test_floats test_threads test_verify
 UNIT_TWO_TYPES := $(filter-out $(UNIT_ONE_TYPE),$(UNIT))
 unit_programs = $(addprefix build/tests/,$(addsuffix .$1,$2))
-UNIT_PROGRAMS := $(call unit_programs,plain,$(UNIT)) $(call unit_programs,sanitized,$(UNIT)) \
+# Those that make test runs with sanitizers: float has been there, double is here.
+UNIT_OF_HEADERS := $(addprefix test_,ugrid lbvh nlist nbody)
+UNIT_QUICK_SANITIZED := $(UNIT_OF_HEADERS) test_faults
+UNIT_PROGRAMS := $(call unit_programs,plain,$(UNIT)) \
+    $(call unit_programs,sanitized,$(if $(FULL),$(UNIT),\
+        $(filter-out $(UNIT_QUICK_SANITIZED),$(UNIT)))) \
     $(call unit_programs,double-sanitized,$(if $(FULL),$(UNIT),$(UNIT_TWO_TYPES))) \
     $(if $(FULL),$(call unit_programs,double,$(UNIT)))
 
@@ -25,32 +30,45 @@ UNIT_PROGRAMS := $(call unit_programs,plain,$(UNIT)) $(call unit_programs,saniti
 SANITIZE := -Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 DOUBLE := -DUGRID_REAL=double -DLBVH_REAL=double -DNLIST_REAL=double -DNBODY_REAL=double
 
-build/tests/%.plain: VARIANT := -O2 -g1
-build/tests/%.sanitized: VARIANT := $(SANITIZE)
-build/tests/%.double: VARIANT := -O2 -g1 $(DOUBLE)
-build/tests/%.double-sanitized: VARIANT := $(SANITIZE) $(DOUBLE)
+VARIANT_plain := -O2 -g1
+VARIANT_sanitized := $(SANITIZE)
+VARIANT_double := -O2 -g1 $(DOUBLE)
+VARIANT_double-sanitized := $(SANITIZE) $(DOUBLE)
+# Small sizes, without the tests that begin with SLOW_TEST (quick-unit).
+VARIANT_quick := -O0
+VARIANT_quick-double := -O0 $(DOUBLE)
 
+# The headers are compiled once for a variant (headers.VARIANT.o), and linked to the tests that only
+# call them. A test that looks or sets something inside of a header compiles it by itself, and so
+# does each test where it is compiled without this file.
+UNIT_ALONE := $(foreach h,ugrid lbvh nlist nbody,tests/unit/$h/test_$h.c) \
+    $(shell grep -lE '^\#define [A-Z]+_(STATIC|I_)' $(UNIT_SOURCES))
+LINKED := $(foreach h,UGRID LBVH NLIST NBODY,-D$h_IMPLEMENTATION_DONE)
+
+# $1 = source, $2 = variant, $3 = flags and $4 = object for linked headers
 define UNIT_RULE
-$(foreach v,plain sanitized double double-sanitized quick quick-double,\
-    build/tests/$(basename $(notdir $1)).$v): \
-    $1 $(wildcard $(dir $1)*.[ch]) $(SOURCES) | deps-test
+build/tests/$(basename $(notdir $1)).$2: $1 $(wildcard $(dir $1)*.[ch]) $4 $(SOURCES) | deps-test
 	@mkdir -p build/tests
-	$$(CC) -std=c99 $$(WARN) $$(VARIANT) $$(CPPFLAGS) -I. $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $$< \
-	    -o $$@ -Wl,--as-needed $$(LDFLAGS) $$(CMOCKA_LIBS) $$(STB_LIBS) -lm -lpthread
+	$$(CC) -std=c99 $$(WARN) $(VARIANT_$2) $$(CPPFLAGS) -I. $$(CMOCKA_CFLAGS) $$(STB_CFLAGS) $3 $$< \
+	    $4 -o $$@ -Wl,--as-needed $$(LDFLAGS) $$(CMOCKA_LIBS) $$(STB_LIBS) -lm -lpthread
 endef
-$(foreach source,$(UNIT_SOURCES),$(eval $(call UNIT_RULE,$(source))))
+define HEADERS_RULE
+build/tests/headers.$1.o: tests/common/headers.c $(SOURCES)
+	@mkdir -p build/tests
+	$$(CC) -std=c99 $$(WARN) $(VARIANT_$1) $$(CPPFLAGS) -I. -c $$< -o $$@
+endef
+$(foreach v,plain sanitized double double-sanitized quick quick-double,\
+    $(eval $(call HEADERS_RULE,$v))\
+    $(foreach source,$(UNIT_ALONE),$(eval $(call UNIT_RULE,$(source),$v)))\
+    $(foreach source,$(filter-out $(UNIT_ALONE),$(UNIT_SOURCES)),\
+        $(eval $(call UNIT_RULE,$(source),$v,$(LINKED),build/tests/headers.$v.o))))
 
 .PHONY: quick-unit test-unit
 test-unit: $(UNIT_PROGRAMS)
 	@tests/unit/run.sh $(UNIT_PROGRAMS)
 
-# Small sizes, without the tests that begin with SLOW_TEST. What tests all headers at once compiles
-# longest: without sanitizers here.
-build/tests/%.quick: VARIANT := -O0
-build/tests/%.quick-double: VARIANT := -O0 $(DOUBLE)
-UNIT_OF_HEADERS := $(addprefix test_,ugrid lbvh nlist nbody)
-UNIT_QUICK := $(call unit_programs,sanitized,$(UNIT_OF_HEADERS) test_faults) \
+UNIT_QUICK := $(call unit_programs,sanitized,$(UNIT_QUICK_SANITIZED)) \
     $(call unit_programs,quick-double,$(UNIT_OF_HEADERS)) \
-    $(call unit_programs,quick,$(filter-out $(UNIT_OF_HEADERS) test_faults,$(UNIT)))
+    $(call unit_programs,quick,$(filter-out $(UNIT_QUICK_SANITIZED),$(UNIT)))
 quick-unit: $(UNIT_QUICK)
 	@TEST_QUICK=yes TEST_SMALL=1 tests/unit/run.sh $(UNIT_QUICK)

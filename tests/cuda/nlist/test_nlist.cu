@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     /* blocks take turns: all shared memory is copied at each */
     bool const slow = small || emu_options()->blocks > 1;
     n_max = emu_options()->blocks > 1 ? 40 : slow ? 80 : 260;
-    share = emu_options()->blocks > 1 ? 240 : small ? 40 : 10;
+    share = emu_options()->blocks > 1 ? 240 : small ? 40 : 20;
 #else
     n_max = small ? 300 : 1000;
     share = small ? 20 : 32; /* within a minute; --share 1 runs every case: many minutes */

@@ -3,7 +3,7 @@
 # brute force.
 #
 #   tests/quality/fuzz/run.sh                     the corpus, then so many inputs for each fuzzer
-#                                         (FUZZ_RUNS, 1500), the same ones each time (FUZZ_SEED);
+#                                         (FUZZ_RUNS, 1000), the same ones each time (FUZZ_SEED);
 #                                         FUZZ_SECONDS: so many seconds instead
 #   tests/quality/fuzz/run.sh --long MINUTES      minutes for each (10); what is new goes to
 #                                                 build/fuzz/grown/NAME
@@ -24,7 +24,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 work=${FUZZ_WORK:-$root/build/fuzz}
 headers=${FUZZ_HEADERS:-$root}
-made_inputs=${FUZZ_RUNS:-1500}
+made_inputs=${FUZZ_RUNS:-1000}
 # or a time; in a number of runs a busy machine tries what an idle one does
 amount=-runs=$made_inputs
 [ ! "${FUZZ_SECONDS:-}" ] || amount=-max_total_time=$FUZZ_SECONDS

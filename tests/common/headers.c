@@ -1,0 +1,11 @@
+/* headers.c - the four implementations, compiled once for all tests that only call them.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
+#define NLIST_IMPLEMENTATION
+#include "nlist.h"
+#define NBODY_IMPLEMENTATION
+#include "nbody.h"
