@@ -64,7 +64,7 @@ assert nearfield.__version__ == '$version' and '$root' not in nearfield.__file__
 use "it has no dependency but NumPy" "$work/v/bin/python" -c "
 from importlib.metadata import requires
 assert [r for r in requires('nearfield') if 'extra' not in r] == ['numpy>=1.21']"
-for package in scipy ase vesin matscipy mypy; do
+for package in scipy ase vesin matscipy mypy pyright; do
     quietly "$work/v/bin/pip" install --quiet $package || skip "no $package from PyPI"
 done
 site=$("$work/v/bin/python" -c 'import nearfield, os; print(os.path.dirname(nearfield.__file__))')
@@ -95,5 +95,7 @@ report $? "mypy --strict" "$(head -n 4 "$work/log")"
 if [ "$torch" ]; then
     export PYTHONPATH=$work/only
     use "nearfield.torch" "$torch" torch_checks.py
+    (cd "$work/only" && quietly "$work/v/bin/pyright" --pythonpath "$torch" nearfield)
+    report $? "pyright" "$(grep -m 4 error "$work/log")"
 else skip "nearfield.torch: no python with torch was named"; fi
 finish

@@ -23,11 +23,10 @@ class DeviceBoxes(Object):
         """Where the rows begin (n + 1,), partners (m,) and shifts (3 m,), in this object's memory.
         Waits for the stream. x, d_boxes and d_starts lie on the GPU; d_boxes are the bytes of
         nlist_box."""
-        self._fields = {"half": int(half), "sorted": int(sorted), "nearest": int(nearest),
-                        "shifts": 1, "grow": 1}
         pos, n, stride = self._rows(x, 3)
         real = self._lib.dtype.type
-        self._fields["radius"] = float(np.nextafter(real(cutoff), real(0)))
+        self._fields = {"half": int(half), "sorted": int(sorted), "nearest": int(nearest),
+                        "shifts": 1, "grow": 1, "radius": float(np.nextafter(real(cutoff), real(0)))}
         desc = self._new_desc(3)
         self._call("build_boxes", ctypes.byref(desc), _pointer(d_boxes), _pointer(d_starts),
                    systems, address_of(pos), stride, n)

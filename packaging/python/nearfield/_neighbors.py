@@ -278,7 +278,7 @@ def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, num
         del kept
     finally:
         _give(search)
-    return result if len(result) > 1 else result[0]
+    return result[0] if len(result) == 1 else result
 
 
 def _set_box(search: _Search, cell: Any, pbc: Any) -> None:

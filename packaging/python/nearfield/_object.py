@@ -92,7 +92,7 @@ class Object:
         """(array, its rows, bytes from one to the next) of rows of `width` numbers, with as few
         copies as possible."""
         device = hasattr(values, "__cuda_array_interface__")
-        if self._lib is None:
+        if not self._lib:
             self._settle(dtype_of(values), device)
         if device != self._device:
             raise ValueError("this object lives on the %s, that array does not" % (

@@ -366,7 +366,8 @@ def radius(x: Tensor, y: Tensor, r: float, batch_x: Optional[Tensor] = None,
     if batch_x is not None or batch_y is not None:
         of_x = batch_x if batch_x is not None else order.new_zeros(n)
         of_y = batch_y if batch_y is not None else order.new_zeros(m)
-        _starts(of_x, n, 1), _starts(of_y, m, 1)
+        _starts(of_x, n, 1)
+        _starts(of_y, m, 1)
         batch, order = torch.cat([of_x, of_y]).sort(stable=True)
     points = _three(torch.cat([x, y]))[order]
     cells, flags, starts = _systems(points, None, None, batch)
