@@ -16,6 +16,9 @@
    lbvh_world (>>world) keeps objects that come, move, sleep and go: the broad phase of a game or a
    simulation, with pairs that last, events, filters and casts.
 
+   lbvh_wide (>>wide) is a finished tree, collapsed to nodes of 8 children in a fifth of the memory:
+   for rays in bulk, closest points on meshes, and trees that are searched often.
+
    Searches by iterators work in plain C and in kernels alike. The serial code is the reference for
    CUDA: both give the same bits. CUDA calls take a stream and do not wait, unless they say so.
 
@@ -25,11 +28,12 @@
        declarations    config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
                        queries, stb_ds, world, world-overlap, world-cast, world-near,
-                       cuda-templates
+                       wide, cuda-templates
        serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
                        queries-serial, validate, world-memory, world-trees, world-pairs,
                        world-calls, world-update, world-validate, parallel-run,
-                       parallel-search, parallel-build
+                       parallel-search, parallel-build, wide-build, wide-rays,
+                       wide-lanes, wide-trace, wide-near, wide-validate
        end             licence
 
    >>use
@@ -88,6 +92,7 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
+       LBVH_PLAIN_LANES      -         one file           wide trees do without AVX2 (>>wide-lanes)
 
    >>rules
 
@@ -143,6 +148,8 @@
             hierarchy
                      construction algorithm to allow stackless traversal, 2024 (the skip links).
             Ericson: C. Ericson, Real-Time Collision Detection, 2005.
+            Ylitie:  H. Ylitie, T. Karras, S. Laine, Efficient Incoherent Ray Traversal on GPUs
+                     Through Compressed Wide BVHs, HPG 2017 (>>wide).
             Ize:     T. Ize, Robust BVH Ray Traversal, JCGT 2013.
             Woop:    S. Woop, C. Benthin, I. Wald, Watertight Ray/Triangle Intersection, JCGT 2013.
 
@@ -159,13 +166,13 @@
 
    >>not-here
 
-   Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes
+   Surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
    (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is
    faster); file formats, threads, timers.
 
    >>changes
 
-   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide
    0.1.0  first version
 */
 
@@ -569,6 +576,7 @@ enum { LBVH_STACK = 94 };
        >>near      lbvh_near_point, lbvh_next_near, lbvh_keep_nearest
        >>ray       lbvh_ray_cast, lbvh_next_ray
        >>triangles lbvh_closest_on_triangle, lbvh_ray_triangle
+       >>wide      lbvh_wide_build and its searches
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -2663,7 +2671,8 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
        lbvh_wide_free(&wide);
 
    A wide tree owns all that it reads: `tree` may be freed. After a refit or a build of `tree`,
-   build it again: the memory is reused.
+   build it again: the memory is reused. lbvh_wide_build and lbvh_wide_validate allocate. Any number
+   of threads may search one wide tree.
 
    A node keeps the boxes of its children in 48 bytes (float: the node in 80; Ylitie). The numbers
    of a box are counted in quanta, which are powers of two, from a corner of the node:
@@ -2759,8 +2768,8 @@ typedef struct lbvh_rays {
     const lbvh_real *t_maxs;    /* [n] one for each ray, 0 is 0 (default: t_max for all) */
     uint32_t filter;        /* only elements whose mask shares a bit with it (default, 0: all) */
     const uint32_t *filters;    /* [n] one for each ray, 0 finds none (default: filter for all) */
-    int flags;              /* LBVH_SORTED: consecutive rays are near each other already (default,
-                               0: the call sorts them, some thousands at a time) */
+    int flags;              /* LBVH_SORTED: consecutive rays are near each other, as those of a
+                               picture: faster then; the answers are the same */
 } lbvh_rays;
 
 typedef struct lbvh_ray_hit {
@@ -6728,11 +6737,11 @@ LBVH_API void lbvh_wide_free(lbvh_wide *wide)
    >>wide-rays: many rays through a wide tree, each by itself, nearer children first
 
    The planes of a child are low or high numbers q, by the signs of the direction. The ray is there
-   at t = ((corner + q) quantum - origin) / direction = (corner + q) * step - origin / direction with
-   step = quantum / direction. Each of at most 8 roundings is an error of half a unit in the last place of the
-   largest of these numbers in the whole tree. `pad` is 16 of them: the ray enters a quantised box
-   where it enters the exact one, or earlier. (The other 8 are for the roundings of an element's own
-   t, so that no element is lost that lies at the same t as the closest.)
+   at t = ((corner + q) quantum - origin) / direction = (corner + q) * step - origin / direction,
+   with step = quantum / direction. Each of at most 8 roundings is an error of half a unit in the
+   last place of the largest of these numbers in the whole tree. `pad` is 16 of them: the ray enters
+   a quantised box where it enters the exact one, or earlier. (The other 8 are for the roundings of
+   an element's own t, so that none is lost that lies at the same t as the closest.)
 
    A ray that is parallel to an axis, or so far from the tree that numbers could overflow, is
    careful: it decodes each plane and takes the slab test of >>ray.
@@ -6763,7 +6772,7 @@ typedef struct lbvh_i_tracer {
     lbvh_real size[3];      /* the largest coordinate of a plane */
 } lbvh_i_tracer;
 
-/* origin / direction with its pads, along one axis; 0: it is parallel, or numbers could overflow. */
+/* origin / direction with its pads, along one axis; 0: parallel, or numbers could overflow. */
 static int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
 {
     lbvh_real const unit = LBVH_I_REAL_KIND == 1 ? (lbvh_real)9.5367431640625e-7 /* 2^-20 */
@@ -7097,75 +7106,140 @@ LBVH_FN_HOT int lbvh_i_push_farther(lbvh_i_waiting *stack, int top, const lbvh_w
     return nearer;
 }
 
-/* The walk: one text for both ways of testing. */
-LBVH_FN_HOT void lbvh_i_walk_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int lanes)
-{
-    const lbvh_wide *const wide = tracer->wide;
-    int const calls = tracer->fn != NULL;
+/* Several rays walk in turn, one step each: while one waits for its next node from memory, the
+   others compute. Rays that are near each other find their nodes in the cache, and the processor
+   guesses the branches of one from those of the ray before: they walk one by one. */
+enum { LBVH_I_WALKERS = 4 };
+
+typedef struct lbvh_i_walker {
+    lbvh_i_beam ray;
+    int32_t number;         /* of the ray */
+    uint32_t at;            /* the child to visit now */
+    int top;
     lbvh_i_waiting stack;
-    uint32_t at = 0;
-    int top = 0;
-    for (;;) {
-        lbvh_real enters[LBVH_WIDE];
-        if (at & LBVH_I_LEAF_BIT) {
-            if (calls) lbvh_i_hit_by_call(tracer, ray, at & ~LBVH_I_LEAF_BIT);
-            else lbvh_i_hit_triangles(wide, ray, at & ~LBVH_I_LEAF_BIT, lanes);
-            if (tracer->any && ray->id >= 0) return;
-        } else {
-            const lbvh_wide_node *const node = &wide->node[at];
-            uint32_t met, rest;
+} lbvh_i_walker;
+
+/* The node that the walker is at, and the child where the walk goes on at once, if there is one:
+   1. Else 0: the stack says. */
+LBVH_FN_HOT int lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+{
+    const lbvh_wide_node *const node = &tracer->wide->node[walker->at];
+    int const calls = tracer->fn != NULL;
+    lbvh_real enters[LBVH_WIDE];
+    uint32_t met, rest;
 #ifdef LBVH_I_AVX2
-            if (lanes && !ray->careful) met = lbvh_i_enter_lanes(ray, node, enters);
-            else
+    if (lanes && !walker->ray.careful) met = lbvh_i_enter_lanes(&walker->ray, node, enters);
+    else
 #endif
-                met = lbvh_i_enter_children(ray, node, enters);
-            rest = met & (met - 1);
-            if (met && !(rest & (rest - 1))) { /* one or two: the nearer one need not wait */
-                int c = lbvh_i_lowest_bit(met);
-                if (rest)
-                    c = lbvh_i_push_farther(&stack, top++, node, at, c, lbvh_i_lowest_bit(rest),
-                                            enters, calls);
-                at = lbvh_i_child(node, at, c, calls);
+        met = lbvh_i_enter_children(&walker->ray, node, enters);
+    (void)lanes;
+    rest = met & (met - 1);
+    if (met && !(rest & (rest - 1))) { /* one or two: the nearer one need not wait */
+        int c = lbvh_i_lowest_bit(met);
+        if (rest)
+            c = lbvh_i_push_farther(&walker->stack, walker->top++, node, walker->at, c,
+                                    lbvh_i_lowest_bit(rest), enters, calls);
+        walker->at = lbvh_i_child(node, walker->at, c, calls);
+        return 1;
+    }
+    walker->top = lbvh_i_push_children(&walker->stack, walker->top, node, walker->at, met, enters,
+                                       calls);
+    return 0;
+}
+
+/* One node or leaf; 0: the walk is done. */
+LBVH_FN_HOT int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+{
+    uint32_t const leaf = walker->at & ~LBVH_I_LEAF_BIT;
+    if (walker->at & LBVH_I_LEAF_BIT) {
+        if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, leaf);
+        else lbvh_i_hit_triangles(tracer->wide, &walker->ray, leaf, lanes);
+        if (tracer->any && walker->ray.id >= 0) return 0;
+    } else if (lbvh_i_step_node(tracer, walker, lanes)) return 1;
+    do {
+        if (walker->top == 0) return 0;
+        walker->at = walker->stack.child[--walker->top];
+    } while (!(walker->stack.enters[walker->top] <= walker->ray.t_max));
+    return 1;
+}
+
+/* Asks for what the next step reads. */
+LBVH_FN_HOT void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    const char *at = (const char *)&tracer->wide->node[child & ~LBVH_I_LEAF_BIT];
+    if (child & LBVH_I_LEAF_BIT) {
+        if (tracer->fn) return;
+        at = (const char *)(tracer->wide->element +
+                            (size_t)(child & ~LBVH_I_LEAF_BIT) * 9 * LBVH_WIDE_LEAF);
+        __builtin_prefetch(at + 128);
+    }
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+#else
+    (void)tracer;
+    (void)child;
+#endif
+}
+
+/* Rays of a call, and what becomes of them. */
+typedef struct lbvh_i_bundle {
+    const lbvh_i_tracer *tracer;
+    const lbvh_rays *rays;
+    int32_t next;
+    lbvh_ray_hit *hits;     /* NULL: `hit` is wanted */
+    uint8_t *hit;
+} lbvh_i_bundle;
+
+static void lbvh_i_end_walk(const lbvh_i_bundle *bundle, const lbvh_i_walker *walker);
+
+/* The next ray of the bundle begins; 0: there is none. */
+static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
+{
+    const lbvh_rays *rays = bundle->rays;
+    while (bundle->next < rays->n) {
+        int32_t const r = bundle->next++;
+        lbvh_real t_max = rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
+        if (rays->t_maxs) t_max = rays->t_maxs[r];
+        walker->number = r;
+        walker->at = 0;
+        walker->top = 0;
+        walker->ray.filter =
+            rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
+        if (lbvh_i_begin_beam(bundle->tracer, lbvh_i_at(rays->data, rays->stride, r), t_max,
+                              &walker->ray))
+            return 1;
+        lbvh_i_end_walk(bundle, walker);
+    }
+    return 0;
+}
+
+/* All rays: one text for both ways of testing. */
+LBVH_FN_HOT void lbvh_i_walk_rays(lbvh_i_bundle *bundle, int lanes)
+{
+    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
+    int const together = bundle->rays->flags & LBVH_SORTED ? 1 : LBVH_I_WALKERS;
+    int w, count = 0;
+    while (count < together && lbvh_i_begin_walk(bundle, &walker[count])) {
+        live[count] = &walker[count];
+        count++;
+    }
+    while (count > 0)
+        for (w = 0; w < count; w++) {
+            if (lbvh_i_step(bundle->tracer, live[w], lanes)) {
+                lbvh_i_prefetch(bundle->tracer, live[w]->at);
                 continue;
             }
-            top = lbvh_i_push_children(&stack, top, node, at, met, enters, calls);
+            lbvh_i_end_walk(bundle, live[w]);
+            if (!lbvh_i_begin_walk(bundle, live[w])) live[w--] = live[--count];
         }
-        do {
-            if (top == 0) return;
-            at = stack.child[--top];
-        } while (!(stack.enters[top] <= ray->t_max));
-    }
 }
 
-static void lbvh_i_walk_plain(const lbvh_i_tracer *tracer, lbvh_i_beam *ray)
-{
-    lbvh_i_walk_ray(tracer, ray, 0);
-}
+static void lbvh_i_walk_plain(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 0); }
 
 #ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static void lbvh_i_walk_lanes(const lbvh_i_tracer *tracer, lbvh_i_beam *ray)
-{
-    lbvh_i_walk_ray(tracer, ray, 1);
-}
+LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 1); }
 #endif
-
-/* Ray r of the caller's; what it hits. */
-static void lbvh_i_trace(const lbvh_i_tracer *tracer, const lbvh_rays *rays, int32_t r,
-                         lbvh_i_beam *ray)
-{
-    lbvh_real t_max = rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
-    if (rays->t_maxs) t_max = rays->t_maxs[r];
-    if (!lbvh_i_begin_beam(tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray))
-        return;
-    ray->filter = rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
-#ifdef LBVH_I_AVX2
-    if (tracer->lanes) {
-        lbvh_i_walk_lanes(tracer, ray);
-        return;
-    }
-#endif
-    lbvh_i_walk_plain(tracer, ray);
-}
 
 /* The hit of a ray, with the weights that its test gives. */
 static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam *ray)
@@ -7231,38 +7305,47 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
     return tracer;
 }
 
-LBVH_API lbvh_result lbvh_closest_hits(const lbvh_wide *wide, const lbvh_rays *rays,
-                                       lbvh_ray_fn *fn, void *user, lbvh_ray_hit *hits)
+/* The result of a ray. */
+static void lbvh_i_end_walk(const lbvh_i_bundle *bundle, const lbvh_i_walker *walker)
+{
+    if (bundle->hits)
+        bundle->hits[walker->number] = lbvh_i_hit_of(bundle->tracer, &walker->ray);
+    else bundle->hit[walker->number] = walker->ray.id >= 0;
+}
+
+static lbvh_result lbvh_i_trace(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
+                                void *user, lbvh_ray_hit *hits, uint8_t *hit)
 {
     lbvh_rays checked;
     lbvh_i_tracer tracer;
-    int32_t r;
-    lbvh_result const result = lbvh_i_check_rays(wide, rays, fn, hits, &checked);
+    lbvh_i_bundle bundle;
+    const void *out = hits ? (const void *)hits : (const void *)hit;
+    lbvh_result const result = lbvh_i_check_rays(wide, rays, fn, out, &checked);
     if (result != LBVH_OK) return result;
-    tracer = lbvh_i_tracer_of(wide, fn, user, 0);
-    for (r = 0; r < checked.n; r++) {
-        lbvh_i_beam ray;
-        lbvh_i_trace(&tracer, &checked, r, &ray);
-        hits[r] = lbvh_i_hit_of(&tracer, &ray);
-    }
+    tracer = lbvh_i_tracer_of(wide, fn, user, hits == NULL);
+    bundle.tracer = &tracer;
+    bundle.rays = &checked;
+    bundle.next = 0;
+    bundle.hits = hits;
+    bundle.hit = hit;
+#ifdef LBVH_I_AVX2
+    if (tracer.lanes) lbvh_i_walk_lanes(&bundle);
+    else
+#endif
+        lbvh_i_walk_plain(&bundle);
     return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_closest_hits(const lbvh_wide *wide, const lbvh_rays *rays,
+                                       lbvh_ray_fn *fn, void *user, lbvh_ray_hit *hits)
+{
+    return lbvh_i_trace(wide, rays, fn, user, hits, NULL);
 }
 
 LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
                                    void *user, uint8_t *hit)
 {
-    lbvh_rays checked;
-    lbvh_i_tracer tracer;
-    int32_t r;
-    lbvh_result const result = lbvh_i_check_rays(wide, rays, fn, hit, &checked);
-    if (result != LBVH_OK) return result;
-    tracer = lbvh_i_tracer_of(wide, fn, user, 1);
-    for (r = 0; r < checked.n; r++) {
-        lbvh_i_beam ray;
-        lbvh_i_trace(&tracer, &checked, r, &ray);
-        hit[r] = ray.id >= 0;
-    }
-    return LBVH_OK;
+    return lbvh_i_trace(wide, rays, fn, user, NULL, hit);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -7486,9 +7569,10 @@ static uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_nod
     int a, c;
     for (c = 0; c < LBVH_WIDE; c++) {
         int touch = 1;
-        for (a = 0; a < 3; a++)
-            touch &= (lbvh_i_plane(node, a, c) <= o->max[a]) &
-                     (lbvh_i_plane(node, a + 3, c) >= o->min[a]);
+        for (a = 0; a < 3; a++) {
+            touch &= lbvh_i_plane(node, a, c) <= o->max[a];
+            touch &= lbvh_i_plane(node, a + 3, c) >= o->min[a];
+        }
         met |= (uint32_t)touch << c;
     }
     return met & node->used;
@@ -7576,7 +7660,7 @@ static lbvh_node lbvh_i_within(const lbvh_node *outer, const lbvh_wide_node *nod
     return box;
 }
 
-/* Walks over all nodes with the intersection of the boxes above; the elements found, -1 = damage. */
+/* Visits all nodes with the intersection of the boxes above; the elements found, -1 = damage. */
 static int64_t lbvh_i_check_wide(const lbvh_wide *wide, const lbvh *tree, int32_t *place_of)
 {
     lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE], leaf;
