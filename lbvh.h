@@ -6355,6 +6355,13 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
    >>wide-build: a binary tree is collapsed (figure and bounds at >>wide)
    ---------------------------------------------------------------------------------------------- */
 
+/* Functions of one text that are compiled for several processors. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_TOGETHER static inline __attribute__((always_inline))
+#else
+#define LBVH_I_TOGETHER static inline
+#endif
+
 enum { LBVH_I_WIDE_NODE, LBVH_I_WIDE_ID, LBVH_I_WIDE_MASK, LBVH_I_WIDE_ELEMENT };
 enum { LBVH_I_INNER = 224 };    /* kind of the first inner child */
 
@@ -6440,7 +6447,7 @@ static int lbvh_i_exponent(lbvh_real x)
 }
 
 /* 2 to the power that an exponent field says. */
-LBVH_FN_HOT lbvh_real lbvh_i_quantum(int exponent)
+LBVH_I_TOGETHER lbvh_real lbvh_i_quantum(int exponent)
 {
     lbvh_real power;
 #if LBVH_I_REAL_KIND == 1
@@ -6757,6 +6764,7 @@ typedef struct lbvh_i_beam {
     int32_t i, j, k;            /* axes: k is the direction's longest */
     int32_t careful;            /* 1: planes are decoded */
     uint32_t filter;
+    int32_t number;             /* of the caller */
     lbvh_real t_max;            /* of the closest hit so far */
     int32_t id;                 /* of it, -1 = none */
     size_t slot;                /* where it lies in wide->id */
@@ -6824,7 +6832,7 @@ static int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbe
 }
 
 /* Where the ray comes and goes along one axis, for all children. */
-LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+LBVH_I_TOGETHER void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
                              lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
     lbvh_real const step = lbvh_i_quantum(node->exponent[a]) * ray->inverse[a],
@@ -6859,7 +6867,7 @@ static void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *no
 }
 
 /* The children that the ray enters up to t_max, as bits, and where. */
-LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wide_node *node,
+LBVH_I_TOGETHER uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wide_node *node,
                                            lbvh_real enters[LBVH_WIDE])
 {
     lbvh_real leaves[LBVH_WIDE];
@@ -6878,7 +6886,7 @@ LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wi
 }
 
 /* The triangles of a block that the ray hits up to t_max, as bits, and where: lbvh_ray_triangle. */
-LBVH_FN_HOT uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
+LBVH_I_TOGETHER uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
                                       lbvh_real t[LBVH_WIDE_LEAF])
 {
     uint32_t hit = 0;
@@ -6992,7 +7000,7 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_hit_lanes(const lbvh_i_beam *ray, cons
    >>wide-trace: the walk of one ray, and rays in bulk
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_FN_HOT int lbvh_i_lowest_bit(uint32_t bits)
+LBVH_I_TOGETHER int lbvh_i_lowest_bit(uint32_t bits)
 {
 #if defined(__GNUC__) || defined(__clang__)
     return __builtin_ctz(bits);
@@ -7004,7 +7012,7 @@ LBVH_FN_HOT int lbvh_i_lowest_bit(uint32_t bits)
 }
 
 /* A hit at t: kept, if it is the closest so far. */
-LBVH_FN_HOT void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot, lbvh_real t)
+LBVH_I_TOGETHER void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot, lbvh_real t)
 {
     int32_t const id = wide->id[slot];
     if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
@@ -7040,7 +7048,7 @@ static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, ui
 }
 
 /* Tests the triangles of a block. */
-LBVH_FN_HOT void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
+LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
                                       int lanes)
 {
     const lbvh_real *v = wide->element + block * 9 * LBVH_WIDE_LEAF;
@@ -7065,7 +7073,7 @@ typedef struct lbvh_i_waiting {
     lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
 } lbvh_i_waiting;
 
-LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c, int calls)
+LBVH_I_TOGETHER uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c, int calls)
 {
     uint32_t const kind = node->kind[c];
     if (kind >= LBVH_I_INNER) return node->child + (kind - LBVH_I_INNER);
@@ -7074,7 +7082,7 @@ LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, i
 }
 
 /* Pushes the children of a node that were entered, farthest first; the new top. */
-LBVH_FN_HOT int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
                                      uint32_t number, uint32_t met, const lbvh_real *enters,
                                      int calls)
 {
@@ -7095,7 +7103,7 @@ LBVH_FN_HOT int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_
 
 /* Of the two children c and d, pushes the farther one; the nearer one. No branch: the processor
    could not guess it. */
-LBVH_FN_HOT int lbvh_i_push_farther(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+LBVH_I_TOGETHER int lbvh_i_push_farther(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
                                     uint32_t number, int c, int d, const lbvh_real *enters,
                                     int calls)
 {
@@ -7107,13 +7115,11 @@ LBVH_FN_HOT int lbvh_i_push_farther(lbvh_i_waiting *stack, int top, const lbvh_w
 }
 
 /* Several rays walk in turn, one step each: while one waits for its next node from memory, the
-   others compute. Rays that are near each other find their nodes in the cache, and the processor
-   guesses the branches of one from those of the ray before: they walk one by one. */
+   others compute. */
 enum { LBVH_I_WALKERS = 4 };
 
 typedef struct lbvh_i_walker {
     lbvh_i_beam ray;
-    int32_t number;         /* of the ray */
     uint32_t at;            /* the child to visit now */
     int top;
     lbvh_i_waiting stack;
@@ -7121,7 +7127,7 @@ typedef struct lbvh_i_walker {
 
 /* The node that the walker is at, and the child where the walk goes on at once, if there is one:
    1. Else 0: the stack says. */
-LBVH_FN_HOT int lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+LBVH_I_TOGETHER int lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
 {
     const lbvh_wide_node *const node = &tracer->wide->node[walker->at];
     int const calls = tracer->fn != NULL;
@@ -7148,7 +7154,7 @@ LBVH_FN_HOT int lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *wal
 }
 
 /* One node or leaf; 0: the walk is done. */
-LBVH_FN_HOT int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
 {
     uint32_t const leaf = walker->at & ~LBVH_I_LEAF_BIT;
     if (walker->at & LBVH_I_LEAF_BIT) {
@@ -7164,7 +7170,7 @@ LBVH_FN_HOT int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, 
 }
 
 /* Asks for what the next step reads. */
-LBVH_FN_HOT void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
+LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
 {
 #if defined(__GNUC__) || defined(__clang__)
     const char *at = (const char *)&tracer->wide->node[child & ~LBVH_I_LEAF_BIT];
@@ -7191,36 +7197,39 @@ typedef struct lbvh_i_bundle {
     uint8_t *hit;
 } lbvh_i_bundle;
 
-static void lbvh_i_end_walk(const lbvh_i_bundle *bundle, const lbvh_i_walker *walker);
+static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray);
 
-/* The next ray of the bundle begins; 0: there is none. */
-static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
+/* The next ray of the bundle that can hit anything; 0: there is none. */
+static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
 {
     const lbvh_rays *rays = bundle->rays;
     while (bundle->next < rays->n) {
         int32_t const r = bundle->next++;
         lbvh_real t_max = rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
         if (rays->t_maxs) t_max = rays->t_maxs[r];
-        walker->number = r;
-        walker->at = 0;
-        walker->top = 0;
-        walker->ray.filter =
+        ray->number = r;
+        ray->filter =
             rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
-        if (lbvh_i_begin_beam(bundle->tracer, lbvh_i_at(rays->data, rays->stride, r), t_max,
-                              &walker->ray))
+        if (lbvh_i_begin_beam(bundle->tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray))
             return 1;
-        lbvh_i_end_walk(bundle, walker);
+        lbvh_i_end_ray(bundle, ray);
     }
     return 0;
 }
 
+static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
+{
+    walker->at = 0;
+    walker->top = 0;
+    return lbvh_i_next_beam(bundle, &walker->ray);
+}
+
 /* All rays: one text for both ways of testing. */
-LBVH_FN_HOT void lbvh_i_walk_rays(lbvh_i_bundle *bundle, int lanes)
+LBVH_I_TOGETHER void lbvh_i_walk_rays(lbvh_i_bundle *bundle, int lanes)
 {
     lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
-    int const together = bundle->rays->flags & LBVH_SORTED ? 1 : LBVH_I_WALKERS;
     int w, count = 0;
-    while (count < together && lbvh_i_begin_walk(bundle, &walker[count])) {
+    while (count < LBVH_I_WALKERS && lbvh_i_begin_walk(bundle, &walker[count])) {
         live[count] = &walker[count];
         count++;
     }
@@ -7230,7 +7239,7 @@ LBVH_FN_HOT void lbvh_i_walk_rays(lbvh_i_bundle *bundle, int lanes)
                 lbvh_i_prefetch(bundle->tracer, live[w]->at);
                 continue;
             }
-            lbvh_i_end_walk(bundle, live[w]);
+            lbvh_i_end_ray(bundle, &live[w]->ray);
             if (!lbvh_i_begin_walk(bundle, live[w])) live[w--] = live[--count];
         }
 }
@@ -7239,6 +7248,137 @@ static void lbvh_i_walk_plain(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 
 
 #ifdef LBVH_I_AVX2
 LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 1); }
+
+/* LBVH_SORTED: 8 consecutive rays walk as a pack. A node is tested once for all of them: a child is
+   entered if a ray could enter it whose origin and direction lie between theirs. Each ray tests the
+   triangles by itself, and so finds what it finds alone. */
+enum { LBVH_I_PACK = 8 };
+
+typedef struct lbvh_i_pack {
+    lbvh_i_beam ray[LBVH_I_PACK];
+    int count;
+    float t_max;                    /* the largest of the rays */
+    float origin_in[3], origin_out[3];  /* those that come first and go last */
+    float inverse[2][3];            /* smallest and largest */
+} lbvh_i_pack;
+
+/* The bounds of the rays along an axis; 0: they are too far apart for a pack. */
+static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int a)
+{
+    const lbvh_i_beam *first = &pack->ray[0];
+    float low = first->origin[a], high = low, most = first->direction[a], least = most,
+          longest = lbvh_i_absolute(first->direction[first->k]);
+    int r;
+    pack->inverse[0][a] = pack->inverse[1][a] = first->inverse[a];
+    for (r = 1; r < pack->count; r++) {
+        const lbvh_i_beam *ray = &pack->ray[r];
+        low = lbvh_i_min(low, ray->origin[a]);
+        high = lbvh_i_max(high, ray->origin[a]);
+        least = lbvh_i_min(least, ray->direction[a]);
+        most = lbvh_i_max(most, ray->direction[a]);
+        pack->inverse[0][a] = lbvh_i_min(pack->inverse[0][a], ray->inverse[a]);
+        pack->inverse[1][a] = lbvh_i_max(pack->inverse[1][a], ray->inverse[a]);
+        if (ray->in[a] != first->in[a] || ray->careful) return 0;
+    }
+    pack->origin_in[a] = first->in[a] < 3 ? high : low;
+    pack->origin_out[a] = first->in[a] < 3 ? low : high;
+    return !first->careful && most - least <= longest / 16 && high - low <= tracer->size[a] / 64;
+}
+
+/* lbvh_i_enter_children for the pack: lower bounds of where the rays come, upper ones of where they
+   go. Each has three roundings, relative to itself; they are moved by 16. */
+LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_pack(const lbvh_i_pack *pack,
+                                                     const lbvh_wide_node *node, float enters[8])
+{
+    __m256 begin = _mm256_setzero_ps(), end = _mm256_set1_ps(pack->t_max);
+    int a;
+    for (a = 0; a < 3; a++) {
+        __m256 const corner = _mm256_broadcast_ss(&node->corner[a]),
+                     quantum = _mm256_set1_ps(lbvh_i_quantum(node->exponent[a])),
+                     one = _mm256_broadcast_ss(&pack->inverse[0][a]),
+                     two = _mm256_broadcast_ss(&pack->inverse[1][a]),
+                     in = lbvh_i_planes(node->plane[pack->ray[0].in[a]], corner, quantum),
+                     out = lbvh_i_planes(node->plane[pack->ray[0].out[a]], corner, quantum),
+                     to_in = _mm256_sub_ps(in, _mm256_broadcast_ss(&pack->origin_in[a])),
+                     to_out = _mm256_sub_ps(out, _mm256_broadcast_ss(&pack->origin_out[a]));
+        begin = _mm256_max_ps(
+            _mm256_min_ps(_mm256_mul_ps(to_in, one), _mm256_mul_ps(to_in, two)), begin);
+        end = _mm256_min_ps(
+            _mm256_max_ps(_mm256_mul_ps(to_out, one), _mm256_mul_ps(to_out, two)), end);
+    }
+    begin = _mm256_mul_ps(begin, _mm256_set1_ps(0.999999f));
+    end = _mm256_mul_ps(end, _mm256_set1_ps(1.000001f));
+    _mm256_storeu_ps(enters, begin);
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(begin, end, _CMP_LE_OQ)) & node->used;
+}
+
+/* Every ray of the pack tests the triangles of a block. 0: all have what they want. */
+LBVH_I_AVX2 static int lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack,
+                                          size_t block)
+{
+    int r, left = 0;
+    pack->t_max = 0;
+    for (r = 0; r < pack->count; r++) {
+        lbvh_i_beam *ray = &pack->ray[r];
+        if (tracer->any && ray->id >= 0) continue;
+        lbvh_i_hit_triangles(tracer->wide, ray, block, 1);
+        if (tracer->any && ray->id >= 0) continue;
+        pack->t_max = lbvh_i_max(pack->t_max, ray->t_max);
+        left++;
+    }
+    return left;
+}
+
+LBVH_I_AVX2 static void lbvh_i_walk_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
+{
+    lbvh_i_waiting stack;
+    uint32_t at;
+    int r, top = 1;
+    stack.child[0] = 0;
+    stack.enters[0] = 0;
+    pack->t_max = 0;
+    for (r = 0; r < pack->count; r++) pack->t_max = lbvh_i_max(pack->t_max, pack->ray[r].t_max);
+    while (top > 0) {
+        at = stack.child[--top];
+        if (!(stack.enters[top] <= pack->t_max)) continue;
+        if (at & LBVH_I_LEAF_BIT) {
+            if (!lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT)) return;
+        } else {
+            const lbvh_wide_node *const node = &tracer->wide->node[at];
+            float enters[LBVH_WIDE];
+            uint32_t const met = lbvh_i_enter_pack(pack, node, enters);
+            top = lbvh_i_push_children(&stack, top, node, at, met, enters, 0);
+        }
+    }
+}
+
+/* All rays in packs; rays of a pack that are too far apart walk one by one. */
+LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
+{
+    lbvh_i_pack pack;
+    lbvh_i_walker alone;
+    int r, together;
+    do {
+        pack.count = 0;
+        while (pack.count < LBVH_I_PACK && lbvh_i_next_beam(bundle, &pack.ray[pack.count]))
+            pack.count++;
+        together = pack.count > 1 && lbvh_i_bound_pack(bundle->tracer, &pack, 0) &&
+                   lbvh_i_bound_pack(bundle->tracer, &pack, 1) &&
+                   lbvh_i_bound_pack(bundle->tracer, &pack, 2);
+        if (together) lbvh_i_walk_pack(bundle->tracer, &pack);
+        for (r = 0; r < pack.count; r++) {
+            if (together) {
+                lbvh_i_end_ray(bundle, &pack.ray[r]);
+                continue;
+            }
+            alone.ray = pack.ray[r];
+            alone.at = 0;
+            alone.top = 0;
+            while (lbvh_i_step(bundle->tracer, &alone, 1)) {}
+            lbvh_i_end_ray(bundle, &alone.ray);
+        }
+    } while (pack.count > 0);
+}
 #endif
 
 /* The hit of a ray, with the weights that its test gives. */
@@ -7306,11 +7446,10 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
 }
 
 /* The result of a ray. */
-static void lbvh_i_end_walk(const lbvh_i_bundle *bundle, const lbvh_i_walker *walker)
+static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray)
 {
-    if (bundle->hits)
-        bundle->hits[walker->number] = lbvh_i_hit_of(bundle->tracer, &walker->ray);
-    else bundle->hit[walker->number] = walker->ray.id >= 0;
+    if (bundle->hits) bundle->hits[ray->number] = lbvh_i_hit_of(bundle->tracer, ray);
+    else bundle->hit[ray->number] = ray->id >= 0;
 }
 
 static lbvh_result lbvh_i_trace(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
@@ -7329,7 +7468,8 @@ static lbvh_result lbvh_i_trace(const lbvh_wide *wide, const lbvh_rays *rays, lb
     bundle.hits = hits;
     bundle.hit = hit;
 #ifdef LBVH_I_AVX2
-    if (tracer.lanes) lbvh_i_walk_lanes(&bundle);
+    if (tracer.lanes && !fn && (checked.flags & LBVH_SORTED)) lbvh_i_walk_packs(&bundle);
+    else if (tracer.lanes) lbvh_i_walk_lanes(&bundle);
     else
 #endif
         lbvh_i_walk_plain(&bundle);
@@ -7352,7 +7492,7 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
    >>wide-near: elements around a point, and overlaps of a box; decoded planes are exact (>>wide)
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_FN_HOT lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
+LBVH_I_TOGETHER lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
 {
     int const a = row % 3;
     return (node->corner[a] + (lbvh_real)node->plane[row][c]) * lbvh_i_quantum(node->exponent[a]);
@@ -7373,7 +7513,7 @@ typedef struct lbvh_i_around {
 
 /* Squared distances to the boxes of the children, a little less: an element's own distance, which
    has roundings of its own, is not below that of its box. */
-LBVH_FN_HOT void lbvh_i_children_away2(const lbvh_i_around *search, const lbvh_wide_node *node,
+LBVH_I_TOGETHER void lbvh_i_children_away2(const lbvh_i_around *search, const lbvh_wide_node *node,
                                        lbvh_real away2[LBVH_WIDE])
 {
     lbvh_real const less = LBVH_I_REAL_KIND == 1 ? (lbvh_real)0.999999
@@ -7463,7 +7603,7 @@ static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
 }
 
 /* The walk around a point, nearer children first. */
-LBVH_FN_HOT void lbvh_i_walk_around(lbvh_i_around *search)
+LBVH_I_TOGETHER void lbvh_i_walk_around(lbvh_i_around *search)
 {
     const lbvh_wide *wide = search->wide;
     lbvh_i_waiting stack;

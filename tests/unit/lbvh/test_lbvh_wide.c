@@ -291,6 +291,23 @@ static void make_rays(void)
     }
 }
 
+/* Groups of 8 that are near each other: packs. Some go on with one that is not. */
+static void make_packs(void)
+{
+    int32_t r;
+    int a;
+    make_rays();
+    for (r = 0; r < RAYS; r++) {
+        real *first = ray_data + 6 * (r - r % 8);
+        if (r % 16 == 0) /* signs of directions differ */
+            for (a = 3; a < 6; a++) if (first[a] == 0) first[a] = s.size / 300;
+        if (r % 8 == 0 || r % 41 == 0) continue;
+        for (a = 0; a < 6; a++)
+            ray_data[6 * r + a] = first[a] + between(-s.size, s.size) / (a < 3 ? 140 : 100);
+        if (r % 3 == 0) for (a = 0; a < 3; a++) ray_data[6 * r + a] = first[a];
+    }
+}
+
 static lbvh_rays the_rays(void)
 {
     lbvh_rays rays;
@@ -388,13 +405,15 @@ static uint8_t any[2][RAYS];
 static void test_rays(void **state)
 {
     static const int32_t counts[] = {0, 1, 5, 60, MOST};
-    lbvh_rays const rays = the_rays();
-    int kind, k;
+    lbvh_rays rays = the_rays();
+    int kind, k, packs;
     (void)state;
-    for (kind = 0; kind < SCENES; kind++)
+    for (packs = 0; packs < 2; packs++) for (kind = 0; kind < SCENES; kind++)
         for (k = 0; k < COUNT_OF(counts); k++) {
             begin(kind, counts[k], 1);
-            make_rays();
+            rays.flags = packs ? LBVH_SORTED : 0;
+            if (packs) make_packs();
+            else make_rays();
             for (answer = 0; answer <= has_avx2(); answer++) {
                 asked = 0;
                 CHECK_RESULT(lbvh_closest_hits(&s.wide, &rays, NULL, NULL, hits[answer]), LBVH_OK);
@@ -460,6 +479,7 @@ static void test_ray_options(void **state)
     rays.t_maxs = ends;
     rays.filters = filters;
     for (answer = 0; answer <= has_avx2(); answer++) {
+        rays.flags = answer ? LBVH_SORTED : 0;
         CHECK_RESULT(lbvh_closest_hits(&s.wide, &rays, NULL, NULL, hits[0]), LBVH_OK);
         for (r = 0; r < RAYS; r++) {
             lbvh_ray_hit const all = hit_of_all(ray_data + 6 * r, ends[r], masks, filters[r]);
