@@ -6792,7 +6792,15 @@ static int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
                     pad = largest * unit + least;
     ray->before[a] = offset + pad;
     ray->after[a] = offset - pad;
-    return largest < 1 / least;
+    return lbvh_i_finite(ray->inverse[a]) && largest < 1 / least;
+}
+
+/* By its bits: comparisons fail under -ffinite-math-only. */
+static int lbvh_i_is_nan(lbvh_real x)
+{
+    lbvh_real const infinity[2] = {lbvh_i_infinity(), -lbvh_i_infinity()};
+    return !lbvh_i_finite(x) && memcmp(&x, &infinity[0], sizeof x) != 0 &&
+           memcmp(&x, &infinity[1], sizeof x) != 0;
 }
 
 /* 0: the ray hits nothing. */
@@ -6801,7 +6809,7 @@ static int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbe
 {
     const lbvh_wide *wide = tracer->wide;
     lbvh_real x, y, z;
-    int a, usable = wide->nodes > 0 && t_max >= 0;
+    int a, usable = wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max);
     ray->careful = 0;
     ray->origin[3] = ray->direction[3] = ray->inverse[3] = ray->before[3] = ray->after[3] = 0;
     for (a = 0; a < 3; a++) {
@@ -6854,15 +6862,20 @@ static void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *no
     lbvh_real const wider = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.000001
                                                   : (lbvh_real)1.000000000000002,
                     quantum = lbvh_i_quantum(node->exponent[a]);
+    int const parallel = !lbvh_i_finite(ray->inverse[a]);
     int c;
     for (c = 0; c < LBVH_WIDE; c++) {
         lbvh_real const from = (node->corner[a] + (lbvh_real)node->plane[ray->in[a]][c]) * quantum,
-                        to = (node->corner[a] + (lbvh_real)node->plane[ray->out[a]][c]) * quantum,
-                        comes = (from - ray->origin[a]) * ray->inverse[a] / wider,
-                        goes = (to - ray->origin[a]) * ray->inverse[a] * wider;
-        /* a NaN bounds nothing (>>ray) */
-        if (comes > enters[c]) enters[c] = comes;
-        if (goes < leaves[c]) leaves[c] = goes;
+                        to = (node->corner[a] + (lbvh_real)node->plane[ray->out[a]][c]) * quantum;
+        if (parallel) { /* between the planes, or never */
+            if (lbvh_i_min(from, to) > ray->origin[a] || lbvh_i_max(from, to) < ray->origin[a])
+                leaves[c] = -1;
+        } else {
+            lbvh_real const comes = (from - ray->origin[a]) * ray->inverse[a] / wider,
+                            goes = (to - ray->origin[a]) * ray->inverse[a] * wider;
+            if (comes > enters[c]) enters[c] = comes;
+            if (goes < leaves[c]) leaves[c] = goes;
+        }
     }
 }
 
@@ -7411,7 +7424,7 @@ static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *ray
         return LBVH_BAD_ARGUMENT;
     if (rays->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     if (rays->flags & ~LBVH_SORTED) return LBVH_BAD_OPTION;
-    if (!(rays->t_max >= 0)) return LBVH_BAD_RADIUS;
+    if (rays->t_max < 0 || lbvh_i_is_nan(rays->t_max)) return LBVH_BAD_RADIUS;
     if (!wide->built || (!fn && wide->numbers != 9 && wide->elements > 0)) return LBVH_NOT_BUILT;
     *checked = *rays;
     tight = 2 * (size_t)wide->dim * sizeof(lbvh_real);

@@ -92,7 +92,7 @@ static void put(int kind, int32_t n)
     if (kind == SOUP) put_soup(1, 0, (real)0.1, 0);
     if (kind == FLAT) put_soup(1, (real)0.3, (real)0.1, 1 + roll(3));
     if (kind == DISTANT) put_soup(1, IS_FLOAT ? (real)1e6 : (real)1e14, (real)0.2, 0);
-    if (kind == TINY) put_soup((real)1e-7, 0, (real)1e-8, 0);
+    if (kind == TINY) put_soup((real)1e-5, 0, (real)1e-6, 0);
     if (kind == HUGE_ONES) put_soup((real)1e6, 0, (real)1e5, 0);
     if (kind == TWO_SIZES) {
         put_soup(1, 0, (real)0.01, 0);
