@@ -7025,7 +7025,8 @@ LBVH_I_TOGETHER int lbvh_i_lowest_bit(uint32_t bits)
 }
 
 /* A hit at t: kept, if it is the closest so far. */
-LBVH_I_TOGETHER void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot, lbvh_real t)
+LBVH_I_TOGETHER void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
+                                     lbvh_real t)
 {
     int32_t const id = wide->id[slot];
     if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
