@@ -16,6 +16,9 @@
    lbvh_world (>>world) keeps objects that come, move, sleep and go: the broad phase of a game or a
    simulation, with pairs that last, events, filters and casts.
 
+   lbvh_wide (>>wide) is a finished tree, collapsed to nodes of 8 children in a fifth of the memory:
+   for rays in bulk, closest points on meshes, and trees that are searched often.
+
    Searches by iterators work in plain C and in kernels alike. The serial code is the reference for
    CUDA: both give the same bits. CUDA calls take a stream and do not wait, unless they say so.
 
@@ -25,11 +28,12 @@
        declarations    config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
                        queries, stb_ds, world, world-overlap, world-cast, world-near,
-                       cuda-templates
+                       wide, cuda-templates
        serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
                        queries-serial, validate, world-memory, world-trees, world-pairs,
                        world-calls, world-update, world-validate, parallel-run,
-                       parallel-search, parallel-build
+                       parallel-search, parallel-build, wide-build, wide-rays,
+                       wide-lanes, wide-trace, wide-near, wide-validate
        end             licence
 
    >>use
@@ -88,6 +92,7 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
+       LBVH_PLAIN_LANES      -         one file           wide trees do without AVX2 (>>wide-lanes)
 
    >>rules
 
@@ -143,6 +148,8 @@
             hierarchy
                      construction algorithm to allow stackless traversal, 2024 (the skip links).
             Ericson: C. Ericson, Real-Time Collision Detection, 2005.
+            Ylitie:  H. Ylitie, T. Karras, S. Laine, Efficient Incoherent Ray Traversal on GPUs
+                     Through Compressed Wide BVHs, HPG 2017 (>>wide).
             Ize:     T. Ize, Robust BVH Ray Traversal, JCGT 2013.
             Woop:    S. Woop, C. Benthin, I. Wald, Watertight Ray/Triangle Intersection, JCGT 2013.
 
@@ -159,13 +166,13 @@
 
    >>not-here
 
-   Surface-area builders, wide or quantised nodes, instances (ray tracers have them); periodic boxes
+   Surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
    (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is
    faster); file formats, threads, timers.
 
    >>changes
 
-   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide
    0.1.0  first version
 */
 
@@ -328,6 +335,16 @@
 #define lbvh_world_find_pair         lbvh_f64_world_find_pair
 #define lbvh_world_validate          lbvh_f64_world_validate
 #define lbvh_box_of_doubles      lbvh_f64_box_of_doubles
+#define lbvh_wide_build         lbvh_f64_wide_build
+#define lbvh_wide_bytes_for     lbvh_f64_wide_bytes_for
+#define lbvh_wide_free          lbvh_f64_wide_free
+#define lbvh_wide_bytes         lbvh_f64_wide_bytes
+#define lbvh_wide_validate      lbvh_f64_wide_validate
+#define lbvh_closest_hits       lbvh_f64_closest_hits
+#define lbvh_any_hits           lbvh_f64_any_hits
+#define lbvh_wide_nearest       lbvh_f64_wide_nearest
+#define lbvh_closest_points     lbvh_f64_closest_points
+#define lbvh_wide_overlaps      lbvh_f64_wide_overlaps
 #define lbvh_cuda_reserve           lbvh_f64_cuda_reserve
 #define lbvh_cuda_bytes_for         lbvh_f64_cuda_bytes_for
 #define lbvh_cuda_build             lbvh_f64_cuda_build
@@ -559,6 +576,7 @@ enum { LBVH_STACK = 94 };
        >>near      lbvh_near_point, lbvh_next_near, lbvh_keep_nearest
        >>ray       lbvh_ray_cast, lbvh_next_ray
        >>triangles lbvh_closest_on_triangle, lbvh_ray_triangle
+       >>wide      lbvh_wide_build and its searches
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -2641,6 +2659,167 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
     return 0;
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>wide: a tree of nodes with up to 8 children, collapsed from a finished one, for trees that are
+   searched often: rays in bulk, nearest elements, closest points on meshes, overlaps. Serial only.
+
+       lbvh_wide wide = {0};
+       lbvh_wide_desc desc = {0};
+       desc.copy = 1;                                   // triangles lie beside each other
+       lbvh_wide_build(&wide, &desc, &tree, triangles, 0);
+       lbvh_closest_hits(&wide, &rays, NULL, NULL, hits);
+       lbvh_wide_free(&wide);
+
+   A wide tree owns all that it reads: `tree` may be freed. After a refit or a build of `tree`,
+   build it again: the memory is reused. lbvh_wide_build and lbvh_wide_validate allocate. Any number
+   of threads may search one wide tree.
+
+   A node keeps the boxes of its children in 48 bytes (float: the node in 80; Ylitie). The numbers
+   of a box are counted in quanta, which are powers of two, from a corner of the node:
+
+           low[c]       high[c]
+       |-----[============]------------|      plane = (corner + q) * quantum,   q = 0 .. 255
+       corner                          corner + 255
+
+   Low numbers are rounded down, high ones up: a quantised box contains the exact one. Nothing is
+   lost in decoding: corner is an integer, corner + q is at most 2^24 (double: 2^53), which a real
+   holds exactly, and a product with a power of two is exact. If it overflows, it does so outward.
+   Far from the origin the quantum is as large as that bound asks for: it is then at most two units
+   in the last place of the largest coordinate.
+
+   Memory without desc.copy: with desc.leaf = 4 at most 22.3 bytes an element (float), whatever the
+   tree. A node either has 8 children, or all its children are leaves; and a subtree of at most 4
+   elements is a leaf. So each of the b nodes of the second kind has 5 elements or more, there are
+   at most n/35 others, and n * (1/5 + 1/35) * 80 + 4 n bytes in all. As a rule it is half of that.
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    LBVH_WIDE = 8,          /* children of a node at most */
+    LBVH_WIDE_LEAF = 4,     /* elements of a leaf at most; lanes of a block */
+    LBVH_WIDE_STACK = 7 * (LBVH_STACK - 1) + 1  /* every level leaves 7 children or fewer behind */
+};
+
+#if LBVH_I_REAL_KIND == 1
+typedef uint8_t lbvh_exponent;
+#else
+typedef uint16_t lbvh_exponent;
+#endif
+
+typedef struct lbvh_wide_node {
+    lbvh_real corner[3];        /* in quanta: an integer */
+    lbvh_exponent exponent[3];  /* of the quanta: the bits of a real's exponent, which is 127
+                                   (double: 1023) more */
+    lbvh_exponent used;         /* bit c: there is a child c */
+    uint32_t child;         /* the first inner child; the others follow */
+    uint32_t first;         /* the first element of the leaves, with desc.copy: their first block */
+    uint8_t kind[LBVH_WIDE];    /* inner child: 224 + its number among those; leaf: 32 * elements +
+                                   where it begins, from `first`; 0: none */
+    uint8_t plane[6][LBVH_WIDE];    /* low x y z, high x y z of each child */
+} lbvh_wide_node;
+
+typedef struct lbvh_wide_desc {
+    int32_t leaf;           /* elements of a leaf at most, 1 .. 4 (default: 4) */
+    int32_t copy;           /* 1: the elements are copied: triangles of 3D as triangles, all others
+                               as their boxes; in blocks of 4, one for each leaf; needed where the
+                               comment of a search says so (default: 0) */
+    lbvh_allocator allocator;   /* (default: malloc and free) */
+} lbvh_wide_desc;
+
+typedef struct lbvh_wide {
+    lbvh_wide_desc desc;    /* with defaults filled in */
+    int32_t dim, built;     /* as in lbvh */
+    int32_t elements;       /* those that were not left out */
+    int32_t nodes, leaves;
+    int32_t numbers;        /* of a copied element: 9 (a, b, c), 6 (min, max), 0: none are */
+    lbvh_wide_node *node;   /* [nodes] node 0 is the root */
+    int32_t *id;            /* [elements] by leaf; with desc.copy [4 * leaves], -1: none */
+    uint32_t *mask;         /* the same for masks, where the tree has them; else NULL */
+    lbvh_real *element;     /* desc.copy: [leaves][numbers][4] */
+    lbvh_block block[LBVH_BLOCKS];
+} lbvh_wide;
+
+/* Collapses a tree of any builder. From the node down, the child with the largest area is replaced
+   by its two children, until there are 8. data and stride: the elements, as at the last build or
+   refit of `tree`; read with desc.copy only. desc NULL: all defaults. LBVH_BAD_OPTION: desc.leaf.
+   After a refusal the wide tree is empty, and keeps its memory. O(n), about as long as a build. */
+LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
+                                     const lbvh_real *data, size_t stride);
+
+/* The bytes that a first lbvh_wide_build takes: *bytes. O(n). */
+LBVH_API lbvh_result lbvh_wide_bytes_for(const lbvh_wide_desc *desc, const lbvh *tree,
+                                         int64_t *bytes);
+
+/* Frees the memory and empties the wide tree; an empty one is fine. */
+LBVH_API void lbvh_wide_free(lbvh_wide *wide);
+
+/* Bytes of memory that it holds. */
+LBVH_API int64_t lbvh_wide_bytes(const lbvh_wide *wide);
+
+/* LBVH_OK, or LBVH_INVALID where a leaf of `tree` is not in `wide` exactly once, or is not inside
+   all boxes above it. Both are built; the arrays are trusted. For tests and students. O(n). */
+LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree);
+
+/* Many rays. */
+typedef struct lbvh_rays {
+    const lbvh_real *data;  /* 2 dim numbers each: origin, direction (of any length) */
+    size_t stride;          /* bytes between two rays (default: tightly packed) */
+    int32_t n;
+    lbvh_real t_max;        /* up to where, in lengths of the direction (default, 0: infinity) */
+    const lbvh_real *t_maxs;    /* [n] one for each ray, 0 is 0 (default: t_max for all) */
+    uint32_t filter;        /* only elements whose mask shares a bit with it (default, 0: all) */
+    const uint32_t *filters;    /* [n] one for each ray, 0 finds none (default: filter for all) */
+    int flags;              /* LBVH_SORTED: consecutive rays are near each other, as those of a
+                               picture: faster then; the answers are the same */
+} lbvh_rays;
+
+typedef struct lbvh_ray_hit {
+    lbvh_real t, u, v;      /* as lbvh_ray_triangle gives them; 0 where nothing is hit */
+    int32_t id;             /* the element, -1: nothing is hit */
+} lbvh_ray_hit;
+
+/* Your test of a ray and element id: 1 where it is hit, and then *t, *u, *v. */
+typedef int lbvh_ray_fn(void *user, int32_t id, const lbvh_real *origin, const lbvh_real *direction,
+                        lbvh_real *t, lbvh_real *u, lbvh_real *v);
+
+/* hits[i]: the first element that ray i hits, 0 <= t <= t_max; of those at the same t the lowest
+   id. fn NULL: lbvh_ray_triangle, by its bits; needs copied triangles (else LBVH_NOT_BUILT). Rays
+   with NaN or infinite numbers (except t_max) hit nothing. */
+LBVH_API lbvh_result lbvh_closest_hits(const lbvh_wide *wide, const lbvh_rays *rays,
+                                       lbvh_ray_fn *fn, void *user, lbvh_ray_hit *hits);
+
+/* hit[i] = 1 where ray i hits anything, else 0: shadows, lines of sight. fn as above. */
+LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
+                                   void *user, uint8_t *hit);
+
+/* As lbvh_nearest, and the same answer. fn NULL: the distance to the copied triangle (2D: to its
+   box) or box; needs desc.copy (else LBVH_NOT_BUILT). */
+LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p, int32_t k,
+                                       lbvh_real reach, lbvh_distance2_fn *fn, void *user,
+                                       int32_t *ids, lbvh_real *distances2, int32_t *found);
+
+/* The point of a mesh that is closest to another one. */
+typedef struct lbvh_closest {
+    lbvh_real point[3];
+    lbvh_real distance2;
+    int32_t id;             /* the triangle, of those at the same distance the lowest; -1: none is
+                               within reach, all else is 0 */
+    lbvh_feature feature;   /* the part of the triangle */
+} lbvh_closest;
+
+/* closest[i] for each of n points (3 numbers each, `stride` bytes apart, 0: tightly packed), by
+   lbvh_closest_on_triangle. Needs copied triangles (else LBVH_NOT_BUILT). */
+LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,
+                                         size_t stride, int32_t n, lbvh_real reach,
+                                         lbvh_closest *closest);
+
+/* Elements that overlap a box (2 dim numbers): ids, room for `capacity`, in the order of the wide
+   tree; `*needed`: their number, also when they did not fit (LBVH_BUFFER_TOO_SMALL). filter as in
+   lbvh_rays. With desc.copy the answer of lbvh_overlap_box (triangles: by their boxes). Without,
+   the elements of all leaves that touch the box: yours to test. */
+LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *box,
+                                        uint32_t filter, int32_t *ids, int64_t capacity,
+                                        int64_t *needed);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -2749,6 +2928,21 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
     !defined(__CUDACC__)
 #include <emmintrin.h>
 #define LBVH_I_FOUR_WIDE
+#endif
+
+/* The tests of >>wide-lanes, chosen at run time. Not on Windows, where gcc does not align the stack
+   for them. */
+#if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
+    !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
+    !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES)
+#include <immintrin.h>
+#define LBVH_I_AVX2 __attribute__((target("avx2")))
+#ifdef LBVH_I_HAS_AVX2 /* tests choose */
+#elif defined(__AVX2__)
+#define LBVH_I_HAS_AVX2() 1
+#else
+#define LBVH_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -6155,6 +6349,1526 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-build: a binary tree is collapsed (figure and bounds at >>wide)
+   ---------------------------------------------------------------------------------------------- */
+
+/* Functions of one text that are compiled for several processors. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_TOGETHER static inline __attribute__((always_inline))
+#else
+#define LBVH_I_TOGETHER static inline
+#endif
+
+enum { LBVH_I_WIDE_NODE, LBVH_I_WIDE_ID, LBVH_I_WIDE_MASK, LBVH_I_WIDE_ELEMENT };
+enum { LBVH_I_INNER = 224 };    /* kind of the first inner child */
+
+/* A node of the binary tree, and its places. */
+typedef struct lbvh_i_span { int32_t at, first, last; } lbvh_i_span;
+
+/* One collapse. The first run counts, the second fills. */
+typedef struct lbvh_i_collapse {
+    const lbvh *tree;
+    lbvh_wide *wide;        /* NULL: only count */
+    const lbvh_real *data;
+    size_t stride;
+    int32_t leaf, nodes, leaves, elements;
+} lbvh_i_collapse;
+
+static int lbvh_i_span_is_leaf(lbvh_i_span span, int32_t leaf)
+{
+    return span.last - span.first < leaf;
+}
+
+/* Appends a span, unless all its elements were left out. */
+static int lbvh_i_add_span(const lbvh *tree, lbvh_i_span *child, int count, int32_t at,
+                           int32_t first, int32_t last)
+{
+    if (lbvh_left_out(&tree->node[at])) return count;
+    child[count].at = at;
+    child[count].first = first;
+    child[count].last = last;
+    return count + 1;
+}
+
+/* The child with the largest area among those that may be replaced, -1 = none. */
+static int lbvh_i_largest_span(const lbvh *tree, const lbvh_i_span *child, int count, int32_t leaf)
+{
+    double largest = -1;
+    int c, best = -1;
+    for (c = 0; c < count; c++) {
+        const lbvh_node *node = &tree->node[child[c].at];
+        double const area = lbvh_i_area(tree->desc.dim, node->min, node->max);
+        if (lbvh_i_span_is_leaf(child[c], leaf) || area <= largest) continue;
+        largest = area;
+        best = c;
+    }
+    return best;
+}
+
+/* The children of a wide node, from the span of the binary node; their number. */
+static int lbvh_i_collapse_span(const lbvh *tree, lbvh_i_span span, int32_t leaf,
+                                lbvh_i_span child[LBVH_WIDE + 1])
+{
+    int open, count = lbvh_i_add_span(tree, child, 0, span.at, span.first, span.last);
+    while (count < LBVH_WIDE && (open = lbvh_i_largest_span(tree, child, count, leaf)) >= 0) {
+        lbvh_i_span const parent = child[open];
+        const lbvh_node *node = &tree->node[parent.at];
+        int32_t const split = lbvh_split_place(tree, node);
+        child[open] = child[--count];
+        count = lbvh_i_add_span(tree, child, count, node->link, parent.first, split);
+        count = lbvh_i_add_span(tree, child, count, lbvh_right_child(tree, node), split + 1,
+                                parent.last);
+    }
+    return count;
+}
+
+/* The largest integer below or at x, |x| < 2^62. */
+static double lbvh_i_floor(double x)
+{
+    double const whole = (double)(int64_t)x;
+    return whole > x ? whole - 1 : whole;
+}
+
+/* The exponent field of |x|: 0 for denormal numbers and 0. */
+static int lbvh_i_exponent(lbvh_real x)
+{
+#if LBVH_I_REAL_KIND == 1
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 23 & 255);
+#else
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (int)(bits >> 52 & 2047);
+#endif
+}
+
+/* 2 to the power that an exponent field says. */
+LBVH_I_TOGETHER lbvh_real lbvh_i_quantum(int exponent)
+{
+    lbvh_real power;
+#if LBVH_I_REAL_KIND == 1
+    uint32_t const bits = (uint32_t)exponent << 23;
+#else
+    uint64_t const bits = (uint64_t)exponent << 52;
+#endif
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* x in quanta, rounded down; exact, as the quantum is a power of two. */
+static double lbvh_i_quanta(lbvh_real x, int exponent)
+{
+    return lbvh_i_floor((double)x / (double)lbvh_i_quantum(exponent));
+}
+
+/* The smallest quantum that a box can be counted in, along one axis. */
+static int lbvh_i_find_exponent(lbvh_real min, lbvh_real max)
+{
+    int const digits = LBVH_I_REAL_KIND == 1 ? 24 : 53;
+    double const most = (double)((int64_t)1 << digits);
+    int const extent = lbvh_i_exponent(max / 2 - min / 2) + 1 - 8,
+              size = lbvh_i_exponent(lbvh_i_max(max, -min)) + 1 - digits;
+    int exponent = extent > size ? extent : size;
+    if (exponent < 1) exponent = 1;
+    for (;; exponent++) {
+        double const low = lbvh_i_quanta(min, exponent), high = -lbvh_i_quanta(-max, exponent);
+        if (high - low <= 255 && low >= -most && high <= most) return exponent;
+    }
+}
+
+/* Corner, quanta, and the boxes of the children. */
+static void lbvh_i_quantise(const lbvh *tree, lbvh_wide_node *node, lbvh_i_span span,
+                            const lbvh_i_span *child, int count)
+{
+    const lbvh_node *box = &tree->node[span.at];
+    int a, c;
+    for (a = 0; a < 3; a++) {
+        int const exponent = lbvh_i_find_exponent(box->min[a], box->max[a]);
+        double const corner = lbvh_i_quanta(box->min[a], exponent);
+        node->corner[a] = (lbvh_real)corner;
+        node->exponent[a] = (lbvh_exponent)exponent;
+        for (c = 0; c < LBVH_WIDE; c++) {
+            node->plane[a][c] = 255; /* no child: inverted */
+            node->plane[a + 3][c] = 0;
+            if (c >= count) continue;
+            box = &tree->node[child[c].at];
+            node->plane[a][c] = (uint8_t)(lbvh_i_quanta(box->min[a], exponent) - corner);
+            node->plane[a + 3][c] = (uint8_t)(-lbvh_i_quanta(-box->max[a], exponent) - corner);
+        }
+        box = &tree->node[span.at];
+    }
+}
+
+/* The numbers of an element into lane `lane` of a block: v[number][lane]. */
+static void lbvh_i_copy_element(const lbvh_i_collapse *job, int32_t id, lbvh_real *v)
+{
+    const lbvh_desc *desc = &job->tree->desc;
+    int k;
+    if (job->wide->numbers == 9) {
+        const lbvh_real *corner[3];
+        (void)lbvh_triangle(desc, job->data, job->stride, id, corner);
+        for (k = 0; k < 9; k++) v[k * LBVH_WIDE_LEAF] = corner[k / 3][k % 3];
+    } else {
+        lbvh_real min[3], max[3];
+        (void)lbvh_box_of(desc, job->data, job->stride, id, min, max);
+        for (k = 0; k < 3; k++) {
+            v[k * LBVH_WIDE_LEAF] = min[k];
+            v[(k + 3) * LBVH_WIDE_LEAF] = max[k];
+        }
+    }
+}
+
+/* The elements of a leaf; their number. */
+static int32_t lbvh_i_fill_leaf(const lbvh_i_collapse *job, lbvh_i_span span)
+{
+    const lbvh *tree = job->tree;
+    lbvh_wide *wide = job->wide;
+    size_t const block = (size_t)job->leaves * LBVH_WIDE_LEAF,
+                 slot = wide && wide->numbers ? block : (size_t)job->elements;
+    int32_t place, found = 0;
+    for (place = span.first; place <= span.last; place++) {
+        const lbvh_node *node = &tree->node[tree->first_leaf + place];
+        if (lbvh_left_out(node)) continue;
+        if (wide) {
+            wide->id[slot + (size_t)found] = node->link;
+            if (wide->mask)
+                wide->mask[slot + (size_t)found] = tree->mask[tree->first_leaf + place];
+            if (wide->numbers)
+                lbvh_i_copy_element(job, node->link,
+                                    wide->element + block * (size_t)wide->numbers + found);
+        }
+        found++;
+    }
+    return found;
+}
+
+/* One wide node: its leaves are filled, its inner children get numbers, and into the stack. */
+static int lbvh_i_collapse_node(lbvh_i_collapse *job, lbvh_i_span span, int32_t at,
+                                lbvh_i_span *pending, int32_t *number)
+{
+    lbvh_i_span child[LBVH_WIDE + 1];
+    int const count = lbvh_i_collapse_span(job->tree, span, job->leaf, child);
+    lbvh_wide_node none, *node = job->wide ? &job->wide->node[at] : &none;
+    int const in_blocks = job->wide && job->wide->numbers;
+    int c, top = 0;
+    memset(node, 0, sizeof *node);
+    node->child = (uint32_t)job->nodes;
+    node->first = (uint32_t)(in_blocks ? job->leaves : job->elements);
+    node->used = (lbvh_exponent)((1 << count) - 1);
+    if (job->wide) lbvh_i_quantise(job->tree, node, span, child, count);
+    for (c = 0; c < count; c++) {
+        if (lbvh_i_span_is_leaf(child[c], job->leaf)) {
+            uint32_t const begin =
+                (uint32_t)(in_blocks ? job->leaves : job->elements) - node->first;
+            int32_t const filled = lbvh_i_fill_leaf(job, child[c]);
+            node->kind[c] = (uint8_t)(32 * (uint32_t)filled + begin);
+            job->leaves++;
+            job->elements += filled;
+        } else {
+            node->kind[c] = (uint8_t)(LBVH_I_INNER + top);
+            pending[top] = child[c];
+            number[top++] = job->nodes++;
+        }
+    }
+    return top;
+}
+
+/* All wide nodes, depth first. LBVH_INVALID: no builder makes a tree that is so deep. */
+static lbvh_result lbvh_i_collapse_all(lbvh_i_collapse *job)
+{
+    lbvh_i_span pending[LBVH_WIDE_STACK + LBVH_WIDE];
+    int32_t number[LBVH_WIDE_STACK + LBVH_WIDE];
+    int top = 0;
+    job->nodes = job->leaves = job->elements = 0;
+    if (job->tree->n > 0) top = lbvh_i_add_span(job->tree, pending, 0, 0, 0, job->tree->n - 1);
+    number[0] = 0;
+    job->nodes = top;
+    while (top > 0) {
+        lbvh_i_span const span = pending[--top];
+        if (top >= LBVH_WIDE_STACK - LBVH_WIDE) return LBVH_INVALID;
+        top += lbvh_i_collapse_node(job, span, number[top], pending + top, number + top);
+    }
+    return LBVH_OK;
+}
+
+static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_desc *desc)
+{
+    memset(out, 0, sizeof *out);
+    if (desc) *out = *desc;
+    if (out->leaf == 0) out->leaf = LBVH_WIDE_LEAF;
+    if (out->leaf < 1 || out->leaf > LBVH_WIDE_LEAF) return LBVH_BAD_OPTION;
+    if (!out->allocator.alloc != !out->allocator.free) return LBVH_BAD_ALLOCATOR;
+    return LBVH_OK;
+}
+
+/* Numbers that a copied element has. */
+static int32_t lbvh_i_wide_numbers(const lbvh_wide_desc *desc, const lbvh *tree)
+{
+    if (!desc->copy) return 0;
+    return tree->desc.kind == LBVH_TRIANGLES && tree->desc.dim == 3 ? 9 : 6;
+}
+
+/* Counts, and from that the sizes of the arrays. */
+static lbvh_result lbvh_i_wide_sizes(const lbvh_wide_desc *desc, lbvh_i_collapse *job,
+                                     size_t bytes[LBVH_BLOCKS])
+{
+    size_t const numbers = (size_t)lbvh_i_wide_numbers(desc, job->tree);
+    lbvh_result const result = lbvh_i_collapse_all(job);
+    size_t slots = (size_t)job->elements;
+    memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
+    if (result != LBVH_OK) return result;
+    if (numbers > 0) slots = (size_t)job->leaves * LBVH_WIDE_LEAF;
+    /* 32-bit size_t */
+    if ((uint64_t)job->leaves > SIZE_MAX / 4 / LBVH_WIDE_LEAF / 9 / sizeof(lbvh_real) ||
+        (uint64_t)job->nodes > SIZE_MAX / 4 / sizeof(lbvh_wide_node))
+        return LBVH_OUT_OF_MEMORY;
+    bytes[LBVH_I_WIDE_NODE] = (size_t)job->nodes * sizeof(lbvh_wide_node);
+    bytes[LBVH_I_WIDE_ID] = slots * sizeof(int32_t);
+    if (job->tree->mask) bytes[LBVH_I_WIDE_MASK] = slots * sizeof(uint32_t);
+    bytes[LBVH_I_WIDE_ELEMENT] = numbers * slots * sizeof(lbvh_real);
+    return LBVH_OK;
+}
+
+/* Memory for the sizes; missing elements of blocks are -1 and 0. */
+static lbvh_result lbvh_i_wide_prepare(lbvh_wide *wide, const size_t bytes[LBVH_BLOCKS])
+{
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        lbvh_block *block = &wide->block[b];
+        if (bytes[b] > block->bytes) {
+            if (!lbvh_i_grow(&wide->desc.allocator, block, bytes[b], LBVH_I_AHEAD))
+                return LBVH_OUT_OF_MEMORY;
+            if ((uintptr_t)block->memory % 16 != 0 && wide->desc.allocator.alloc)
+                return LBVH_BAD_ALLOCATOR;
+        }
+        if (bytes[b] > 0) memset(block->memory, b == LBVH_I_WIDE_ID ? -1 : 0, bytes[b]);
+    }
+    wide->node = (lbvh_wide_node *)wide->block[LBVH_I_WIDE_NODE].memory;
+    wide->id = (int32_t *)wide->block[LBVH_I_WIDE_ID].memory;
+    wide->element = (lbvh_real *)wide->block[LBVH_I_WIDE_ELEMENT].memory;
+    wide->mask = bytes[LBVH_I_WIDE_MASK] ? (uint32_t *)wide->block[LBVH_I_WIDE_MASK].memory : NULL;
+    return LBVH_OK;
+}
+
+LBVH_API int64_t lbvh_wide_bytes(const lbvh_wide *wide)
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; wide && b < LBVH_BLOCKS; b++) bytes += (int64_t)wide->block[b].bytes;
+    return bytes;
+}
+
+/* Empties the wide tree and stores a checked desc. */
+static lbvh_result lbvh_i_wide_begin(lbvh_wide *wide, const lbvh_wide_desc *desc)
+{
+    const lbvh_allocator *had = &wide->desc.allocator;
+    lbvh_wide_desc given;
+    lbvh_result const result = lbvh_i_wide_defaults(&given, desc);
+    wide->built = wide->elements = wide->nodes = wide->leaves = wide->numbers = 0;
+    if (result != LBVH_OK) return result;
+    if (lbvh_wide_bytes(wide) > 0 &&
+        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
+         had->user != given.allocator.user))
+        return LBVH_BAD_ALLOCATOR;
+    wide->desc = given;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
+                                     const lbvh_real *data, size_t stride)
+{
+    lbvh_i_collapse job;
+    size_t bytes[LBVH_BLOCKS];
+    lbvh_result result;
+    if (!wide) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_wide_begin(wide, desc);
+    if (result != LBVH_OK) return result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    stride = lbvh_i_stride(&tree->desc, stride);
+    if (wide->desc.copy && tree->n > 0 && (!data || stride == 0)) return LBVH_BAD_ARGUMENT;
+    memset(&job, 0, sizeof job);
+    job.tree = tree;
+    job.leaf = wide->desc.leaf;
+    job.data = data;
+    job.stride = stride;
+    result = lbvh_i_wide_sizes(&wide->desc, &job, bytes);
+    if (result == LBVH_OK) result = lbvh_i_wide_prepare(wide, bytes);
+    if (result != LBVH_OK) return result;
+    wide->numbers = lbvh_i_wide_numbers(&wide->desc, tree);
+    job.wide = wide;
+    (void)lbvh_i_collapse_all(&job);
+    wide->dim = tree->desc.dim;
+    wide->elements = job.elements;
+    wide->nodes = job.nodes;
+    wide->leaves = job.leaves;
+    wide->built = 1;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_wide_bytes_for(const lbvh_wide_desc *desc, const lbvh *tree,
+                                         int64_t *bytes)
+{
+    lbvh_wide_desc given;
+    lbvh_i_collapse job;
+    size_t sizes[LBVH_BLOCKS];
+    lbvh_result result;
+    int b;
+    if (!bytes) return LBVH_BAD_ARGUMENT;
+    *bytes = 0;
+    result = lbvh_i_wide_defaults(&given, desc);
+    if (result != LBVH_OK) return result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&job, 0, sizeof job);
+    job.tree = tree;
+    job.leaf = given.leaf;
+    result = lbvh_i_wide_sizes(&given, &job, sizes);
+    for (b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)sizes[b];
+    return result;
+}
+
+LBVH_API void lbvh_wide_free(lbvh_wide *wide)
+{
+    int b;
+    if (!wide) return;
+    for (b = 0; b < LBVH_BLOCKS; b++) lbvh_i_release(&wide->desc.allocator, &wide->block[b]);
+    memset(wide, 0, sizeof *wide);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-rays: many rays through a wide tree, each by itself, nearer children first
+
+   The planes of a child are low or high numbers q, by the signs of the direction. The ray is there
+   at t = ((corner + q) quantum - origin) / direction = (corner + q) * step - origin / direction,
+   with step = quantum / direction. Each of at most 8 roundings is an error of half a unit in the
+   last place of the largest of these numbers in the whole tree. `pad` is 16 of them: the ray enters
+   a quantised box where it enters the exact one, or earlier. (The other 8 are for the roundings of
+   an element's own t, so that none is lost that lies at the same t as the closest.)
+
+   A ray that is parallel to an axis, or so far from the tree that numbers could overflow, is
+   careful: it decodes each plane and takes the slab test of >>ray.
+   ---------------------------------------------------------------------------------------------- */
+
+#define LBVH_I_LEAF_BIT 0x80000000u     /* a child in the stack is 8 * node + c, and this */
+
+/* One ray on its way. */
+typedef struct lbvh_i_beam {
+    lbvh_real origin[4], direction[4], inverse[4];  /* [3]: 0 */
+    lbvh_real before[4], after[4];  /* origin / direction, and `pad` more or less */
+    int32_t in[3], out[3];      /* rows of lbvh_wide_node.plane where the ray comes and goes */
+    int32_t i, j, k;            /* axes: k is the direction's longest */
+    int32_t careful;            /* 1: planes are decoded */
+    uint32_t filter;
+    int32_t number;             /* of the caller */
+    lbvh_real t_max;            /* of the closest hit so far */
+    int32_t id;                 /* of it, -1 = none */
+    size_t slot;                /* where it lies in wide->id */
+} lbvh_i_beam;
+
+/* How elements are tested, and what is wanted. */
+typedef struct lbvh_i_tracer {
+    const lbvh_wide *wide;
+    lbvh_ray_fn *fn;        /* NULL: copied triangles */
+    void *user;
+    int any;                /* 1: the walk ends at the first hit */
+    int lanes;              /* 1: AVX2 */
+    lbvh_real size[3];      /* the largest coordinate of a plane */
+} lbvh_i_tracer;
+
+/* origin / direction with its pads, along one axis; 0: parallel, or numbers could overflow. */
+static int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
+{
+    lbvh_real const unit = LBVH_I_REAL_KIND == 1 ? (lbvh_real)9.5367431640625e-7 /* 2^-20 */
+                                                 : (lbvh_real)1.7763568394002505e-15,
+                    least = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-30 : (lbvh_real)1e-290,
+                    offset = ray->origin[a] * ray->inverse[a],
+                    largest = (lbvh_i_absolute(ray->origin[a]) + tracer->size[a]) *
+                              lbvh_i_absolute(ray->inverse[a]),
+                    pad = largest * unit + least;
+    ray->before[a] = offset + pad;
+    ray->after[a] = offset - pad;
+    return lbvh_i_finite(ray->inverse[a]) && largest < 1 / least;
+}
+
+/* By its bits: comparisons fail under -ffinite-math-only. */
+static int lbvh_i_is_nan(lbvh_real x)
+{
+    lbvh_real const infinity[2] = {lbvh_i_infinity(), -lbvh_i_infinity()};
+    return !lbvh_i_finite(x) && memcmp(&x, &infinity[0], sizeof x) != 0 &&
+           memcmp(&x, &infinity[1], sizeof x) != 0;
+}
+
+/* 0: the ray hits nothing. */
+static int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbers,
+                             lbvh_real t_max, lbvh_i_beam *ray)
+{
+    const lbvh_wide *wide = tracer->wide;
+    lbvh_real x, y, z;
+    int a, usable = wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max);
+    ray->careful = 0;
+    ray->origin[3] = ray->direction[3] = ray->inverse[3] = ray->before[3] = ray->after[3] = 0;
+    for (a = 0; a < 3; a++) {
+        lbvh_real along = 0;
+        ray->origin[a] = 0;
+        if (a < wide->dim) {
+            ray->origin[a] = numbers[a];
+            along = numbers[wide->dim + a];
+        }
+        ray->direction[a] = along;
+        ray->inverse[a] = lbvh_i_infinity();
+        if (along != 0) ray->inverse[a] = 1 / along;
+        ray->in[a] = along < 0 ? a + 3 : a;
+        ray->out[a] = along < 0 ? a : a + 3;
+        usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray->origin[a]);
+        if (!lbvh_i_pad_ray(tracer, ray, a)) ray->careful = 1;
+    }
+    x = lbvh_i_absolute(ray->direction[0]);
+    y = lbvh_i_absolute(ray->direction[1]);
+    z = lbvh_i_absolute(ray->direction[2]);
+    ray->k = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
+    ray->i = ray->k == 2 ? 0 : ray->k + 1;
+    ray->j = ray->k == 0 ? 2 : ray->k - 1;
+    ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
+    ray->id = -1;
+    ray->slot = 0;
+    return usable;
+}
+
+/* Where the ray comes and goes along one axis, for all children. */
+LBVH_I_TOGETHER void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+                             lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
+{
+    lbvh_real const step = lbvh_i_quantum(node->exponent[a]) * ray->inverse[a],
+                    corner = node->corner[a], before = ray->before[a], after = ray->after[a];
+    const uint8_t *in = node->plane[ray->in[a]], *out = node->plane[ray->out[a]];
+    int c;
+    for (c = 0; c < LBVH_WIDE; c++) {
+        lbvh_real const comes = lbvh_i_times((lbvh_real)in[c] + corner, step) - before,
+                        goes = lbvh_i_times((lbvh_real)out[c] + corner, step) - after;
+        enters[c] = comes > enters[c] ? comes : enters[c];
+        leaves[c] = goes < leaves[c] ? goes : leaves[c];
+    }
+}
+
+/* The same, plane by plane, for all rays. */
+static void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+                                lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
+{
+    lbvh_real const wider = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.000001
+                                                  : (lbvh_real)1.000000000000002,
+                    quantum = lbvh_i_quantum(node->exponent[a]);
+    int const parallel = !lbvh_i_finite(ray->inverse[a]);
+    int c;
+    for (c = 0; c < LBVH_WIDE; c++) {
+        lbvh_real const from = (node->corner[a] + (lbvh_real)node->plane[ray->in[a]][c]) * quantum,
+                        to = (node->corner[a] + (lbvh_real)node->plane[ray->out[a]][c]) * quantum;
+        if (parallel) { /* between the planes, or never */
+            if (lbvh_i_min(from, to) > ray->origin[a] || lbvh_i_max(from, to) < ray->origin[a])
+                leaves[c] = -1;
+        } else {
+            lbvh_real const comes = (from - ray->origin[a]) * ray->inverse[a] / wider,
+                            goes = (to - ray->origin[a]) * ray->inverse[a] * wider;
+            if (comes > enters[c]) enters[c] = comes;
+            if (goes < leaves[c]) leaves[c] = goes;
+        }
+    }
+}
+
+/* The children that the ray enters up to t_max, as bits, and where. */
+LBVH_I_TOGETHER uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wide_node *node,
+                                           lbvh_real enters[LBVH_WIDE])
+{
+    lbvh_real leaves[LBVH_WIDE];
+    uint32_t met = 0;
+    int a, c;
+    for (c = 0; c < LBVH_WIDE; c++) {
+        enters[c] = 0;
+        leaves[c] = ray->t_max;
+    }
+    for (a = 0; a < 3; a++) {
+        if (ray->careful) lbvh_i_careful_slab(ray, node, a, enters, leaves);
+        else lbvh_i_slab(ray, node, a, enters, leaves);
+    }
+    for (c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(enters[c] <= leaves[c]) << c;
+    return met & node->used;
+}
+
+/* The triangles of a block that the ray hits up to t_max, as bits, and where: lbvh_ray_triangle. */
+LBVH_I_TOGETHER uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
+                                      lbvh_real t[LBVH_WIDE_LEAF])
+{
+    uint32_t hit = 0;
+    int lane, k;
+    for (lane = 0; lane < LBVH_WIDE_LEAF; lane++) {
+        lbvh_real corner[9], b, c;
+        for (k = 0; k < 9; k++) corner[k] = v[LBVH_WIDE_LEAF * k + lane];
+        if (!lbvh_ray_triangle(ray->origin, ray->direction, corner, corner + 3, corner + 6,
+                               &t[lane], &b, &c))
+            continue;
+        hit |= (uint32_t)(t[lane] >= 0 && t[lane] <= ray->t_max) << lane;
+    }
+    return hit;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-lanes: the same two tests by vectors of 8 and 4 floats, for AVX2
+
+   Chosen at run time where gcc or clang makes x86-64 code of float; LBVH_PLAIN_LANES leaves the
+   plain ones alone. The same operations in the same order, none fused: the same bits.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef LBVH_I_AVX2
+
+#ifdef __clang__
+#define LBVH_I_UNROLL
+#else
+#define LBVH_I_UNROLL _Pragma("GCC unroll 3")
+#endif
+
+/* (corner + q) * step for 8 planes. */
+LBVH_I_AVX2 static inline __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m256 step)
+{
+    __m128i const bytes = _mm_loadl_epi64((const __m128i *)(const void *)plane);
+    __m256 const q = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+    return _mm256_mul_ps(_mm256_add_ps(q, corner), step);
+}
+
+/* lbvh_i_slab, where step is lane a of steps. */
+#define LBVH_I_SLAB_OF_LANES(a)                                                                    \
+    step = _mm256_broadcastss_ps(_mm_permute_ps(steps, 0x55 * (a)));                               \
+    corner = _mm256_broadcast_ss(&node->corner[a]);                                                \
+    in = lbvh_i_planes(node->plane[ray->in[a]], corner, step);                                     \
+    out = lbvh_i_planes(node->plane[ray->out[a]], corner, step);                                   \
+    begin = _mm256_max_ps(_mm256_sub_ps(in, _mm256_broadcast_ss(&ray->before[a])), begin);         \
+    end = _mm256_min_ps(_mm256_sub_ps(out, _mm256_broadcast_ss(&ray->after[a])), end)
+
+/* lbvh_i_enter_children of a ray that is not careful. */
+LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_lanes(const lbvh_i_beam *ray,
+                                                      const lbvh_wide_node *node, float enters[8])
+{
+    __m128i const exponents = _mm_cvtepu8_epi32(_mm_loadu_si32(node->exponent));
+    __m128 const quanta = _mm_castsi128_ps(_mm_slli_epi32(exponents, 23)),
+                 steps = _mm_mul_ps(quanta, _mm_loadu_ps(ray->inverse));
+    __m256 begin = _mm256_setzero_ps(), end = _mm256_set1_ps(ray->t_max), step, corner, in, out;
+    LBVH_I_SLAB_OF_LANES(0);
+    LBVH_I_SLAB_OF_LANES(1);
+    LBVH_I_SLAB_OF_LANES(2);
+    _mm256_storeu_ps(enters, begin);
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(begin, end, _CMP_LE_OQ)) & node->used;
+}
+
+/* a * b - c * d */
+LBVH_I_AVX2 static inline __m128 lbvh_i_cross_lanes(__m128 a, __m128 b, __m128 c, __m128 d)
+{
+    return _mm_sub_ps(_mm_mul_ps(a, b), _mm_mul_ps(c, d));
+}
+
+/* lbvh_i_hit_block */
+LBVH_I_AVX2 static inline uint32_t lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v,
+                                                    float t[4])
+{
+    int const i = ray->i, j = ray->j, k = ray->k;
+    __m128 const oi = _mm_set1_ps(ray->origin[i]), oj = _mm_set1_ps(ray->origin[j]),
+                 ok = _mm_set1_ps(ray->origin[k]), di = _mm_set1_ps(ray->direction[i]),
+                 dj = _mm_set1_ps(ray->direction[j]), dk = _mm_set1_ps(ray->direction[k]),
+                 zero = _mm_setzero_ps();
+    __m128 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at;
+    uint32_t sides, hit;
+    int c;
+    LBVH_I_UNROLL
+    for (c = 0; c < 3; c++) {
+        const float *corner = v + 12 * c;
+        deep[c] = _mm_sub_ps(_mm_loadu_ps(corner + 4 * k), ok);
+        x[c] = lbvh_i_cross_lanes(_mm_sub_ps(_mm_loadu_ps(corner + 4 * i), oi), dk, deep[c], di);
+        y[c] = lbvh_i_cross_lanes(_mm_sub_ps(_mm_loadu_ps(corner + 4 * j), oj), dk, deep[c], dj);
+    }
+    of_a = lbvh_i_cross_lanes(x[1], y[2], y[1], x[2]);
+    of_b = lbvh_i_cross_lanes(x[2], y[0], y[2], x[0]);
+    of_c = lbvh_i_cross_lanes(x[0], y[1], y[0], x[1]);
+    total = _mm_add_ps(_mm_add_ps(of_a, of_b), of_c);
+    at = _mm_and_ps(_mm_and_ps(_mm_cmpge_ps(of_a, zero), _mm_cmpge_ps(of_b, zero)),
+                    _mm_cmpge_ps(of_c, zero));
+    sides = (uint32_t)_mm_movemask_ps(at);
+    at = _mm_and_ps(_mm_and_ps(_mm_cmple_ps(of_a, zero), _mm_cmple_ps(of_b, zero)),
+                    _mm_cmple_ps(of_c, zero));
+    sides |= (uint32_t)_mm_movemask_ps(at);
+    hit = sides & (uint32_t)_mm_movemask_ps(_mm_cmpneq_ps(total, zero));
+    if (hit == 0) return 0;
+    depth = _mm_add_ps(_mm_add_ps(_mm_mul_ps(of_a, deep[0]), _mm_mul_ps(of_b, deep[1])),
+                       _mm_mul_ps(of_c, deep[2]));
+    at = _mm_div_ps(_mm_div_ps(depth, total), dk);
+    _mm_storeu_ps(t, at);
+    return hit & (uint32_t)_mm_movemask_ps(
+                     _mm_and_ps(_mm_cmpge_ps(at, zero), _mm_cmple_ps(at, _mm_set1_ps(ray->t_max))));
+}
+
+#endif /* LBVH_I_AVX2 */
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-trace: the walk of one ray, and rays in bulk
+   ---------------------------------------------------------------------------------------------- */
+
+LBVH_I_TOGETHER int lbvh_i_lowest_bit(uint32_t bits)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_ctz(bits);
+#else
+    int at = 0;
+    while (!(bits >> at & 1)) at++;
+    return at;
+#endif
+}
+
+/* A hit at t: kept, if it is the closest so far. */
+LBVH_I_TOGETHER void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
+                                     lbvh_real t)
+{
+    int32_t const id = wide->id[slot];
+    if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
+    if (!(t >= 0 && t <= ray->t_max)) return;
+    if (ray->id >= 0 && t == ray->t_max && id > ray->id) return;
+    ray->t_max = t;
+    ray->id = id;
+    ray->slot = slot;
+}
+
+/* Where the elements of a leaf lie in wide->id; their number. */
+static int32_t lbvh_i_leaf_slots(const lbvh_wide *wide, uint32_t leaf, size_t *first)
+{
+    const lbvh_wide_node *node = &wide->node[leaf / LBVH_WIDE];
+    uint32_t const kind = node->kind[leaf % LBVH_WIDE];
+    *first = (size_t)node->first + (kind & 31);
+    if (wide->numbers) *first *= LBVH_WIDE_LEAF;
+    return (int32_t)(kind >> 5);
+}
+
+/* Tests the elements of a leaf by the caller's function. */
+static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, uint32_t leaf)
+{
+    const lbvh_wide *wide = tracer->wide;
+    size_t slot;
+    int32_t count = lbvh_i_leaf_slots(wide, leaf, &slot);
+    for (; count > 0; count--, slot++) {
+        lbvh_real t = 0, u = 0, v = 0;
+        if (wide->mask && !(wide->mask[slot] & ray->filter)) continue;
+        if (tracer->fn(tracer->user, wide->id[slot], ray->origin, ray->direction, &t, &u, &v))
+            lbvh_i_keep_hit(wide, ray, slot, t);
+    }
+}
+
+/* Tests the triangles of a block. */
+LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
+                                      int lanes)
+{
+    const lbvh_real *v = wide->element + block * 9 * LBVH_WIDE_LEAF;
+    lbvh_real t[LBVH_WIDE_LEAF];
+    uint32_t hit;
+#ifdef LBVH_I_AVX2
+    if (lanes) hit = lbvh_i_hit_lanes(ray, v, t);
+    else
+#endif
+        hit = lbvh_i_hit_block(ray, v, t);
+    (void)lanes;
+    for (; hit; hit &= hit - 1) {
+        int const lane = lbvh_i_lowest_bit(hit);
+        lbvh_i_keep_hit(wide, ray, block * LBVH_WIDE_LEAF + (size_t)lane, t[lane]);
+    }
+}
+
+/* Children that wait, the nearest of each node last: inner nodes by their number, leaves by that
+   of their block, or, where the caller tests, as 8 * node + c; and LBVH_I_LEAF_BIT. */
+typedef struct lbvh_i_waiting {
+    uint32_t child[LBVH_WIDE_STACK + LBVH_WIDE];
+    lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
+} lbvh_i_waiting;
+
+LBVH_I_TOGETHER uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c, int calls)
+{
+    uint32_t const kind = node->kind[c];
+    if (kind >= LBVH_I_INNER) return node->child + (kind - LBVH_I_INNER);
+    if (calls) return LBVH_I_LEAF_BIT | number * LBVH_WIDE | (uint32_t)c;
+    return LBVH_I_LEAF_BIT | (node->first + (kind & 31));
+}
+
+/* Pushes the children of a node that were entered, farthest first; the new top. */
+LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+                                     uint32_t number, uint32_t met, const lbvh_real *enters,
+                                     int calls)
+{
+    int const base = top;
+    for (; met; met &= met - 1) {
+        int const c = lbvh_i_lowest_bit(met);
+        lbvh_real const t = enters[c];
+        int slot = top++;
+        for (; slot > base && stack->enters[slot - 1] < t; slot--) {
+            stack->enters[slot] = stack->enters[slot - 1];
+            stack->child[slot] = stack->child[slot - 1];
+        }
+        stack->enters[slot] = t;
+        stack->child[slot] = lbvh_i_child(node, number, c, calls);
+    }
+    return top;
+}
+
+/* Of the two children c and d, pushes the farther one; the nearer one. No branch: the processor
+   could not guess it. */
+LBVH_I_TOGETHER int lbvh_i_push_farther(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+                                    uint32_t number, int c, int d, const lbvh_real *enters,
+                                    int calls)
+{
+    int const d_first = enters[d] < enters[c], nearer = c ^ ((c ^ d) & -d_first),
+              farther = c ^ d ^ nearer;
+    stack->enters[top] = enters[farther];
+    stack->child[top] = lbvh_i_child(node, number, farther, calls);
+    return nearer;
+}
+
+/* Several rays walk in turn, one step each: while one waits for its next node from memory, the
+   others compute. */
+enum { LBVH_I_WALKERS = 4 };
+
+typedef struct lbvh_i_walker {
+    lbvh_i_beam ray;
+    uint32_t at;            /* the child to visit now */
+    int top;
+    lbvh_i_waiting stack;
+} lbvh_i_walker;
+
+/* The node that the walker is at, and the child where the walk goes on at once, if there is one:
+   1. Else 0: the stack says. */
+LBVH_I_TOGETHER int lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+{
+    const lbvh_wide_node *const node = &tracer->wide->node[walker->at];
+    int const calls = tracer->fn != NULL;
+    lbvh_real enters[LBVH_WIDE];
+    uint32_t met, rest;
+#ifdef LBVH_I_AVX2
+    if (lanes && !walker->ray.careful) met = lbvh_i_enter_lanes(&walker->ray, node, enters);
+    else
+#endif
+        met = lbvh_i_enter_children(&walker->ray, node, enters);
+    (void)lanes;
+    rest = met & (met - 1);
+    if (met && !(rest & (rest - 1))) { /* one or two: the nearer one need not wait */
+        int c = lbvh_i_lowest_bit(met);
+        if (rest)
+            c = lbvh_i_push_farther(&walker->stack, walker->top++, node, walker->at, c,
+                                    lbvh_i_lowest_bit(rest), enters, calls);
+        walker->at = lbvh_i_child(node, walker->at, c, calls);
+        return 1;
+    }
+    walker->top = lbvh_i_push_children(&walker->stack, walker->top, node, walker->at, met, enters,
+                                       calls);
+    return 0;
+}
+
+/* One node or leaf; 0: the walk is done. */
+LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+{
+    uint32_t const leaf = walker->at & ~LBVH_I_LEAF_BIT;
+    if (walker->at & LBVH_I_LEAF_BIT) {
+        if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, leaf);
+        else lbvh_i_hit_triangles(tracer->wide, &walker->ray, leaf, lanes);
+        if (tracer->any && walker->ray.id >= 0) return 0;
+    } else if (lbvh_i_step_node(tracer, walker, lanes)) return 1;
+    do {
+        if (walker->top == 0) return 0;
+        walker->at = walker->stack.child[--walker->top];
+    } while (!(walker->stack.enters[walker->top] <= walker->ray.t_max));
+    return 1;
+}
+
+/* Asks for what the next step reads. */
+LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
+{
+#if defined(__GNUC__) || defined(__clang__)
+    const char *at = (const char *)&tracer->wide->node[child & ~LBVH_I_LEAF_BIT];
+    if (child & LBVH_I_LEAF_BIT) {
+        if (tracer->fn) return;
+        at = (const char *)(tracer->wide->element +
+                            (size_t)(child & ~LBVH_I_LEAF_BIT) * 9 * LBVH_WIDE_LEAF);
+        __builtin_prefetch(at + 128);
+    }
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+#else
+    (void)tracer;
+    (void)child;
+#endif
+}
+
+/* Rays of a call, and what becomes of them. */
+typedef struct lbvh_i_bundle {
+    const lbvh_i_tracer *tracer;
+    const lbvh_rays *rays;
+    int32_t next;
+    lbvh_ray_hit *hits;     /* NULL: `hit` is wanted */
+    uint8_t *hit;
+} lbvh_i_bundle;
+
+static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray);
+
+/* The next ray of the bundle that can hit anything; 0: there is none. */
+static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
+{
+    const lbvh_rays *rays = bundle->rays;
+    while (bundle->next < rays->n) {
+        int32_t const r = bundle->next++;
+        lbvh_real t_max = rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
+        if (rays->t_maxs) t_max = rays->t_maxs[r];
+        ray->number = r;
+        ray->filter =
+            rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
+        if (lbvh_i_begin_beam(bundle->tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray))
+            return 1;
+        lbvh_i_end_ray(bundle, ray);
+    }
+    return 0;
+}
+
+static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
+{
+    walker->at = 0;
+    walker->top = 0;
+    return lbvh_i_next_beam(bundle, &walker->ray);
+}
+
+/* All rays: one text for both ways of testing. */
+LBVH_I_TOGETHER void lbvh_i_walk_rays(lbvh_i_bundle *bundle, int lanes)
+{
+    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
+    int w, count = 0;
+    while (count < LBVH_I_WALKERS && lbvh_i_begin_walk(bundle, &walker[count])) {
+        live[count] = &walker[count];
+        count++;
+    }
+    while (count > 0)
+        for (w = 0; w < count; w++) {
+            if (lbvh_i_step(bundle->tracer, live[w], lanes)) {
+                lbvh_i_prefetch(bundle->tracer, live[w]->at);
+                continue;
+            }
+            lbvh_i_end_ray(bundle, &live[w]->ray);
+            if (!lbvh_i_begin_walk(bundle, live[w])) live[w--] = live[--count];
+        }
+}
+
+static void lbvh_i_walk_plain(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 0); }
+
+#ifdef LBVH_I_AVX2
+LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 1); }
+
+/* LBVH_SORTED: 8 consecutive rays walk as a pack. A node is tested once for all of them: a child is
+   entered if a ray could enter it whose origin and direction lie between theirs. Each ray tests the
+   triangles by itself, and so finds what it finds alone. */
+enum { LBVH_I_PACK = 8 };
+
+typedef struct lbvh_i_pack {
+    lbvh_i_beam ray[LBVH_I_PACK];
+    int count;
+    float t_max;                    /* the largest of the rays */
+    float origin_in[3], origin_out[3];  /* those that come first and go last */
+    float inverse[2][3];            /* smallest and largest */
+} lbvh_i_pack;
+
+/* The bounds of the rays along an axis; 0: they are too far apart for a pack. */
+static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int a)
+{
+    const lbvh_i_beam *first = &pack->ray[0];
+    float low = first->origin[a], high = low, most = first->direction[a], least = most,
+          longest = lbvh_i_absolute(first->direction[first->k]);
+    int r;
+    pack->inverse[0][a] = pack->inverse[1][a] = first->inverse[a];
+    for (r = 1; r < pack->count; r++) {
+        const lbvh_i_beam *ray = &pack->ray[r];
+        low = lbvh_i_min(low, ray->origin[a]);
+        high = lbvh_i_max(high, ray->origin[a]);
+        least = lbvh_i_min(least, ray->direction[a]);
+        most = lbvh_i_max(most, ray->direction[a]);
+        pack->inverse[0][a] = lbvh_i_min(pack->inverse[0][a], ray->inverse[a]);
+        pack->inverse[1][a] = lbvh_i_max(pack->inverse[1][a], ray->inverse[a]);
+        if (ray->in[a] != first->in[a] || ray->careful) return 0;
+    }
+    pack->origin_in[a] = first->in[a] < 3 ? high : low;
+    pack->origin_out[a] = first->in[a] < 3 ? low : high;
+    return !first->careful && most - least <= longest / 16 && high - low <= tracer->size[a] / 64;
+}
+
+/* lbvh_i_enter_children for the pack: lower bounds of where the rays come, upper ones of where they
+   go. Each has three roundings, relative to itself; they are moved by 16. */
+LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_pack(const lbvh_i_pack *pack,
+                                                     const lbvh_wide_node *node, float enters[8])
+{
+    __m256 begin = _mm256_setzero_ps(), end = _mm256_set1_ps(pack->t_max);
+    int a;
+    for (a = 0; a < 3; a++) {
+        __m256 const corner = _mm256_broadcast_ss(&node->corner[a]),
+                     quantum = _mm256_set1_ps(lbvh_i_quantum(node->exponent[a])),
+                     one = _mm256_broadcast_ss(&pack->inverse[0][a]),
+                     two = _mm256_broadcast_ss(&pack->inverse[1][a]),
+                     in = lbvh_i_planes(node->plane[pack->ray[0].in[a]], corner, quantum),
+                     out = lbvh_i_planes(node->plane[pack->ray[0].out[a]], corner, quantum),
+                     to_in = _mm256_sub_ps(in, _mm256_broadcast_ss(&pack->origin_in[a])),
+                     to_out = _mm256_sub_ps(out, _mm256_broadcast_ss(&pack->origin_out[a]));
+        begin = _mm256_max_ps(
+            _mm256_min_ps(_mm256_mul_ps(to_in, one), _mm256_mul_ps(to_in, two)), begin);
+        end = _mm256_min_ps(
+            _mm256_max_ps(_mm256_mul_ps(to_out, one), _mm256_mul_ps(to_out, two)), end);
+    }
+    begin = _mm256_mul_ps(begin, _mm256_set1_ps(0.999999f));
+    end = _mm256_mul_ps(end, _mm256_set1_ps(1.000001f));
+    _mm256_storeu_ps(enters, begin);
+    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(begin, end, _CMP_LE_OQ)) & node->used;
+}
+
+/* Every ray of the pack tests the triangles of a block. 0: all have what they want. */
+LBVH_I_AVX2 static int lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack,
+                                          size_t block)
+{
+    int r, left = 0;
+    pack->t_max = 0;
+    for (r = 0; r < pack->count; r++) {
+        lbvh_i_beam *ray = &pack->ray[r];
+        if (tracer->any && ray->id >= 0) continue;
+        lbvh_i_hit_triangles(tracer->wide, ray, block, 1);
+        if (tracer->any && ray->id >= 0) continue;
+        pack->t_max = lbvh_i_max(pack->t_max, ray->t_max);
+        left++;
+    }
+    return left;
+}
+
+LBVH_I_AVX2 static void lbvh_i_walk_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
+{
+    lbvh_i_waiting stack;
+    uint32_t at;
+    int r, top = 1;
+    stack.child[0] = 0;
+    stack.enters[0] = 0;
+    pack->t_max = 0;
+    for (r = 0; r < pack->count; r++) pack->t_max = lbvh_i_max(pack->t_max, pack->ray[r].t_max);
+    while (top > 0) {
+        at = stack.child[--top];
+        if (!(stack.enters[top] <= pack->t_max)) continue;
+        if (at & LBVH_I_LEAF_BIT) {
+            if (!lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT)) return;
+        } else {
+            const lbvh_wide_node *const node = &tracer->wide->node[at];
+            float enters[LBVH_WIDE];
+            uint32_t const met = lbvh_i_enter_pack(pack, node, enters);
+            top = lbvh_i_push_children(&stack, top, node, at, met, enters, 0);
+        }
+    }
+}
+
+/* All rays in packs; rays of a pack that are too far apart walk one by one. */
+LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
+{
+    lbvh_i_pack pack;
+    lbvh_i_walker alone;
+    int r, together;
+    do {
+        pack.count = 0;
+        while (pack.count < LBVH_I_PACK && lbvh_i_next_beam(bundle, &pack.ray[pack.count]))
+            pack.count++;
+        together = pack.count > 1 && lbvh_i_bound_pack(bundle->tracer, &pack, 0) &&
+                   lbvh_i_bound_pack(bundle->tracer, &pack, 1) &&
+                   lbvh_i_bound_pack(bundle->tracer, &pack, 2);
+        if (together) lbvh_i_walk_pack(bundle->tracer, &pack);
+        for (r = 0; r < pack.count; r++) {
+            if (together) {
+                lbvh_i_end_ray(bundle, &pack.ray[r]);
+                continue;
+            }
+            alone.ray = pack.ray[r];
+            alone.at = 0;
+            alone.top = 0;
+            while (lbvh_i_step(bundle->tracer, &alone, 1)) {}
+            lbvh_i_end_ray(bundle, &alone.ray);
+        }
+    } while (pack.count > 0);
+}
+#endif
+
+/* The hit of a ray, with the weights that its test gives. */
+static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam *ray)
+{
+    const lbvh_wide *wide = tracer->wide;
+    lbvh_ray_hit hit;
+    memset(&hit, 0, sizeof hit);
+    hit.id = ray->id;
+    if (ray->id < 0) return hit;
+    if (tracer->fn) {
+        (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
+    } else {
+        const lbvh_real *v = wide->element + ray->slot / LBVH_WIDE_LEAF * 9 * LBVH_WIDE_LEAF +
+                             ray->slot % LBVH_WIDE_LEAF;
+        lbvh_real corner[9];
+        int k;
+        for (k = 0; k < 9; k++) corner[k] = v[LBVH_WIDE_LEAF * k];
+        (void)lbvh_ray_triangle(ray->origin, ray->direction, corner, corner + 3, corner + 6, &hit.t,
+                                &hit.u, &hit.v);
+    }
+    return hit;
+}
+
+static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
+                                     const void *out, lbvh_rays *checked)
+{
+    size_t tight;
+    if (!wide || !rays || rays->n < 0 || (rays->n > 0 && (!rays->data || !out)))
+        return LBVH_BAD_ARGUMENT;
+    if (rays->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    if (rays->flags & ~LBVH_SORTED) return LBVH_BAD_OPTION;
+    if (rays->t_max < 0 || lbvh_i_is_nan(rays->t_max)) return LBVH_BAD_RADIUS;
+    if (!wide->built || (!fn && wide->numbers != 9 && wide->elements > 0)) return LBVH_NOT_BUILT;
+    *checked = *rays;
+    tight = 2 * (size_t)wide->dim * sizeof(lbvh_real);
+    if (checked->stride == 0) checked->stride = tight;
+    return checked->stride < tight || checked->stride % sizeof(lbvh_real) ? LBVH_BAD_ARGUMENT
+                                                                          : LBVH_OK;
+}
+
+/* The largest coordinate of a plane along an axis. */
+static lbvh_real lbvh_i_wide_size(const lbvh_wide *wide, int a)
+{
+    const lbvh_wide_node *root = wide->node;
+    return wide->nodes == 0 ? 0
+                            : (lbvh_i_absolute(root->corner[a]) + 512) *
+                                  lbvh_i_quantum(root->exponent[a]);
+}
+
+static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, void *user, int any)
+{
+    lbvh_i_tracer tracer;
+    int a;
+    for (a = 0; a < 3; a++) tracer.size[a] = lbvh_i_wide_size(wide, a);
+    tracer.wide = wide;
+    tracer.fn = fn;
+    tracer.user = user;
+    tracer.any = any;
+    tracer.lanes = 0;
+#ifdef LBVH_I_AVX2
+    tracer.lanes = LBVH_I_HAS_AVX2() != 0;
+#endif
+    return tracer;
+}
+
+/* The result of a ray. */
+static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray)
+{
+    if (bundle->hits) bundle->hits[ray->number] = lbvh_i_hit_of(bundle->tracer, ray);
+    else bundle->hit[ray->number] = ray->id >= 0;
+}
+
+static lbvh_result lbvh_i_trace(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
+                                void *user, lbvh_ray_hit *hits, uint8_t *hit)
+{
+    lbvh_rays checked;
+    lbvh_i_tracer tracer;
+    lbvh_i_bundle bundle;
+    const void *out = hits ? (const void *)hits : (const void *)hit;
+    lbvh_result const result = lbvh_i_check_rays(wide, rays, fn, out, &checked);
+    if (result != LBVH_OK) return result;
+    tracer = lbvh_i_tracer_of(wide, fn, user, hits == NULL);
+    bundle.tracer = &tracer;
+    bundle.rays = &checked;
+    bundle.next = 0;
+    bundle.hits = hits;
+    bundle.hit = hit;
+#ifdef LBVH_I_AVX2
+    if (tracer.lanes && !fn && (checked.flags & LBVH_SORTED)) lbvh_i_walk_packs(&bundle);
+    else if (tracer.lanes) lbvh_i_walk_lanes(&bundle);
+    else
+#endif
+        lbvh_i_walk_plain(&bundle);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_closest_hits(const lbvh_wide *wide, const lbvh_rays *rays,
+                                       lbvh_ray_fn *fn, void *user, lbvh_ray_hit *hits)
+{
+    return lbvh_i_trace(wide, rays, fn, user, hits, NULL);
+}
+
+LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
+                                   void *user, uint8_t *hit)
+{
+    return lbvh_i_trace(wide, rays, fn, user, NULL, hit);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-near: elements around a point, and overlaps of a box; decoded planes are exact (>>wide)
+   ---------------------------------------------------------------------------------------------- */
+
+LBVH_I_TOGETHER lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
+{
+    int const a = row % 3;
+    return (node->corner[a] + (lbvh_real)node->plane[row][c]) * lbvh_i_quantum(node->exponent[a]);
+}
+
+/* One search around a point. */
+typedef struct lbvh_i_around {
+    const lbvh_wide *wide;
+    lbvh_real p[3], reach2;
+    lbvh_distance2_fn *fn;      /* NULL: copied elements */
+    void *user;
+    const lbvh_real *given;     /* the caller's p, for fn */
+    int32_t k, found;
+    int32_t *ids;               /* [k] NULL: `closest` is wanted */
+    lbvh_real *distances2;
+    lbvh_closest *closest;
+} lbvh_i_around;
+
+/* Squared distances to the boxes of the children, a little less: an element's own distance, which
+   has roundings of its own, is not below that of its box. */
+LBVH_I_TOGETHER void lbvh_i_children_away2(const lbvh_i_around *search, const lbvh_wide_node *node,
+                                       lbvh_real away2[LBVH_WIDE])
+{
+    lbvh_real const less = LBVH_I_REAL_KIND == 1 ? (lbvh_real)0.999999
+                                                 : (lbvh_real)0.999999999999998;
+    lbvh_real sum[LBVH_WIDE];
+    int a, c;
+    for (c = 0; c < LBVH_WIDE; c++) sum[c] = 0;
+    for (a = 0; a < 3; a++) {
+        lbvh_real const quantum = lbvh_i_quantum(node->exponent[a]), corner = node->corner[a],
+                        p = search->p[a];
+        const uint8_t *low = node->plane[a], *high = node->plane[a + 3];
+        for (c = 0; c < LBVH_WIDE; c++) {
+            lbvh_real const min = ((lbvh_real)low[c] + corner) * quantum,
+                            max = ((lbvh_real)high[c] + corner) * quantum;
+            lbvh_real at = p > min ? p : min;
+            at = at < max ? at : max;
+            sum[c] += lbvh_i_times(p - at, p - at);
+        }
+    }
+    for (c = 0; c < LBVH_WIDE; c++) away2[c] = sum[c] * less;
+}
+
+/* The point of a copied triangle closest to p. */
+static lbvh_feature lbvh_i_closest_in_block(const lbvh_wide *wide, size_t slot, const lbvh_real *p,
+                                            lbvh_real q[3])
+{
+    const lbvh_real *v = wide->element + slot / LBVH_WIDE_LEAF * 9 * LBVH_WIDE_LEAF +
+                         slot % LBVH_WIDE_LEAF;
+    lbvh_real corner[9];
+    int k;
+    for (k = 0; k < 9; k++) corner[k] = v[LBVH_WIDE_LEAF * k];
+    return lbvh_closest_on_triangle(p, corner, corner + 3, corner + 6, q);
+}
+
+/* The box of a copied element. */
+static void lbvh_i_copied_box(const lbvh_wide *wide, size_t slot, lbvh_node *box)
+{
+    const lbvh_real *v = wide->element +
+                         slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
+                         slot % LBVH_WIDE_LEAF;
+    lbvh_real number[9];
+    int k;
+    for (k = 0; k < wide->numbers; k++) number[k] = v[LBVH_WIDE_LEAF * k];
+    if (wide->numbers == 9) {
+        lbvh_triangle_box(3, number, number + 3, number + 6, box->min, box->max);
+        return;
+    }
+    for (k = 0; k < 3; k++) {
+        box->min[k] = number[k];
+        box->max[k] = number[k + 3];
+    }
+}
+
+static lbvh_real lbvh_i_copied_distance2(const lbvh_wide *wide, size_t slot, const lbvh_real p[3])
+{
+    lbvh_real q[3];
+    lbvh_node box;
+    if (wide->numbers == 9) {
+        (void)lbvh_i_closest_in_block(wide, slot, p, q);
+        return lbvh_i_distance2(q, p);
+    }
+    lbvh_i_copied_box(wide, slot, &box);
+    return lbvh_box_distance2(&box, p);
+}
+
+/* An element: kept, if it is near enough. */
+static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
+{
+    int32_t const id = search->wide->id[slot];
+    lbvh_closest *best = search->closest, now;
+    if (search->wide->mask && search->wide->mask[slot] == 0) return;
+    if (search->ids) {
+        lbvh_real const distance2 =
+            search->fn ? search->fn(search->user, id, search->given)
+                       : lbvh_i_copied_distance2(search->wide, slot, search->p);
+        search->reach2 = lbvh_keep_nearest(search->ids, search->distances2, search->k,
+                                           &search->found, search->reach2, id, distance2);
+        return;
+    }
+    now.feature = lbvh_i_closest_in_block(search->wide, slot, search->p, now.point);
+    now.distance2 = lbvh_i_distance2(now.point, search->p);
+    now.id = id;
+    if (!(now.distance2 <= search->reach2)) return;
+    if (best->id >= 0 && now.distance2 == best->distance2 && id > best->id) return;
+    *best = now;
+    search->reach2 = now.distance2;
+}
+
+/* The walk around a point, nearer children first. */
+LBVH_I_TOGETHER void lbvh_i_walk_around(lbvh_i_around *search)
+{
+    const lbvh_wide *wide = search->wide;
+    lbvh_i_waiting stack;
+    int top = 1;
+    stack.child[0] = 0;
+    stack.enters[0] = 0;
+    while (top > 0) {
+        uint32_t const at = stack.child[--top];
+        if (!(stack.enters[top] <= search->reach2)) continue;
+        if (at & LBVH_I_LEAF_BIT) {
+            size_t slot;
+            int32_t left = lbvh_i_leaf_slots(wide, at & ~LBVH_I_LEAF_BIT, &slot);
+            for (; left > 0; left--) lbvh_i_visit_element(search, slot++);
+        } else {
+            const lbvh_wide_node *node = &wide->node[at];
+            lbvh_real away2[LBVH_WIDE];
+            uint32_t met = 0;
+            int c;
+            lbvh_i_children_away2(search, node, away2);
+            for (c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(away2[c] <= search->reach2) << c;
+            top = lbvh_i_push_children(&stack, top, node, at, met & node->used, away2, 1);
+        }
+    }
+}
+
+static void lbvh_i_around_plain(lbvh_i_around *search) { lbvh_i_walk_around(search); }
+
+#ifdef LBVH_I_AVX2
+LBVH_I_AVX2 static void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_around(search); }
+#endif
+
+/* Walks, if the point and the reach are numbers. */
+static void lbvh_i_search_around(lbvh_i_around *search, const lbvh_real *p, lbvh_real reach)
+{
+    int a;
+    search->given = p;
+    search->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    for (a = 0; a < 3; a++) {
+        search->p[a] = 0;
+        if (a < search->wide->dim) search->p[a] = p[a];
+        if (!lbvh_i_finite(search->p[a])) return;
+    }
+    if (search->wide->nodes == 0) return;
+#ifdef LBVH_I_AVX2
+    if (LBVH_I_HAS_AVX2()) {
+        lbvh_i_around_lanes(search);
+        return;
+    }
+#endif
+    lbvh_i_around_plain(search);
+}
+
+LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p, int32_t k,
+                                       lbvh_real reach, lbvh_distance2_fn *fn, void *user,
+                                       int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    lbvh_i_around search;
+    if (!wide || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
+        return LBVH_BAD_ARGUMENT;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!wide->built || (!fn && !wide->numbers)) return LBVH_NOT_BUILT;
+    *found = 0;
+    if (k == 0) return LBVH_OK;
+    memset(&search, 0, sizeof search);
+    search.wide = wide;
+    search.fn = fn;
+    search.user = user;
+    search.k = k;
+    search.ids = ids;
+    search.distances2 = distances2;
+    lbvh_i_search_around(&search, p, reach);
+    *found = search.found;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,
+                                         size_t stride, int32_t n, lbvh_real reach,
+                                         lbvh_closest *closest)
+{
+    size_t const tight = 3 * sizeof(lbvh_real);
+    lbvh_i_around search;
+    int32_t i;
+    if (!wide || n < 0 || (n > 0 && (!points || !closest))) return LBVH_BAD_ARGUMENT;
+    if (stride == 0) stride = tight;
+    if (stride < tight || stride % sizeof(lbvh_real)) return LBVH_BAD_ARGUMENT;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!wide->built || wide->numbers != 9) return LBVH_NOT_BUILT;
+    memset(&search, 0, sizeof search);
+    search.wide = wide;
+    for (i = 0; i < n; i++) {
+        memset(&closest[i], 0, sizeof closest[i]);
+        closest[i].id = -1;
+        search.closest = &closest[i];
+        lbvh_i_search_around(&search, lbvh_i_at(points, stride, i), reach);
+    }
+    return LBVH_OK;
+}
+
+/* The children whose boxes touch the box of the search, as bits. */
+static uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_node *node)
+{
+    uint32_t met = 0;
+    int a, c;
+    for (c = 0; c < LBVH_WIDE; c++) {
+        int touch = 1;
+        for (a = 0; a < 3; a++) {
+            touch &= lbvh_i_plane(node, a, c) <= o->max[a];
+            touch &= lbvh_i_plane(node, a + 3, c) >= o->min[a];
+        }
+        met |= (uint32_t)touch << c;
+    }
+    return met & node->used;
+}
+
+/* 1: the element is one of the search. */
+static int lbvh_i_takes_element(const lbvh_wide *wide, const lbvh_overlap *o, size_t slot)
+{
+    lbvh_node box;
+    if (wide->mask && !(wide->mask[slot] & o->filter)) return 0;
+    if (!wide->numbers) return 1;
+    lbvh_i_copied_box(wide, slot, &box);
+    return lbvh_boxes_touch(&box, o->min, o->max);
+}
+
+LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *box,
+                                        uint32_t filter, int32_t *ids, int64_t capacity,
+                                        int64_t *needed)
+{
+    uint32_t stack[LBVH_WIDE_STACK + LBVH_WIDE];
+    lbvh shape;
+    lbvh_overlap o;
+    int c, top = 0;
+    if (!wide || !box || !needed || capacity < 0 || (capacity > 0 && !ids))
+        return LBVH_BAD_ARGUMENT;
+    if (!wide->built) return LBVH_NOT_BUILT;
+    *needed = 0;
+    memset(&shape, 0, sizeof shape);
+    shape.desc.dim = wide->dim;
+    shape.n = wide->elements; /* the rules of lbvh_overlap_box for the box */
+    o = lbvh_overlap_box(&shape, box);
+    o.filter = filter ? filter : 0xFFFFFFFFu;
+    stack[0] = 0;
+    if (o.at >= 0) top = 1;
+    while (top > 0) {
+        uint32_t const at = stack[--top];
+        if (at & LBVH_I_LEAF_BIT) {
+            size_t slot;
+            int32_t left = lbvh_i_leaf_slots(wide, at & ~LBVH_I_LEAF_BIT, &slot);
+            for (; left > 0; left--, slot++) {
+                if (!lbvh_i_takes_element(wide, &o, slot)) continue;
+                if (*needed < capacity) ids[*needed] = wide->id[slot];
+                ++*needed;
+            }
+        } else {
+            const lbvh_wide_node *node = &wide->node[at];
+            uint32_t const met = lbvh_i_touch_children(&o, node);
+            for (c = LBVH_WIDE - 1; c >= 0; c--)
+                if (met >> c & 1) stack[top++] = lbvh_i_child(node, at, c, 1);
+        }
+    }
+    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-validate
+   ---------------------------------------------------------------------------------------------- */
+
+/* The box of the tree's leaf by id; 0: there is none, or it was asked for before. */
+static int lbvh_i_claim_leaf(const lbvh *tree, int32_t *place_of, int32_t id, lbvh_node *box)
+{
+    if (id < 0 || id >= tree->n || place_of[id] < 0) return 0;
+    *box = tree->node[tree->first_leaf + place_of[id]];
+    place_of[id] = -1;
+    return !lbvh_left_out(box);
+}
+
+static int lbvh_i_encloses(const lbvh_node *outer, const lbvh_node *inner)
+{
+    int a, inside = 1;
+    for (a = 0; a < 3; a++)
+        inside &= (outer->min[a] <= inner->min[a]) & (outer->max[a] >= inner->max[a]);
+    return inside;
+}
+
+/* A child's box, and all of its parent's. */
+static lbvh_node lbvh_i_within(const lbvh_node *outer, const lbvh_wide_node *node, int c)
+{
+    lbvh_node box = *outer;
+    int a;
+    for (a = 0; a < 3; a++) {
+        box.min[a] = lbvh_i_max(box.min[a], lbvh_i_plane(node, a, c));
+        box.max[a] = lbvh_i_min(box.max[a], lbvh_i_plane(node, a + 3, c));
+    }
+    return box;
+}
+
+/* Visits all nodes with the intersection of the boxes above; the elements found, -1 = damage. */
+static int64_t lbvh_i_check_wide(const lbvh_wide *wide, const lbvh *tree, int32_t *place_of)
+{
+    lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE], leaf;
+    uint32_t stack[LBVH_WIDE_STACK + LBVH_WIDE];
+    int64_t found = 0;
+    int a, c, top = wide->nodes > 0;
+    stack[0] = 0;
+    memset(above, 0, sizeof above[0]);
+    for (a = 0; a < 3; a++) {
+        above[0].min[a] = -lbvh_i_infinity();
+        above[0].max[a] = lbvh_i_infinity();
+    }
+    while (top > 0) {
+        uint32_t const at = stack[--top];
+        lbvh_node const box = above[top];
+        const lbvh_wide_node *node = &wide->node[at];
+        for (c = 0; c < LBVH_WIDE; c++) {
+            uint32_t const child = lbvh_i_child(node, at, c, 1);
+            size_t slot;
+            int32_t left;
+            if (!(node->used >> c & 1)) continue;
+            above[top] = lbvh_i_within(&box, node, c);
+            if (child & LBVH_I_LEAF_BIT) {
+                left = lbvh_i_leaf_slots(wide, child & ~LBVH_I_LEAF_BIT, &slot);
+                for (; left > 0; left--, found++)
+                    if (!lbvh_i_claim_leaf(tree, place_of, wide->id[slot++], &leaf) ||
+                        !lbvh_i_encloses(&above[top], &leaf))
+                        return -1;
+            } else stack[top++] = child;
+        }
+    }
+    return found;
+}
+
+LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
+{
+    lbvh_block block;
+    int32_t *place_of, place, there = 0;
+    int64_t found;
+    if (!wide || !tree) return LBVH_BAD_ARGUMENT;
+    if (!wide->built || !tree->built) return LBVH_NOT_BUILT;
+    if (tree->n == 0) return wide->elements == 0 ? LBVH_OK : LBVH_INVALID;
+    block.bytes = (size_t)tree->n * sizeof *place_of;
+    block.memory = lbvh_i_alloc(&wide->desc.allocator, block.bytes);
+    if (!block.memory) return LBVH_OUT_OF_MEMORY;
+    place_of = (int32_t *)block.memory;
+    for (place = 0; place < tree->n; place++) {
+        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        place_of[leaf->link] = place;
+        there += !lbvh_left_out(leaf);
+    }
+    found = lbvh_i_check_wide(wide, tree, place_of);
+    lbvh_i_release(&wide->desc.allocator, &block);
+    return found == there && found == wide->elements ? LBVH_OK : LBVH_INVALID;
 }
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_lbvh --only build,pairs --quick
-       groups: build pairs own radius nearest rays quality; only when named: threads, scaling */
+       groups: build pairs own radius nearest rays wide quality; when named: threads, scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -785,6 +785,64 @@ static void ray_rows(ray_job *r, const char *name, const bench_row_s *aim)
     free(plain_t);
 }
 
+/* ---- rays in bulk, through a wide tree ---- */
+
+typedef struct wide_job {
+    ray_job binary;
+    lbvh_wide wide;
+    lbvh_wide_desc desc;
+    lbvh_rays rays;
+    lbvh_ray_hit *hits;
+    uint8_t *hit;
+} wide_job;
+
+static void work_collapse(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    const job *j = w->binary.j;
+    must(lbvh_wide_build(&w->wide, &w->desc, &j->tree, j->w->data, 0));
+}
+
+static void work_closest(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    must(lbvh_closest_hits(&w->wide, &w->rays, NULL, NULL, w->hits));
+}
+
+static void work_any(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    must(lbvh_any_hits(&w->wide, &w->rays, NULL, NULL, w->hit));
+}
+
+/* The same hits as the walk through the binary tree. */
+static void check_wide(const wide_job *w)
+{
+    int32_t k, other = 0;
+    for (k = 0; k < w->rays.n; k++) {
+        other += w->binary.t[k] != (w->hits[k].id < 0 ? 1e30f : w->hits[k].t);
+        other += w->hit[k] != (w->hits[k].id >= 0);
+    }
+    printf("  %ld of %ld hits differ from the binary tree's\n", (long)other, (long)w->rays.n);
+    bench_check(other == 0, "wide: the same hits");
+}
+
+static void wide_rows(wide_job *w, const char *name, int flags, const bench_row_s *aim)
+{
+    const workload *of = w->binary.j->w;
+    int32_t const n = w->rays.n;
+    double const base = bench_cpu_ms(work_rays, &w->binary);
+    char text[64];
+    w->rays.flags = flags;
+    snprintf(text, sizeof text, "%s: lbvh_ray_cast, lbvh_ray_triangle", name);
+    show("wide", of, text, n, base, 0, base, NULL);
+    snprintf(text, sizeof text, "%s: lbvh_closest_hits", name);
+    show("wide", of, text, n, bench_cpu_ms(work_closest, w), 0, base, aim);
+    snprintf(text, sizeof text, "%s: lbvh_any_hits", name);
+    show("wide", of, text, n, bench_cpu_ms(work_any, w), 0, base, NULL);
+    check_wide(w);
+}
+
 /* Bars and peers of targets.md are rates: as times of this many rays. */
 static bench_row_s rate_target(int32_t count, double bar, double plain, double peer,
                                const char *peer_name)
@@ -818,6 +876,47 @@ static void bench_rays(int32_t n)
     free(r.t);
     free_job(&j);
     free_workload(&w);
+}
+
+static void bench_wide(int32_t n)
+{
+    int32_t const width = n < 100000 ? 128 : 1024, count = width * width;
+    workload of = knot_for(n);
+    job j = new_job(&of);
+    wide_job w;
+    bench_row_s const primary = rate_target(count, 13.1, 0, 13.1, "tinybvh BVH8");
+    bench_row_s const random = rate_target(count, 6.2, 0, 6.2, "Embree");
+    float *rays = (float *)bench_alloc((size_t)count * 6 * sizeof *rays);
+    double build;
+    memset(&w, 0, sizeof w);
+    build = bench_cpu_ms(work_build, &j);
+    w.binary.j = &j;
+    w.binary.rays = rays;
+    w.binary.count = w.rays.n = count;
+    w.rays.data = rays;
+    w.rays.t_max = 1e30f;
+    w.desc.copy = 1;
+    w.binary.t = (float *)bench_alloc((size_t)count * sizeof *w.binary.t);
+    w.hits = (lbvh_ray_hit *)bench_alloc((size_t)count * sizeof *w.hits);
+    w.hit = (uint8_t *)bench_alloc((size_t)count);
+    bench_title("wide: nodes of 8 children, and rays in bulk; M/s: rays", "binary tree");
+    show("wide", &of, "lbvh_build", of.n, build, 0, build, NULL);
+    show("wide", &of, "lbvh_wide_build, copy", of.n, bench_cpu_ms(work_collapse, &w), 0, build,
+         NULL);
+    printf("  nodes and ids: %.1f bytes a triangle; of the binary tree: %.1f\n",
+           ((double)w.wide.nodes * sizeof(lbvh_wide_node) + 4.0 * of.n) / of.n,
+           (double)lbvh_bytes(&j.tree) / of.n);
+    wl_primary_rays(width, rays);
+    wide_rows(&w, "primary", LBVH_SORTED, &primary);
+    wl_random_rays(count, 8, rays);
+    wide_rows(&w, "random", 0, &random);
+    lbvh_wide_free(&w.wide);
+    free(rays);
+    free(w.binary.t);
+    free(w.hits);
+    free(w.hit);
+    free_job(&j);
+    free_workload(&of);
 }
 
 /* ---- quality ---- */
@@ -942,7 +1041,7 @@ static void bench_threads(int32_t n)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_lbvh", "build,pairs,own,radius,nearest,rays,quality,"
+    bench_start(argc, argv, "bench_lbvh", "build,pairs,own,radius,nearest,rays,wide,quality,"
                                          "threads,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
@@ -959,6 +1058,7 @@ int main(int argc, char **argv)
     if (bench_wants("radius")) bench_radius(n);
     if (bench_wants("nearest")) bench_nearest(n);
     if (bench_wants("rays")) bench_rays(n);
+    if (bench_wants("wide")) bench_wide(n);
     if (bench_wants("quality")) bench_quality(n);
     if (bench_named("threads")) bench_threads(n);
     if (bench_named("scaling"))
