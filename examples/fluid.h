@@ -214,6 +214,7 @@ typedef struct scene {
     nlist list;
     nlist_desc desc;
     double spacing, width, height, mass, speed;
+    double length, depth;       /* of the tank: along x and, in 3D, y */
     double unit, until;         /* seconds of the printed unit of time; end, in seconds */
     int64_t step, builds;
     double spent[4];            /* seconds: lists, densities, walls, forces */
@@ -317,6 +318,8 @@ static void fill_scene(scene *s)
     }
     if (s->model.dim == 3 && s->kind != SCENE_DROP) size[1] = fill[1] = (n + 1) / 2;
     if (s->kind != SCENE_DROP) size[up] = fill[up] + n / 4;
+    s->length = size[0] * s->spacing;
+    s->depth = size[1] * s->spacing;
     s->n = place_all(s, size, fill, layers);
     s->now = particles_new(s->n);
     s->spare = particles_new(s->n);
@@ -327,11 +330,11 @@ static void fill_scene(scene *s)
 static void set_search(scene *s)
 {
     double const reach = (double)s->model.support, skin = s->options->skin * (double)s->model.h;
-    double const most = s->kind == SCENE_DAM ? TANK * s->width : s->width;
+    double const most[3] = {s->length, s->model.dim == 2 ? s->length : s->depth, s->length};
     int k;
     for (k = 0; k < s->model.dim; k++) {
-        s->cells.min[k] = (ugrid_real)(s->kind == SCENE_DROP ? -most : -reach);
-        s->cells.max[k] = (ugrid_real)((k == 0 || k == s->model.dim - 1 ? most : s->width) + reach);
+        s->cells.min[k] = (ugrid_real)(s->kind == SCENE_DROP ? -most[k] : -reach);
+        s->cells.max[k] = (ugrid_real)(most[k] + reach);
     }
     s->cells.dim = s->desc.dim = s->model.dim;
     s->cells.cell = (ugrid_real)(reach + skin);

@@ -31,14 +31,14 @@ static void draw_moment(picture *p, int shot, const scene *s, const char *captio
 {
     int const left = shot % 2 * PANEL_WIDE, top = shot / 2 * PANEL_HIGH, up = s->model.dim - 1;
     int const drop = s->kind == SCENE_DROP;
-    double const scale = drop ? PANEL_HIGH / (3.0 * s->width)
-                              : fmin(PANEL_WIDE / (1.1 * (double)s->cells.max[0]),
-                                     PANEL_HIGH / (1.5 * s->height));
-    double const x0 = left + (drop ? PANEL_WIDE / 2 : 50),
-                 y0 = top + (drop ? PANEL_HIGH / 2 : PANEL_HIGH - 60);
+    double const scale = drop ? PANEL_HIGH / (2.5 * s->width)
+                              : fmin(PANEL_WIDE / (1.1 * s->length + 6 * (double)s->model.h),
+                                     PANEL_HIGH / (1.3 * s->height + 8 * (double)s->model.h));
+    double const x0 = left + (drop ? PANEL_WIDE : PANEL_WIDE - s->length * scale) / 2,
+                 y0 = top + (drop ? PANEL_HIGH / 2.0 : PANEL_HIGH - 4 * (double)s->model.h * scale);
     double const most = drop ? 500 * s->speed * s->speed
                              : 1000 * (double)s->model.gravity * s->height,
-                 middle = drop ? 0 : (double)s->cells.max[1] / 2;
+                 middle = drop ? 0 : s->depth / 2;
     int32_t i;
     picture_clip(p, left, top, left + PANEL_WIDE, top + PANEL_HIGH);
     for (i = 0; i < s->n; i++) {
@@ -110,8 +110,8 @@ static void draw_plot(picture *p, int panel, const curve *c)
                   plot_y(&f, c->y[k]), 3, ours);
     for (k = 0; k < c->references; k++)
         draw_disc(p, plot_x(&f, c->rx[k]), plot_y(&f, c->ry[k]), 8, theirs);
-    draw_text(p, f.right - 380, f.bottom - 70, 2, ours, "line: this fluid");
-    draw_text(p, f.right - 380, f.bottom - 40, 2, theirs, c->reference);
+    draw_text(p, f.left + 14, f.top + 44, 2, ours, "line: this fluid");
+    draw_text(p, f.left + 14, f.top + 70, 2, theirs, c->reference);
     picture_clip(p, 0, 0, p->width, p->height);
 }
 

@@ -23,7 +23,7 @@ struct fluid_share {
 
 __device__ fluid_share fluid_share_of(const nlist &list)
 {
-    const nlist_rows &rows = list.rows[*list.d_current];
+    const nlist_rows &rows = list.rows[list.d_current ? *list.d_current : list.current];
     int32_t const i = gpu_thread() / lanes, lane = gpu_thread() % lanes;
     if (i >= rows.n) return {-1, lane, 0, 0, nullptr};
     return {i, lane, rows.start[i] + lane, rows.start[i + 1], rows.partner};
@@ -136,6 +136,7 @@ void fluid_look(fluid_gpu *run)
 int32_t fluid_moved(fluid_gpu *run)
 {
     nlist_cuda_facts facts;
+    if (!run->list.d_facts) return 1; /* no list yet */
     MUST(nlist, nlist_cuda_moved(&run->list, run->now.pos, FLUID_STRIDE, run->stream), "the skin");
     gpu_download(&facts, run->list.d_facts, 1, run->stream);
     gpu_wait(run->stream);
