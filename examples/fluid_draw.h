@@ -16,6 +16,7 @@ typedef struct curve {
     int count;
     double rx[CURVE], ry[CURVE];
     int references;
+    double shift;               /* ours once more, later by so much; 0: not */
 } curve;
 
 static rgb pressure_color(double t)
@@ -91,10 +92,20 @@ static void draw_axes(picture *p, const plot *f)
     draw_text(p, f->left + 14, f->top + 12, 2, gray(0.2), f->c->up);
 }
 
+static void draw_ours(picture *p, const plot *f, double shift, double reach, rgb color)
+{
+    const curve *c = f->c;
+    int k;
+    for (k = 1; k < c->count; k++)
+        draw_line(p, plot_x(f, c->x[k - 1] + shift), plot_y(f, c->y[k - 1]),
+                  plot_x(f, c->x[k] + shift), plot_y(f, c->y[k]), reach, color);
+}
+
 static void draw_plot(picture *p, int panel, const curve *c)
 {
     int const left = panel % 2 * PANEL_WIDE, top = panel / 2 * PANEL_HIGH;
     rgb const ours = rgb_of(0.10, 0.35, 0.75), theirs = rgb_of(0.85, 0.25, 0.15);
+    char text[64];
     plot f;
     int k;
     f.left = left + 120;
@@ -105,13 +116,16 @@ static void draw_plot(picture *p, int panel, const curve *c)
     draw_text(p, left + 50, top + 20, 3, gray(0.1), c->title);
     draw_axes(p, &f);
     picture_clip(p, f.left, f.top, f.right, f.bottom);
-    for (k = 1; k < c->count; k++)
-        draw_line(p, plot_x(&f, c->x[k - 1]), plot_y(&f, c->y[k - 1]), plot_x(&f, c->x[k]),
-                  plot_y(&f, c->y[k]), 3, ours);
+    if (c->shift > 0) draw_ours(p, &f, c->shift, 1.5, mix(ours, gray(1), 0.5));
+    draw_ours(p, &f, 0, 3, ours);
     for (k = 0; k < c->references; k++)
         draw_disc(p, plot_x(&f, c->rx[k]), plot_y(&f, c->ry[k]), 8, theirs);
     draw_text(p, f.left + 14, f.top + 44, 2, ours, "line: this fluid");
     draw_text(p, f.left + 14, f.top + 70, 2, theirs, c->reference);
+    if (c->shift > 0) {
+        snprintf(text, sizeof text, "thin: ours, later by %.2f", c->shift);
+        draw_text(p, f.left + 14, f.top + 96, 2, ours, text);
+    }
     picture_clip(p, 0, 0, p->width, p->height);
 }
 

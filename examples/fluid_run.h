@@ -257,13 +257,12 @@ static void print_figures(const scene *s, const curve *c, const measured *first,
         turning[k] = last->turning[k] - first->turning[k];
     }
     compare(c, s->kind == SCENE_STILL ? 1 : 0, 0, &most, &mean);
-    compare(c, 0, s->kind == SCENE_DAM ? shift_of(c) : 0, &shifted, &ignored);
+    compare(c, 0, c->shift, &shifted, &ignored);
     printf("figures: energy %.4e grows %.3e momentum %.3e turning %.3e density %.3e most %.4f mean "
            "%.4f shift %.4f shifted %.4f motion %.3e neighbours %.2f fluid %ld walls %ld steps %ld "
            "builds %ld\n",
            total(last) / total(first) - 1, grows, length_of(momentum) / all,
-           length_of(turning) / (all * s->width), density, most, mean,
-           s->kind == SCENE_DAM ? shift_of(c) : 0, shifted,
+           length_of(turning) / (all * s->width), density, most, mean, c->shift, shifted,
            last->energy[E_MOTION] / (0.5 * all * s->speed), neighbours, (long)s->fluid,
            (long)(s->n - s->fluid), (long)s->step, (long)s->builds);
 }
@@ -380,6 +379,7 @@ static void run(scene *s, advance_fn *advance, void *user)
         if (k % (SAMPLES / SHOTS) == 0) show(s, &p, k / (SAMPLES / SHOTS), out, &now);
     }
     if (s->kind == SCENE_STILL) add_layers(s, &c);
+    if (s->kind == SCENE_DAM) c.shift = shift_of(&c);
     draw_plot(&p, SHOTS, &c);
     picture_save_halved(&p, out);
     printf("picture: %s\n", out);
