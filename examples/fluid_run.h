@@ -144,8 +144,11 @@ static double ours_at(const curve *c, double x)
     return c->y[k - 1] + (x - c->x[k - 1]) / (c->x[k] - c->x[k - 1]) * (c->y[k] - c->y[k - 1]);
 }
 
+/* The front at which the times of the experiment and of ours are set equal. */
+static double const same_front = 1.44;
+
 /* The largest and the mean distance of ours from the reference, in parts of `scale` or, if that is
-   0, of the reference; ours later by `shift`. */
+   0, of the reference; ours later by `shift`, and then from same_front on. */
 static void compare(const curve *c, double scale, double shift, double *most, double *mean)
 {
     int k;
@@ -153,16 +156,17 @@ static void compare(const curve *c, double scale, double shift, double *most, do
     for (k = 0; k < c->references; k++) {
         double const away = fabs(ours_at(c, c->rx[k] - shift) - c->ry[k]) /
                             (scale > 0 ? scale : c->ry[k]);
+        if (shift > 0 && c->ry[k] < same_front) continue;
         *most = fmax(*most, away);
         *mean += away / c->references;
     }
 }
 
-/* By how much ours must be later to pass the front at which the experiment's time was set: water
-   does not begin at once when a gate is drawn. */
+/* By how much ours must be later to pass same_front with the experiment: water does not begin at
+   once when a gate is drawn. */
 static double shift_of(const curve *c)
 {
-    double const where = 1.44;
+    double const where = same_front;
     int k = 1, r = 0;
     while (k < c->count - 1 && c->y[k] < where) k++;
     while (r < c->references && c->ry[r] < where - 1e-9) r++;
