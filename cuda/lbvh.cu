@@ -133,20 +133,25 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
     if (*bytes < needed) *bytes = needed;
 }
 
-/* Hits that the first pass of a list keeps, so that the second need not search again: for each of
-   the first batches of a warp 32 words of bits, one of each lane, and its 32 leaves, as ids or as
-   places. Memory for 24 batches, 192 bytes a query, up to 2 GiB; uniform points with 29 neighbours
-   need 15. */
-constexpr int lbvh_i_kept_batches = 24;
+/* Hits that the first pass of a list keeps, so that the second need not search again: for each
+   batch of a warp 32 words of bits, one of each lane, and its 32 leaves, as ids or as places. They
+   lie in chunks of 4 batches, which warps take from a common store as they need them, up to 32
+   each. It has 24 batches for each warp, 192 bytes a query, up to 2 GiB; uniform points with 29
+   neighbours need 15. */
+constexpr int lbvh_i_chunk = 4, lbvh_i_most_chunks = 32, lbvh_i_chunks_per_warp = 6;
 constexpr int64_t lbvh_i_kept_most = (int64_t)2 << 30;
 
-int64_t lbvh_i_kept_stride(int64_t m) { return (m + 31) / 32 * 32; }
+/* Words of a chunk, and of what a warp has beside: the chunks' numbers, and that of batches. */
+constexpr int64_t lbvh_i_chunk_words = 2 * 32 * lbvh_i_chunk,
+                  lbvh_i_warp_words = lbvh_i_most_chunks + 1;
 
-/* Bytes for m queries; 0: too many to keep anything. */
+/* Bytes for m queries, with a counter at the end; 0: too many to keep anything. */
 size_t lbvh_i_kept_bytes(int64_t m)
 {
-    int64_t const bytes = lbvh_i_kept_stride(m) * (8 * lbvh_i_kept_batches + 4);
-    return bytes <= lbvh_i_kept_most ? (size_t)bytes : 0;
+    int64_t const warps = (m + 31) / 32,
+                  words = warps * (lbvh_i_chunks_per_warp * lbvh_i_chunk_words +
+                                   lbvh_i_warp_words) + 1;
+    return 4 * words <= lbvh_i_kept_most ? (size_t)(4 * words) : 0;
 }
 
 /* What m searches need: temporary storage, keys and ids where they are sorted, hits where lists are
@@ -1111,18 +1116,26 @@ __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
     return waiting + __popc(nears);
 }
 
+/* The largest reach of the warp's searches. */
+__device__ __forceinline__ lbvh_real lbvh_i_warp_reach2(lbvh_real reach2)
+{
+    for (int step = 16; step > 0; step /= 2)
+        reach2 = lbvh_i_max(reach2, __shfl_xor_sync(0xFFFFFFFFu, reach2, step));
+    return reach2;
+}
+
 /* The walk of a packet from node `at`. Every lane calls hits(bits) for every batch: bit c is set
    where its own search overlaps leaf c. Batches come by ascending place. Later: only places above
-   `after`, the lane's own. The target of a skip is a right child or a leaf, so its number gives its
-   first leaf. */
-template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
+   `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right child
+   or a leaf, so its number gives its first leaf. */
+template <lbvh_i_test Test, bool Later, bool Masked, bool Shrinks, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o,
                                                           int32_t after, int32_t at,
                                                           lbvh_i_warp_batch &batch, Hits hits)
 {
     /* subtrees of at most this many leaves are tested whole */
     constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
-    lbvh_i_packet const packet = lbvh_i_gather_packet(o);
+    lbvh_i_packet packet = lbvh_i_gather_packet(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
     int waiting = 0;
     while (at >= 0) {
@@ -1142,6 +1155,7 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
                 __syncwarp();
                 hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
                 waiting = lbvh_i_shift_batch(batch, waiting, Masked);
+                if (Shrinks) packet.reach2 = lbvh_i_warp_reach2(o.reach2);
             }
         }
         at = node.skip;
@@ -1152,13 +1166,14 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
     __syncwarp();
 }
 
-template <lbvh_i_test Test, bool Later, class Hits>
+template <lbvh_i_test Test, bool Later, bool Shrinks = false, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_overlap &o,
                                                    int32_t after, int32_t at,
                                                    lbvh_i_warp_batch &batch, Hits hits)
 {
-    if (tree.mask) lbvh_i_walk_packet_masked<Test, Later, true>(tree, o, after, at, batch, hits);
-    else lbvh_i_walk_packet_masked<Test, Later, false>(tree, o, after, at, batch, hits);
+    if (tree.mask)
+        lbvh_i_walk_packet_masked<Test, Later, true, Shrinks>(tree, o, after, at, batch, hits);
+    else lbvh_i_walk_packet_masked<Test, Later, false, Shrinks>(tree, o, after, at, batch, hits);
 }
 
 /* met(id, place) for each bit of hits, the lowest first. */
@@ -1408,33 +1423,70 @@ __device__ __forceinline__ bool lbvh_i_run_query(const lbvh &tree, const lbvh_qu
     return true;
 }
 
-/* Hits that the first pass of a list keeps (lbvh_i_kept_batches). */
+/* Hits that the first pass of a list keeps (lbvh_i_chunk). */
 struct lbvh_i_kept_hits {
-    int64_t stride;     /* 0: nothing is kept */
-    uint32_t *hits;     /* [batch * stride + thread] */
-    int32_t *leaf;      /* the same */
+    int32_t chunks;     /* 0: nothing is kept */
+    uint32_t *words;    /* [chunk][batch][0: hits, 1: leaves][lane] */
+    int32_t *taken;     /* [warp][.] numbers of its chunks */
     int32_t *batches;   /* [warp]; -1: the warp must search again */
+    int32_t *next;      /* the first chunk that is not taken */
 
-    __device__ __forceinline__ void keep(int batch, uint32_t bits, const lbvh_node &own_leaf,
-                                         bool places) const
+    __device__ __forceinline__ uint32_t *at(int32_t chunk, int batch) const
     {
-        if (stride == 0 || batch >= lbvh_i_kept_batches) return;
-        hits[batch * stride + lbvh_i_thread()] = bits;
-        leaf[batch * stride + lbvh_i_thread()] = places ? own_leaf.skip : own_leaf.link;
-    }
-    __device__ __forceinline__ void finish(int count, bool as_packet) const
-    {
-        if (stride > 0 && threadIdx.x % 32 == 0)
-            batches[lbvh_i_thread() / 32] = as_packet && count <= lbvh_i_kept_batches ? count : -1;
+        return words + chunk * lbvh_i_chunk_words + batch % lbvh_i_chunk * 64;
     }
 };
 
-lbvh_i_kept_hits lbvh_i_kept_in(lbvh_cuda *gpu, int64_t m)
+/* A warp's way through its chunks. All lanes call keep and finish. */
+struct lbvh_i_keeper {
+    const lbvh_i_kept_hits &kept;
+    int batches;
+    int32_t chunk; /* of the last batch; -1: none was left */
+
+    __device__ __forceinline__ void take(int32_t warp)
+    {
+        int const number = batches / lbvh_i_chunk, lane = (int)(threadIdx.x % 32);
+        int32_t next = -1;
+        if (number < lbvh_i_most_chunks && lane == 0) next = atomicAdd(kept.next, 1);
+        chunk = __shfl_sync(0xFFFFFFFFu, next, 0);
+        if (chunk >= kept.chunks) chunk = -1;
+        if (chunk >= 0 && lane == 0)
+            kept.taken[(int64_t)warp * lbvh_i_most_chunks + number] = chunk;
+    }
+    __device__ __forceinline__ void keep(uint32_t hits, const lbvh_node &own_leaf, bool places)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        if (kept.chunks == 0 || (batches > 0 && chunk < 0)) return;
+        if (batches % lbvh_i_chunk == 0) take(lbvh_i_thread() / 32);
+        if (chunk >= 0) {
+            uint32_t *const to = kept.at(chunk, batches);
+            to[lane] = hits;
+            to[32 + lane] = (uint32_t)(places ? own_leaf.skip : own_leaf.link);
+        }
+        batches++;
+    }
+    __device__ __forceinline__ void finish(bool as_packet) const
+    {
+        bool const all = as_packet && (batches == 0 || chunk >= 0);
+        if (kept.chunks > 0 && threadIdx.x % 32 == 0)
+            kept.batches[lbvh_i_thread() / 32] = all ? batches : -1;
+    }
+};
+
+/* What is kept of m queries, all chunks free. Warps beyond them are the last block's. */
+lbvh_result lbvh_i_keep_hits(lbvh_cuda *gpu, int64_t m, lbvh_i_kept_hits *kept, cudaStream_t stream)
 {
-    int64_t const stride = lbvh_i_kept_bytes(m) > 0 ? lbvh_i_kept_stride(m) : 0;
-    uint32_t *const hits = lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEPT);
-    int32_t *const leaf = reinterpret_cast<int32_t *>(hits) + stride * lbvh_i_kept_batches;
-    return {stride, hits, leaf, leaf + stride * lbvh_i_kept_batches};
+    int64_t const warps = (m + 31) / 32;
+    *kept = {};
+    if (m == 0 || lbvh_i_kept_bytes(m) == 0) return LBVH_OK;
+    kept->chunks = (int32_t)(warps * lbvh_i_chunks_per_warp);
+    kept->words = lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEPT);
+    kept->taken = reinterpret_cast<int32_t *>(kept->words + kept->chunks * lbvh_i_chunk_words);
+    kept->batches = kept->taken + warps * lbvh_i_most_chunks;
+    kept->next = kept->batches + warps;
+    return lbvh_i_failed(gpu, cudaMemsetAsync(kept->next, 0, sizeof *kept->next, stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
 }
 
 /* Counts per row, as int32 or, for lists, as int64: then hits are kept. */
@@ -1449,21 +1501,24 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
                                                          lbvh_i_thread());
     bool const places = (queries.flags & LBVH_PLACES) != 0;
+    lbvh_i_keeper keeper = {kept, 0, -1};
     int32_t count = 0;
-    int batches = 0;
     bool const as_packet = lbvh_i_run_query<Test>(
         device.tree, queries, query, batch,
         [&](unsigned hits) {
             count += __popc(hits);
-            if (keeps) kept.keep(batches++, hits, batch.leaf[threadIdx.x % 32], places);
+            if (keeps) keeper.keep(hits, batch.leaf[threadIdx.x % 32], places);
         },
         [&](int32_t, int32_t) { count++; });
-    if (keeps) kept.finish(batches, as_packet);
+    bool const exists = lbvh_i_thread() - (int32_t)(threadIdx.x % 32) < queries.n;
+    if (keeps && exists) keeper.finish(as_packet);
     if (query.row >= 0) rows[query.row] = count - (query.finds_itself ? 1 : 0);
 }
 
 /* Staged ids of a warp's rows: 40 each on average. */
 constexpr int lbvh_i_warp_stage = 1280;
+/* Blocks of the second pass per SM: as many as shared memory allows, 32 KB each. */
+constexpr int lbvh_i_fill_blocks = lbvh_i_search_blocks < 7 ? lbvh_i_search_blocks : 7;
 
 /* The rows of a warp in its stage, one after the other: the begin of this lane's, or -1 if they do
    not all fit. A prefix sum of the lengths, in steps of 1, 2, 4, 8, 16 lanes. */
@@ -1495,20 +1550,26 @@ __device__ __forceinline__ void lbvh_i_write_staged(const int32_t *stage, int32_
     }
 }
 
-/* The rows of warps whose hits were kept. */
-__global__ void __launch_bounds__(lbvh_i_search_block)
-    lbvh_i_write_kept_kernel(__grid_constant__ const lbvh_device device,
-                             __grid_constant__ const lbvh_queries queries, const int32_t *order,
-                             const int64_t *offsets, int32_t *ids, int64_t capacity,
-                             lbvh_i_kept_hits kept)
+/* What a warp of the second pass needs: the one or the other. */
+constexpr int lbvh_i_fill_batches = 12;
+union lbvh_i_fill_room {
+    struct {
+        uint32_t hits[lbvh_i_fill_batches][32], leaf[lbvh_i_fill_batches][32];
+        int32_t stage[lbvh_i_warp_stage];
+    } write;
+    lbvh_i_warp_batch search;
+};
+
+/* The rows of a warp whose hits were kept. Some batches are loaded together; then every lane takes
+   its hits one by one, whichever of them they are in. */
+__device__ __forceinline__ void lbvh_i_write_kept(const lbvh &tree, const lbvh_queries &queries,
+                                                  const int32_t *order, const int64_t *offsets,
+                                                  int32_t *ids, int64_t capacity,
+                                                  const lbvh_i_kept_hits &kept, int batches,
+                                                  lbvh_i_fill_room &room)
 {
-    __shared__ int32_t stages[lbvh_i_search_block / 32][lbvh_i_warp_stage];
-    const lbvh &tree = device.tree;
-    int32_t *const stage = stages[threadIdx.x / 32];
-    int32_t const thread = lbvh_i_thread(), begin = thread - (int32_t)(threadIdx.x % 32);
-    if (begin >= queries.n) return;
-    int32_t const batches = kept.batches[thread / 32];
-    if (batches < 0) return;
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const thread = lbvh_i_thread();
     bool const exists = thread < queries.n;
     int32_t const q = exists && order ? order[thread] : thread,
                   row = exists ? lbvh_i_row(&tree, &queries, q) : 0,
@@ -1517,31 +1578,53 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     int64_t const length = exists ? offsets[row + 1] - slot : 0;
     int32_t const staged = lbvh_i_begin_in_stage(length);
     int32_t at = 0;
-    for (int b = 0; b < batches; b++) {
-        uint32_t hits = kept.hits[b * kept.stride + thread];
-        for (; hits; hits &= hits - 1) {
-            int32_t const id = kept.leaf[b * kept.stride + begin + __ffs((int)hits) - 1];
+    for (int first = 0; first < batches; first += lbvh_i_fill_batches) {
+        int const m = batches - first < lbvh_i_fill_batches ? batches - first : lbvh_i_fill_batches;
+        __syncwarp();
+        for (int b = 0; b < m; b++) {
+            int32_t const chunk = kept.taken[(int64_t)(thread / 32) * lbvh_i_most_chunks +
+                                             (first + b) / lbvh_i_chunk];
+            const uint32_t *const from = kept.at(chunk, first + b);
+            room.write.hits[b][lane] = from[lane];
+            room.write.leaf[b][lane] = from[32 + lane];
+        }
+        __syncwarp();
+        uint32_t hits = 0;
+        for (int b = -1; b < m;) {
+            if (hits == 0) {
+                if (++b < m) hits = room.write.hits[b][lane];
+                continue;
+            }
+            int32_t const id = (int32_t)room.write.leaf[b][__ffs((int)hits) - 1];
+            hits &= hits - 1;
             if (id == own) continue;
-            if (staged >= 0) stage[staged + at] = id;
+            if (staged >= 0) room.write.stage[staged + at] = id;
             else if (slot + at < capacity) ids[slot + at] = id;
             at++;
         }
     }
-    if (staged >= 0) lbvh_i_write_staged(stage, staged, (int32_t)length, slot, ids, capacity);
+    if (staged >= 0)
+        lbvh_i_write_staged(room.write.stage, staged, (int32_t)length, slot, ids, capacity);
 }
 
-/* The rows themselves, of warps whose hits were not kept. */
+/* The rows themselves: from kept hits, or by searching again. */
 template <lbvh_i_test Test>
-__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_fill_blocks)
     lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device,
                        __grid_constant__ const lbvh_queries queries, const int32_t *order,
                        const int64_t *offsets, int32_t *ids, int64_t capacity,
                        lbvh_i_kept_hits kept)
 {
-    lbvh_i_warp_batch &batch = lbvh_i_my_batch();
-    if (kept.stride > 0 && kept.batches[lbvh_i_thread() / 32] >= 0) return;
-    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
-                                                         lbvh_i_thread());
+    __shared__ lbvh_i_fill_room rooms[lbvh_i_search_block / 32];
+    lbvh_i_fill_room &room = rooms[threadIdx.x / 32];
+    int32_t const number = lbvh_i_thread();
+    if (number - (int32_t)(threadIdx.x % 32) >= queries.n) return;
+    int32_t const batches = kept.chunks > 0 ? kept.batches[number / 32] : -1;
+    if (batches >= 0) {
+        lbvh_i_write_kept(device.tree, queries, order, offsets, ids, capacity, kept, batches, room);
+        return;
+    }
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order, number);
     bool const places = (queries.flags & LBVH_PLACES) != 0;
     int32_t const self = query.finds_itself ? query.q : -1;
     int64_t slot = query.row >= 0 ? offsets[query.row] : 0;
@@ -1551,8 +1634,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
         slot++;
     };
     lbvh_i_run_query<Test>(
-        device.tree, queries, query, batch,
-        [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
+        device.tree, queries, query, room.search,
+        [&](unsigned hits) { lbvh_i_each_hit(room.search, hits, put); }, put);
 }
 
 /* The test that these searches need. */
@@ -1584,12 +1667,6 @@ lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, cons
                              const int64_t *, int32_t *, int64_t, lbvh_i_kept_hits) = {
         lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>,
         lbvh_i_fill_kernel<LBVH_I_POINT_LEAVES>};
-    lbvh_result result = LBVH_OK;
-    if (kept.stride > 0)
-        result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
-                               lbvh_i_write_kept_kernel, gpu->device, queries, order, offsets, ids,
-                               capacity, kept);
-    if (result != LBVH_OK) return result;
     return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
                          kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
                          order, offsets, ids, capacity, kept);
@@ -1730,13 +1807,36 @@ __device__ __forceinline__ void lbvh_i_load_window(const lbvh &tree, int32_t beg
     __syncwarp();
 }
 
-/* Shrinks the reach to the k-th smallest distance among the leaves of the warp's windows. False:
-   they are too many. All lanes call it; o.at < 0: without a search. */
+/* Sorts the distances to the leaves of a window into the Room smallest, nearest first. */
+template <lbvh_i_test Test, int Room>
+__device__ __forceinline__ void lbvh_i_measure_window(const lbvh &tree, const lbvh_overlap &o,
+                                                      int32_t begin, lbvh_i_warp_batch &batch,
+                                                      lbvh_real *smallest)
+{
+    if (begin < 0 || begin >= tree.n) return;
+    lbvh_i_load_window(tree, begin, o.filter, batch);
+#pragma unroll 4
+    for (int c = 0; c < 32; c++) {
+        lbvh_real larger = lbvh_i_leaf_distance2<Test>(o, lbvh_i_fetch(&batch.leaf[c]));
+#pragma unroll
+        for (int slot = 0; slot < Room; slot++) {
+            lbvh_real const smaller = lbvh_i_min(smallest[slot], larger);
+            larger = lbvh_i_max(smallest[slot], larger);
+            smallest[slot] = smaller;
+        }
+    }
+}
+
+/* Shrinks the reach to the k-th smallest distance among the leaves of the warp's windows, and of
+   some before and after them. False: they are too many. All lanes call it; o.at < 0: without a
+   search. */
 template <lbvh_i_test Test, int Room>
 __device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overlap &o, int32_t k,
                                                    lbvh_i_warp_batch &batch)
 {
     int32_t const own = o.at >= 0 ? lbvh_i_descend(tree, o.min) : -1;
+    constexpr int more = Room == 1 ? 0 : Room == 8 ? 1 : Room / 8;
+    int32_t lowest = tree.n, highest = -1;
     lbvh_real smallest[(size_t)Room];
 #pragma unroll
     for (int slot = 0; slot < Room; slot++)
@@ -1746,17 +1846,13 @@ __device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overla
         if (windows == lbvh_i_most_windows) return false;
         int32_t const begin = __shfl_sync(0xFFFFFFFFu, own, __ffs((int)left) - 1);
         left &= ~__ballot_sync(0xFFFFFFFFu, own == begin);
-        lbvh_i_load_window(tree, begin, o.filter, batch);
-#pragma unroll 4
-        for (int c = 0; c < 32; c++) {
-            lbvh_real larger = lbvh_i_leaf_distance2<Test>(o, lbvh_i_fetch(&batch.leaf[c]));
-#pragma unroll
-            for (int slot = 0; slot < Room; slot++) {
-                lbvh_real const smaller = lbvh_i_min(smallest[slot], larger);
-                larger = lbvh_i_max(smallest[slot], larger);
-                smallest[slot] = smaller;
-            }
-        }
+        lowest = begin < lowest ? begin : lowest;
+        highest = begin > highest ? begin : highest;
+        lbvh_i_measure_window<Test, Room>(tree, o, begin, batch, smallest);
+    }
+    for (int w = 1; w <= more && highest >= 0; w++) {
+        lbvh_i_measure_window<Test, Room>(tree, o, lowest - 32 * w, batch, smallest);
+        lbvh_i_measure_window<Test, Room>(tree, o, highest + 32 * w, batch, smallest);
     }
     if (o.at >= 0) o.reach2 = lbvh_i_min(o.reach2, smallest[Room - 1]);
     return true;
@@ -1781,14 +1877,15 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_nearest<Room> list;
     list.clear(k);
     if (lbvh_i_bound_reach<Test, Room>(tree, o, k, batch)) {
-        lbvh_i_walk_packet<Test, false>(tree, o, -1, lbvh_root(&tree), batch, [&](unsigned hits) {
+        auto const keep = [&](unsigned hits) {
             for (; hits; hits &= hits - 1) {
                 const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
                 lbvh_real const distance2 = lbvh_i_leaf_distance2<Test>(o, leaf);
                 if (distance2 <= o.reach2) list.insert(distance2, leaf.link);
                 o.reach2 = list.reach2(o.reach2);
             }
-        });
+        };
+        lbvh_i_walk_packet<Test, false, true>(tree, o, -1, lbvh_root(&tree), batch, keep);
     } else if (o.at >= 0) {
         lbvh_near walk = lbvh_near_point(&tree, o.min, reach);
         while (lbvh_next_near(&walk)) {
@@ -1823,19 +1920,24 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     }
 }
 
-/* The kernel for k elements; a larger Room costs registers. */
+/* The kernel for k <= 32 elements. A larger Room costs registers and comparisons. */
+template <lbvh_i_test Test>
+auto lbvh_i_nearest_kernel_of(int32_t k)
+{
+    return k == 1   ? lbvh_i_nearest_kernel<Test, 1>
+           : k <= 8 ? lbvh_i_nearest_kernel<Test, 8>
+           : k <= 16 ? lbvh_i_nearest_kernel<Test, 16>
+                     : lbvh_i_nearest_kernel<Test, 32>;
+}
+
 lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, const int32_t *order,
                                   int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2,
                                   int32_t *found, cudaStream_t stream)
 {
     bool const of_points = lbvh_i_test_of(gpu->device.tree, points) == LBVH_I_POINT_LEAVES;
-    void (*const kernel)(const lbvh_device, const lbvh_queries, const int32_t *, int32_t, lbvh_real,
-                         int32_t *, lbvh_real *, int32_t *) =
-        k > 32      ? lbvh_i_nearest_rows_kernel
-        : k > 8     ? of_points ? lbvh_i_nearest_kernel<LBVH_I_POINT_LEAVES, 32>
-                                : lbvh_i_nearest_kernel<LBVH_I_SPHERE, 32>
-        : of_points ? lbvh_i_nearest_kernel<LBVH_I_POINT_LEAVES, 8>
-                    : lbvh_i_nearest_kernel<LBVH_I_SPHERE, 8>;
+    auto const kernel = k > 32      ? lbvh_i_nearest_rows_kernel
+                        : of_points ? lbvh_i_nearest_kernel_of<LBVH_I_POINT_LEAVES>(k)
+                                    : lbvh_i_nearest_kernel_of<LBVH_I_SPHERE>(k);
     return lbvh_i_launch(gpu, stream, points.n, lbvh_i_search_block, kernel, gpu->device, points,
                          order, k, reach, ids, distances2, found);
 }
@@ -2124,8 +2226,9 @@ LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *quer
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, cudaMemsetAsync(d_offsets + resolved.n, 0, sizeof *d_offsets, stream)))
         return LBVH_CUDA_ERROR;
-    lbvh_i_kept_hits const kept = capacity > 0 ? lbvh_i_kept_in(gpu, resolved.n)
-                                               : lbvh_i_kept_hits{};
+    lbvh_i_kept_hits kept = {};
+    if (capacity > 0) result = lbvh_i_keep_hits(gpu, resolved.n, &kept, stream);
+    if (result != LBVH_OK) return result;
     result = lbvh_i_launch_counts(gpu, resolved, order, d_offsets, kept, stream);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, d_offsets, resolved.n, stream);
     if (result != LBVH_OK || capacity == 0) return result;
