@@ -141,12 +141,12 @@ static void test_dense()
         context = "dense: " + name_of(c);
         if (!build(&g, in, on_device)) continue;
         real const radius = radius_of(g.serial);
-        for (int flags : {0, (int)LBVH_PLACES, (int)LBVH_HALF})
-            check_own(g, LBVH_POINTS, flags == LBVH_HALF ? 3 * radius : 20 * radius, flags, 0);
-        check_given(g, LBVH_POINTS, 99, 20 * radius, 0, 0, false, 2);
+        check_own(g, LBVH_POINTS, 20 * radius, n == 300 ? LBVH_PLACES : 0, 0);
+        check_own(g, LBVH_POINTS, 3 * radius, LBVH_HALF, 0);
+        check_given(g, LBVH_POINTS, 40, 20 * radius, 0, 0, false, 2);
         for (int32_t k : ks)
             for (int flags : {0, (int)LBVH_SORTED})
-                check_nearest(g, flags ? 65 : 700, k, infinity, flags, false, 1);
+                check_nearest(g, flags ? 65 : 130, k, infinity, flags, false, 1);
     }
 }
 
