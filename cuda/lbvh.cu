@@ -1825,6 +1825,7 @@ __device__ __forceinline__ void lbvh_i_measure_window(const lbvh &tree, const lb
             smallest[slot] = smaller;
         }
     }
+    __syncwarp(); /* the batch may be written again */
 }
 
 /* Shrinks the reach to the k-th smallest distance among the leaves of the warp's windows, and of
