@@ -1473,7 +1473,7 @@ struct lbvh_i_keeper {
     }
 };
 
-/* What is kept of m queries, all chunks free. Warps beyond them are the last block's. */
+/* Prepares to keep the hits of m queries: all chunks are free. */
 lbvh_result lbvh_i_keep_hits(lbvh_cuda *gpu, int64_t m, lbvh_i_kept_hits *kept, cudaStream_t stream)
 {
     int64_t const warps = (m + 31) / 32;
@@ -1692,8 +1692,8 @@ lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, boo
 
        descend   each lane goes to the nearer child, until it knows a window: 32 leaves, the first
                  at a multiple of 32
-       bound     every lane measures the leaves of its warp's windows: the k-th smallest distance
-                 becomes its reach
+       bound     every lane measures the leaves of its warp's windows, and of some before and after
+                 them: the k-th smallest distance becomes its reach
        walk      all leaves within that reach; what is found shrinks it
 
    The k-th smallest distance among some leaves is not below that among all, so the walk meets every
@@ -1836,7 +1836,7 @@ __device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overla
                                                    lbvh_i_warp_batch &batch)
 {
     int32_t const own = o.at >= 0 ? lbvh_i_descend(tree, o.min) : -1;
-    constexpr int more = Room == 1 ? 0 : Room == 8 ? 1 : Room / 8;
+    constexpr int more = Room / 8; /* before and after: measured, tests/bench/NOTES.md */
     int32_t lowest = tree.n, highest = -1;
     lbvh_real smallest[(size_t)Room];
 #pragma unroll
@@ -1925,8 +1925,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
 template <lbvh_i_test Test>
 auto lbvh_i_nearest_kernel_of(int32_t k)
 {
-    return k == 1   ? lbvh_i_nearest_kernel<Test, 1>
-           : k <= 8 ? lbvh_i_nearest_kernel<Test, 8>
+    return k == 1    ? lbvh_i_nearest_kernel<Test, 1>
+           : k <= 8  ? lbvh_i_nearest_kernel<Test, 8>
            : k <= 16 ? lbvh_i_nearest_kernel<Test, 16>
                      : lbvh_i_nearest_kernel<Test, 32>;
 }
