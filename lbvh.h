@@ -104,7 +104,8 @@
             small for a later build becomes half as large again, or as large as needed if that is
             more. The sort works in the memory of the nodes to come. (Kureck section 3.3 counts 64,
             without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30
-            bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own; what
+            bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own, and
+            196 per query of a list (none beyond 2 GiB of them: lists then take twice as long); what
             CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 60 KB for a call
             with desc.parallel, 1 KB for a ray or a nearest walk. A world takes about 400 bytes for
             each object, 40 and twice desc.pair_bytes for each pair (float); its arrays grow by

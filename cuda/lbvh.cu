@@ -4,7 +4,8 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-    memory, codes, leaves, merge, split, build, packets, pairs, queries, copies, cuda-api */
+    memory, codes, leaves, merge, split, build, packets, pairs, queries, nearest, copies,
+    cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -35,7 +36,8 @@ enum {
     LBVH_I_IDS_B,
     LBVH_I_LINKS,   /* LBVH_SPLIT: counters and parents */
     LBVH_I_ROWS,    /* offsets of the rows of a list of pairs */
-    LBVH_I_KEPT,    /* the first pairs of each place, for the second pass */
+    LBVH_I_KEPT,    /* what the first pass of a list found, for the second: the first pairs of each
+                       place, or hits of batches */
     LBVH_I_TEMP     /* temporary storage of CUB */
 };
 
@@ -131,13 +133,36 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
     if (*bytes < needed) *bytes = needed;
 }
 
-/* What m searches need: temporary storage, and keys and ids where they are sorted. */
-lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts,
+/* Hits that the first pass of a list keeps, so that the second need not search again: for each
+   batch of a warp 32 words of bits, one of each lane, and its 32 leaves, as ids or as places. They
+   lie in chunks of 4 batches, which warps take from a common store as they need them, up to 32
+   each. It has 24 batches for each warp, 192 bytes a query, up to 2 GiB; uniform points with 29
+   neighbours need 15. */
+constexpr int lbvh_i_chunk = 4, lbvh_i_most_chunks = 32, lbvh_i_chunks_per_warp = 6;
+constexpr int64_t lbvh_i_kept_most = (int64_t)2 << 30;
+
+/* Words of a chunk, and of what a warp has beside: the chunks' numbers, and that of batches. */
+constexpr int64_t lbvh_i_chunk_words = 2 * 32 * lbvh_i_chunk,
+                  lbvh_i_warp_words = lbvh_i_most_chunks + 1;
+
+/* Bytes for m queries, with a counter at the end; 0: too many to keep anything. */
+size_t lbvh_i_kept_bytes(int64_t m)
+{
+    int64_t const warps = (m + 31) / 32,
+                  words = warps * (lbvh_i_chunks_per_warp * lbvh_i_chunk_words +
+                                   lbvh_i_warp_words) + 1;
+    return 4 * words <= lbvh_i_kept_most ? (size_t)(4 * words) : 0;
+}
+
+/* What m searches need: temporary storage, keys and ids where they are sorted, hits where lists are
+   made. */
+lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool lists,
                                 size_t scratch[LBVH_CUDA_SCRATCH])
 {
     size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
     lbvh_result const result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
     lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
+    lbvh_i_at_least(&scratch[LBVH_I_KEPT], lists ? lbvh_i_kept_bytes(m) : 0);
     for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B; which++)
         lbvh_i_at_least(&scratch[which], words);
     return result;
@@ -177,11 +202,11 @@ lbvh_result lbvh_i_grow_scratch(lbvh_cuda *gpu, const size_t scratch[LBVH_CUDA_S
 }
 
 /* Grows the memory of m searches. */
-lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, lbvh_i_growth growth,
-                                  cudaStream_t stream)
+lbvh_result lbvh_i_prepare_search(lbvh_cuda *gpu, int32_t m, bool sorts, bool lists,
+                                  lbvh_i_growth growth, cudaStream_t stream)
 {
     size_t scratch[LBVH_CUDA_SCRATCH] = {};
-    lbvh_result const result = lbvh_i_search_sizes(gpu, m, sorts, scratch);
+    lbvh_result const result = lbvh_i_search_sizes(gpu, m, sorts, lists, scratch);
     return result == LBVH_OK ? lbvh_i_grow_scratch(gpu, scratch, growth, stream) : result;
 }
 
@@ -1091,18 +1116,26 @@ __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
     return waiting + __popc(nears);
 }
 
+/* The largest reach of the warp's searches. */
+__device__ __forceinline__ lbvh_real lbvh_i_warp_reach2(lbvh_real reach2)
+{
+    for (int step = 16; step > 0; step /= 2)
+        reach2 = lbvh_i_max(reach2, __shfl_xor_sync(0xFFFFFFFFu, reach2, step));
+    return reach2;
+}
+
 /* The walk of a packet from node `at`. Every lane calls hits(bits) for every batch: bit c is set
    where its own search overlaps leaf c. Batches come by ascending place. Later: only places above
-   `after`, the lane's own. The target of a skip is a right child or a leaf, so its number gives its
-   first leaf. */
-template <lbvh_i_test Test, bool Later, bool Masked, class Hits>
+   `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right child
+   or a leaf, so its number gives its first leaf. */
+template <lbvh_i_test Test, bool Later, bool Masked, bool Shrinks, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o,
                                                           int32_t after, int32_t at,
                                                           lbvh_i_warp_batch &batch, Hits hits)
 {
     /* subtrees of at most this many leaves are tested whole */
     constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
-    lbvh_i_packet const packet = lbvh_i_gather_packet(o);
+    lbvh_i_packet packet = lbvh_i_gather_packet(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
     int waiting = 0;
     while (at >= 0) {
@@ -1122,6 +1155,7 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
                 __syncwarp();
                 hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
                 waiting = lbvh_i_shift_batch(batch, waiting, Masked);
+                if (Shrinks) packet.reach2 = lbvh_i_warp_reach2(o.reach2);
             }
         }
         at = node.skip;
@@ -1132,13 +1166,14 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
     __syncwarp();
 }
 
-template <lbvh_i_test Test, bool Later, class Hits>
+template <lbvh_i_test Test, bool Later, bool Shrinks = false, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_overlap &o,
                                                    int32_t after, int32_t at,
                                                    lbvh_i_warp_batch &batch, Hits hits)
 {
-    if (tree.mask) lbvh_i_walk_packet_masked<Test, Later, true>(tree, o, after, at, batch, hits);
-    else lbvh_i_walk_packet_masked<Test, Later, false>(tree, o, after, at, batch, hits);
+    if (tree.mask)
+        lbvh_i_walk_packet_masked<Test, Later, true, Shrinks>(tree, o, after, at, batch, hits);
+    else lbvh_i_walk_packet_masked<Test, Later, false, Shrinks>(tree, o, after, at, batch, hits);
 }
 
 /* met(id, place) for each bit of hits, the lowest first. */
@@ -1230,7 +1265,7 @@ lbvh_result lbvh_i_pair_sizes(lbvh_cuda *gpu, int32_t n, size_t scratch[LBVH_CUD
 {
     lbvh_i_at_least(&scratch[LBVH_I_ROWS], ((size_t)n + 1) * sizeof(int64_t));
     lbvh_i_at_least(&scratch[LBVH_I_KEPT], (size_t)n * lbvh_i_kept * sizeof(int32_t));
-    return lbvh_i_search_sizes(gpu, n, false, scratch);
+    return lbvh_i_search_sizes(gpu, n, false, false, scratch);
 }
 
 
@@ -1258,11 +1293,19 @@ lbvh_result lbvh_i_scan_rows(lbvh_cuda *gpu, int64_t *rows, int32_t m, cudaStrea
    paths (Kureck section 3.1.6).
    ---------------------------------------------------------------------------------------------- */
 
-/* Morton codes of 30 bits of the queries, in the box of the tree. */
+/* Bits by which m queries are sorted: 16 cells a query, in whole passes of 8 bits. */
+int lbvh_i_query_bits(int32_t m)
+{
+    int bits = 8;
+    while (bits < 30 && m >> (bits - 4) > 0) bits += 8;
+    return bits < 30 ? bits : 30;
+}
+
+/* Morton codes of the queries, in the box of the tree: the first `bits` of 30. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_query_keys_kernel(__grid_constant__ const lbvh_device device,
-                             __grid_constant__ const lbvh_queries queries, uint32_t *keys,
-                             int32_t *order)
+                             __grid_constant__ const lbvh_queries queries, int bits,
+                             uint32_t *keys, int32_t *order)
 {
     const lbvh &tree = device.tree;
     lbvh_real least[3], most[3], min[3], max[3];
@@ -1276,7 +1319,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_lattice const lattice = lbvh_i_lattice_of(tree.desc.dim, 30, least, most);
     lbvh_desc const desc = lbvh_i_query_desc(&tree, &queries);
     (void)lbvh_box_of(&desc, queries.data, queries.stride, q, min, max);
-    keys[q] = (uint32_t)lbvh_i_code(&lattice, tree.desc.dim, 30, min, max);
+    keys[q] = (uint32_t)lbvh_i_code(&lattice, tree.desc.dim, 30, min, max) >> (30 - bits);
     order[q] = q;
 }
 
@@ -1288,16 +1331,17 @@ lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, co
     if (!queries.data || (queries.flags & LBVH_SORTED) || queries.n == 0 || gpu->device.tree.n == 0)
         return LBVH_OK;
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
+    int const bits = lbvh_i_query_bits(queries.n);
     cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
                                      lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
     cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                    lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
     lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads,
                                              lbvh_i_query_keys_kernel, gpu->device, queries,
-                                             keys.Current(), ids.Current());
+                                             bits, keys.Current(), ids.Current());
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys,
-                                                       ids, queries.n, 30, stream)))
+                                                       ids, queries.n, bits, stream)))
         return LBVH_CUDA_ERROR;
     *order = ids.Current();
     return LBVH_OK;
@@ -1360,9 +1404,9 @@ __device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tr
 }
 
 /* Runs a thread's search: hits(bits) as lbvh_i_walk_packet_masked, or found(id, place) where the
-   warp's searches are not coherent. */
+   warp's searches are not coherent: then it returns false. */
 template <lbvh_i_test Test, class Hits, class Found>
-__device__ __forceinline__ void lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries,
+__device__ __forceinline__ bool lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries,
                                                  lbvh_i_thread_query &query,
                                                  lbvh_i_warp_batch &batch, Hits hits, Found found)
 {
@@ -1374,35 +1418,213 @@ __device__ __forceinline__ void lbvh_i_run_query(const lbvh &tree, const lbvh_qu
         lbvh_i_walk_packet<Test, false>(tree, query.o, -1, lbvh_root(&tree), batch, hits);
     } else {
         while (lbvh_next(&query.o)) found(query.o.id, query.o.place);
+        return false;
     }
+    return true;
 }
 
-/* Counts per row, as int32 or as int64. */
+/* Hits that the first pass of a list keeps (lbvh_i_chunk). */
+struct lbvh_i_kept_hits {
+    int32_t chunks;     /* 0: nothing is kept */
+    uint32_t *words;    /* [chunk][batch][0: hits, 1: leaves][lane] */
+    int32_t *taken;     /* [warp][.] numbers of its chunks */
+    int32_t *batches;   /* [warp]; -1: the warp must search again */
+    int32_t *next;      /* the first chunk that is not taken */
+
+    __device__ __forceinline__ uint32_t *at(int32_t chunk, int batch) const
+    {
+        return words + chunk * lbvh_i_chunk_words + batch % lbvh_i_chunk * 64;
+    }
+};
+
+/* A warp's way through its chunks. All lanes call keep and finish. */
+struct lbvh_i_keeper {
+    const lbvh_i_kept_hits &kept;
+    int batches;
+    int32_t chunk; /* of the last batch; -1: none was left */
+
+    __device__ __forceinline__ void take(int32_t warp)
+    {
+        int const number = batches / lbvh_i_chunk, lane = (int)(threadIdx.x % 32);
+        int32_t next = -1;
+        if (number < lbvh_i_most_chunks && lane == 0) next = atomicAdd(kept.next, 1);
+        chunk = __shfl_sync(0xFFFFFFFFu, next, 0);
+        if (chunk >= kept.chunks) chunk = -1;
+        if (chunk >= 0 && lane == 0)
+            kept.taken[(int64_t)warp * lbvh_i_most_chunks + number] = chunk;
+    }
+    __device__ __forceinline__ void keep(uint32_t hits, const lbvh_node &own_leaf, bool places)
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        if (kept.chunks == 0 || (batches > 0 && chunk < 0)) return;
+        if (batches % lbvh_i_chunk == 0) take(lbvh_i_thread() / 32);
+        if (chunk >= 0) {
+            uint32_t *const to = kept.at(chunk, batches);
+            to[lane] = hits;
+            to[32 + lane] = (uint32_t)(places ? own_leaf.skip : own_leaf.link);
+        }
+        batches++;
+    }
+    __device__ __forceinline__ void finish(bool as_packet) const
+    {
+        bool const all = as_packet && (batches == 0 || chunk >= 0);
+        if (kept.chunks > 0 && threadIdx.x % 32 == 0)
+            kept.batches[lbvh_i_thread() / 32] = all ? batches : -1;
+    }
+};
+
+/* Prepares to keep the hits of m queries: all chunks are free. */
+lbvh_result lbvh_i_keep_hits(lbvh_cuda *gpu, int64_t m, lbvh_i_kept_hits *kept, cudaStream_t stream)
+{
+    int64_t const warps = (m + 31) / 32;
+    *kept = {};
+    if (m == 0 || lbvh_i_kept_bytes(m) == 0) return LBVH_OK;
+    kept->chunks = (int32_t)(warps * lbvh_i_chunks_per_warp);
+    kept->words = lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEPT);
+    kept->taken = reinterpret_cast<int32_t *>(kept->words + kept->chunks * lbvh_i_chunk_words);
+    kept->batches = kept->taken + warps * lbvh_i_most_chunks;
+    kept->next = kept->batches + warps;
+    return lbvh_i_failed(gpu, cudaMemsetAsync(kept->next, 0, sizeof *kept->next, stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
+}
+
+/* Counts per row, as int32 or, for lists, as int64: then hits are kept. */
 template <lbvh_i_test Test, class Count>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     lbvh_i_count_kernel(__grid_constant__ const lbvh_device device,
                         __grid_constant__ const lbvh_queries queries, const int32_t *order,
-                        Count *rows)
+                        Count *rows, lbvh_i_kept_hits kept)
 {
-    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
-                                                         lbvh_i_thread());
-    int32_t count = 0;
-    lbvh_i_run_query<Test>(
-        device.tree, queries, query, lbvh_i_my_batch(),
-        [&](unsigned hits) { count += __popc(hits); }, [&](int32_t, int32_t) { count++; });
-    if (query.row >= 0) rows[query.row] = count - (query.finds_itself ? 1 : 0);
-}
-
-/* The rows themselves. */
-template <lbvh_i_test Test>
-__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
-    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device,
-                       __grid_constant__ const lbvh_queries queries, const int32_t *order,
-                       const int64_t *offsets, int32_t *ids, int64_t capacity)
-{
+    constexpr bool keeps = sizeof(Count) == 8;
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order,
                                                          lbvh_i_thread());
+    bool const places = (queries.flags & LBVH_PLACES) != 0;
+    lbvh_i_keeper keeper = {kept, 0, -1};
+    int32_t count = 0;
+    bool const as_packet = lbvh_i_run_query<Test>(
+        device.tree, queries, query, batch,
+        [&](unsigned hits) {
+            count += __popc(hits);
+            if (keeps) keeper.keep(hits, batch.leaf[threadIdx.x % 32], places);
+        },
+        [&](int32_t, int32_t) { count++; });
+    bool const exists = lbvh_i_thread() - (int32_t)(threadIdx.x % 32) < queries.n;
+    if (keeps && exists) keeper.finish(as_packet);
+    if (query.row >= 0) rows[query.row] = count - (query.finds_itself ? 1 : 0);
+}
+
+/* Staged ids of a warp's rows: 40 each on average. */
+constexpr int lbvh_i_warp_stage = 1280;
+/* Blocks of the second pass per SM: as many as shared memory allows, 32 KB each. */
+constexpr int lbvh_i_fill_blocks = lbvh_i_search_blocks < 7 ? lbvh_i_search_blocks : 7;
+
+/* The rows of a warp in its stage, one after the other: the begin of this lane's, or -1 if they do
+   not all fit. A prefix sum of the lengths, in steps of 1, 2, 4, 8, 16 lanes. */
+__device__ __forceinline__ int32_t lbvh_i_begin_in_stage(int64_t length)
+{
+    int64_t sum = length;
+    for (int step = 1; step < 32; step *= 2) {
+        int64_t const other = __shfl_up_sync(0xFFFFFFFFu, (long long)sum, step);
+        if ((int)(threadIdx.x % 32) >= step) sum += other;
+    }
+    bool const fits = __all_sync(0xFFFFFFFFu, sum <= lbvh_i_warp_stage);
+    return fits ? (int32_t)(sum - length) : -1;
+}
+
+/* Writes staged rows, all lanes one row at a time, so that neighbouring lanes write neighbouring
+   words. */
+__device__ __forceinline__ void lbvh_i_write_staged(const int32_t *stage, int32_t staged,
+                                                    int32_t length, int64_t slot, int32_t *ids,
+                                                    int64_t capacity)
+{
+    int32_t const lane = (int32_t)(threadIdx.x % 32);
+    __syncwarp();
+    for (int r = 0; r < 32; r++) {
+        int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)slot, r);
+        int32_t const from = __shfl_sync(0xFFFFFFFFu, staged, r),
+                      end = __shfl_sync(0xFFFFFFFFu, length, r);
+        for (int32_t k = lane; k < end; k += 32)
+            if (begin + k < capacity) ids[begin + k] = stage[from + k];
+    }
+}
+
+/* What a warp of the second pass needs: the one or the other. */
+constexpr int lbvh_i_fill_batches = 12;
+union lbvh_i_fill_room {
+    struct {
+        uint32_t hits[lbvh_i_fill_batches][32], leaf[lbvh_i_fill_batches][32];
+        int32_t stage[lbvh_i_warp_stage];
+    } write;
+    lbvh_i_warp_batch search;
+};
+
+/* The rows of a warp whose hits were kept. Some batches are loaded together; then every lane takes
+   its hits one by one, whichever of them they are in. */
+__device__ __forceinline__ void lbvh_i_write_kept(const lbvh &tree, const lbvh_queries &queries,
+                                                  const int32_t *order, const int64_t *offsets,
+                                                  int32_t *ids, int64_t capacity,
+                                                  const lbvh_i_kept_hits &kept, int batches,
+                                                  lbvh_i_fill_room &room)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const thread = lbvh_i_thread();
+    bool const exists = thread < queries.n;
+    int32_t const q = exists && order ? order[thread] : thread,
+                  row = exists ? lbvh_i_row(&tree, &queries, q) : 0,
+                  own = exists && !queries.data ? row : -1; /* not listed: its own id, or place */
+    int64_t slot = exists ? offsets[row] : 0;
+    int64_t const length = exists ? offsets[row + 1] - slot : 0;
+    int32_t const staged = lbvh_i_begin_in_stage(length);
+    int32_t at = 0;
+    for (int first = 0; first < batches; first += lbvh_i_fill_batches) {
+        int const m = batches - first < lbvh_i_fill_batches ? batches - first : lbvh_i_fill_batches;
+        __syncwarp();
+        for (int b = 0; b < m; b++) {
+            int32_t const chunk = kept.taken[(int64_t)(thread / 32) * lbvh_i_most_chunks +
+                                             (first + b) / lbvh_i_chunk];
+            const uint32_t *const from = kept.at(chunk, first + b);
+            room.write.hits[b][lane] = from[lane];
+            room.write.leaf[b][lane] = from[32 + lane];
+        }
+        __syncwarp();
+        uint32_t hits = 0;
+        for (int b = -1; b < m;) {
+            if (hits == 0) {
+                if (++b < m) hits = room.write.hits[b][lane];
+                continue;
+            }
+            int32_t const id = (int32_t)room.write.leaf[b][__ffs((int)hits) - 1];
+            hits &= hits - 1;
+            if (id == own) continue;
+            if (staged >= 0) room.write.stage[staged + at] = id;
+            else if (slot + at < capacity) ids[slot + at] = id;
+            at++;
+        }
+    }
+    if (staged >= 0)
+        lbvh_i_write_staged(room.write.stage, staged, (int32_t)length, slot, ids, capacity);
+}
+
+/* The rows themselves: from kept hits, or by searching again. */
+template <lbvh_i_test Test>
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_fill_blocks)
+    lbvh_i_fill_kernel(__grid_constant__ const lbvh_device device,
+                       __grid_constant__ const lbvh_queries queries, const int32_t *order,
+                       const int64_t *offsets, int32_t *ids, int64_t capacity,
+                       lbvh_i_kept_hits kept)
+{
+    __shared__ lbvh_i_fill_room rooms[lbvh_i_search_block / 32];
+    lbvh_i_fill_room &room = rooms[threadIdx.x / 32];
+    int32_t const number = lbvh_i_thread();
+    if (number - (int32_t)(threadIdx.x % 32) >= queries.n) return;
+    int32_t const batches = kept.chunks > 0 ? kept.batches[number / 32] : -1;
+    if (batches >= 0) {
+        lbvh_i_write_kept(device.tree, queries, order, offsets, ids, capacity, kept, batches, room);
+        return;
+    }
+    lbvh_i_thread_query query = lbvh_i_begin_query<Test>(device.tree, queries, order, number);
     bool const places = (queries.flags & LBVH_PLACES) != 0;
     int32_t const self = query.finds_itself ? query.q : -1;
     int64_t slot = query.row >= 0 ? offsets[query.row] : 0;
@@ -1412,8 +1634,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
         slot++;
     };
     lbvh_i_run_query<Test>(
-        device.tree, queries, query, batch,
-        [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); }, put);
+        device.tree, queries, query, room.search,
+        [&](unsigned hits) { lbvh_i_each_hit(room.search, hits, put); }, put);
 }
 
 /* The test that these searches need. */
@@ -1426,36 +1648,261 @@ lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
 
 template <class Count>
 lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
-                                 Count *rows, cudaStream_t stream)
+                                 Count *rows, lbvh_i_kept_hits kept, cudaStream_t stream)
 {
-    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
-                             Count *) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>,
-                                         lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
-                                         lbvh_i_count_kernel<LBVH_I_POINT_LEAVES, Count>};
+    void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *, Count *,
+                             lbvh_i_kept_hits) = {lbvh_i_count_kernel<LBVH_I_BOX, Count>,
+                             lbvh_i_count_kernel<LBVH_I_SPHERE, Count>,
+                             lbvh_i_count_kernel<LBVH_I_POINT_LEAVES, Count>};
     return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
                          kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
-                         order, rows);
+                         order, rows, kept);
 }
 
 lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
                                const int64_t *offsets, int32_t *ids, int64_t capacity,
-                               cudaStream_t stream)
+                               lbvh_i_kept_hits kept, cudaStream_t stream)
 {
     void (*const kernels[3])(const lbvh_device, const lbvh_queries, const int32_t *,
-                             const int64_t *, int32_t *, int64_t) = {
+                             const int64_t *, int32_t *, int64_t, lbvh_i_kept_hits) = {
         lbvh_i_fill_kernel<LBVH_I_BOX>, lbvh_i_fill_kernel<LBVH_I_SPHERE>,
         lbvh_i_fill_kernel<LBVH_I_POINT_LEAVES>};
     return lbvh_i_launch(gpu, stream, queries.n, lbvh_i_search_block,
                          kernels[lbvh_i_test_of(gpu->device.tree, queries)], gpu->device, queries,
-                         order, offsets, ids, capacity);
+                         order, offsets, ids, capacity, kept);
 }
 
-/* lbvh_nearest, a point for each thread. */
+/* Checks a search and allocates its memory. */
+lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, bool lists,
+                                lbvh_queries *resolved, cudaStream_t stream)
+{
+    if (!gpu || !queries) return LBVH_BAD_ARGUMENT;
+    lbvh_result const result = lbvh_i_check_queries(&gpu->device.tree, queries, resolved);
+    gpu->stream = stream;
+    if (result != LBVH_OK) return result;
+    bool const sorts = lbvh_i_sorts_queries(*resolved);
+    return lbvh_i_prepare_search(gpu, resolved->n, sorts, lists, LBVH_I_AHEAD, stream);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>nearest: the k elements nearest to each point
+
+   Up to 32 of them are kept in registers, and a warp's points walk the tree as one packet
+   (>>packets), in three steps:
+
+       descend   each lane goes to the nearer child, until it knows a window: 32 leaves, the first
+                 at a multiple of 32
+       bound     every lane measures the leaves of its warp's windows, and of some before and after
+                 them: the k-th smallest distance becomes its reach
+       walk      all leaves within that reach; what is found shrinks it
+
+   The k-th smallest distance among some leaves is not below that among all, so the walk meets every
+   leaf of the result, and the order does not matter. Points that lie apart have many windows: each
+   lane then walks alone, nearer subtrees first.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A warp with more windows does not walk as one packet. Points in order have 2 or 3. */
+constexpr int lbvh_i_most_windows = 6;
+
+template <lbvh_i_test Test>
+__device__ __forceinline__ lbvh_real lbvh_i_leaf_distance2(const lbvh_overlap &o,
+                                                           const lbvh_node &leaf)
+{
+    return Test == LBVH_I_POINT_LEAVES
+               ? lbvh_i_square(leaf.min[0] - o.min[0], leaf.min[1] - o.min[1],
+                               leaf.min[2] - o.min[2])
+               : lbvh_box_distance2(&leaf, o.min);
+}
+
+/* The k <= Room nearest so far, nearest first, equal distances by ascending id. They are the last k
+   entries; those before them hold -1, which nothing precedes. Every index is a constant where loops
+   are unrolled, so that the list lies in registers. */
+template <int Room> struct lbvh_i_nearest {
+    lbvh_real distance2[(size_t)Room];
+    int32_t id[(size_t)Room];
+
+    __device__ __forceinline__ void clear(int32_t k)
+    {
+#pragma unroll
+        for (int slot = 0; slot < Room; slot++) {
+            distance2[slot] = slot < Room - k ? -1 : lbvh_i_infinity();
+            id[slot] = -1;
+        }
+    }
+    __device__ __forceinline__ bool precedes(lbvh_real candidate2, int32_t candidate,
+                                             int slot) const
+    {
+        return candidate2 < distance2[slot] ||
+               (candidate2 == distance2[slot] && candidate < id[slot]);
+    }
+    __device__ __forceinline__ void insert(lbvh_real candidate2, int32_t candidate)
+    {
+        bool here = precedes(candidate2, candidate, Room - 1);
+#pragma unroll
+        for (int slot = Room - 1; slot > 0; slot--) {
+            bool const below = precedes(candidate2, candidate, slot - 1);
+            distance2[slot] = below  ? distance2[slot - 1]
+                              : here ? candidate2
+                                     : distance2[slot];
+            id[slot] = below ? id[slot - 1] : here ? candidate : id[slot];
+            here = below;
+        }
+        if (here) distance2[0] = candidate2;
+        if (here) id[0] = candidate;
+    }
+    /* The squared reach of what may still be inserted. */
+    __device__ __forceinline__ lbvh_real reach2(lbvh_real had) const
+    {
+        return lbvh_i_min(had, distance2[Room - 1]);
+    }
+    /* Writes row q, unused entries as -1 and infinity. Returns how many were found. */
+    __device__ __forceinline__ int32_t store(int64_t q, int32_t k, int32_t *ids,
+                                             lbvh_real *distances2) const
+    {
+        int32_t count = 0;
+#pragma unroll
+        for (int slot = 0; slot < Room; slot++) {
+            if (slot < Room - k) continue;
+            ids[q * k + (slot - (Room - k))] = id[slot];
+            distances2[q * k + (slot - (Room - k))] = distance2[slot];
+            count += id[slot] >= 0;
+        }
+        return count;
+    }
+};
+
+/* The first leaf of a window near p, by going to the nearer child. */
+__device__ __forceinline__ int32_t lbvh_i_descend(const lbvh &tree, const lbvh_real p[3])
+{
+    int32_t at = 0, first = 0;
+    lbvh_node node = lbvh_i_fetch(&tree.node[at]);
+    while (!lbvh_is_leaf(&tree, at) && first / 32 != lbvh_last_place(&tree, &node) / 32) {
+        int32_t const left = node.link, right = lbvh_right_child(&tree, &node),
+                      split = lbvh_split_place(&tree, &node);
+        lbvh_node const l = lbvh_i_fetch(&tree.node[left]), r = lbvh_i_fetch(&tree.node[right]);
+        bool const goes_left = lbvh_box_distance2(&l, p) <= lbvh_box_distance2(&r, p);
+        at = goes_left ? left : right;
+        node = goes_left ? l : r;
+        if (!goes_left) first = split + 1;
+    }
+    return first / 32 * 32;
+}
+
+/* The leaves of a window into the batch, one by each lane. Those that do not count lie at
+   infinity. */
+__device__ __forceinline__ void lbvh_i_load_window(const lbvh &tree, int32_t begin, uint32_t filter,
+                                                   lbvh_i_warp_batch &batch)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const at = tree.first_leaf + begin + lane;
+    bool const counts = begin + lane < tree.n && (!tree.mask || (tree.mask[at] & filter));
+    lbvh_node leaf = {};
+    if (counts) leaf = lbvh_i_fetch(&tree.node[at]);
+    for (int a = 0; a < 3 && !counts; a++) {
+        leaf.min[a] = lbvh_i_infinity();
+        leaf.max[a] = -lbvh_i_infinity();
+    }
+    __syncwarp();
+    batch.leaf[lane] = leaf;
+    __syncwarp();
+}
+
+/* Sorts the distances to the leaves of a window into the Room smallest, nearest first. */
+template <lbvh_i_test Test, int Room>
+__device__ __forceinline__ void lbvh_i_measure_window(const lbvh &tree, const lbvh_overlap &o,
+                                                      int32_t begin, lbvh_i_warp_batch &batch,
+                                                      lbvh_real *smallest)
+{
+    if (begin < 0 || begin >= tree.n) return;
+    lbvh_i_load_window(tree, begin, o.filter, batch);
+#pragma unroll 4
+    for (int c = 0; c < 32; c++) {
+        lbvh_real larger = lbvh_i_leaf_distance2<Test>(o, lbvh_i_fetch(&batch.leaf[c]));
+#pragma unroll
+        for (int slot = 0; slot < Room; slot++) {
+            lbvh_real const smaller = lbvh_i_min(smallest[slot], larger);
+            larger = lbvh_i_max(smallest[slot], larger);
+            smallest[slot] = smaller;
+        }
+    }
+    __syncwarp(); /* the batch may be written again */
+}
+
+/* Shrinks the reach to the k-th smallest distance among the leaves of the warp's windows, and of
+   some before and after them. False: they are too many. All lanes call it; o.at < 0: without a
+   search. */
+template <lbvh_i_test Test, int Room>
+__device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overlap &o, int32_t k,
+                                                   lbvh_i_warp_batch &batch)
+{
+    int32_t const own = o.at >= 0 ? lbvh_i_descend(tree, o.min) : -1;
+    constexpr int more = Room / 8; /* before and after: measured, tests/bench/NOTES.md */
+    int32_t lowest = tree.n, highest = -1;
+    lbvh_real smallest[(size_t)Room];
+#pragma unroll
+    for (int slot = 0; slot < Room; slot++)
+        smallest[slot] = slot < Room - k ? -1 : lbvh_i_infinity();
+    unsigned left = __ballot_sync(0xFFFFFFFFu, own >= 0);
+    for (int windows = 0; left; windows++) {
+        if (windows == lbvh_i_most_windows) return false;
+        int32_t const begin = __shfl_sync(0xFFFFFFFFu, own, __ffs((int)left) - 1);
+        left &= ~__ballot_sync(0xFFFFFFFFu, own == begin);
+        lowest = begin < lowest ? begin : lowest;
+        highest = begin > highest ? begin : highest;
+        lbvh_i_measure_window<Test, Room>(tree, o, begin, batch, smallest);
+    }
+    for (int w = 1; w <= more && highest >= 0; w++) {
+        lbvh_i_measure_window<Test, Room>(tree, o, lowest - 32 * w, batch, smallest);
+        lbvh_i_measure_window<Test, Room>(tree, o, highest + 32 * w, batch, smallest);
+    }
+    if (o.at >= 0) o.reach2 = lbvh_i_min(o.reach2, smallest[Room - 1]);
+    return true;
+}
+
+/* lbvh_nearest, a point for each thread, up to Room elements. */
+template <lbvh_i_test Test, int Room>
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_nearest_kernel(__grid_constant__ const lbvh_device device,
                           __grid_constant__ const lbvh_queries points, const int32_t *order,
                           int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2,
                           int32_t *found)
+{
+    const lbvh &tree = device.tree;
+    lbvh_i_warp_batch &batch = lbvh_i_my_batch();
+    int32_t const number = lbvh_i_thread();
+    bool const exists = number < points.n;
+    int32_t const q = !exists ? -1 : order ? order[number] : number;
+    lbvh_overlap o = lbvh_i_no_search(&tree);
+    if (exists) o = lbvh_overlap_sphere(&tree, lbvh_i_at(points.data, points.stride, q), reach);
+    if (o.at < 0) o = lbvh_i_no_search(&tree);
+    lbvh_i_nearest<Room> list;
+    list.clear(k);
+    if (lbvh_i_bound_reach<Test, Room>(tree, o, k, batch)) {
+        auto const keep = [&](unsigned hits) {
+            for (; hits; hits &= hits - 1) {
+                const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
+                lbvh_real const distance2 = lbvh_i_leaf_distance2<Test>(o, leaf);
+                if (distance2 <= o.reach2) list.insert(distance2, leaf.link);
+                o.reach2 = list.reach2(o.reach2);
+            }
+        };
+        lbvh_i_walk_packet<Test, false, true>(tree, o, -1, lbvh_root(&tree), batch, keep);
+    } else if (o.at >= 0) {
+        lbvh_near walk = lbvh_near_point(&tree, o.min, reach);
+        while (lbvh_next_near(&walk)) {
+            list.insert(walk.distance2, walk.id);
+            walk.reach2 = list.reach2(walk.reach2);
+        }
+    }
+    if (exists) found[q] = list.store(q, k, ids, distances2);
+}
+
+/* lbvh_nearest, a point for each thread, any k: in the rows themselves. */
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_nearest_rows_kernel(__grid_constant__ const lbvh_device device,
+                               __grid_constant__ const lbvh_queries points, const int32_t *order,
+                               int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2,
+                               int32_t *found)
 {
     int32_t const query = lbvh_i_thread();
     if (query >= points.n) return;
@@ -1474,16 +1921,26 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     }
 }
 
-/* Checks a search and allocates its memory. */
-lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, lbvh_queries *resolved,
-                                cudaStream_t stream)
+/* The kernel for k <= 32 elements. A larger Room costs registers and comparisons. */
+template <lbvh_i_test Test>
+auto lbvh_i_nearest_kernel_of(int32_t k)
 {
-    if (!gpu || !queries) return LBVH_BAD_ARGUMENT;
-    lbvh_result const result = lbvh_i_check_queries(&gpu->device.tree, queries, resolved);
-    gpu->stream = stream;
-    if (result != LBVH_OK) return result;
-    bool const sorts = lbvh_i_sorts_queries(*resolved);
-    return lbvh_i_prepare_search(gpu, resolved->n, sorts, LBVH_I_AHEAD, stream);
+    return k == 1    ? lbvh_i_nearest_kernel<Test, 1>
+           : k <= 8  ? lbvh_i_nearest_kernel<Test, 8>
+           : k <= 16 ? lbvh_i_nearest_kernel<Test, 16>
+                     : lbvh_i_nearest_kernel<Test, 32>;
+}
+
+lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, const int32_t *order,
+                                  int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2,
+                                  int32_t *found, cudaStream_t stream)
+{
+    bool const of_points = lbvh_i_test_of(gpu->device.tree, points) == LBVH_I_POINT_LEAVES;
+    auto const kernel = k > 32      ? lbvh_i_nearest_rows_kernel
+                        : of_points ? lbvh_i_nearest_kernel_of<LBVH_I_POINT_LEAVES>(k)
+                                    : lbvh_i_nearest_kernel_of<LBVH_I_SPHERE>(k);
+    return lbvh_i_launch(gpu, stream, points.n, lbvh_i_search_block, kernel, gpu->device, points,
+                         order, k, reach, ids, distances2, found);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1541,7 +1998,7 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
         result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_EXACT, stream);
     if (result != LBVH_OK) return result;
     int32_t const most = queries > n ? queries : n;
-    return lbvh_i_prepare_search(gpu, most, queries > 0, LBVH_I_EXACT, stream);
+    return lbvh_i_prepare_search(gpu, most, queries > 0, queries > 0, LBVH_I_EXACT, stream);
 }
 
 LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
@@ -1557,7 +2014,8 @@ LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32
     if (result == LBVH_OK) result = lbvh_i_build_sizes(&gpu, n, blocks, scratch);
     if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_pair_sizes(&gpu, n, scratch);
     if (result == LBVH_OK)
-        result = lbvh_i_search_sizes(&gpu, queries > n ? queries : n, queries > 0, scratch);
+        result = lbvh_i_search_sizes(&gpu, queries > n ? queries : n, queries > 0, queries > 0,
+                                     scratch);
     for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)blocks[b];
     for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
         *bytes += (int64_t)scratch[b];
@@ -1749,12 +2207,12 @@ LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries
 {
     lbvh_queries resolved;
     const int32_t *order;
-    lbvh_result result = lbvh_i_begin_search(gpu, queries, &resolved, stream);
+    lbvh_result result = lbvh_i_begin_search(gpu, queries, false, &resolved, stream);
     if (result != LBVH_OK) return result;
     if (resolved.n > 0 && !d_counts) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch_counts(gpu, resolved, order, d_counts, stream);
+    return lbvh_i_launch_counts(gpu, resolved, order, d_counts, lbvh_i_kept_hits{}, stream);
 }
 
 LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
@@ -1764,15 +2222,18 @@ LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *quer
     lbvh_queries resolved;
     const int32_t *order;
     if (!d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return LBVH_BAD_ARGUMENT;
-    lbvh_result result = lbvh_i_begin_search(gpu, queries, &resolved, stream);
+    lbvh_result result = lbvh_i_begin_search(gpu, queries, capacity > 0, &resolved, stream);
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
     if (lbvh_i_failed(gpu, cudaMemsetAsync(d_offsets + resolved.n, 0, sizeof *d_offsets, stream)))
         return LBVH_CUDA_ERROR;
-    result = lbvh_i_launch_counts(gpu, resolved, order, d_offsets, stream);
+    lbvh_i_kept_hits kept = {};
+    if (capacity > 0) result = lbvh_i_keep_hits(gpu, resolved.n, &kept, stream);
+    if (result != LBVH_OK) return result;
+    result = lbvh_i_launch_counts(gpu, resolved, order, d_offsets, kept, stream);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, d_offsets, resolved.n, stream);
     if (result != LBVH_OK || capacity == 0) return result;
-    return lbvh_i_launch_fill(gpu, resolved, order, d_offsets, d_ids, capacity, stream);
+    return lbvh_i_launch_fill(gpu, resolved, order, d_offsets, d_ids, capacity, kept, stream);
 }
 
 LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
@@ -1793,7 +2254,7 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
     points.stride = stride;
     points.n = m;
     points.flags = flags;
-    lbvh_result result = lbvh_i_begin_search(gpu, &points, &resolved, stream);
+    lbvh_result result = lbvh_i_begin_search(gpu, &points, false, &resolved, stream);
     if (result == LBVH_OK && m == 0) return LBVH_OK;
     if (result == LBVH_OK && k == 0)
         return lbvh_i_failed(gpu, cudaMemsetAsync(d_found, 0, (size_t)m * sizeof *d_found, stream))
@@ -1801,8 +2262,8 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
                    : LBVH_OK;
     if (result == LBVH_OK) result = lbvh_i_order_queries(gpu, resolved, &order, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, m, lbvh_i_search_block, lbvh_i_nearest_kernel, gpu->device,
-                         resolved, order, k, reach, d_ids, d_distances2, d_found);
+    return lbvh_i_launch_nearest(gpu, resolved, order, k, reach, d_ids, d_distances2, d_found,
+                                 stream);
 }
 
 } /* extern "C" */

@@ -518,6 +518,10 @@ enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
    (false: the row stays empty). each: calls found(j) for each partner, in order. compacts: true if
    it can make COMPACT lists. Ghosts have a turn, so that they are checked, but no row. */
 
+/* True for a source whose `each` all lanes of a warp must call together: those without a search
+   with turn = -1. */
+template <class Source> constexpr bool nlist_i_together = false;
+
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
@@ -703,6 +707,84 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
+constexpr int nlist_i_search_warps = 4; /* of a block in searches */
+
+/* The spheres of a warp, around neighbouring leaves, walk the tree as one packet: at each node all
+   lanes vote whether any of them reaches it. Subtrees of at most 32 leaves are loaded, one leaf by
+   each lane. Those near the packet's box are tested by every lane: found(id) for each within its
+   reach, by ascending place. All lanes call it; a reach2 of -1 finds nothing. (cuda/lbvh.cu,
+   >>packets, goes further and keeps batches full.) */
+struct nlist_i_packet {
+    const lbvh &tree;
+    lbvh_node *batch;                           /* [32] of the warp, in shared memory */
+    lbvh_real least[3], most[3], most_reach2;   /* of all lanes */
+
+    __device__ __forceinline__ nlist_i_packet(const lbvh &of, const lbvh_overlap &o) : tree(of)
+    {
+        __shared__ lbvh_node batches[nlist_i_search_warps][32];
+        batch = batches[threadIdx.x / 32];
+        most_reach2 = o.reach2;
+        for (int a = 0; a < 3; a++) {
+            least[a] = o.reach2 < 0 ? lbvh_i_infinity() : o.min[a];
+            most[a] = o.reach2 < 0 ? -lbvh_i_infinity() : o.min[a];
+        }
+        for (int step = 16; step > 0; step /= 2) {
+            lbvh_real const other = __shfl_xor_sync(0xFFFFFFFFu, most_reach2, step);
+            most_reach2 = lbvh_i_max(most_reach2, other);
+            for (int a = 0; a < 3; a++) {
+                least[a] = lbvh_i_min(least[a], __shfl_xor_sync(0xFFFFFFFFu, least[a], step));
+                most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
+            }
+        }
+    }
+    /* True if a sphere of the packet could reach this leaf. */
+    __device__ __forceinline__ bool near_leaf(const lbvh_node &leaf) const
+    {
+        lbvh_real away[3];
+        for (int a = 0; a < 3; a++)
+            away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - most[a], least[a] - leaf.max[a]), 0);
+        return lbvh_i_square(away[0], away[1], away[2]) <= most_reach2;
+    }
+    /* Loads leaves first .. last; a bit for each that is near. */
+    __device__ __forceinline__ unsigned load(int32_t first, int32_t last) const
+    {
+        int const lane = (int)(threadIdx.x % 32);
+        int32_t const at = tree.first_leaf + first + lane;
+        bool near_any = false;
+        __syncwarp();
+        if (lane <= last - first) {
+            lbvh_node const leaf = lbvh_i_fetch(&tree.node[at]);
+            near_any = near_leaf(leaf) && (!tree.mask || tree.mask[at]);
+            batch[lane] = leaf;
+        }
+        __syncwarp();
+        return __ballot_sync(0xFFFFFFFFu, near_any);
+    }
+    template <class Found>
+    __device__ __forceinline__ void walk(const lbvh_overlap &o, Found found) const
+    {
+        for (int32_t at = lbvh_root(&tree), first = 0; at >= 0;) {
+            lbvh_node const node = lbvh_i_fetch(&tree.node[at]);
+            if (__any_sync(0xFFFFFFFFu, lbvh_box_distance2(&node, o.min) <= o.reach2)) {
+                int32_t const last = lbvh_last_place(&tree, &node);
+                if (last - first >= 32) {
+                    at = node.link;
+                    continue;
+                }
+                unsigned nears = load(first, last), hits = 0;
+                for (; nears; nears &= nears - 1) {
+                    int const c = __ffs((int)nears) - 1;
+                    lbvh_node const leaf = lbvh_i_fetch(&batch[c]);
+                    hits |= lbvh_box_distance2(&leaf, o.min) <= o.reach2 ? 1u << c : 0u;
+                }
+                for (; hits; hits &= hits - 1) found(batch[__ffs((int)hits) - 1].link);
+            }
+            at = node.skip;
+            first = at < tree.first_leaf ? at : at - tree.first_leaf;
+        }
+    }
+};
+
 struct nlist_i_lbvh_source {
     static constexpr bool compacts = true;
     lbvh_device tree;
@@ -717,9 +799,20 @@ struct nlist_i_lbvh_source {
                /* Inf: a box is too far away (nlist_i_overhang_kernel) */
                job.facts->sticks_bits < 0x7F800000;
     }
+    /* The search around image `turn` of a particle; without one (searches = false) reach2 is -1. */
+    __device__ lbvh_overlap search(const nlist &list, const nlist_i_query &query, nlist_real out,
+                                   bool searches, const nlist_real at[3]) const
+    {
+        nlist_real const nowhere[3] = {0, 0, 0};
+        lbvh_overlap o = lbvh_overlap_sphere(
+            &tree.tree, searches ? at : nowhere,
+            searches ? nlist_i_widen(nlist_i_gap(&list.desc) + query.radius + out, at) : 0);
+        if (!searches || o.at < 0) o.reach2 = -1;
+        return o;
+    }
     template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows, int32_t,
-                         const nlist_i_query &query, nlist_i_pass, Found found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                         int32_t place, const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real const out = (nlist_real)__int_as_float(job.facts->sticks_bits) * 2;
         bool const repeats = list.axis[0].periodic || list.axis[1].periodic ||
@@ -727,18 +820,21 @@ struct nlist_i_lbvh_source {
         nlist_real at[3], q[3];
         /* 13: the particle itself */
         for (int turn = repeats ? 0 : 13; turn < (repeats ? 27 : 14); turn++) {
-            if (!nlist_i_image(&list, query.p, turn, at)) continue;
-            lbvh_overlap o = lbvh_overlap_sphere(
-                &tree.tree, at, nlist_i_widen(nlist_i_gap(&list.desc) + query.radius + out, at));
-            while (lbvh_next(&o)) {
-                nlist_i_point(&list, job.pos, job.stride, o.id, q);
+            if (!nlist_i_image(&list, query.p, turn, at)) continue; /* the same for all lanes */
+            lbvh_overlap const o = search(list, query, out, place >= 0, at);
+            nlist_i_packet const packet(tree.tree, o);
+            packet.walk(o, [&](int32_t id) {
+                if (!nlist_i_owns(&list.desc, rows.uid, query.i, id)) return;
+                nlist_i_point(&list, job.pos, job.stride, id, q);
                 if (nlist_i_in_image(&list, query.p, q, turn) &&
-                    nlist_i_lists(&list, rows.uid, &query, o.id, q))
-                    found(o.id);
-            }
+                    nlist_i_lists(&list, rows.uid, &query, id, q))
+                    found(id);
+            });
         }
     }
 };
+
+template <> constexpr bool nlist_i_together<nlist_i_lbvh_source> = true;
 
 /* The most by which spheres exceed their leaves' boxes. */
 __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device,
@@ -927,17 +1023,17 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 {
     const nlist &list = device.list;
     int32_t const turn = nlist_i_thread();
-    nlist_i_query query;
+    nlist_i_query query = {};
     int32_t count = 0;
     if (nlist_i_skips(list, job.facts)) return;
     if (turn == 0) lengths[job.rows] = 0;
-    if (turn >= job.n) return;
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    bool const searches = source.begin(list, job, turn, query);
-    if (query.i >= job.rows) return;
-    if (searches)
-        source.each(list, job, rows, turn, query, NLIST_I_FIRST, [&](int32_t) { count++; });
-    lengths[query.i] = nlist_i_length(rows, count);
+    bool const begun = turn < job.n && source.begin(list, job, turn, query);
+    bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
+    if (searches || nlist_i_together<Source>)
+        source.each(list, job, rows, searches ? turn : -1, query, NLIST_I_FIRST,
+                    [&](int32_t) { count++; });
+    if (exists) lengths[query.i] = nlist_i_length(rows, count);
 }
 
 /* Appends rows that have entries to touched, in no order. */
@@ -966,17 +1062,18 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
     int32_t const turn = nlist_i_thread();
-    nlist_i_query query;
+    nlist_i_query query = {};
     bool const begun = turn < job.n && source.begin(list, job, turn, query);
-    bool const exists = turn < job.n && query.i < job.rows;
+    bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
     int32_t const i = exists ? query.i : 0;
     bool const counts = !offsets && rows.partner;
     nlist_i_writer writer = {rows, stage,
                              counts ? (unsigned long long *)&job.facts->entries[to] : nullptr,
                              offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
-    if (begun && exists)
-        source.each(list, job, rows, turn, query, pass, [&](int32_t j) { writer.put(j); });
+    if (searches || nlist_i_together<Source>)
+        source.each(list, job, rows, searches ? turn : -1, query, pass,
+                    [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
     int32_t const count = writer.count;
     nlist_i_warp_max(&job.facts->needed_width, count);
@@ -1040,15 +1137,15 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     const nlist_rows &rows = list.rows[to];
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const turn = nlist_i_thread();
-    nlist_i_query query;
+    nlist_i_query query = {};
     bool const begun = turn < job.n && source.begin(list, job, turn, query);
-    bool const exists = turn < job.n && query.i < job.rows;
+    bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
     nlist_i_compact_row row = {exists ? offsets[query.i] : 0,
                                exists ? (int32_t)(offsets[query.i + 1] - offsets[query.i]) : 0, 0};
     bool const staged = nlist_i_stage_rows(row);
     int32_t at = 0;
-    if (begun && exists)
-        source.each(list, job, rows, turn, query, NLIST_I_SECOND, [&](int32_t j) {
+    if (searches || nlist_i_together<Source>)
+        source.each(list, job, rows, searches ? turn : -1, query, NLIST_I_SECOND, [&](int32_t j) {
             if (staged) stage[row.staged + at] = j;
             else if (row.begin + at < rows.capacity) rows.partner[row.begin + at] = j;
             at++;

@@ -16,6 +16,7 @@ passed=0 failed=0
 allowed='ugrid_i_extent_kernel
 lbvh_i_element_boxes_kernel
 lbvh_i_nearest_kernel
+lbvh_i_nearest_rows_kernel
 nlist_i_frames_kernel
 nlist_i_reference_kernel
 nlist_i_write_events_kernel'

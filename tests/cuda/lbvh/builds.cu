@@ -108,7 +108,7 @@ static void test_searches()
 
 static void test_nearest()
 {
-    static const int32_t ks[] = {1, 8, 33, 2, 0};
+    static const int32_t ks[] = {1, 8, 33, 2, 0, 32, 12};
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
         if (c.keep_codes || !chosen(k + 1, 4 * share, 200)) continue;
@@ -120,11 +120,33 @@ static void test_nearest()
         if (!build(&g, in, on_device)) continue;
         size_t const s = scattered(k);
         real const radius = radius_of(g.serial);
-        check_nearest(g, 70, ks[s % 5], infinity, s % 2 ? LBVH_SORTED : 0, s / 2 % 2, (int)k);
-        check_nearest(g, 130, ks[(s + 1) % 5], radius, s % 2 ? 0 : LBVH_SORTED, s / 4 % 2, (int)k);
+        check_nearest(g, 70, ks[s % 7], infinity, s % 2 ? LBVH_SORTED : 0, s / 2 % 2, (int)k);
+        check_nearest(g, 130, ks[(s + 1) % 7], radius, s % 2 ? 0 : LBVH_SORTED, s / 4 % 2, (int)k);
         check_nearest(g, 33, 8, 0, 0, false, (int)k);
         /* more than there are */
         check_nearest(g, 3, c.n + 5, s % 2 ? infinity : radius, 0, false, (int)k);
+    }
+}
+
+/* Rows longer than what the first pass keeps, and than a stage; points too far apart for a
+   packet. */
+static void test_dense()
+{
+    static const int32_t ks[] = {1, 7, 8, 9, 31, 32};
+    for (int n : {300, 1000}) {
+        Case const c = {3, POINTS, 63, LBVH_MERGE, 0, 0, 0, UNIFORM, 0, n};
+        Input const in = input_of(c, n);
+        OnDevice const on_device(in);
+        Trees g;
+        context = "dense: " + name_of(c);
+        if (!build(&g, in, on_device)) continue;
+        real const radius = radius_of(g.serial);
+        check_own(g, LBVH_POINTS, 20 * radius, n == 300 ? LBVH_PLACES : 0, 0);
+        check_own(g, LBVH_POINTS, 3 * radius, LBVH_HALF, 0);
+        check_given(g, LBVH_POINTS, 40, 20 * radius, 0, 0, false, 2);
+        for (int32_t k : ks)
+            for (int flags : {0, (int)LBVH_SORTED})
+                check_nearest(g, flags ? 65 : 130, k, infinity, flags, false, 1);
     }
 }
 

@@ -42,6 +42,7 @@ static const Test tests[] = {
     {"deep", test_deep},
     {"searches", test_searches},
     {"nearest", test_nearest},
+    {"dense", test_dense},
     {"invalid", test_invalid},
     {"rebuild", test_rebuild},
     {"refit", test_refit},
