@@ -36,9 +36,9 @@ static void test_again(void **state)
 {
     int kind, k;
     (void)state;
-    for (kind = 0; kind < KINDS; kind++) for (k = 0; k < 8; k++) {
-        oracle_scene s = scene_of(150);
-        real acc[300], mass[150];
+    for (kind = 0; kind < KINDS; kind++) for (k = 0; k < 5; k++) {
+        oracle_scene s = scene_of(100);
+        real acc[200], mass[100];
         nbody sim = {0};
         nbody_desc d = desc_of(kind);
         d.law = (nbody_law)(k & 1);
@@ -68,7 +68,7 @@ static void test_again_in_tasks(void **state)
     int kind;
     (void)state;
     for (kind = KIND_FN4C; kind <= KIND_C4; kind++) {
-        oracle_scene s = scene_of(3000);
+        oracle_scene s = scene_of(1500);
         real *mass = NEW(real, 2 * (size_t)s.n), *acc = NEW(real, 3 * (size_t)s.n),
              *want = NEW(real, 2 * (size_t)s.n);
         nbody sim = {0};
