@@ -24,7 +24,7 @@
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
                       cells-serial, table-serial, plain, up-serial, lanes, down-serial,
                       bodies-serial, points-serial, choose, pieces, api-serial,
-                      estimate-serial, count, step-serial, validate, licence
+                      again-serial, estimate-serial, count, step-serial, validate, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -99,11 +99,11 @@
             dimensions, and of straight lines of charge or vortices). Potentials: -G m / sqrt(u) and
             G m ln(u) / 2. A negative `gravity` repels.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
-   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step), nbody_reserve,
-            nbody_validate and _verify (and nbody_cuda_... as stated there) allocate, by
-            desc.allocator. Memory grows and is kept: an array that is too small becomes half as
-            large again, or as large as needed if that is more; a first one, and all of
-            nbody_reserve, are exact. See nbody_bytes.
+   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
+            nbody_fields_again, nbody_reserve, nbody_validate and _verify (and nbody_cuda_... as
+            stated there) allocate, by desc.allocator. Memory grows and is kept: an array that is
+            too small becomes half as large again, or as large as needed if that is more; a first
+            one, and all of nbody_reserve, are exact. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
@@ -314,6 +314,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_build           nbody_f64_build
 #define nbody_accelerations   nbody_f64_accelerations
 #define nbody_fields          nbody_f64_fields
+#define nbody_fields_again    nbody_f64_fields_again
 #define nbody_fields_at       nbody_f64_fields_at
 #define nbody_estimate        nbody_f64_estimate
 #define nbody_count           nbody_f64_count
@@ -327,6 +328,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_cuda_build          nbody_f64_cuda_build
 #define nbody_cuda_accelerations  nbody_f64_cuda_accelerations
 #define nbody_cuda_fields         nbody_f64_cuda_fields
+#define nbody_cuda_fields_again   nbody_f64_cuda_fields_again
 #define nbody_cuda_fields_at      nbody_f64_cuda_fields_at
 #define nbody_cuda_estimate       nbody_f64_cuda_estimate
 #define nbody_cuda_step           nbody_f64_cuda_step
@@ -388,8 +390,9 @@ typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbo
    thousand bodies with the default options stay serial.
 
        in tasks      bounds, sort, cells, sources, tables of softened laws, nodes, bodies, DIRECT:
-                     nbody_build, _accelerations, _fields; nbody_fields_at, nbody_estimate (by the
-                     desc of the last build); kicks and drifts of nbody_step
+                     nbody_build, _accelerations, _fields; _fields_again (masses are placed
+                     serially); nbody_fields_at, nbody_estimate (by the desc of the last build);
+                     kicks and drifts of nbody_step
        not           NBODY_ONE_THREAD, nbody_energy (one sum), _count, _validate, tables of laws
                      without softening (computed once); CUDA calls ignore the hook
 
@@ -666,6 +669,15 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential);
 
+/* The same with other masses [sim->n], NULL: all 1, for the bodies of the last build, where they
+   were then: strides and all options are those of sim->desc. Nothing is sorted and no cell is made;
+   sources, nodes and forces are computed anew. Bits: those of nbody_fields with this tree (the same
+   method, levels and leaf). Both outputs NULL: the masses are set, for nbody_fields_at and the
+   walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY, NBODY_NOT_RUN
+   leave it empty. Not thread-safe on one nbody. */
+NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
+                                          nbody_real *potential);
+
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
    or not: acc[2 m], potential[m]. After nbody_build, or either of the two above; else
    NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
@@ -806,6 +818,10 @@ NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc
                                          const nbody_real *d_pos, size_t stride,
                                          const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
                                          nbody_real *d_potential, struct CUstream_st *stream);
+/* A mass that is bad is reported by nbody_cuda_check until the next build. */
+NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
+                                               nbody_real *d_acc, nbody_real *d_potential,
+                                               struct CUstream_st *stream);
 NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
                                             size_t stride, int32_t m, nbody_real *d_acc,
                                             nbody_real *d_potential, struct CUstream_st *stream);
@@ -1294,6 +1310,13 @@ NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *inp
         nbody_i_column(frame, levels - 1, 1, nbody_i_scaled((double)p[1], frame->length)));
 }
 
+/* Copies the mass of the caller's body i to `place`. */
+NBODY_FN void nbody_i_place_mass(const nbody *sim, const nbody_i_input *input, int32_t place,
+                                 int32_t i)
+{
+    sim->m[place] = nbody_i_scaled((double)nbody_i_mass(input, i), sim->frame->mass);
+}
+
 /* Copies the caller's body i to `place`. */
 NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_t place, int32_t i)
 {
@@ -1301,7 +1324,7 @@ NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_
     sim->id[place] = i;
     sim->x[place] = nbody_i_scaled((double)p[0], sim->frame->length);
     sim->y[place] = nbody_i_scaled((double)p[1], sim->frame->length);
-    sim->m[place] = nbody_i_scaled((double)nbody_i_mass(input, i), sim->frame->mass);
+    nbody_i_place_mass(sim, input, place, i);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5290,6 +5313,23 @@ static void nbody_i_make_fields(nbody *sim, const nbody_i_law *law, const nbody_
     nbody_i_make_forces(sim, law, out);
 }
 
+/* The fields of at least one body, when the tree and its sources are made; a failure leaves it
+   empty. */
+static nbody_result nbody_i_fields_of_tree(nbody *sim, nbody_real *acc, nbody_real *potential)
+{
+    nbody_i_law const law = nbody_i_law_of(sim, potential != NULL);
+    nbody_result result = NBODY_OK;
+    nbody_i_outcome out;
+    out.acc = acc;
+    out.potential = potential;
+    out.acc_stride = sim->desc.acc_stride;
+    if (sim->cell) result = nbody_i_prepare_nodes(sim, law.potential, NBODY_I_AHEAD);
+    if (result == NBODY_OK && nbody_i_is_cut(sim)) result = nbody_i_cut_fields(sim, &law, &out);
+    else if (result == NBODY_OK) nbody_i_make_fields(sim, &law, &out);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
+}
+
 NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential)
@@ -5297,18 +5337,8 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
     nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
     nbody_result result =
         sim ? nbody_i_build_for(sim, desc, &input, n, potential != NULL) : NBODY_BAD_ARGUMENT;
-    nbody_i_outcome out;
-    nbody_i_law law;
     if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
-    out.acc = acc;
-    out.potential = potential;
-    out.acc_stride = sim->desc.acc_stride;
-    law = nbody_i_law_of(sim, potential != NULL);
-    if (sim->cell) result = nbody_i_prepare_nodes(sim, law.potential, NBODY_I_AHEAD);
-    if (result == NBODY_OK && nbody_i_is_cut(sim)) result = nbody_i_cut_fields(sim, &law, &out);
-    else if (result == NBODY_OK) nbody_i_make_fields(sim, &law, &out);
-    if (result != NBODY_OK) nbody_i_make_empty(sim);
-    return result;
+    return nbody_i_fields_of_tree(sim, acc, potential);
 }
 
 NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
@@ -5391,6 +5421,61 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     }
     nbody_i_make_empty(sim);
     return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>again-serial: other masses for the bodies of a tree
+   ---------------------------------------------------------------------------------------------- */
+
+/* The largest |mass|, and in sim->bad_id the first bad one. */
+static nbody_result nbody_i_measure_masses(nbody *sim, const nbody_i_input *input, double *heaviest)
+{
+    int const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
+    int32_t i;
+    *heaviest = 0;
+    for (i = 0; i < sim->n; i++) {
+        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
+        sim->bad_id = i;
+        if (!nbody_i_finite(m)) return NBODY_NOT_FINITE;
+        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
+        if (weight > *heaviest) *heaviest = weight;
+    }
+    sim->bad_id = -1;
+    return NBODY_OK;
+}
+
+/* The bodies' masses and the sources, anew; nodes of other masses are forgotten. */
+static nbody_result nbody_i_set_masses(nbody *sim, const nbody_i_input *input)
+{
+    double heaviest;
+    int32_t place;
+    nbody_result const result = nbody_i_measure_masses(sim, input, &heaviest);
+    if (result != NBODY_OK) return result;
+    sim->frame->mass = nbody_i_unit(heaviest);
+    for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
+    sim->fx = sim->fy = sim->fp = sim->moment = sim->local = NULL;
+    if (!sim->cell) return NBODY_OK;
+    if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim);
+    nbody_i_make_sources(sim);
+    return NBODY_OK;
+}
+
+NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
+                                          nbody_real *potential)
+{
+    nbody_i_input input;
+    nbody_result result;
+    int32_t bad;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (sim->n == 0) return NBODY_OK;
+    input = nbody_i_input_of(&sim->desc, NULL, 0, mass);
+    result = nbody_i_set_masses(sim, &input);
+    bad = sim->bad_id;
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    sim->bad_id = bad;
+    if (result != NBODY_OK || (!acc && !potential)) return result;
+    return nbody_i_fields_of_tree(sim, acc, potential);
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        one thread     >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
-       calls          >>api-cuda >>estimate-cuda >>step-cuda >>check >>download */
+       calls          >>api-cuda >>again-cuda >>points-cuda >>estimate-cuda >>step-cuda >>check
+                      >>download */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -2459,6 +2460,101 @@ NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_des
     }
     return nbody_cuda_fields(gpu, desc, d_pos, stride, d_mass, n, d_acc, nullptr, stream);
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>again-cuda: other masses for the bodies of a tree
+   ---------------------------------------------------------------------------------------------- */
+
+namespace {
+
+/* The largest |mass|, and the first bad ones beside those of the build. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_masses_kernel(nbody_i_input input, int32_t n, bool any_sign, nbody_i_facts *facts)
+{
+    __shared__ unsigned long long shared;
+    unsigned long long most = 0;
+    if (threadIdx.x == 0) shared = 0;
+    __syncthreads();
+    for (int64_t i = nbody_i_thread(); i < n; i += nbody_i_threads()) {
+        double const m = (double)nbody_i_mass(&input, (int32_t)i);
+        bool const finite = nbody_i_finite(m);
+        if (!finite) atomicMax(&facts->first_bad[0], INT_MAX - (int32_t)i);
+        else if (m < 0 && !any_sign) atomicMax(&facts->first_bad[1], INT_MAX - (int32_t)i);
+        unsigned long long const order = finite ? nbody_i_order_of((m < 0 ? -m : m) + 0) : 0;
+        most = order > most ? order : most;
+    }
+    if (most) atomicMax(&shared, most);
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(&facts->heaviest, shared);
+}
+
+/* One thread: the unit of masses. */
+__global__ void nbody_i_mass_unit_kernel(__grid_constant__ const nbody_device device,
+                                         const nbody_i_facts *facts)
+{
+    nbody_frame *frame = device.sim.frame;
+    frame->mass = nbody_i_unit(nbody_i_double_of(facts->heaviest));
+    frame->bad_finite = facts->first_bad[0];
+    frame->bad_mass = facts->first_bad[1];
+}
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_place_masses_kernel(__grid_constant__ const nbody_device device, nbody_i_input input)
+{
+    int64_t const place = nbody_i_thread();
+    if (place < device.sim.n)
+        nbody_i_place_mass(&device.sim, &input, (int32_t)place, device.sim.id[place]);
+}
+
+/* The bodies' masses and the sources, anew. */
+nbody_result nbody_i_cuda_set_masses(nbody_cuda *gpu, const nbody_i_input &input,
+                                     cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    bool const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
+    if (nbody_i_failed(gpu, cudaMemsetAsync(&facts->heaviest, 0, sizeof facts->heaviest, stream)))
+        return NBODY_CUDA_ERROR;
+    nbody_result result =
+        nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
+                       nbody_i_masses_kernel, input, sim->n, any_sign, facts);
+    if (result == NBODY_OK)
+        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_mass_unit_kernel, gpu->device, facts);
+    if (result == NBODY_OK)
+        result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
+                                nbody_i_place_masses_kernel, gpu->device, input);
+    return result == NBODY_OK && sim->cell ? nbody_i_cuda_sources(gpu, stream) : result;
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
+                                               nbody_real *d_acc, nbody_real *d_potential,
+                                               struct CUstream_st *stream)
+{
+    if (!gpu) return NBODY_BAD_ARGUMENT;
+    nbody *sim = &gpu->device.sim;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    gpu->stream = stream;
+    if (sim->n == 0) return NBODY_OK;
+    nbody_i_outcome const out = {d_acc, d_potential, sim->desc.acc_stride};
+    nbody_i_input const input = nbody_i_input_of(&sim->desc, nullptr, 0, d_mass);
+    nbody_result result =
+        nbody_i_cuda_prepare(gpu, sim->n, d_potential != nullptr, NBODY_I_AHEAD, stream);
+    if (result == NBODY_OK) result = nbody_i_cuda_set_masses(gpu, input, stream);
+    if (result == NBODY_OK && (d_acc || d_potential))
+        result = nbody_i_cuda_forces(gpu, out, stream);
+    else sim->fx = sim->fy = nullptr; /* no local expansions */
+    if (result == NBODY_OK) return NBODY_OK;
+    int32_t const error = sim->cuda_error;
+    nbody_i_make_empty(sim);
+    sim->cuda_error = error;
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>points-cuda: the fields at points that are no bodies
+   ---------------------------------------------------------------------------------------------- */
 
 namespace {
 

@@ -68,6 +68,7 @@ static const char *const stage_names[] = {"fast", "one thread", "many threads", 
 #include "fields.cu"
 #include "truth.cu"
 #include "points.cu"
+#include "again.cu"
 #include "motion.cu"
 #include "checks.cu"
 #include "bad_calls.cu"
@@ -85,6 +86,8 @@ static const Test tests[] = {
     {"rebuild", test_rebuild},
     {"truth", test_truth},
     {"fields at", test_fields_at},
+    {"again", test_again},
+    {"again, bad mass", test_again_bad_mass},
     {"walks", test_walks},
     {"estimate", test_estimate},
     {"energy", test_energy},

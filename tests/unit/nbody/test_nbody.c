@@ -30,6 +30,7 @@
 #include "strides.c"
 #include "memory.c"
 #include "several.c"
+#include "again.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -99,6 +100,10 @@ static const struct CMUnitTest calls[] = {
     TEST(test_several_in_turn),
     TEST(test_stages),
     TEST(test_same_bits),
+    TEST(test_again),
+    TEST(test_again_in_tasks),
+    TEST(test_again_for_points),
+    TEST(test_again_refused),
 };
 
 int main(void)
