@@ -889,7 +889,7 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
 
 /* As ugrid_reserve, for builds and for searches of up to n particles (neighbors_at: query points).
    After it they allocate nothing, so that a step can be captured in a CUDA graph. Where lists use
-   strips, this includes 36 bytes per particle (2D: 12) for ugrid_cuda_neighbors, which otherwise
+   strips, this includes 72 bytes per particle (2D: 24) for ugrid_cuda_neighbors, which otherwise
    allocates them at its first call. */
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
                                           struct CUstream_st *stream);

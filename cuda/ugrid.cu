@@ -5,7 +5,8 @@
    particle is the same UGRID_FN function on both sides. (>>parts, >>hits and >>twins have
    no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32 threads
    that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read registers of
-   other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the lowest.
+   other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the
+   lowest.
 
    >>contents: memory, fit, build, parts, build-sorted, attributes, search, hits, twins, query */
 
@@ -928,12 +929,13 @@ int ugrid_i_device_attribute(cudaDeviceAttr attribute)
     return 0;
 }
 
-/* The plan for n particles with parts of this shape. bins = 0: there is none. */
-template <class Shape> ugrid_i_parts ugrid_i_plan_shape(const ugrid *grid, int32_t n)
+/* The plan for n particles with parts of this shape, `shared` bytes of shared memory in a block.
+   bins = 0: there is none. */
+template <class Shape>
+ugrid_i_parts ugrid_i_plan_shape(const ugrid *grid, int32_t n, size_t shared)
 {
     using Item = typename Shape::Item;
     ugrid_i_parts parts = {}, none = {};
-    size_t const shared = (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     int64_t const cells = (int64_t)grid->cell_count + 1;
     if (shared < std::max(sizeof(ugrid_i_tile<Item, ugrid_i_small_tile<Item>>),
                           sizeof(ugrid_i_order_part<Shape>)))
@@ -964,12 +966,13 @@ template <class Shape> ugrid_i_parts ugrid_i_plan_shape(const ugrid *grid, int32
 template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_t n)
 {
     ugrid_i_parts const one_round = {};
+    size_t const shared = (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     if (grid->desc.coherent || n < ugrid_i_parts_least) return one_round;
     /* one round is as fast there */
     if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2)
         return one_round;
-    ugrid_i_parts const parts = ugrid_i_plan_shape<ugrid_i_shape<Item, false>>(grid, n);
-    return parts.bins > 0 ? parts : ugrid_i_plan_shape<ugrid_i_shape<Item, true>>(grid, n);
+    ugrid_i_parts const parts = ugrid_i_plan_shape<ugrid_i_shape<Item, false>>(grid, n, shared);
+    return parts.bins > 0 ? parts : ugrid_i_plan_shape<ugrid_i_shape<Item, true>>(grid, n, shared);
 }
 
 /* Bytes of the arrays of ugrid_i_parts in scratch memory, for the largest plan. */
@@ -1511,21 +1514,33 @@ __device__ void ugrid_i_flush_together(const ugrid_i_row &row, const ugrid_i_tur
     for (int32_t at = lane; at < room; at += 32) ids[begin + at] = stage[at];
 }
 
-/* Rows by id are scattered: all lanes store one row at a time. `names`: of the places in the
-   stage; none if it has the names. */
+/* Of the row, as many as the list has room for. */
+__device__ int32_t ugrid_i_room_of(const ugrid_i_row &row, int64_t capacity)
+{
+    int64_t const left = capacity - row.begin;
+    return left > row.length ? row.length : left > 0 ? (int32_t)left : 0;
+}
+
+/* Rows by id are scattered: all lanes store one row at a time, several rows in flight. `names`: of
+   the places in the stage; none if it has the names. */
 __device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const ugrid_i_turn &turn,
                                    const int32_t *names, const int32_t *stage, int32_t *ids,
                                    int64_t capacity)
 {
     int const lane = (int)(threadIdx.x % 32);
-    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, turn.first);
+    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, turn.first),
+                  own_room = ugrid_i_room_of(row, capacity);
+    auto const store = [&](int32_t *to, const int32_t *from, int32_t at) {
+        to[at] = names ? names[from[at]] : from[at];
+    };
+#pragma unroll 4
     for (int r = turn.first; r < turn.last; r++) {
-        int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
-        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r),
-                      from = __shfl_sync(0xFFFFFFFFu, row.staged, r) - before;
-        for (int32_t at = lane; at < length; at += 32)
-            if (begin + at < capacity)
-                ids[begin + at] = names ? names[stage[from + at]] : stage[from + at];
+        int32_t *const to = ids + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
+        int32_t const room = __shfl_sync(0xFFFFFFFFu, own_room, r);
+        const int32_t *const from = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, r) - before);
+        if (lane < room) store(to, from, lane);
+        if (room > 32)
+            for (int32_t at = lane + 32; at < room; at += 32) store(to, from, at);
     }
 }
 
@@ -1555,9 +1570,8 @@ struct ugrid_i_writer {
 __device__ ugrid_i_writer ugrid_i_writer_of(const ugrid_i_row &row, bool staged, int32_t before,
                                             int32_t *stage, int32_t *ids, int64_t capacity)
 {
-    int64_t const left = capacity - row.begin;
     if (staged) return {stage + (row.staged - before), row.length, 0};
-    return {ids + row.begin, left > row.length ? row.length : left > 0 ? (int32_t)left : 0, 0};
+    return {ids + row.begin, ugrid_i_room_of(row, capacity), 0};
 }
 
 /* fill(writer, staged) for the row of each lane, turn by turn. `names`: of what is put into the
