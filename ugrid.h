@@ -889,7 +889,7 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
 
 /* As ugrid_reserve, for builds and for searches of up to n particles (neighbors_at: query points).
    After it they allocate nothing, so that a step can be captured in a CUDA graph. Where lists use
-   strips, this includes 36 bytes per particle (2D: 12) for ugrid_cuda_neighbors, which otherwise
+   strips, this includes 72 bytes per particle (2D: 24) for ugrid_cuda_neighbors, which otherwise
    allocates them at its first call. */
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
                                           struct CUstream_st *stream);
@@ -1543,20 +1543,25 @@ UGRID_FN int32_t ugrid_i_raw_coordinate(const ugrid_axis *axis, ugrid_real x)
     return ugrid_i_floor((x - axis->min) * axis->per_cell);
 }
 
+/* The cells low .. high of a closed axis, clamped to the border cells. */
+UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
+{
+    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    int32_t const last = axis->cells - 1;
+    sweep.low = low < 0 ? 0 : low < last ? low : last;
+    sweep.width = (high < 0 ? 0 : high < last ? high : last) - sweep.low + 1;
+    return sweep;
+}
+
 /* The cells low .. high, each once and inside the box. Periodic axis: all cells if the range goes
-   around it, else a range from low on, which may wrap. Closed axis: clamped to the border cells. */
+   around it, else a range from low on, which may wrap. */
 UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
     ugrid_sweep sweep = {0, 0, 0, 0, 0};
-    if (axis->periodic) {
-        sweep.width = high - low + 1;
-        if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
-        else sweep.width = axis->cells;
-    } else {
-        int32_t const last = axis->cells - 1;
-        sweep.low = low < 0 ? 0 : low < last ? low : last;
-        sweep.width = (high < 0 ? 0 : high < last ? high : last) - sweep.low + 1;
-    }
+    if (!axis->periodic) return ugrid_i_closed_sweep(axis, low, high);
+    sweep.width = high - low + 1;
+    if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
+    else sweep.width = axis->cells;
     return sweep;
 }
 
@@ -2122,35 +2127,40 @@ UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
                : UGRID_PATH_STRIPS;
 }
 
+/* The cells of a search along an axis. */
+template <bool Periodic>
+__device__ __forceinline__ ugrid_sweep ugrid_i_strip_sweep(const ugrid_axis &axis, ugrid_real x,
+                                                           ugrid_real radius)
+{
+    ugrid_real const reach = radius + ugrid_i_widen(radius);
+    int32_t const low = ugrid_i_raw_coordinate(&axis, x - (reach + axis.margin)),
+                  high = ugrid_i_raw_coordinate(&axis, x + (reach + axis.margin));
+    return Periodic ? ugrid_i_clip_sweep(&axis, low, high) : ugrid_i_closed_sweep(&axis, low, high);
+}
+
 /* row(begin, end) for each strip around a record: a specialised form of ugrid_next_range for
    UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one are not
-   read. */
-template <class Row>
+   read. Periodic: some axis may be. */
+template <bool Periodic, class Row>
 __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p,
                                                    ugrid_real radius, int32_t above, Row row)
 {
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
-    ugrid_real const reach = radius + ugrid_i_widen(radius);
-    bool const flat = grid.desc.dim == 2;
-    ugrid_sweep const x =
-        ugrid_i_clip_sweep(&ax, ugrid_i_raw_coordinate(&ax, p[0] - (reach + ax.margin)),
-                           ugrid_i_raw_coordinate(&ax, p[0] + (reach + ax.margin)));
-    ugrid_sweep const y =
-        ugrid_i_clip_sweep(&ay, ugrid_i_raw_coordinate(&ay, p[1] - (reach + ay.margin)),
-                           ugrid_i_raw_coordinate(&ay, p[1] + (reach + ay.margin)));
-    ugrid_sweep const z =
-        ugrid_i_clip_sweep(&az, flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] - (reach + az.margin)),
-                           flat ? 0 : ugrid_i_raw_coordinate(&az, p[2] + (reach + az.margin)));
+    ugrid_sweep const none = {0, 1, 1, 0, 0};
+    ugrid_sweep const x = ugrid_i_strip_sweep<Periodic>(ax, p[0], radius),
+                      y = ugrid_i_strip_sweep<Periodic>(ay, p[1], radius),
+                      z = grid.desc.dim == 2 ? none
+                                             : ugrid_i_strip_sweep<Periodic>(az, p[2], radius);
     int32_t const own_row = above < 0 ? 0
                                       : ugrid_i_coordinate(&az, p[2]) * ay.cells +
                                             ugrid_i_coordinate(&ay, p[1]);
     /* cells at the beginning of the row, or <= 0 */
-    int32_t const wraps = x.low + x.width - ax.cells;
+    int32_t const wraps = Periodic ? x.low + x.width - ax.cells : 0;
     int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
-        int32_t const cell_z = ugrid_i_ascending(&az, &z, turn_z);
+        int32_t const cell_z = Periodic ? ugrid_i_ascending(&az, &z, turn_z) : z.low + turn_z;
         for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
-            int32_t const cell_y = ugrid_i_ascending(&ay, &y, turn_y);
+            int32_t const cell_y = Periodic ? ugrid_i_ascending(&ay, &y, turn_y) : y.low + turn_y;
             int32_t const row_number = cell_z * ay.cells + cell_y;
             if (row_number < own_row) continue;
             const int32_t *const start = grid.start + row_number * ax.cells;
@@ -2187,7 +2197,7 @@ __device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugri
             half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
         while (ugrid_next_range(&walk)) row(walk.begin, walk.end);
     } else if (ugrid_i_point_finite(p)) {
-        ugrid_i_each_strip(grid, p, radius, half ? place : -1, row);
+        ugrid_i_each_strip<Path == UGRID_PATH_IMAGES>(grid, p, radius, half ? place : -1, row);
     }
 }
 

@@ -2,12 +2,13 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    A kernel gives each thread one turn of a serial loop of ugrid.h. What a turn does with its
-   particle is the same UGRID_FN function on both sides. (>>parts and >>hits have no serial
-   counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32 threads that run
-   together, its lanes 0 .. 31; __shfl, __ballot and similar functions read registers of other lanes
-   (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the lowest.
+   particle is the same UGRID_FN function on both sides. (>>parts, >>hits and >>twins have
+   no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32 threads
+   that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read registers of
+   other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the
+   lowest.
 
-   >>contents: memory, fit, build, parts, build-sorted, attributes, search, hits, query */
+   >>contents: memory, fit, build, parts, build-sorted, attributes, search, hits, twins, query */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -44,9 +45,9 @@ enum {
     UGRID_I_PARTS
 };
 
-/* The most strips of one search that store their hits as bits, and the longest such strip
+/* Words of hit bits per particle in 3D and 2D, and the candidates that are loaded at a time
    (>>hits). */
-constexpr int ugrid_i_strips = 9, ugrid_i_strip_bits = 32;
+constexpr int ugrid_i_words = 18, ugrid_i_words_flat = 6, ugrid_i_step = 4;
 
 /* CUB would return a pending error of the caller as its own. So it is cleared before scans and
    sorts. */
@@ -182,6 +183,8 @@ ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_B
     if (result != UGRID_OK) return result;
     bytes[UGRID_I_START] = ugrid_i_facts_at(grid) + sizeof(ugrid_cuda_facts);
     bytes[UGRID_I_WORK_A] = bytes[UGRID_I_WORK_B] = 0;
+    /* searches load whole steps */
+    if (bytes[UGRID_I_RECORD]) bytes[UGRID_I_RECORD] += (ugrid_i_step - 1) * sizeof(ugrid_record);
     /* sorted entries, which then become slots or lists */
     if (sorts && !ordered) bytes[UGRID_I_ORDER] = entries;
     memset(scratch, 0, UGRID_CUDA_SCRATCH * sizeof *scratch);
@@ -485,9 +488,10 @@ ugrid_result ugrid_i_cuda_build_count_one_round(ugrid_cuda *gpu, cudaStream_t st
 
    1. Count the particles by bin. 2. A prefix sum groups the bins into parts. 3. Sort tiles of
    particles by part in shared memory, so that particles of one part are stored side by side. 4. A
-   block per part sorts it by cell, and writes it and the starts of its cells. This works up to 4
-   million cells and some 12 million records of 16 bytes (22 million tags). tests/bench/NOTES.md
-   lists what was tried.
+   block per part sorts it by cell, and writes it and the starts of its cells. Two blocks share a
+   multiprocessor up to 4 million cells and some 12 million records of 16 bytes (22 million tags).
+   Beyond, a block has its shared memory alone, up to some 30 million cells or 20 million records.
+   tests/bench/NOTES.md lists what was tried.
    ---------------------------------------------------------------------------------------------- */
 
 /* The item of >>parts where the grid keeps no records. */
@@ -504,13 +508,15 @@ constexpr int ugrid_i_bins_block = 512, ugrid_i_parts_block = 1024,
               ugrid_i_order_block = 1024; /* threads of steps 1, 2 and 4 */
 constexpr int ugrid_i_parts_least = 16384;                          /* particles */
 constexpr int ugrid_i_bins_max = 8192, ugrid_i_parts_max = 4096;
-constexpr int ugrid_i_part_cells = 4096,
-              ugrid_i_bin_cells = 512; /* the most cells of a part, of a bin */
-constexpr int ugrid_i_cells_target =
-    ugrid_i_part_cells - ugrid_i_bin_cells - 64; /* room for the last bin, with its rounding */
 
-/* The particles that a block sorts in shared memory: 80 KB. */
-template <class Item> constexpr int ugrid_i_part_items = 80 * 1024 / (int)sizeof(Item);
+/* What a block of step 4 orders in shared memory: at most so many items and cells. Two blocks per
+   multiprocessor, or (Wide) one. */
+template <class Thing, bool Wide> struct ugrid_i_shape {
+    using Item = Thing;
+    static constexpr bool wide = Wide;
+    static constexpr int items = (Wide ? 128 : 80) * 1024 / (int)sizeof(Item),
+                         cells = Wide ? 16384 : 4096, bin_cells = Wide ? 8192 : 512;
+};
 
 /* Step 3: particles that a block partitions at a time, 8 per thread. Large tiles need 180 KB of
    shared memory. */
@@ -527,7 +533,8 @@ struct ugrid_i_parts {
     uint32_t scale;         /* bin of a cell = its number * scale >> 32 */
     double bin_width;       /* 2^32 / scale */
     double target;          /* approximate number of particles of a part */
-    bool large_tiles;
+    double cells_target;    /* and of cells: room is left for the last bin, with its rounding */
+    bool large_tiles, wide; /* wide: see ugrid_i_shape */
     int32_t *count;         /* [bins] particles of each */
     int32_t *made;          /* [1] the number of parts */
     uint16_t *part_of;      /* [bins] */
@@ -670,7 +677,7 @@ __global__ void __launch_bounds__(ugrid_i_bins_block)
    a target by its last bin at most. Numbers may be skipped; step 2 counts the parts. */
 __device__ int32_t ugrid_i_part_number(const ugrid_i_parts &parts, int32_t particles, int32_t cells)
 {
-    return (int32_t)(particles / parts.target + cells * (1.0 / ugrid_i_cells_target));
+    return (int32_t)(particles / parts.target + cells / parts.cells_target);
 }
 
 /* 2. One block. Every thread handles a run of bins: the sums before it, which of its bins begin a
@@ -798,10 +805,10 @@ __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
 }
 
 /* The shared memory of a block of step 4. */
-template <class Item> struct ugrid_i_order_part {
-    Item item[ugrid_i_part_items<Item>];
-    uint16_t from[ugrid_i_part_items<Item>];    /* by place in the part: the index of its item */
-    int32_t first[ugrid_i_part_cells];          /* of each cell: count, then first place in the
+template <class Shape> struct ugrid_i_order_part {
+    typename Shape::Item item[Shape::items];
+    uint16_t from[Shape::items];                /* by place in the part: the index of its item */
+    int32_t first[Shape::cells];                /* of each cell: count, then first place in the
                                                    part */
     int32_t warp_sums[ugrid_i_order_block / 32 + 1];
 };
@@ -820,8 +827,8 @@ __device__ void ugrid_i_put_item(const ugrid &grid, int32_t k, const ugrid_i_tag
 }
 
 /* Exclusive prefix sum of the counters of a part, which also gives the starts of its cells. */
-template <class Item>
-__device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Item> &own,
+template <class Shape>
+__device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Shape> &own,
                                     const ugrid_i_part &part, int32_t cells)
 {
     ugrid_i_block_scan(own.first, cells, own.warp_sums);
@@ -830,20 +837,20 @@ __device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Item> 
 }
 
 /* Sorts a part that fits shared memory. */
-template <class Item>
-__device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid, const Item *item,
-                                                       ugrid_i_order_part<Item> &own,
+template <class Shape>
+__device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid,
+                                                       const typename Shape::Item *item,
+                                                       ugrid_i_order_part<Shape> &own,
                                                        const ugrid_i_part &part, int32_t size,
                                                        int32_t cells)
 {
-    constexpr int turns =
-        (ugrid_i_part_items<Item> + ugrid_i_order_block - 1) / ugrid_i_order_block;
+    constexpr int turns = (Shape::items + ugrid_i_order_block - 1) / ugrid_i_order_block;
     int32_t const thread = (int32_t)threadIdx.x;
     int32_t cell[turns], rank[turns];
 #pragma unroll
     for (int t = 0; t < turns; t++) {
         int32_t const k = t * ugrid_i_order_block + thread;
-        if (k < ugrid_i_part_items<Item>) own.item[k] = item[k < size ? k : size - 1];
+        if (k < Shape::items) own.item[k] = item[k < size ? k : size - 1];
     }
 #pragma unroll
     for (int t = 0; t < turns; t++) {
@@ -863,9 +870,9 @@ __device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid, const 
 }
 
 /* Sorts a part with too many particles in its last bin: two passes through global memory. */
-template <class Item>
-__device__ void ugrid_i_sort_in_global(const ugrid &grid, const Item *item,
-                                       ugrid_i_order_part<Item> &own, const ugrid_i_part &part,
+template <class Shape>
+__device__ void ugrid_i_sort_in_global(const ugrid &grid, const typename Shape::Item *item,
+                                       ugrid_i_order_part<Shape> &own, const ugrid_i_part &part,
                                        int32_t size, int32_t cells)
 {
     for (int32_t first = 0; first < size; first += ugrid_i_order_block) { /* whole warps */
@@ -886,19 +893,20 @@ __device__ void ugrid_i_sort_in_global(const ugrid &grid, const Item *item,
 }
 
 /* 4. A block sorts each part by cell. */
-template <class Item>
-__global__ void __launch_bounds__(ugrid_i_order_block, 2)
+template <class Shape>
+__global__ void __launch_bounds__(ugrid_i_order_block, Shape::wide ? 1 : 2)
     ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
-                         const Item *parted)
+                         const typename Shape::Item *parted)
 {
-    ugrid_i_order_part<Item> &own = *reinterpret_cast<ugrid_i_order_part<Item> *>(ugrid_i_shared());
+    ugrid_i_order_part<Shape> &own =
+        *reinterpret_cast<ugrid_i_order_part<Shape> *>(ugrid_i_shared());
     if ((int32_t)blockIdx.x >= *parts.made) return;
     ugrid_i_part const part = parts.part[blockIdx.x], next = parts.part[blockIdx.x + 1];
     int32_t const size = next.place - part.place, cells = next.cell - part.cell;
     for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) own.first[c] = 0;
     __syncthreads();
     if (size == 0) ugrid_i_start_cells(device.grid, own, part, cells);
-    else if (size <= ugrid_i_part_items<Item>)
+    else if (size <= Shape::items)
         ugrid_i_sort_in_shared(device.grid, parted + part.place, own, part, size, cells);
     else ugrid_i_sort_in_global(device.grid, parted + part.place, own, part, size, cells);
 }
@@ -921,38 +929,50 @@ int ugrid_i_device_attribute(cudaDeviceAttr attribute)
     return 0;
 }
 
-/* The plan for n particles. bins = 0: one round, no parts. */
-template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_t n)
+/* The plan for n particles with parts of this shape, `shared` bytes of shared memory in a block.
+   bins = 0: there is none. */
+template <class Shape>
+ugrid_i_parts ugrid_i_plan_shape(const ugrid *grid, int32_t n, size_t shared)
 {
-    ugrid_i_parts parts = {}, one_round = {};
-    size_t const shared = (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    using Item = typename Shape::Item;
+    ugrid_i_parts parts = {}, none = {};
     int64_t const cells = (int64_t)grid->cell_count + 1;
-    if (grid->desc.coherent || n < ugrid_i_parts_least) return one_round;
-    /* one round is as fast there */
-    if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2)
-        return one_round;
     if (shared < std::max(sizeof(ugrid_i_tile<Item, ugrid_i_small_tile<Item>>),
-                          sizeof(ugrid_i_order_part<Item>)))
-        return one_round;
+                          sizeof(ugrid_i_order_part<Shape>)))
+        return none;
     /* 4 bins per part */
     int64_t const bins =
-        std::max((int64_t)n * 4 / ugrid_i_part_items<Item>, cells / (ugrid_i_bin_cells - 1) + 1);
+        std::max((int64_t)n * 4 / Shape::items, cells / (Shape::bin_cells - 1) + 1);
     parts.bins = ugrid_i_bins_for(bins, 64, ugrid_i_bins_max);
-    if (cells <= parts.bins || cells / parts.bins >= ugrid_i_bin_cells) return one_round;
+    if (cells <= parts.bins || cells / parts.bins >= Shape::bin_cells) return none;
     /* a part ends with the bin that exceeds its target: reserve room for one of 1.25 times the
        mean */
-    parts.target =
-        std::max(ugrid_i_part_items<Item> - 1.25 * n / parts.bins, 0.5 * ugrid_i_part_items<Item>);
+    parts.target = std::max(Shape::items - 1.25 * n / parts.bins, 0.5 * Shape::items);
+    parts.cells_target = Shape::cells - (double)cells / parts.bins - 64;
     int const large_tiles = n / ugrid_i_large_tile<Item>,
               processors = ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount);
     parts.large_tiles = large_tiles >= ugrid_i_large_tiles_least * processors &&
                         shared >= sizeof(ugrid_i_tile<Item, ugrid_i_large_tile<Item>>);
-    double const room = n / parts.target + (double)cells / ugrid_i_cells_target + 2;
-    if (room > ugrid_i_parts_max) return one_round;
+    double const room = n / parts.target + (double)cells / parts.cells_target + 2;
+    if (room > ugrid_i_parts_max) return none;
     parts.room = (int32_t)room;
     parts.scale = (uint32_t)(((uint64_t)parts.bins << 32) / (uint64_t)cells);
     parts.bin_width = 4294967296.0 / parts.scale;
+    parts.wide = Shape::wide;
     return parts;
+}
+
+/* The plan for n particles. bins = 0: one round, no parts. */
+template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_t n)
+{
+    ugrid_i_parts const one_round = {};
+    size_t const shared = (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    if (grid->desc.coherent || n < ugrid_i_parts_least) return one_round;
+    /* one round is as fast there */
+    if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2)
+        return one_round;
+    ugrid_i_parts const parts = ugrid_i_plan_shape<ugrid_i_shape<Item, false>>(grid, n, shared);
+    return parts.bins > 0 ? parts : ugrid_i_plan_shape<ugrid_i_shape<Item, true>>(grid, n, shared);
 }
 
 /* Bytes of the arrays of ugrid_i_parts in scratch memory, for the largest plan. */
@@ -1003,6 +1023,15 @@ ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item
                                  ugrid_i_partition_kernel<Item, Tile>, gpu->device, parts, parted);
 }
 
+template <class Shape>
+ugrid_result ugrid_i_order_parts(ugrid_cuda *gpu, const ugrid_i_parts &parts,
+                                 const typename Shape::Item *parted, cudaStream_t stream)
+{
+    return ugrid_i_launch_shared(gpu, stream, (int64_t)parts.room * ugrid_i_order_block,
+                                 ugrid_i_order_block, sizeof(ugrid_i_order_part<Shape>),
+                                 ugrid_i_order_kernel<Shape>, gpu->device, parts, parted);
+}
+
 template <class Item>
 ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStream_t stream)
 {
@@ -1026,9 +1055,8 @@ ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStrea
                  ? ugrid_i_partition<Item, ugrid_i_large_tile<Item>>(gpu, parts, parted, stream)
                  : ugrid_i_partition<Item, ugrid_i_small_tile<Item>>(gpu, parts, parted, stream);
     if (result != UGRID_OK) return result;
-    return ugrid_i_launch_shared(gpu, stream, (int64_t)parts.room * ugrid_i_order_block,
-                                 ugrid_i_order_block, sizeof(ugrid_i_order_part<Item>),
-                                 ugrid_i_order_kernel<Item>, gpu->device, parts, parted);
+    return parts.wide ? ugrid_i_order_parts<ugrid_i_shape<Item, true>>(gpu, parts, parted, stream)
+                      : ugrid_i_order_parts<ugrid_i_shape<Item, false>>(gpu, parts, parted, stream);
 }
 
 /* COUNT: in parts if that is faster and the GPU has the shared memory, otherwise in one round. */
@@ -1406,6 +1434,7 @@ __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real
         ugrid_contact contact;
         ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
         ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
+#pragma unroll 4
             for (int32_t k = begin; k < end; k++)
                 count += ugrid_i_touch<Path>(grid, own.x, ugrid_i_fetch_record(&grid.record[k]).x,
                                              radius * radius, contact);
@@ -1446,7 +1475,8 @@ __global__ void __launch_bounds__(128)
 
 /* Rows are staged in shared memory, warp by warp. Each lane finds hits of its own row, one at a
    time, and a direct store of 4 bytes per lane would touch 32 sectors. From the stage each row is
-   stored in one piece. 1280 = 32 rows of 40. A warp with longer rows stores directly. */
+   stored in one piece. 1280 = 32 rows of 40. A warp with longer rows takes turns: in each, as many
+   lanes as fit find their hits. A row that does not fit at all is stored directly. */
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
 struct ugrid_i_row {
@@ -1454,39 +1484,80 @@ struct ugrid_i_row {
     int32_t length, staged; /* its length, its first index in the stage */
 };
 
-/* Stores the staged rows of a warp in the list. Rows by place are contiguous there as in the stage:
-   one piece. */
-__device__ void ugrid_i_flush_together(const ugrid_i_row &row, const int32_t *stage, int32_t *ids,
-                                       int64_t capacity)
+/* The lanes first .. last-1 whose rows are in the stage in this turn. */
+struct ugrid_i_turn {
+    int first, last;
+    bool staged; /* no: the row of one lane does not fit */
+};
+
+__device__ ugrid_i_turn ugrid_i_next_turn(const ugrid_i_row &row, int first)
 {
     int const lane = (int)(threadIdx.x % 32);
-    int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, 0);
-    int32_t const total = __shfl_sync(0xFFFFFFFFu, row.staged + row.length, 31);
+    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
+    unsigned const fits = __ballot_sync(
+        0xFFFFFFFFu, lane >= first && row.staged + row.length - before <= ugrid_i_stage);
+    return {first, first + (fits ? __popc(fits) : 1), fits != 0};
+}
+
+/* Stores the staged rows of a turn in the list. Rows by place are contiguous there as in the stage:
+   one piece. */
+__device__ void ugrid_i_flush_together(const ugrid_i_row &row, const ugrid_i_turn &turn,
+                                       const int32_t *stage, int32_t *ids, int64_t capacity)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, turn.first);
+    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, turn.first),
+                  total = __shfl_sync(0xFFFFFFFFu, row.staged + row.length, turn.last - 1) - before;
     int32_t const room = capacity - begin > total ? total
                          : capacity > begin       ? (int32_t)(capacity - begin)
                                                   : 0;
     for (int32_t at = lane; at < room; at += 32) ids[begin + at] = stage[at];
 }
 
-/* Rows by id are scattered: all lanes store one row at a time. */
-__device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const int32_t *stage, int32_t *ids,
+/* Of the row, as many as the list has room for. */
+__device__ int32_t ugrid_i_room_of(const ugrid_i_row &row, int64_t capacity)
+{
+    int64_t const left = capacity - row.begin;
+    return left > row.length ? row.length : left > 0 ? (int32_t)left : 0;
+}
+
+/* Rows by id are scattered: all lanes store one row at a time, several rows in flight. `names`: of
+   the places in the stage; none if it has the names. */
+__device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const ugrid_i_turn &turn,
+                                   const int32_t *names, const int32_t *stage, int32_t *ids,
                                    int64_t capacity)
 {
     int const lane = (int)(threadIdx.x % 32);
-    for (int r = 0; r < 32; r++) {
-        int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
-        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r),
-                      from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
-        for (int32_t at = lane; at < length; at += 32)
-            if (begin + at < capacity) ids[begin + at] = stage[from + at];
+    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, turn.first),
+                  own_room = ugrid_i_room_of(row, capacity);
+    auto const store = [&](int32_t *to, const int32_t *from, int32_t at) {
+        to[at] = names ? names[from[at]] : from[at];
+    };
+#pragma unroll 4
+    for (int r = turn.first; r < turn.last; r++) {
+        int32_t *const to = ids + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
+        int32_t const room = __shfl_sync(0xFFFFFFFFu, own_room, r);
+        const int32_t *const from = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, r) - before);
+        if (lane < room) store(to, from, lane);
+        if (room > 32)
+            for (int32_t at = lane + 32; at < room; at += 32) store(to, from, at);
     }
+}
+
+__device__ ugrid_i_row ugrid_i_row_of(bool exists, int32_t number, const int64_t *offsets)
+{
+    ugrid_i_row row = {0, 0, 0};
+    if (exists) {
+        row.begin = offsets[number];
+        row.length = (int32_t)(offsets[number + 1] - row.begin);
+    }
+    row.staged = ugrid_i_warp_prefix(row.length);
+    return row;
 }
 
 /* The destination of the thread's row: the stage, or the list itself, never beyond the caller's
    capacity. */
 struct ugrid_i_writer {
-    ugrid_i_row row;
-    bool staged;
     int32_t *to;
     int32_t room, at;
     __device__ void put(int32_t name)
@@ -1496,30 +1567,38 @@ struct ugrid_i_writer {
     }
 };
 
-__device__ ugrid_i_writer ugrid_i_begin_row(bool exists, int32_t row, const int64_t *offsets,
+__device__ ugrid_i_writer ugrid_i_writer_of(const ugrid_i_row &row, bool staged, int32_t before,
                                             int32_t *stage, int32_t *ids, int64_t capacity)
 {
-    ugrid_i_writer writer = {{0, 0, 0}, false, ids, 0, 0};
-    if (exists) {
-        writer.row.begin = offsets[row];
-        writer.row.length = (int32_t)(offsets[row + 1] - offsets[row]);
-    }
-    int64_t const left = capacity - writer.row.begin;
-    writer.row.staged = ugrid_i_warp_prefix(writer.row.length);
-    writer.staged = __all_sync(0xFFFFFFFFu, writer.row.staged + writer.row.length <= ugrid_i_stage);
-    writer.to = writer.staged ? stage + writer.row.staged : ids + writer.row.begin;
-    writer.room = writer.staged || left > writer.row.length ? writer.row.length
-                  : left > 0                                ? (int32_t)left
-                                                            : 0;
-    return writer;
+    if (staged) return {stage + (row.staged - before), row.length, 0};
+    return {ids + row.begin, ugrid_i_room_of(row, capacity), 0};
 }
 
-__device__ void ugrid_i_end_row(const ugrid_i_writer &writer, bool places, const int32_t *stage,
-                                int32_t *ids, int64_t capacity)
+/* fill(writer, staged) for the row of each lane, turn by turn. `names`: of what is put into the
+   stage. */
+template <class Fill>
+__device__ __forceinline__ void ugrid_i_fill_rows(bool exists, int32_t number, bool places,
+                                                  const int32_t *names, const int64_t *offsets,
+                                                  int32_t *ids, int64_t capacity, Fill fill)
 {
-    __syncwarp();
-    if (writer.staged && places) ugrid_i_flush_together(writer.row, stage, ids, capacity);
-    else if (writer.staged) ugrid_i_flush_rows(writer.row, stage, ids, capacity);
+    __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
+    int32_t *const stage = stages[threadIdx.x / 32];
+    int const lane = (int)(threadIdx.x % 32);
+    ugrid_i_row const row = ugrid_i_row_of(exists, number, offsets);
+    for (int first = 0; first < 32;) {
+        ugrid_i_turn const turn = ugrid_i_next_turn(row, first);
+        int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
+        if (exists && lane >= turn.first && lane < turn.last) {
+            ugrid_i_writer writer =
+                ugrid_i_writer_of(row, turn.staged, before, stage, ids, capacity);
+            fill(writer, turn.staged);
+        }
+        __syncwarp();
+        if (turn.staged && places) ugrid_i_flush_together(row, turn, stage, ids, capacity);
+        else if (turn.staged) ugrid_i_flush_rows(row, turn, names, stage, ids, capacity);
+        __syncwarp();
+        first = turn.last;
+    }
 }
 
 /* The second of two passes, any path: the search again, which stores each hit at the offsets of the
@@ -1529,21 +1608,24 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     ugrid_i_fill_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
                         bool places, const int64_t *offsets, int32_t *ids, int64_t capacity)
 {
-    __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
-    int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const place = ugrid_i_thread();
     bool const exists = place < device.grid.n;
-    ugrid_i_writer writer =
-        ugrid_i_begin_row(exists, exists && !places ? ugrid_id(&device.grid, place) : place,
-                          offsets, stage, ids, capacity);
-    if (exists)
-        ugrid_for_each<Path>(device.grid, place, radius, half, [&](const ugrid_contact &contact) {
-            writer.put(places ? contact.place_j : contact.j);
-        });
-    ugrid_i_end_row(writer, places, stage, ids, capacity);
+    int32_t const number = exists && !places ? ugrid_id(&device.grid, place) : place;
+    ugrid_i_fill_rows(exists, number, places, nullptr, offsets, ids, capacity,
+                      [&](ugrid_i_writer &writer, bool) {
+                          ugrid_for_each<Path>(device.grid, place, radius, half,
+                                               [&](const ugrid_contact &contact) {
+                                                   writer.put(places ? contact.place_j : contact.j);
+                                               });
+                      });
 }
 
-/* Memory for the hit bits of n particles, one word per strip. Searches that store none allocate
+__host__ __device__ int ugrid_i_words_of(const ugrid *grid)
+{
+    return grid->desc.dim == 2 ? ugrid_i_words_flat : ugrid_i_words;
+}
+
+/* Memory for the hit bits of n particles. Searches that store none allocate
    none. */
 ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, int exact, cudaStream_t stream)
 {
@@ -1551,52 +1633,74 @@ ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
     if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.unbounded ||
         grid->desc.cell_order != UGRID_ROWS)
         return UGRID_OK;
-    int const strips = grid->desc.dim == 2 ? 3 : ugrid_i_strips;
     return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS],
-                             (size_t)n * (size_t)strips * sizeof(uint32_t), exact, stream);
+                             ((size_t)n + 1) * (size_t)ugrid_i_words_of(grid) * sizeof(uint32_t),
+                             exact, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------
    >>hits: the first pass stores its results, one bit per candidate, so that the second need not
    test them again.
 
-       strip s of place k:   candidates  begin .. end-1       hits[s][k]  1 0 0 1 0 1
+       piece w of place k:   candidates  begin .. end-1       hits[w][k]  1 0 0 1 0 1
                                                               (highest bit: begin)
 
-   One ring of cells makes at most 9 strips (3 in 2D) of about 20 candidates. A strip of more than
-   32, and strips beyond the 9th (radius > cell, boxes that wrap along x), store no bits and are
-   tested twice.
+   A piece is a strip, or up to 32 candidates of a longer one. One ring of cells makes at most 9
+   strips (3 in 2D) of about 20 candidates. There are two words for each strip. Pieces beyond them
+   (radius > cell, crowded cells) store no bits and are tested twice. Candidates are loaded four at
+   a time, so up to three records after the last one, too: the array has room for them.
    ---------------------------------------------------------------------------------------------- */
 
-/* The hit bits of a strip of at most 32 candidates; the particle itself is no hit. */
+/* The words of a piece are this far apart. */
+__host__ __device__ size_t ugrid_i_word_stride(int32_t n) { return ((size_t)n + 1) / 2 * 2; }
+
+/* f(begin, end) for each piece of a strip. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_cut_strip(int32_t begin, int32_t end, F f)
+{
+    for (; begin < end; begin += 32) f(begin, end - begin < 32 ? end : begin + 32);
+}
+
+/* test(q) for each candidate q of a piece, in whole steps: also for some after the last one. */
+template <class Test>
+__device__ __forceinline__ void ugrid_i_test_piece(const ugrid &grid, int32_t begin, int32_t end,
+                                                   Test test)
+{
+    for (int32_t k = begin; k < end; k += ugrid_i_step) {
+        ugrid_record record[ugrid_i_step];
+#pragma unroll
+        for (int t = 0; t < ugrid_i_step; t++)
+            record[t] = ugrid_i_fetch_record(&grid.record[k + t]);
+#pragma unroll
+        for (int t = 0; t < ugrid_i_step; t++) test(record[t].x);
+    }
+}
+
+/* Drops the bits of whole steps that lie after the end. */
+__device__ uint32_t ugrid_i_drop_rest(uint32_t hits, int32_t begin, int32_t end)
+{
+    return hits >> ((begin - end) & (ugrid_i_step - 1));
+}
+
+/* The hits of a piece. The particle itself is one of them, if it is in the piece. */
 template <ugrid_path Path>
-__device__ uint32_t ugrid_i_strip_hits(const ugrid &grid, const ugrid_real *p, int32_t place,
-                                       ugrid_real limit, int32_t begin, int32_t end)
+__device__ __forceinline__ uint32_t ugrid_i_piece_hits(const ugrid &grid, const ugrid_real *p,
+                                                       ugrid_real limit, int32_t begin,
+                                                       int32_t end)
 {
     ugrid_contact contact;
     uint32_t hits = 0;
-    for (int32_t k = begin; k < end; k++)
-        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(
-                               grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact);
-    if (place >= begin && place < end) hits &= ~(1u << (end - 1 - place));
-    return hits;
+    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
+        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(grid, p, q, limit, contact);
+    });
+    return ugrid_i_drop_rest(hits, begin, end);
 }
 
-/* name(k) for each hit of a strip that stores no bits. */
-template <ugrid_path Path, class F>
-__device__ void ugrid_i_test_strip(const ugrid &grid, const ugrid_real *p, int32_t place,
-                                   ugrid_real limit, int32_t begin, int32_t end, F name)
+/* The bits of a piece that the row of a place may list: not its own; half: only those above. */
+__device__ uint32_t ugrid_i_listed(int32_t place, bool half, int32_t begin, int32_t end)
 {
-    ugrid_contact contact;
-    for (int32_t k = begin; k < end; k++)
-        if (ugrid_i_touch<Path>(grid, p, ugrid_i_fetch_record(&grid.record[k]).x, limit, contact) &&
-            k != place)
-            name(k);
-}
-
-__device__ bool ugrid_i_keeps_bits(const ugrid &grid, int strip, int32_t begin, int32_t end)
-{
-    return strip < (grid.desc.dim == 2 ? 3 : ugrid_i_strips) && end - begin <= ugrid_i_strip_bits;
+    uint32_t const own = place >= begin && place < end ? 1u << (end - 1 - place) : 0;
+    return half && own ? own - 1 : ~own;
 }
 
 template <ugrid_path Path>
@@ -1608,56 +1712,226 @@ __global__ void __launch_bounds__(128)
     int32_t const place = ugrid_i_thread();
     if (place >= grid.n) return;
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
+    int const words = ugrid_i_words_of(&grid);
+    size_t const stride = ugrid_i_word_stride(grid.n);
     int32_t length = 0;
-    int strip = 0;
-    ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
-        if (ugrid_i_keeps_bits(grid, strip, begin, end)) {
+    int word = 0;
+    ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t first, int32_t last) {
+        ugrid_i_cut_strip(first, last, [&](int32_t begin, int32_t end) {
             uint32_t const found =
-                ugrid_i_strip_hits<Path>(grid, own.x, place, radius * radius, begin, end);
-            hits[(size_t)strip * grid.n + place] = found;
+                ugrid_i_piece_hits<Path>(grid, own.x, radius * radius, begin, end) &
+                ugrid_i_listed(place, half, begin, end);
+            if (word < words) hits[word * stride + place] = found;
+            word++;
             length += __popc(found);
-        } else {
-            ugrid_i_test_strip<Path>(grid, own.x, place, radius * radius, begin, end,
-                                     [&](int32_t) { length++; });
-        }
-        strip++;
+        });
     });
-    lengths[places ? place : grid.order[place]] = length;
+    lengths[places ? place : own.link] = length;
 }
 
-template <ugrid_path Path>
+/* ----------------------------------------------------------------------------------------------
+   >>twins: a thread searches for two particles, places 2t and 2t+1, since candidates that are
+   loaded once for both halve what limits a search, the loads. (This is in none of the sources.)
+
+   Neighbours in a row of cells have nearly the same strips: both are tested against the strips of
+   the cells that either needs. Where the two are apart, at the end of a row, they come one after
+   the other. For many particles in long rows, without periodic axes, in float.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Fewer particles leave multiprocessors idle. In shorter rows, too many twins are apart. */
+#ifdef CUDA_EMU
+constexpr int32_t ugrid_i_twins_least = 64, ugrid_i_twins_row = 2;
+#else
+constexpr int32_t ugrid_i_twins_least = 1 << 19, ugrid_i_twins_row = 128;
+#endif
+
+/* Cells of a search, both ends included. */
+struct ugrid_i_box {
+    int32_t x0, x1, y0, y1, z0, z1;
+};
+
+/* Empty for a particle that is in no cell or does not exist. */
+__device__ __forceinline__ ugrid_i_box ugrid_i_box_of(const ugrid &grid, const ugrid_real *p,
+                                                      ugrid_real radius, bool exists)
+{
+    ugrid_sweep const x = ugrid_i_strip_sweep<false>(grid.axis[0], p[0], radius),
+                      y = ugrid_i_strip_sweep<false>(grid.axis[1], p[1], radius),
+                      z = ugrid_i_strip_sweep<false>(grid.axis[2], p[2], radius);
+    if (!exists || !ugrid_i_point_finite(p)) return {0, -1, 0, -1, 0, -1};
+    return {x.low, x.low + x.width - 1, y.low, y.low + y.width - 1, z.low, z.low + z.width - 1};
+}
+
+__device__ __forceinline__ bool ugrid_i_are_apart(const ugrid_i_box &a, const ugrid_i_box &b)
+{
+    return a.x0 > b.x1 || b.x0 > a.x1 || a.y0 > b.y1 || b.y0 > a.y1 || a.z0 > b.z1 || b.z0 > a.z1;
+}
+
+__device__ __forceinline__ ugrid_i_box ugrid_i_join(const ugrid_i_box &a, const ugrid_i_box &b)
+{
+    return {min(a.x0, b.x0), max(a.x1, b.x1), min(a.y0, b.y0),
+            max(a.y1, b.y1), min(a.z0, b.z0), max(a.z1, b.z1)};
+}
+
+/* f(begin, end) for each piece of the strips of a box, of places above `above`. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_piece(const ugrid &grid, const ugrid_i_box &box,
+                                                   int32_t above, F f)
+{
+    for (int32_t z = box.z0; z <= box.z1; z++)
+        for (int32_t y = box.y0; y <= box.y1; y++) {
+            const int32_t *const start =
+                grid.start + (z * grid.axis[1].cells + y) * grid.axis[0].cells;
+            ugrid_i_cut_strip(max(start[box.x0], above + 1), start[box.x1 + 1], f);
+        }
+}
+
+/* The hits of a piece for two points by fused operations, of which there are three fewer each: the
+   sign of x*x + y*y + z*z - limit. Let u = 2^-24, and S the sum of the squares without rounding. Up
+   to S = 2 limit, the three roundings here change it by at most 6 u limit, and those of
+   ugrid_i_square by 7 u limit; above, both are far from the limit. So the sign is right where the
+   result exceeds 16 u limit, which ugrid_i_widen gives; with FLT_MIN added also where numbers are so
+   small that they have fewer digits. Otherwise (one piece of some thousand) the piece is tested as
+   everywhere. */
+__device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid, const ugrid_record own[2],
+                                                  ugrid_real limit, int32_t begin, int32_t end,
+                                                  uint32_t found[2])
+{
+    ugrid_real closest = limit;
+    found[0] = found[1] = 0;
+    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            ugrid_real const x = q[0] - own[t].x[0], y = q[1] - own[t].x[1],
+                             z = q[2] - own[t].x[2];
+            float const excess =
+                __fmaf_rn((float)z, (float)z,
+                          __fmaf_rn((float)y, (float)y,
+                                    __fmaf_rn((float)x, (float)x, -(float)limit)));
+            found[t] = found[t] << 1 | __float_as_uint(excess) >> 31;
+            closest = min(closest, (ugrid_real)fabsf(excess));
+        }
+    });
+    bool const sure = closest > ugrid_i_widen(limit) + (ugrid_real)FLT_MIN;
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+        found[t] = sure ? ugrid_i_drop_rest(found[t], begin, end)
+                        : ugrid_i_piece_hits<UGRID_PATH_STRIPS>(grid, own[t].x, limit, begin, end);
+}
+
+/* Row lengths and, if `hits` is not null, hit bits of two places per thread. */
+template <class Length>
+__global__ void __launch_bounds__(128, 8)
+    ugrid_i_twins_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
+                         bool places, uint32_t *hits, Length *lengths)
+{
+    const ugrid &grid = device.grid;
+    int32_t const place = 2 * ugrid_i_thread();
+    if (place >= grid.n) return;
+    bool const two = place + 1 < grid.n;
+    ugrid_record const own[2] = {ugrid_i_fetch_record(&grid.record[place]),
+                                 ugrid_i_fetch_record(&grid.record[two ? place + 1 : place])};
+    ugrid_i_box const first = ugrid_i_box_of(grid, own[0].x, radius, true),
+                      second = ugrid_i_box_of(grid, own[1].x, radius, two);
+    bool const apart = ugrid_i_are_apart(first, second);
+    int const words = ugrid_i_words_of(&grid);
+    size_t const stride = ugrid_i_word_stride(grid.n);
+    int32_t length[2] = {0, 0};
+    for (int turn = 0; turn < (apart ? 2 : 1); turn++) {
+        int word = 0;
+        ugrid_i_each_piece(
+            grid, !apart ? ugrid_i_join(first, second) : turn ? second : first,
+            half ? place + turn : -1, [&](int32_t begin, int32_t end) {
+                uint32_t found[2];
+                ugrid_i_twin_hits(grid, own, radius * radius, begin, end, found);
+#pragma unroll
+                for (int t = 0; t < 2; t++) {
+                    if (apart && t != turn) continue;
+                    found[t] &= ugrid_i_listed(place + t, half, begin, end);
+                    length[t] += __popc(found[t]);
+                    if (hits && apart && word < words) hits[word * stride + place + t] = found[t];
+                }
+                if (hits && !apart && word < words)
+                    *reinterpret_cast<uint2 *>(&hits[word * stride + place]) =
+                        make_uint2(found[0], found[1]);
+                word++;
+            });
+    }
+    lengths[places ? place : own[0].link] = length[0];
+    if (two) lengths[places ? place + 1 : own[1].link] = length[1];
+}
+
+/* The pieces of one place that the twins' kernel tested. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_twin_piece(const ugrid &grid, const ugrid_real *p,
+                                                        int32_t place, ugrid_real radius, bool half,
+                                                        F f)
+{
+    int32_t const twin = place ^ 1;
+    bool const two = twin < grid.n;
+    ugrid_record const other = ugrid_i_fetch_record(&grid.record[two ? twin : place]);
+    ugrid_i_box const own = ugrid_i_box_of(grid, p, radius, true),
+                      others = ugrid_i_box_of(grid, other.x, radius, two);
+    bool const apart = ugrid_i_are_apart(own, others);
+    ugrid_i_each_piece(grid, apart ? own : ugrid_i_join(own, others),
+                       !half   ? -1
+                       : apart ? place
+                               : place & ~1,
+                       f);
+}
+
+/* Are places of this grid searched for as twins? */
+bool ugrid_i_twins(const ugrid *grid, ugrid_path path)
+{
+    return path == UGRID_PATH_STRIPS && UGRID_I_REAL_KIND == 1 && grid->n >= ugrid_i_twins_least &&
+           grid->n / ugrid_i_twins_row / grid->axis[1].cells >= grid->axis[2].cells;
+}
+
+/* name(k) for the places k of a piece that its bits name. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_hit(uint32_t hits, int32_t end, F name)
+{
+    while (hits) {
+        int const bit = 31 - __clz((int)hits);
+        hits ^= 1u << bit;
+        name(end - 1 - bit);
+    }
+}
+
+template <ugrid_path Path, bool Twins>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
                              bool half, bool places, const uint32_t *hits, const int64_t *offsets,
                              int32_t *ids, int64_t capacity)
 {
-    __shared__ int32_t stages[ugrid_i_fill_warps][ugrid_i_stage];
-    int32_t *const stage = stages[threadIdx.x / 32];
     const ugrid &grid = device.grid;
     int32_t const place = ugrid_i_thread();
     bool const exists = place < grid.n;
-    ugrid_i_writer writer = ugrid_i_begin_row(exists, exists && !places ? grid.order[place] : place,
-                                              offsets, stage, ids, capacity);
-    if (exists) {
-        ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
-        int strip = 0;
-        ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
-            if (ugrid_i_keeps_bits(grid, strip, begin, end)) {
-                for (uint32_t left = hits[(size_t)strip * grid.n + place]; left;) {
-                    int const bit = 31 - __clz((int)left);
-                    int32_t const k = end - 1 - bit;
-                    left ^= 1u << bit;
-                    writer.put(places ? k : grid.order[k]);
-                }
-            } else {
-                ugrid_i_test_strip<Path>(
-                    grid, own.x, place, radius * radius, begin, end,
-                    [&](int32_t k) { writer.put(places ? k : grid.order[k]); });
-            }
-            strip++;
-        });
-    }
-    ugrid_i_end_row(writer, places, stage, ids, capacity);
+    ugrid_record const own = ugrid_i_fetch_record(&grid.record[exists ? place : 0]);
+    const int32_t *const names = places ? nullptr : grid.order;
+    int const words = ugrid_i_words_of(&grid);
+    size_t const stride = ugrid_i_word_stride(grid.n);
+    auto const fill = [&](ugrid_i_writer &writer, bool staged) {
+        int word = 0;
+        auto const take = [&](int32_t begin, int32_t end) {
+            uint32_t const found =
+                word < words ? hits[word * stride + place]
+                             : ugrid_i_piece_hits<Path>(grid, own.x, radius * radius, begin, end) &
+                                   ugrid_i_listed(place, half, begin, end);
+            word++;
+            if (staged) /* names follow when the stage is stored */
+                ugrid_i_each_hit(found, end, [&](int32_t k) { writer.to[writer.at++] = k; });
+            else
+                ugrid_i_each_hit(found, end, [&](int32_t k) { writer.put(names ? names[k] : k); });
+        };
+        if (Twins) ugrid_i_each_twin_piece(grid, own.x, place, radius, half, take);
+        else
+            ugrid_i_each_range<Path>(grid, own.x, place, radius, half,
+                                     [&](int32_t first, int32_t last) {
+                                         ugrid_i_cut_strip(first, last, take);
+                                     });
+    };
+    ugrid_i_fill_rows(exists, places ? place : own.link, places, names, offsets, ids, capacity,
+                      fill);
 }
 
 /* f(id) for the neighbours of one query point. */
@@ -1723,9 +1997,14 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
         ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED, Count>};
-    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
-                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
-                          (flags & UGRID_HALF) != 0, (flags & UGRID_PLACES) != 0, counts);
+    ugrid_path const path = ugrid_path_of(&gpu->device.grid);
+    bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
+    int32_t const n = gpu->device.grid.n;
+    if (ugrid_i_twins(&gpu->device.grid, path))
+        return ugrid_i_launch(gpu, stream, (n + 1) / 2, 128, ugrid_i_twins_kernel<Count>,
+                              gpu->device, radius, half, places, (uint32_t *)nullptr, counts);
+    return ugrid_i_launch(gpu, stream, n, 128, kernels[path], gpu->device, radius, half, places,
+                          counts);
 }
 
 /* The grid with the walk of lists. */
@@ -1764,14 +2043,19 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ug
     int32_t const n = gpu->device.grid.n;
     auto const search =
         images ? ugrid_i_hits_kernel<UGRID_PATH_IMAGES> : ugrid_i_hits_kernel<UGRID_PATH_STRIPS>;
-    auto const fill = images ? ugrid_i_fill_hits_kernel<UGRID_PATH_IMAGES>
-                             : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS>;
+    bool const twins = ugrid_i_twins(&device.grid, ugrid_path_of(&device.grid));
+    auto const fill = images  ? ugrid_i_fill_hits_kernel<UGRID_PATH_IMAGES, false>
+                      : twins ? ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS, true>
+                              : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS, false>;
     /* allocates nothing after ugrid_cuda_reserve */
     ugrid_result result = ugrid_i_reserve_hits(gpu, n, 0, stream);
     uint32_t *const hits = ugrid_i_scratch<uint32_t>(gpu, UGRID_I_HIT_BITS);
     if (result == UGRID_OK)
-        result = ugrid_i_launch(gpu, stream, n, 128, search, device, radius, half, places, hits,
-                                offsets);
+        result = twins ? ugrid_i_launch(gpu, stream, (n + 1) / 2, 128,
+                                        ugrid_i_twins_kernel<int64_t>, device, radius, half, places,
+                                        hits, offsets)
+                       : ugrid_i_launch(gpu, stream, n, 128, search, device, radius, half, places,
+                                        hits, offsets);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK) return result;
     return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half,

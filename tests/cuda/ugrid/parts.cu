@@ -20,10 +20,11 @@ static std::vector<real> many_points(const ugrid_desc &d, int n, int spread)
     return pos;
 }
 
-static void check_many(const Case &c, int n, int spread, bool with_bad)
+/* Cells of 1 / fine of the usual edge. */
+static void check_many(const Case &c, int n, int spread, bool with_bad, int fine)
 {
     ugrid_desc d = desc_of(c);
-    d.cell /= 4;
+    d.cell /= (real)fine;
     d.split = 1;
     d.inverse = spread % 2;
     d.coherent = spread == IN_ORDER && n % 2;
@@ -116,7 +117,10 @@ static void test_parts()
                     if (k % every) continue;
                     Case const c = {dim, bounds, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS,
                                     bounds == 3 ? UGRID_MORTON : UGRID_ROWS, k % 3 == 1, 0};
-                    check_many(c, n, spread, k % 2 == 0);
+                    check_many(c, n, spread, k % 2 == 0, 4);
                 }
+    /* 5 million cells: one block per multiprocessor orders a part (ugrid_i_shape) */
+    Case const fine = {3, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+    if (share <= 20) check_many(fine, 16385, LAYERS, true, 40);
     if (share <= 20) check_many_memory(16385);
 }

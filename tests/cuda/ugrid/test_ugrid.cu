@@ -56,6 +56,7 @@ static bool chosen(size_t k, int every)
 #include "filter.cu"
 #include "memory.cu"
 #include "parts.cu"
+#include "twins.cu"
 #include "bad_calls.cu"
 #include "graphs.cu"
 #include "functors.cu"
@@ -67,6 +68,7 @@ static const Test tests[] = {
     {"product", test_product},
     {"crowds", test_crowds},
     {"parts", test_parts},
+    {"twins", test_twins},
     {"rebuild", test_rebuild},
     {"stride", test_stride},
     {"fit", test_fit},
