@@ -1789,9 +1789,8 @@ __device__ __forceinline__ void ugrid_i_each_piece(const ugrid &grid, const ugri
    sign of x*x + y*y + z*z - limit. Let u = 2^-24, and S the sum of the squares without rounding. Up
    to S = 2 limit, the three roundings here change it by at most 6 u limit, and those of
    ugrid_i_square by 7 u limit; above, both are far from the limit. So the sign is right where the
-   result exceeds 16 u limit, which ugrid_i_widen gives; with FLT_MIN added also where numbers are so
-   small that they have fewer digits. Otherwise (one piece of some thousand) the piece is tested as
-   everywhere. */
+   result exceeds 16 u limit, which ugrid_i_widen gives; FLT_MIN is for numbers so small that they
+   have fewer digits. Otherwise (one piece of some thousand) the piece is tested as everywhere. */
 __device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid, const ugrid_record own[2],
                                                   ugrid_real limit, int32_t begin, int32_t end,
                                                   uint32_t found[2])

@@ -26,7 +26,8 @@ class DeviceBoxes(Object):
         pos, n, stride = self._rows(x, 3)
         real = self._lib.dtype.type
         self._fields = {"half": int(half), "sorted": int(sorted), "nearest": int(nearest),
-                        "shifts": 1, "grow": 1, "radius": float(np.nextafter(real(cutoff), real(0)))}
+                        "shifts": 1, "grow": 1,
+                        "radius": float(np.nextafter(real(cutoff), real(0)))}
         desc = self._new_desc(3)
         self._call("build_boxes", ctypes.byref(desc), _pointer(d_boxes), _pointer(d_starts),
                    systems, address_of(pos), stride, n)

@@ -28,8 +28,8 @@ static std::vector<real> rough_lattice(int dim, real origin, real pitch)
    that squares of coordinates have few digits. */
 static void test_twins()
 {
-    static const struct { real origin, pitch; } places[] = {{0, (real)0.0625}, {(real)5.3, (real)0.1},
-        {0, (real)1.0842021724855044e-19} /* 2^-63 */};
+    static const struct { real origin, pitch; } places[] = {{0, (real)0.0625},
+        {(real)5.3, (real)0.1}, {0, (real)1.0842021724855044e-19} /* 2^-63 */};
     int k = 0;
     for (int dim = 3; dim >= 2; dim--)
         for (auto at : places) {
