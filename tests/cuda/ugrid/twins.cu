@@ -3,9 +3,9 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifdef CUDA_EMU
-static const int lattice[3] = {30, 7, 6};
+static const int lattice[3] = {30, 7, 6}, fewest_axes = 2;
 #else
-static const int lattice[3] = {3701, 12, 12};
+static const int lattice[3] = {3701, 12, 12}, fewest_axes = 3;
 #endif
 
 /* A lattice, of which two coordinates in three are moved by one rounding. */
@@ -31,11 +31,8 @@ static void test_twins()
     static const struct { real origin, pitch; } places[] = {{0, (real)0.0625},
         {(real)5.3, (real)0.1}, {0, (real)1.0842021724855044e-19} /* 2^-63 */};
     int k = 0;
-    for (int dim = 3; dim >= 2; dim--)
+    for (int dim = fewest_axes; dim <= 3; dim++)
         for (auto at : places) {
-#ifndef CUDA_EMU
-            if (dim == 2 && k < 9) { k++; continue; } /* too few for twins */
-#endif
             std::vector<real> const pos = rough_lattice(dim, at.origin, at.pitch);
             Device<real> const d_pos(pos);
             Grids g;
