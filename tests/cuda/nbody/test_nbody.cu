@@ -123,8 +123,8 @@ int main(int argc, char **argv)
     heavy = emu_options()->blocks > 1; /* blocks take turns: all shared memory is copied at each */
     few_large = true;
     thin = heavy || small ? 4 : 2;
-    n_max = heavy ? 80 : small ? 100 : 200;
-    share = heavy ? 700 : small ? 450 : 300;
+    n_max = heavy ? 80 : small ? 100 : 260;
+    share = heavy ? 700 : small ? 450 : 200;
 #else
     n_max = small ? 500 : 1500;
     share = small ? 200 : 150; /* within a minute; --share 1 runs every case: many minutes */
