@@ -155,7 +155,7 @@ function size(canvas, high) {
 function draw() {
     const { stage, k } = step(), wide = planeCanvas.clientWidth;
     em = parseFloat(getComputedStyle(document.body).fontSize) * (wide < 480 ? 0.85 : 1);
-    const high = Math.min(wide * topic.high / topic.wide, Math.max(240, innerHeight * 0.5));
+    const high = Math.min(wide * topic.high / topic.wide, Math.max(240, innerHeight * 0.46));
     size(planeCanvas, high);
     scale = Math.min((wide - 24) / topic.wide, (high - 24) / topic.high);
     left = (wide - scale * topic.wide) / 2;
