@@ -3,7 +3,7 @@
 #
 #   examples/NAME.c       -> build/NAME
 #   examples/NAME.cu      -> build/cuda/NAME (tests/cuda/cuda.mk), build/emu/cuda_NAME.asan
-#   examples/web/         -> build/web/nearfield.html (emscripten)
+#   examples/web/         -> build/web/nearfield.html, build/web/how.html (emscripten)
 #   examples/mpi/         -> build/mpi_slabs, build/mpi_slabs_gpu
 #   examples/engine/      -> build/chipmunk_scenes (libchipmunk-dev)
 #   packaging/python/     -> build/libnearfield.so and, for GPUs, two more; the package nearfield in
@@ -42,13 +42,23 @@ EMCC ?= emcc
 WEB_FLAGS := -msimd128 -msse2 -sSINGLE_FILE=1 -sENVIRONMENT=web -sALLOW_MEMORY_GROWTH=1 \
     -sTOTAL_STACK=1MB -sEXPORTED_RUNTIME_METHODS=UTF8ToString -sMINIFY_HTML=0
 .PHONY: web
-web: build/web/nearfield.html
-	@echo 'open $<'
-build/web/nearfield.html: examples/web/nearfield.c $(wildcard examples/web/*.h) \
+web: build/web/nearfield.html build/web/how.html
+	@echo 'open $^'
+build/web/nearfield.html: examples/web/nearfield.c $(wildcard examples/web/scene_*.h) \
     examples/web/page.html $(SOURCES)
 	@mkdir -p build/web
 	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O3 $(WARN) -I. $(WEB_FLAGS) \
 	    --shell-file examples/web/page.html $< -o $@
+
+# "How it works": scripts, and the lines of the headers that they name, in one file, too. It has a
+# few dozen points: -O1, and no vectors.
+build/web/how_shell.html: $(wildcard examples/web/how*) $(SOURCES)
+	@mkdir -p build/web
+	examples/web/how_page.sh >$@.new && mv $@.new $@
+build/web/how.html: examples/web/how.c $(wildcard examples/web/how_*.h) build/web/how_shell.html \
+    $(SOURCES)
+	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O1 $(WARN) -I. \
+	    $(filter-out -m%,$(WEB_FLAGS)) --shell-file build/web/how_shell.html $< -o $@
 
 # ---- in a physics engine ------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Tests build/web/nearfield.html as its user sees it, in headless Chromium: does each scene draw and
-# move, do buttons, sliders and the mouse work, and is the console silent? Skipped where emcc or
-# chromium is missing (make deps installs both).
+# move, do buttons, sliders and the mouse work, and is the console silent? Then build/web/how.html
+# (test_web_how.js). Skipped where emcc or chromium is missing (make deps installs both).
 #
+#   ONLY=how tests/examples/test_web.sh      the page "how it works" only; ONLY=scenes: the other
 #   tests/examples/test_web.sh [FOLDER]      FOLDER: keep the screenshots there
 #   SLOW=8 tests/examples/test_web.sh        the page on a processor that is 8 times as slow: must
 #                                            pass, too
@@ -33,7 +34,7 @@ fi
 cat >"$work/drive.js" <<'SOURCE'
 'use strict';
 const { spawn } = require('child_process'), fs = require('fs');
-const [, , chromium, page, profile, shots] = process.argv;
+const [, , chromium, web, profile, shots, only] = process.argv;
 
 // ---- the pipe: JSON and a zero byte, both ways
 const browser = spawn(chromium,
@@ -293,25 +294,36 @@ async function mice() {
     await shot('tree_mouse');
 }
 
+async function open(page) {
+    await call('Page.navigate', { url: `file://${web}/${page}` });
+    while (!await value('typeof ready === "boolean" && ready && pictures > 0').catch(() => false))
+        await sleep(100);
+}
+
+async function allScenes() {
+    await open('nearfield.html');
+    await value(helpers);
+    for (let k = 0; k < scenes.length; k++) await scene(k);
+    await mice();
+    report(await value(`byId('wrong').textContent`) === '', 'no complaint on the page',
+           await value(`byId('wrong').textContent`));
+}
+
 (async () => {
     const { targetId } = await call('Target.createTarget', { url: 'about:blank' });
     session = (await call('Target.attachToTarget', { targetId, flatten: true })).sessionId;
     for (const what of ['Page', 'Runtime', 'Log']) await call(what + '.enable');
     if (process.env.SLOW)
         await call('Emulation.setCPUThrottlingRate', { rate: Number(process.env.SLOW) });
-    await call('Page.navigate', { url: 'file://' + page });
-    while (!await value('typeof ready === "boolean" && ready && pictures > 0').catch(() => false))
-        await sleep(100);
-    await value(helpers);
-    for (let k = 0; k < scenes.length; k++) await scene(k);
-    await mice();
-    report(await value(`byId('wrong').textContent`) === '', 'no complaint on the page',
-           await value(`byId('wrong').textContent`));
+    if (only !== 'how') await allScenes();
+    if (only !== 'scenes')
+        await require(process.cwd() + '/tests/examples/test_web_how.js')(
+            { open, value, report, mouse, place, click, shot, call });
     report(complaints.length === 0, 'a silent console', complaints.slice(0, 5).join('; '));
     finish();
 })().catch(error => { report(false, 'led to the end', error.stack); finish(); });
 SOURCE
 
 mkdir -p "$shots"
-node "$work/drive.js" "$chromium" "$PWD/build/web/nearfield.html" "$work/profile" \
-    "$(realpath "$shots")"
+node "$work/drive.js" "$chromium" "$PWD/build/web" "$work/profile" "$(realpath "$shots")" \
+    "${ONLY:-}"
