@@ -224,7 +224,7 @@ int64_t device_sum(Work work)
     return static_cast<int64_t>(sum.download()[0]);
 }
 
-int64_t sum_of(const device_array<int32_t> &values)
+[[maybe_unused]] int64_t sum_of(const device_array<int32_t> &values)
 {
     int64_t const n = static_cast<int64_t>(values.count);
     return device_sum([&](unsigned long long *sum) { launch(n, sum_kernel, values.data, n, sum); });

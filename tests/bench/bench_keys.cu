@@ -145,7 +145,7 @@ void histogram_rows(int64_t n, int32_t keys, bool sorted)
 {
     key_case c(n, keys, sorted);
     std::string const workload =
-        std::string(sorted ? "sorted, " : "random, ") + std::to_string(keys) + " keys";
+        std::string(sorted ? "sorted-" : "random-") + std::to_string(keys);
     double base = 0;
     for (int m = 0; m < key_methods; m++) {
         if (m == shared && keys > most_shared_keys) continue;
@@ -234,7 +234,7 @@ void bench_reduce(const device_array<int32_t> &from)
                                        "many each, shuffles, atomic per block"};
     int64_t const n = static_cast<int64_t>(from.count);
     device_array<unsigned> sum(1);
-    std::string const workload = "sum, " + size_name(n);
+    std::string const workload = "sum-" + size_name(n);
     unsigned expected = 0;
     double base = 0;
     for (int32_t x : from.download()) expected += static_cast<unsigned>(x);
@@ -260,7 +260,7 @@ void bench_reduce(const device_array<int32_t> &from)
     }
 }
 
-/* ---- filter: elements that hold a condition, packed ------------------------------------------- */
+/* ---- filter: elements that hold a condition, packed ------------------------------------------ */
 
 __device__ bool passes(int32_t x, int32_t percent) { return x % 100 < percent; }
 
@@ -309,7 +309,7 @@ void filter_rows(int64_t n, int32_t percent, const device_array<int32_t> &from, 
     static void (*const kernel[])(const int32_t *, int64_t, int32_t, int32_t *, int32_t *) = {
         filter_plain_kernel, filter_warp_kernel, filter_block_kernel};
     device_array<int32_t> to(from.count), count(1);
-    std::string const workload = "keep " + std::to_string(percent) + " %";
+    std::string const workload = "keep-" + std::to_string(percent);
     double base = 0;
     for (int m = 0; m < 3; m++) {
         bench_row_s row = {};
