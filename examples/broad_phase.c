@@ -17,7 +17,8 @@
        ./broad_phase --help
 
    What to look at: >>grid and >>tree below, each a build and a search. bp_tree_tests shows how a
-   walk through the tree works. broad_phase.cu is the same program on a GPU. */
+   walk through the tree works. --sweep: sort and sweep for contrast, broad_phase_sweep.h.
+   broad_phase.cu is the same program on a GPU. */
 
 #define PROGRAM "broad_phase"
 #include "common/base.h"
@@ -153,6 +154,7 @@ static int64_t bp_tree_tests(const lbvh *tree)
 }
 
 #include "broad_phase_draw.h"
+#include "broad_phase_sweep.h"
 
 #ifndef __CUDACC__
 
@@ -162,7 +164,7 @@ int main(int argc, char **argv)
     bp_scene scene = bp_begin(&options);
     bp_grid grid = bp_grid_new(&scene);
     bp_tree tree;
-    bp_result by_grid, by_tree;
+    bp_result by_grid, by_tree, by_sweep;
     int agree;
     memset(&tree, 0, sizeof tree);
     tree.scene = &scene;
@@ -172,7 +174,8 @@ int main(int argc, char **argv)
     by_tree.tests = bp_tree_tests(&tree.tree);
     if (options.picture)
         bp_draw(&options, bp_picture_of(&scene, &grid.grid, &tree.tree, &by_grid, &by_tree));
-    agree = bp_finish(&options, &scene, &by_grid, &by_tree);
+    if (options.sweep) by_sweep = bp_by_sweep(&scene, options.runs);
+    agree = bp_finish(&options, &scene, &by_grid, &by_tree, options.sweep ? &by_sweep : NULL);
     bp_grid_free(&grid);
     lbvh_free(&tree.tree);
     bp_scene_free(&scene);

@@ -25,6 +25,7 @@
 #include "broad_phase.c" /* without its main: the serial searches, to compare with */
 
 #include "broad_phase_gpu.h"
+#include "broad_phase_sweep_gpu.h"
 
 namespace {
 
@@ -149,7 +150,10 @@ int main(int argc, char **argv)
         MUST(ugrid, ugrid_cuda_download(&grid, &run.grid, run.stream), "fetching the grid");
         bp_draw(&options, bp_picture_of(&scene, &grid, &tree, &by_grid, &by_tree));
     }
-    bool agree = bp_finish(&options, &scene, &by_grid, &by_tree) != 0;
+    bp_result by_sweep = {};
+    if (options.sweep) by_sweep = bp_gpu_by_sweep(&run, options.runs);
+    bool agree = bp_finish(&options, &scene, &by_grid, &by_tree,
+                           options.sweep ? &by_sweep : nullptr) != 0;
     if (options.check) agree = bp_reference_agrees(&scene, &tree, &by_tree) && agree;
     bp_gpu_free(&run);
     ugrid_free(&grid);

@@ -100,6 +100,7 @@ static void bodies_give(int32_t n)
     how_ints("count", s->count, cells);
     how_ints("parent", s->parent, cells);
     how_ints("child", s->child, cells);
+    /* of the cells of level 2 and below: above, nothing is far, and nothing was written */
     how_floats("mass", sim->vm, BODIES_POINTS * cells);
     how_floats("force_x", sim->fx, BODIES_POINTS * cells);
     how_floats("force_y", sim->fy, BODIES_POINTS * cells);

@@ -224,7 +224,7 @@ int64_t device_sum(Work work)
     return static_cast<int64_t>(sum.download()[0]);
 }
 
-int64_t sum_of(const device_array<int32_t> &values)
+[[maybe_unused]] int64_t sum_of(const device_array<int32_t> &values)
 {
     int64_t const n = static_cast<int64_t>(values.count);
     return device_sum([&](unsigned long long *sum) { launch(n, sum_kernel, values.data, n, sum); });
@@ -262,13 +262,13 @@ void measure_copy()
 }
 
 /* The figure of the targets at 1M or 10M; 0 elsewhere. */
-double pick(int64_t n, double at_1m, double at_10m)
+[[maybe_unused]] double pick(int64_t n, double at_1m, double at_10m)
 {
     return n == 1000000 ? at_1m : n == 10000000 ? at_10m : 0;
 }
 
-void ceiling_row(const std::string &workload, const char *method, int64_t n, double ms,
-                 double targets)
+[[maybe_unused]] void ceiling_row(const std::string &workload, const char *method, int64_t n,
+                                  double ms, double targets)
 {
     bench_row_s row = {};
     row.group = "ceilings";
@@ -331,7 +331,7 @@ __global__ void gather_kernel(const float4 *from, const int32_t *order, float4 *
     if (k < n) to[k] = from[order[k]];
 }
 
-double gather_ms(const int32_t *d_order, int64_t n)
+[[maybe_unused]] double gather_ms(const int32_t *d_order, int64_t n)
 {
     device_array<float4> from(static_cast<std::size_t>(n)), to(static_cast<std::size_t>(n));
     must(cudaMemsetAsync(from.data, 0, from.count * sizeof(float4), stream));

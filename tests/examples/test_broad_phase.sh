@@ -18,14 +18,15 @@ seen() {
 
 # ---- pairs -------------------------------------------------------------------------------------
 
-# spheres NAME PAIRS TEXT(printf): these spheres have so many pairs of overlapping boxes, by both
+# spheres NAME PAIRS TEXT(printf): these spheres have so many pairs of overlapping boxes, by all
 # methods.
 spheres() {
     printf '%b' "$3" >"$work/spheres.txt"
-    broad --read spheres.txt --check --runs 1
+    broad --read spheres.txt --check --runs 1 --sweep
     report $status "$1" "$(seen)"
     is "$1" grid_pairs "$2"
     is "$1" tree_pairs "$2"
+    is "$1" sweep_pairs "$2"
 }
 
 # All spheres against all, in awk. Boxes, not balls: corners count. 9 digits are exact for a float,
@@ -34,15 +35,22 @@ spheres() {
 all_pairs() {
     awk '!/^#/ { n++; for (a = 1; a <= 3; a++) x[n, a] = $a; r[n] = $4 }
          END {
+             for (a = 1; a <= 3; a++) for (i = 1; i <= n; i++) {
+                 if (i == 1 || x[i, a] < low[a]) low[a] = x[i, a]
+                 if (i == 1 || x[i, a] > high[a]) high[a] = x[i, a]
+                 if (i == n && (a == 1 || high[a] - low[a] > high[longest] - low[longest]))
+                     longest = a
+             }
              for (i = 1; i <= n; i++) for (j = i + 1; j <= n; j++) {
                  gap = -1
                  for (a = 1; a <= 3; a++) {
                      d = x[i, a] - x[j, a]; if (d < 0) d = -d; d -= r[i] + r[j]
                      if (d > gap) gap = d
+                     if (a == longest) { along += d <= 0; doubtful += d < 1e-9 && d > -1e-9 }
                  }
                  pairs += gap <= 0; doubtful += gap < 1e-8 && gap > -1e-8
              }
-             print pairs + 0, doubtful + 0
+             print pairs + 0, doubtful + 0, along + 0
          }' "$1"
 }
 
@@ -71,18 +79,21 @@ by_hand() {
 }
 
 against_all() {
-    local n=800 pairs doubtful seed ratio
+    local n=800 pairs doubtful along seed ratio
     [ "${TEST_SMALL:-}" ] && n=400
     for seed in 1 4 9; do
         for ratio in 10 3 1; do
-            broad -n $n --seed $seed --ratio $ratio --write all.txt --check --runs 1
+            broad -n $n --seed $seed --ratio $ratio --write all.txt --check --runs 1 --sweep
             report $status "n $n, seed $seed, ratio $ratio" "$(seen)"
-            read -r pairs doubtful < <(all_pairs "$work/all.txt")
+            read -r pairs doubtful along < <(all_pairs "$work/all.txt")
             report "$doubtful" "awk is sure: seed $seed, ratio $ratio"
             is "all against all: seed $seed, ratio $ratio" grid_pairs "$pairs"
             is "all against all: seed $seed, ratio $ratio" tree_pairs "$pairs"
+            is "all against all: seed $seed, ratio $ratio" sweep_pairs "$pairs"
+            is "all that overlap along an axis: seed $seed, ratio $ratio" sweep_tests "$along"
             is "seed $seed, ratio $ratio" agree 1
             [ "$(value grid_hash)" = "$(value tree_hash)" ] &&
+                [ "$(value sweep_hash)" = "$(value tree_hash)" ] &&
                 [ "$(value grid_hash)" != 0000000000000000 ]
             report $? "seed $seed, ratio $ratio: hashes" "$(seen)"
             [ $cuda = no ] || is "seed $seed, ratio $ratio: the GPU's tree is the serial one" \

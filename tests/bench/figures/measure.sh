@@ -11,6 +11,7 @@
 #
 #   insert    000, Figure 3: particles inserted into a grid             walks     001: the order in
 #             which cells are visited
+#   keys      003: sums by key, reductions, filters; traversal of a tree in steps
 #   dam       000, Figure 2: whole steps of particles that fall         nbody     002, Figures 16 to
 #             18
 #   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8
@@ -23,7 +24,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 gpu=$here cpu=$here/cpu out=figures only='' size=''
-groups='insert dam walks nbody lists drum tablets scaling largest'
+groups='insert dam walks nbody keys lists drum tablets scaling largest'
 
 has() {
     wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1
@@ -38,7 +39,7 @@ while [ $# -gt 0 ]; do
             tr , ' ') ;; --out) out=$2 ;; --gpu) gpu=$2 ;; --cpu) cpu=$2 ;; esac
         shift ;;
     --small|--quick) size=$1 ;;
-    *) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,26s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
     shift
 done
@@ -125,6 +126,10 @@ measure_dam() {
 
 measure_walks() { add "$1" "$gpu/bench_ugrid" --only sweep --runs 3; }
 measure_nbody() { add "$1" "$gpu/bench_nbody" --only methods,direction,length --runs 5; }
+measure_keys() {
+    add "$1" "$gpu/bench_keys" --runs 5
+    add "$1" "$gpu/bench_traverse" --runs 5
+}
 measure_lists() {
     add "$1" "$gpu/bench_nlist" --only width,tablets,nocontact,history,sorting,tree,walls --runs 3
 }

@@ -241,6 +241,81 @@ error_figure 002-18 "Error of the force's length$where (002, Figure 18)" length 
     'mean error, part of the length' \
     'Figure 18: average error in force vector length,' $on
 
+# ---- 003: NVIDIA developer blog ----
+
+blog='NVIDIA developer blog'
+blog_says='No numbers in our copy of the text.'
+heading '003: atomics and traversal (Kepler and Maxwell)'
+
+# keys_figure NAME TITLE ORDER (sorted, random)
+keys_figure() {
+    local method
+    begin "$1" "$2" 'keys' 'million elements/s' 'set logscale xy'
+    source_is "$blog: Voting and Shuffling to Optimize Atomic Operations; Fast Histograms Using" \
+              "Shared Atomics on Maxwell. $blog_says It says that aggregation pays for many keys," \
+              "more than fit into shared memory, where neighbouring threads have equal keys, and" \
+              "not where the keys are few or without order."
+    note 'Ours: integers added by key, 32 bits. Runs: neighbouring lanes with equal keys are added' \
+         'up by shuffles first; match: all equal keys of a warp. Shared memory: a histogram for' \
+         'each block, up to 8192 keys.'
+    for method in 'plain atomics' 'runs in a warp' 'match in a warp' 'shared memory'; do
+        curve "$method" ours "group == \"histogram\" && index(workload, \"$3-\") == 1 &&
+            method == \"$method\"" value rate
+    done
+    draw
+}
+keys_figure 003-keys-sorted 'Sums by key, elements in the order of their keys (003)' sorted
+keys_figure 003-keys-random 'Sums by key, elements in any order (003)' random
+
+begin 003-filter 'Filtering: a counter for all (003)' 'per cent that pass' 'million elements/s' \
+    'set xrange [0:105]; set yrange [0:*]'
+source_is "$blog: Optimized Filtering with Warp-Aggregated Atomics. $blog_says It says that" \
+          "one atomic for a warp needs up to 32 times fewer of them."
+note 'Ours: positive integers, packed in any order. A compiler may aggregate plain atomics to one' \
+     'address by itself.'
+for method in 'plain atomics' 'atomic per warp' 'atomic per block'; do
+    curve "$method" ours "group == \"filter\" && method == \"$method\"" 'substr(workload, 6)' rate
+done
+draw
+
+# blog_table GROUP: methods down; how many times as fast as the first, nodes and lanes at work where
+# they were counted.
+blog_table() {
+    select_rows "group == \"$1\"" 'workload "\t" method "\t" ms "\t" value' |
+        awk -F '\t' "$number_text"'
+        $2 ~ /: (nodes|lanes)$/ {
+            what = $2; sub(/.*: /, "", what); sub(/: [a-z]*$/, "", $2)
+            counted[$1, $2, what] = $4; next
+        }
+        { if (!($1 in base)) base[$1] = $3
+          at[++count] = $1; method[count] = $2; ms[count] = $3 }
+        END {
+            print "| set | method | ms | first / this | nodes an element | % of lanes at work |"
+            print "|---|---|---:|---:|---:|---:|"
+            for (k = 1; k <= count; k++) {
+                nodes = counted[at[k], method[k], "nodes"]
+                lanes = counted[at[k], method[k], "lanes"]
+                print "| " at[k] " | " method[k] " | " text(ms[k]) " | " text(base[at[k]] / ms[k]) \
+                    " | " (nodes ? text(nodes) : "–") " | " (lanes ? text(lanes) : "–") " |"
+            }
+        }'
+}
+# blog_page NAME TITLE GROUP SOURCE NOTE
+blog_page() {
+    begin "$1" "$2" '' '' ''
+    source_is "$blog: $4"
+    notes=$'\n\n'$5
+    all="group == \"$3\""
+    rm -f "$results/$1.png" "$results/$1.md"
+    if any "$all"; then page blog_table "$3"; else echo "- $2" >>"$missing"; fi
+}
+blog_page 003-reduce 'The sum of everything (003)' reduce \
+    "Faster Parallel Reductions on Kepler. $blog_says" \
+    'Unsigned integers, read once; each variant ends with atomics to one address.'
+blog_page 003-traversal 'All pairs that overlap: traversal in steps (003)' traverse \
+    "Thinking Parallel, Part II: Tree Traversal on the GPU. $blog_says Part III says that the traversal takes about 0.25 ms." \
+    'Ours: boxes in a cube, about 14 overlap with each; one tree for all. Any order: element k has thread k. Simultaneous: pairs of nodes, in rounds. The last is the function of the library: a warp walks together.'
+
 # ---- 004: Kureck ----
 
 kureck='Kureck: Design and Implementation of Massively Parallel Algorithms on GPUs for Particle Simulation'

@@ -75,6 +75,11 @@ made_up() {
                  unit ? 0 : n * 1e-6 + k, n
              printf "%.6g,%s,%s,0,0\n", 2, value, unit
          }
+         function keys(order, method, n) {
+             k += 0.01
+             printf "bench_keys_cuda,histogram,%s%d,\"%s\",10000000,%.6g,%.6g,0,0,0,%d,keys,0,0\n",
+                 order, n, method, k, 10000 / k, n
+         }
          function list(words, separator) { split("", how); return split(words, how, separator) }
          BEGIN {
              list("fixed count sort list packed tight", " ")
@@ -110,6 +115,20 @@ made_up() {
              list("nocontact history sorting tree walls", " ")
              for (m in how) row("bench_nlist_cuda", how[m], "packed-10M", "some: whole step",
                  10000000)
+             list("plain atomics;runs in a warp;match in a warp;shared memory", ";")
+             for (m in how) for (n = 16; n <= 1e6; n *= 8) {
+                 keys("sorted-", how[m], n)
+                 keys("random-", how[m], n)
+             }
+             list("plain atomics;atomic per warp;atomic per block", ";")
+             for (m in how) {
+                 row("bench_keys_cuda", "filter", "keep-1", how[m], 10000000)
+                 row("bench_keys_cuda", "filter", "keep-50", how[m], 10000000)
+                 row("bench_keys_cuda", "reduce", "sum-10M", how[m], 10000000)
+                 row("bench_traverse_cuda", "traverse", "boxes-1M", how[m], 1000000)
+                 row("bench_traverse_cuda", "traverse", "boxes-1M", how[m] ": nodes", 1000000, 40,
+                     "nodes an element")
+             }
              list("one-kernel slots+rest pairs rows", " ")
              for (m in how) {
                  row("tablets", "forms", "box", how[m] ": both", 1000000)
@@ -130,12 +149,13 @@ made_up() {
          }'
 }
 
-tables='004-forms 004-6.6 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting'
+tables='003-reduce 003-traversal 004-forms 004-6.6 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting'
 tables="$tables 004-6.12 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets scaling-cpu scaling-bytes'
 all="000-2 000-3 000-3-coherent 000-3-cpu
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
      001-2d-even-best 001-2d-random-best 001-3d-even-best 001-3d-random-best 001-3d-cpu
+     003-keys-sorted 003-keys-random 003-filter
      002-16 002-17 002-18 004-6.2 004-6.3 004-6.3-10m 004-6.4 004-6.5 004-6.9 $tables scaling-gpu scaling-cpu scaling-bytes"
 have_gnuplot=$(command -v gnuplot)
 

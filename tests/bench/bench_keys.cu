@@ -1,0 +1,369 @@
+/* bench_keys.cu - sums by key, sums of everything, and filters: plain atomics against what source
+   003 puts in their place.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+       make bench-cuda                                       all of it
+       build/cuda/bench_keys --only histogram --csv keys.csv
+       build/cuda/bench_keys --small      does it work at all? (also on the emulator)
+       groups: histogram reduce filter
+
+   Sources: NVIDIA developer blog, "Voting and Shuffling to Optimize Atomic Operations" (runs,
+   match), "Fast Histograms Using Shared Atomics on Maxwell" (shared), "Faster Parallel Reductions
+   on Kepler" (warp, block), "Optimized Filtering with Warp-Aggregated Atomics". They describe the
+   methods; the code is ours. Values are integers, so every order of adding gives the same sum. */
+
+#include "tests/bench/bench_gpu.h"
+
+namespace {
+
+constexpr unsigned all_lanes = 0xFFFFFFFFu;
+constexpr int most_shared_keys = 8192;  /* 32 KB of counters for each block */
+
+__device__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+
+int blocks_of_gpu()
+{
+    cudaDeviceProp properties;
+    int device;
+    must(cudaGetDevice(&device));
+    must(cudaGetDeviceProperties(&properties, device));
+    return bench.small ? 2 : 4 * properties.multiProcessorCount;
+}
+
+/* Blocks that stay, and take one element after the other. */
+template <class... Parameters, class... Arguments>
+void launch_blocks(int blocks, void (*kernel)(Parameters...), Arguments... arguments)
+{
+    launch(static_cast<int64_t>(blocks) * block_size, kernel, arguments...);
+}
+
+/* ---- histogram: values summed by key --------------------------------------------------------- */
+
+/* key: ascending (as of sorted particles) or without order; `keys` of them, all used. */
+__global__ void keys_kernel(int32_t *key, int64_t n, int32_t keys, int sorted)
+{
+    int64_t const k = thread_index();
+    if (k >= n) return;
+    uint32_t const any = hash(static_cast<uint32_t>(k));
+    key[k] = static_cast<int32_t>(sorted ? k * keys / n : any % static_cast<uint32_t>(keys));
+}
+
+__device__ int value_of(int64_t k) { return static_cast<int>(k % 7) + 1; }
+
+/* An atomic for each element. */
+__global__ void plain_kernel(const int32_t *key, int64_t n, int32_t *sum)
+{
+    int64_t const k = thread_index();
+    if (k < n) atomicAdd(&sum[key[k]], value_of(k));
+}
+
+/* An atomic for each run of equal keys in a warp: sums from the right by shuffles, up to the last
+   lane of the run; its first lane adds. */
+__global__ void runs_kernel(const int32_t *key, int64_t n, int32_t *sum)
+{
+    int64_t const k = thread_index();
+    int32_t const own = k < n ? key[k] : -1;
+    int value = k < n ? value_of(k) : 0;
+    bool const first = __shfl_up_sync(all_lanes, own, 1) != own || lane() == 0;
+    unsigned const others = __ballot_sync(all_lanes, first) & ~((2u << lane()) - 1);
+    int const last = others ? __ffs(static_cast<int>(others)) - 2 : 31;
+    for (int distance = 1; distance < 32; distance *= 2) {
+        int const more = __shfl_down_sync(all_lanes, value, distance);
+        if (lane() + distance <= last) value += more;
+    }
+    if (own >= 0 && first) atomicAdd(&sum[own], value);
+}
+
+__device__ int sum_of_peers(unsigned peers, int value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    int sum = 0;
+    for (unsigned rest = peers; rest; rest &= rest - 1)
+        sum += __shfl_sync(peers, value, __ffs(static_cast<int>(rest)) - 1);
+    return sum;
+#else
+    return __reduce_add_sync(peers, value);
+#endif
+}
+
+/* An atomic for each key in a warp, wherever in the warp it is. */
+__global__ void match_kernel(const int32_t *key, int64_t n, int32_t *sum)
+{
+    int64_t const k = thread_index();
+    int32_t const own = k < n ? key[k] : -1;
+    unsigned const peers = __match_any_sync(all_lanes, own);
+    int const total = sum_of_peers(peers, k < n ? value_of(k) : 0);
+    if (own >= 0 && lane() == __ffs(static_cast<int>(peers)) - 1) atomicAdd(&sum[own], total);
+}
+
+/* A histogram for each block in shared memory, then an atomic for each of its keys. */
+__global__ void shared_kernel(const int32_t *key, int64_t n, int32_t keys, int32_t *sum)
+{
+    __shared__ int32_t part[most_shared_keys];
+    for (int32_t c = threadIdx.x; c < keys; c += blockDim.x) part[c] = 0;
+    __syncthreads();
+    for (int64_t k = thread_index(); k < n; k += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        atomicAdd(&part[key[k]], value_of(k));
+    __syncthreads();
+    for (int32_t c = threadIdx.x; c < keys; c += blockDim.x)
+        if (part[c]) atomicAdd(&sum[c], part[c]);
+}
+
+enum key_method { plain, runs, match, shared, key_methods };
+const char *const key_method_name[] = {"plain atomics", "runs in a warp", "match in a warp",
+                                       "shared memory"};
+
+struct key_case {
+    int64_t n;
+    int32_t keys;
+    bool sorted;
+    device_array<int32_t> key, sum;
+    std::vector<int32_t> expected;
+
+    key_case(int64_t elements, int32_t count, bool in_order)
+        : n(elements), keys(count), sorted(in_order), key(static_cast<std::size_t>(elements)),
+          sum(static_cast<std::size_t>(count)), expected(static_cast<std::size_t>(count), 0)
+    {
+        launch(n, keys_kernel, key.data, n, keys, static_cast<int>(sorted));
+        std::vector<int32_t> const of = key.download();
+        for (int64_t k = 0; k < n; k++)
+            expected[static_cast<std::size_t>(of[static_cast<std::size_t>(k)])] +=
+                static_cast<int32_t>(k % 7) + 1;
+    }
+    void run(key_method method)
+    {
+        must(cudaMemsetAsync(sum.data, 0, sum.count * sizeof *sum.data, stream));
+        if (method == plain) launch(n, plain_kernel, key.data, n, sum.data);
+        if (method == runs) launch(n, runs_kernel, key.data, n, sum.data);
+        if (method == match) launch(n, match_kernel, key.data, n, sum.data);
+        if (method == shared)
+            launch_blocks(blocks_of_gpu(), shared_kernel, key.data, n, keys, sum.data);
+    }
+};
+
+void histogram_rows(int64_t n, int32_t keys, bool sorted)
+{
+    key_case c(n, keys, sorted);
+    std::string const workload =
+        std::string(sorted ? "sorted-" : "random-") + std::to_string(keys);
+    double base = 0;
+    for (int m = 0; m < key_methods; m++) {
+        if (m == shared && keys > most_shared_keys) continue;
+        key_method const method = static_cast<key_method>(m);
+        bench_row_s row = {};
+        row.group = "histogram";
+        row.workload = workload.c_str();
+        row.method = key_method_name[m];
+        row.n = n;
+        row.ms = gpu_ms([&] { c.run(method); });
+        if (m == plain) base = row.ms;
+        row.base_ms = base;
+        row.floor_ms = (4.0 * static_cast<double>(n) + 8.0 * keys) / copy_speed;
+        row.value = keys;
+        row.unit = "keys";
+        bench_row(&row);
+        bench_check(c.sum.download() == c.expected, key_method_name[m]);
+    }
+}
+
+void bench_histogram(int64_t n)
+{
+    bench_title("histogram: integers summed by key (003)", "plain");
+    for (bool sorted : {true, false})
+        for (int32_t keys = 16; keys <= (bench.small ? 16384 : 1 << 22); keys *= 8)
+            histogram_rows(n, keys, sorted);
+}
+
+/* ---- reduce: the sum of everything ----------------------------------------------------------- */
+
+__global__ void reduce_plain_kernel(const int32_t *from, int64_t n, unsigned *sum)
+{
+    int64_t const k = thread_index();
+    if (k < n) atomicAdd(sum, static_cast<unsigned>(from[k]));
+}
+
+__device__ unsigned summand(const int32_t *from, int64_t k, int64_t n)
+{
+    return k < n ? static_cast<unsigned>(from[k]) : 0;
+}
+
+__device__ unsigned warp_sum(unsigned x)
+{
+    for (int distance = 16; distance > 0; distance /= 2)
+        x += __shfl_down_sync(all_lanes, x, distance);
+    return x;
+}
+
+__global__ void reduce_warp_kernel(const int32_t *from, int64_t n, unsigned *sum)
+{
+    unsigned const x = warp_sum(summand(from, thread_index(), n));
+    if (lane() == 0) atomicAdd(sum, x);
+}
+
+/* As before shuffles: halves of the block through shared memory. */
+__global__ void reduce_shared_kernel(const int32_t *from, int64_t n, unsigned *sum)
+{
+    __shared__ unsigned part[block_size];
+    part[threadIdx.x] = summand(from, thread_index(), n);
+    for (unsigned half = block_size / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) atomicAdd(sum, part[0]);
+}
+
+/* Each thread adds up many, then shuffles in warps, then in the first warp; one atomic a block. */
+__global__ void reduce_block_kernel(const int32_t *from, int64_t n, unsigned *sum)
+{
+    __shared__ unsigned part[block_size / 32];
+    unsigned x = 0;
+    for (int64_t k = thread_index(); k < n; k += static_cast<int64_t>(gridDim.x) * blockDim.x)
+        x += summand(from, k, n);
+    x = warp_sum(x);
+    if (lane() == 0) part[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    x = warp_sum(lane() < block_size / 32 ? part[lane()] : 0);
+    if (lane() == 0) atomicAdd(sum, x);
+}
+
+void bench_reduce(const device_array<int32_t> &from)
+{
+    static const char *const name[] = {"plain atomics", "shuffles, atomic per warp",
+                                       "shared memory, atomic per block",
+                                       "many each, shuffles, atomic per block"};
+    int64_t const n = static_cast<int64_t>(from.count);
+    device_array<unsigned> sum(1);
+    std::string const workload = "sum-" + size_name(n);
+    unsigned expected = 0;
+    double base = 0;
+    for (int32_t x : from.download()) expected += static_cast<unsigned>(x);
+    bench_title("reduce: the sum of n integers (003)", "plain");
+    for (int m = 0; m < 4; m++) {
+        bench_row_s row = {};
+        row.group = "reduce";
+        row.workload = workload.c_str();
+        row.method = name[m];
+        row.n = n;
+        row.ms = gpu_ms([&] {
+            must(cudaMemsetAsync(sum.data, 0, sizeof *sum.data, stream));
+            if (m == 0) launch(n, reduce_plain_kernel, from.data, n, sum.data);
+            if (m == 1) launch(n, reduce_warp_kernel, from.data, n, sum.data);
+            if (m == 2) launch(n, reduce_shared_kernel, from.data, n, sum.data);
+            if (m == 3) launch_blocks(blocks_of_gpu(), reduce_block_kernel, from.data, n, sum.data);
+        });
+        if (m == 0) base = row.ms;
+        row.base_ms = base;
+        row.floor_ms = 4.0 * static_cast<double>(n) / copy_speed;
+        bench_row(&row);
+        bench_check(sum.download()[0] == expected, name[m]);
+    }
+}
+
+/* ---- filter: elements that hold a condition, packed ------------------------------------------ */
+
+__device__ bool passes(int32_t x, int32_t percent) { return x % 100 < percent; }
+
+__global__ void filter_plain_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t *to,
+                                    int32_t *count)
+{
+    int64_t const k = thread_index();
+    if (k < n && passes(from[k], percent)) to[atomicAdd(count, 1)] = from[k];
+}
+
+/* One atomic for a warp: its first lane takes room for all that pass. */
+__global__ void filter_warp_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t *to,
+                                   int32_t *count)
+{
+    int64_t const k = thread_index();
+    int32_t const x = k < n ? from[k] : 0;
+    bool const pass = k < n && passes(x, percent);
+    unsigned const passing = __ballot_sync(all_lanes, pass);
+    int32_t first = 0;
+    if (lane() == 0 && passing) first = atomicAdd(count, __popc(passing));
+    first = __shfl_sync(all_lanes, first, 0);
+    if (pass) to[first + __popc(passing & ((1u << lane()) - 1))] = x;
+}
+
+/* One atomic for a block: ranks by an atomic in shared memory. */
+__global__ void filter_block_kernel(const int32_t *from, int64_t n, int32_t percent, int32_t *to,
+                                    int32_t *count)
+{
+    __shared__ int32_t passing, first;
+    int64_t const k = thread_index();
+    if (threadIdx.x == 0) passing = 0;
+    __syncthreads();
+    int32_t const x = k < n ? from[k] : 0;
+    bool const pass = k < n && passes(x, percent);
+    int32_t const rank = pass ? atomicAdd(&passing, 1) : 0;
+    __syncthreads();
+    if (threadIdx.x == 0) first = atomicAdd(count, passing);
+    __syncthreads();
+    if (pass) to[first + rank] = x;
+}
+
+void filter_rows(int64_t n, int32_t percent, const device_array<int32_t> &from, int64_t expected,
+                 int64_t expected_sum)
+{
+    static const char *const name[] = {"plain atomics", "atomic per warp", "atomic per block"};
+    static void (*const kernel[])(const int32_t *, int64_t, int32_t, int32_t *, int32_t *) = {
+        filter_plain_kernel, filter_warp_kernel, filter_block_kernel};
+    device_array<int32_t> to(from.count), count(1);
+    std::string const workload = "keep-" + std::to_string(percent);
+    double base = 0;
+    for (int m = 0; m < 3; m++) {
+        bench_row_s row = {};
+        row.group = "filter";
+        row.workload = workload.c_str();
+        row.method = name[m];
+        row.n = n;
+        row.ms = gpu_ms([&] {
+            must(cudaMemsetAsync(count.data, 0, sizeof *count.data, stream));
+            launch(n, kernel[m], from.data, n, percent, to.data, count.data);
+        });
+        if (m == 0) base = row.ms;
+        row.base_ms = base;
+        row.floor_ms = 4.0 * static_cast<double>(n + expected) / copy_speed;
+        bench_row(&row);
+        must(cudaMemsetAsync(to.data, 0, to.count * sizeof *to.data, stream));
+        must(cudaMemsetAsync(count.data, 0, sizeof *count.data, stream));
+        launch(n, kernel[m], from.data, n, percent, to.data, count.data);
+        bench_check(count.download()[0] == expected && sum_of(to) == expected_sum, name[m]);
+    }
+}
+
+void bench_filter(const device_array<int32_t> &from)
+{
+    int64_t const n = static_cast<int64_t>(from.count);
+    std::vector<int32_t> const host = from.download();
+    bench_title("filter: elements that pass a test, packed in any order (003)", "plain");
+    for (int32_t percent : {1, 25, 50, 100}) {
+        int64_t count = 0, sum = 0;
+        for (int32_t x : host)
+            if (x % 100 < percent) {
+                count++;
+                sum += x;
+            }
+        filter_rows(n, percent, from, count, sum);
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    bench_start(argc, argv, "bench_keys_cuda", "histogram,reduce,filter");
+    start_gpu();
+    print_gpu("bench_keys", 1);
+    measure_copy();
+    int64_t const n = bench.n ? bench.n : 10000000;
+    if (bench_wants("histogram")) bench_histogram(n);
+    {
+        device_array<int32_t> from(static_cast<std::size_t>(n));
+        launch(n, keys_kernel, from.data, n, 1000000, 0);
+        if (bench_wants("reduce")) bench_reduce(from);
+        if (bench_wants("filter")) bench_filter(from);
+    }
+    stop_gpu();
+    return bench_end();
+}
