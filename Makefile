@@ -47,7 +47,7 @@ help:
 	@echo '                  a folder to carry to a machine with a GPU; there: sh run.sh'
 	@echo 'make figures      measure what the sources plotted, and draw it into build/figures'
 	@echo '                  (DATA=folder: measured elsewhere; RESULTS=folder: draw into it)'
-	@echo 'make web          four scenes for a browser: build/web/nearfield.html (emscripten)'
+	@echo 'make web          scenes, and how it works, for a browser: build/web (emscripten)'
 	@echo 'make engine       the broad phase of Chipmunk2D, beside its own: build/chipmunk_scenes'
 	@echo 'make mpi          spheres on several ranks: build/mpi_slabs, build/mpi_slabs_gpu'
 	@echo 'make shared       build/libnearfield.so for Python (make shared-cuda: its GPU half)'
