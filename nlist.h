@@ -1903,10 +1903,10 @@ NLIST_FN double nlist_i_root(double x)
 {
 #if defined(__CUDA_ARCH__)
     return __dsqrt_rn(x);
-#elif defined(__GNUC__) && defined(__AVX__)
+#elif defined(__GNUC__) && defined(__AVX__) && !defined(__wasm__)
     __asm__("vsqrtsd %0, %0, %0" : "+x"(x));
     return x;
-#elif defined(__GNUC__) && defined(__SSE2__)
+#elif defined(__GNUC__) && defined(__SSE2__) && !defined(__wasm__)
     __asm__("sqrtsd %0, %0" : "+x"(x));
     return x;
 #elif defined(__GNUC__) && defined(__aarch64__)
