@@ -1169,9 +1169,9 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
    kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* As nlist_moved. The answer stays on the device, in d_facts->moved (where there is no list yet:
-   n): for desc.if_moved of the next build, for the condition of a graph, or to be read after
-   nlist_cuda_check. */
+/* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
+   build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
+   yet nothing is written, and d_facts may be NULL: build. */
 NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
                                         struct CUstream_st *stream);
 

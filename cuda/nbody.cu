@@ -21,8 +21,8 @@
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        one thread     >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
-       calls          >>api-cuda >>again-cuda >>points-cuda >>estimate-cuda >>step-cuda >>check
-                      >>download */
+       calls          >>api-cuda >>again-cuda >>points-cuda
+       more calls     >>estimate-cuda >>step-cuda >>check >>download */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
