@@ -5,7 +5,7 @@
    A binary tree of axis-aligned bounding boxes (AABBs) over boxes, points, spheres or triangles.
    The elements are sorted by Morton code, and the tree follows from the common prefixes of the
    codes: a build is O(n). Two builders make the same tree: bottom-up (Apetrei) and top-down
-   (Karras).
+   (Karras). A third one makes a better tree for triangles, by area (PLOC).
 
    Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
    each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
@@ -27,10 +27,11 @@
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, world, world-overlap, world-cast, world-near,
+                       queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
                        wide, cuda-templates
-       serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
-                       queries-serial, validate, world-memory, world-trees, world-pairs,
+       serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
+                       save, packets, pairs, queries-serial, validate, world-memory,
+                       world-trees, world-pairs,
                        world-calls, world-update, world-validate, parallel-run,
                        parallel-search, parallel-build, wide-build, wide-rays,
                        wide-lanes, wide-trace, wide-near, wide-validate
@@ -99,7 +100,8 @@
    Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify allocate, by
             desc.allocator, and lbvh_cuda_... functions as told there. Memory grows and is kept;
             after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
-            nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT;
+            nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or a builder
+            other than MERGE;
             double: 129. The first build and lbvh_reserve take exactly that. An array that is too
             small for a later build becomes half as large again, or as large as needed if that is
             more. The sort works in the memory of the nodes to come. (Kureck section 3.3 counts 64,
@@ -123,10 +125,11 @@
             those of your input; radii are distances, not squares; t of a ray is in lengths of its
             direction.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is
-            the index of a leaf in Morton order: leaf k is node first_leaf + k, and its link is the
-            id.
-   Bits     The serial code and CUDA make the same tree and the same answers, bit for bit, with
-            either builder.
+            the index of a leaf, in Morton order (LBVH_PLOC: depth first): leaf k is node
+            first_leaf + k, and its link is the id.
+   Bits     The serial code and CUDA make the same tree and the same answers, bit for bit. MERGE and
+            SPLIT make the same tree. PLOC (serial) makes another: it finds the same, in another
+            order.
 
    >>method
 
@@ -139,6 +142,8 @@
    >>packets here and in cuda/lbvh.cu. examples/lbvh_steps.c prints all of this for points of your
    choice.
 
+   LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
+
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
                      blog, 2012.
@@ -148,6 +153,10 @@
             Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume
             hierarchy
                      construction algorithm to allow stackless traversal, 2024 (the skip links).
+            Meister: D. Meister, J. Bittner, Parallel Locally-Ordered Clustering for Bounding
+                     Volume Hierarchy Construction, IEEE TVCG 2018. Benthin: C. Benthin, D. Meister,
+                     J. Barczak, R. Mehalwal, J. Tsakok, A. Kensler, H-PLOC: Hierarchical Parallel
+                     Locally-Ordered Clustering for BVH Construction, HPG 2024 (>>ploc).
             Ericson: C. Ericson, Real-Time Collision Detection, 2005.
             Ylitie:  H. Ylitie, T. Karras, S. Laine, Efficient Incoherent Ray Traversal on GPUs
                      Through Compressed Wide BVHs, HPG 2017 (>>wide).
@@ -158,7 +167,8 @@
 
    n up to 2^30 - 512; 2^28 objects, and pairs, in a world. Depth: a
    node has more common bits than its parent, so at most 63 bits of
-   code + 30 of place = 93 inner nodes are above a leaf, whatever the input. Walks that keep a stack
+   code + 30 of place = 93 inner nodes are above a leaf, whatever the input (LBVH_PLOC: 93 too, or
+   the tree of MERGE). Walks that keep a stack
    (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
    overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
    negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left
@@ -167,13 +177,13 @@
 
    >>not-here
 
-   Surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
+   Full surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
    (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is
    faster); file formats, threads, timers.
 
    >>changes
 
-   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide; LBVH_PLOC
    0.1.0  first version
 */
 
@@ -424,10 +434,11 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
-   In tasks run lbvh_build, lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and
-   lbvh_overlaps. A refit and a search use the hook of the tree's last build, tree.desc.parallel,
-   which you may change; lbvh_load takes it from its desc. Threads that search one tree at once call
-   one `run` at once. Walks, lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
+   In tasks run lbvh_build (but the clusters of LBVH_PLOC are made in the calling thread),
+   lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and lbvh_overlaps. A refit and a
+   search use the hook of the tree's last build, tree.desc.parallel, which you may change; lbvh_load
+   takes it from its desc. Threads that search one tree at once call one `run` at once. Walks,
+   lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
    worlds and CUDA calls. A task needs the stack of a search in bulk (>>rules). Nothing is allocated
    for tasks. Lists may write anywhere below `capacity`, also behind the last entry.
 
@@ -461,13 +472,17 @@ typedef enum lbvh_kind {
                            indices per triangle */
 } lbvh_kind;
 
-/* The algorithm. Both make the same tree, on both sides. */
+/* The algorithm. MERGE and SPLIT make the same tree, on both sides; PLOC makes one of its own. */
 typedef enum lbvh_builder {
     LBVH_MERGE = 0,     /* bottom-up: neighbouring subtrees merge (Apetrei); serial in one pass,
                            CUDA in rounds; the faster one */
-    LBVH_SPLIT          /* top-down: ranges are split at the highest differing bit; serial by
+    LBVH_SPLIT,         /* top-down: ranges are split at the highest differing bit; serial by
                            recursion, CUDA all nodes at once (Karras; Kureck section 3.1.4); the one
                            to read first. Keeps the codes, as keep_codes does. */
+    LBVH_PLOC           /* bottom-up by area: subtrees whose common box is small merge first
+                           (Meister, Bittner; >>ploc). Slower to build, faster to search where
+                           elements differ in size: triangles. Needs 8 more bytes a leaf. CUDA
+                           calls refuse it (LBVH_BAD_OPTION): lbvh_cuda_upload takes its trees. */
 } lbvh_builder;
 
 /* What alloc returns must be aligned to 16 bytes; else LBVH_BAD_ALLOCATOR. */
@@ -556,8 +571,8 @@ typedef struct lbvh {
     lbvh_lattice lattice;   /* CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
     uint8_t *prefix;        /* [n + 1] of border k: 1 + number of common leading bits of the codes
-                               at places k-1 and k, 0 at both ends; the tree's shape follows from
-                               it */
+                               at places k-1 and k (PLOC: 1 + depth of the node split there), 0
+                               at both ends; the tree's shape follows from it */
     uint32_t *mask;         /* desc.masks: [2 n - 1] filter bits by node, for an inner node the OR
                                of its leaves'; else NULL */
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
@@ -604,8 +619,8 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
    defaults. No pointer to the input is kept, except desc.indices, which lbvh_refit reads again.
    Building again reuses the memory. After any refusal the tree is empty (n = 0) and keeps its
    memory; bad_id is the first bad element, -1 if the reason was another. Cost: O(n), a radix sort
-   and three passes over the elements. Not thread-safe on one tree; different trees may be built at
-   once. */
+   and three passes over the elements; LBVH_PLOC 3 to 4 times as much. Not thread-safe on one
+   tree; different trees may be built at once. */
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
                                 size_t stride, int32_t n);
 
@@ -641,7 +656,7 @@ typedef struct lbvh_quality {
     double overlap;         /* sum over inner nodes of the area shared by both children, over the
                                area of the root */
     double mean_depth;      /* inner nodes above a leaf, on average */
-    int32_t depth;          /* largest number of inner nodes above a leaf, at most desc.bits + 30 */
+    int32_t depth;          /* largest number of inner nodes above a leaf, at most 93 */
 } lbvh_quality;
 
 /* Measures the tree. O(n). */
@@ -2048,6 +2063,52 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
 #endif
 
 /* ------------------------------------------------------------------------------------------------
+   >>clusters: what LBVH_PLOC compares (figure at >>ploc)
+
+   A cluster is a subtree whose parent is not made yet. Two clusters may merge at a cost: half the
+   surface of the box around both (2D: half the circumference). Of at most LBVH_I_WINDOW clusters,
+   i and j are numbers below 32. The key of a pair is its cost with the 5 lowest bits replaced by
+   i ^ j:
+
+       cost, as an integer of the same order | i ^ j       (^: exclusive or)
+
+   Keys are those of both sides of a pair, and the key of i names its partner: j = i ^ (key & 31).
+   No two pairs with the same i have the same key, so every cluster has one nearest partner, and
+   the smallest key of all is that of two clusters that choose each other. Where all costs are
+   equal, i and i ^ 1 do: half of the clusters are left after a round.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_WINDOW = 32, LBVH_I_KEPT = 16, LBVH_I_RADIUS = 8 };
+
+#if LBVH_I_REAL_KIND == 1
+typedef int32_t lbvh_i_pair;
+#else
+typedef int64_t lbvh_i_pair;
+#endif
+
+/* Half the surface of a box with these edges, not negative. */
+LBVH_FN_HOT lbvh_real lbvh_i_half_area(int dim, lbvh_real x, lbvh_real y, lbvh_real z)
+{
+    if (dim == 2) return x + y;
+    return lbvh_i_kept(lbvh_i_times(x, lbvh_i_kept(y + z)) + lbvh_i_times(y, z));
+}
+
+LBVH_FN_HOT lbvh_i_pair lbvh_i_pair_key(lbvh_real cost, int32_t i, int32_t j)
+{
+    lbvh_i_pair bits;
+    memcpy(&bits, &cost, sizeof bits);
+    return (bits & ~(lbvh_i_pair)31) | (i ^ j);
+}
+
+/* A coordinate for costs: bounded, so that no cost is a NaN. The box of an element left out becomes
+   the inverted box of all space. */
+LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
+{
+    lbvh_real const most = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e18 : (lbvh_real)3e153;
+    return lbvh_i_min(lbvh_i_max(x, -most), most);
+}
+
+/* ------------------------------------------------------------------------------------------------
    >>world: objects that come, move, sleep and go: the broad phase of a simulation. Serial only.
 
        lbvh_world world = {0};
@@ -3005,7 +3066,7 @@ static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
    there (>>sort). */
 static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[LBVH_BLOCKS])
 {
-    int const codes = desc->keep_codes || desc->builder == LBVH_SPLIT;
+    int const codes = desc->keep_codes || desc->builder != LBVH_MERGE; /* PLOC: work space */
     memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
     if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     if (n == 0) return LBVH_OK;
@@ -3121,7 +3182,7 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     *out = given;
     if (given.dim != 2 && given.dim != 3) return LBVH_BAD_DIM;
     if ((int)given.kind < 0 || given.kind > LBVH_TRIANGLES) return LBVH_BAD_OPTION;
-    if ((int)given.builder < 0 || given.builder > LBVH_SPLIT) return LBVH_BAD_OPTION;
+    if ((int)given.builder < 0 || given.builder > LBVH_PLOC) return LBVH_BAD_OPTION;
     if (given.bits != 30 && given.bits != 63) return LBVH_BAD_OPTION;
     if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
     if (!(given.radius >= 0) || !lbvh_i_finite(given.radius)) return LBVH_BAD_RADIUS;
@@ -3489,6 +3550,245 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     lbvh_i_join(tree, at, left, right);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC, clusters that lie close merge first (Meister and Bittner 2018; by subtrees of
+   the sorted leaves: Benthin 2024)
+
+   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
+   PLOC takes the order of the leaves and the subtrees from the prefixes, but chooses by area which
+   clusters merge. A subtree of MERGE waits until its two children hold more than 16 clusters
+   together, 32 at most. Then rounds follow until 16 are left or fewer (in the root: 1). In a round
+   every cluster finds the partner with which it has the smallest box, and those that choose each
+   other merge:
+
+       A   B C       D     E       A chooses B, B: C, C: B, D: E, E: D
+           \_/       \_____/       B and C choose each other, D and E too
+       A    1           2          the next round: A chooses 1, 1: A
+        \__/                       and so on
+
+   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
+   and the 8 after it, and each pair is computed once. (All pairs instead, or windows of 64 and 128,
+   cost more time, and their trees are no better.) A round merges one pair at least, so a window
+   takes 31 rounds at most and a build O(n) time, whatever the input.
+
+   A merged cluster is stored at slot r - 1 of the inner nodes, where r is the larger one of the
+   first places of its children. That place is nobody's first from then on: no two clusters have
+   the same slot, and no counter is needed. Then the tree is walked depth first, which gives leaves
+   their new places; border k gets 1 + the depth of the node that is split there as its prefix. This
+   is all that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a
+   refit, a file and every walk see a tree like any other. Where a leaf would lie below more than
+   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Clusters side by side, for loops over vectors. `hidden` is 0, behind the last cluster the largest
+   number, which makes keys with nobody useless. */
+enum { LBVH_I_ROOM = LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_window {
+    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
+    lbvh_i_pair hidden[LBVH_I_ROOM], best[LBVH_I_ROOM];
+    int32_t node[LBVH_I_WINDOW], first[LBVH_I_WINDOW];
+    int32_t count;
+} lbvh_i_window;
+
+/* Work space, 8 bytes for each leaf: where codes are kept, which are written last. */
+typedef struct lbvh_i_cluster_room {
+    int32_t *cluster;   /* [n] nodes of clusters, from the first place of their subtree on; then,
+                           by new place, the old one */
+    int32_t *first;     /* [n] the first place of a cluster, by slot; then prefixes, by border */
+} lbvh_i_cluster_room;
+
+static void lbvh_i_load_cluster(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                lbvh_i_window *w, int32_t at)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const i = w->count++;
+    int a;
+    for (a = 0; a < 3; a++) {
+        w->min[a][i] = lbvh_i_bounded(node->min[a]);
+        w->max[a][i] = lbvh_i_bounded(node->max[a]);
+    }
+    w->node[i] = at;
+    w->first[i] = at < tree->first_leaf ? room->first[at] : at - tree->first_leaf;
+}
+
+/* Compares cluster i with the next ones, as far as the radius: returns the smallest key, and each
+   of them notes its best. (A fixed number of turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT lbvh_i_pair lbvh_i_compare(lbvh_i_window *w, int dim, int32_t i)
+{
+    lbvh_i_pair key[LBVH_I_RADIUS], own = w->best[i];
+    int32_t k;
+    for (k = 0; k < LBVH_I_RADIUS; k++) {
+        int32_t const j = i + 1 + k;
+        lbvh_real const x = lbvh_i_max(w->max[0][i], w->max[0][j]) -
+                            lbvh_i_min(w->min[0][i], w->min[0][j]),
+                        y = lbvh_i_max(w->max[1][i], w->max[1][j]) -
+                            lbvh_i_min(w->min[1][i], w->min[1][j]),
+                        z = lbvh_i_max(w->max[2][i], w->max[2][j]) -
+                            lbvh_i_min(w->min[2][i], w->min[2][j]);
+        key[k] = lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), i, j) | w->hidden[j];
+    }
+    for (k = 0; k < LBVH_I_RADIUS; k++) {
+        lbvh_i_pair const had = w->best[i + 1 + k];
+        w->best[i + 1 + k] = key[k] < had ? key[k] : had;
+        own = key[k] < own ? key[k] : own;
+    }
+    return own;
+}
+
+/* best[i]: the smallest key of each cluster. */
+static void lbvh_i_find_partners(lbvh_i_window *w, int dim)
+{
+    lbvh_i_pair const none = (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
+    int32_t i;
+    for (i = 0; i < LBVH_I_ROOM; i++) {
+        w->hidden[i] = i < w->count ? 0 : none;
+        w->best[i] = none;
+    }
+    for (i = 0; i < w->count; i++)
+        w->best[i] = dim == 2 ? lbvh_i_compare(w, 2, i) : lbvh_i_compare(w, 3, i);
+}
+
+/* Cluster i becomes the node of itself and j. */
+static void lbvh_i_merge_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                  lbvh_i_window *w, int32_t i, int32_t j)
+{
+    int const swapped = w->first[j] < w->first[i];
+    int32_t const at = w->first[swapped ? i : j] - 1;
+    lbvh_node *node = &tree->node[at];
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = w->min[a][i] = lbvh_i_min(w->min[a][i], w->min[a][j]);
+        node->max[a] = w->max[a][i] = lbvh_i_max(w->max[a][i], w->max[a][j]);
+    }
+    node->link = w->node[i];
+    node->skip = w->node[j];    /* until the tree is numbered: the right child */
+    room->first[at] = w->first[i] = w->first[swapped ? j : i];
+    w->node[i] = at;
+}
+
+/* Merges all pairs that chose each other: both have the same key. Those left keep their order. */
+static void lbvh_i_merge_partners(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                  lbvh_i_window *w)
+{
+    int32_t i, left = 0;
+    int a;
+    for (i = 0; i < w->count; i++) {
+        int32_t const j = i ^ (int32_t)(w->best[i] & 31);
+        int const chosen = w->best[j] == w->best[i];
+        if (chosen && j < i) continue;
+        if (chosen) lbvh_i_merge_clusters(tree, room, w, i, j);
+        for (a = 0; a < 3; a++) {
+            w->min[a][left] = w->min[a][i];
+            w->max[a][left] = w->max[a][i];
+        }
+        w->node[left] = w->node[i];
+        w->first[left] = w->first[i];
+        left++;
+    }
+    w->count = left;
+}
+
+/* The clusters of two siblings, from place `first` and from place `middle` on, become those of
+   their parent, `most` at most. Returns their number. */
+static int32_t lbvh_i_join_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                    int32_t first, int32_t left, int32_t middle, int32_t right,
+                                    int32_t most)
+{
+    int32_t *const cluster = room->cluster;
+    lbvh_i_window w;
+    int32_t k;
+    if (left + right <= most) {
+        for (k = 0; k < right && first + left < middle; k++)
+            cluster[first + left + k] = cluster[middle + k];
+        return left + right;
+    }
+    w.count = 0;
+    memset(w.min, 0, sizeof w.min);
+    memset(w.max, 0, sizeof w.max);
+    for (k = 0; k < left; k++) lbvh_i_load_cluster(tree, room, &w, cluster[first + k]);
+    for (k = 0; k < right; k++) lbvh_i_load_cluster(tree, room, &w, cluster[middle + k]);
+    while (w.count > most) {
+        lbvh_i_find_partners(&w, tree->desc.dim);
+        lbvh_i_merge_partners(tree, room, &w);
+    }
+    for (k = 0; k < w.count; k++) cluster[first + k] = w.node[k];
+    return w.count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. The root is cluster[0]. */
+static void lbvh_i_cluster(const lbvh *tree, const lbvh_i_cluster_room *room)
+{
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* the first leaf of each; its clusters */
+    int32_t k, top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, count = 1;
+        room->cluster[k] = tree->first_leaf + k;
+        while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
+            int32_t const middle = first;
+            first = waiting[--top];
+            count = lbvh_i_join_clusters(tree, room, first, many[top], middle, count,
+                                         first == 0 && k == tree->n - 1 ? 1 : LBVH_I_KEPT);
+        }
+        waiting[top] = first;
+        many[top++] = count;
+    }
+}
+
+/* Walks the clusters depth first: the old place of each new one, and the new prefixes. 0: a leaf
+   would lie too deep, and no prefix was changed. */
+static int lbvh_i_number_clusters(const lbvh *tree, const lbvh_i_cluster_room *room)
+{
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = room->cluster[0], level = 0, place = 0, top = 0;
+    for (;;) {
+        for (; at < tree->first_leaf; level++) {
+            if (level == LBVH_STACK - 1) return 0;
+            pending[top] = tree->node[at].skip;
+            depth[top++] = level;
+            at = tree->node[at].link;
+        }
+        room->cluster[place++] = at - tree->first_leaf;
+        if (top == 0) break;
+        at = pending[--top];
+        room->first[place] = 1 + depth[top];
+        level = depth[top] + 1;
+    }
+    for (place = 1; place < tree->n; place++) tree->prefix[place] = (uint8_t)room->first[place];
+    return 1;
+}
+
+/* Moves the leaves to their new places, by way of the inner nodes, which are made later. */
+static void lbvh_i_move_leaves(const lbvh *tree, const int32_t *old)
+{
+    lbvh_node *const leaf = tree->node + tree->first_leaf;
+    lbvh_node const last = leaf[old[tree->n - 1]];
+    int32_t k;
+    for (k = 0; k < tree->n - 1; k++) tree->node[k] = leaf[old[k]];
+    memcpy(leaf, tree->node, (size_t)(tree->n - 1) * sizeof *leaf);
+    leaf[tree->n - 1] = last;
+    for (k = 0; k < tree->n && tree->mask; k++)
+        tree->mask[tree->first_leaf + k] = tree->desc.masks[leaf[k].link];
+}
+
+/* LBVH_PLOC: new places and prefixes for leaves in Morton order. */
+static void lbvh_i_ploc(lbvh *tree)
+{
+    lbvh_i_cluster_room room;
+    const lbvh_node *leaf = tree->node + tree->first_leaf;
+    int32_t k;
+    room.cluster = (int32_t *)tree->block[LBVH_I_CODE].memory;
+    room.first = room.cluster + tree->n;
+    lbvh_i_cluster(tree, &room);
+    if (lbvh_i_number_clusters(tree, &room)) lbvh_i_move_leaves(tree, room.cluster);
+    for (k = 0; k < tree->n && tree->code; k++)
+        tree->code[k] = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, leaf[k].min,
+                                    leaf[k].max);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build-serial
+   ---------------------------------------------------------------------------------------------- */
+
 static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
                                        int32_t n)
 {
@@ -3506,6 +3806,7 @@ static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t
     lbvh_i_sort(&keys, n, &histogram);
     lbvh_i_make_prefixes(tree, &keys, 0, n);
     lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
     else lbvh_i_merge(tree);
     return LBVH_OK;
@@ -4416,17 +4717,18 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
    >>validate: the arrays against the tree that the prefixes define
    ---------------------------------------------------------------------------------------------- */
 
-/* 1 if sorted codes can have these prefixes. Then a pass such as lbvh_i_merge's stays within its
-   stack. */
+/* 1 if sorted codes, or the depths of clusters, can have these prefixes. Then a pass such as
+   lbvh_i_merge's stays within its stack. Codes that are kept must agree (not those of PLOC, which
+   are in another order). */
 static int lbvh_i_prefixes_valid(const lbvh *tree)
 {
-    int const most = lbvh_i_code_bits(&tree->desc) + 30;
+    int const most = LBVH_STACK - 1, sorted = tree->code && tree->desc.builder != LBVH_PLOC;
     int32_t k;
     if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
     for (k = 1; k < tree->n; k++) {
         if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1])
             return 0;
-        if (tree->code &&
+        if (sorted &&
             (tree->code[k - 1] > tree->code[k] ||
              tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1],
                                                   tree->code[k], k - 1, k)))
@@ -6302,7 +6604,7 @@ static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
     return result;
 }
 
-/* Both builders: the tree is the same. */
+/* All builders: MERGE and SPLIT share a tree. PLOC clusters in the calling thread. */
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n)
 {
@@ -6320,6 +6622,7 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     job.counts = (int32_t *)(void *)(job.keys.low + n);
     result = lbvh_i_sort_in_pieces(&job);
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;

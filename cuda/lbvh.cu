@@ -245,6 +245,14 @@ lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_
     return LBVH_OK;
 }
 
+/* The same for a build. LBVH_PLOC is built on the host: lbvh_cuda_upload. */
+lbvh_result lbvh_i_cuda_begin_build(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_t stream)
+{
+    lbvh_result const result = lbvh_i_cuda_begin(gpu, desc, stream);
+    bool const serial = result == LBVH_OK && gpu->device.tree.desc.builder == LBVH_PLOC;
+    return serial ? LBVH_BAD_OPTION : result;
+}
+
 /* ------------------------------------------------------------------------------------------------
    >>codes: bounds of the centres, and Morton codes
    ---------------------------------------------------------------------------------------------- */
@@ -1992,7 +2000,7 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
 {
     if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
+    lbvh_result result = lbvh_i_cuda_begin_build(gpu, desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, LBVH_I_EXACT, stream);
     if (result == LBVH_OK && n > 0 && queries >= n)
         result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_EXACT, stream);
@@ -2010,7 +2018,7 @@ LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32
     *bytes = 0;
     if (n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    lbvh_result result = lbvh_i_cuda_begin(&gpu, desc, nullptr);
+    lbvh_result result = lbvh_i_cuda_begin_build(&gpu, desc, nullptr);
     if (result == LBVH_OK) result = lbvh_i_build_sizes(&gpu, n, blocks, scratch);
     if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_pair_sizes(&gpu, n, scratch);
     if (result == LBVH_OK)
@@ -2029,7 +2037,7 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     lbvh *tree = &gpu->device.tree;
     lbvh_i_make_empty(tree);
     if (n < 0 || (n > 0 && !d_data)) return LBVH_BAD_ARGUMENT;
-    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
+    lbvh_result result = lbvh_i_cuda_begin_build(gpu, desc, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;

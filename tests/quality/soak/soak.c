@@ -593,7 +593,7 @@ static lbvh_desc tree_desc(soak *s)
     desc.kind = (lbvh_kind)below(s, 3);
     desc.radius = s->largest;
     desc.bits = one_in(s, 2) ? 30 : 63;
-    desc.builder = (lbvh_builder)below(s, 2);
+    desc.builder = (lbvh_builder)below(s, 3);
     desc.keep_codes = one_in(s, 4);
     desc.allocator.alloc = account_alloc;
     desc.allocator.free = account_free;
