@@ -2078,7 +2078,7 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
    equal, i and i ^ 1 do: half of the clusters are left after a round.
    ---------------------------------------------------------------------------------------------- */
 
-enum { LBVH_I_WINDOW = 32, LBVH_I_KEPT = 16, LBVH_I_RADIUS = 8 };
+enum { LBVH_I_WINDOW = 32, LBVH_I_CLUSTERS = 16, LBVH_I_RADIUS = 8 };
 
 #if LBVH_I_REAL_KIND == 1
 typedef int32_t lbvh_i_pair;
@@ -3727,7 +3727,7 @@ static void lbvh_i_cluster(const lbvh *tree, const lbvh_i_cluster_room *room)
             int32_t const middle = first;
             first = waiting[--top];
             count = lbvh_i_join_clusters(tree, room, first, many[top], middle, count,
-                                         first == 0 && k == tree->n - 1 ? 1 : LBVH_I_KEPT);
+                                         first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS);
         }
         waiting[top] = first;
         many[top++] = count;
