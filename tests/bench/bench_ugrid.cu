@@ -411,7 +411,7 @@ bench_row_s search_row(const char *group, const points &p, const char *method, d
     return row;
 }
 
-/* targets.md, "count within r"; peer UniformGrid, its block size tuned. With desc.split = 4, too. */
+/* targets.md, "count within r"; peer UniformGrid, tuned. With desc.split = 4, too. */
 void count_rows_split(const points &p, int32_t split)
 {
     gpu_grid grid;
@@ -503,8 +503,8 @@ const csr_case csr_cases[] = {
     {"build + full list, by id, split 4",    0,                         true,  4}
 };
 
-/* targets.md, "CSR, rows in cell order" and "by input index"; peer UniformGrid, its block size tuned
-   and its rows in the same order. Half lists and lists with the build have no bar. */
+/* targets.md, "CSR, rows in cell order" and "by input index"; peer UniformGrid, tuned, its
+   rows in the same order. Half lists and lists with the build have no bar. */
 void csr_targets(bench_row_s &row, const points &p, bool by_place)
 {
     bool const dam = p.max[0] < 1;
