@@ -108,6 +108,7 @@ static void build(int copy, int leaf, const uint32_t *masks)
     memset(&desc, 0, sizeof desc);
     memset(&wide, 0, sizeof wide);
     desc.kind = LBVH_TRIANGLES;
+    desc.builder = leaf % 2 ? LBVH_PLOC : LBVH_MERGE;
     desc.masks = masks;
     wide.copy = copy;
     wide.leaf = leaf;
@@ -586,6 +587,7 @@ static void test_boxes(void **state)
             memset(&wide, 0, sizeof wide);
             desc.dim = dim;
             desc.kind = (lbvh_kind)kind;
+            desc.builder = kind % 2 ? LBVH_PLOC : LBVH_MERGE;
             desc.radius = (real)0.01;
             desc.skip_invalid = 1; /* a third of the boxes is inverted */
             wide.copy = copy;
