@@ -33,7 +33,7 @@
                        queries-serial, validate, world-memory, world-trees, world-pairs,
                        world-calls, world-update, world-validate, parallel-run,
                        parallel-search, parallel-build, wide-build, wide-rays,
-                       wide-lanes, wide-trace, wide-near, wide-validate
+                       wide-lanes, wide-trace, wide-near, wide-validate, wide-save
        end             licence
 
    >>use
@@ -341,6 +341,8 @@
 #define lbvh_wide_free          lbvh_f64_wide_free
 #define lbvh_wide_bytes         lbvh_f64_wide_bytes
 #define lbvh_wide_validate      lbvh_f64_wide_validate
+#define lbvh_wide_save          lbvh_f64_wide_save
+#define lbvh_wide_load          lbvh_f64_wide_load
 #define lbvh_closest_hits       lbvh_f64_closest_hits
 #define lbvh_any_hits           lbvh_f64_any_hits
 #define lbvh_wide_nearest       lbvh_f64_wide_nearest
@@ -2682,8 +2684,8 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
        lbvh_wide_free(&wide);
 
    A wide tree owns all that it reads: `tree` may be freed. After a refit or a build of `tree`,
-   build it again: the memory is reused. lbvh_wide_build and lbvh_wide_validate allocate. Any number
-   of threads may search one wide tree.
+   build it again: the memory is reused. lbvh_wide_build, _load and _validate allocate. Any number of
+   threads may search one wide tree.
 
    A node keeps the boxes of its children in 48 bytes (float: the node in 80; Ylitie). The numbers
    of a box are counted in quanta, which are powers of two, from a corner of the node:
@@ -2770,6 +2772,17 @@ LBVH_API int64_t lbvh_wide_bytes(const lbvh_wide *wide);
 /* LBVH_OK, or LBVH_INVALID where a leaf of `tree` is not in `wide` exactly once, or is not inside
    all boxes above it. Both are built; the arrays are trusted. For tests and students. O(n). */
 LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree);
+
+/* As lbvh_save. A loaded tree has all that was searched in the saved one. */
+LBVH_API lbvh_result lbvh_wide_save(const lbvh_wide *wide, void *bytes, int64_t capacity,
+                                    int64_t *needed);
+
+/* As lbvh_load: any bytes are refused (LBVH_BAD_FILE) or make a tree that can be searched: every
+   node and slot has one parent, no walk is deeper than its stack, boxes enclose the copied elements
+   below. Ids are 0 or above; that they are below the number of your elements, and that boxes
+   without copies are true, only you can know. desc: the allocators; all else is in the file. */
+LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc, const void *bytes,
+                                    int64_t size);
 
 /* Many rays. */
 typedef struct lbvh_rays {
@@ -8082,6 +8095,268 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
     found = lbvh_i_check_wide(wide, tree, place_of);
     lbvh_i_release(&wide->desc.allocator, &block);
     return found == there && found == wide->elements ? LBVH_OK : LBVH_INVALID;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-save: a file is as at >>save. The order of nodes, leaves and elements in the arrays is that
+   of the walk of >>wide-build; so a file is checked by that walk, which knows what must come next.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The header of a saved wide tree. Nodes, ids, masks and elements follow without gaps. */
+typedef struct lbvh_i_wide_header {
+    char magic[8];
+    uint32_t byte_order, version;   /* as in lbvh_i_header */
+    int32_t real_bytes;
+    int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} lbvh_i_wide_header;
+
+/* 0: the sizes are beyond a size_t. */
+static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_wide_header *header,
+                                 size_t piece[LBVH_BLOCKS])
+{
+    int b;
+    memset(header, 0, sizeof *header);
+    memcpy(header->magic, "lbvhw.h\n", sizeof header->magic);
+    header->byte_order = 0x01020304u;
+    header->version = 1;
+    header->real_bytes = (int32_t)sizeof(lbvh_real);
+    header->dim = wide->dim;
+    header->nodes = wide->nodes;
+    header->leaves = wide->leaves;
+    header->elements = wide->elements;
+    header->numbers = wide->numbers;
+    header->has_masks = wide->mask != NULL;
+    header->leaf = wide->desc.leaf;
+    header->bytes = sizeof *header;
+    if (lbvh_i_wide_array_bytes(wide->numbers, wide->mask != NULL, wide->nodes, wide->leaves,
+                                wide->elements, piece) != LBVH_OK)
+        return 0;
+    for (b = 0; b < LBVH_BLOCKS; b++) header->bytes += piece[b];
+    return 1;
+}
+
+LBVH_API lbvh_result lbvh_wide_save(const lbvh_wide *wide, void *bytes, int64_t capacity,
+                                    int64_t *needed)
+{
+    lbvh_i_wide_header header;
+    size_t piece[LBVH_BLOCKS];
+    unsigned char *out = (unsigned char *)bytes;
+    int b;
+    if (!wide || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    *needed = 0;
+    if (!wide->built) return LBVH_NOT_BUILT;
+    if (!lbvh_i_wide_header_of(wide, &header, piece)) return LBVH_OUT_OF_MEMORY;
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
+    header.checksum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+    out += sizeof header;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (piece[b]) memcpy(out, wide->block[b].memory, piece[b]);
+        header.checksum = lbvh_i_checksum(header.checksum, out, piece[b]);
+        out += piece[b];
+    }
+    memcpy(bytes, &header, sizeof header);
+    return LBVH_OK;
+}
+
+/* 1 if the header is one that lbvh_wide_save makes, for this many bytes; then *shape has its
+   numbers, and piece the sizes of the arrays. */
+static int lbvh_i_wide_header_valid(const lbvh_i_wide_header *header, int64_t size,
+                                    lbvh_wide *shape, size_t piece[LBVH_BLOCKS])
+{
+    static uint32_t some_masks;
+    lbvh_i_wide_header expected;
+    int const copies = header->numbers == 6 || (header->numbers == 9 && header->dim == 3);
+    if ((header->dim != 2 && header->dim != 3) || (header->numbers != 0 && !copies)) return 0;
+    if (header->nodes < 0 || header->leaves < 0 || header->elements < 0 ||
+        header->nodes > LBVH_I_N_MAX || header->leaves > LBVH_I_N_MAX ||
+        header->elements > LBVH_I_N_MAX || (header->has_masks & ~1))
+        return 0;
+    if (header->leaf < 1 || header->leaf > LBVH_WIDE_LEAF) return 0;
+    if (header->has_masks && header->elements == 0) return 0;
+    memset(shape, 0, sizeof *shape);
+    shape->dim = header->dim;
+    shape->nodes = header->nodes;
+    shape->leaves = header->leaves;
+    shape->elements = header->elements;
+    shape->numbers = header->numbers;
+    shape->desc.leaf = header->leaf;
+    shape->mask = header->has_masks ? &some_masks : NULL;
+    if (!lbvh_i_wide_header_of(shape, &expected, piece)) return 0;
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+}
+
+/* Where the checking walk is: what must come next in the arrays. */
+typedef struct lbvh_i_inspection {
+    const lbvh_wide *wide;
+    uint32_t nodes, leaves, elements;
+} lbvh_i_inspection;
+
+/* Corner, exponents and planes decode to numbers; children that are not there have no box. */
+static int lbvh_i_planes_valid(const lbvh_wide_node *node)
+{
+    lbvh_real const most = LBVH_I_REAL_KIND == 1 ? (lbvh_real)16777216
+                                                 : (lbvh_real)9007199254740992.0;
+    int const top = LBVH_I_REAL_KIND == 1 ? 254 : 2046;
+    int a, c;
+    for (a = 0; a < 3; a++) {
+        lbvh_real const corner = node->corner[a];
+        if (!lbvh_i_finite(corner) || corner < -most || corner > most) return 0;
+        if (lbvh_i_floor((double)corner) != (double)corner) return 0;
+        if (node->exponent[a] < 1 || node->exponent[a] > top) return 0;
+        for (c = 0; c < LBVH_WIDE; c++) {
+            int const low = node->plane[a][c], high = node->plane[a + 3][c];
+            if (node->used >> c & 1 ? low > high : low != 255 || high != 0) return 0;
+        }
+    }
+    return 1;
+}
+
+/* The slots of a leaf: `count` elements inside the box, and nothing in the rest of a block. */
+static int lbvh_i_slots_valid(const lbvh_wide *wide, size_t slot, int32_t count,
+                             const lbvh_node *above)
+{
+    int32_t const slots = wide->numbers ? LBVH_WIDE_LEAF : count;
+    int32_t s;
+    int k;
+    for (s = 0; s < slots; s++, slot++) {
+        lbvh_real number[9];
+        lbvh_node box;
+        if (wide->numbers) lbvh_i_copied_numbers(wide, slot, number);
+        if (s < count) {
+            if (wide->id[slot] < 0 || wide->id[slot] > LBVH_I_N_MAX) return 0;
+            if (!wide->numbers) continue;
+            lbvh_i_copied_box(wide, slot, &box);
+            for (k = 0; k < wide->numbers; k++) if (!lbvh_i_finite(number[k])) return 0;
+            if (lbvh_left_out(&box) || !lbvh_i_encloses(above, &box)) return 0;
+        } else {
+            if (wide->id[slot] != -1 || (wide->mask && wide->mask[slot] != 0)) return 0;
+            for (k = 0; k < wide->numbers; k++) if (!(number[k] == 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* One node, as lbvh_i_make_node makes it; its leaves are counted. *inner: its inner children. */
+static int lbvh_i_wide_node_valid(lbvh_i_inspection *walk, const lbvh_wide_node *node,
+                             const lbvh_node *above, uint32_t *inner)
+{
+    const lbvh_wide *wide = walk->wide;
+    uint32_t const first = wide->numbers ? walk->leaves : walk->elements, used = node->used;
+    int c;
+    *inner = 0;
+    if (node->child != walk->nodes || node->first != first) return 0;
+    if (used == 0 || (used & (used + 1)) != 0 || used > 255) return 0;
+    if (!lbvh_i_planes_valid(node)) return 0;
+    for (c = 0; c < LBVH_WIDE; c++) {
+        uint32_t const kind = node->kind[c], count = kind >> 5,
+                       next = wide->numbers ? walk->leaves : walk->elements;
+        lbvh_node const box = lbvh_i_within(above, node, c);
+        if (!(node->used >> c & 1)) {
+            if (kind != 0) return 0;
+        } else if (kind >= LBVH_I_INNER) {
+            if (kind != LBVH_I_INNER + (*inner)++) return 0;
+        } else {
+            size_t const slot = (size_t)next * (wide->numbers ? LBVH_WIDE_LEAF : 1);
+            if (count < 1 || count > (uint32_t)wide->desc.leaf || (kind & 31) != next - first)
+                return 0;
+            if (walk->leaves >= (uint32_t)wide->leaves ||
+                walk->elements + count > (uint32_t)wide->elements)
+                return 0;
+            if (!lbvh_i_slots_valid(wide, slot, (int32_t)count, &box)) return 0;
+            walk->leaves++;
+            walk->elements += count;
+        }
+    }
+    return 1;
+}
+
+/* All nodes, in the order of lbvh_i_collapse_all. */
+static int lbvh_i_wide_valid(const lbvh_wide *wide)
+{
+    lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE];
+    uint32_t number[LBVH_WIDE_STACK + LBVH_WIDE], inner;
+    int32_t level[LBVH_WIDE_STACK + LBVH_WIDE];
+    lbvh_i_inspection walk;
+    int a, c, top = wide->nodes > 0;
+    memset(&walk, 0, sizeof walk);
+    walk.wide = wide;
+    walk.nodes = (uint32_t)top;
+    number[0] = 0;
+    level[0] = 0;
+    memset(above, 0, sizeof above[0]);
+    for (a = 0; a < 3; a++) {
+        above[0].min[a] = -lbvh_i_infinity();
+        above[0].max[a] = lbvh_i_infinity();
+    }
+    while (top > 0) {
+        lbvh_node const box = above[--top];
+        const lbvh_wide_node *node = &wide->node[number[top]];
+        int32_t const depth = level[top];
+        if (depth >= LBVH_STACK - 1 || !lbvh_i_wide_node_valid(&walk, node, &box, &inner)) return 0;
+        if (inner > (uint32_t)wide->nodes - walk.nodes) return 0;
+        for (c = 0; c < LBVH_WIDE; c++) {
+            if (!(node->used >> c & 1) || node->kind[c] < LBVH_I_INNER) continue;
+            above[top] = lbvh_i_within(&box, node, c);
+            level[top] = depth + 1;
+            number[top++] = walk.nodes++;
+        }
+    }
+    return walk.nodes == (uint32_t)wide->nodes && walk.leaves == (uint32_t)wide->leaves &&
+           walk.elements == (uint32_t)wide->elements;
+}
+
+/* Fills the arrays from a file; 1 if its checksum agrees. */
+static int lbvh_i_read_wide(const lbvh_wide *wide, lbvh_i_wide_header header,
+                            const size_t piece[LBVH_BLOCKS], const unsigned char *in)
+{
+    uint64_t const expected = header.checksum;
+    uint64_t sum;
+    int b;
+    header.checksum = 0;
+    sum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (piece[b]) memcpy(wide->block[b].memory, in, piece[b]);
+        sum = lbvh_i_checksum(sum, in, piece[b]);
+        in += piece[b];
+    }
+    return sum == expected;
+}
+
+LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc, const void *bytes,
+                                    int64_t size)
+{
+    lbvh_wide_desc given;
+    lbvh_i_wide_header header;
+    lbvh_wide shape;
+    size_t piece[LBVH_BLOCKS];
+    lbvh_result result;
+    if (!wide) return LBVH_BAD_ARGUMENT;
+    memset(&given, 0, sizeof given);
+    if (desc) given.allocator = desc->allocator;
+    if (desc) given.cuda_allocator = desc->cuda_allocator;
+    result = lbvh_i_wide_begin(wide, &given);
+    if (result != LBVH_OK) return result;
+    if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!lbvh_i_wide_header_valid(&header, size, &shape, piece)) return LBVH_BAD_FILE;
+    result = lbvh_i_wide_prepare(wide, piece);
+    if (result != LBVH_OK) return result;
+    shape.desc = wide->desc;
+    shape.desc.leaf = header.leaf;
+    shape.desc.copy = header.numbers > 0;
+    memcpy(shape.block, wide->block, sizeof shape.block);
+    lbvh_i_wide_bind(&shape, wide->block, header.has_masks);
+    if (!lbvh_i_read_wide(&shape, header, piece, (const unsigned char *)bytes + sizeof header) ||
+        !lbvh_i_wide_valid(&shape))
+        return LBVH_BAD_FILE;
+    *wide = shape;
+    wide->built = 1;
+    return LBVH_OK;
 }
 
 #ifdef __cplusplus

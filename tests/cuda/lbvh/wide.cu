@@ -182,7 +182,7 @@ static void test_wide()
         Case c = case_of(k);
         bool const triangles = c.dim == 3 && (c.form == TRIANGLES || c.form == INDEXED);
         c.n = std::min(counts[scattered(k + 1) % 9], n_max);
-        if (!chosen(k, (triangles ? 2 : 8) * share, 200)) continue;
+        if (!chosen(k, std::max((triangles ? 1 : 4) * share / 4, 1), 200)) continue;
         int const leaf = (int)(scattered(k + 5) % 5), copy = triangles || k % 3;
         context = "wide: " + name_of(c) + ", leaf " + std::to_string(leaf) + ", copy " +
             std::to_string(copy);
