@@ -2684,8 +2684,8 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
        lbvh_wide_free(&wide);
 
    A wide tree owns all that it reads: `tree` may be freed. After a refit or a build of `tree`,
-   build it again: the memory is reused. lbvh_wide_build, _load and _validate allocate. Any number of
-   threads may search one wide tree.
+   build it again: the memory is reused. lbvh_wide_build, _load and _validate allocate. Any number
+   of threads may search one wide tree.
 
    A node keeps the boxes of its children in 48 bytes (float: the node in 80; Ylitie). The numbers
    of a box are counted in quanta, which are powers of two, from a corner of the node:
@@ -8098,8 +8098,9 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-save: a file is as at >>save. The order of nodes, leaves and elements in the arrays is that
-   of the walk of >>wide-build; so a file is checked by that walk, which knows what must come next.
+   >>wide-save: a file is as at >>save. The order of nodes, leaves and elements in the arrays is
+   that of the walk of >>wide-build; so a file is checked by that walk, which knows what must come
+   next.
    ---------------------------------------------------------------------------------------------- */
 
 /* The header of a saved wide tree. Nodes, ids, masks and elements follow without gaps. */

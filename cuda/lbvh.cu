@@ -1944,10 +1944,10 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-build: a tree on the device is collapsed (lbvh.h, >>wide), to the arrays of the serial code
+   >>wide-build: a tree on the device is collapsed (lbvh.h, >>wide), to the serial code's arrays
 
-   The serial collapse is one walk, which numbers nodes and leaves as it goes. Here the walk is taken
-   apart:
+   The serial collapse is one walk, which numbers nodes and leaves as it goes. Here the walk is
+   taken apart:
 
        draft     a level at a time: a thread collapses a node, and begins drafts of its inner
                  children, in any order
@@ -2073,7 +2073,8 @@ __device__ __forceinline__ int32_t lbvh_i_drafts(const lbvh_i_levels &levels)
     return all;
 }
 
-/* What the walk meets before each inner child, the last of which comes first; and below the node. */
+/* What the walk meets before each inner child, the last of which comes first; and below the
+   node. */
 __device__ void lbvh_i_sum_children(const lbvh_i_plan &plan, lbvh_i_draft &draft)
 {
     lbvh_i_tally sum = draft.below;

@@ -1,6 +1,6 @@
 /* wide.cu - a part of test_lbvh.cu: wide trees: the arrays of a collapse on the device, and every
-   search, against the serial ones, which tests/unit/lbvh/test_lbvh_wide.c holds against brute force;
-   upload, download, memory, refusals, a CUDA graph.
+   search, against the serial ones, which tests/unit/lbvh/test_lbvh_wide.c holds against brute
+   force; upload, download, memory, refusals, a CUDA graph.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 struct Wides {

@@ -1,6 +1,6 @@
-/* fuzz_wide.c - lbvh_wide: trees of triangles, boxes and points with masks, collapsed; rays, closest
-   points, nearest elements and overlaps against loops over all elements; files, and damaged ones,
-   their checksums made right again.
+/* fuzz_wide.c - lbvh_wide: trees of triangles, boxes and points with masks, collapsed; rays,
+   closest points, nearest elements and overlaps against loops over all elements; files, and damaged
+   ones, their checksums made right again.
    SPDX-License-Identifier: MIT OR Unlicense
    See README.md here. */
 
@@ -48,7 +48,8 @@ static void any_element(fz *f, scene *s, int32_t i, int odd)
 static void any_scene(fz *f, scene *s)
 {
     static const lbvh_kind kinds[4] = {LBVH_TRIANGLES, LBVH_TRIANGLES, LBVH_BOXES, LBVH_POINTS};
-    int const c = fz_u8(f), odd = fz_u8(f) % 4, power = fz_u8(f) % 13 - 6; /* five lengths have a product */
+    /* within 1e-6 and 1e6 five lengths have a product */
+    int const c = fz_u8(f), odd = fz_u8(f) % 4, power = fz_u8(f) % 13 - 6;
     int32_t i;
     memset(s, 0, sizeof *s);
     s->desc.kind = kinds[c & 3];
