@@ -232,13 +232,14 @@ double build_bytes(const elements &e)
     return (4.0 * numbers_of(e) + 2 * sizeof(lbvh_node) + 1) * e.n;
 }
 
-/* targets.md, "LBVH ready to query"; peers HOOMD's LBVH (30 bits) and cuBQL (63 bits). */
-void build_targets(bench_row_s &row, const elements &e, int bits)
+/* targets.md, "tree ready to query"; peers HOOMD's LBVH (1M) and cuBQL's rebin builder with 16
+   elements a leaf (10M). */
+void build_targets(bench_row_s &row, const elements &e)
 {
     if (e.name.compare(0, 8, "uniform-") != 0) return;
-    row.bar_ms = bits == 30 ? pick(e.n, 0.15, 0.9) : pick(e.n, 0.25, 1.4);
-    row.peer_ms = bits == 30 ? pick(e.n, 0.298, 1.63) : pick(e.n, 0.955, 4.45);
-    row.peer = bits == 30 ? "HOOMD LBVH; cuBQL" : "cuBQL";
+    row.bar_ms = pick(e.n, 0.13, 0.85);
+    row.peer_ms = pick(e.n, 0.301, 1.65);
+    row.peer = "HOOMD LBVH; cuBQL";
 }
 
 void refit_row(const elements &e, gpu_tree &tree)
@@ -260,7 +261,7 @@ void build_rows(const elements &e, const sort_times &sorts)
         double const ms = gpu_ms([&] { tree.build(desc, e.data, e.n); });
         bench_row_s row = row_of("build", e, how.name, ms, build_bytes(e));
         row.base_ms = wide ? sorts.ms63 : sorts.ms30;
-        build_targets(row, e, how.bits);
+        build_targets(row, e);
         bench_row(&row);
         must(lbvh_cuda_check(&tree.gpu, stream));
         if (how.builder == LBVH_MERGE && !how.bounds) hashes[wide] = hash_of(tree);
@@ -377,8 +378,8 @@ void pair_list_rows(const elements &e, const std::vector<int32_t> &expected)
         });
         bench_row_s row = row_of("pairs", e, name.c_str(), ms,
                                  build_bytes(e) + 32.0 * e.n + 8.0 * static_cast<double>(total));
-        row.bar_ms = e.n == WL_BOTH ? 0.8 : 0;
-        row.peer_ms = e.n == WL_BOTH ? 2.27 : 0;
+        row.bar_ms = e.n == WL_BOTH ? 0.55 : 0;
+        row.peer_ms = e.n == WL_BOTH ? 2.26 : 0;
         row.peer = "HOOMD LBVH";
         bench_row(&row);
         bench_check_total(needed.download()[0], total, name.c_str());
@@ -463,7 +464,7 @@ void radius_counts(const elements &e, lbvh_cuda *gpu, int64_t total)
         bench_row_s row = row_of("radius", e, a.name, ms, 36.0 * e.n);
         if (!(a.flags & LBVH_HALF)) {
             row.bar_ms = pick(e.n, 0.45, 4.5);
-            row.peer_ms = pick(e.n, 0.787, 8.0);
+            row.peer_ms = pick(e.n, 0.804, 8.04);
             row.peer = "HOOMD LBVH";
         }
         bench_row(&row);
@@ -489,7 +490,7 @@ __global__ void facts_kernel(const int64_t *offsets, const int32_t *ids, int64_t
     add_to(sum, x);
 }
 
-/* targets.md, "CSR neighbor list", has HOOMD's LBVH at 1.99 / 23.2. */
+/* targets.md, "tree: CSR"; peer HOOMD's LBVH, its one-pass list on sorted input. */
 void radius_lists(const elements &e, lbvh_cuda *gpu, int64_t total)
 {
     device_array<int64_t> offsets(static_cast<std::size_t>(e.n) + 1);
@@ -504,7 +505,8 @@ void radius_lists(const elements &e, lbvh_cuda *gpu, int64_t total)
         bench_row_s row =
             row_of("radius", e, c.name, ms, 40.0 * e.n + 4.0 * static_cast<double>(entries));
         if (!half) {
-            row.peer_ms = pick(e.n, 1.99, 23.2);
+            row.bar_ms = pick(e.n, 0.75, 7.5);
+            row.peer_ms = pick(e.n, 1.04, 10.6);
             row.peer = "HOOMD LBVH";
         }
         bench_row(&row);
