@@ -166,8 +166,6 @@ self_check() {
         's/^    return (node->min\[0\] <= max\[0\]) & /    return (node->min[0] < max[0]) \& /'
     planted wide lbvh 'upper sides of boxes are rounded down' \
         's/= (uint8_t)(-lbvh_i_quanta(-box->max\[a\], exponent) - corner)/= (uint8_t)(lbvh_i_quanta(box->max[a], exponent) - corner)/'
-    planted wide lbvh 'leaves of a loaded tree may begin anywhere' \
-        's/ || (kind & 31) != next - first)$/)/'
     planted world lbvh 'a pair that exists begins again' \
         's/        if (world->mark\[other\] != world->token) continue;//'
     planted world lbvh 'pairs of a removed object stay' \
