@@ -713,10 +713,14 @@ static void test_refusals(void **state)
     CHECK_RESULT(lbvh_wide_validate(&wide, &s.tree), LBVH_NOT_BUILT);
 }
 
+#include "wide_files.c"
+
 static const struct CMUnitTest wide[] = {
     TEST(test_structure),   TEST(test_extreme_boxes), TEST(test_validate), TEST(test_rays),
     TEST(test_own_elements), TEST(test_ray_options),  TEST(test_around),   TEST(test_boxes),
-    TEST(test_memory),      TEST(test_refusals),
+    TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
+    TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),
+    TEST(test_file_refusals),
 };
 
 int main(void)
