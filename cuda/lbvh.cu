@@ -2391,12 +2391,16 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     int32_t const r = lbvh_i_thread();
     if (r >= rays.n) return;
     const lbvh_real *const x = lbvh_i_at(rays.data, rays.stride, r);
-    for (int a = 0; a < wide.dim; a++) {
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        if (a == wide.dim) break;
         origin[a] = x[a];
         unit[a] = x[wide.dim + a];
         longest = lbvh_i_max(longest, lbvh_i_absolute(unit[a]));
     }
-    for (int a = 0; a < wide.dim && longest > 0; a++) unit[a] /= longest;
+#pragma unroll
+    for (int a = 0; a < 3; a++)
+        if (longest > 0) unit[a] /= longest;
     lbvh_lattice const places = lbvh_i_wide_lattice(wide, bits),
                        directions = lbvh_i_lattice_of(wide.dim, bits, least, most);
     keys[r] = (uint32_t)(lbvh_i_code(&places, wide.dim, bits, origin, origin) << bits |
@@ -2414,7 +2418,9 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     int32_t const q = lbvh_i_thread();
     if (q >= m) return;
     const lbvh_real *const x = lbvh_i_at(input.data, input.stride, q);
-    for (int a = 0; a < wide.dim; a++) {
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        if (a == wide.dim) break;
         min[a] = x[a];
         max[a] = x[boxes ? wide.dim + a : a];
     }

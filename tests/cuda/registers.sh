@@ -12,11 +12,18 @@ work=build/registers
 mkdir -p "$work"
 passed=0 failed=0
 
-# Kernels that may use local memory: a few threads each, or a stack.
+# Kernels that may use local memory: a few threads each, a stack, or the children of a wide node.
 allowed='ugrid_i_extent_kernel
+lbvh_i_closest_points_kernel
+lbvh_i_draft_kernel
+lbvh_i_draft_rest_kernel
 lbvh_i_element_boxes_kernel
 lbvh_i_nearest_kernel
 lbvh_i_nearest_rows_kernel
+lbvh_i_rays_kernel
+lbvh_i_wide_nearest_kernel
+lbvh_i_wide_nearest_rows_kernel
+lbvh_i_wide_overlaps_kernel
 nlist_i_frames_kernel
 nlist_i_reference_kernel
 nlist_i_write_events_kernel'
