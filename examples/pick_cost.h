@@ -15,7 +15,7 @@
 static const struct {
     const char *name;
     lbvh_builder builder;
-} builders[] = {{"MERGE", LBVH_MERGE}, {"SPLIT", LBVH_SPLIT}};
+} builders[] = {{"MERGE", LBVH_MERGE}, {"SPLIT", LBVH_SPLIT}, {"PLOC", LBVH_PLOC}};
 
 enum { BUILDERS = sizeof builders / sizeof builders[0] };
 
