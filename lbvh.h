@@ -5,7 +5,7 @@
    A binary tree of axis-aligned bounding boxes (AABBs) over boxes, points, spheres or triangles.
    The elements are sorted by Morton code, and the tree follows from the common prefixes of the
    codes: a build is O(n). Two builders make the same tree: bottom-up (Apetrei) and top-down
-   (Karras).
+   (Karras). A third one makes a better tree for triangles, by area (PLOC).
 
    Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
    each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
@@ -27,13 +27,14 @@
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, world, world-overlap, world-cast, world-near,
+                       queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
                        wide, cuda-templates
-       serial          memory, resolve, sort, build, refit, measure, save, packets, pairs,
-                       queries-serial, validate, world-memory, world-trees, world-pairs,
+       serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
+                       save, packets, pairs, queries-serial, validate, world-memory,
+                       world-trees, world-pairs,
                        world-calls, world-update, world-validate, parallel-run,
                        parallel-search, parallel-build, wide-build, wide-rays,
-                       wide-lanes, wide-trace, wide-near, wide-validate
+                       wide-lanes, wide-trace, wide-near, wide-validate, wide-save
        end             licence
 
    >>use
@@ -99,7 +100,8 @@
    Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify allocate, by
             desc.allocator, and lbvh_cuda_... functions as told there. Memory grows and is kept;
             after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
-            nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or LBVH_SPLIT;
+            nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or a builder
+            other than MERGE;
             double: 129. The first build and lbvh_reserve take exactly that. An array that is too
             small for a later build becomes half as large again, or as large as needed if that is
             more. The sort works in the memory of the nodes to come. (Kureck section 3.3 counts 64,
@@ -123,10 +125,11 @@
             those of your input; radii are distances, not squares; t of a ray is in lengths of its
             direction.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is
-            the index of a leaf in Morton order: leaf k is node first_leaf + k, and its link is the
-            id.
-   Bits     The serial code and CUDA make the same tree and the same answers, bit for bit, with
-            either builder.
+            the index of a leaf, in Morton order (LBVH_PLOC: depth first): leaf k is node
+            first_leaf + k, and its link is the id.
+   Bits     The serial code and CUDA make the same tree and the same answers, bit for bit. MERGE and
+            SPLIT make the same tree. PLOC (serial) makes another: it finds the same, in another
+            order.
 
    >>method
 
@@ -139,6 +142,8 @@
    >>packets here and in cuda/lbvh.cu. examples/lbvh_steps.c prints all of this for points of your
    choice.
 
+   LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
+
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
                      blog, 2012.
@@ -148,6 +153,10 @@
             Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume
             hierarchy
                      construction algorithm to allow stackless traversal, 2024 (the skip links).
+            Meister: D. Meister, J. Bittner, Parallel Locally-Ordered Clustering for Bounding
+                     Volume Hierarchy Construction, IEEE TVCG 2018. Benthin: C. Benthin, D. Meister,
+                     J. Barczak, R. Mehalwal, J. Tsakok, A. Kensler, H-PLOC: Hierarchical Parallel
+                     Locally-Ordered Clustering for BVH Construction, HPG 2024 (>>ploc).
             Ericson: C. Ericson, Real-Time Collision Detection, 2005.
             Ylitie:  H. Ylitie, T. Karras, S. Laine, Efficient Incoherent Ray Traversal on GPUs
                      Through Compressed Wide BVHs, HPG 2017 (>>wide).
@@ -158,7 +167,8 @@
 
    n up to 2^30 - 512; 2^28 objects, and pairs, in a world. Depth: a
    node has more common bits than its parent, so at most 63 bits of
-   code + 30 of place = 93 inner nodes are above a leaf, whatever the input. Walks that keep a stack
+   code + 30 of place = 93 inner nodes are above a leaf, whatever the input (LBVH_PLOC: 93 too, or
+   the tree of MERGE). Walks that keep a stack
    (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
    overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
    negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left
@@ -167,13 +177,13 @@
 
    >>not-here
 
-   Surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
+   Full surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
    (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is
    faster); file formats, threads, timers.
 
    >>changes
 
-   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide; LBVH_PLOC
    0.1.0  first version
 */
 
@@ -341,6 +351,8 @@
 #define lbvh_wide_free          lbvh_f64_wide_free
 #define lbvh_wide_bytes         lbvh_f64_wide_bytes
 #define lbvh_wide_validate      lbvh_f64_wide_validate
+#define lbvh_wide_save          lbvh_f64_wide_save
+#define lbvh_wide_load          lbvh_f64_wide_load
 #define lbvh_closest_hits       lbvh_f64_closest_hits
 #define lbvh_any_hits           lbvh_f64_any_hits
 #define lbvh_wide_nearest       lbvh_f64_wide_nearest
@@ -360,6 +372,16 @@
 #define lbvh_cuda_count_overlaps    lbvh_f64_cuda_count_overlaps
 #define lbvh_cuda_overlaps          lbvh_f64_cuda_overlaps
 #define lbvh_cuda_nearest           lbvh_f64_cuda_nearest
+#define lbvh_cuda_wide_reserve     lbvh_f64_cuda_wide_reserve
+#define lbvh_cuda_wide_build       lbvh_f64_cuda_wide_build
+#define lbvh_cuda_wide_upload      lbvh_f64_cuda_wide_upload
+#define lbvh_cuda_wide_download    lbvh_f64_cuda_wide_download
+#define lbvh_cuda_wide_free        lbvh_f64_cuda_wide_free
+#define lbvh_cuda_wide_nearest     lbvh_f64_cuda_wide_nearest
+#define lbvh_cuda_wide_overlaps    lbvh_f64_cuda_wide_overlaps
+#define lbvh_cuda_closest_hits      lbvh_f64_cuda_closest_hits
+#define lbvh_cuda_any_hits          lbvh_f64_cuda_any_hits
+#define lbvh_cuda_closest_points    lbvh_f64_cuda_closest_points
 #endif
 
 #ifdef __cplusplus
@@ -424,10 +446,11 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
-   In tasks run lbvh_build, lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and
-   lbvh_overlaps. A refit and a search use the hook of the tree's last build, tree.desc.parallel,
-   which you may change; lbvh_load takes it from its desc. Threads that search one tree at once call
-   one `run` at once. Walks, lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
+   In tasks run lbvh_build (but the clusters of LBVH_PLOC are made in the calling thread),
+   lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and lbvh_overlaps. A refit and a
+   search use the hook of the tree's last build, tree.desc.parallel, which you may change; lbvh_load
+   takes it from its desc. Threads that search one tree at once call one `run` at once. Walks,
+   lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
    worlds and CUDA calls. A task needs the stack of a search in bulk (>>rules). Nothing is allocated
    for tasks. Lists may write anywhere below `capacity`, also behind the last entry.
 
@@ -461,13 +484,17 @@ typedef enum lbvh_kind {
                            indices per triangle */
 } lbvh_kind;
 
-/* The algorithm. Both make the same tree, on both sides. */
+/* The algorithm. MERGE and SPLIT make the same tree, on both sides; PLOC makes one of its own. */
 typedef enum lbvh_builder {
     LBVH_MERGE = 0,     /* bottom-up: neighbouring subtrees merge (Apetrei); serial in one pass,
                            CUDA in rounds; the faster one */
-    LBVH_SPLIT          /* top-down: ranges are split at the highest differing bit; serial by
+    LBVH_SPLIT,         /* top-down: ranges are split at the highest differing bit; serial by
                            recursion, CUDA all nodes at once (Karras; Kureck section 3.1.4); the one
                            to read first. Keeps the codes, as keep_codes does. */
+    LBVH_PLOC           /* bottom-up by area: subtrees whose common box is small merge first
+                           (Meister, Bittner; >>ploc). Slower to build, faster to search where
+                           elements differ in size: triangles. Needs 8 more bytes a leaf. CUDA
+                           calls refuse it (LBVH_BAD_OPTION): lbvh_cuda_upload takes its trees. */
 } lbvh_builder;
 
 /* What alloc returns must be aligned to 16 bytes; else LBVH_BAD_ALLOCATOR. */
@@ -556,8 +583,8 @@ typedef struct lbvh {
     lbvh_lattice lattice;   /* CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
     uint8_t *prefix;        /* [n + 1] of border k: 1 + number of common leading bits of the codes
-                               at places k-1 and k, 0 at both ends; the tree's shape follows from
-                               it */
+                               at places k-1 and k (PLOC: 1 + depth of the node split there), 0
+                               at both ends; the tree's shape follows from it */
     uint32_t *mask;         /* desc.masks: [2 n - 1] filter bits by node, for an inner node the OR
                                of its leaves'; else NULL */
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
@@ -604,8 +631,8 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
    defaults. No pointer to the input is kept, except desc.indices, which lbvh_refit reads again.
    Building again reuses the memory. After any refusal the tree is empty (n = 0) and keeps its
    memory; bad_id is the first bad element, -1 if the reason was another. Cost: O(n), a radix sort
-   and three passes over the elements. Not thread-safe on one tree; different trees may be built at
-   once. */
+   and three passes over the elements; LBVH_PLOC 3 to 4 times as much. Not thread-safe on one
+   tree; different trees may be built at once. */
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
                                 size_t stride, int32_t n);
 
@@ -641,7 +668,7 @@ typedef struct lbvh_quality {
     double overlap;         /* sum over inner nodes of the area shared by both children, over the
                                area of the root */
     double mean_depth;      /* inner nodes above a leaf, on average */
-    int32_t depth;          /* largest number of inner nodes above a leaf, at most desc.bits + 30 */
+    int32_t depth;          /* largest number of inner nodes above a leaf, at most 93 */
 } lbvh_quality;
 
 /* Measures the tree. O(n). */
@@ -2048,6 +2075,52 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
 #endif
 
 /* ------------------------------------------------------------------------------------------------
+   >>clusters: what LBVH_PLOC compares (figure at >>ploc)
+
+   A cluster is a subtree whose parent is not made yet. Two clusters may merge at a cost: half the
+   surface of the box around both (2D: half the circumference). Of at most LBVH_I_WINDOW clusters,
+   i and j are numbers below 32. The key of a pair is its cost with the 5 lowest bits replaced by
+   i ^ j:
+
+       cost, as an integer of the same order | i ^ j       (^: exclusive or)
+
+   Keys are those of both sides of a pair, and the key of i names its partner: j = i ^ (key & 31).
+   No two pairs with the same i have the same key, so every cluster has one nearest partner, and
+   the smallest key of all is that of two clusters that choose each other. Where all costs are
+   equal, i and i ^ 1 do: half of the clusters are left after a round.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_WINDOW = 32, LBVH_I_CLUSTERS = 16, LBVH_I_RADIUS = 8 };
+
+#if LBVH_I_REAL_KIND == 1
+typedef int32_t lbvh_i_pair;
+#else
+typedef int64_t lbvh_i_pair;
+#endif
+
+/* Half the surface of a box with these edges, not negative. */
+LBVH_FN_HOT lbvh_real lbvh_i_half_area(int dim, lbvh_real x, lbvh_real y, lbvh_real z)
+{
+    if (dim == 2) return x + y;
+    return lbvh_i_kept(lbvh_i_times(x, lbvh_i_kept(y + z)) + lbvh_i_times(y, z));
+}
+
+LBVH_FN_HOT lbvh_i_pair lbvh_i_pair_key(lbvh_real cost, int32_t i, int32_t j)
+{
+    lbvh_i_pair bits;
+    memcpy(&bits, &cost, sizeof bits);
+    return (bits & ~(lbvh_i_pair)31) | (i ^ j);
+}
+
+/* A coordinate for costs: bounded, so that no cost is a NaN. The box of an element left out becomes
+   the inverted box of all space. */
+LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
+{
+    lbvh_real const most = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e18 : (lbvh_real)3e153;
+    return lbvh_i_min(lbvh_i_max(x, -most), most);
+}
+
+/* ------------------------------------------------------------------------------------------------
    >>world: objects that come, move, sleep and go: the broad phase of a simulation. Serial only.
 
        lbvh_world world = {0};
@@ -2662,7 +2735,7 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
 
 /* ------------------------------------------------------------------------------------------------
    >>wide: a tree of nodes with up to 8 children, collapsed from a finished one, for trees that are
-   searched often: rays in bulk, nearest elements, closest points on meshes, overlaps. Serial only.
+   searched often: rays in bulk, nearest elements, closest points on meshes, overlaps.
 
        lbvh_wide wide = {0};
        lbvh_wide_desc desc = {0};
@@ -2672,7 +2745,7 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
        lbvh_wide_free(&wide);
 
    A wide tree owns all that it reads: `tree` may be freed. After a refit or a build of `tree`,
-   build it again: the memory is reused. lbvh_wide_build and lbvh_wide_validate allocate. Any number
+   build it again: the memory is reused. lbvh_wide_build, _load and _validate allocate. Any number
    of threads may search one wide tree.
 
    A node keeps the boxes of its children in 48 bytes (float: the node in 80; Ylitie). The numbers
@@ -2724,6 +2797,7 @@ typedef struct lbvh_wide_desc {
                                as their boxes; in blocks of 4, one for each leaf; needed where the
                                comment of a search says so (default: 0) */
     lbvh_allocator allocator;   /* (default: malloc and free) */
+    lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
 } lbvh_wide_desc;
 
 typedef struct lbvh_wide {
@@ -2759,6 +2833,17 @@ LBVH_API int64_t lbvh_wide_bytes(const lbvh_wide *wide);
 /* LBVH_OK, or LBVH_INVALID where a leaf of `tree` is not in `wide` exactly once, or is not inside
    all boxes above it. Both are built; the arrays are trusted. For tests and students. O(n). */
 LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree);
+
+/* As lbvh_save. A loaded tree has all that was searched in the saved one. */
+LBVH_API lbvh_result lbvh_wide_save(const lbvh_wide *wide, void *bytes, int64_t capacity,
+                                    int64_t *needed);
+
+/* As lbvh_load: any bytes are refused (LBVH_BAD_FILE) or make a tree that can be searched: every
+   node and slot has one parent, no walk is deeper than its stack, boxes enclose the copied elements
+   below. Ids are 0 or above; that they are below the number of your elements, and that boxes
+   without copies are true, only you can know. desc: the allocators; all else is in the file. */
+LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc, const void *bytes,
+                                    int64_t size);
 
 /* Many rays. */
 typedef struct lbvh_rays {
@@ -2820,6 +2905,71 @@ LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real 
 LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *box,
                                         uint32_t filter, int32_t *ids, int64_t capacity,
                                         int64_t *needed);
+
+#ifdef LBVH_CUDA
+/* The same on a GPU: the same arrays, bit for bit, and the same answers. As at >>cuda-api, pointers
+   d_... and those of lbvh_rays are device memory, and no call waits unless it says so. Searches are
+   sorted inside the call, by places and directions, unless their flags have LBVH_SORTED. */
+
+/* What kernels take by value. After lbvh_cuda_wide_build its nodes, leaves and elements are upper
+   bounds; the true numbers are on the device. */
+typedef struct lbvh_wide_device { lbvh_wide wide; } lbvh_wide_device;
+
+typedef struct lbvh_cuda_wide {
+    lbvh_wide_device device;    /* argument for kernels */
+    int32_t *d_counts;          /* nodes, leaves, elements */
+    lbvh_cuda work;             /* device memory, and device.tree.cuda_error; its tree is empty */
+} lbvh_cuda_wide;
+
+/* Allocates all memory that collapses of trees of up to n elements of the kind of `tree_desc`, and
+   searches of up to `queries` queries, need. They then allocate nothing. Since no call waits for
+   counts, it is enough for any tree: with desc.copy 160 bytes an element (triangles, float), else
+   23, and 40 for the collapse. */
+LBVH_API lbvh_result lbvh_cuda_wide_reserve(lbvh_cuda_wide *gpu, const lbvh_wide_desc *desc,
+                                            const lbvh_desc *tree_desc, int32_t n, int32_t queries,
+                                            struct CUstream_st *stream);
+
+/* As lbvh_wide_build, from a tree and elements on the device, of the same stream. */
+LBVH_API lbvh_result lbvh_cuda_wide_build(lbvh_cuda_wide *gpu, const lbvh_wide_desc *desc,
+                                          const lbvh_cuda *tree, const lbvh_real *d_data,
+                                          size_t stride, struct CUstream_st *stream);
+
+/* Copies a host tree to the device, in its exact size. May return before the copy is done: keep the
+   tree until then. */
+LBVH_API lbvh_result lbvh_cuda_wide_upload(lbvh_cuda_wide *gpu, const lbvh_wide *wide,
+                                           struct CUstream_st *stream);
+
+/* Copies a device tree into a host tree (its memory reused). Waits for the stream. */
+LBVH_API lbvh_result lbvh_cuda_wide_download(lbvh_wide *wide, lbvh_cuda_wide *gpu,
+                                             struct CUstream_st *stream);
+
+/* Frees the device memory, in the order of the stream that it was last used on. */
+LBVH_API void lbvh_cuda_wide_free(lbvh_cuda_wide *gpu);
+
+/* As lbvh_closest_hits and lbvh_any_hits, on copied triangles. */
+LBVH_API lbvh_result lbvh_cuda_closest_hits(lbvh_cuda_wide *gpu, const lbvh_rays *rays,
+                                            lbvh_ray_hit *d_hits, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_any_hits(lbvh_cuda_wide *gpu, const lbvh_rays *rays, uint8_t *d_hit,
+                                        struct CUstream_st *stream);
+
+/* As lbvh_cuda_nearest, by the distances of lbvh_wide_nearest with fn NULL. */
+LBVH_API lbvh_result lbvh_cuda_wide_nearest(lbvh_cuda_wide *gpu, const lbvh_real *d_points,
+                                            size_t stride, int32_t m, int32_t k, lbvh_real reach,
+                                            int flags, int32_t *d_ids, lbvh_real *d_distances2,
+                                            int32_t *d_found, struct CUstream_st *stream);
+
+/* As lbvh_closest_points. */
+LBVH_API lbvh_result lbvh_cuda_closest_points(lbvh_cuda_wide *gpu, const lbvh_real *d_points,
+                                              size_t stride, int32_t m, lbvh_real reach, int flags,
+                                              lbvh_closest *d_closest, struct CUstream_st *stream);
+
+/* As lbvh_wide_overlaps for m boxes: row q of d_ids begins at d_offsets[q] (m + 1 of them). Where
+   `capacity` is too small the list ends there, and d_offsets[m] is the size needed. */
+LBVH_API lbvh_result lbvh_cuda_wide_overlaps(lbvh_cuda_wide *gpu, const lbvh_real *d_boxes,
+                                             size_t stride, int32_t m, uint32_t filter, int flags,
+                                             int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                             struct CUstream_st *stream);
+#endif /* LBVH_CUDA */
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -3005,7 +3155,7 @@ static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
    there (>>sort). */
 static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[LBVH_BLOCKS])
 {
-    int const codes = desc->keep_codes || desc->builder == LBVH_SPLIT;
+    int const codes = desc->keep_codes || desc->builder != LBVH_MERGE; /* PLOC: work space */
     memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
     if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
     if (n == 0) return LBVH_OK;
@@ -3121,7 +3271,7 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     *out = given;
     if (given.dim != 2 && given.dim != 3) return LBVH_BAD_DIM;
     if ((int)given.kind < 0 || given.kind > LBVH_TRIANGLES) return LBVH_BAD_OPTION;
-    if ((int)given.builder < 0 || given.builder > LBVH_SPLIT) return LBVH_BAD_OPTION;
+    if ((int)given.builder < 0 || given.builder > LBVH_PLOC) return LBVH_BAD_OPTION;
     if (given.bits != 30 && given.bits != 63) return LBVH_BAD_OPTION;
     if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
     if (!(given.radius >= 0) || !lbvh_i_finite(given.radius)) return LBVH_BAD_RADIUS;
@@ -3489,6 +3639,245 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     lbvh_i_join(tree, at, left, right);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC, clusters that lie close merge first (Meister and Bittner 2018; by subtrees of
+   the sorted leaves: Benthin 2024)
+
+   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
+   PLOC takes the order of the leaves and the subtrees from the prefixes, but chooses by area which
+   clusters merge. A subtree of MERGE waits until its two children hold more than 16 clusters
+   together, 32 at most. Then rounds follow until 16 are left or fewer (in the root: 1). In a round
+   every cluster finds the partner with which it has the smallest box, and those that choose each
+   other merge:
+
+       A   B C       D     E       A chooses B, B: C, C: B, D: E, E: D
+           \_/       \_____/       B and C choose each other, D and E too
+       A    1           2          the next round: A chooses 1, 1: A
+        \__/                       and so on
+
+   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
+   and the 8 after it, and each pair is computed once. (All pairs instead, or windows of 64 and 128,
+   cost more time, and their trees are no better.) A round merges one pair at least, so a window
+   takes 31 rounds at most and a build O(n) time, whatever the input.
+
+   A merged cluster is stored at slot r - 1 of the inner nodes, where r is the larger one of the
+   first places of its children. That place is nobody's first from then on: no two clusters have
+   the same slot, and no counter is needed. Then the tree is walked depth first, which gives leaves
+   their new places; border k gets 1 + the depth of the node that is split there as its prefix. This
+   is all that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a
+   refit, a file and every walk see a tree like any other. Where a leaf would lie below more than
+   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Clusters side by side, for loops over vectors. `hidden` is 0, behind the last cluster the largest
+   number, which makes keys with nobody useless. */
+enum { LBVH_I_ROOM = LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_window {
+    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
+    lbvh_i_pair hidden[LBVH_I_ROOM], best[LBVH_I_ROOM];
+    int32_t node[LBVH_I_WINDOW], first[LBVH_I_WINDOW];
+    int32_t count;
+} lbvh_i_window;
+
+/* Work space, 8 bytes for each leaf: where codes are kept, which are written last. */
+typedef struct lbvh_i_cluster_room {
+    int32_t *cluster;   /* [n] nodes of clusters, from the first place of their subtree on; then,
+                           by new place, the old one */
+    int32_t *first;     /* [n] the first place of a cluster, by slot; then prefixes, by border */
+} lbvh_i_cluster_room;
+
+static void lbvh_i_load_cluster(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                lbvh_i_window *w, int32_t at)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const i = w->count++;
+    int a;
+    for (a = 0; a < 3; a++) {
+        w->min[a][i] = lbvh_i_bounded(node->min[a]);
+        w->max[a][i] = lbvh_i_bounded(node->max[a]);
+    }
+    w->node[i] = at;
+    w->first[i] = at < tree->first_leaf ? room->first[at] : at - tree->first_leaf;
+}
+
+/* Compares cluster i with the next ones, as far as the radius: returns the smallest key, and each
+   of them notes its best. (A fixed number of turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT lbvh_i_pair lbvh_i_compare(lbvh_i_window *w, int dim, int32_t i)
+{
+    lbvh_i_pair key[LBVH_I_RADIUS], own = w->best[i];
+    int32_t k;
+    for (k = 0; k < LBVH_I_RADIUS; k++) {
+        int32_t const j = i + 1 + k;
+        lbvh_real const x = lbvh_i_max(w->max[0][i], w->max[0][j]) -
+                            lbvh_i_min(w->min[0][i], w->min[0][j]),
+                        y = lbvh_i_max(w->max[1][i], w->max[1][j]) -
+                            lbvh_i_min(w->min[1][i], w->min[1][j]),
+                        z = lbvh_i_max(w->max[2][i], w->max[2][j]) -
+                            lbvh_i_min(w->min[2][i], w->min[2][j]);
+        key[k] = lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), i, j) | w->hidden[j];
+    }
+    for (k = 0; k < LBVH_I_RADIUS; k++) {
+        lbvh_i_pair const had = w->best[i + 1 + k];
+        w->best[i + 1 + k] = key[k] < had ? key[k] : had;
+        own = key[k] < own ? key[k] : own;
+    }
+    return own;
+}
+
+/* best[i]: the smallest key of each cluster. */
+static void lbvh_i_find_partners(lbvh_i_window *w, int dim)
+{
+    lbvh_i_pair const none = (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
+    int32_t i;
+    for (i = 0; i < LBVH_I_ROOM; i++) {
+        w->hidden[i] = i < w->count ? 0 : none;
+        w->best[i] = none;
+    }
+    for (i = 0; i < w->count; i++)
+        w->best[i] = dim == 2 ? lbvh_i_compare(w, 2, i) : lbvh_i_compare(w, 3, i);
+}
+
+/* Cluster i becomes the node of itself and j. */
+static void lbvh_i_merge_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                  lbvh_i_window *w, int32_t i, int32_t j)
+{
+    int const swapped = w->first[j] < w->first[i];
+    int32_t const at = w->first[swapped ? i : j] - 1;
+    lbvh_node *node = &tree->node[at];
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = w->min[a][i] = lbvh_i_min(w->min[a][i], w->min[a][j]);
+        node->max[a] = w->max[a][i] = lbvh_i_max(w->max[a][i], w->max[a][j]);
+    }
+    node->link = w->node[i];
+    node->skip = w->node[j];    /* until the tree is numbered: the right child */
+    room->first[at] = w->first[i] = w->first[swapped ? j : i];
+    w->node[i] = at;
+}
+
+/* Merges all pairs that chose each other: both have the same key. Those left keep their order. */
+static void lbvh_i_merge_partners(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                  lbvh_i_window *w)
+{
+    int32_t i, left = 0;
+    int a;
+    for (i = 0; i < w->count; i++) {
+        int32_t const j = i ^ (int32_t)(w->best[i] & 31);
+        int const chosen = w->best[j] == w->best[i];
+        if (chosen && j < i) continue;
+        if (chosen) lbvh_i_merge_clusters(tree, room, w, i, j);
+        for (a = 0; a < 3; a++) {
+            w->min[a][left] = w->min[a][i];
+            w->max[a][left] = w->max[a][i];
+        }
+        w->node[left] = w->node[i];
+        w->first[left] = w->first[i];
+        left++;
+    }
+    w->count = left;
+}
+
+/* The clusters of two siblings, from place `first` and from place `middle` on, become those of
+   their parent, `most` at most. Returns their number. */
+static int32_t lbvh_i_join_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
+                                    int32_t first, int32_t left, int32_t middle, int32_t right,
+                                    int32_t most)
+{
+    int32_t *const cluster = room->cluster;
+    lbvh_i_window w;
+    int32_t k;
+    if (left + right <= most) {
+        for (k = 0; k < right && first + left < middle; k++)
+            cluster[first + left + k] = cluster[middle + k];
+        return left + right;
+    }
+    w.count = 0;
+    memset(w.min, 0, sizeof w.min);
+    memset(w.max, 0, sizeof w.max);
+    for (k = 0; k < left; k++) lbvh_i_load_cluster(tree, room, &w, cluster[first + k]);
+    for (k = 0; k < right; k++) lbvh_i_load_cluster(tree, room, &w, cluster[middle + k]);
+    while (w.count > most) {
+        lbvh_i_find_partners(&w, tree->desc.dim);
+        lbvh_i_merge_partners(tree, room, &w);
+    }
+    for (k = 0; k < w.count; k++) cluster[first + k] = w.node[k];
+    return w.count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. The root is cluster[0]. */
+static void lbvh_i_cluster(const lbvh *tree, const lbvh_i_cluster_room *room)
+{
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* the first leaf of each; its clusters */
+    int32_t k, top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, count = 1;
+        room->cluster[k] = tree->first_leaf + k;
+        while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
+            int32_t const middle = first;
+            first = waiting[--top];
+            count = lbvh_i_join_clusters(tree, room, first, many[top], middle, count,
+                                         first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS);
+        }
+        waiting[top] = first;
+        many[top++] = count;
+    }
+}
+
+/* Walks the clusters depth first: the old place of each new one, and the new prefixes. 0: a leaf
+   would lie too deep, and no prefix was changed. */
+static int lbvh_i_number_clusters(const lbvh *tree, const lbvh_i_cluster_room *room)
+{
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = room->cluster[0], level = 0, place = 0, top = 0;
+    for (;;) {
+        for (; at < tree->first_leaf; level++) {
+            if (level == LBVH_STACK - 1) return 0;
+            pending[top] = tree->node[at].skip;
+            depth[top++] = level;
+            at = tree->node[at].link;
+        }
+        room->cluster[place++] = at - tree->first_leaf;
+        if (top == 0) break;
+        at = pending[--top];
+        room->first[place] = 1 + depth[top];
+        level = depth[top] + 1;
+    }
+    for (place = 1; place < tree->n; place++) tree->prefix[place] = (uint8_t)room->first[place];
+    return 1;
+}
+
+/* Moves the leaves to their new places, by way of the inner nodes, which are made later. */
+static void lbvh_i_move_leaves(const lbvh *tree, const int32_t *old)
+{
+    lbvh_node *const leaf = tree->node + tree->first_leaf;
+    lbvh_node const last = leaf[old[tree->n - 1]];
+    int32_t k;
+    for (k = 0; k < tree->n - 1; k++) tree->node[k] = leaf[old[k]];
+    memcpy(leaf, tree->node, (size_t)(tree->n - 1) * sizeof *leaf);
+    leaf[tree->n - 1] = last;
+    for (k = 0; k < tree->n && tree->mask; k++)
+        tree->mask[tree->first_leaf + k] = tree->desc.masks[leaf[k].link];
+}
+
+/* LBVH_PLOC: new places and prefixes for leaves in Morton order. */
+static void lbvh_i_ploc(lbvh *tree)
+{
+    lbvh_i_cluster_room room;
+    const lbvh_node *leaf = tree->node + tree->first_leaf;
+    int32_t k;
+    room.cluster = (int32_t *)tree->block[LBVH_I_CODE].memory;
+    room.first = room.cluster + tree->n;
+    lbvh_i_cluster(tree, &room);
+    if (lbvh_i_number_clusters(tree, &room)) lbvh_i_move_leaves(tree, room.cluster);
+    for (k = 0; k < tree->n && tree->code; k++)
+        tree->code[k] = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, leaf[k].min,
+                                    leaf[k].max);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build-serial
+   ---------------------------------------------------------------------------------------------- */
+
 static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
                                        int32_t n)
 {
@@ -3506,6 +3895,7 @@ static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t
     lbvh_i_sort(&keys, n, &histogram);
     lbvh_i_make_prefixes(tree, &keys, 0, n);
     lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
     else lbvh_i_merge(tree);
     return LBVH_OK;
@@ -4416,17 +4806,18 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
    >>validate: the arrays against the tree that the prefixes define
    ---------------------------------------------------------------------------------------------- */
 
-/* 1 if sorted codes can have these prefixes. Then a pass such as lbvh_i_merge's stays within its
-   stack. */
+/* 1 if sorted codes, or the depths of clusters, can have these prefixes. Then a pass such as
+   lbvh_i_merge's stays within its stack. Codes that are kept must agree (not those of PLOC, which
+   are in another order). */
 static int lbvh_i_prefixes_valid(const lbvh *tree)
 {
-    int const most = lbvh_i_code_bits(&tree->desc) + 30;
+    int const most = LBVH_STACK - 1, sorted = tree->code && tree->desc.builder != LBVH_PLOC;
     int32_t k;
     if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
     for (k = 1; k < tree->n; k++) {
         if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1])
             return 0;
-        if (tree->code &&
+        if (sorted &&
             (tree->code[k - 1] > tree->code[k] ||
              tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1],
                                                   tree->code[k], k - 1, k)))
@@ -6302,7 +6693,7 @@ static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
     return result;
 }
 
-/* Both builders: the tree is the same. */
+/* All builders: MERGE and SPLIT share a tree. PLOC clusters in the calling thread. */
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n)
 {
@@ -6320,6 +6711,7 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     job.counts = (int32_t *)(void *)(job.keys.low + n);
     result = lbvh_i_sort_in_pieces(&job);
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;
@@ -6356,11 +6748,16 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
    >>wide-build: a binary tree is collapsed (figure and bounds at >>wide)
    ---------------------------------------------------------------------------------------------- */
 
-/* Functions of one text that are compiled for several processors. */
+/* Functions of one text that are compiled for several processors; _FN: for a GPU, too. */
 #if defined(__GNUC__) || defined(__clang__)
 #define LBVH_I_TOGETHER static inline __attribute__((always_inline))
 #else
 #define LBVH_I_TOGETHER static inline
+#endif
+#if defined(__CUDACC__)
+#define LBVH_I_TOGETHER_FN LBVH_FN
+#else
+#define LBVH_I_TOGETHER_FN LBVH_I_TOGETHER
 #endif
 
 enum { LBVH_I_WIDE_NODE, LBVH_I_WIDE_ID, LBVH_I_WIDE_MASK, LBVH_I_WIDE_ELEMENT };
@@ -6372,20 +6769,20 @@ typedef struct lbvh_i_span { int32_t at, first, last; } lbvh_i_span;
 /* One collapse. The first run counts, the second fills. */
 typedef struct lbvh_i_collapse {
     const lbvh *tree;
-    lbvh_wide *wide;        /* NULL: only count */
+    const lbvh_wide *wide;  /* whose arrays are filled; NULL: only count */
     const lbvh_real *data;
     size_t stride;
     int32_t leaf, nodes, leaves, elements;
 } lbvh_i_collapse;
 
-static int lbvh_i_span_is_leaf(lbvh_i_span span, int32_t leaf)
+LBVH_FN int lbvh_i_span_is_leaf(lbvh_i_span span, int32_t leaf)
 {
     return span.last - span.first < leaf;
 }
 
 /* Appends a span, unless all its elements were left out. */
-static int lbvh_i_add_span(const lbvh *tree, lbvh_i_span *child, int count, int32_t at,
-                           int32_t first, int32_t last)
+LBVH_FN int lbvh_i_add_span(const lbvh *tree, lbvh_i_span *child, int count, int32_t at,
+                            int32_t first, int32_t last)
 {
     if (lbvh_left_out(&tree->node[at])) return count;
     child[count].at = at;
@@ -6394,14 +6791,23 @@ static int lbvh_i_add_span(const lbvh *tree, lbvh_i_span *child, int count, int3
     return count + 1;
 }
 
-/* The child with the largest area among those that may be replaced, -1 = none. */
-static int lbvh_i_largest_span(const lbvh *tree, const lbvh_i_span *child, int count, int32_t leaf)
+/* Half of the surface of a box, in 2D of its circumference; all roundings are the same on both
+   sides. */
+LBVH_FN lbvh_real lbvh_i_span_area(int dim, const lbvh_node *box)
 {
-    double largest = -1;
+    lbvh_real const x = box->max[0] - box->min[0], y = box->max[1] - box->min[1],
+                    z = box->max[2] - box->min[2];
+    if (dim == 2) return x + y;
+    return lbvh_i_kept(lbvh_i_kept(lbvh_i_times(x, y) + lbvh_i_times(y, z)) + lbvh_i_times(z, x));
+}
+
+/* The child with the largest area among those that may be replaced, -1 = none. */
+LBVH_FN int lbvh_i_largest_span(const lbvh *tree, const lbvh_i_span *child, int count, int32_t leaf)
+{
+    lbvh_real largest = -1;
     int c, best = -1;
     for (c = 0; c < count; c++) {
-        const lbvh_node *node = &tree->node[child[c].at];
-        double const area = lbvh_i_area(tree->desc.dim, node->min, node->max);
+        lbvh_real const area = lbvh_i_span_area(tree->desc.dim, &tree->node[child[c].at]);
         if (lbvh_i_span_is_leaf(child[c], leaf) || area <= largest) continue;
         largest = area;
         best = c;
@@ -6410,8 +6816,8 @@ static int lbvh_i_largest_span(const lbvh *tree, const lbvh_i_span *child, int c
 }
 
 /* The children of a wide node, from the span of the binary node; their number. */
-static int lbvh_i_collapse_span(const lbvh *tree, lbvh_i_span span, int32_t leaf,
-                                lbvh_i_span child[LBVH_WIDE + 1])
+LBVH_FN int lbvh_i_collapse_span(const lbvh *tree, lbvh_i_span span, int32_t leaf,
+                                 lbvh_i_span child[LBVH_WIDE + 1])
 {
     int open, count = lbvh_i_add_span(tree, child, 0, span.at, span.first, span.last);
     while (count < LBVH_WIDE && (open = lbvh_i_largest_span(tree, child, count, leaf)) >= 0) {
@@ -6427,14 +6833,14 @@ static int lbvh_i_collapse_span(const lbvh *tree, lbvh_i_span span, int32_t leaf
 }
 
 /* The largest integer below or at x, |x| < 2^62. */
-static double lbvh_i_floor(double x)
+LBVH_FN double lbvh_i_floor(double x)
 {
     double const whole = (double)(int64_t)x;
     return whole > x ? whole - 1 : whole;
 }
 
 /* The exponent field of |x|: 0 for denormal numbers and 0. */
-static int lbvh_i_exponent(lbvh_real x)
+LBVH_FN int lbvh_i_exponent(lbvh_real x)
 {
 #if LBVH_I_REAL_KIND == 1
     uint32_t bits;
@@ -6448,7 +6854,7 @@ static int lbvh_i_exponent(lbvh_real x)
 }
 
 /* 2 to the power that an exponent field says. */
-LBVH_I_TOGETHER lbvh_real lbvh_i_quantum(int exponent)
+LBVH_I_TOGETHER_FN lbvh_real lbvh_i_quantum(int exponent)
 {
     lbvh_real power;
 #if LBVH_I_REAL_KIND == 1
@@ -6461,17 +6867,19 @@ LBVH_I_TOGETHER lbvh_real lbvh_i_quantum(int exponent)
 }
 
 /* x in quanta, rounded down; exact, as the quantum is a power of two. */
-static double lbvh_i_quanta(lbvh_real x, int exponent)
+LBVH_FN double lbvh_i_quanta(lbvh_real x, int exponent)
 {
     return lbvh_i_floor((double)x / (double)lbvh_i_quantum(exponent));
 }
 
 /* The smallest quantum that a box can be counted in, along one axis. */
-static int lbvh_i_find_exponent(lbvh_real min, lbvh_real max)
+LBVH_FN int lbvh_i_find_exponent(lbvh_real min, lbvh_real max)
 {
     int const digits = LBVH_I_REAL_KIND == 1 ? 24 : 53;
     double const most = (double)((int64_t)1 << digits);
-    int const extent = lbvh_i_exponent(max / 2 - min / 2) + 1 - 8,
+    lbvh_real const half = (lbvh_real)0.5,
+                    extent_half = lbvh_i_times(max, half) - lbvh_i_times(min, half);
+    int const extent = lbvh_i_exponent(extent_half) + 1 - 8,
               size = lbvh_i_exponent(lbvh_i_max(max, -min)) + 1 - digits;
     int exponent = extent > size ? extent : size;
     if (exponent < 1) exponent = 1;
@@ -6482,8 +6890,8 @@ static int lbvh_i_find_exponent(lbvh_real min, lbvh_real max)
 }
 
 /* Corner, quanta, and the boxes of the children. */
-static void lbvh_i_quantise(const lbvh *tree, lbvh_wide_node *node, lbvh_i_span span,
-                            const lbvh_i_span *child, int count)
+LBVH_FN void lbvh_i_quantise(const lbvh *tree, lbvh_wide_node *node, lbvh_i_span span,
+                             const lbvh_i_span *child, int count)
 {
     const lbvh_node *box = &tree->node[span.at];
     int a, c;
@@ -6505,11 +6913,13 @@ static void lbvh_i_quantise(const lbvh *tree, lbvh_wide_node *node, lbvh_i_span 
 }
 
 /* The numbers of an element into lane `lane` of a block: v[number][lane]. */
-static void lbvh_i_copy_element(const lbvh_i_collapse *job, int32_t id, lbvh_real *v)
+LBVH_FN void lbvh_i_copy_element(const lbvh_i_collapse *job, int32_t id, lbvh_real *v)
 {
     const lbvh_desc *desc = &job->tree->desc;
     int k;
-    if (job->wide->numbers == 9) {
+    if (id < 0) {
+        for (k = 0; k < job->wide->numbers; k++) v[k * LBVH_WIDE_LEAF] = 0;
+    } else if (job->wide->numbers == 9) {
         const lbvh_real *corner[3];
         (void)lbvh_triangle(desc, job->data, job->stride, id, corner);
         for (k = 0; k < 9; k++) v[k * LBVH_WIDE_LEAF] = corner[k / 3][k % 3];
@@ -6523,28 +6933,64 @@ static void lbvh_i_copy_element(const lbvh_i_collapse *job, int32_t id, lbvh_rea
     }
 }
 
-/* The elements of a leaf; their number. */
-static int32_t lbvh_i_fill_leaf(const lbvh_i_collapse *job, lbvh_i_span span)
+/* Elements of a span that were not left out. */
+LBVH_FN int32_t lbvh_i_span_elements(const lbvh *tree, lbvh_i_span span)
+{
+    int32_t place, found = 0;
+    for (place = span.first; place <= span.last; place++)
+        found += !lbvh_left_out(&tree->node[tree->first_leaf + place]);
+    return found;
+}
+
+/* An element into wide->id[slot], and beside it; place -1: none, the rest of a block. */
+LBVH_FN void lbvh_i_fill_slot(const lbvh_i_collapse *job, size_t slot, int32_t place)
 {
     const lbvh *tree = job->tree;
-    lbvh_wide *wide = job->wide;
-    size_t const block = (size_t)job->leaves * LBVH_WIDE_LEAF,
-                 slot = wide && wide->numbers ? block : (size_t)job->elements;
-    int32_t place, found = 0;
-    for (place = span.first; place <= span.last; place++) {
-        const lbvh_node *node = &tree->node[tree->first_leaf + place];
-        if (lbvh_left_out(node)) continue;
-        if (wide) {
-            wide->id[slot + (size_t)found] = node->link;
-            if (wide->mask)
-                wide->mask[slot + (size_t)found] = tree->mask[tree->first_leaf + place];
-            if (wide->numbers)
-                lbvh_i_copy_element(job, node->link,
-                                    wide->element + block * (size_t)wide->numbers + found);
-        }
-        found++;
+    const lbvh_wide *wide = job->wide;
+    int32_t const at = tree->first_leaf + place, id = place < 0 ? -1 : tree->node[at].link;
+    wide->id[slot] = id;
+    if (wide->mask) wide->mask[slot] = id < 0 ? 0 : tree->mask[at];
+    if (wide->numbers)
+        lbvh_i_copy_element(job, id,
+                            wide->element +
+                                slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
+                                slot % LBVH_WIDE_LEAF);
+}
+
+/* The elements of the next leaf. */
+LBVH_FN void lbvh_i_fill_leaf(const lbvh_i_collapse *job, lbvh_i_span span)
+{
+    const lbvh *tree = job->tree;
+    int const in_blocks = job->wide->numbers > 0;
+    size_t const slot = in_blocks ? (size_t)job->leaves * LBVH_WIDE_LEAF : (size_t)job->elements;
+    int32_t place, found = 0, rest;
+    for (place = span.first; place <= span.last; place++)
+        if (!lbvh_left_out(&tree->node[tree->first_leaf + place]))
+            lbvh_i_fill_slot(job, slot + (size_t)found++, place);
+    for (rest = found; in_blocks && rest < LBVH_WIDE_LEAF; rest++)
+        lbvh_i_fill_slot(job, slot + (size_t)rest, -1);
+}
+
+/* A wide node whose inner children, and leaves, are the next ones of the job. */
+LBVH_FN void lbvh_i_make_node(const lbvh_i_collapse *job, lbvh_wide_node *node, lbvh_i_span span,
+                              const lbvh_i_span *child, int count)
+{
+    int const in_blocks = job->wide->numbers > 0;
+    uint32_t inner = 0, begin = 0;
+    int c;
+    lbvh_i_quantise(job->tree, node, span, child, count);
+    node->child = (uint32_t)job->nodes;
+    node->first = (uint32_t)(in_blocks ? job->leaves : job->elements);
+    node->used = (lbvh_exponent)((1 << count) - 1);
+    for (c = 0; c < LBVH_WIDE; c++) {
+        node->kind[c] = 0;
+        if (c >= count) continue;
+        if (lbvh_i_span_is_leaf(child[c], job->leaf)) {
+            uint32_t const filled = (uint32_t)lbvh_i_span_elements(job->tree, child[c]);
+            node->kind[c] = (uint8_t)(32 * filled + begin);
+            begin += in_blocks ? 1 : filled;
+        } else node->kind[c] = (uint8_t)(LBVH_I_INNER + inner++);
     }
-    return found;
 }
 
 /* One wide node: its leaves are filled, its inner children get numbers, and into the stack. */
@@ -6553,24 +6999,14 @@ static int lbvh_i_collapse_node(lbvh_i_collapse *job, lbvh_i_span span, int32_t 
 {
     lbvh_i_span child[LBVH_WIDE + 1];
     int const count = lbvh_i_collapse_span(job->tree, span, job->leaf, child);
-    lbvh_wide_node none, *node = job->wide ? &job->wide->node[at] : &none;
-    int const in_blocks = job->wide && job->wide->numbers;
     int c, top = 0;
-    memset(node, 0, sizeof *node);
-    node->child = (uint32_t)job->nodes;
-    node->first = (uint32_t)(in_blocks ? job->leaves : job->elements);
-    node->used = (lbvh_exponent)((1 << count) - 1);
-    if (job->wide) lbvh_i_quantise(job->tree, node, span, child, count);
+    if (job->wide) lbvh_i_make_node(job, &job->wide->node[at], span, child, count);
     for (c = 0; c < count; c++) {
         if (lbvh_i_span_is_leaf(child[c], job->leaf)) {
-            uint32_t const begin =
-                (uint32_t)(in_blocks ? job->leaves : job->elements) - node->first;
-            int32_t const filled = lbvh_i_fill_leaf(job, child[c]);
-            node->kind[c] = (uint8_t)(32 * (uint32_t)filled + begin);
+            if (job->wide) lbvh_i_fill_leaf(job, child[c]);
+            job->elements += lbvh_i_span_elements(job->tree, child[c]);
             job->leaves++;
-            job->elements += filled;
         } else {
-            node->kind[c] = (uint8_t)(LBVH_I_INNER + top);
             pending[top] = child[c];
             number[top++] = job->nodes++;
         }
@@ -6603,6 +7039,7 @@ static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_des
     if (out->leaf == 0) out->leaf = LBVH_WIDE_LEAF;
     if (out->leaf < 1 || out->leaf > LBVH_WIDE_LEAF) return LBVH_BAD_OPTION;
     if (!out->allocator.alloc != !out->allocator.free) return LBVH_BAD_ALLOCATOR;
+    if (!out->cuda_allocator.alloc != !out->cuda_allocator.free) return LBVH_BAD_ALLOCATOR;
     return LBVH_OK;
 }
 
@@ -6613,28 +7050,45 @@ static int32_t lbvh_i_wide_numbers(const lbvh_wide_desc *desc, const lbvh *tree)
     return tree->desc.kind == LBVH_TRIANGLES && tree->desc.dim == 3 ? 9 : 6;
 }
 
+/* The sizes of the arrays. */
+static lbvh_result lbvh_i_wide_array_bytes(int32_t numbers, int masks, int64_t nodes,
+                                           int64_t leaves, int64_t elements,
+                                           size_t bytes[LBVH_BLOCKS])
+{
+    size_t const slots = numbers > 0 ? (size_t)leaves * LBVH_WIDE_LEAF : (size_t)elements;
+    memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
+    /* 32-bit size_t */
+    if ((uint64_t)leaves > SIZE_MAX / 4 / LBVH_WIDE_LEAF / 9 / sizeof(lbvh_real) ||
+        (uint64_t)nodes > SIZE_MAX / 4 / sizeof(lbvh_wide_node))
+        return LBVH_OUT_OF_MEMORY;
+    bytes[LBVH_I_WIDE_NODE] = (size_t)nodes * sizeof(lbvh_wide_node);
+    bytes[LBVH_I_WIDE_ID] = slots * sizeof(int32_t);
+    if (masks) bytes[LBVH_I_WIDE_MASK] = slots * sizeof(uint32_t);
+    bytes[LBVH_I_WIDE_ELEMENT] = (size_t)numbers * slots * sizeof(lbvh_real);
+    return LBVH_OK;
+}
+
 /* Counts, and from that the sizes of the arrays. */
 static lbvh_result lbvh_i_wide_sizes(const lbvh_wide_desc *desc, lbvh_i_collapse *job,
                                      size_t bytes[LBVH_BLOCKS])
 {
-    size_t const numbers = (size_t)lbvh_i_wide_numbers(desc, job->tree);
     lbvh_result const result = lbvh_i_collapse_all(job);
-    size_t slots = (size_t)job->elements;
     memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
     if (result != LBVH_OK) return result;
-    if (numbers > 0) slots = (size_t)job->leaves * LBVH_WIDE_LEAF;
-    /* 32-bit size_t */
-    if ((uint64_t)job->leaves > SIZE_MAX / 4 / LBVH_WIDE_LEAF / 9 / sizeof(lbvh_real) ||
-        (uint64_t)job->nodes > SIZE_MAX / 4 / sizeof(lbvh_wide_node))
-        return LBVH_OUT_OF_MEMORY;
-    bytes[LBVH_I_WIDE_NODE] = (size_t)job->nodes * sizeof(lbvh_wide_node);
-    bytes[LBVH_I_WIDE_ID] = slots * sizeof(int32_t);
-    if (job->tree->mask) bytes[LBVH_I_WIDE_MASK] = slots * sizeof(uint32_t);
-    bytes[LBVH_I_WIDE_ELEMENT] = numbers * slots * sizeof(lbvh_real);
-    return LBVH_OK;
+    return lbvh_i_wide_array_bytes(lbvh_i_wide_numbers(desc, job->tree), job->tree->mask != NULL,
+                                   job->nodes, job->leaves, job->elements, bytes);
 }
 
-/* Memory for the sizes; missing elements of blocks are -1 and 0. */
+/* Points the arrays at their blocks. */
+static void lbvh_i_wide_bind(lbvh_wide *wide, const lbvh_block *block, int masks)
+{
+    wide->node = (lbvh_wide_node *)block[LBVH_I_WIDE_NODE].memory;
+    wide->id = (int32_t *)block[LBVH_I_WIDE_ID].memory;
+    wide->element = (lbvh_real *)block[LBVH_I_WIDE_ELEMENT].memory;
+    wide->mask = masks ? (uint32_t *)block[LBVH_I_WIDE_MASK].memory : NULL;
+}
+
+/* Memory for the sizes. */
 static lbvh_result lbvh_i_wide_prepare(lbvh_wide *wide, const size_t bytes[LBVH_BLOCKS])
 {
     int b;
@@ -6646,12 +7100,8 @@ static lbvh_result lbvh_i_wide_prepare(lbvh_wide *wide, const size_t bytes[LBVH_
             if ((uintptr_t)block->memory % 16 != 0 && wide->desc.allocator.alloc)
                 return LBVH_BAD_ALLOCATOR;
         }
-        if (bytes[b] > 0) memset(block->memory, b == LBVH_I_WIDE_ID ? -1 : 0, bytes[b]);
     }
-    wide->node = (lbvh_wide_node *)wide->block[LBVH_I_WIDE_NODE].memory;
-    wide->id = (int32_t *)wide->block[LBVH_I_WIDE_ID].memory;
-    wide->element = (lbvh_real *)wide->block[LBVH_I_WIDE_ELEMENT].memory;
-    wide->mask = bytes[LBVH_I_WIDE_MASK] ? (uint32_t *)wide->block[LBVH_I_WIDE_MASK].memory : NULL;
+    lbvh_i_wide_bind(wide, wide->block, bytes[LBVH_I_WIDE_MASK] > 0);
     return LBVH_OK;
 }
 
@@ -6782,7 +7232,7 @@ typedef struct lbvh_i_tracer {
 } lbvh_i_tracer;
 
 /* origin / direction with its pads, along one axis; 0: parallel, or numbers could overflow. */
-static int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
+LBVH_FN int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
 {
     lbvh_real const unit = LBVH_I_REAL_KIND == 1 ? (lbvh_real)9.5367431640625e-7 /* 2^-20 */
                                                  : (lbvh_real)1.7763568394002505e-15,
@@ -6796,17 +7246,23 @@ static int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
     return lbvh_i_finite(ray->inverse[a]) && largest < 1 / least;
 }
 
-/* By its bits: comparisons fail under -ffinite-math-only. */
-static int lbvh_i_is_nan(lbvh_real x)
+/* By its bits, the sign aside: comparisons fail under -ffinite-math-only. */
+LBVH_FN int lbvh_i_is_nan(lbvh_real x)
 {
-    lbvh_real const infinity[2] = {lbvh_i_infinity(), -lbvh_i_infinity()};
-    return !lbvh_i_finite(x) && memcmp(&x, &infinity[0], sizeof x) != 0 &&
-           memcmp(&x, &infinity[1], sizeof x) != 0;
+#if LBVH_I_REAL_KIND == 1
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u;
+#else
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (bits & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
+#endif
 }
 
 /* 0: the ray hits nothing. */
-static int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbers,
-                             lbvh_real t_max, lbvh_i_beam *ray)
+LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbers,
+                              lbvh_real t_max, lbvh_i_beam *ray)
 {
     const lbvh_wide *wide = tracer->wide;
     lbvh_real x, y, z;
@@ -6822,7 +7278,7 @@ static int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbe
         }
         ray->direction[a] = along;
         ray->inverse[a] = lbvh_i_infinity();
-        if (along != 0) ray->inverse[a] = 1 / along;
+        if (along != 0) ray->inverse[a] = lbvh_i_over(1, along);
         ray->in[a] = along < 0 ? a + 3 : a;
         ray->out[a] = along < 0 ? a : a + 3;
         usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray->origin[a]);
@@ -6840,25 +7296,57 @@ static int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbe
     return usable;
 }
 
+/* A row of planes, or the numbers of a block, in one load: on a GPU the loads bound a walk. There a
+   byte q becomes a real without a conversion, which is slow: 2^23 + q has q as its last bits. */
+LBVH_I_TOGETHER_FN void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_real q[LBVH_WIDE])
+{
+    int c;
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    uint2 const bytes = *reinterpret_cast<const uint2 *>(plane);
+#pragma unroll
+    for (c = 0; c < LBVH_WIDE; c++)
+        q[c] = __uint_as_float(__byte_perm(c < 4 ? bytes.x : bytes.y, 0x4B000000u,
+                                           0x7650u + (unsigned)c % 4u)) - 8388608.0f;
+#else
+    for (c = 0; c < LBVH_WIDE; c++) q[c] = (lbvh_real)plane[c];
+#endif
+}
+
+LBVH_I_TOGETHER_FN void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE_LEAF])
+{
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    float4 const all = *reinterpret_cast<const float4 *>(from);
+    to[0] = all.x;
+    to[1] = all.y;
+    to[2] = all.z;
+    to[3] = all.w;
+#else
+    int lane;
+    for (lane = 0; lane < LBVH_WIDE_LEAF; lane++) to[lane] = from[lane];
+#endif
+}
+
 /* Where the ray comes and goes along one axis, for all children. */
-LBVH_I_TOGETHER void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
-                             lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
+LBVH_I_TOGETHER_FN void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+                                    lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
     lbvh_real const step = lbvh_i_quantum(node->exponent[a]) * ray->inverse[a],
                     corner = node->corner[a], before = ray->before[a], after = ray->after[a];
-    const uint8_t *in = node->plane[ray->in[a]], *out = node->plane[ray->out[a]];
+    lbvh_real in[LBVH_WIDE], out[LBVH_WIDE];
     int c;
+    lbvh_i_read_row(node->plane[ray->in[a]], in);
+    lbvh_i_read_row(node->plane[ray->out[a]], out);
     for (c = 0; c < LBVH_WIDE; c++) {
-        lbvh_real const comes = lbvh_i_times((lbvh_real)in[c] + corner, step) - before,
-                        goes = lbvh_i_times((lbvh_real)out[c] + corner, step) - after;
+        lbvh_real const comes = lbvh_i_times(in[c] + corner, step) - before,
+                        goes = lbvh_i_times(out[c] + corner, step) - after;
         enters[c] = comes > enters[c] ? comes : enters[c];
         leaves[c] = goes < leaves[c] ? goes : leaves[c];
     }
 }
 
 /* The same, plane by plane, for all rays. */
-static void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
-                                lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
+LBVH_FN void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+                                 lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
     lbvh_real const wider = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.000001
                                                   : (lbvh_real)1.000000000000002,
@@ -6881,8 +7369,9 @@ static void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *no
 }
 
 /* The children that the ray enters up to t_max, as bits, and where. */
-LBVH_I_TOGETHER uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wide_node *node,
-                                           lbvh_real enters[LBVH_WIDE])
+LBVH_I_TOGETHER_FN uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
+                                                  const lbvh_wide_node *node,
+                                                  lbvh_real enters[LBVH_WIDE])
 {
     lbvh_real leaves[LBVH_WIDE];
     uint32_t met = 0;
@@ -6900,14 +7389,16 @@ LBVH_I_TOGETHER uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbv
 }
 
 /* The triangles of a block that the ray hits up to t_max, as bits, and where: lbvh_ray_triangle. */
-LBVH_I_TOGETHER uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
-                                      lbvh_real t[LBVH_WIDE_LEAF])
+LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
+                                             lbvh_real t[LBVH_WIDE_LEAF])
 {
+    lbvh_real number[9][LBVH_WIDE_LEAF];
     uint32_t hit = 0;
     int lane, k;
+    for (k = 0; k < 9; k++) lbvh_i_read_lanes(v + LBVH_WIDE_LEAF * k, number[k]);
     for (lane = 0; lane < LBVH_WIDE_LEAF; lane++) {
         lbvh_real corner[9], b, c;
-        for (k = 0; k < 9; k++) corner[k] = v[LBVH_WIDE_LEAF * k + lane];
+        for (k = 0; k < 9; k++) corner[k] = number[k][lane];
         if (!lbvh_ray_triangle(ray->origin, ray->direction, corner, corner + 3, corner + 6,
                                &t[lane], &b, &c))
             continue;
@@ -7014,9 +7505,11 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_hit_lanes(const lbvh_i_beam *ray, cons
    >>wide-trace: the walk of one ray, and rays in bulk
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_I_TOGETHER int lbvh_i_lowest_bit(uint32_t bits)
+LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
 {
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(__CUDA_ARCH__)
+    return __ffs((int)bits) - 1;
+#elif defined(__GNUC__) || defined(__clang__)
     return __builtin_ctz(bits);
 #else
     int at = 0;
@@ -7026,8 +7519,8 @@ LBVH_I_TOGETHER int lbvh_i_lowest_bit(uint32_t bits)
 }
 
 /* A hit at t: kept, if it is the closest so far. */
-LBVH_I_TOGETHER void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
-                                     lbvh_real t)
+LBVH_I_TOGETHER_FN void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
+                                        lbvh_real t)
 {
     int32_t const id = wide->id[slot];
     if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
@@ -7039,7 +7532,7 @@ LBVH_I_TOGETHER void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, si
 }
 
 /* Where the elements of a leaf lie in wide->id; their number. */
-static int32_t lbvh_i_leaf_slots(const lbvh_wide *wide, uint32_t leaf, size_t *first)
+LBVH_FN int32_t lbvh_i_leaf_slots(const lbvh_wide *wide, uint32_t leaf, size_t *first)
 {
     const lbvh_wide_node *node = &wide->node[leaf / LBVH_WIDE];
     uint32_t const kind = node->kind[leaf % LBVH_WIDE];
@@ -7088,7 +7581,8 @@ typedef struct lbvh_i_waiting {
     lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
 } lbvh_i_waiting;
 
-LBVH_I_TOGETHER uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c, int calls)
+LBVH_I_TOGETHER_FN uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
+                                         int calls)
 {
     uint32_t const kind = node->kind[c];
     if (kind >= LBVH_I_INNER) return node->child + (kind - LBVH_I_INNER);
@@ -7214,19 +7708,22 @@ typedef struct lbvh_i_bundle {
 
 static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray);
 
+/* Ray r of a call; 0: it hits nothing. */
+LBVH_FN int lbvh_i_take_ray(const lbvh_i_tracer *tracer, const lbvh_rays *rays, int32_t r,
+                            lbvh_i_beam *ray)
+{
+    lbvh_real t_max = rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
+    if (rays->t_maxs) t_max = rays->t_maxs[r];
+    ray->number = r;
+    ray->filter = rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
+    return lbvh_i_begin_beam(tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray);
+}
+
 /* The next ray of the bundle that can hit anything; 0: there is none. */
 static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
 {
-    const lbvh_rays *rays = bundle->rays;
-    while (bundle->next < rays->n) {
-        int32_t const r = bundle->next++;
-        lbvh_real t_max = rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
-        if (rays->t_maxs) t_max = rays->t_maxs[r];
-        ray->number = r;
-        ray->filter =
-            rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
-        if (lbvh_i_begin_beam(bundle->tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray))
-            return 1;
+    while (bundle->next < bundle->rays->n) {
+        if (lbvh_i_take_ray(bundle->tracer, bundle->rays, bundle->next++, ray)) return 1;
         lbvh_i_end_ray(bundle, ray);
     }
     return 0;
@@ -7396,25 +7893,39 @@ LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
 }
 #endif
 
-/* The hit of a ray, with the weights that its test gives. */
-static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam *ray)
+/* The numbers of a copied element. */
+LBVH_FN void lbvh_i_copied_numbers(const lbvh_wide *wide, size_t slot, lbvh_real number[9])
 {
-    const lbvh_wide *wide = tracer->wide;
+    const lbvh_real *v = wide->element +
+                         slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
+                         slot % LBVH_WIDE_LEAF;
+    int k;
+    for (k = 0; k < 9; k++) number[k] = k < wide->numbers ? v[LBVH_WIDE_LEAF * k] : 0;
+}
+
+/* The hit of a ray on a copied triangle, with its weights. */
+LBVH_FN lbvh_ray_hit lbvh_i_copied_hit(const lbvh_wide *wide, const lbvh_i_beam *ray)
+{
+    lbvh_real corner[9];
     lbvh_ray_hit hit;
     memset(&hit, 0, sizeof hit);
     hit.id = ray->id;
     if (ray->id < 0) return hit;
-    if (tracer->fn) {
+    lbvh_i_copied_numbers(wide, ray->slot, corner);
+    (void)lbvh_ray_triangle(ray->origin, ray->direction, corner, corner + 3, corner + 6, &hit.t,
+                            &hit.u, &hit.v);
+    return hit;
+}
+
+/* The hit of a ray, with the weights that its test gives. */
+static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam *ray)
+{
+    lbvh_ray_hit hit;
+    if (!tracer->fn) return lbvh_i_copied_hit(tracer->wide, ray);
+    memset(&hit, 0, sizeof hit);
+    hit.id = ray->id;
+    if (ray->id >= 0)
         (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
-    } else {
-        const lbvh_real *v = wide->element + ray->slot / LBVH_WIDE_LEAF * 9 * LBVH_WIDE_LEAF +
-                             ray->slot % LBVH_WIDE_LEAF;
-        lbvh_real corner[9];
-        int k;
-        for (k = 0; k < 9; k++) corner[k] = v[LBVH_WIDE_LEAF * k];
-        (void)lbvh_ray_triangle(ray->origin, ray->direction, corner, corner + 3, corner + 6, &hit.t,
-                                &hit.u, &hit.v);
-    }
     return hit;
 }
 
@@ -7436,7 +7947,7 @@ static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *ray
 }
 
 /* The largest coordinate of a plane along an axis. */
-static lbvh_real lbvh_i_wide_size(const lbvh_wide *wide, int a)
+LBVH_FN lbvh_real lbvh_i_wide_size(const lbvh_wide *wide, int a)
 {
     const lbvh_wide_node *root = wide->node;
     return wide->nodes == 0 ? 0
@@ -7507,7 +8018,7 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
    >>wide-near: elements around a point, and overlaps of a box; decoded planes are exact (>>wide)
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_I_TOGETHER lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
+LBVH_I_TOGETHER_FN lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
 {
     int const a = row % 3;
     return (node->corner[a] + (lbvh_real)node->plane[row][c]) * lbvh_i_quantum(node->exponent[a]);
@@ -7528,8 +8039,8 @@ typedef struct lbvh_i_around {
 
 /* Squared distances to the boxes of the children, a little less: an element's own distance, which
    has roundings of its own, is not below that of its box. */
-LBVH_I_TOGETHER void lbvh_i_children_away2(const lbvh_i_around *search, const lbvh_wide_node *node,
-                                       lbvh_real away2[LBVH_WIDE])
+LBVH_I_TOGETHER_FN void lbvh_i_children_away2(const lbvh_real point[3], const lbvh_wide_node *node,
+                                              lbvh_real away2[LBVH_WIDE])
 {
     lbvh_real const less = LBVH_I_REAL_KIND == 1 ? (lbvh_real)0.999999
                                                  : (lbvh_real)0.999999999999998;
@@ -7538,11 +8049,12 @@ LBVH_I_TOGETHER void lbvh_i_children_away2(const lbvh_i_around *search, const lb
     for (c = 0; c < LBVH_WIDE; c++) sum[c] = 0;
     for (a = 0; a < 3; a++) {
         lbvh_real const quantum = lbvh_i_quantum(node->exponent[a]), corner = node->corner[a],
-                        p = search->p[a];
-        const uint8_t *low = node->plane[a], *high = node->plane[a + 3];
+                        p = point[a];
+        lbvh_real low[LBVH_WIDE], high[LBVH_WIDE];
+        lbvh_i_read_row(node->plane[a], low);
+        lbvh_i_read_row(node->plane[a + 3], high);
         for (c = 0; c < LBVH_WIDE; c++) {
-            lbvh_real const min = ((lbvh_real)low[c] + corner) * quantum,
-                            max = ((lbvh_real)high[c] + corner) * quantum;
+            lbvh_real const min = (low[c] + corner) * quantum, max = (high[c] + corner) * quantum;
             lbvh_real at = p > min ? p : min;
             at = at < max ? at : max;
             sum[c] += lbvh_i_times(p - at, p - at);
@@ -7552,26 +8064,20 @@ LBVH_I_TOGETHER void lbvh_i_children_away2(const lbvh_i_around *search, const lb
 }
 
 /* The point of a copied triangle closest to p. */
-static lbvh_feature lbvh_i_closest_in_block(const lbvh_wide *wide, size_t slot, const lbvh_real *p,
-                                            lbvh_real q[3])
+LBVH_FN lbvh_feature lbvh_i_closest_in_block(const lbvh_wide *wide, size_t slot, const lbvh_real *p,
+                                             lbvh_real q[3])
 {
-    const lbvh_real *v = wide->element + slot / LBVH_WIDE_LEAF * 9 * LBVH_WIDE_LEAF +
-                         slot % LBVH_WIDE_LEAF;
     lbvh_real corner[9];
-    int k;
-    for (k = 0; k < 9; k++) corner[k] = v[LBVH_WIDE_LEAF * k];
+    lbvh_i_copied_numbers(wide, slot, corner);
     return lbvh_closest_on_triangle(p, corner, corner + 3, corner + 6, q);
 }
 
 /* The box of a copied element. */
-static void lbvh_i_copied_box(const lbvh_wide *wide, size_t slot, lbvh_node *box)
+LBVH_FN void lbvh_i_copied_box(const lbvh_wide *wide, size_t slot, lbvh_node *box)
 {
-    const lbvh_real *v = wide->element +
-                         slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
-                         slot % LBVH_WIDE_LEAF;
     lbvh_real number[9];
     int k;
-    for (k = 0; k < wide->numbers; k++) number[k] = v[LBVH_WIDE_LEAF * k];
+    lbvh_i_copied_numbers(wide, slot, number);
     if (wide->numbers == 9) {
         lbvh_triangle_box(3, number, number + 3, number + 6, box->min, box->max);
         return;
@@ -7582,7 +8088,8 @@ static void lbvh_i_copied_box(const lbvh_wide *wide, size_t slot, lbvh_node *box
     }
 }
 
-static lbvh_real lbvh_i_copied_distance2(const lbvh_wide *wide, size_t slot, const lbvh_real p[3])
+LBVH_FN lbvh_real lbvh_i_copied_distance2(const lbvh_wide *wide, size_t slot,
+                                          const lbvh_real p[3])
 {
     lbvh_real q[3];
     lbvh_node box;
@@ -7594,11 +8101,24 @@ static lbvh_real lbvh_i_copied_distance2(const lbvh_wide *wide, size_t slot, con
     return lbvh_box_distance2(&box, p);
 }
 
+/* The closest point of a triangle: kept, if it is near enough. */
+LBVH_FN void lbvh_i_keep_closest(const lbvh_wide *wide, size_t slot, const lbvh_real *p,
+                                 lbvh_closest *best, lbvh_real *reach2)
+{
+    lbvh_closest now;
+    now.feature = lbvh_i_closest_in_block(wide, slot, p, now.point);
+    now.distance2 = lbvh_i_distance2(now.point, p);
+    now.id = wide->id[slot];
+    if (!(now.distance2 <= *reach2)) return;
+    if (best->id >= 0 && now.distance2 == best->distance2 && now.id > best->id) return;
+    *best = now;
+    *reach2 = now.distance2;
+}
+
 /* An element: kept, if it is near enough. */
 static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
 {
     int32_t const id = search->wide->id[slot];
-    lbvh_closest *best = search->closest, now;
     if (search->wide->mask && search->wide->mask[slot] == 0) return;
     if (search->ids) {
         lbvh_real const distance2 =
@@ -7606,15 +8126,7 @@ static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
                        : lbvh_i_copied_distance2(search->wide, slot, search->p);
         search->reach2 = lbvh_keep_nearest(search->ids, search->distances2, search->k,
                                            &search->found, search->reach2, id, distance2);
-        return;
-    }
-    now.feature = lbvh_i_closest_in_block(search->wide, slot, search->p, now.point);
-    now.distance2 = lbvh_i_distance2(now.point, search->p);
-    now.id = id;
-    if (!(now.distance2 <= search->reach2)) return;
-    if (best->id >= 0 && now.distance2 == best->distance2 && id > best->id) return;
-    *best = now;
-    search->reach2 = now.distance2;
+    } else lbvh_i_keep_closest(search->wide, slot, search->p, search->closest, &search->reach2);
 }
 
 /* The walk around a point, nearer children first. */
@@ -7637,7 +8149,7 @@ LBVH_I_TOGETHER void lbvh_i_walk_around(lbvh_i_around *search)
             lbvh_real away2[LBVH_WIDE];
             uint32_t met = 0;
             int c;
-            lbvh_i_children_away2(search, node, away2);
+            lbvh_i_children_away2(search->p, node, away2);
             for (c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(away2[c] <= search->reach2) << c;
             top = lbvh_i_push_children(&stack, top, node, at, met & node->used, away2, 1);
         }
@@ -7650,18 +8162,24 @@ static void lbvh_i_around_plain(lbvh_i_around *search) { lbvh_i_walk_around(sear
 LBVH_I_AVX2 static void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_around(search); }
 #endif
 
+/* The point as 3 numbers; 0: nothing can be near it. */
+LBVH_FN int lbvh_i_take_point(const lbvh_wide *wide, const lbvh_real *p, lbvh_real point[3])
+{
+    int a, usable = wide->nodes > 0;
+    for (a = 0; a < 3; a++) {
+        point[a] = 0;
+        if (a < wide->dim) point[a] = p[a];
+        usable = usable && lbvh_i_finite(point[a]);
+    }
+    return usable;
+}
+
 /* Walks, if the point and the reach are numbers. */
 static void lbvh_i_search_around(lbvh_i_around *search, const lbvh_real *p, lbvh_real reach)
 {
-    int a;
     search->given = p;
     search->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
-    for (a = 0; a < 3; a++) {
-        search->p[a] = 0;
-        if (a < search->wide->dim) search->p[a] = p[a];
-        if (!lbvh_i_finite(search->p[a])) return;
-    }
-    if (search->wide->nodes == 0) return;
+    if (!lbvh_i_take_point(search->wide, p, search->p)) return;
 #ifdef LBVH_I_AVX2
     if (LBVH_I_HAS_AVX2()) {
         lbvh_i_around_lanes(search);
@@ -7718,7 +8236,7 @@ LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real 
 }
 
 /* The children whose boxes touch the box of the search, as bits. */
-static uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_node *node)
+LBVH_FN uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_node *node)
 {
     uint32_t met = 0;
     int a, c;
@@ -7733,8 +8251,23 @@ static uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_nod
     return met & node->used;
 }
 
+/* A search for a box, by the rules of lbvh_overlap_box; at < 0: it finds nothing. */
+LBVH_FN lbvh_overlap lbvh_i_overlap_wide(const lbvh_wide *wide, const lbvh_real *box,
+                                         uint32_t filter)
+{
+    lbvh shape;
+    lbvh_overlap o;
+    memset(&shape, 0, sizeof shape);
+    shape.desc.dim = wide->dim;
+    shape.n = wide->elements;
+    o = lbvh_overlap_box(&shape, box);
+    o.tree = NULL; /* not walked */
+    o.filter = filter ? filter : 0xFFFFFFFFu;
+    return o;
+}
+
 /* 1: the element is one of the search. */
-static int lbvh_i_takes_element(const lbvh_wide *wide, const lbvh_overlap *o, size_t slot)
+LBVH_FN int lbvh_i_takes_element(const lbvh_wide *wide, const lbvh_overlap *o, size_t slot)
 {
     lbvh_node box;
     if (wide->mask && !(wide->mask[slot] & o->filter)) return 0;
@@ -7748,18 +8281,13 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
                                         int64_t *needed)
 {
     uint32_t stack[LBVH_WIDE_STACK + LBVH_WIDE];
-    lbvh shape;
     lbvh_overlap o;
     int c, top = 0;
     if (!wide || !box || !needed || capacity < 0 || (capacity > 0 && !ids))
         return LBVH_BAD_ARGUMENT;
     if (!wide->built) return LBVH_NOT_BUILT;
     *needed = 0;
-    memset(&shape, 0, sizeof shape);
-    shape.desc.dim = wide->dim;
-    shape.n = wide->elements; /* the rules of lbvh_overlap_box for the box */
-    o = lbvh_overlap_box(&shape, box);
-    o.filter = filter ? filter : 0xFFFFFFFFu;
+    o = lbvh_i_overlap_wide(wide, box, filter);
     stack[0] = 0;
     if (o.at >= 0) top = 1;
     while (top > 0) {
@@ -7870,6 +8398,269 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
     found = lbvh_i_check_wide(wide, tree, place_of);
     lbvh_i_release(&wide->desc.allocator, &block);
     return found == there && found == wide->elements ? LBVH_OK : LBVH_INVALID;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-save: a file is as at >>save. The order of nodes, leaves and elements in the arrays is
+   that of the walk of >>wide-build; so a file is checked by that walk, which knows what must come
+   next.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The header of a saved wide tree. Nodes, ids, masks and elements follow without gaps. */
+typedef struct lbvh_i_wide_header {
+    char magic[8];
+    uint32_t byte_order, version;   /* as in lbvh_i_header */
+    int32_t real_bytes;
+    int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} lbvh_i_wide_header;
+
+/* 0: the sizes are beyond a size_t. */
+static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_wide_header *header,
+                                 size_t piece[LBVH_BLOCKS])
+{
+    int b;
+    memset(header, 0, sizeof *header);
+    memcpy(header->magic, "lbvhw.h\n", sizeof header->magic);
+    header->byte_order = 0x01020304u;
+    header->version = 1;
+    header->real_bytes = (int32_t)sizeof(lbvh_real);
+    header->dim = wide->dim;
+    header->nodes = wide->nodes;
+    header->leaves = wide->leaves;
+    header->elements = wide->elements;
+    header->numbers = wide->numbers;
+    header->has_masks = wide->mask != NULL;
+    header->leaf = wide->desc.leaf;
+    header->bytes = sizeof *header;
+    if (lbvh_i_wide_array_bytes(wide->numbers, wide->mask != NULL, wide->nodes, wide->leaves,
+                                wide->elements, piece) != LBVH_OK)
+        return 0;
+    for (b = 0; b < LBVH_BLOCKS; b++) header->bytes += piece[b];
+    return 1;
+}
+
+LBVH_API lbvh_result lbvh_wide_save(const lbvh_wide *wide, void *bytes, int64_t capacity,
+                                    int64_t *needed)
+{
+    lbvh_i_wide_header header;
+    size_t piece[LBVH_BLOCKS];
+    unsigned char *out = (unsigned char *)bytes;
+    int b;
+    if (!wide || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    *needed = 0;
+    if (!wide->built) return LBVH_NOT_BUILT;
+    if (!lbvh_i_wide_header_of(wide, &header, piece)) return LBVH_OUT_OF_MEMORY;
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
+    header.checksum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+    out += sizeof header;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (piece[b]) memcpy(out, wide->block[b].memory, piece[b]);
+        header.checksum = lbvh_i_checksum(header.checksum, out, piece[b]);
+        out += piece[b];
+    }
+    memcpy(bytes, &header, sizeof header);
+    return LBVH_OK;
+}
+
+/* 1 if the header is one that lbvh_wide_save makes, for this many bytes; then *shape has its
+   numbers, and piece the sizes of the arrays. */
+static int lbvh_i_wide_header_valid(const lbvh_i_wide_header *header, int64_t size,
+                                    lbvh_wide *shape, size_t piece[LBVH_BLOCKS])
+{
+    static uint32_t some_masks;
+    lbvh_i_wide_header expected;
+    int const copies = header->numbers == 6 || (header->numbers == 9 && header->dim == 3);
+    if ((header->dim != 2 && header->dim != 3) || (header->numbers != 0 && !copies)) return 0;
+    if (header->nodes < 0 || header->leaves < 0 || header->elements < 0 ||
+        header->nodes > LBVH_I_N_MAX || header->leaves > LBVH_I_N_MAX ||
+        header->elements > LBVH_I_N_MAX || (header->has_masks & ~1))
+        return 0;
+    if (header->leaf < 1 || header->leaf > LBVH_WIDE_LEAF) return 0;
+    if (header->has_masks && header->elements == 0) return 0;
+    memset(shape, 0, sizeof *shape);
+    shape->dim = header->dim;
+    shape->nodes = header->nodes;
+    shape->leaves = header->leaves;
+    shape->elements = header->elements;
+    shape->numbers = header->numbers;
+    shape->desc.leaf = header->leaf;
+    shape->mask = header->has_masks ? &some_masks : NULL;
+    if (!lbvh_i_wide_header_of(shape, &expected, piece)) return 0;
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+}
+
+/* Where the checking walk is: what must come next in the arrays. */
+typedef struct lbvh_i_inspection {
+    const lbvh_wide *wide;
+    uint32_t nodes, leaves, elements;
+} lbvh_i_inspection;
+
+/* Corner, exponents and planes decode to numbers; children that are not there have no box. */
+static int lbvh_i_planes_valid(const lbvh_wide_node *node)
+{
+    lbvh_real const most = LBVH_I_REAL_KIND == 1 ? (lbvh_real)16777216
+                                                 : (lbvh_real)9007199254740992.0;
+    int const top = LBVH_I_REAL_KIND == 1 ? 254 : 2046;
+    int a, c;
+    for (a = 0; a < 3; a++) {
+        lbvh_real const corner = node->corner[a];
+        if (!lbvh_i_finite(corner) || corner < -most || corner > most) return 0;
+        if (lbvh_i_floor((double)corner) != (double)corner) return 0;
+        if (node->exponent[a] < 1 || node->exponent[a] > top) return 0;
+        for (c = 0; c < LBVH_WIDE; c++) {
+            int const low = node->plane[a][c], high = node->plane[a + 3][c];
+            if (node->used >> c & 1 ? low > high : low != 255 || high != 0) return 0;
+        }
+    }
+    return 1;
+}
+
+/* The slots of a leaf: `count` elements inside the box, and nothing in the rest of a block. */
+static int lbvh_i_slots_valid(const lbvh_wide *wide, size_t slot, int32_t count,
+                             const lbvh_node *above)
+{
+    int32_t const slots = wide->numbers ? LBVH_WIDE_LEAF : count;
+    int32_t s;
+    int k;
+    for (s = 0; s < slots; s++, slot++) {
+        lbvh_real number[9];
+        lbvh_node box;
+        if (wide->numbers) lbvh_i_copied_numbers(wide, slot, number);
+        if (s < count) {
+            if (wide->id[slot] < 0 || wide->id[slot] > LBVH_I_N_MAX) return 0;
+            if (!wide->numbers) continue;
+            lbvh_i_copied_box(wide, slot, &box);
+            for (k = 0; k < wide->numbers; k++) if (!lbvh_i_finite(number[k])) return 0;
+            if (lbvh_left_out(&box) || !lbvh_i_encloses(above, &box)) return 0;
+        } else {
+            if (wide->id[slot] != -1 || (wide->mask && wide->mask[slot] != 0)) return 0;
+            for (k = 0; k < wide->numbers; k++) if (!(number[k] == 0)) return 0;
+        }
+    }
+    return 1;
+}
+
+/* One node, as lbvh_i_make_node makes it; its leaves are counted. *inner: its inner children. */
+static int lbvh_i_wide_node_valid(lbvh_i_inspection *walk, const lbvh_wide_node *node,
+                             const lbvh_node *above, uint32_t *inner)
+{
+    const lbvh_wide *wide = walk->wide;
+    uint32_t const first = wide->numbers ? walk->leaves : walk->elements, used = node->used;
+    int c;
+    *inner = 0;
+    if (node->child != walk->nodes || node->first != first) return 0;
+    if (used == 0 || (used & (used + 1)) != 0 || used > 255) return 0;
+    if (!lbvh_i_planes_valid(node)) return 0;
+    for (c = 0; c < LBVH_WIDE; c++) {
+        uint32_t const kind = node->kind[c], count = kind >> 5,
+                       next = wide->numbers ? walk->leaves : walk->elements;
+        lbvh_node const box = lbvh_i_within(above, node, c);
+        if (!(node->used >> c & 1)) {
+            if (kind != 0) return 0;
+        } else if (kind >= LBVH_I_INNER) {
+            if (kind != LBVH_I_INNER + (*inner)++) return 0;
+        } else {
+            size_t const slot = (size_t)next * (wide->numbers ? LBVH_WIDE_LEAF : 1);
+            if (count < 1 || count > (uint32_t)wide->desc.leaf || (kind & 31) != next - first)
+                return 0;
+            if (walk->leaves >= (uint32_t)wide->leaves ||
+                walk->elements + count > (uint32_t)wide->elements)
+                return 0;
+            if (!lbvh_i_slots_valid(wide, slot, (int32_t)count, &box)) return 0;
+            walk->leaves++;
+            walk->elements += count;
+        }
+    }
+    return 1;
+}
+
+/* All nodes, in the order of lbvh_i_collapse_all. */
+static int lbvh_i_wide_valid(const lbvh_wide *wide)
+{
+    lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE];
+    uint32_t number[LBVH_WIDE_STACK + LBVH_WIDE], inner;
+    int32_t level[LBVH_WIDE_STACK + LBVH_WIDE];
+    lbvh_i_inspection walk;
+    int a, c, top = wide->nodes > 0;
+    memset(&walk, 0, sizeof walk);
+    walk.wide = wide;
+    walk.nodes = (uint32_t)top;
+    number[0] = 0;
+    level[0] = 0;
+    memset(above, 0, sizeof above[0]);
+    for (a = 0; a < 3; a++) {
+        above[0].min[a] = -lbvh_i_infinity();
+        above[0].max[a] = lbvh_i_infinity();
+    }
+    while (top > 0) {
+        lbvh_node const box = above[--top];
+        const lbvh_wide_node *node = &wide->node[number[top]];
+        int32_t const depth = level[top];
+        if (depth >= LBVH_STACK - 1 || !lbvh_i_wide_node_valid(&walk, node, &box, &inner)) return 0;
+        if (inner > (uint32_t)wide->nodes - walk.nodes) return 0;
+        for (c = 0; c < LBVH_WIDE; c++) {
+            if (!(node->used >> c & 1) || node->kind[c] < LBVH_I_INNER) continue;
+            above[top] = lbvh_i_within(&box, node, c);
+            level[top] = depth + 1;
+            number[top++] = walk.nodes++;
+        }
+    }
+    return walk.nodes == (uint32_t)wide->nodes && walk.leaves == (uint32_t)wide->leaves &&
+           walk.elements == (uint32_t)wide->elements;
+}
+
+/* Fills the arrays from a file; 1 if its checksum agrees. */
+static int lbvh_i_read_wide(const lbvh_wide *wide, lbvh_i_wide_header header,
+                            const size_t piece[LBVH_BLOCKS], const unsigned char *in)
+{
+    uint64_t const expected = header.checksum;
+    uint64_t sum;
+    int b;
+    header.checksum = 0;
+    sum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (piece[b]) memcpy(wide->block[b].memory, in, piece[b]);
+        sum = lbvh_i_checksum(sum, in, piece[b]);
+        in += piece[b];
+    }
+    return sum == expected;
+}
+
+LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc, const void *bytes,
+                                    int64_t size)
+{
+    lbvh_wide_desc given;
+    lbvh_i_wide_header header;
+    lbvh_wide shape;
+    size_t piece[LBVH_BLOCKS];
+    lbvh_result result;
+    if (!wide) return LBVH_BAD_ARGUMENT;
+    memset(&given, 0, sizeof given);
+    if (desc) given.allocator = desc->allocator;
+    if (desc) given.cuda_allocator = desc->cuda_allocator;
+    result = lbvh_i_wide_begin(wide, &given);
+    if (result != LBVH_OK) return result;
+    if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!lbvh_i_wide_header_valid(&header, size, &shape, piece)) return LBVH_BAD_FILE;
+    result = lbvh_i_wide_prepare(wide, piece);
+    if (result != LBVH_OK) return result;
+    shape.desc = wide->desc;
+    shape.desc.leaf = header.leaf;
+    shape.desc.copy = header.numbers > 0;
+    memcpy(shape.block, wide->block, sizeof shape.block);
+    lbvh_i_wide_bind(&shape, wide->block, header.has_masks);
+    if (!lbvh_i_read_wide(&shape, header, piece, (const unsigned char *)bytes + sizeof header) ||
+        !lbvh_i_wide_valid(&shape))
+        return LBVH_BAD_FILE;
+    *wide = shape;
+    wide->built = 1;
+    return LBVH_OK;
 }
 
 #ifdef __cplusplus

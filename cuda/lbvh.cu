@@ -4,8 +4,8 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-    memory, codes, leaves, merge, split, build, packets, pairs, queries, nearest, copies,
-    cuda-api */
+    memory, codes, leaves, merge, split, build, packets, pairs, queries, nearest, wide-build,
+    wide-groups, wide-order, wide-rays, wide-near, wide-overlaps, copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -243,6 +243,14 @@ lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_
         return LBVH_BAD_ALLOCATOR;
     }
     return LBVH_OK;
+}
+
+/* The same for a build. LBVH_PLOC is built on the host: lbvh_cuda_upload. */
+lbvh_result lbvh_i_cuda_begin_build(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_t stream)
+{
+    lbvh_result const result = lbvh_i_cuda_begin(gpu, desc, stream);
+    bool const serial = result == LBVH_OK && gpu->device.tree.desc.builder == LBVH_PLOC;
+    return serial ? LBVH_BAD_OPTION : result;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1944,6 +1952,821 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
 }
 
 /* ------------------------------------------------------------------------------------------------
+   >>wide-build: a tree on the device is collapsed (lbvh.h, >>wide), to the serial code's arrays
+
+   The serial collapse is one walk, which numbers nodes and leaves as it goes. Here the walk is
+   taken apart:
+
+       draft     a level at a time: a thread collapses a node, and begins drafts of its inner
+                 children, in any order
+       sum       bottom-up: how many nodes, leaves and elements lie below each draft; the last child
+                 to arrive goes on with its parent
+       place     a draft adds up what the walk meets before it, on its way to the root: from that
+                 follow its number, and those of its children and leaves
+       fill      a thread for each leaf
+
+   No step waits for the host: the first lbvh_i_wide_levels levels are a launch each, and one block
+   does all levels below, of which most trees have none.
+   ---------------------------------------------------------------------------------------------- */
+
+/* What a part of the walk meets. */
+struct lbvh_i_tally { int32_t nodes, leaves, elements; };
+
+__device__ __forceinline__ lbvh_i_tally lbvh_i_both(const lbvh_i_tally &a, const lbvh_i_tally &b)
+{
+    return {a.nodes + b.nodes, a.leaves + b.leaves, a.elements + b.elements};
+}
+
+/* A wide node that has no number yet. */
+struct lbvh_i_draft {
+    lbvh_i_span span, child[LBVH_WIDE];
+    int32_t count, parent, rank;    /* children; rank: among the inner children of the parent */
+    int32_t inner, first_inner;     /* inner children, and the draft of the first */
+    int32_t waiting;                /* inner children that are not summed yet */
+    lbvh_i_tally below;             /* its leaves, and all below it; without itself */
+    lbvh_i_tally before;            /* what the walk meets between its parent and it */
+    lbvh_i_tally start;             /* what it meets before its children */
+};
+
+/* Drafts of level l are begin[l] and the size[l] - 1 after it. */
+struct lbvh_i_levels { int32_t begin[LBVH_STACK + 1], size[LBVH_STACK + 1]; };
+
+constexpr int lbvh_i_wide_levels = 12;
+
+struct lbvh_i_plan {
+    lbvh_i_draft *draft;
+    lbvh_i_levels *levels;
+    int32_t *counts;    /* nodes, leaves, elements */
+    int32_t leaf;       /* elements of a leaf at most */
+};
+
+/* Nodes that a tree of n leaves can have (lbvh.h, >>wide, with `leaf` for 4). */
+int64_t lbvh_i_most_wide_nodes(int32_t n, int32_t leaf)
+{
+    return 8 * (int64_t)n / (7 * ((int64_t)leaf + 1)) + 1;
+}
+
+/* The draft of the root. */
+__global__ void lbvh_i_draft_root_kernel(__grid_constant__ const lbvh_device device,
+                                         lbvh_i_plan plan)
+{
+    if (lbvh_i_thread() > 0 || lbvh_left_out(&device.tree.node[0])) return;
+    plan.draft[0].span = {0, 0, device.tree.n - 1};
+    plan.draft[0].parent = -1;
+    plan.draft[0].rank = 0;
+    plan.levels->size[0] = 1;
+}
+
+/* Collapses one draft; its inner children become drafts of the next level. */
+__device__ void lbvh_i_draft_node(const lbvh &tree, const lbvh_i_plan &plan, int32_t at,
+                                  int level)
+{
+    lbvh_i_span child[LBVH_WIDE + 1];
+    lbvh_i_draft &draft = plan.draft[at];
+    lbvh_i_levels &levels = *plan.levels;
+    lbvh_i_tally below = {0, 0, 0};
+    int const count = lbvh_i_collapse_span(&tree, draft.span, plan.leaf, child);
+    for (int c = 0; c < count; c++) {
+        draft.child[c] = child[c];
+        if (!lbvh_i_span_is_leaf(child[c], plan.leaf)) below.nodes++;
+        else below = lbvh_i_both(below, {0, 1, lbvh_i_span_elements(&tree, child[c])});
+    }
+    int32_t next = levels.begin[level] + levels.size[level];
+    if (below.nodes > 0) next += atomicAdd(&levels.size[level + 1], below.nodes);
+    draft.count = count;
+    draft.inner = draft.waiting = below.nodes;
+    draft.first_inner = next;
+    draft.below = below;
+    for (int c = 0, rank = 0; c < count; c++) {
+        if (lbvh_i_span_is_leaf(child[c], plan.leaf)) continue;
+        plan.draft[next + rank].span = child[c];
+        plan.draft[next + rank].parent = at;
+        plan.draft[next + rank].rank = rank;
+        rank++;
+    }
+}
+
+/* A level, a thread for each draft. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_draft_kernel(__grid_constant__ const lbvh_device device, lbvh_i_plan plan, int level)
+{
+    lbvh_i_levels &levels = *plan.levels;
+    int32_t const i = lbvh_i_thread(), begin = levels.begin[level], size = levels.size[level];
+    if (i == 0) levels.begin[level + 1] = begin + size;
+    if (i < size) lbvh_i_draft_node(device.tree, plan, begin + i, level);
+}
+
+/* All further levels, by one block. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_draft_rest_kernel(__grid_constant__ const lbvh_device device, lbvh_i_plan plan,
+                             int level)
+{
+    lbvh_i_levels &levels = *plan.levels;
+    for (; level < LBVH_STACK; level++) {
+        int32_t const begin = levels.begin[level], size = levels.size[level];
+        if (size == 0) return;
+        if (threadIdx.x == 0) levels.begin[level + 1] = begin + size;
+        for (int32_t i = (int32_t)threadIdx.x; i < size; i += (int32_t)blockDim.x)
+            lbvh_i_draft_node(device.tree, plan, begin + i, level);
+        __syncthreads();
+    }
+}
+
+/* All drafts there are: to the end of the last level. */
+__device__ __forceinline__ int32_t lbvh_i_drafts(const lbvh_i_levels &levels)
+{
+    int32_t all = 0;
+    for (int level = 0; level <= LBVH_STACK && levels.size[level] > 0; level++)
+        all += levels.size[level];
+    return all;
+}
+
+/* What the walk meets before each inner child, the last of which comes first; and below the
+   node. */
+__device__ void lbvh_i_sum_children(const lbvh_i_plan &plan, lbvh_i_draft &draft)
+{
+    lbvh_i_tally sum = draft.below;
+    for (int32_t rank = draft.inner - 1; rank >= 0; rank--) {
+        lbvh_i_draft &child = plan.draft[draft.first_inner + rank];
+        child.before = sum;
+        sum = lbvh_i_both(sum, child.below);
+    }
+    draft.below = sum;
+}
+
+/* A thread for each draft without inner children, which goes up. The fences are as in
+   lbvh_i_boxes_up_kernel. */
+__global__ void __launch_bounds__(lbvh_i_block_threads) lbvh_i_sum_drafts_kernel(lbvh_i_plan plan)
+{
+    int32_t const i = lbvh_i_thread();
+    if (i >= lbvh_i_drafts(*plan.levels) || plan.draft[i].inner > 0) return;
+    for (int32_t at = plan.draft[i].parent; at >= 0; at = plan.draft[at].parent) {
+        __threadfence();
+        if (atomicAdd(&plan.draft[at].waiting, -1) != 1) return;
+        __threadfence();
+        lbvh_i_sum_children(plan, plan.draft[at]);
+    }
+}
+
+/* A thread for each draft: the wide node. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_place_drafts_kernel(__grid_constant__ const lbvh_device device,
+                               __grid_constant__ const lbvh_wide_device wide, lbvh_i_plan plan)
+{
+    int32_t const i = lbvh_i_thread();
+    lbvh_i_draft &draft = plan.draft[i];
+    lbvh_i_collapse job = {};
+    lbvh_i_tally start = {1, 0, 0}; /* the root */
+    if (i >= lbvh_i_drafts(*plan.levels)) return;
+    for (int32_t at = i; plan.draft[at].parent >= 0; at = plan.draft[at].parent)
+        start = lbvh_i_both(start, plan.draft[at].before);
+    draft.start = start;
+    job.tree = &device.tree;
+    job.wide = &wide.wide;
+    job.leaf = plan.leaf;
+    job.nodes = start.nodes;
+    job.leaves = start.leaves;
+    job.elements = start.elements;
+    int32_t const number = draft.parent < 0 ? 0 : start.nodes - draft.before.nodes + draft.rank;
+    lbvh_i_make_node(&job, &wide.wide.node[number], draft.span, draft.child, draft.count);
+    if (i > 0) return;
+    plan.counts[0] = 1 + draft.below.nodes;
+    plan.counts[1] = draft.below.leaves;
+    plan.counts[2] = draft.below.elements;
+}
+
+/* A thread for each child that is a leaf: its elements. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_fill_leaves_kernel(__grid_constant__ const lbvh_device device,
+                              __grid_constant__ const lbvh_wide_device wide, lbvh_i_input input,
+                              lbvh_i_plan plan)
+{
+    int32_t const i = lbvh_i_thread() / LBVH_WIDE, mine = lbvh_i_thread() % LBVH_WIDE;
+    lbvh_i_collapse job = {};
+    if (i >= lbvh_i_drafts(*plan.levels)) return;
+    const lbvh_i_draft &draft = plan.draft[i];
+    if (mine >= draft.count || !lbvh_i_span_is_leaf(draft.child[mine], plan.leaf)) return;
+    job.tree = &device.tree;
+    job.wide = &wide.wide;
+    job.data = input.data;
+    job.stride = input.stride;
+    job.leaves = draft.start.leaves;
+    job.elements = draft.start.elements;
+    for (int c = 0; c < mine; c++) {
+        if (!lbvh_i_span_is_leaf(draft.child[c], plan.leaf)) continue;
+        job.leaves++;
+        job.elements += lbvh_i_span_elements(&device.tree, draft.child[c]);
+    }
+    lbvh_i_fill_leaf(&job, draft.child[mine]);
+}
+
+/* A tree without nodes: a root without children. */
+__global__ void lbvh_i_no_nodes_kernel(__grid_constant__ const lbvh_wide_device wide,
+                                       lbvh_i_plan plan)
+{
+    if (lbvh_i_thread() == 0 && plan.levels->size[0] == 0) wide.wide.node[0] = {};
+}
+
+/* Empties the wide tree and stores a checked desc. */
+lbvh_result lbvh_i_cuda_wide_begin(lbvh_cuda_wide *gpu, const lbvh_wide_desc *desc,
+                                   cudaStream_t stream)
+{
+    lbvh_wide *wide = &gpu->device.wide;
+    lbvh_desc tree_desc = {};
+    lbvh_wide_desc given;
+    wide->built = wide->elements = wide->nodes = wide->leaves = wide->numbers = 0;
+    lbvh_result result = lbvh_i_wide_defaults(&given, desc);
+    if (result != LBVH_OK) return result;
+    tree_desc.cuda_allocator = given.cuda_allocator;
+    result = lbvh_i_cuda_begin(&gpu->work, &tree_desc, stream);
+    if (result == LBVH_OK) wide->desc = given;
+    return result;
+}
+
+/* Bytes of the work space of a collapse: drafts, then levels. */
+size_t lbvh_i_draft_bytes(int32_t n, int32_t leaf)
+{
+    return (size_t)lbvh_i_most_wide_nodes(n, leaf) * sizeof(lbvh_i_draft) + sizeof(lbvh_i_levels);
+}
+
+/* Memory for arrays of these sizes, and the counts behind the nodes. */
+lbvh_result lbvh_i_cuda_wide_grow(lbvh_cuda_wide *gpu, size_t bytes[LBVH_BLOCKS],
+                                  lbvh_i_growth growth, cudaStream_t stream)
+{
+    lbvh_cuda *work = &gpu->work;
+    size_t const nodes = bytes[LBVH_I_WIDE_NODE];
+    lbvh_result result = LBVH_OK;
+    bytes[LBVH_I_WIDE_NODE] += 4 * sizeof(int32_t);
+    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++)
+        result = lbvh_i_cuda_grow(work, &work->block[b], bytes[b], growth, stream);
+    if (result != LBVH_OK) return result;
+    lbvh_i_wide_bind(&gpu->device.wide, work->block, bytes[LBVH_I_WIDE_MASK] > 0);
+    gpu->d_counts = reinterpret_cast<int32_t *>(static_cast<char *>(
+                                                    work->block[LBVH_I_WIDE_NODE].memory) + nodes);
+    return LBVH_OK;
+}
+
+/* What a collapse of any tree of n elements needs. */
+lbvh_result lbvh_i_cuda_wide_sizes(const lbvh_wide_desc *desc, const lbvh_desc *tree_desc,
+                                   int32_t n, size_t bytes[LBVH_BLOCKS],
+                                   size_t scratch[LBVH_CUDA_SCRATCH])
+{
+    lbvh shape = {};
+    shape.desc = *tree_desc;
+    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    lbvh_i_at_least(&scratch[LBVH_I_LINKS], lbvh_i_draft_bytes(n, desc->leaf));
+    return lbvh_i_wide_array_bytes(lbvh_i_wide_numbers(desc, &shape), tree_desc->masks != nullptr,
+                                   lbvh_i_most_wide_nodes(n, desc->leaf), n, n, bytes);
+}
+
+/* The launches of a collapse, in order. */
+lbvh_result lbvh_i_cuda_collapse(lbvh_cuda_wide *gpu, const lbvh_device &device,
+                                 lbvh_i_input input, cudaStream_t stream)
+{
+    lbvh_cuda *work = &gpu->work;
+    int const block = lbvh_i_block_threads;
+    int64_t const most = lbvh_i_most_wide_nodes(device.tree.n, gpu->device.wide.desc.leaf);
+    lbvh_i_plan plan = {lbvh_i_scratch<lbvh_i_draft>(work, LBVH_I_LINKS), nullptr, gpu->d_counts,
+                        gpu->device.wide.desc.leaf};
+    plan.levels = reinterpret_cast<lbvh_i_levels *>(plan.draft + most);
+    if (lbvh_i_failed(work, cudaMemsetAsync(plan.levels, 0, sizeof *plan.levels, stream)) ||
+        lbvh_i_failed(work, cudaMemsetAsync(plan.counts, 0, 3 * sizeof *plan.counts, stream)))
+        return LBVH_CUDA_ERROR;
+    lbvh_result result = lbvh_i_launch(work, stream, 1, 1, lbvh_i_draft_root_kernel, device, plan);
+    int64_t threads = 1; /* at most, on this level */
+    for (int level = 0; level < lbvh_i_wide_levels && result == LBVH_OK; level++) {
+        result = lbvh_i_launch(work, stream, threads, block, lbvh_i_draft_kernel, device, plan,
+                               level);
+        threads = lbvh_i_at_most(8 * threads, most);
+    }
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(work, stream, block, block, lbvh_i_draft_rest_kernel, device, plan,
+                               lbvh_i_wide_levels);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(work, stream, most, block, lbvh_i_sum_drafts_kernel, plan);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(work, stream, most, block, lbvh_i_place_drafts_kernel, device,
+                               gpu->device, plan);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(work, stream, LBVH_WIDE * most, block, lbvh_i_fill_leaves_kernel,
+                               device, gpu->device, input, plan);
+    return result == LBVH_OK ? lbvh_i_launch(work, stream, 1, 1, lbvh_i_no_nodes_kernel,
+                                             gpu->device, plan)
+                             : result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-groups: the order in which a thread visits the children of wide nodes
+
+   The children that a search meets are a group, nearest first. A child is a ticket of 16 bits: 13
+   of its distance, rounded down, and 3 of its index. (The first 13 bits after the sign: they order
+   reals above 0 as integers.) Eight tickets lie in four words, so the group that a thread is at
+   lies in registers. It takes the first ticket; if that child is an inner node, the rest of the
+   group goes on the stack, and the children of that node are the next group. A ticket that is
+   farther than what was found ends its group: so are those behind it.
+
+       group at node 7      [ c3 0.5 | c0 1.25 | c6 3 | - | - | - | - | - ]
+       take c3: a node      stack: [ c0 1.25 | c6 3 ] of 7        group at c3: [ c1 0.75 | ... ]
+
+   The stack has at most one entry for each level: 20 bytes times LBVH_STACK of a thread's memory.
+   (Ylitie et al. keep bits of children and order them by octants, without distances.)
+   ---------------------------------------------------------------------------------------------- */
+
+struct lbvh_i_group {
+    uint32_t node;
+    uint32_t tickets[4];    /* two a word, the lower half first; 0xFFFF: none */
+};
+
+constexpr uint32_t lbvh_i_no_ticket = 0xFFFF;
+
+__device__ __forceinline__ lbvh_i_group lbvh_i_no_group()
+{
+    return {0, {0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu}};
+}
+
+__device__ __forceinline__ uint32_t lbvh_i_ticket(lbvh_real distance, int c)
+{
+#if LBVH_I_REAL_KIND == 1
+    uint32_t const bits = __float_as_uint(distance) >> 18;
+#else
+    uint32_t const bits = (uint32_t)((unsigned long long)__double_as_longlong(distance) >> 50);
+#endif
+    return bits << 3 | (uint32_t)c;
+}
+
+/* The distance of a ticket, or a little less; NaN for none. */
+__device__ __forceinline__ lbvh_real lbvh_i_ticket_distance(uint32_t ticket)
+{
+#if LBVH_I_REAL_KIND == 1
+    return __uint_as_float((ticket >> 3) << 18);
+#else
+    return __longlong_as_double((long long)((unsigned long long)(ticket >> 3) << 50));
+#endif
+}
+
+/* Ascending, by the network of 19 comparisons (Knuth, TAOCP section 5.3.4). All indices are
+   constants where the loop is unrolled, so that the tickets lie in registers. */
+__device__ __forceinline__ void lbvh_i_sort_tickets(uint32_t ticket[LBVH_WIDE])
+{
+    constexpr int pairs[19][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6},
+                                  {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5},
+                                  {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
+#pragma unroll
+    for (int k = 0; k < 19; k++) {
+        uint32_t const a = ticket[pairs[k][0]], b = ticket[pairs[k][1]];
+        ticket[pairs[k][0]] = a < b ? a : b;
+        ticket[pairs[k][1]] = a < b ? b : a;
+    }
+}
+
+/* The group of the children `met` of a node. */
+__device__ __forceinline__ lbvh_i_group lbvh_i_group_of(uint32_t node, uint32_t met,
+                                                        const lbvh_real distance[LBVH_WIDE])
+{
+    uint32_t ticket[LBVH_WIDE];
+    lbvh_i_group group;
+    group.node = node;
+#pragma unroll
+    for (int c = 0; c < LBVH_WIDE; c++)
+        ticket[c] = met >> c & 1 ? lbvh_i_ticket(distance[c], c) : lbvh_i_no_ticket;
+    lbvh_i_sort_tickets(ticket);
+#pragma unroll
+    for (int k = 0; k < 4; k++) group.tickets[k] = ticket[2 * k] | ticket[2 * k + 1] << 16;
+    return group;
+}
+
+/* Goes on with the children of a node: what is left of the group here waits. */
+__device__ __forceinline__ void lbvh_i_open_group(lbvh_i_group &here, lbvh_i_group *waiting,
+                                                  int &top, const lbvh_i_group &next)
+{
+    if ((here.tickets[0] & 0xFFFF) != lbvh_i_no_ticket) waiting[top++] = here;
+    here = next;
+}
+
+/* Takes the next child within `limit`: c of here.node. False: there is none. */
+__device__ __forceinline__ bool lbvh_i_take_child(lbvh_i_group &here, const lbvh_i_group *waiting,
+                                                  int &top, lbvh_real limit, int &c)
+{
+    for (;;) {
+        uint32_t const ticket = here.tickets[0] & 0xFFFF;
+        if (ticket != lbvh_i_no_ticket && lbvh_i_ticket_distance(ticket) <= limit) {
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                here.tickets[k] = here.tickets[k] >> 16 |
+                                  (k < 3 ? here.tickets[k < 3 ? k + 1 : 3] << 16 : 0xFFFF0000u);
+            c = (int)(ticket & 7);
+            return true;
+        }
+        if (top == 0) return false;
+        here = waiting[--top];
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-order: queries of wide trees are sorted, so that neighbouring threads take similar paths
+   ---------------------------------------------------------------------------------------------- */
+
+/* The lattice over the box of the tree. */
+__device__ __forceinline__ lbvh_lattice lbvh_i_wide_lattice(const lbvh_wide &wide, int bits)
+{
+    lbvh_real least[3], most[3];
+    for (int a = 0; a < 3; a++) {
+        lbvh_real const half = lbvh_i_quantum(wide.node[0].exponent[a]) / 2;
+        least[a] = wide.node[0].corner[a] * half;
+        most[a] = (wide.node[0].corner[a] + 255) * half;
+    }
+    return lbvh_i_lattice_of(wide.dim, bits, least, most);
+}
+
+/* Rays: 15 bits of the origin, then 15 of the direction, whose longest component becomes 1. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_ray_keys_kernel(__grid_constant__ const lbvh_wide_device device,
+                           __grid_constant__ const lbvh_rays rays, uint32_t *keys, int32_t *order)
+{
+    constexpr int bits = 15;
+    const lbvh_wide &wide = device.wide;
+    lbvh_real origin[3] = {0, 0, 0}, unit[3] = {0, 0, 0}, longest = 0;
+    lbvh_real const least[3] = {(lbvh_real)-0.5, (lbvh_real)-0.5, (lbvh_real)-0.5},
+                    most[3] = {(lbvh_real)0.5, (lbvh_real)0.5, (lbvh_real)0.5};
+    int32_t const r = lbvh_i_thread();
+    if (r >= rays.n) return;
+    const lbvh_real *const x = lbvh_i_at(rays.data, rays.stride, r);
+    for (int a = 0; a < wide.dim; a++) {
+        origin[a] = x[a];
+        unit[a] = x[wide.dim + a];
+        longest = lbvh_i_max(longest, lbvh_i_absolute(unit[a]));
+    }
+    for (int a = 0; a < wide.dim && longest > 0; a++) unit[a] /= longest;
+    lbvh_lattice const places = lbvh_i_wide_lattice(wide, bits),
+                       directions = lbvh_i_lattice_of(wide.dim, bits, least, most);
+    keys[r] = (uint32_t)(lbvh_i_code(&places, wide.dim, bits, origin, origin) << bits |
+                         lbvh_i_code(&directions, wide.dim, bits, unit, unit));
+    order[r] = r;
+}
+
+/* Points, or boxes (min, then max: `boxes` 1): the first `bits` of 30. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_wide_keys_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input input,
+                            int32_t m, int boxes, int bits, uint32_t *keys, int32_t *order)
+{
+    const lbvh_wide &wide = device.wide;
+    lbvh_real min[3] = {0, 0, 0}, max[3] = {0, 0, 0};
+    int32_t const q = lbvh_i_thread();
+    if (q >= m) return;
+    const lbvh_real *const x = lbvh_i_at(input.data, input.stride, q);
+    for (int a = 0; a < wide.dim; a++) {
+        min[a] = x[a];
+        max[a] = x[boxes ? wide.dim + a : a];
+    }
+    lbvh_lattice const lattice = lbvh_i_wide_lattice(wide, 30);
+    keys[q] = (uint32_t)(lbvh_i_code(&lattice, wide.dim, 30, min, max) >> (30 - bits));
+    order[q] = q;
+}
+
+/* Sorts m keys, which make_keys(keys, order) launches: *order; NULL: as they are. */
+template <class Make>
+lbvh_result lbvh_i_order_wide(lbvh_cuda_wide *gpu, int32_t m, int bits, int flags, Make make_keys,
+                              const int32_t **order, cudaStream_t stream)
+{
+    lbvh_cuda *work = &gpu->work;
+    bool const sorts = !(flags & LBVH_SORTED) && m > 0 && gpu->device.wide.nodes > 0;
+    *order = nullptr;
+    lbvh_result result = lbvh_i_prepare_search(work, m, sorts, false, LBVH_I_AHEAD, stream);
+    if (result != LBVH_OK || !sorts) return result;
+    size_t temp = work->scratch[LBVH_I_TEMP].bytes;
+    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(work, LBVH_I_KEYS_A),
+                                     lbvh_i_scratch<uint32_t>(work, LBVH_I_KEYS_B));
+    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(work, LBVH_I_IDS_A),
+                                   lbvh_i_scratch<int32_t>(work, LBVH_I_IDS_B));
+    result = make_keys(keys.Current(), ids.Current());
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_failed(work, lbvh_i_sort_pairs<uint32_t>(work->scratch[LBVH_I_TEMP].memory, temp,
+                                                        keys, ids, m, bits, stream)))
+        return LBVH_CUDA_ERROR;
+    *order = ids.Current();
+    return LBVH_OK;
+}
+
+/* Checks what all searches around places share; m points, or boxes, of which *input is made. */
+lbvh_result lbvh_i_check_near(const lbvh_cuda_wide *gpu, const lbvh_real *data, size_t stride,
+                              int boxes, int32_t m, int flags, lbvh_real reach,
+                              lbvh_i_input *input)
+{
+    if (!gpu || m < 0 || (m > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    if (m > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!gpu->device.wide.built) return LBVH_NOT_BUILT;
+    size_t const tight = (size_t)gpu->device.wide.dim * sizeof(lbvh_real) * (boxes ? 2 : 1);
+    *input = {data, stride ? stride : tight};
+    return input->stride < tight || input->stride % sizeof(lbvh_real) ? LBVH_BAD_ARGUMENT : LBVH_OK;
+}
+
+/* The order of points or boxes. */
+lbvh_result lbvh_i_order_places(lbvh_cuda_wide *gpu, lbvh_i_input input, int32_t m, int boxes,
+                                int flags, const int32_t **order, cudaStream_t stream)
+{
+    int const bits = lbvh_i_query_bits(m);
+    auto const make_keys = [&](uint32_t *keys, int32_t *ids) {
+        return lbvh_i_launch(&gpu->work, stream, m, lbvh_i_block_threads, lbvh_i_wide_keys_kernel,
+                             gpu->device, input, m, boxes, bits, keys, ids);
+    };
+    return lbvh_i_order_wide(gpu, m, bits, flags, make_keys, order, stream);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-rays: a thread for each ray; the tests are those of lbvh.h, >>wide-rays
+   ---------------------------------------------------------------------------------------------- */
+
+/* The triangles of a block; t has constant indices. */
+__device__ __forceinline__ void lbvh_i_hit_leaf(const lbvh_wide &wide, lbvh_i_beam &ray,
+                                                uint32_t block)
+{
+    lbvh_real t[LBVH_WIDE_LEAF];
+    uint32_t const hit = lbvh_i_hit_block(&ray, wide.element + (size_t)block * 9 * LBVH_WIDE_LEAF,
+                                          t);
+#pragma unroll
+    for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++)
+        if (hit >> lane & 1)
+            lbvh_i_keep_hit(&wide, &ray, (size_t)block * LBVH_WIDE_LEAF + (size_t)lane, t[lane]);
+}
+
+/* Inner nodes until a leaf comes, then that leaf: the threads of a warp do the same again. */
+template <bool Any> __device__ void lbvh_i_walk_ray(const lbvh_wide &wide, lbvh_i_beam &ray)
+{
+    lbvh_i_group waiting[LBVH_STACK], here = lbvh_i_no_group();
+    uint32_t at = 0;
+    int top = 0, c = 0;
+    for (;;) {
+        while (!(at & LBVH_I_LEAF_BIT)) {
+            lbvh_real enters[LBVH_WIDE];
+            uint32_t const met = lbvh_i_enter_children(&ray, &wide.node[at], enters);
+            lbvh_i_open_group(here, waiting, top, lbvh_i_group_of(at, met, enters));
+            if (!lbvh_i_take_child(here, waiting, top, ray.t_max, c)) return;
+            at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
+        }
+        lbvh_i_hit_leaf(wide, ray, at & ~LBVH_I_LEAF_BIT);
+        if (Any && ray.id >= 0) return;
+        if (!lbvh_i_take_child(here, waiting, top, ray.t_max, c)) return;
+        at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
+    }
+}
+
+template <bool Any>
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_rays_kernel(__grid_constant__ const lbvh_wide_device device,
+                       __grid_constant__ const lbvh_rays rays, const int32_t *order,
+                       lbvh_ray_hit *hits, uint8_t *hit)
+{
+    const lbvh_wide &wide = device.wide;
+    lbvh_i_tracer tracer = {};
+    lbvh_i_beam ray;
+    int32_t const thread = lbvh_i_thread();
+    if (thread >= rays.n) return;
+    int32_t const r = order ? order[thread] : thread;
+    tracer.wide = &wide;
+    for (int a = 0; a < 3; a++) tracer.size[a] = lbvh_i_wide_size(&wide, a);
+    if (lbvh_i_take_ray(&tracer, &rays, r, &ray)) lbvh_i_walk_ray<Any>(wide, ray);
+    if (Any) hit[r] = ray.id >= 0;
+    else hits[r] = lbvh_i_copied_hit(&wide, &ray);
+}
+
+lbvh_result lbvh_i_cuda_trace(lbvh_cuda_wide *gpu, const lbvh_rays *rays, lbvh_ray_hit *hits,
+                              uint8_t *hit, cudaStream_t stream)
+{
+    const void *const out = hits ? (const void *)hits : (const void *)hit;
+    const int32_t *order;
+    lbvh_rays checked;
+    if (!gpu) return LBVH_BAD_ARGUMENT;
+    lbvh_result result = lbvh_i_check_rays(&gpu->device.wide, rays, nullptr, out, &checked);
+    if (result != LBVH_OK) return result;
+    auto const make_keys = [&](uint32_t *keys, int32_t *ids) {
+        return lbvh_i_launch(&gpu->work, stream, checked.n, lbvh_i_block_threads,
+                             lbvh_i_ray_keys_kernel, gpu->device, checked, keys, ids);
+    };
+    result = lbvh_i_order_wide(gpu, checked.n, 30, checked.flags, make_keys, &order, stream);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_launch(&gpu->work, stream, checked.n, lbvh_i_search_block,
+                         hits ? lbvh_i_rays_kernel<false> : lbvh_i_rays_kernel<true>, gpu->device,
+                         checked, order, hits, hit);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-near: a thread for each point
+   ---------------------------------------------------------------------------------------------- */
+
+/* Visits the blocks around p, nearer children first: visit(block) returns the squared reach. */
+template <class Visit>
+__device__ __forceinline__ void lbvh_i_walk_near(const lbvh_wide &wide, const lbvh_real p[3],
+                                                 lbvh_real reach2, Visit visit)
+{
+    lbvh_i_group waiting[LBVH_STACK], here = lbvh_i_no_group();
+    uint32_t at = 0;
+    int top = 0, c = 0;
+    for (;;) {
+        while (!(at & LBVH_I_LEAF_BIT)) {
+            const lbvh_wide_node *node = &wide.node[at];
+            lbvh_real away2[LBVH_WIDE];
+            uint32_t met = 0;
+            lbvh_i_children_away2(p, node, away2);
+#pragma unroll
+            for (c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(away2[c] <= reach2) << c;
+            lbvh_i_open_group(here, waiting, top, lbvh_i_group_of(at, met & node->used, away2));
+            if (!lbvh_i_take_child(here, waiting, top, reach2, c)) return;
+            at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
+        }
+        reach2 = visit(at & ~LBVH_I_LEAF_BIT);
+        if (!lbvh_i_take_child(here, waiting, top, reach2, c)) return;
+        at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
+    }
+}
+
+/* Squared distances to the elements of a block: lbvh_i_copied_distance2, in loads of 16 bytes. */
+__device__ __forceinline__ void lbvh_i_block_distances2(const lbvh_wide &wide, uint32_t block,
+                                                        const lbvh_real p[3],
+                                                        lbvh_real distance2[LBVH_WIDE_LEAF])
+{
+    lbvh_real number[9][LBVH_WIDE_LEAF] = {};
+    const lbvh_real *const from = wide.element + (size_t)block * (size_t)wide.numbers *
+                                                     LBVH_WIDE_LEAF;
+    bool const triangles = wide.numbers == 9;
+#pragma unroll
+    for (int k = 0; k < 9; k++)
+        if (k < 6 || triangles) lbvh_i_read_lanes(from + LBVH_WIDE_LEAF * k, number[k]);
+#pragma unroll
+    for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++) {
+        lbvh_real corner[9], q[3];
+        lbvh_node box = {};
+#pragma unroll
+        for (int k = 0; k < 9; k++) corner[k] = number[k][lane];
+        if (triangles) {
+            (void)lbvh_closest_on_triangle(p, corner, corner + 3, corner + 6, q);
+            distance2[lane] = lbvh_i_distance2(q, p);
+            continue;
+        }
+#pragma unroll
+        for (int a = 0; a < 3; a++) {
+            box.min[a] = corner[a];
+            box.max[a] = corner[a + 3];
+        }
+        distance2[lane] = lbvh_box_distance2(&box, p);
+    }
+}
+
+/* The element of a block that a search may find; -1: none. */
+__device__ __forceinline__ int32_t lbvh_i_lane_id(const lbvh_wide &wide, uint32_t block, int lane)
+{
+    size_t const slot = (size_t)block * LBVH_WIDE_LEAF + (size_t)lane;
+    if (wide.mask && wide.mask[slot] == 0) return -1;
+    return wide.id[slot];
+}
+
+/* lbvh_wide_nearest, up to Room elements. */
+template <int Room>
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_wide_nearest_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input points,
+                               int32_t m, const int32_t *order, int32_t k, lbvh_real reach,
+                               int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    const lbvh_wide &wide = device.wide;
+    lbvh_real p[3], reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    int32_t const thread = lbvh_i_thread();
+    if (thread >= m) return;
+    int32_t const q = order ? order[thread] : thread;
+    lbvh_i_nearest<Room> list;
+    list.clear(k);
+    auto const visit = [&](uint32_t block) {
+        lbvh_real distance2[LBVH_WIDE_LEAF];
+        lbvh_i_block_distances2(wide, block, p, distance2);
+#pragma unroll
+        for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++) {
+            if (!(distance2[lane] <= reach2)) continue;
+            int32_t const id = lbvh_i_lane_id(wide, block, lane);
+            if (id >= 0) list.insert(distance2[lane], id);
+            reach2 = list.reach2(reach2);
+        }
+        return reach2;
+    };
+    if (lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p))
+        lbvh_i_walk_near(wide, p, reach2, visit);
+    found[q] = list.store(q, k, ids, distances2);
+}
+
+/* lbvh_wide_nearest, any k: in the rows themselves. */
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_wide_nearest_rows_kernel(__grid_constant__ const lbvh_wide_device device,
+                                    lbvh_i_input points, int32_t m, const int32_t *order, int32_t k,
+                                    lbvh_real reach, int32_t *ids, lbvh_real *distances2,
+                                    int32_t *found)
+{
+    const lbvh_wide &wide = device.wide;
+    lbvh_real p[3], reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    int32_t const thread = lbvh_i_thread();
+    if (thread >= m) return;
+    int32_t const q = order ? order[thread] : thread;
+    int32_t *const row_ids = ids + (int64_t)q * k;
+    lbvh_real *const row_distances2 = distances2 + (int64_t)q * k;
+    int32_t count = 0;
+    auto const visit = [&](uint32_t block) {
+        lbvh_real distance2[LBVH_WIDE_LEAF];
+        lbvh_i_block_distances2(wide, block, p, distance2);
+#pragma unroll
+        for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++) {
+            int32_t const id = lbvh_i_lane_id(wide, block, lane);
+            if (id >= 0)
+                reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, reach2, id,
+                                           distance2[lane]);
+        }
+        return reach2;
+    };
+    if (lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p))
+        lbvh_i_walk_near(wide, p, reach2, visit);
+    found[q] = count;
+    for (int32_t slot = count; slot < k; slot++) {
+        row_ids[slot] = -1;
+        row_distances2[slot] = lbvh_i_infinity();
+    }
+}
+
+/* lbvh_closest_points. */
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_closest_points_kernel(__grid_constant__ const lbvh_wide_device device,
+                                 lbvh_i_input points, int32_t m, const int32_t *order,
+                                 lbvh_real reach, lbvh_closest *closest)
+{
+    const lbvh_wide &wide = device.wide;
+    lbvh_real p[3], reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    lbvh_closest best = {};
+    int32_t const thread = lbvh_i_thread();
+    if (thread >= m) return;
+    int32_t const q = order ? order[thread] : thread;
+    best.id = -1;
+    auto const visit = [&](uint32_t block) {
+        for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++)
+            if (lbvh_i_lane_id(wide, block, lane) >= 0)
+                lbvh_i_keep_closest(&wide, (size_t)block * LBVH_WIDE_LEAF + (size_t)lane, p, &best,
+                                    &reach2);
+        return reach2;
+    };
+    if (lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p))
+        lbvh_i_walk_near(wide, p, reach2, visit);
+    closest[q] = best;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-overlaps: a thread for each box, in the order of the tree
+   ---------------------------------------------------------------------------------------------- */
+
+/* visit(id) for all elements, in the order of lbvh_wide_overlaps. A group is a node and bits of its
+   children that wait. */
+template <class Visit>
+__device__ __forceinline__ void lbvh_i_walk_overlaps(const lbvh_wide &wide, const lbvh_overlap &o,
+                                                     Visit visit)
+{
+    struct { uint32_t node, met; } waiting[LBVH_STACK];
+    uint32_t at = 0, met = lbvh_i_touch_children(&o, &wide.node[0]);
+    int top = 0;
+    for (;;) {
+        for (; met == 0; met = waiting[top].met, at = waiting[top].node)
+            if (--top < 0) return;
+        int const c = lbvh_i_lowest_bit(met);
+        uint32_t const child = lbvh_i_child(&wide.node[at], at, c, 1);
+        met &= met - 1;
+        if (child & LBVH_I_LEAF_BIT) {
+            size_t slot;
+            int32_t left = lbvh_i_leaf_slots(&wide, child & ~LBVH_I_LEAF_BIT, &slot);
+            for (; left > 0; left--, slot++)
+                if (lbvh_i_takes_element(&wide, &o, slot)) visit(wide.id[slot]);
+        } else {
+            if (met) waiting[top++] = {at, met};
+            at = child;
+            met = lbvh_i_touch_children(&o, &wide.node[at]);
+        }
+    }
+}
+
+/* ids NULL: the lengths of the rows, to `offsets`. Else the rows. */
+__global__ void __launch_bounds__(lbvh_i_search_block)
+    lbvh_i_wide_overlaps_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input boxes,
+                                int32_t m, const int32_t *order, uint32_t filter, int64_t *offsets,
+                                int32_t *ids, int64_t capacity)
+{
+    const lbvh_wide &wide = device.wide;
+    int32_t const thread = lbvh_i_thread();
+    if (thread >= m) return;
+    int32_t const q = order ? order[thread] : thread;
+    lbvh_overlap const o = lbvh_i_overlap_wide(&wide, lbvh_i_at(boxes.data, boxes.stride, q),
+                                               filter);
+    int64_t slot = ids ? offsets[q] : 0;
+    if (o.at >= 0)
+        lbvh_i_walk_overlaps(wide, o, [&](int32_t id) {
+            if (ids && slot < capacity) ids[slot] = id;
+            slot++;
+        });
+    if (!ids) offsets[q] = slot;
+}
+
+/* ------------------------------------------------------------------------------------------------
    >>copies: trees between host and device
    ---------------------------------------------------------------------------------------------- */
 
@@ -1992,7 +2815,7 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
 {
     if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
+    lbvh_result result = lbvh_i_cuda_begin_build(gpu, desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, LBVH_I_EXACT, stream);
     if (result == LBVH_OK && n > 0 && queries >= n)
         result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_EXACT, stream);
@@ -2010,7 +2833,7 @@ LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32
     *bytes = 0;
     if (n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    lbvh_result result = lbvh_i_cuda_begin(&gpu, desc, nullptr);
+    lbvh_result result = lbvh_i_cuda_begin_build(&gpu, desc, nullptr);
     if (result == LBVH_OK) result = lbvh_i_build_sizes(&gpu, n, blocks, scratch);
     if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_pair_sizes(&gpu, n, scratch);
     if (result == LBVH_OK)
@@ -2029,7 +2852,7 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     lbvh *tree = &gpu->device.tree;
     lbvh_i_make_empty(tree);
     if (n < 0 || (n > 0 && !d_data)) return LBVH_BAD_ARGUMENT;
-    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
+    lbvh_result result = lbvh_i_cuda_begin_build(gpu, desc, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
@@ -2264,6 +3087,217 @@ LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points
     if (result != LBVH_OK) return result;
     return lbvh_i_launch_nearest(gpu, resolved, order, k, reach, d_ids, d_distances2, d_found,
                                  stream);
+}
+
+/* The same for wide trees. */
+
+LBVH_API lbvh_result lbvh_cuda_wide_reserve(lbvh_cuda_wide *gpu, const lbvh_wide_desc *desc,
+                                            const lbvh_desc *tree_desc, int32_t n, int32_t queries,
+                                            struct CUstream_st *stream)
+{
+    size_t bytes[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
+    lbvh_desc given;
+    if (!gpu) return LBVH_BAD_ARGUMENT;
+    lbvh_result result = lbvh_i_cuda_wide_begin(gpu, desc, stream);
+    if (result != LBVH_OK) return result;
+    if (n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
+    if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    result = lbvh_defaults(&given, tree_desc);
+    if (result == LBVH_OK)
+        result = lbvh_i_cuda_wide_sizes(&gpu->device.wide.desc, &given, n, bytes, scratch);
+    if (result == LBVH_OK && queries > 0)
+        result = lbvh_i_search_sizes(&gpu->work, queries, true, false, scratch);
+    if (result == LBVH_OK) result = lbvh_i_cuda_wide_grow(gpu, bytes, LBVH_I_EXACT, stream);
+    return result == LBVH_OK ? lbvh_i_grow_scratch(&gpu->work, scratch, LBVH_I_EXACT, stream)
+                             : result;
+}
+
+LBVH_API lbvh_result lbvh_cuda_wide_build(lbvh_cuda_wide *gpu, const lbvh_wide_desc *desc,
+                                          const lbvh_cuda *tree, const lbvh_real *d_data,
+                                          size_t stride, struct CUstream_st *stream)
+{
+    size_t bytes[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
+    if (!gpu) return LBVH_BAD_ARGUMENT;
+    lbvh_result result = lbvh_i_cuda_wide_begin(gpu, desc, stream);
+    if (result != LBVH_OK) return result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    const lbvh *from = &tree->device.tree;
+    if (!from->built) return LBVH_NOT_BUILT;
+    lbvh_wide *wide = &gpu->device.wide;
+    lbvh_i_input const input = {d_data, lbvh_i_stride(&from->desc, stride)};
+    if (wide->desc.copy && from->n > 0 && (!d_data || input.stride == 0)) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_cuda_wide_sizes(&wide->desc, &from->desc, from->n, bytes, scratch);
+    if (result == LBVH_OK) result = lbvh_i_cuda_wide_grow(gpu, bytes, LBVH_I_AHEAD, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_grow_scratch(&gpu->work, scratch, LBVH_I_AHEAD, stream);
+    if (result != LBVH_OK) return result;
+    wide->numbers = lbvh_i_wide_numbers(&wide->desc, from);
+    wide->dim = from->desc.dim;
+    if (from->n > 0) result = lbvh_i_cuda_collapse(gpu, tree->device, input, stream);
+    else if (lbvh_i_failed(&gpu->work, cudaMemsetAsync(gpu->d_counts, 0, 3 * sizeof(int32_t),
+                                                       stream)))
+        result = LBVH_CUDA_ERROR;
+    if (result != LBVH_OK) return result;
+    wide->elements = wide->leaves = from->n;
+    wide->nodes = from->n > 0 ? (int32_t)lbvh_i_most_wide_nodes(from->n, wide->desc.leaf) : 0;
+    wide->built = 1;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_cuda_wide_upload(lbvh_cuda_wide *gpu, const lbvh_wide *wide,
+                                           struct CUstream_st *stream)
+{
+    size_t bytes[LBVH_BLOCKS], room[LBVH_BLOCKS];
+    if (!gpu || !wide) return LBVH_BAD_ARGUMENT;
+    if (!wide->built) return LBVH_NOT_BUILT;
+    lbvh_wide *device = &gpu->device.wide;
+    lbvh_wide_desc desc = wide->desc;
+    if (device->desc.cuda_allocator.alloc) desc.cuda_allocator = device->desc.cuda_allocator;
+    lbvh_result result = lbvh_i_cuda_wide_begin(gpu, &desc, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_wide_array_bytes(wide->numbers, wide->mask != nullptr, wide->nodes,
+                                         wide->leaves, wide->elements, bytes);
+    memcpy(room, bytes, sizeof room);
+    if (result == LBVH_OK) result = lbvh_i_cuda_wide_grow(gpu, room, LBVH_I_AHEAD, stream);
+    const void *const from[LBVH_BLOCKS] = {wide->node, wide->id, wide->mask, wide->element};
+    int32_t const counts[3] = {wide->nodes, wide->leaves, wide->elements};
+    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++)
+        result = lbvh_i_copy(&gpu->work, gpu->work.block[b].memory, from[b], bytes[b],
+                             cudaMemcpyHostToDevice, stream);
+    if (result == LBVH_OK)
+        result = lbvh_i_copy(&gpu->work, gpu->d_counts, counts, sizeof counts,
+                             cudaMemcpyHostToDevice, stream);
+    if (result != LBVH_OK) return result;
+    device->dim = wide->dim;
+    device->numbers = wide->numbers;
+    device->nodes = wide->nodes;
+    device->leaves = wide->leaves;
+    device->elements = wide->elements;
+    device->built = 1;
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_cuda_wide_download(lbvh_wide *wide, lbvh_cuda_wide *gpu,
+                                             struct CUstream_st *stream)
+{
+    size_t bytes[LBVH_BLOCKS];
+    int32_t counts[3] = {};
+    if (!wide || !gpu) return LBVH_BAD_ARGUMENT;
+    const lbvh_wide *device = &gpu->device.wide;
+    lbvh_cuda *work = &gpu->work;
+    lbvh_wide_desc desc = device->desc;
+    desc.allocator = wide->desc.allocator;
+    lbvh_result result = lbvh_i_wide_begin(wide, &desc);
+    if (result != LBVH_OK) return result;
+    if (!device->built) return LBVH_NOT_BUILT;
+    result = lbvh_i_copy(work, counts, gpu->d_counts, sizeof counts, cudaMemcpyDeviceToHost,
+                         stream);
+    if (result == LBVH_OK && lbvh_i_failed(work, cudaStreamSynchronize(stream)))
+        result = LBVH_CUDA_ERROR;
+    if (result == LBVH_OK)
+        result = lbvh_i_wide_array_bytes(device->numbers, device->mask != nullptr, counts[0],
+                                         counts[1], counts[2], bytes);
+    if (result == LBVH_OK) result = lbvh_i_wide_prepare(wide, bytes);
+    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++)
+        result = lbvh_i_copy(work, wide->block[b].memory, work->block[b].memory, bytes[b],
+                             cudaMemcpyDeviceToHost, stream);
+    if (result == LBVH_OK && lbvh_i_failed(work, cudaStreamSynchronize(stream)))
+        result = LBVH_CUDA_ERROR;
+    if (result != LBVH_OK) return result;
+    wide->dim = device->dim;
+    wide->numbers = device->numbers;
+    wide->nodes = counts[0];
+    wide->leaves = counts[1];
+    wide->elements = counts[2];
+    wide->built = 1;
+    return LBVH_OK;
+}
+
+LBVH_API void lbvh_cuda_wide_free(lbvh_cuda_wide *gpu)
+{
+    if (!gpu) return;
+    lbvh_cuda_free(&gpu->work);
+    memset(gpu, 0, sizeof *gpu);
+}
+
+LBVH_API lbvh_result lbvh_cuda_closest_hits(lbvh_cuda_wide *gpu, const lbvh_rays *rays,
+                                            lbvh_ray_hit *d_hits, struct CUstream_st *stream)
+{
+    return lbvh_i_cuda_trace(gpu, rays, d_hits, nullptr, stream);
+}
+
+LBVH_API lbvh_result lbvh_cuda_any_hits(lbvh_cuda_wide *gpu, const lbvh_rays *rays, uint8_t *d_hit,
+                                        struct CUstream_st *stream)
+{
+    return lbvh_i_cuda_trace(gpu, rays, nullptr, d_hit, stream);
+}
+
+LBVH_API lbvh_result lbvh_cuda_wide_nearest(lbvh_cuda_wide *gpu, const lbvh_real *d_points,
+                                            size_t stride, int32_t m, int32_t k, lbvh_real reach,
+                                            int flags, int32_t *d_ids, lbvh_real *d_distances2,
+                                            int32_t *d_found, struct CUstream_st *stream)
+{
+    const int32_t *order;
+    lbvh_i_input points;
+    if (k < 0 || (m > 0 && (!d_found || (k > 0 && (!d_ids || !d_distances2)))))
+        return LBVH_BAD_ARGUMENT;
+    lbvh_result result = lbvh_i_check_near(gpu, d_points, stride, 0, m, flags, reach, &points);
+    if (result != LBVH_OK) return result;
+    if (!gpu->device.wide.numbers && gpu->device.wide.elements > 0) return LBVH_NOT_BUILT;
+    if (k == 0)
+        return lbvh_i_failed(&gpu->work, cudaMemsetAsync(d_found, 0, (size_t)m * sizeof *d_found,
+                                                         stream))
+                   ? LBVH_CUDA_ERROR
+                   : LBVH_OK;
+    result = lbvh_i_order_places(gpu, points, m, 0, flags, &order, stream);
+    if (result != LBVH_OK) return result;
+    auto const kernel = k == 1    ? lbvh_i_wide_nearest_kernel<1>
+                        : k <= 8  ? lbvh_i_wide_nearest_kernel<8>
+                        : k <= 16 ? lbvh_i_wide_nearest_kernel<16>
+                        : k <= 32 ? lbvh_i_wide_nearest_kernel<32>
+                                  : lbvh_i_wide_nearest_rows_kernel;
+    return lbvh_i_launch(&gpu->work, stream, m, lbvh_i_search_block, kernel, gpu->device, points,
+                         m, order, k, reach, d_ids, d_distances2, d_found);
+}
+
+LBVH_API lbvh_result lbvh_cuda_closest_points(lbvh_cuda_wide *gpu, const lbvh_real *d_points,
+                                              size_t stride, int32_t m, lbvh_real reach, int flags,
+                                              lbvh_closest *d_closest, struct CUstream_st *stream)
+{
+    const int32_t *order;
+    lbvh_i_input points;
+    if (m > 0 && !d_closest) return LBVH_BAD_ARGUMENT;
+    lbvh_result result = lbvh_i_check_near(gpu, d_points, stride, 0, m, flags, reach, &points);
+    if (result != LBVH_OK) return result;
+    if (gpu->device.wide.numbers != 9) return LBVH_NOT_BUILT;
+    result = lbvh_i_order_places(gpu, points, m, 0, flags, &order, stream);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_launch(&gpu->work, stream, m, lbvh_i_search_block, lbvh_i_closest_points_kernel,
+                         gpu->device, points, m, order, reach, d_closest);
+}
+
+LBVH_API lbvh_result lbvh_cuda_wide_overlaps(lbvh_cuda_wide *gpu, const lbvh_real *d_boxes,
+                                             size_t stride, int32_t m, uint32_t filter, int flags,
+                                             int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                             struct CUstream_st *stream)
+{
+    const int32_t *order;
+    lbvh_i_input boxes;
+    if (!d_offsets || capacity < 0 || (capacity > 0 && !d_ids)) return LBVH_BAD_ARGUMENT;
+    lbvh_result result = lbvh_i_check_near(gpu, d_boxes, stride, 1, m, flags, 0, &boxes);
+    if (result != LBVH_OK) return result;
+    result = lbvh_i_order_places(gpu, boxes, m, 1, flags, &order, stream);
+    if (result != LBVH_OK) return result;
+    lbvh_cuda *work = &gpu->work;
+    if (lbvh_i_failed(work, cudaMemsetAsync(d_offsets + m, 0, sizeof *d_offsets, stream)))
+        return LBVH_CUDA_ERROR;
+    result = lbvh_i_launch(work, stream, m, lbvh_i_search_block, lbvh_i_wide_overlaps_kernel,
+                           gpu->device, boxes, m, order, filter, d_offsets, (int32_t *)nullptr,
+                           (int64_t)0);
+    if (result == LBVH_OK) result = lbvh_i_scan_rows(work, d_offsets, m, stream);
+    if (result != LBVH_OK || capacity == 0) return result;
+    return lbvh_i_launch(work, stream, m, lbvh_i_search_block, lbvh_i_wide_overlaps_kernel,
+                         gpu->device, boxes, m, order, filter, d_offsets, d_ids, capacity);
 }
 
 } /* extern "C" */

@@ -184,6 +184,7 @@ int main(int argc, char **argv)
     else printf("%ld points: tables are shown for up to %d.\n", (long)n, TABLES_UP_TO);
     found = show_walk(&s, &o, n <= TABLES_UP_TO);
     compare_builders(&s, point);
+    show_ploc(&s, point);
     quality = show_quality(&s);
     MUST(lbvh, lbvh_count_pairs(&s.tree, &pairs), "counting pairs");
     make_folder(o.out);

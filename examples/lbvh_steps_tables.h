@@ -321,6 +321,48 @@ static void say_turn(const steps *s, int32_t at, int meets)
 }
 
 /* -------------------------------------------------------------------------------------------------
+   >>ploc: the tree by area, beside that of the prefixes
+   ---------------------------------------------------------------------------------------------- */
+
+/* A tree as brackets around the ids of its leaves. Nesting is at most 93 deep. */
+static void print_brackets(const lbvh *tree, int32_t at)
+{
+    const lbvh_node *node = &tree->node[at];
+    if (lbvh_is_leaf(tree, at)) {
+        printf("%ld", (long)node->link);
+        return;
+    }
+    printf("(");
+    print_brackets(tree, node->link);
+    printf(" ");
+    print_brackets(tree, lbvh_right_child(tree, node));
+    printf(")");
+}
+
+static void print_way(const char *name, const lbvh *tree)
+{
+    lbvh_quality q;
+    MUST(lbvh, lbvh_measure(tree, &q), "measuring the tree");
+    printf("   %-12s SAH cost %.3f", name, q.sah);
+    if (tree->n <= TABLES_UP_TO) {
+        printf("   ");
+        print_brackets(tree, 0);
+    }
+    printf("\n");
+}
+
+/* Both trees: pairs of brackets are nodes, in the order in which a walk meets the leaves. */
+static void show_ploc(const steps *split, const lbvh_real *point)
+{
+    steps ploc = build(point, split->tree.n, split->tree.desc.radius, LBVH_PLOC);
+    printf("\nLBVH_PLOC makes another: in each round, two clusters merge if each makes the "
+           "smallest\nbox with the other.\n\n");
+    print_way("SPLIT, MERGE", &split->tree);
+    print_way("PLOC", &ploc.tree);
+    steps_free(&ploc);
+}
+
+/* -------------------------------------------------------------------------------------------------
    >>quality
    ---------------------------------------------------------------------------------------------- */
 

@@ -7,17 +7,20 @@
        1. build         a tree over the triangles of an indexed mesh (LBVH_TRIANGLES),
        2. closest hit   the walk gives boxes, nearest first; each triangle found shortens the ray,
        3. any hit       for shadows the first triangle in the way ends the walk,
-       4. pick          the same ray for one pixel, and what was hit there: face, edge or corner.
+       4. pick          the same ray for one pixel, and what was hit there: face, edge or corner,
+       5. cost          --cost: what a frame takes by each builder, and in the wide tree.
 
    How to run it:
 
        make build/pick && build/pick                   (from the top of the repository), or
        cc -O3 examples/pick.c -o pick -lassimp -lstb -lm
        ./pick bunny.obj --up y --turn 60 --pick 480 300 --out bunny.png
+       ./pick --cost --out cost.png
 
    Without a mesh it makes one, a torus knot of 100 thousand triangles. assimp reads meshes.
 
-   What to look at: >>build, >>rays and >>pick below; pick.h has meshes, camera and colors. */
+   What to look at: >>build, >>rays and >>pick below; pick_cost.h; pick.h has meshes, camera and
+   colors. */
 
 #define PROGRAM "pick"
 #include "common/base.h"
@@ -32,13 +35,14 @@
    ---------------------------------------------------------------------------------------------- */
 
 /* The tree borrows nothing: it keeps boxes and triangle numbers, and the mesh stays ours. */
-static void build(scene *s)
+static void build(scene *s, lbvh_builder builder)
 {
     double const start = seconds_now();
     lbvh_result result;
     lbvh_desc desc;
     memset(&desc, 0, sizeof desc);
     desc.kind = LBVH_TRIANGLES;
+    desc.builder = builder;
     desc.indices = s->m.index;
     desc.vertices = s->m.vertices;
     result = lbvh_build(&s->tree, &desc, s->m.vertex[0].x, sizeof(vec), s->m.triangles);
@@ -53,7 +57,7 @@ static scene scene_new(const options *o)
     memset(&s, 0, sizeof s);
     s.m = o->mesh ? load_mesh(o->mesh, o->up) : make_knot(o->triangles);
     s.brute_force = o->brute_force;
-    build(&s);
+    build(&s, LBVH_MERGE);
     find_ball(&s);
     return s;
 }
@@ -178,22 +182,18 @@ static int32_t pick(const scene *s, const camera *c, const options *o)
 }
 
 #include "pick_draw.h"
+#include "pick_cost.h"
 
 int main(int argc, char **argv)
 {
     options const o = parse(argc, argv);
     scene s = scene_new(&o);
     camera const c = camera_for(&o, &s);
-    picture p;
     int32_t picked;
-    figures f;
     say_tree(&s, &o);
     picked = pick(&s, &c, &o);
-    p = draw(&s, &c, &o, picked, &f);
-    make_folder_of(o.out);
-    picture_save(&p, o.out);
-    say_figures(&s, &o, &f);
-    picture_free(&p);
+    if (o.cost) compare_costs(&s, &c, &o);
+    else draw_mesh(&s, &c, &o, picked);
     lbvh_free(&s.tree);
     mesh_free(&s.m);
     return 0;

@@ -18,14 +18,14 @@
 
 typedef struct options {
     const char *mesh, *out;     /* mesh NULL: the knot */
-    int32_t width, height, samples, triangles, pick[2], brute_force;
+    int32_t width, height, samples, triangles, pick[2], brute_force, cost;
     double turn, tilt, zoom;
     const char *up;
 } options;
 
 static options parse(int argc, char **argv)
 {
-    options o = {NULL, "build/pick.png", 960, 720, 2, 100000, {-1, -1}, 0, 30, 25, 1, "z"};
+    options o = {NULL, "build/pick.png", 960, 720, 2, 100000, {-1, -1}, 0, 0, 30, 25, 1, "z"};
     const option_line table[] = {
         TEXT("--out", "FILE", &o.out, "the picture (default build/pick.png)"),
         INT("--width", "N", &o.width, 1, 8192, "of the picture (default 960)"),
@@ -41,6 +41,8 @@ static options parse(int argc, char **argv)
             "of the torus knot, without a mesh (default 100000)"),
         FLAG("--brute-force", &o.brute_force,
              "test every triangle instead of walking through the tree"),
+        FLAG("--cost", &o.cost,
+             "draw the boxes tested for each ray, by each builder, in both kinds of tree"),
         OPTIONS_END};
     o.mesh = options_read(argc, argv, table, "mesh",
                           "Draws a mesh (STL, OBJ, or what else assimp reads) by casting rays.",

@@ -157,4 +157,14 @@ static void say_figures(const scene *s, const options *o, const figures *f)
         (unsigned long long)f->checksum, f->closest);
 }
 
+static void draw_mesh(const scene *s, const camera *c, const options *o, int32_t picked)
+{
+    figures f;
+    picture p = draw(s, c, o, picked, &f);
+    make_folder_of(o->out);
+    picture_save(&p, o->out);
+    say_figures(s, o, &f);
+    picture_free(&p);
+}
+
 #endif /* PICK_DRAW_H */

@@ -18,6 +18,7 @@
 #include "ugrid.h" /* to compare with, where all elements have one size */
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_tree.h"
+#include "tests/bench/sah.h"
 #include "tests/bench/threads.h"
 #include "tests/common/workloads.h"
 
@@ -228,7 +229,8 @@ static const way ways[] = {
     {"MERGE, 63 bits", LBVH_MERGE, 63},
     {"MERGE, 30 bits", LBVH_MERGE, 30},
     {"SPLIT, 63 bits", LBVH_SPLIT, 63},
-    {"SPLIT, 30 bits", LBVH_SPLIT, 30}
+    {"SPLIT, 30 bits", LBVH_SPLIT, 30},
+    {"PLOC, 63 bits", LBVH_PLOC, 63}
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -959,6 +961,141 @@ static void quality_lines(workload *w)
     free_workload(w);
 }
 
+/* ---- builders of triangles: what PLOC buys ---- */
+
+/* A triangle of three corners. */
+static void put_triangle(workload *w, int32_t i, const float *a, const float *b, const float *c)
+{
+    float *to = w->data + 9 * (size_t)i;
+    memcpy(to, a, 3 * sizeof *a);
+    memcpy(to + 3, b, 3 * sizeof *b);
+    memcpy(to + 6, c, 3 * sizeof *c);
+}
+
+/* A block of a city: two triangles for each face. */
+static void put_block(workload *w, int32_t i, const float min[3], const float max[3])
+{
+    static const int corner[12][3] = {{0, 1, 3}, {0, 3, 2}, {4, 5, 7}, {4, 7, 6}, {0, 1, 5},
+                                      {0, 5, 4}, {2, 3, 7}, {2, 7, 6}, {0, 2, 6}, {0, 6, 4},
+                                      {1, 3, 7}, {1, 7, 5}};
+    float v[8][3];
+    int k, a;
+    for (k = 0; k < 8; k++) for (a = 0; a < 3; a++) v[k][a] = k >> a & 1 ? max[a] : min[a];
+    for (k = 0; k < 12; k++)
+        put_triangle(w, 12 * i + k, v[corner[k][0]], v[corner[k][1]], v[corner[k][2]]);
+}
+
+/* Houses and towers on a ground of two large triangles. */
+static workload city(int32_t blocks)
+{
+    workload w = new_workload("city", 12 * blocks + 12, LBVH_TRIANGLES, 9);
+    wl_random r = wl_seed(9);
+    float const ground_min[3] = {0, 0, -0.01f}, ground_max[3] = {1, 1, 0};
+    int32_t i;
+    for (i = 0; i < blocks; i++) {
+        float min[3], max[3];
+        float const tall = wl_u(&r);
+        min[0] = wl_u(&r);
+        min[1] = wl_u(&r);
+        min[2] = 0;
+        max[0] = min[0] + 0.002f + 0.01f * wl_u(&r);
+        max[1] = min[1] + 0.002f + 0.01f * wl_u(&r);
+        max[2] = 0.01f + 0.3f * tall * tall;
+        put_block(&w, i, min, max);
+    }
+    put_block(&w, blocks, ground_min, ground_max);
+    must(lbvh_boxes(&w.desc, w.data, 0, w.n, w.boxes, NULL));
+    return w;
+}
+
+/* Loose triangles, from large ones to some that are a thousand times smaller. */
+static workload scatter(int32_t n)
+{
+    workload w = new_workload("scatter", n, LBVH_TRIANGLES, 9);
+    wl_random r = wl_seed(10);
+    int32_t i;
+    int k;
+    for (i = 0; i < n; i++) {
+        float const size = 0.2f * expf(-7 * wl_u(&r));
+        float centre[3];
+        for (k = 0; k < 3; k++) centre[k] = wl_u(&r);
+        for (k = 0; k < 9; k++)
+            w.data[9 * (size_t)i + (size_t)k] = centre[k % 3] + size * (wl_u(&r) - 0.5f);
+    }
+    must(lbvh_boxes(&w.desc, w.data, 0, w.n, w.boxes, NULL));
+    return w;
+}
+
+/* Random rays from and through points in the root's box. */
+static float *some_rays(const lbvh *tree, int32_t count)
+{
+    float *rays = (float *)bench_alloc((size_t)count * 6 * sizeof *rays);
+    wl_random r = wl_seed(11);
+    const lbvh_node *root = &tree->node[0];
+    int32_t k;
+    int a;
+    for (k = 0; k < count; k++)
+        for (a = 0; a < 3; a++) {
+            float const wide = root->max[a] - root->min[a], from = wide * wl_u(&r),
+                        to = wide * wl_u(&r);
+            rays[6 * (size_t)k + (size_t)a] = root->min[a] + from;
+            rays[6 * (size_t)k + 3 + (size_t)a] = to - from;
+        }
+    return rays;
+}
+
+/* One builder: its cost, and that over the full build's; time of a build, and of a ray. */
+static void builder_line(const workload *w, lbvh_builder builder, double full)
+{
+    static const char *const names[] = {"  MERGE", "  SPLIT", "  PLOC"};
+    job j = new_job(w);
+    ray_job r;
+    lbvh_quality q;
+    float *rays;
+    j.desc.builder = builder;
+    work_build(&j);
+    r.j = &j;
+    r.count = 100000;
+    r.rays = rays = some_rays(&j.tree, r.count);
+    r.t = (float *)bench_alloc((size_t)r.count * sizeof *r.t);
+    must(lbvh_measure(&j.tree, &q));
+    bench_line(names[builder]);
+    bench_number(q.sah, 12);
+    bench_number(q.sah / full, 12);
+    bench_number(bench_cpu_ms(work_build, &j), 12);
+    bench_number(1e6 * bench_cpu_ms(work_rays, &r) / r.count, 12);
+    bench_check(lbvh_validate(&j.tree) == LBVH_OK, "builders");
+    free(rays);
+    free(r.t);
+    free_job(&j);
+}
+
+static void builder_lines(workload *w)
+{
+    double const full = sah_cost(w->boxes, w->n);
+    bench_line(w->name);
+    builder_line(w, LBVH_MERGE, full);
+    builder_line(w, LBVH_PLOC, full);
+    bench_line("  full SAH build");
+    bench_number(full, 12);
+    bench_number(1, 12);
+    free_workload(w);
+}
+
+static void bench_builders(int32_t n)
+{
+    int32_t const triangles = n < 100000 ? 10000 : 100000;
+    workload w = knot_for(n);
+    bench_matrix("builders of triangles: cost, time of a build, and of a random ray", "tree");
+    printf(" %12s %12s %12s %12s", "SAH", "of full", "build ms", "ray ns");
+    builder_lines(&w);
+    w = city(triangles / 12);
+    builder_lines(&w);
+    w = scatter(triangles);
+    builder_lines(&w);
+    printf("\n");
+}
+
 static void bench_quality(int32_t n)
 {
     workload w = bidisperse(n);
@@ -972,6 +1109,7 @@ static void bench_quality(int32_t n)
     w = knot_for(n);
     quality_lines(&w);
     printf("\n");
+    bench_builders(n);
 }
 
 /* ---- scaling: time and memory against n ---- */

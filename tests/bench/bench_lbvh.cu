@@ -5,7 +5,7 @@
        make bench-cuda                                       all of it, under a minute on an H200
        build/cuda/bench_lbvh --only build,pairs --quick --csv build.csv
        build/cuda/bench_lbvh --small      does it work at all? (also on the emulator)
-       groups: ceilings build phases pairs radius nearest; only when named: scaling largest */
+       groups: ceilings build phases pairs radius nearest wide; only when named: scaling largest */
 
 #define LBVH_STATIC
 #define LBVH_IMPLEMENTATION
@@ -232,13 +232,14 @@ double build_bytes(const elements &e)
     return (4.0 * numbers_of(e) + 2 * sizeof(lbvh_node) + 1) * e.n;
 }
 
-/* targets.md, "LBVH ready to query"; peers HOOMD's LBVH (30 bits) and cuBQL (63 bits). */
-void build_targets(bench_row_s &row, const elements &e, int bits)
+/* targets.md, "tree ready to query"; peers HOOMD's LBVH (1M) and cuBQL's rebin builder with 16
+   elements a leaf (10M). */
+void build_targets(bench_row_s &row, const elements &e)
 {
     if (e.name.compare(0, 8, "uniform-") != 0) return;
-    row.bar_ms = bits == 30 ? pick(e.n, 0.15, 0.9) : pick(e.n, 0.25, 1.4);
-    row.peer_ms = bits == 30 ? pick(e.n, 0.298, 1.63) : pick(e.n, 0.955, 4.45);
-    row.peer = bits == 30 ? "HOOMD LBVH; cuBQL" : "cuBQL";
+    row.bar_ms = pick(e.n, 0.13, 0.85);
+    row.peer_ms = pick(e.n, 0.301, 1.65);
+    row.peer = "HOOMD LBVH; cuBQL";
 }
 
 void refit_row(const elements &e, gpu_tree &tree)
@@ -260,7 +261,7 @@ void build_rows(const elements &e, const sort_times &sorts)
         double const ms = gpu_ms([&] { tree.build(desc, e.data, e.n); });
         bench_row_s row = row_of("build", e, how.name, ms, build_bytes(e));
         row.base_ms = wide ? sorts.ms63 : sorts.ms30;
-        build_targets(row, e, how.bits);
+        build_targets(row, e);
         bench_row(&row);
         must(lbvh_cuda_check(&tree.gpu, stream));
         if (how.builder == LBVH_MERGE && !how.bounds) hashes[wide] = hash_of(tree);
@@ -377,8 +378,8 @@ void pair_list_rows(const elements &e, const std::vector<int32_t> &expected)
         });
         bench_row_s row = row_of("pairs", e, name.c_str(), ms,
                                  build_bytes(e) + 32.0 * e.n + 8.0 * static_cast<double>(total));
-        row.bar_ms = e.n == WL_BOTH ? 0.8 : 0;
-        row.peer_ms = e.n == WL_BOTH ? 2.27 : 0;
+        row.bar_ms = e.n == WL_BOTH ? 0.55 : 0;
+        row.peer_ms = e.n == WL_BOTH ? 2.26 : 0;
         row.peer = "HOOMD LBVH";
         bench_row(&row);
         bench_check_total(needed.download()[0], total, name.c_str());
@@ -463,7 +464,7 @@ void radius_counts(const elements &e, lbvh_cuda *gpu, int64_t total)
         bench_row_s row = row_of("radius", e, a.name, ms, 36.0 * e.n);
         if (!(a.flags & LBVH_HALF)) {
             row.bar_ms = pick(e.n, 0.45, 4.5);
-            row.peer_ms = pick(e.n, 0.787, 8.0);
+            row.peer_ms = pick(e.n, 0.804, 8.04);
             row.peer = "HOOMD LBVH";
         }
         bench_row(&row);
@@ -489,7 +490,7 @@ __global__ void facts_kernel(const int64_t *offsets, const int32_t *ids, int64_t
     add_to(sum, x);
 }
 
-/* targets.md, "CSR neighbor list", has HOOMD's LBVH at 1.99 / 23.2. */
+/* targets.md, "tree: CSR"; peer HOOMD's LBVH, its one-pass list on sorted input. */
 void radius_lists(const elements &e, lbvh_cuda *gpu, int64_t total)
 {
     device_array<int64_t> offsets(static_cast<std::size_t>(e.n) + 1);
@@ -504,7 +505,8 @@ void radius_lists(const elements &e, lbvh_cuda *gpu, int64_t total)
         bench_row_s row =
             row_of("radius", e, c.name, ms, 40.0 * e.n + 4.0 * static_cast<double>(entries));
         if (!half) {
-            row.peer_ms = pick(e.n, 1.99, 23.2);
+            row.bar_ms = pick(e.n, 0.75, 7.5);
+            row.peer_ms = pick(e.n, 1.04, 10.6);
             row.peer = "HOOMD LBVH";
         }
         bench_row(&row);
@@ -607,6 +609,148 @@ void bench_nearest(int32_t n)
     }
 }
 
+/* ---- wide ------------------------------------------------------------------------------------ */
+
+/* A wide tree that is freed at the end of its scope. */
+struct gpu_wide {
+    lbvh_cuda_wide gpu = {};
+    ~gpu_wide() { lbvh_cuda_wide_free(&gpu); }
+    void build(const gpu_tree &tree, const elements &e)
+    {
+        lbvh_wide_desc desc = {};
+        desc.copy = 1;
+        must(lbvh_cuda_wide_build(&gpu, &desc, &tree.gpu, e.data.data, 0, stream));
+    }
+};
+
+/* The torus knot. */
+elements knot(int32_t n)
+{
+    int32_t const around = n < 100000 ? 10 : 100, along = n / (2 * around);
+    std::vector<float> corners(18 * static_cast<std::size_t>(along * around));
+    wl_knot(along, around, corners.data());
+    return make_elements("knot-" + size_name(2 * along * around), LBVH_TRIANGLES, corners,
+                         2 * along * around);
+}
+
+/* A row for `count` searches. */
+void wide_row(const elements &e, const std::string &name, double ms, int32_t count, double bytes)
+{
+    bench_row_s row = row_of("wide", e, name.c_str(), ms, bytes);
+    row.n = count;
+    bench_row(&row);
+}
+
+/* The serial wide tree of the same elements. */
+struct host_wide {
+    host_tree binary;
+    lbvh_wide tree = {};
+    explicit host_wide(const elements &e)
+    {
+        lbvh_wide_desc desc = {};
+        desc.copy = 1;
+        must(lbvh_build(&binary.tree, &e.desc, e.host.data(), 0, e.n));
+        must(lbvh_wide_build(&tree, &desc, &binary.tree, e.host.data(), 0));
+    }
+    ~host_wide() { lbvh_wide_free(&tree); }
+};
+
+void ray_rows(const elements &e, gpu_wide &wide, const host_wide &serial, const char *name,
+              const std::vector<float> &host, int flags)
+{
+    int32_t const count = static_cast<int32_t>(host.size() / 6);
+    std::size_t const m = static_cast<std::size_t>(count);
+    device_array<float> data(host.size());
+    device_array<lbvh_ray_hit> hits(m);
+    device_array<uint8_t> hit(m);
+    std::vector<lbvh_ray_hit> expected(m);
+    lbvh_rays rays = {};
+    data.upload(host.data());
+    rays.n = count;
+    rays.flags = flags;
+    rays.data = data.data;
+    double const bytes = 40.0 * count;
+    double const closest =
+        gpu_ms([&] { must(lbvh_cuda_closest_hits(&wide.gpu, &rays, hits.data, stream)); });
+    wide_row(e, std::string(name) + ": lbvh_cuda_closest_hits", closest, count, bytes);
+    double const any =
+        gpu_ms([&] { must(lbvh_cuda_any_hits(&wide.gpu, &rays, hit.data, stream)); });
+    wide_row(e, std::string(name) + ": lbvh_cuda_any_hits", any, count, 25.0 * count);
+    rays.data = host.data();
+    must(lbvh_closest_hits(&serial.tree, &rays, nullptr, nullptr, expected.data()));
+    std::vector<lbvh_ray_hit> const got = hits.download();
+    bench_check(std::memcmp(got.data(), expected.data(), m * sizeof got[0]) == 0,
+                "wide: not the hits of the serial code");
+}
+
+/* Rays and closest points on a mesh. */
+void bench_wide_mesh(int32_t n)
+{
+    int32_t const width = n < 100000 ? 128 : 1024, count = width * width;
+    elements const e = knot(n);
+    host_wide const serial(e);
+    gpu_tree tree;
+    gpu_wide wide;
+    std::vector<float> rays(6 * static_cast<std::size_t>(count)), points;
+    tree.build(e.desc, e.data, e.n);
+    wide_row(e, "lbvh_cuda_build", gpu_ms([&] { tree.build(e.desc, e.data, e.n); }), e.n,
+             36.0 * e.n);
+    wide_row(e, "lbvh_cuda_wide_build, copy", gpu_ms([&] { wide.build(tree, e); }), e.n,
+             100.0 * e.n);
+    wl_primary_rays(width, rays.data());
+    ray_rows(e, wide, serial, "primary", rays, LBVH_SORTED);
+    wl_random_rays(count, 8, rays.data());
+    ray_rows(e, wide, serial, "random", rays, 0);
+    ray_rows(e, wide, serial, "random, as they come", rays, LBVH_SORTED);
+    for (std::size_t k = 0; k < rays.size(); k++)
+        if (k % 6 < 3) points.push_back(rays[k]);
+    device_array<float> d_points(points.size());
+    device_array<lbvh_closest> closest(static_cast<std::size_t>(count));
+    std::vector<lbvh_closest> expected(static_cast<std::size_t>(count < 2000 ? count : 2000));
+    d_points.upload(points.data());
+    double const ms = gpu_ms([&] {
+        must(lbvh_cuda_closest_points(&wide.gpu, d_points.data, 0, count, 1e9f, 0, closest.data,
+                                      stream));
+    });
+    wide_row(e, "lbvh_cuda_closest_points", ms, count, 36.0 * count);
+    must(lbvh_closest_points(&serial.tree, points.data(), 0, static_cast<int32_t>(expected.size()),
+                             1e9f, expected.data()));
+    std::vector<lbvh_closest> const got = closest.download();
+    bench_check(std::memcmp(got.data(), expected.data(), expected.size() * sizeof got[0]) == 0,
+                "wide: not the closest points of the serial code");
+}
+
+/* The 8 nearest, as in bench_nearest. */
+void bench_wide_nearest(int32_t n)
+{
+    elements const shuffled = uniform(n, false), sorted = uniform(n, true);
+    gpu_tree tree;
+    gpu_wide wide;
+    std::size_t const entries = static_cast<std::size_t>(n) * nearest;
+    device_array<int32_t> ids(entries), found(static_cast<std::size_t>(n));
+    device_array<float> distances2(entries);
+    tree.build(shuffled.desc, shuffled.data, n);
+    wide.build(tree, shuffled);
+    for (const elements *points : {&shuffled, &sorted}) {
+        int const flags = points == &sorted ? LBVH_SORTED : 0;
+        double const ms = gpu_ms([&] {
+            must(lbvh_cuda_wide_nearest(&wide.gpu, points->data.data, 0, n, nearest, 1e9f, flags,
+                                        ids.data, distances2.data, found.data, stream));
+        });
+        wide_row(*points, flags ? "lbvh_cuda_wide_nearest, k = 8, SORTED"
+                                : "lbvh_cuda_wide_nearest, k = 8",
+                 ms, n, 32.0 * n + 8.0 * static_cast<double>(entries));
+        check_nearest(shuffled, points->host, ids, distances2);
+    }
+}
+
+void bench_wide(int32_t n)
+{
+    bench_title("wide: nodes of 8 children; rays, closest points on a mesh, 8 nearest", nullptr);
+    bench_wide_mesh(n);
+    bench_wide_nearest(n);
+}
+
 /* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------- */
 
 /* Points, about 29 neighbours within the radius. */
@@ -647,7 +791,7 @@ struct tree_case {
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_lbvh_cuda",
-                "ceilings,build,phases,pairs,radius,nearest,scaling,largest");
+                "ceilings,build,phases,pairs,radius,nearest,wide,scaling,largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -661,6 +805,7 @@ int main(int argc, char **argv)
     if (bench_wants("pairs")) bench_pairs(sizes[0]);
     if (bench_wants("radius")) bench_radius(sizes);
     if (bench_wants("nearest")) bench_nearest(sizes[0]);
+    if (bench_wants("wide")) bench_wide(sizes[0]);
     if (bench_named("scaling")) bench_scaling<tree_case>();
     if (bench_named("largest")) bench_largest<tree_case>();
     stop_gpu();

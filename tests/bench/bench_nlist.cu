@@ -1361,8 +1361,8 @@ double csr_floor(const points &p, int64_t entries)
 void csr_bars(const points &p, bool half, bench_row_s &row)
 {
     if (half) return;
-    row.bar_ms = pick(p.n, 0.30, 3.0);
-    row.peer_ms = pick(p.n, 1.01, 10.3);
+    row.bar_ms = pick(p.n, 0.34, 3.0);
+    row.peer_ms = pick(p.n, 0.986, 10.0);
     row.peer = "UniformGrid";
 }
 

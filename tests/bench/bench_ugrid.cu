@@ -337,11 +337,11 @@ void build_targets(bench_row_s &row, const ugrid_desc &desc, const std::string &
         return;
     if (name.find("sorted") != std::string::npos) {
         if (!reorders) return;
-        row.bar_ms = pick(n, 0, 0.25);
-        row.peer_ms = pick(n, 0, 0.556);
+        row.bar_ms = pick(n, 0, 0.26);
+        row.peer_ms = pick(n, 0, 0.543);
     } else {
-        row.bar_ms = reorders ? pick(n, 0.055, 0.45) : pick(n, 0.05, 0.30);
-        row.peer_ms = reorders ? pick(n, 0.124, 0.723) : pick(n, 0.093, 0.441);
+        row.bar_ms = reorders ? pick(n, 0.055, 0.40) : pick(n, 0.045, 0.30);
+        row.peer_ms = reorders ? pick(n, 0.122, 0.717) : pick(n, 0.093, 0.441);
     }
     if (row.peer_ms > 0) row.peer = reorders ? "HOOMD UniformGrid" : "Warp HashGrid";
 }
@@ -411,7 +411,7 @@ bench_row_s search_row(const char *group, const points &p, const char *method, d
     return row;
 }
 
-/* targets.md, "count neighbours within r"; peer UniformGrid. With desc.split = 4, too. */
+/* targets.md, "count within r"; peer UniformGrid, tuned. With desc.split = 4, too. */
 void count_rows_split(const points &p, int32_t split)
 {
     gpu_grid grid;
@@ -431,8 +431,8 @@ void count_rows_split(const points &p, int32_t split)
             must(ugrid_cuda_count_neighbors(&grid.gpu, p.radius, flags, counts.data, stream));
         });
         bench_row_s row = search_row("count", p, name.c_str(), ms, search_floor(tests, 20.0 * p.n));
-        row.bar_ms = pick(p.n, 0.12, 1.1);
-        row.peer_ms = dam ? pick(p.n, 0.287, 0) : pick(p.n, 0.312, 2.92);
+        row.bar_ms = dam ? pick(p.n, 0.11, 0) : pick(p.n, 0.15, 1.42);
+        row.peer_ms = dam ? pick(p.n, 0.280, 0) : pick(p.n, 0.294, 2.73);
         row.peer = "UniformGrid";
         bench_row(&row);
         bench_check_total(sum_of(counts), p.pairs ? p.pairs : pairs_of(grid, p.radius),
@@ -503,14 +503,26 @@ const csr_case csr_cases[] = {
     {"build + full list, by id, split 4",    0,                         true,  4}
 };
 
-/* targets.md, "CSR neighbour list"; peer UniformGrid. Half lists and lists with the build have no
-   bar. */
+/* targets.md, "CSR, rows in cell order" and "by input index"; peer UniformGrid, tuned, its
+   rows in the same order. Half lists and lists with the build have no bar. */
+void csr_targets(bench_row_s &row, const points &p, bool by_place)
+{
+    bool const dam = p.max[0] < 1;
+    if (by_place) {
+        row.bar_ms = dam ? pick(p.n, 0.30, 0) : pick(p.n, 0.26, 2.3);
+        row.peer_ms = dam ? pick(p.n, 0.878, 0) : pick(p.n, 0.855, 7.97);
+    } else {
+        row.bar_ms = dam ? pick(p.n, 0.38, 0) : pick(p.n, 0.34, 3.0);
+        row.peer_ms = dam ? pick(p.n, 0.982, 0) : pick(p.n, 0.986, 10.0);
+    }
+    row.peer = "UniformGrid";
+}
+
 void csr_rows(const points &p)
 {
     gpu_grid grid;
     ugrid_desc desc = desc_of(p, UGRID_COUNT);
     list_facts full = {};
-    bool const dam = p.max[0] < 1;
     grid.build(desc, p.pos.data, 0, p.n);
     int64_t const total = p.pairs ? p.pairs : pairs_of(grid, p.radius);
     device_array<int64_t> offsets(static_cast<std::size_t>(p.n) + 1);
@@ -534,11 +546,7 @@ void csr_rows(const points &p)
         bench_row_s row = search_row(
             "csr", p, c.name, ms,
             floor_ms + (c.build ? build_floor(desc, p.n, grid.gpu.device.grid.cell_count) : 0));
-        if (!half && !c.build) {
-            row.bar_ms = pick(p.n, 0.30, 3.0);
-            row.peer_ms = dam ? pick(p.n, 1.00, 0) : pick(p.n, 1.01, 10.3);
-            row.peer = "UniformGrid";
-        }
+        if (!half && !c.build) csr_targets(row, p, c.flags & UGRID_PLACES);
         bench_row(&row);
         list_facts const facts = facts_of(offsets, ids, p.n);
         bench_check_total(facts.total, half ? total / 2 : total, c.name);

@@ -29,6 +29,8 @@ $(foreach s,$(CUDA_SOURCES),$(eval $(call CUDA_RULE,$s)))
 # A window only where there is a GPU to run it: the folder's next machine may not have SDL2.
 $(CUDA_DIR)/galaxy: OWN_CFLAGS = $(if $(GPU),$(SDL_CFLAGS))
 $(CUDA_DIR)/galaxy: OWN_LIBS = $(if $(GPU),$(SDL_LIBS))
+# nvcc 13.0 compiles recursion wrongly without this: on an H200 the sums were too small.
+$(CUDA_DIR)/bench_traverse: OWN_CFLAGS = -rdc=true
 
 # Changes only when the architecture or the flags do, and then everything is rebuilt.
 $(CUDA_DIR)/arch: always

@@ -340,6 +340,22 @@ pictures() {
     report $? "the same run, the same figures" "$(seen)"
 }
 
+# ---- costs --------------------------------------------------------------------------------------
+
+# Every builder, and both trees of it; the program itself compares their hits.
+costs() {
+    pick --cost --triangles 3000 --width 160 --height 120 --out cost.png
+    report $status "--cost" "$(seen)"
+    [ "$(grep -c 'built in [0-9.]* ms, a frame in [0-9.]* ms, [0-9.]* boxes a ray' \
+        "$work/out.txt")" -ge 4 ]
+    report $? "--cost: two trees of each builder" "$(seen)"
+    [ "$(grep '^MERGE' "$work/out.txt" | grep -o '[0-9.]* boxes')" = \
+        "$(grep '^SPLIT' "$work/out.txt" | grep -o '[0-9.]* boxes')" ]
+    report $? "--cost: MERGE and SPLIT make the same tree, which tests the same boxes" "$(seen)"
+    make_png_reader || return
+    is_picture cost.png 160 +120 100
+}
+
 make_cubes; from_the_front; shadow_of_the_cube; picking; same_as_brute_force; checks_can_fail
-bad_files; command_line; pictures
+bad_files; command_line; pictures; costs
 sum_up

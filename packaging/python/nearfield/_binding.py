@@ -47,7 +47,7 @@ OPTIONS = {
     "ugrid.method": "auto count sort fixed list list_packed", "ugrid.placement": "loose tight",
     "ugrid.walk": "auto cells strips modular hybrid", "ugrid.cell_order": "rows morton",
     "ugrid.slot_layout": "by_column by_row",
-    "lbvh.kind": "boxes points spheres triangles", "lbvh.builder": "merge split",
+    "lbvh.kind": "boxes points spheres triangles", "lbvh.builder": "merge split ploc",
     "nbody.method": "auto direct virtual_particles force_nodes",
     "nbody.law": "inverse_square inverse", "nbody.sources": "auto mass_centres chebyshev",
     "nbody.stage": "fast one_thread many_threads shared_memory",

@@ -35,6 +35,7 @@ static int size_max;            /* most elements of a build */
 #include "bad_calls.cu"
 #include "graphs.cu"
 #include "large.cu"
+#include "wide.cu"
 
 static const Test tests[] = {
     {"few", test_few},
@@ -61,6 +62,11 @@ static const Test tests[] = {
     {"two streams", test_two_streams},
     {"many blocks", test_many_blocks},
     {"large", test_large},
+    {"wide", test_wide},
+    {"wide deep", test_wide_deep},
+    {"wide copies", test_wide_copies},
+    {"wide graph", test_wide_graph},
+    {"wide refusals", test_wide_refusals},
 };
 
 int main(int argc, char **argv)

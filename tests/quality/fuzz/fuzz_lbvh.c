@@ -52,8 +52,8 @@ static lbvh_desc any_desc(state *s)
     if (kind >= 250) d.kind = (lbvh_kind)fz_choice(f, 4);
     if (d.kind == LBVH_POINTS && more & 1) d.radius = fz_length(f);
     d.bits = kind & 16 ? 30 : kind & 32 ? 63 : 0;
-    d.builder = (lbvh_builder)(more >> 1 & 1);
-    if (more >= 250) d.builder = (lbvh_builder)fz_choice(f, 2), d.bits = fz_choice(f, 64);
+    d.builder = more & 64 ? LBVH_PLOC : (lbvh_builder)(more >> 1 & 1);
+    if (more >= 250) d.builder = (lbvh_builder)fz_choice(f, 3), d.bits = fz_choice(f, 64);
     d.keep_codes = more >> 2 & 1;
     d.skip_invalid = more >> 3 & 1;
     if ((more & 0x30) == 0x30)
@@ -80,7 +80,7 @@ static fz_codes codes_of_desc(const lbvh_desc *d)
         bad |= !(d->min[a] <= d->max[a]) || !fz_finite(d->min[a]) || !fz_finite(d->max[a]);
     fz_must(&c, !known, LBVH_BAD_DIM);
     fz_must(&c,
-            enum_bad((int)d->kind, 3) || enum_bad((int)d->builder, 1) ||
+            enum_bad((int)d->kind, 3) || enum_bad((int)d->builder, 2) ||
                 (d->bits != 0 && d->bits != 30 && d->bits != 63),
             LBVH_BAD_OPTION);
     fz_must(&c, !(d->radius >= 0) || !fz_finite(d->radius), LBVH_BAD_RADIUS);
@@ -272,7 +272,7 @@ static void op_build(state *s)
     if (fresh && n > 0)
         FZ_CHECK((double)lbvh_bytes(&s->tree) <=
                  (FZ_IS_FLOAT ? 65.0 : 129.0) * n + 8.0 * n * (masks != NULL) +
-                     8.0 * n * (d.keep_codes || d.builder == LBVH_SPLIT) + 64);
+                     8.0 * n * (d.keep_codes || d.builder != LBVH_MERGE) + 64);
     check_tree(s);
 }
 

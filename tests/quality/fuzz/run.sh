@@ -29,7 +29,7 @@ made_inputs=${FUZZ_RUNS:-1000}
 amount=-runs=$made_inputs
 [ ! "${FUZZ_SECONDS:-}" ] || amount=-max_total_time=$FUZZ_SECONDS
 seed=${FUZZ_SEED:-1}         # 0: another one each time, which long runs take
-fuzzers="ugrid lbvh world nlist nbody load"
+fuzzers="ugrid lbvh wide world nlist nbody load"
 only=.
 mode=quick
 passed=0 failed=0 skipped=0
@@ -164,6 +164,8 @@ self_check() {
         's/        if (!block->memory) return UGRID_OUT_OF_MEMORY;//'
     planted lbvh lbvh 'boxes that touch do not overlap' \
         's/^    return (node->min\[0\] <= max\[0\]) & /    return (node->min[0] < max[0]) \& /'
+    planted wide lbvh 'upper sides of boxes are rounded down' \
+        's/= (uint8_t)(-lbvh_i_quanta(-box->max\[a\], exponent) - corner)/= (uint8_t)(lbvh_i_quanta(box->max[a], exponent) - corner)/'
     planted world lbvh 'a pair that exists begins again' \
         's/        if (world->mark\[other\] != world->token) continue;//'
     planted world lbvh 'pairs of a removed object stay' \

@@ -78,7 +78,8 @@ slug() { echo "${1//\//_}"; }
 quick() {
     case $1 in
     ugrid) echo "test_ugrid -O1 UGRID_TEST_SHARE=1024" ;;
-    lbvh) echo "test_lbvh -O0 TEST_SMALL=1"; echo "test_lbvh_world -O0 TEST_SMALL=1" ;;
+    lbvh) echo "test_lbvh -O0 TEST_SMALL=1"; echo "test_lbvh_world -O0 TEST_SMALL=1"
+          echo "test_lbvh_wide -O0 TEST_SMALL=1" ;;
     nlist) echo "test_$1 -O0 TEST_SMALL=1" ;;
     nbody) echo "test_nbody -O1 TEST_SMALL=1" ;;
     cuda/*)
@@ -127,7 +128,7 @@ tests_of() { quick "$1" | cut -d' ' -f1 | grep -v '^test_verify$' | sort -u; }  
 fuzzers() {
     case $1 in
     cuda/*) ;;
-    lbvh) echo "lbvh world load" ;;
+    lbvh) echo "lbvh wide world load" ;;
     nlist) echo "nlist load" ;;
     *) echo "$1" ;;
     esac

@@ -593,7 +593,7 @@ static lbvh_desc tree_desc(soak *s)
     desc.kind = (lbvh_kind)below(s, 3);
     desc.radius = s->largest;
     desc.bits = one_in(s, 2) ? 30 : 63;
-    desc.builder = (lbvh_builder)below(s, 2);
+    desc.builder = (lbvh_builder)below(s, 3);
     desc.keep_codes = one_in(s, 4);
     desc.allocator.alloc = account_alloc;
     desc.allocator.free = account_free;
@@ -945,6 +945,27 @@ static void through_file(soak *s)
     s->saves++;
 }
 
+/* The tree is collapsed, saved, loaded into the same memory, and has what the tree has. */
+static void wide_through_file(soak *s)
+{
+    lbvh_wide_desc desc;
+    lbvh_wide wide;
+    int64_t size = 0;
+    lbvh_result r;
+    memset(&desc, 0, sizeof desc);
+    memset(&wide, 0, sizeof wide);
+    desc.leaf = 1 + (int32_t)below(s, 4);
+    desc.allocator = s->tree.desc.allocator;
+    r = lbvh_wide_build(&wide, &desc, &s->tree, NULL, 0);
+    if (r == LBVH_OK) (void)lbvh_wide_save(&wide, NULL, 0, &size);
+    if (r == LBVH_OK) file_of(s, size);
+    if (r == LBVH_OK) r = lbvh_wide_save(&wide, s->file, size, &size);
+    if (r == LBVH_OK) r = lbvh_wide_load(&wide, &desc, s->file, size);
+    if (r == LBVH_OK) r = lbvh_wide_validate(&wide, &s->tree);
+    if (r != LBVH_OK) fail(s, "a wide tree through a file: %s", lbvh_result_text(r));
+    lbvh_wide_free(&wide);
+}
+
 static void tree_through_file(soak *s)
 {
     lbvh_desc desc = tree_desc(s);
@@ -961,6 +982,7 @@ static void tree_through_file(soak *s)
     if (r != LBVH_OK) { fail(s, "lbvh_load: %s", lbvh_result_text(r)); return; }
     if (lbvh_verify(&s->tree, 100, (uint32_t)s->step, &bad) != LBVH_OK)
         fail(s, "a loaded tree finds others for %d", (int)bad);
+    wide_through_file(s);
     s->tree_saves++;
 }
 

@@ -341,7 +341,7 @@ static void test_rows_exactly(void **state)
     t.kind = LBVH_POINTS;
     t.radius = (real)0.12;
     for (i = 0; i < 3; i++) {
-        t.builder = (lbvh_builder)(i % 2);
+        t.builder = (lbvh_builder)(i % 3);
         CHECK(lbvh_build(&tree, &t, pos, 0, N) == LBVH_OK);
         q.flags = i == 2 ? LBVH_PLACES : i ? LBVH_HALF : 0;
         CHECK_ROWS(lbvh_overlaps(&tree, &q, offsets, ids, capacity, &needed), N, LBVH_OK,

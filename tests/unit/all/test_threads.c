@@ -70,7 +70,7 @@ static void make_shared(shared *s, int kind)
     must(ugrid_build(&s->grid, &g, s->pos, 0, N) == UGRID_OK);
     t.kind = LBVH_POINTS;
     t.radius = (real)0.05;
-    t.builder = (lbvh_builder)(kind % 2);
+    t.builder = (lbvh_builder)(kind % 3);
     t.masks = s->masks;
     must(lbvh_build(&s->tree, &t, s->pos, 0, N) == LBVH_OK);
     w.kind = LBVH_TRIANGLES;

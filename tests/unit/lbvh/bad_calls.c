@@ -12,7 +12,7 @@ SPOIL(dim_4, d->dim = 4)
 SPOIL(dim_negative, d->dim = -3)
 SPOIL(kind_4, d->kind = (lbvh_kind)4)
 SPOIL(kind_negative, d->kind = (lbvh_kind)-1)
-SPOIL(builder_2, d->builder = (lbvh_builder)2)
+SPOIL(builder_3, d->builder = (lbvh_builder)3)
 SPOIL(builder_negative, d->builder = (lbvh_builder)-1)
 SPOIL(bits_31, d->bits = 31)
 SPOIL(bits_64, d->bits = 64)
@@ -35,7 +35,7 @@ SPOIL(bounds_from_infinity, d->min[1] = -REAL_INFINITY)
 
 static const refusal refusals[] = {
     {LBVH_BAD_DIM, dim_1}, {LBVH_BAD_DIM, dim_4}, {LBVH_BAD_DIM, dim_negative},
-    {LBVH_BAD_OPTION, kind_4}, {LBVH_BAD_OPTION, kind_negative}, {LBVH_BAD_OPTION, builder_2},
+    {LBVH_BAD_OPTION, kind_4}, {LBVH_BAD_OPTION, kind_negative}, {LBVH_BAD_OPTION, builder_3},
     {LBVH_BAD_OPTION, builder_negative}, {LBVH_BAD_OPTION, bits_31}, {LBVH_BAD_OPTION, bits_64},
     {LBVH_BAD_OPTION, bits_negative}, {LBVH_BAD_RADIUS, radius_negative},
     {LBVH_BAD_RADIUS, radius_nan}, {LBVH_BAD_RADIUS, radius_infinite},

@@ -6,7 +6,7 @@
 static int64_t bytes_by_hand(const lbvh_desc *d, int32_t n)
 {
     int64_t const leaf = (IS_FLOAT ? 65 : 129) + (d->masks ? 8 : 0) +
-        (d->keep_codes || d->builder == LBVH_SPLIT ? 8 : 0);
+        (d->keep_codes || d->builder != LBVH_MERGE ? 8 : 0);
     return n ? leaf * n + 1 : 0;
 }
 
@@ -20,14 +20,14 @@ static void test_reserve(void **state)
     dice = wl_seed(16);
     plain_scene(&s, &inputs[0], 200);
     s.masks = NEW(uint32_t, 200);
-    for (options = 0; options < 8; options++) {
+    for (options = 0; options < 12; options++) {
         lbvh_desc d = desc_of(&s);
         int64_t calls, bytes;
         int32_t n;
         d.allocator = allocator_of(&h);
         d.masks = options & 1 ? s.masks : NULL;
         d.keep_codes = options >> 1 & 1;
-        d.builder = options & 4 ? LBVH_SPLIT : LBVH_MERGE;
+        d.builder = (lbvh_builder)(options / 4);
         CHECK(lbvh_bytes_for(&d, 200, &bytes) == LBVH_OK && bytes == bytes_by_hand(&d, 200));
         CHECK_RESULT(lbvh_reserve(&tree, &d, 200), LBVH_OK);
         CHECK(tree.n == 0 && h.live_bytes == lbvh_bytes(&tree) &&
@@ -82,7 +82,7 @@ static void test_growth(void **state)
     s.dim = 3;
     s.masked = 1;
     make_scene(&s, &inputs[0], MOST);
-    for (options = 0; options < 4; options++) {
+    for (options = 0; options < 6; options++) {
         lbvh tree = {0}, loaded = {0};
         lbvh_desc d = desc_of(&s);
         int64_t calls = 0, room = 0;
@@ -92,7 +92,7 @@ static void test_growth(void **state)
         d.allocator = allocator_of(&h);
         d.masks = options & 1 ? s.masks : NULL;
         d.keep_codes = options & 1;
-        d.builder = options & 2 ? LBVH_SPLIT : LBVH_MERGE;
+        d.builder = (lbvh_builder)(options / 2);
         for (n = 1; n <= MOST; n++) {
             calls = h.calls;
             CHECK_RESULT(lbvh_build(&tree, &d, s.data, s.stride, n), LBVH_OK);
@@ -276,9 +276,9 @@ static int memory_scenario(heap *h, const scene *s)
     lbvh_desc d = desc_of(s);
     int failures = 0, options;
     d.allocator = allocator_of(h);
-    for (options = 0; options < 4; options++) {
+    for (options = 0; options < 6; options++) {
         d.masks = options & 1 ? s->masks : NULL;
-        d.builder = options & 2 ? LBVH_SPLIT : LBVH_MERGE;
+        d.builder = (lbvh_builder)(options / 2);
         if (options > 1) {
             lbvh_result const r = lbvh_reserve(&tree, &d, 6);
             CHECK((r == LBVH_OK || r == LBVH_OUT_OF_MEMORY) && tree.n == 0);

@@ -16,7 +16,7 @@ static void random_scene(scene *s)
     s->bits = roll(2) ? 63 : 30;
     s->masked = roll(3) == 0;
     s->keep = 1;
-    s->builder = roll(2) ? LBVH_SPLIT : LBVH_MERGE;
+    s->builder = (lbvh_builder)roll(3);
     s->stride = (size_t)roll(2);
     set_kind(s, roll(KINDS));
     make_scene(s, &inputs[roll(COUNT_OF(inputs))], roll(4) ? 1 + roll(60) : roll(3));

@@ -37,7 +37,7 @@ static void test_refit(void **state)
         s.bits = counter % 3 ? 63 : 30;
         s.masked = counter % 4 == 1;
         s.keep = 1;
-        s.builder = counter % 5 ? LBVH_MERGE : LBVH_SPLIT;
+        s.builder = counter % 5 ? counter % 5 > 2 ? LBVH_PLOC : LBVH_MERGE : LBVH_SPLIT;
         set_kind(&s, kind);
         make_scene(&s, &inputs[counter % COUNT_OF(inputs)], 1 + roll(counter < 12 ? 4 : 90));
         build(&tree, &s);

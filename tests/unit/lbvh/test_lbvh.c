@@ -18,6 +18,7 @@
 #include <unistd.h>
 #endif
 
+#include "ploc.c"
 #include "trees.c"
 #include "borders.c"
 #include "bad_elements.c"
@@ -38,6 +39,9 @@ static const struct CMUnitTest trees[] = {
     TEST(test_empty),
     TEST(test_karras),
     TEST(test_deepest),
+    TEST(test_ploc_by_hand),
+    TEST(test_ploc_too_deep),
+    TEST(test_ploc_quality),
     TEST(test_stack),
     TEST(test_borders),
     TEST(test_rim),

@@ -18,7 +18,7 @@
 
 enum { MOST = 400, QUERIES = 100, ROOM = MOST * MOST };
 enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, FEW, PILES, INPUTS };
-enum { PLAIN, MASKED, SPLIT, SHORT_CODES, FLAT, POINTS, CODES, HOLES, BOUNDED, VARIANTS };
+enum { PLAIN, MASKED, SPLIT, SHORT_CODES, FLAT, POINTS, CODES, HOLES, BOUNDED, PLOC, VARIANTS };
 
 typedef struct scene {
     lbvh_desc desc;
@@ -93,6 +93,7 @@ static void make_scene(scene *s, int input, int variant)
     for (i = 0; i < MOST; i++) s->masks[i] = (uint32_t)i % 4;
     if (variant == MASKED) d->masks = s->masks;
     if (variant == SPLIT) d->builder = LBVH_SPLIT;
+    if (variant == PLOC) d->builder = LBVH_PLOC, d->keep_codes = 1;
     if (variant == SHORT_CODES) d->bits = 30;
     if (variant == FLAT) d->dim = 2;
     if (variant == POINTS) d->kind = LBVH_POINTS, d->radius = (real)0.1;

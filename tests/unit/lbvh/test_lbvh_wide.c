@@ -108,6 +108,7 @@ static void build(int copy, int leaf, const uint32_t *masks)
     memset(&desc, 0, sizeof desc);
     memset(&wide, 0, sizeof wide);
     desc.kind = LBVH_TRIANGLES;
+    desc.builder = leaf % 2 ? LBVH_PLOC : LBVH_MERGE;
     desc.masks = masks;
     wide.copy = copy;
     wide.leaf = leaf;
@@ -586,6 +587,7 @@ static void test_boxes(void **state)
             memset(&wide, 0, sizeof wide);
             desc.dim = dim;
             desc.kind = (lbvh_kind)kind;
+            desc.builder = kind % 2 ? LBVH_PLOC : LBVH_MERGE;
             desc.radius = (real)0.01;
             desc.skip_invalid = 1; /* a third of the boxes is inverted */
             wide.copy = copy;
@@ -711,10 +713,14 @@ static void test_refusals(void **state)
     CHECK_RESULT(lbvh_wide_validate(&wide, &s.tree), LBVH_NOT_BUILT);
 }
 
+#include "wide_files.c"
+
 static const struct CMUnitTest wide[] = {
     TEST(test_structure),   TEST(test_extreme_boxes), TEST(test_validate), TEST(test_rays),
     TEST(test_own_elements), TEST(test_ray_options),  TEST(test_around),   TEST(test_boxes),
-    TEST(test_memory),      TEST(test_refusals),
+    TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
+    TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),
+    TEST(test_file_refusals),
 };
 
 int main(void)

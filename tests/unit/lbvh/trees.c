@@ -1,8 +1,8 @@
 /* trees.c - a part of test_lbvh.c: trees and searches against brute force, over the product of
-   inputs, kinds of elements and options; both builders make the same tree.
+   inputs, kinds of elements and options; MERGE and SPLIT make the same tree, PLOC that of ploc.c.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-/* Both builders, with and without codes, in fresh memory and in old. `tree` is left as the merged
+/* All builders, with and without codes, in fresh memory and in old. `tree` is left as the merged
    one with codes. */
 static void check_builders(lbvh *tree, scene *s)
 {
@@ -55,6 +55,7 @@ static void check_product(int dim)
                 sizes[size] + (sizes[size] > 3 ? roll((int)sizes[size]) : 0));
             check_builders(&tree, &s);
             check_codes(&tree, &s, in == LATTICE && kind < 4 && s.n > 3);
+            if (counter % 2) (void)check_ploc(&tree, &s);
             check_everything(&tree, &s, 6);
             forget(&s);
         }
@@ -82,6 +83,8 @@ static void test_larger(void **state)
         set_kind(&s, roll(KINDS));
         make_scene(&s, &inputs[in], 400 + roll(1600));
         check_builders(&tree, &s);
+        check_everything(&tree, &s, 12);
+        (void)check_ploc(&tree, &s);
         check_everything(&tree, &s, 12);
         forget(&s);
     }

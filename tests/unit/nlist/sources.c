@@ -68,7 +68,7 @@ static void make_tree(feeder *f, const oracle_scene *s)
     int32_t i;
     memset(&d, 0, sizeof d);
     d.dim = s->dim;
-    d.builder = roll(2) ? LBVH_SPLIT : LBVH_MERGE;
+    d.builder = (lbvh_builder)roll(3);
     d.kind = f->source == TREE_SPHERES || f->source == TREE_STALE ? LBVH_SPHERES : LBVH_POINTS;
     d.radius = f->source == TREE_FAT_POINTS ? s->radius / 2 + s->radii_max : 0;
     if (d.kind == LBVH_POINTS) {
