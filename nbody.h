@@ -100,10 +100,10 @@
             G m ln(u) / 2. A negative `gravity` repels.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
-            nbody_fields_again, nbody_reserve, nbody_validate and _verify (and nbody_cuda_... as
-            stated there) allocate, by desc.allocator. Memory grows and is kept: an array that is
-            too small becomes half as large again, or as large as needed if that is more; a first
-            one, and all of nbody_reserve, are exact. See nbody_bytes.
+            nbody_fields_again, _fields_sets, nbody_reserve, nbody_validate and _verify (and
+            nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows and is kept:
+            an array that is too small becomes half as large again, or as large as needed if that is
+            more; a first one, and all of nbody_reserve, are exact. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
@@ -186,7 +186,7 @@
 
    >>not-here
 
-   3D, periodic squares, several charges per body, relativistic or collisional physics; individual
+   3D, periodic squares, relativistic or collisional physics; individual
    time steps; images, windows, files (see examples/galaxy.c).
 
    >>changes
@@ -315,6 +315,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_accelerations   nbody_f64_accelerations
 #define nbody_fields          nbody_f64_fields
 #define nbody_fields_again    nbody_f64_fields_again
+#define nbody_fields_sets     nbody_f64_fields_sets
 #define nbody_fields_at       nbody_f64_fields_at
 #define nbody_estimate        nbody_f64_estimate
 #define nbody_count           nbody_f64_count
@@ -329,6 +330,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_cuda_accelerations  nbody_f64_cuda_accelerations
 #define nbody_cuda_fields         nbody_f64_cuda_fields
 #define nbody_cuda_fields_again   nbody_f64_cuda_fields_again
+#define nbody_cuda_fields_sets    nbody_f64_cuda_fields_sets
 #define nbody_cuda_fields_at      nbody_f64_cuda_fields_at
 #define nbody_cuda_estimate       nbody_f64_cuda_estimate
 #define nbody_cuda_step           nbody_f64_cuda_step
@@ -390,9 +392,9 @@ typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbo
    thousand bodies with the default options stay serial.
 
        in tasks      bounds, sort, cells, sources, tables of softened laws, nodes, bodies, DIRECT:
-                     nbody_build, _accelerations, _fields; _fields_again (masses are placed
-                     serially); nbody_fields_at, nbody_estimate (by the desc of the last build);
-                     kicks and drifts of nbody_step
+                     nbody_build, _accelerations, _fields; _fields_again, _fields_sets (masses
+                     are placed serially); nbody_fields_at, nbody_estimate (by the desc of the last
+                     build); kicks and drifts of nbody_step
        not           NBODY_ONE_THREAD, nbody_energy (one sum), _count, _validate, tables of laws
                      without softening (computed once); CUDA calls ignore the hook
 
@@ -585,7 +587,7 @@ typedef struct nbody_rule {
 
 typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
 
-enum { NBODY_BLOCKS = 8 };
+enum { NBODY_BLOCKS = 9 };
 
 typedef struct nbody {
     int32_t n;                  /* bodies */
@@ -678,8 +680,18 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
 NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
                                           nbody_real *potential);
 
+/* nbody_fields_again for each of so many sets of masses, in order: mass [sets * n] has the n masses
+   of one set after the other, acc [sets * 2 n] and potential [sets * n] their fields. With a stride
+   in desc, a set begins n strides behind the one before it. The same bits as single calls. It then
+   holds the last set. With DIRECT and with CHEBYSHEV sources, up to four sets share one pass, which
+   takes less time; others, and NBODY_ONE_THREAD, are computed one by one. All masses are checked
+   first: bad_id is of the first set that has a bad one. sets 0: nothing is done. Memory beyond what
+   nbody_reserve takes: up to three times that of masses, sources and nodes. Results as above. */
+NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
+                                         nbody_real *acc, nbody_real *potential);
+
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
-   or not: acc[2 m], potential[m]. After nbody_build, or either of the two above; else
+   or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
    NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
    cells that do not touch its own. A body exactly at a point exerts no force on it, and counts in
    its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
@@ -822,6 +834,10 @@ NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc
 NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
                                                nbody_real *d_acc, nbody_real *d_potential,
                                                struct CUstream_st *stream);
+/* One set after the other, on the same tree. A mass that is bad in any set is reported so, too. */
+NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
+                                              const nbody_real *d_mass, nbody_real *d_acc,
+                                              nbody_real *d_potential, struct CUstream_st *stream);
 NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
                                             size_t stride, int32_t m, nbody_real *d_acc,
                                             nbody_real *d_potential, struct CUstream_st *stream);
@@ -1813,21 +1829,33 @@ NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stenci
     return sum;
 }
 
-/* L2P: the force of all far cells on a body of this leaf, interpolated from the leaf's nodes. It is
-   the first term of a target. */
-NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
+/* The stencil of a coordinate x (axis 0) or y (1) in a cell. */
+NBODY_FN nbody_i_stencil nbody_i_stencil_in(const nbody *sim, int32_t at, int axis, nbody_real x)
 {
     const nbody_cell *cell = &sim->cell[at];
+    int32_t const number = axis == 0 ? cell->x : cell->y;
+    return nbody_i_stencil_at(&sim->rule,
+                              nbody_i_within(sim->frame, cell->level, axis, number, x));
+}
+
+/* L2P: the force of all far cells on a body of this leaf, interpolated from the leaf's nodes by its
+   stencils. It is the first term of a target. */
+NBODY_FN void nbody_i_l2p_by(const nbody *sim, int32_t at, const nbody_i_stencil *sx,
+                             const nbody_i_stencil *sy, int potential, nbody_i_target *t)
+{
     size_t const first = (size_t)at * (size_t)sim->nodes;
-    nbody_i_stencil const sx =
-        nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, t->x));
-    nbody_i_stencil const sy =
-        nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, t->y));
-    t->partial[NBODY_I_X] = nbody_i_between(&sim->rule, &sx, &sy, sim->fx + first);
-    t->partial[NBODY_I_Y] = nbody_i_between(&sim->rule, &sx, &sy, sim->fy + first);
+    t->partial[NBODY_I_X] = nbody_i_between(&sim->rule, sx, sy, sim->fx + first);
+    t->partial[NBODY_I_Y] = nbody_i_between(&sim->rule, sx, sy, sim->fy + first);
     if (potential)
-        t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, &sx, &sy, sim->fp + first);
+        t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, sx, sy, sim->fp + first);
     nbody_i_carry_target(t);
+}
+
+NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
+{
+    nbody_i_stencil const sx = nbody_i_stencil_in(sim, at, 0, t->x),
+                          sy = nbody_i_stencil_in(sim, at, 1, t->y);
+    nbody_i_l2p_by(sim, at, &sx, &sy, potential, t);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2867,10 +2895,10 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
    >>memory: blocks that grow and are reused
    ---------------------------------------------------------------------------------------------- */
 
-/* WORK: keys and ids of the sort. */
+/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets. */
 enum {
     NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
-    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK
+    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE
 };
 enum { NBODY_I_N_MAX = 0x40000000 - 512 };
 
@@ -3731,31 +3759,47 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
             nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
+/* Sets of masses that one pass computes at most: >>again-serial. A function with a parameter `sets`
+   takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of its
+   own. */
+enum { NBODY_I_SETS = 4 };
+
+/* Adds one body to all points of its leaf. */
+static void nbody_i_spread_mass(const nbody_i_stencil *sx, const nbody_i_stencil *sy, int side,
+                                double m, double *mass)
+{
+    int i, j;
+    for (j = 0; j < side; j++)
+        for (i = 0; i < side; i++)
+            mass[i + j * side] += m * (double)(sx->weight[i] * sy->weight[j]);
+}
+
 /* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
-static void nbody_i_make_leaf_masses(nbody *sim, int32_t at)
+static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
-    double mass[NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+    double mass[NBODY_I_SETS][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
     int const side = sim->rule.side;
     int32_t b;
-    int i, j;
-    for (i = 0; i < sim->per_cell; i++) mass[i] = 0;
+    int i, s;
+    for (s = 0; s < sets; s++)
+        for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
     for (b = cell->first; b < cell->first + cell->count; b++) {
         nbody_i_stencil const sx = nbody_i_stencil_at(
             &sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
         nbody_i_stencil const sy = nbody_i_stencil_at(
             &sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
-        for (j = 0; j < side; j++)
-            for (i = 0; i < side; i++)
-                mass[i + j * side] += (double)sim->m[b] * (double)(sx.weight[i] * sy.weight[j]);
+        for (s = 0; s < sets; s++)
+            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
     }
-    for (i = 0; i < sim->per_cell; i++)
-        sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[i];
+    for (s = 0; s < sets; s++)
+        for (i = 0; i < sim->per_cell; i++)
+            sim[s].vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[s][i];
 }
 
 /* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
    which are the same for all j, are computed once. */
-static void nbody_i_m2m(nbody *sim, int32_t child, nbody_real *to)
+static void nbody_i_m2m(const nbody *sim, int32_t child, nbody_real *to)
 {
     const nbody_cell *cell = &sim->cell[child];
     const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
@@ -3776,38 +3820,38 @@ static void nbody_i_m2m(nbody *sim, int32_t child, nbody_real *to)
         }
 }
 
-static void nbody_i_make_masses(nbody *sim, int32_t at)
+static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
-    nbody_real *to = sim->vm + (size_t)at * (size_t)sim->per_cell;
-    int i, c;
-    if (cell->child < 0) {
-        nbody_i_make_leaf_masses(sim, at);
-        return;
+    int i, c, s;
+    if (cell->child < 0) nbody_i_make_leaf_masses(sim, sets, at);
+    for (s = 0; s < sets && cell->child >= 0; s++) {
+        nbody_real *to = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
+        for (i = 0; i < sim->per_cell; i++) to[i] = 0;
+        for (c = 0; c < cell->children; c++) nbody_i_m2m(&sim[s], cell->child + c, to);
     }
-    for (i = 0; i < sim->per_cell; i++) to[i] = 0;
-    for (c = 0; c < cell->children; c++) nbody_i_m2m(sim, cell->child + c, to);
 }
 
-static void nbody_i_make_sources_of(nbody *sim, int32_t at)
+/* sim: as many as there are sets of masses, >>sets. */
+static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
 {
     int const plain = nbody_i_is_plain(sim);
     if (sim->desc.sources == NBODY_CHEBYSHEV) {
         if (plain) nbody_i_plain_masses(sim, at);
-        else nbody_i_make_masses(sim, at);
+        else nbody_i_make_masses(sim, sets, at);
     } else if (sim->cell[at].child >= 0) {
         if (plain) nbody_i_plain_centres(sim, at);
         else nbody_i_make_centres(sim, at);
     } else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
 }
 
-static void nbody_i_make_sources(nbody *sim)
+static void nbody_i_make_sources(nbody *sim, int sets)
 {
     int level;
     int32_t c;
     for (level = sim->frame->levels - 1; level >= 2; level--)
         for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
-            nbody_i_make_sources_of(sim, c);
+            nbody_i_make_sources_of(sim, sets, c);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3893,14 +3937,19 @@ NBODY_I_INLINE void nbody_i_inverse_roots(int wide, nbody_real *root, const nbod
 #endif
 }
 
-static void nbody_i_clear_lanes(nbody_i_lanes *lanes) { memset(lanes, 0, sizeof *lanes); }
-
-static void nbody_i_carry_lanes(nbody_i_lanes *lanes)
+static void nbody_i_clear_lanes(nbody_i_lanes *lanes, int sets)
 {
-    int k, p;
-    for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++)
-            nbody_i_carry(&lanes->partial[p][k], &lanes->total[p][k], &lanes->compensation[p][k]);
+    memset(lanes, 0, (size_t)sets * sizeof *lanes);
+}
+
+static void nbody_i_carry_lanes(nbody_i_lanes *lanes, int sets)
+{
+    int k, p, s;
+    for (s = 0; s < sets; s++)
+        for (p = 0; p < NBODY_I_PARTS; p++)
+            for (k = 0; k < NBODY_I_LANES; k++)
+                nbody_i_carry(&lanes[s].partial[p][k], &lanes[s].total[p][k],
+                              &lanes[s].compensation[p][k]);
     lanes->terms = 0;
 }
 
@@ -4018,12 +4067,14 @@ static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const
     }
 }
 
-static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
-                                int32_t first, int32_t end, nbody_i_lanes *lanes);
+static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *law,
+                                const nbody_i_run *run, int32_t first, int32_t end,
+                                nbody_i_lanes *lanes);
 
 /* At most NBODY_CHUNK sources that are given from a corner on: they are computed first. */
-static void nbody_i_lanes_moved(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
-                                int32_t first, int32_t end, nbody_i_lanes *lanes)
+static void nbody_i_lanes_moved(const nbody *sim, int sets, const nbody_i_law *law,
+                                const nbody_i_run *run, int32_t first, int32_t end,
+                                nbody_i_lanes *lanes)
 {
     nbody_real source_x[NBODY_CHUNK], source_y[NBODY_CHUNK], x[NBODY_I_LANES], y[NBODY_I_LANES];
     nbody_i_run given = *run;
@@ -4045,7 +4096,7 @@ static void nbody_i_lanes_moved(const nbody *sim, const nbody_i_law *law, const 
         lanes->x[k] = nbody_i_from_corner(run, 0, x[k]);
         lanes->y[k] = nbody_i_from_corner(run, 1, y[k]);
     }
-    nbody_i_lanes_range(sim, law, &given, 0, end - first, lanes);
+    nbody_i_lanes_range(sim, sets, law, &given, 0, end - first, lanes);
     memcpy(lanes->x, x, sizeof x);
     memcpy(lanes->y, y, sizeof y);
 }
@@ -4066,6 +4117,130 @@ NBODY_I_INLINE void nbody_i_sums(int wide, const nbody_i_law *law, const nbody_i
     else nbody_i_lanes_monopoles(wide, law, other, 1, run, first, end, lanes);
 }
 
+/* What several sets share: d, g and phi of a chunk of sources on 16 targets. */
+typedef struct nbody_i_shared {
+    nbody_real dx[NBODY_CHUNK][NBODY_I_LANES], dy[NBODY_CHUNK][NBODY_I_LANES],
+        g[NBODY_CHUNK][NBODY_I_LANES], phi[NBODY_CHUNK][NBODY_I_LANES];
+} nbody_i_shared;
+
+/* Sources first .. end - 1: as nbody_i_lanes_monopoles, before masses come in. */
+NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law, int potential,
+                                  const nbody_i_run *run, int32_t first, int32_t end,
+                                  const nbody_i_lanes *lanes, nbody_i_shared *shared)
+{
+    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES];
+    nbody_real const soften2 = is->soften2;
+    nbody_i_law constant = *is;
+    int32_t s;
+    int k;
+    constant.law = law;
+    for (s = first; s < end; s++) {
+        nbody_real const sx = run->x[s], sy = run->y[s];
+        nbody_real *to_x = shared->dx[s - first], *to_y = shared->dy[s - first],
+                   *g = shared->g[s - first], *phi = shared->phi[s - first];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
+            d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
+            u[k] = d2[k] + soften2;
+            to_x[k] = dx;
+            to_y[k] = dy;
+        }
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++)
+            g[k] = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]);
+        if (!potential) continue;
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) phi[k] = nbody_i_potential(&constant, u[k], root[k]);
+        nbody_i_not_in_potential(is, lanes, d2, run->place < 0 ? -2 : run->place + s, phi);
+    }
+}
+
+/* Four of them, times four masses of a set: 16 sums of x and y, or of potentials. Between the four
+   the sums stay in registers. */
+NBODY_I_INLINE void nbody_i_add_four(const nbody_real *mass, const nbody_real *g,
+                                     const nbody_real *dx, const nbody_real *dy, nbody_real *x,
+                                     nbody_real *y)
+{
+    enum { L = NBODY_I_LANES };
+    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
+    int k;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < L; k++) {
+        nbody_real const ag = nbody_i_times(a, g[k]), bg = nbody_i_times(b, g[L + k]),
+                         cg = nbody_i_times(c, g[2 * L + k]), dg = nbody_i_times(d, g[3 * L + k]);
+        x[k] = x[k] + nbody_i_times(ag, dx[k]) + nbody_i_times(bg, dx[L + k]) +
+               nbody_i_times(cg, dx[2 * L + k]) + nbody_i_times(dg, dx[3 * L + k]);
+        y[k] = y[k] + nbody_i_times(ag, dy[k]) + nbody_i_times(bg, dy[L + k]) +
+               nbody_i_times(cg, dy[2 * L + k]) + nbody_i_times(dg, dy[3 * L + k]);
+    }
+}
+
+NBODY_I_INLINE void nbody_i_add_four_potentials(const nbody_real *mass, const nbody_real *phi,
+                                                nbody_real *sum)
+{
+    enum { L = NBODY_I_LANES };
+    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
+    int k;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < L; k++)
+        sum[k] = sum[k] + nbody_i_times(a, phi[k]) + nbody_i_times(b, phi[L + k]) +
+                 nbody_i_times(c, phi[2 * L + k]) + nbody_i_times(d, phi[3 * L + k]);
+}
+
+/* Adds what is shared, times the masses of one set. */
+NBODY_I_INLINE void nbody_i_add_shared(int potential, const nbody_i_shared *shared,
+                                       const nbody_real *mass, int32_t count, nbody_i_lanes *lanes)
+{
+    nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES], phi[NBODY_I_LANES];
+    int32_t s;
+    int k;
+    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
+    memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
+    for (s = 0; s + 4 <= count; s += 4) {
+        nbody_i_add_four(mass + s, shared->g[s], shared->dx[s], shared->dy[s], x, y);
+        if (potential) nbody_i_add_four_potentials(mass + s, shared->phi[s], phi);
+    }
+    for (; s < count; s++) {
+        nbody_real const m = mass[s];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const mg = nbody_i_times(m, shared->g[s][k]);
+            x[k] += nbody_i_times(mg, shared->dx[s][k]);
+            y[k] += nbody_i_times(mg, shared->dy[s][k]);
+        }
+        if (!potential) continue;
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) phi[k] += nbody_i_times(m, shared->phi[s][k]);
+    }
+    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
+    memcpy(lanes->partial[NBODY_I_POTENTIAL], phi, sizeof phi);
+}
+
+/* Sources first .. end - 1 of a run, a chunk at most, with the masses of each set. lanes: one for
+   each set, the positions in the first. */
+NBODY_I_INLINE void nbody_i_sums_of_sets(int wide, const nbody_i_law *law, const nbody_i_run *run,
+                                         const nbody_real *const *mass, int sets, int32_t first,
+                                         int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
+    int const is_square = law->law == square, potential = law->potential;
+    nbody_i_shared shared;
+    int s;
+    if (is_square && !potential)
+        nbody_i_share(wide, law, square, 0, run, first, end, lanes, &shared);
+    else if (is_square) nbody_i_share(wide, law, square, 1, run, first, end, lanes, &shared);
+    else if (!potential) nbody_i_share(wide, law, other, 0, run, first, end, lanes, &shared);
+    else nbody_i_share(wide, law, other, 1, run, first, end, lanes, &shared);
+    for (s = 0; s < sets; s++) {
+        if (potential) nbody_i_add_shared(1, &shared, mass[s] + first, end - first, &lanes[s]);
+        else nbody_i_add_shared(0, &shared, mass[s] + first, end - first, &lanes[s]);
+    }
+}
+
 /* Adds 16 numbers of each row, times the row's factor, to 16 sums. */
 NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                  int32_t count, nbody_real sum[NBODY_I_LANES])
@@ -4082,6 +4257,34 @@ NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbo
     memcpy(sum, at, sizeof at);
 }
 
+/* The same for four pairs of factors and sums. */
+NBODY_I_INLINE void nbody_i_rows_of_sets(const nbody_real *rows, int32_t step,
+                                         const nbody_real *const *factor, int32_t count,
+                                         nbody_real *const *sum)
+{
+    nbody_real at0[NBODY_I_LANES], at1[NBODY_I_LANES], at2[NBODY_I_LANES], at3[NBODY_I_LANES];
+    int32_t b;
+    int k;
+    memcpy(at0, sum[0], sizeof at0);
+    memcpy(at1, sum[1], sizeof at1);
+    memcpy(at2, sum[2], sizeof at2);
+    memcpy(at3, sum[3], sizeof at3);
+    for (b = 0; b < count; b++, rows += step) {
+        nbody_real const m0 = factor[0][b], m1 = factor[1][b], m2 = factor[2][b], m3 = factor[3][b];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            at0[k] += nbody_i_times(rows[k], m0);
+            at1[k] += nbody_i_times(rows[k], m1);
+            at2[k] += nbody_i_times(rows[k], m2);
+            at3[k] += nbody_i_times(rows[k], m3);
+        }
+    }
+    memcpy(sum[0], at0, sizeof at0);
+    memcpy(sum[1], at1, sizeof at1);
+    memcpy(sum[2], at2, sizeof at2);
+    memcpy(sum[3], at3, sizeof at3);
+}
+
 static void nbody_i_plain_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
                                int32_t end, nbody_i_lanes *lanes)
 {
@@ -4092,6 +4295,20 @@ static void nbody_i_plain_rows(const nbody_real *rows, int32_t step, const nbody
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
     nbody_i_rows(rows, step, factor, count, sum);
+}
+
+static void nbody_i_plain_sets(const nbody_i_law *law, const nbody_i_run *run,
+                               const nbody_real *const *mass, int sets, int32_t first, int32_t end,
+                               nbody_i_lanes *lanes)
+{
+    nbody_i_sums_of_sets(0, law, run, mass, sets, first, end, lanes);
+}
+
+static void nbody_i_plain_set_rows(const nbody_real *rows, int32_t step,
+                                   const nbody_real *const *factor, int32_t count,
+                                   nbody_real *const *sum)
+{
+    nbody_i_rows_of_sets(rows, step, factor, count, sum);
 }
 
 #ifdef NBODY_I_AVX2
@@ -4107,33 +4324,62 @@ NBODY_I_AVX2 static void nbody_i_wide_rows(const nbody_real *rows, int32_t step,
 {
     nbody_i_rows(rows, step, factor, count, sum);
 }
+
+NBODY_I_AVX2 static void nbody_i_wide_sets(const nbody_i_law *law, const nbody_i_run *run,
+                                           const nbody_real *const *mass, int sets, int32_t first,
+                                           int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_i_sums_of_sets(1, law, run, mass, sets, first, end, lanes);
+}
+
+NBODY_I_AVX2 static void nbody_i_wide_set_rows(const nbody_real *rows, int32_t step,
+                                               const nbody_real *const *factor, int32_t count,
+                                               nbody_real *const *sum)
+{
+    nbody_i_rows_of_sets(rows, step, factor, count, sum);
+}
 #define NBODY_I_CHOSEN(plain, wide) (NBODY_I_HAS_AVX2() ? wide : plain)
 #else
 #define NBODY_I_CHOSEN(plain, wide) plain
 #endif
 
-/* Sources first .. end - 1 of a run, by the fastest version that applies. */
-static void nbody_i_lanes_range(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
-                                int32_t first, int32_t end, nbody_i_lanes *lanes)
+/* Sources first .. end - 1 of a run in each set: bodies, or CHEBYSHEV's points. */
+static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
+                               const nbody_i_run *run, int32_t first, int32_t end,
+                               nbody_i_lanes *lanes)
 {
-    if (run->local) nbody_i_lanes_moved(sim, law, run, first, end, lanes);
+    const nbody_real *mass[NBODY_I_SETS];
+    int s;
+    for (s = 0; s < sets; s++)
+        mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
+    NBODY_I_CHOSEN(nbody_i_plain_sets, nbody_i_wide_sets)
+    (law, run, mass, sets, first, end, lanes);
+}
+
+/* Sources first .. end - 1 of a run, by the fastest version that applies. */
+static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *law,
+                                const nbody_i_run *run, int32_t first, int32_t end,
+                                nbody_i_lanes *lanes)
+{
+    if (run->local) nbody_i_lanes_moved(sim, sets, law, run, first, end, lanes);
+    else if (sets > 1) nbody_i_lanes_sets(sim, sets, law, run, first, end, lanes);
     else if (run->xx ? law->potential : !run->x)
         nbody_i_lanes_fields(sim, law, run, first, end, lanes);
     else NBODY_I_CHOSEN(nbody_i_plain_sums, nbody_i_wide_sums)(law, run, first, end, lanes);
 }
 
 /* All of a run on all lanes; partial sums are added to the totals after every 64 terms. */
-static void nbody_i_lanes_run(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
-                              nbody_i_lanes *lanes)
+static void nbody_i_lanes_run(const nbody *sim, int sets, const nbody_i_law *law,
+                              const nbody_i_run *run, nbody_i_lanes *lanes)
 {
     int32_t s = 0;
     while (s < run->count) {
         int32_t const room = NBODY_CHUNK - lanes->terms, left = run->count - s,
                       take = left < room ? left : room;
-        nbody_i_lanes_range(sim, law, run, s, s + take, lanes);
+        nbody_i_lanes_range(sim, sets, law, run, s, s + take, lanes);
         s += take;
         lanes->terms += take;
-        if (lanes->terms == NBODY_CHUNK) nbody_i_carry_lanes(lanes);
+        if (lanes->terms == NBODY_CHUNK) nbody_i_carry_lanes(lanes, sets);
     }
 }
 
@@ -4143,13 +4389,40 @@ static void nbody_i_lanes_rows(const nbody_real *rows, int32_t step, const nbody
     NBODY_I_CHOSEN(nbody_i_plain_rows, nbody_i_wide_rows)(rows, step, factor, count, sum);
 }
 
-static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, const nbody_real scale[NBODY_I_PARTS])
+/* Of each set: the factors of the rows, and what they are added to. */
+typedef struct nbody_i_sides {
+    const nbody_real *factor[NBODY_I_SETS];
+    nbody_real *sum[NBODY_I_SETS];
+} nbody_i_sides;
+
+/* Rows times the factors of each set; what is missing of four sets is computed in vain. */
+static void nbody_i_lanes_rows_of_sets(const nbody_real *rows, int32_t step, int sets,
+                                       nbody_i_sides *sides, int32_t count)
 {
-    int k, p;
-    for (p = 0; p < NBODY_I_PARTS; p++)
-        for (k = 0; k < NBODY_I_LANES; k++)
-            lanes->partial[p][k] = nbody_i_times(lanes->partial[p][k], scale[p]);
-    nbody_i_carry_lanes(lanes);
+    nbody_real vain[NBODY_I_LANES];
+    int s;
+    if (sets == 1) {
+        nbody_i_lanes_rows(rows, step, sides->factor[0], count, sides->sum[0]);
+        return;
+    }
+    memset(vain, 0, sizeof vain);
+    for (s = sets; s < NBODY_I_SETS; s++) {
+        sides->factor[s] = sides->factor[0];
+        sides->sum[s] = vain;
+    }
+    NBODY_I_CHOSEN(nbody_i_plain_set_rows, nbody_i_wide_set_rows)
+    (rows, step, sides->factor, count, sides->sum);
+}
+
+static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
+                                      const nbody_real scale[NBODY_I_PARTS])
+{
+    int k, p, s;
+    for (s = 0; s < sets; s++)
+        for (p = 0; p < NBODY_I_PARTS; p++)
+            for (k = 0; k < NBODY_I_LANES; k++)
+                lanes[s].partial[p][k] = nbody_i_times(lanes[s].partial[p][k], scale[p]);
+    nbody_i_carry_lanes(lanes, sets);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4180,18 +4453,25 @@ typedef struct nbody_i_to_child {
 } nbody_i_to_child;
 
 typedef struct nbody_i_batch {
-    int32_t first, count;                   /* cells */
+    int32_t first, count;                   /* cells: with several sets, fewer */
     nbody_i_around around[NBODY_I_BATCH];
     nbody_i_to_child to_child;
-    nbody_i_lanes lanes[NBODY_I_BATCH][NBODY_I_NODE_LANES];
+    nbody_i_lanes lanes[NBODY_I_BATCH * NBODY_I_NODE_LANES]; /* [cell][16 nodes][set] */
 } nbody_i_batch;
 
+/* The lanes of cell number c. */
+static nbody_i_lanes *nbody_i_lanes_of(nbody_i_batch *batch, int sets, int32_t c)
+{
+    return batch->lanes + c * sets * NBODY_I_NODE_LANES;
+}
+
 /* 16 nodes of a cell, or the remaining ones: their positions. */
-static void nbody_i_load_nodes(const nbody *sim, int32_t at, int32_t a, nbody_i_lanes *lanes)
+static void nbody_i_load_nodes(const nbody *sim, int sets, int32_t at, int32_t a,
+                               nbody_i_lanes *lanes)
 {
     int32_t const count = sim->nodes - a < NBODY_I_LANES ? sim->nodes - a : NBODY_I_LANES;
     int32_t k;
-    nbody_i_clear_lanes(lanes);
+    nbody_i_clear_lanes(lanes, sets);
     for (k = 0; k < NBODY_I_LANES; k++) {
         nbody_i_target const t = nbody_i_node(sim, at, a + (k < count ? k : 0));
         lanes->x[k] = t.x;
@@ -4211,8 +4491,8 @@ static void nbody_i_turn_weights(const nbody_rule *rule, nbody_i_to_child *to_ch
 
 /* L2L of one component: as nbody_i_l2l, but the sums along the parent's rows, which are the same
    for all rows of the child, are computed once. */
-static void nbody_i_lanes_l2l(const nbody *sim, const nbody_i_to_child *to_child, int32_t at, int p,
-                              nbody_i_lanes *lanes)
+static void nbody_i_lanes_l2l(const nbody *sim, int sets, const nbody_i_to_child *to_child,
+                              int32_t at, int p, nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     const nbody_real *nodes = p == NBODY_I_X ? sim->fx : p == NBODY_I_Y ? sim->fy : sim->fp;
@@ -4229,26 +4509,27 @@ static void nbody_i_lanes_l2l(const nbody *sim, const nbody_i_to_child *to_child
         nbody_i_lanes_rows(along[0], NBODY_I_LANES, sim->rule.to_child[cell->y & 1][j], side, sum);
         for (i = 0; i < side; i++) {
             int const a = i + j * side;
-            lanes[a / NBODY_I_LANES].partial[p][a % NBODY_I_LANES] = sum[i];
+            lanes[a / NBODY_I_LANES * sets].partial[p][a % NBODY_I_LANES] = sum[i];
         }
     }
 }
 
 /* L2L, then P2L and M2L without table; the cells that act by the table are noted in `around`. */
-static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law,
+static void nbody_i_begin_nodes(const nbody *sim, int sets, const nbody_i_law *law,
                                 const nbody_i_to_child *to_child, int32_t at,
                                 nbody_i_around *around, nbody_i_lanes *lanes)
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
-    int32_t a;
-    int p;
+    int32_t const groups = nbody_i_row(sim) / NBODY_I_LANES;
+    int32_t g;
+    int p, s;
     nbody_i_clear_around(around);
-    for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
-        nbody_i_load_nodes(sim, at, a, &lanes[a / NBODY_I_LANES]);
+    for (g = 0; g < groups; g++)
+        nbody_i_load_nodes(sim, sets, at, g * NBODY_I_LANES, &lanes[g * sets]);
     for (p = 0; cell->level > 2 && p < NBODY_I_PARTS - !law->potential; p++)
-        nbody_i_lanes_l2l(sim, to_child, at, p, lanes);
-    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes(&lanes[a / NBODY_I_LANES]);
+        for (s = 0; s < sets; s++) nbody_i_lanes_l2l(&sim[s], sets, to_child, at, p, &lanes[s]);
+    for (g = 0; g < groups; g++) nbody_i_carry_lanes(&lanes[g * sets], sets);
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
         nbody_i_run run;
@@ -4257,133 +4538,162 @@ static void nbody_i_begin_nodes(const nbody *sim, const nbody_i_law *law,
             continue;
         }
         run = nbody_i_run_on_nodes(sim, walk.cell, cell);
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
-            nbody_i_lanes_run(sim, law, &run, &lanes[a / NBODY_I_LANES]);
+        for (g = 0; g < groups; g++) nbody_i_lanes_run(sim, sets, law, &run, &lanes[g * sets]);
     }
-    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) nbody_i_carry_lanes(&lanes[a / NBODY_I_LANES]);
+    for (g = 0; g < groups; g++) nbody_i_carry_lanes(&lanes[g * sets], sets);
 }
 
 /* M2L: the cell at one offset, on all nodes of one cell. */
-static void nbody_i_add_offset(const nbody *sim, const nbody_i_law *law, int level, int offset,
-                               int32_t from, const nbody_real scale[NBODY_I_PARTS],
+static void nbody_i_add_offset(const nbody *sim, int sets, const nbody_i_law *law, int level,
+                               int offset, int32_t from, const nbody_real scale[NBODY_I_PARTS],
                                nbody_i_lanes *lanes)
 {
-    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
+    int32_t const row = nbody_i_row(sim);
+    nbody_i_sides sides;
     int32_t a;
-    int p;
-    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
-        const nbody_real *rows = nbody_i_table_rows(sim, level, offset, p);
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
-            nbody_i_lanes_rows(rows + a, nbody_i_row(sim), mass, sim->per_cell,
-                               lanes[a / NBODY_I_LANES].partial[p]);
-    }
-    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
-        nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
-        group->terms += sim->per_cell;
-        if (group->terms >= NBODY_CHUNK) nbody_i_carry_lanes_table(group, scale);
+    int p, s;
+    for (s = 0; s < sets; s++)
+        sides.factor[s] = sim[s].vm + (size_t)from * (size_t)sim->per_cell;
+    for (a = 0; a < row; a += NBODY_I_LANES, lanes += sets) {
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+            for (s = 0; s < sets; s++) sides.sum[s] = lanes[s].partial[p];
+            nbody_i_lanes_rows_of_sets(nbody_i_table_rows(sim, level, offset, p) + a, row, sets,
+                                       &sides, sim->per_cell);
+        }
+        lanes->terms += sim->per_cell;
+        if (lanes->terms >= NBODY_CHUNK) nbody_i_carry_lanes_table(lanes, sets, scale);
     }
 }
 
-static void nbody_i_add_tables(const nbody *sim, const nbody_i_law *law, int level,
+static void nbody_i_add_tables(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                nbody_i_batch *batch)
 {
+    int32_t const groups = nbody_i_row(sim) / NBODY_I_LANES;
     nbody_real scale[NBODY_I_PARTS];
     int offset;
-    int32_t c, a;
+    int32_t c, g;
     nbody_i_table_scale(sim, law, level, scale);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
         for (c = 0; c < batch->count; c++) {
             int32_t const from = batch->around[c].source[offset];
             if (from >= 0)
-                nbody_i_add_offset(sim, law, level, offset, from, scale, batch->lanes[c]);
+                nbody_i_add_offset(sim, sets, law, level, offset, from, scale,
+                                   nbody_i_lanes_of(batch, sets, c));
         }
     for (c = 0; c < batch->count; c++)
-        for (a = 0; a < sim->nodes; a += NBODY_I_LANES)
-            nbody_i_carry_lanes_table(&batch->lanes[c][a / NBODY_I_LANES], scale);
+        for (g = 0; g < groups; g++)
+            nbody_i_carry_lanes_table(nbody_i_lanes_of(batch, sets, c) + g * sets, sets, scale);
 }
 
 /* The moments of a cell, as nbody_i_moment. */
-static void nbody_i_lanes_moment(const nbody *sim, int32_t at)
+static void nbody_i_lanes_moment(const nbody *sim, int sets, int32_t at)
 {
-    const nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
     int32_t const count = sim->series;
-    nbody_real sum[NBODY_I_SERIES_ROOM];
+    nbody_real sum[NBODY_I_SETS][NBODY_I_SERIES_ROOM];
+    nbody_i_sides sides;
     int32_t k;
+    int s;
     memset(sum, 0, sizeof sum);
-    for (k = 0; k < count; k += NBODY_I_LANES)
-        nbody_i_lanes_rows(nbody_i_series_powers(sim) + k, count + 1, mass, sim->per_cell, sum + k);
-    memcpy(sim->moment + (size_t)at * (size_t)count, sum, (size_t)count * sizeof *sum);
+    for (s = 0; s < sets; s++)
+        sides.factor[s] = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
+    for (k = 0; k < count; k += NBODY_I_LANES) {
+        for (s = 0; s < sets; s++) sides.sum[s] = sum[s] + k;
+        nbody_i_lanes_rows_of_sets(nbody_i_series_powers(sim) + k, count + 1, sets, &sides,
+                                   sim->per_cell);
+    }
+    for (s = 0; s < sets; s++)
+        memcpy(sim[s].moment + (size_t)at * (size_t)count, sum[s], (size_t)count * sizeof **sum);
 }
 
-static void nbody_i_carry_series(nbody_i_series_sums *sums, int32_t count)
+static void nbody_i_carry_series(nbody_i_series_sums *sums, int sets, int32_t count)
 {
     int32_t k;
-    for (k = 0; k < count; k++)
-        nbody_i_carry(&sums->partial[k], &sums->total[k], &sums->compensation[k]);
+    int s;
+    for (s = 0; s < sets; s++)
+        for (k = 0; k < count; k++)
+            nbody_i_carry(&sums[s].partial[k], &sums[s].total[k], &sums[s].compensation[k]);
     sums->terms = 0;
 }
 
 /* M2L by powers: the cell at one offset. */
-static void nbody_i_series_offset(const nbody *sim, nbody_real log_edge, int offset, int32_t from,
-                                  nbody_i_series_sums *sums)
+static void nbody_i_series_offset(const nbody *sim, int sets, nbody_real log_edge, int offset,
+                                  int32_t from, nbody_i_series_sums *sums)
 {
     int32_t const count = sim->series;
-    const nbody_real *moment = sim->moment + (size_t)from * (size_t)count;
-    const nbody_real *rows = nbody_i_series_rows(sim, offset);
+    nbody_i_sides sides;
     int32_t k;
-    for (k = 0; k < count; k += NBODY_I_LANES)
-        nbody_i_lanes_rows(rows + k, count + 1, moment, count, sums->partial + k);
-    sums->partial[0] += nbody_i_times(log_edge, moment[0]);
+    int s;
+    for (s = 0; s < sets; s++) sides.factor[s] = sim[s].moment + (size_t)from * (size_t)count;
+    for (k = 0; k < count; k += NBODY_I_LANES) {
+        for (s = 0; s < sets; s++) sides.sum[s] = sums[s].partial + k;
+        nbody_i_lanes_rows_of_sets(nbody_i_series_rows(sim, offset) + k, count + 1, sets, &sides,
+                                   count);
+    }
+    for (s = 0; s < sets; s++)
+        sums[s].partial[0] += nbody_i_times(log_edge, sides.factor[s][0]);
     sums->terms += count;
-    if (sums->terms >= NBODY_CHUNK) nbody_i_carry_series(sums, count);
+    if (sums->terms >= NBODY_CHUNK) nbody_i_carry_series(sums, sets, count);
 }
 
 /* The series of a cell's far cells at its nodes. */
-static void nbody_i_lanes_local(const nbody *sim, const nbody_i_law *law, int level, int32_t at,
-                                nbody_i_lanes *lanes)
+static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *law, int level,
+                                int32_t at, nbody_i_lanes *lanes)
 {
-    const nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
+    int32_t const row = nbody_i_row(sim);
     nbody_real scale[NBODY_I_PARTS];
+    nbody_i_sides sides;
     int32_t a;
-    int p;
+    int p, s;
     nbody_i_series_scale(sim, level, scale);
-    for (a = 0; a < sim->nodes; a += NBODY_I_LANES) {
-        nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
-        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-            nbody_i_lanes_rows(nbody_i_series_values(sim, p) + a, nbody_i_row(sim), local,
-                               sim->series, group->partial[p]);
-        nbody_i_carry_lanes_table(group, scale);
+    for (s = 0; s < sets; s++)
+        sides.factor[s] = sim[s].local + (size_t)at * (size_t)sim->series;
+    for (a = 0; a < row; a += NBODY_I_LANES, lanes += sets) {
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+            for (s = 0; s < sets; s++) sides.sum[s] = lanes[s].partial[p];
+            nbody_i_lanes_rows_of_sets(nbody_i_series_values(sim, p) + a, row, sets, &sides,
+                                       sim->series);
+        }
+        nbody_i_carry_lanes_table(lanes, sets, scale);
     }
 }
 
-static void nbody_i_add_series(const nbody *sim, const nbody_i_law *law, int level,
+static void nbody_i_store_series(const nbody *sim, int32_t at, const nbody_i_series_sums *sums)
+{
+    nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
+    int32_t k;
+    for (k = 0; k < sim->series; k++) local[k] = sums->total[k] + sums->compensation[k];
+}
+
+static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                nbody_i_batch *batch)
 {
-    nbody_i_series_sums sums[NBODY_I_BATCH];
+    nbody_i_series_sums sums[NBODY_I_BATCH]; /* [cell][set] */
     nbody_real const log_edge = nbody_i_log_edge(sim, level);
-    int offset;
-    int32_t c, k;
+    int offset, s;
+    int32_t c;
     memset(sums, 0, sizeof sums);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
         for (c = 0; c < batch->count; c++) {
             int32_t const from = batch->around[c].source[offset];
-            if (from >= 0) nbody_i_series_offset(sim, log_edge, offset, from, &sums[c]);
+            if (from >= 0)
+                nbody_i_series_offset(sim, sets, log_edge, offset, from, &sums[c * sets]);
         }
     for (c = 0; c < batch->count; c++) {
-        nbody_real *local = sim->local + (size_t)(batch->first + c) * (size_t)sim->series;
-        nbody_i_carry_series(&sums[c], sim->series);
-        for (k = 0; k < sim->series; k++) local[k] = sums[c].total[k] + sums[c].compensation[k];
-        nbody_i_lanes_local(sim, law, level, batch->first + c, batch->lanes[c]);
+        nbody_i_carry_series(&sums[c * sets], sets, sim->series);
+        for (s = 0; s < sets; s++)
+            nbody_i_store_series(&sim[s], batch->first + c, &sums[c * sets + s]);
+        nbody_i_lanes_local(sim, sets, law, level, batch->first + c,
+                            nbody_i_lanes_of(batch, sets, c));
     }
 }
 
-static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_t at,
+static void nbody_i_store_nodes(const nbody *sim, int sets, const nbody_i_law *law, int32_t at,
                                 const nbody_i_lanes *lanes)
 {
     int32_t a;
     int p;
     for (a = 0; a < sim->nodes; a++) {
-        const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
+        const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES * sets];
         nbody_i_target t;
         for (p = 0; p < NBODY_I_PARTS; p++) {
             t.total[p] = group->total[p][a % NBODY_I_LANES];
@@ -4393,35 +4703,39 @@ static void nbody_i_store_nodes(const nbody *sim, const nbody_i_law *law, int32_
     }
 }
 
-static void nbody_i_make_nodes_of(const nbody *sim, const nbody_i_law *law, int level,
+static void nbody_i_make_nodes_of(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                   nbody_i_batch *batch)
 {
     int32_t c;
+    int s;
     for (c = 0; c < batch->count; c++)
-        nbody_i_begin_nodes(sim, law, &batch->to_child, batch->first + c, &batch->around[c],
-                            batch->lanes[c]);
-    if (sim->series) nbody_i_add_series(sim, law, level, batch);
-    else if (sim->table) nbody_i_add_tables(sim, law, level, batch);
+        nbody_i_begin_nodes(sim, sets, law, &batch->to_child, batch->first + c, &batch->around[c],
+                            nbody_i_lanes_of(batch, sets, c));
+    if (sim->series) nbody_i_add_series(sim, sets, law, level, batch);
+    else if (sim->table) nbody_i_add_tables(sim, sets, law, level, batch);
     for (c = 0; c < batch->count; c++)
-        nbody_i_store_nodes(sim, law, batch->first + c, batch->lanes[c]);
+        for (s = 0; s < sets; s++)
+            nbody_i_store_nodes(&sim[s], sets, law, batch->first + c,
+                                nbody_i_lanes_of(batch, sets, c) + s);
 }
 
-static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
+static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
 {
+    int32_t const room = NBODY_I_BATCH / sets;
     nbody_i_batch batch;
     int level;
     int32_t at;
     nbody_i_turn_weights(&sim->rule, &batch.to_child);
     if (sim->series) nbody_i_ready_table(sim, law, 2);
     for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
-        nbody_i_lanes_moment(sim, at);
+        nbody_i_lanes_moment(sim, sets, at);
     for (level = 2; level < sim->frame->levels; level++) {
         int32_t const end = sim->frame->level_first[level + 1];
         nbody_i_ready_table(sim, law, level);
         for (batch.first = sim->frame->level_first[level]; batch.first < end;
-             batch.first += NBODY_I_BATCH) {
-            batch.count = end - batch.first < NBODY_I_BATCH ? end - batch.first : NBODY_I_BATCH;
-            nbody_i_make_nodes_of(sim, law, level, &batch);
+             batch.first += room) {
+            batch.count = end - batch.first < room ? end - batch.first : room;
+            nbody_i_make_nodes_of(sim, sets, law, level, &batch);
         }
     }
 }
@@ -4433,10 +4747,11 @@ static void nbody_i_make_nodes(nbody *sim, const nbody_i_law *law)
    ---------------------------------------------------------------------------------------------- */
 
 /* Bodies first .. first + count - 1; unused lanes repeat the first, and are not stored. */
-static void nbody_i_load_lanes(const nbody *sim, int32_t first, int32_t count, nbody_i_lanes *lanes)
+static void nbody_i_load_lanes(const nbody *sim, int sets, int32_t first, int32_t count,
+                               nbody_i_lanes *lanes)
 {
     int32_t k;
-    nbody_i_clear_lanes(lanes);
+    nbody_i_clear_lanes(lanes, sets);
     for (k = 0; k < NBODY_I_LANES; k++) {
         int32_t const place = first + (k < count ? k : 0);
         lanes->x[k] = sim->x[place];
@@ -4446,10 +4761,9 @@ static void nbody_i_load_lanes(const nbody *sim, int32_t first, int32_t count, n
 }
 
 static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first,
-                                int32_t count, nbody_i_lanes *lanes)
+                                int32_t count, const nbody_i_lanes *lanes)
 {
     int32_t k;
-    nbody_i_carry_lanes(lanes);
     for (k = 0; k < count; k++) {
         nbody_real total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
         int p;
@@ -4474,83 +4788,91 @@ static void nbody_i_lanes_far(const nbody *sim, const nbody_i_law *law, int32_t 
         walk = nbody_far_of(sim, cell);
         while (nbody_next_far(&walk)) {
             nbody_i_run const run = nbody_i_run_of(sim, walk.cell, level);
-            nbody_i_lanes_run(sim, law, &run, lanes);
+            nbody_i_lanes_run(sim, 1, law, &run, lanes);
         }
     }
 }
 
 /* L2P, FORCE_NODES. */
-static void nbody_i_lanes_l2p(const nbody *sim, const nbody_i_law *law, int32_t leaf, int32_t count,
-                              nbody_i_lanes *lanes)
+static void nbody_i_lanes_l2p(const nbody *sim, int sets, const nbody_i_law *law, int32_t leaf,
+                              int32_t count, nbody_i_lanes *lanes)
 {
     int32_t k;
-    int p;
+    int p, s;
     for (k = 0; k < count; k++) {
-        nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-        nbody_i_l2p(sim, leaf, law->potential, &t);
-        for (p = 0; p < NBODY_I_PARTS; p++) {
-            lanes->total[p][k] = t.total[p];
-            lanes->compensation[p][k] = t.compensation[p];
+        nbody_i_stencil const sx = nbody_i_stencil_in(sim, leaf, 0, lanes->x[k]),
+                              sy = nbody_i_stencil_in(sim, leaf, 1, lanes->y[k]);
+        for (s = 0; s < sets; s++) {
+            nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
+            nbody_i_l2p_by(&sim[s], leaf, &sx, &sy, law->potential, &t);
+            for (p = 0; p < NBODY_I_PARTS; p++) {
+                lanes[s].total[p][k] = t.total[p];
+                lanes[s].compensation[p][k] = t.compensation[p];
+            }
         }
     }
 }
 
 /* The k-th body of a leaf and the 15 after it. */
-static void nbody_i_make_forces_from(const nbody *sim, const nbody_i_law *law,
+static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_law *law,
                                      const nbody_i_outcome *out, int32_t leaf, int32_t k)
 {
     const nbody_cell *cell = &sim->cell[leaf];
     int32_t const first = cell->first + k,
                   count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
     nbody_near walk = nbody_near_of(sim, leaf);
-    nbody_i_lanes lanes;
-    nbody_i_load_lanes(sim, first, count, &lanes);
-    if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, &lanes);
-    else if (cell->level >= 2) nbody_i_lanes_l2p(sim, law, leaf, count, &lanes);
+    nbody_i_lanes lanes[NBODY_I_SETS];
+    int s;
+    nbody_i_load_lanes(sim, sets, first, count, lanes);
+    if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, lanes);
+    else if (cell->level >= 2) nbody_i_lanes_l2p(sim, sets, law, leaf, count, lanes);
     while (nbody_next_near(&walk)) {
         nbody_i_run const run = nbody_i_near_run(sim, &walk);
-        nbody_i_lanes_run(sim, law, &run, &lanes);
+        nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
-    nbody_i_store_lanes(sim, out, first, count, &lanes);
+    nbody_i_carry_lanes(lanes, sets);
+    for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
 
-static void nbody_i_make_forces_of(const nbody *sim, const nbody_i_law *law,
+static void nbody_i_make_forces_of(const nbody *sim, int sets, const nbody_i_law *law,
                                    const nbody_i_outcome *out, int32_t leaf)
 {
     int32_t k;
     for (k = 0; k < sim->cell[leaf].count; k += NBODY_I_LANES)
-        nbody_i_make_forces_from(sim, law, out, leaf, k);
+        nbody_i_make_forces_from(sim, sets, law, out, leaf, k);
 }
 
-static void nbody_i_make_forces(const nbody *sim, const nbody_i_law *law,
+static void nbody_i_make_forces(const nbody *sim, int sets, const nbody_i_law *law,
                                 const nbody_i_outcome *out)
 {
     int32_t c;
     for (c = 0; c < sim->frame->cells; c++) {
         if (sim->cell[c].child >= 0) continue;
         if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, c);
-        else nbody_i_make_forces_of(sim, law, out, c);
+        else nbody_i_make_forces_of(sim, sets, law, out, c);
     }
 }
 
 /* NBODY_DIRECT (Kalms section 3.1.1): body `first` and the 15 after it. */
-static void nbody_i_make_direct_from(const nbody *sim, const nbody_i_law *law,
+static void nbody_i_make_direct_from(const nbody *sim, int sets, const nbody_i_law *law,
                                      const nbody_i_outcome *out, int32_t first)
 {
     nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
     int32_t const count = sim->n - first < NBODY_I_LANES ? sim->n - first : NBODY_I_LANES;
-    nbody_i_lanes lanes;
-    nbody_i_load_lanes(sim, first, count, &lanes);
-    nbody_i_lanes_run(sim, law, &all, &lanes);
-    nbody_i_store_lanes(sim, out, first, count, &lanes);
+    nbody_i_lanes lanes[NBODY_I_SETS];
+    int s;
+    nbody_i_load_lanes(sim, sets, first, count, lanes);
+    nbody_i_lanes_run(sim, sets, law, &all, lanes);
+    nbody_i_carry_lanes(lanes, sets);
+    for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
 
-static void nbody_i_make_direct(const nbody *sim, const nbody_i_law *law,
+static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *law,
                                 const nbody_i_outcome *out)
 {
     int32_t first;
     for (first = 0; first < sim->n; first += NBODY_I_LANES)
-        nbody_i_make_direct_from(sim, law, out, first);
+        nbody_i_make_direct_from(sim, sets, law, out, first);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4654,7 +4976,7 @@ static nbody_result nbody_i_find_cost(nbody *sim, double *cost)
     nbody_result result = NBODY_OK;
     if (sim->desc.sources == NBODY_MASS_CENTRES) {
         result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-        if (result == NBODY_OK) nbody_i_make_sources(sim);
+        if (result == NBODY_OK) nbody_i_make_sources(sim, 1);
     }
     if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1);
     nbody_i_forget_sources(sim);
@@ -4728,10 +5050,11 @@ static int nbody_i_is_cut(const nbody *sim)
 
 /* What the tasks of a build or an evaluation read; none of them changes it. */
 typedef struct nbody_i_job {
-    nbody *sim;
+    nbody *sim;                 /* [sets] */
+    int sets;
     const nbody_i_input *input;
     const nbody_i_law *law;
-    const nbody_i_outcome *out;
+    const nbody_i_outcome *out; /* [sets] */
     const uint32_t *keys;       /* sorted */
     uint32_t *key, *id, *spare_key, *spare_id;
     int32_t *place;             /* [pieces][256] of a radix pass */
@@ -4741,11 +5064,12 @@ typedef struct nbody_i_job {
     int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
 } nbody_i_job;
 
-static nbody_i_job nbody_i_job_of(nbody *sim)
+static nbody_i_job nbody_i_job_of(nbody *sim, int sets)
 {
     nbody_i_job job;
     memset(&job, 0, sizeof job);
     job.sim = sim;
+    job.sets = sets;
     return job;
 }
 
@@ -4876,7 +5200,7 @@ static void nbody_i_place_task(void *of_job, int32_t piece, int32_t pieces)
 /* DIRECT: in the order of the input. */
 static nbody_result nbody_i_cut_places(nbody *sim, const nbody_i_input *input)
 {
-    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_i_job job = nbody_i_job_of(sim, 1);
     job.input = input;
     return nbody_i_cut(&job, (int64_t)sim->n * NBODY_I_TOUCH, nbody_i_place_task);
 }
@@ -4899,7 +5223,7 @@ static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, con
 {
     nbody_parallel const *parallel = &sim->desc.parallel;
     int32_t const n = sim->n, pieces = nbody_i_sort_pieces(sim, n);
-    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_i_job job = nbody_i_job_of(sim, 1);
     nbody_result result;
     if (pieces == 1) {
         *keys = nbody_i_sort(sim, input);
@@ -5005,7 +5329,7 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
 static nbody_result nbody_i_cut_cells(nbody *sim, const uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
-    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_i_job job = nbody_i_job_of(sim, 1);
     nbody_result result = nbody_i_begin_cells(sim);
     job.keys = keys;
     job.end = 1;
@@ -5027,10 +5351,10 @@ static nbody_result nbody_i_cut_cells(nbody *sim, const uint32_t *keys)
 /* Batch number `batch` of the job's cells; 0: there is none. */
 static int32_t nbody_i_batch_of(const nbody_i_job *job, int32_t batch, int32_t *first)
 {
-    int32_t const cells = job->end - job->first;
-    if (batch >= cells / NBODY_I_BATCH + (cells % NBODY_I_BATCH > 0)) return 0;
-    *first = job->first + batch * NBODY_I_BATCH;
-    return job->end - *first < NBODY_I_BATCH ? job->end - *first : NBODY_I_BATCH;
+    int32_t const cells = job->end - job->first, room = NBODY_I_BATCH / job->sets;
+    if (batch >= cells / room + (cells % room > 0)) return 0;
+    *first = job->first + batch * room;
+    return job->end - *first < room ? job->end - *first : room;
 }
 
 static void nbody_i_source_task(void *of_job, int32_t piece, int32_t pieces)
@@ -5038,7 +5362,7 @@ static void nbody_i_source_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_job *job = (nbody_i_job *)of_job;
     int32_t c, count, batch = piece;
     for (; (count = nbody_i_batch_of(job, batch, &c)) > 0; batch += pieces)
-        for (; count > 0; count--, c++) nbody_i_make_sources_of(job->sim, c);
+        for (; count > 0; count--, c++) nbody_i_make_sources_of(job->sim, job->sets, c);
 }
 
 static void nbody_i_moment_task(void *of_job, int32_t piece, int32_t pieces)
@@ -5046,7 +5370,7 @@ static void nbody_i_moment_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_job *job = (nbody_i_job *)of_job;
     int32_t first, end;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
-    for (; first < end; first++) nbody_i_lanes_moment(job->sim, first);
+    for (; first < end; first++) nbody_i_lanes_moment(job->sim, job->sets, first);
 }
 
 static void nbody_i_row_task(void *of_job, int32_t piece, int32_t pieces)
@@ -5063,7 +5387,7 @@ static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_batch batch;
     nbody_i_turn_weights(&job->sim->rule, &batch.to_child);
     for (; (batch.count = nbody_i_batch_of(job, piece, &batch.first)) > 0; piece += pieces)
-        nbody_i_make_nodes_of(job->sim, job->law, job->level, &batch);
+        nbody_i_make_nodes_of(job->sim, job->sets, job->law, job->level, &batch);
 }
 
 static void nbody_i_set_level(nbody_i_job *job, int level)
@@ -5073,9 +5397,9 @@ static void nbody_i_set_level(nbody_i_job *job, int level)
     job->end = job->sim->frame->level_first[level + 1];
 }
 
-static nbody_result nbody_i_cut_sources(nbody *sim)
+static nbody_result nbody_i_cut_sources(nbody *sim, int sets)
 {
-    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_i_job job = nbody_i_job_of(sim, sets);
     int level;
     nbody_result result = NBODY_OK;
     for (level = sim->frame->levels - 1; level >= 2 && result == NBODY_OK; level--) {
@@ -5094,7 +5418,7 @@ static nbody_result nbody_i_cut_tree(nbody *sim, const nbody_i_input *input)
     if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_cut_sources(sim);
+    if (result == NBODY_OK) result = nbody_i_cut_sources(sim, 1);
     return result;
 }
 
@@ -5152,7 +5476,7 @@ static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
     for (; (count = nbody_i_batch_of(job, batch, &c)) > 0; batch += pieces)
         for (; count > 0; count--, c++)
             if (cell[c].child < 0 && cell[c].count <= NBODY_I_CROWD)
-                nbody_i_make_forces_of(job->sim, job->law, job->out, c);
+                nbody_i_make_forces_of(job->sim, job->sets, job->law, job->out, c);
 }
 
 static void nbody_i_crowd_task(void *of_job, int32_t piece, int32_t pieces)
@@ -5161,7 +5485,7 @@ static void nbody_i_crowd_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t const count = job->sim->cell[job->first].count;
     int32_t k = piece * NBODY_I_LANES;
     for (; k < count; k += pieces * NBODY_I_LANES)
-        nbody_i_make_forces_from(job->sim, job->law, job->out, job->first, k);
+        nbody_i_make_forces_from(job->sim, job->sets, job->law, job->out, job->first, k);
 }
 
 static void nbody_i_direct_task(void *of_job, int32_t piece, int32_t pieces)
@@ -5169,7 +5493,7 @@ static void nbody_i_direct_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_job *job = (nbody_i_job *)of_job;
     int32_t first = piece * NBODY_I_LANES;
     for (; first < job->sim->n; first += pieces * NBODY_I_LANES)
-        nbody_i_make_direct_from(job->sim, job->law, job->out, first);
+        nbody_i_make_direct_from(job->sim, job->sets, job->law, job->out, first);
 }
 
 static nbody_result nbody_i_cut_bodies(nbody_i_job *job)
@@ -5189,10 +5513,10 @@ static nbody_result nbody_i_cut_bodies(nbody_i_job *job)
     return result;
 }
 
-static nbody_result nbody_i_cut_fields(nbody *sim, const nbody_i_law *law,
+static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *law,
                                        const nbody_i_outcome *out)
 {
-    nbody_i_job job = nbody_i_job_of(sim);
+    nbody_i_job job = nbody_i_job_of(sim, sets);
     nbody_result result = NBODY_OK;
     job.law = law;
     job.out = out;
@@ -5255,7 +5579,7 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
     if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result == NBODY_OK) nbody_i_make_sources(sim);
+    if (result == NBODY_OK) nbody_i_make_sources(sim, 1);
     return result;
 }
 
@@ -5301,33 +5625,26 @@ NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbo
 }
 
 /* Of at least one body, after prepare_nodes. */
-static void nbody_i_make_fields(nbody *sim, const nbody_i_law *law, const nbody_i_outcome *out)
+static void nbody_i_make_fields(nbody *sim, int sets, const nbody_i_law *law,
+                                const nbody_i_outcome *out)
 {
     if (!sim->cell) {
         if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, -1);
-        else nbody_i_make_direct(sim, law, out);
+        else nbody_i_make_direct(sim, sets, law, out);
         return;
     }
     if (sim->nodes > 0 && nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, law);
-    else if (sim->nodes > 0) nbody_i_make_nodes(sim, law);
-    nbody_i_make_forces(sim, law, out);
+    else if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
+    nbody_i_make_forces(sim, sets, law, out);
 }
 
-/* The fields of at least one body, when the tree and its sources are made; a failure leaves it
-   empty. */
-static nbody_result nbody_i_fields_of_tree(nbody *sim, nbody_real *acc, nbody_real *potential)
+/* The fields of at least one body, when the tree, its sources and prepare_nodes are done. */
+static nbody_result nbody_i_fields_of_tree(nbody *sim, int sets, const nbody_i_outcome *out)
 {
-    nbody_i_law const law = nbody_i_law_of(sim, potential != NULL);
-    nbody_result result = NBODY_OK;
-    nbody_i_outcome out;
-    out.acc = acc;
-    out.potential = potential;
-    out.acc_stride = sim->desc.acc_stride;
-    if (sim->cell) result = nbody_i_prepare_nodes(sim, law.potential, NBODY_I_AHEAD);
-    if (result == NBODY_OK && nbody_i_is_cut(sim)) result = nbody_i_cut_fields(sim, &law, &out);
-    else if (result == NBODY_OK) nbody_i_make_fields(sim, &law, &out);
-    if (result != NBODY_OK) nbody_i_make_empty(sim);
-    return result;
+    nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
+    if (nbody_i_is_cut(sim)) return nbody_i_cut_fields(sim, sets, &law, out);
+    nbody_i_make_fields(sim, sets, &law, out);
+    return NBODY_OK;
 }
 
 NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
@@ -5337,8 +5654,15 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
     nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
     nbody_result result =
         sim ? nbody_i_build_for(sim, desc, &input, n, potential != NULL) : NBODY_BAD_ARGUMENT;
+    nbody_i_outcome out;
     if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
-    return nbody_i_fields_of_tree(sim, acc, potential);
+    out.acc = acc;
+    out.potential = potential;
+    out.acc_stride = sim->desc.acc_stride;
+    if (sim->cell) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_fields_of_tree(sim, 1, &out);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
 }
 
 NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
@@ -5424,7 +5748,13 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>again-serial: other masses for the bodies of a tree
+   >>again-serial: other masses for the bodies of a tree, and several sets of them
+
+   What does not depend on masses is computed once for up to NBODY_I_SETS sets: the walks, the
+   weights of interpolation, d, g and phi of a source and a target (>>lanes), and the M2L table,
+   which is read once for all. The sums of a set are those of a call of its own, in the same order.
+   MASS_CENTRES has other sources for other masses, and NBODY_ONE_THREAD stays the plain form: there
+   one set follows the other.
    ---------------------------------------------------------------------------------------------- */
 
 /* The largest |mass|, and in sim->bad_id the first bad one. */
@@ -5444,38 +5774,129 @@ static nbody_result nbody_i_measure_masses(nbody *sim, const nbody_i_input *inpu
     return NBODY_OK;
 }
 
-/* The bodies' masses and the sources, anew; nodes of other masses are forgotten. */
-static nbody_result nbody_i_set_masses(nbody *sim, const nbody_i_input *input)
+/* The masses of a set: behind those of the sets before it. */
+static nbody_i_input nbody_i_masses_of(const nbody *sim, const nbody_real *mass, int32_t set)
+{
+    nbody_i_input input = nbody_i_input_of(&sim->desc, NULL, 0, mass);
+    size_t const skip = (size_t)set * (size_t)sim->n * input.mass_stride;
+    if (mass) input.mass = (const nbody_real *)(const void *)((const char *)mass + skip);
+    return input;
+}
+
+/* Where the fields of a set go. */
+static nbody_i_outcome nbody_i_outcome_of(const nbody *sim, nbody_real *acc, nbody_real *potential,
+                                          int32_t set)
+{
+    nbody_i_outcome out;
+    size_t const bodies = (size_t)set * (size_t)sim->n;
+    out.acc_stride = sim->desc.acc_stride;
+    out.acc = acc ? (nbody_real *)(void *)((char *)acc + bodies * out.acc_stride) : NULL;
+    out.potential = potential ? potential + bodies : NULL;
+    return out;
+}
+
+/* How many of these sets one pass takes. */
+static int nbody_i_sets_at_once(const nbody *sim, int32_t sets)
+{
+    int const shares = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
+    if (!shares || nbody_i_is_plain(sim)) return 1;
+    return sets < NBODY_I_SETS ? (int)sets : NBODY_I_SETS;
+}
+
+/* The sets of one pass: all but the last have arrays in the block MORE. The last one has those of
+   the caller's nbody, which so holds it afterwards. */
+typedef struct nbody_i_sets {
+    nbody sim[NBODY_I_SETS];
+    nbody_frame frame[NBODY_I_SETS];
+    nbody_i_outcome out[NBODY_I_SETS];
+} nbody_i_sets;
+
+/* Makes copies of sim, and gives them arrays of their own. */
+static nbody_result nbody_i_prepare_sets(nbody *sim, int sets, int potential, nbody_i_sets *all)
+{
+    size_t const cells = sim->cell ? (size_t)sim->frame->cells : 0, n = (size_t)sim->n,
+                 sources = cells * (size_t)sim->per_cell,
+                 reals = n + sources + cells * nbody_i_node_reals(sim, potential);
+    int s;
+    if (sets > 1) {
+        nbody_result const result = nbody_i_grow_array(
+            sim, NBODY_I_MORE, reals, (size_t)(sets - 1) * sizeof(nbody_real), NBODY_I_AHEAD);
+        if (result != NBODY_OK) return result;
+    }
+    for (s = 0; s < sets; s++) all->sim[s] = *sim;
+    for (s = 0; s < sets - 1; s++) {
+        nbody_real *memory = (nbody_real *)sim->block[NBODY_I_MORE].memory + (size_t)s * reals;
+        all->frame[s] = *sim->frame;
+        all->sim[s].frame = &all->frame[s];
+        all->sim[s].m = memory;
+        if (!sim->cell) continue;
+        nbody_i_bind_sources(&all->sim[s], memory + n, NULL, cells);
+        nbody_i_bind_nodes(&all->sim[s], memory + n + sources, cells, potential);
+    }
+    return NBODY_OK;
+}
+
+static void nbody_i_place_masses(nbody *sim, const nbody_i_input *input)
 {
     double heaviest;
     int32_t place;
-    nbody_result const result = nbody_i_measure_masses(sim, input, &heaviest);
-    if (result != NBODY_OK) return result;
+    (void)nbody_i_measure_masses(sim, input, &heaviest);
     sim->frame->mass = nbody_i_unit(heaviest);
     for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
-    sim->fx = sim->fy = sim->fp = sim->moment = sim->local = NULL;
-    if (!sim->cell) return NBODY_OK;
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim);
-    nbody_i_make_sources(sim);
-    return NBODY_OK;
+}
+
+/* One pass: sets first .. first + sets - 1, whose masses are checked. Without outputs the masses
+   and the sources are made. */
+static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbody_real *mass,
+                                 nbody_real *acc, nbody_real *potential)
+{
+    int const fields = acc || potential;
+    nbody_i_sets all;
+    int s;
+    nbody_result result = NBODY_OK;
+    sim->fx = sim->fy = sim->fp = sim->moment = sim->local = NULL; /* of other masses */
+    if (sim->cell && fields) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_prepare_sets(sim, sets, potential != NULL, &all);
+    if (result != NBODY_OK) return result;
+    for (s = 0; s < sets; s++) {
+        nbody_i_input const input = nbody_i_masses_of(sim, mass, first + s);
+        nbody_i_place_masses(&all.sim[s], &input);
+        all.out[s] = nbody_i_outcome_of(sim, acc, potential, first + s);
+    }
+    if (sim->cell && nbody_i_is_cut(sim)) result = nbody_i_cut_sources(all.sim, sets);
+    else if (sim->cell) nbody_i_make_sources(all.sim, sets);
+    if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
+    sim->table_kind = all.sim[0].table_kind;
+    return result;
+}
+
+NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
+                                         nbody_real *acc, nbody_real *potential)
+{
+    nbody_result result = NBODY_OK;
+    int32_t s, bad, at_once;
+    double heaviest;
+    if (!sim || sets < 0) return NBODY_BAD_ARGUMENT;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (sim->n == 0) return NBODY_OK;
+    for (s = 0; s < sets && result == NBODY_OK; s++) {
+        nbody_i_input const input = nbody_i_masses_of(sim, mass, s);
+        result = nbody_i_measure_masses(sim, &input, &heaviest);
+    }
+    for (s = 0; s < sets && result == NBODY_OK; s += at_once) {
+        at_once = nbody_i_sets_at_once(sim, sets - s);
+        result = nbody_i_pass(sim, s, at_once, mass, acc, potential);
+    }
+    bad = sim->bad_id;
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    sim->bad_id = bad;
+    return result;
 }
 
 NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
                                           nbody_real *potential)
 {
-    nbody_i_input input;
-    nbody_result result;
-    int32_t bad;
-    if (!sim) return NBODY_BAD_ARGUMENT;
-    if (!sim->frame) return NBODY_NOT_BUILT;
-    if (sim->n == 0) return NBODY_OK;
-    input = nbody_i_input_of(&sim->desc, NULL, 0, mass);
-    result = nbody_i_set_masses(sim, &input);
-    bad = sim->bad_id;
-    if (result != NBODY_OK) nbody_i_make_empty(sim);
-    sim->bad_id = bad;
-    if (result != NBODY_OK || (!acc && !potential)) return result;
-    return nbody_i_fields_of_tree(sim, acc, potential);
+    return nbody_fields_sets(sim, 1, mass, acc, potential);
 }
 
 /* ----------------------------------------------------------------------------------------------

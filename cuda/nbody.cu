@@ -2462,7 +2462,7 @@ NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_des
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>again-cuda: other masses for the bodies of a tree
+   >>again-cuda: other masses for the bodies of a tree, and several sets of them, one by one
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -2526,30 +2526,46 @@ nbody_result nbody_i_cuda_set_masses(nbody_cuda *gpu, const nbody_i_input &input
     return result == NBODY_OK && sim->cell ? nbody_i_cuda_sources(gpu, stream) : result;
 }
 
+/* The fields of one set; without outputs, its masses and sources. */
+nbody_result nbody_i_cuda_set(nbody_cuda *gpu, const nbody_i_input &input,
+                              const nbody_i_outcome &out, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_result const result = nbody_i_cuda_set_masses(gpu, input, stream);
+    if (result == NBODY_OK && (out.acc || out.potential))
+        return nbody_i_cuda_forces(gpu, out, stream);
+    sim->fx = sim->fy = nullptr; /* no local expansions */
+    return result;
+}
+
 } /* namespace */
 
-NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
-                                               nbody_real *d_acc, nbody_real *d_potential,
-                                               struct CUstream_st *stream)
+NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
+                                              const nbody_real *d_mass, nbody_real *d_acc,
+                                              nbody_real *d_potential, struct CUstream_st *stream)
 {
-    if (!gpu) return NBODY_BAD_ARGUMENT;
+    if (!gpu || sets < 0) return NBODY_BAD_ARGUMENT;
     nbody *sim = &gpu->device.sim;
     if (!sim->frame) return NBODY_NOT_BUILT;
     gpu->stream = stream;
-    if (sim->n == 0) return NBODY_OK;
-    nbody_i_outcome const out = {d_acc, d_potential, sim->desc.acc_stride};
-    nbody_i_input const input = nbody_i_input_of(&sim->desc, nullptr, 0, d_mass);
+    if (sim->n == 0 || sets == 0) return NBODY_OK;
     nbody_result result =
         nbody_i_cuda_prepare(gpu, sim->n, d_potential != nullptr, NBODY_I_AHEAD, stream);
-    if (result == NBODY_OK) result = nbody_i_cuda_set_masses(gpu, input, stream);
-    if (result == NBODY_OK && (d_acc || d_potential))
-        result = nbody_i_cuda_forces(gpu, out, stream);
-    else sim->fx = sim->fy = nullptr; /* no local expansions */
+    for (int32_t s = 0; s < sets && result == NBODY_OK; s++)
+        result = nbody_i_cuda_set(gpu, nbody_i_masses_of(sim, d_mass, s),
+                                  nbody_i_outcome_of(sim, d_acc, d_potential, s), stream);
     if (result == NBODY_OK) return NBODY_OK;
     int32_t const error = sim->cuda_error;
     nbody_i_make_empty(sim);
     sim->cuda_error = error;
     return result;
+}
+
+NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
+                                               nbody_real *d_acc, nbody_real *d_potential,
+                                               struct CUstream_st *stream)
+{
+    return nbody_cuda_fields_sets(gpu, 1, d_mass, d_acc, d_potential, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------

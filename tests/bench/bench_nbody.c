@@ -6,8 +6,8 @@
        build/bench/bench_nbody --only methods --n 1000000
        build/bench/bench_nbody --only leaf,pareto              a group that is named does more
        BENCH_THREADS=16 build/bench/bench_nbody --only threads
-       groups: pairs methods depth direction length pareto leaf clumps memory; only when named:
-       scaling threads auto
+       groups: pairs methods depth direction length pareto leaf clumps memory sets; only when
+       named: scaling threads auto
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -968,6 +968,98 @@ static void bench_threads(int32_t n)
     free_bodies(&few);
 }
 
+/* ---- sets: several sets of masses at once ---- */
+
+enum { SETS = 4 };
+
+typedef struct sets_job {
+    job calls, sets;
+    nbody_real *mass, *acc[2], *potential[2]; /* of SETS sets: by calls, and at once */
+} sets_job;
+
+static void work_calls(void *user)
+{
+    sets_job *j = (sets_job *)user;
+    size_t const n = (size_t)j->calls.b->n;
+    size_t s;
+    for (s = 0; s < SETS; s++)
+        must(nbody_fields(&j->calls.sim, &j->calls.desc, j->calls.b->pos, 0, j->mass + s * n,
+                          j->calls.b->n, j->acc[0] + 2 * s * n,
+                          j->potential[0] ? j->potential[0] + s * n : NULL));
+}
+
+static void work_sets(void *user)
+{
+    sets_job *j = (sets_job *)user;
+    must(nbody_build(&j->sets.sim, &j->sets.desc, j->sets.b->pos, 0, NULL, j->sets.b->n));
+    must(nbody_fields_sets(&j->sets.sim, SETS, j->mass, j->acc[1], j->potential[1]));
+}
+
+static void sets_line(const bodies *b, const char *name, nbody_desc desc, int potential)
+{
+    size_t const all = SETS * (size_t)b->n;
+    bench_row_s row;
+    sets_job j;
+    double calls, sets;
+    size_t i;
+    int k;
+    j.calls = new_job(b, desc);
+    j.sets = new_job(b, desc);
+    j.mass = (nbody_real *)bench_alloc(all * sizeof *j.mass);
+    for (i = 0; i < all; i++) j.mass[i] = (nbody_real)(1 + i % 7);
+    for (k = 0; k < 2; k++) {
+        j.acc[k] = (nbody_real *)bench_alloc(2 * all * sizeof *j.mass);
+        j.potential[k] = potential ? (nbody_real *)bench_alloc(all * sizeof *j.mass) : NULL;
+    }
+    calls = measure(work_calls, &j, BUDGET_MS);
+    sets = measure(work_sets, &j, BUDGET_MS);
+    bench_check(memcmp(j.acc[0], j.acc[1], 2 * all * sizeof *j.mass) == 0, "sets: other bits");
+    memset(&row, 0, sizeof row);
+    row.group = "sets";
+    row.workload = b->name;
+    row.method = name;
+    row.n = b->n;
+    row.ms = sets;
+    printf("%-17s %-36s", b->name, name);
+    bench_number(calls, 9);
+    bench_number(sets, 9);
+    bench_number(sets / calls, 9);
+    printf("\n");
+    fflush(stdout);
+    bench_csv(&row);
+    for (k = 0; k < 2; k++) {
+        free(j.acc[k]);
+        free(j.potential[k]);
+    }
+    free(j.mass);
+    free_job(&j.calls);
+    free_job(&j.sets);
+}
+
+static void bench_sets(int32_t n)
+{
+    bodies b = square_bodies(n, 0);
+    int law, order;
+    printf("\nsets: four sets of masses, by four calls and by one; the build is counted (wanted: "
+           "0.4)\n%-17s %-36s %9s %9s %9s\n", "workload", "method", "calls ms", "one ms", "ratio");
+    for (law = 0; law < 2; law++) for (order = 0; order <= 8; order += 4) {
+        nbody_desc d;
+        char name[40];
+        int p;
+        memset(&d, 0, sizeof d);
+        d.method = order ? NBODY_FORCE_NODES : NBODY_DIRECT;
+        d.law = (nbody_law)law;
+        d.order = order;
+        if (!order && n > WHOLE) continue;
+        for (p = 0; p < 2; p++) {
+            snprintf(name, sizeof name, "%s%s%s", !order ? "DIRECT" : order == 4 ? "C4" : "C8",
+                     law ? ", 1/d" : "", p ? ", with potentials" : "");
+            sets_line(&b, name, d, p);
+        }
+    }
+    free_bodies(&b);
+}
+
 /* ---- all of it ---- */
 
 /* Milliseconds of one term of the direct sum, at WHOLE bodies. */
@@ -986,8 +1078,8 @@ int main(int argc, char **argv)
     const int32_t *n = size_list;
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
-                "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,scaling,threads,"
-                "auto");
+                "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,sets,scaling,"
+                "threads,auto");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -1010,6 +1102,7 @@ int main(int argc, char **argv)
         bench_leaf(bench.n ? bench.n : bench_named("leaf") && !bench.quick ? 100000 : 10000);
     if (bench_wants("clumps")) bench_clumps(large);
     if (bench_wants("memory")) bench_memory(large);
+    if (bench_wants("sets")) bench_sets(bench.n ? bench.n : WHOLE);
     if (bench_named("scaling"))
         bench_scaling_rows(
             "scaling: time against n, evenly spread bodies; bytes that the header holds",

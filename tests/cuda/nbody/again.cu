@@ -28,6 +28,32 @@ static void check_again(const Input &in, nbody_stage stage)
     CHECK(in.desc.acc_stride != 0 || same_bits(host, want.acc.get()));
 }
 
+/* Two sets: each has the bits of a call of its own, and the second stays. */
+static void check_sets(const Input &in, nbody_stage stage)
+{
+    Both b, fresh;
+    Input two = in, second = in;
+    size_t const n = (size_t)in.n, step = step_of(in.desc.acc_stride, 2);
+    for (real &m : second.mass) m = (real)3000 * (m < 0 ? -m : m) + 1;
+    two.mass.insert(two.mass.end(), second.mass.begin(), second.mass.end());
+    two.n = 2 * in.n; /* room for both */
+    OnDevice const there(two), first(in), other(second);
+    CHECK_RESULT(run_gpu(&b.gpu, in, stage, first), NBODY_OK);
+    CHECK_RESULT(run_gpu(&fresh.gpu, second, stage, other), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_fields_sets(&b.gpu, 2, there.mass.p, there.acc.p, there.potential.p,
+        stream), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
+    std::vector<real> const acc = there.acc.get(), potential = there.potential.get();
+    CHECK(same_bits(acc.data(), first.acc.get().data(), n * step));
+    CHECK(same_bits(acc.data() + n * step, other.acc.get().data(), n * step));
+    CHECK(same_bits(potential.data(), first.potential.get().data(), n));
+    CHECK(same_bits(potential.data() + n, other.potential.get().data(), n));
+    CHECK_RESULT(nbody_cuda_download(&fresh.copy, &fresh.gpu, stream), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_download(&b.copy, &b.gpu, stream), NBODY_OK);
+    check_tree(fresh.copy, b.copy);
+    check_sources_exactly(fresh.copy, b.copy);
+}
+
 static void test_again()
 {
     for (int setting = 0; setting < SETTINGS; setting++) {
@@ -43,8 +69,10 @@ static void test_again()
         in.outputs = ALL_OUTPUTS;
         context = "again: " + name_of(c);
         for (nbody_stage stage : all_stages) /* the emulator: one each */
-            if (!few_large || (int)stage == setting % 4)
+            if (!few_large || (int)stage == setting % 4) {
                 check_again(in, stage);
+                if (!in.mass.empty() && in.desc.mass_stride == 0) check_sets(in, stage);
+            }
     }
 }
 
@@ -61,6 +89,8 @@ static void test_again_bad_mass()
             NBODY_BAD_ARGUMENT);
         CHECK_RESULT(nbody_cuda_fields_again(&b.gpu, nullptr, nullptr, nullptr, stream),
             NBODY_NOT_BUILT);
+        CHECK_RESULT(nbody_cuda_fields_sets(&b.gpu, -1, nullptr, nullptr, nullptr, stream),
+            NBODY_BAD_ARGUMENT);
         OnDevice const good(in);
         in.mass[7] = bad ? -1 : not_a_number;
         OnDevice const there(in);

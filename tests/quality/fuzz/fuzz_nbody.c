@@ -441,6 +441,58 @@ static void op_fields_at(state *s)
     fz_drop_points(&q);
 }
 
+/* Sets of masses at the positions of the build: the last one is what it then holds. */
+static void op_sets(state *s)
+{
+    int const outputs = fz_below(s->f, 4), sets = fz_below(s->f, 8) - 1, again = fz_u8(s->f) & 1;
+    int32_t const n = s->built ? s->sim.n : 0, count = again ? 1 : sets;
+    size_t const stride = s->built ? s->sim.desc.mass_stride : 0,
+                 step = stride ? stride / sizeof(real) : 1,
+                 gap = s->built ? s->sim.desc.acc_stride / sizeof(real) : 2,
+                 all = (size_t)(count > 0 ? count : 0) * (size_t)n;
+    real *mass = FZ_NEW(real, all * step), *acc = FZ_NEW(real, all * gap),
+         *potential = FZ_NEW(real, all);
+    fz_codes codes = {0, 0};
+    int32_t i;
+    size_t k;
+    nbody_result r;
+    for (k = 0; k < all; k++) mass[k * step] = mass_of(s, (int32_t)(k % (size_t)n)) + (real)(k / n);
+    if (fz_u8(s->f) >= 250 && all > 0) mass[fz_u16(s->f) % all * step] = fz_special(s->f);
+    for (k = 0; k < all; k++) fz_must(&codes, !fz_finite(mass[k * step]), NBODY_NOT_FINITE);
+    for (k = 0; k < all; k++)
+        fz_must(&codes, mass[k * step] < 0 && s->sim.desc.method != NBODY_DIRECT &&
+                            s->sim.desc.sources != NBODY_CHEBYSHEV, NBODY_BAD_MASS);
+    fz_must(&codes, count < 0, NBODY_BAD_ARGUMENT);
+    fz_must(&codes, !s->built, NBODY_NOT_BUILT);
+    if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
+    r = again ? nbody_fields_again(&s->sim, mass, outputs & 1 ? acc : NULL,
+                                   outputs & 2 ? potential : NULL)
+              : nbody_fields_sets(&s->sim, sets, mass, outputs & 1 ? acc : NULL,
+                                  outputs & 2 ? potential : NULL);
+    FZ_TRACE("sets %d of %d: %s", count, n, nbody_result_text(r));
+    if (s->which < 2)
+        fz_may(&codes, s->heap[s->which].failed, NBODY_OUT_OF_MEMORY),
+            s->heap[s->which].fail_at = 0;
+    FZ_CHECK_CODE(fz_right(&codes, (int)r), nbody_result_text(r));
+    if (r == NBODY_OK && n > 0 && count > 0) {
+        double const scale = scale_of(s), share = share_of(s);
+        free(s->mass);
+        s->mass = FZ_NEW(real, (size_t)n * step);
+        s->mass_step = step;
+        memcpy(s->mass, mass + (all - (size_t)n) * step, (size_t)n * step * sizeof(real));
+        for (i = 0; i < n && outputs; i += n > 300 ? 61 : 1) {
+            field want = direct(s, fz_point(&s->points, i), i, scale);
+            size_t const at = all - (size_t)n + (size_t)i;
+            if (masses_far_apart(s)) want.delicate = 1;
+            check_field(s, &want, outputs & 1 ? acc + at * gap : NULL,
+                        outputs & 2 ? potential + at : NULL, share, scale);
+        }
+    } else if (r != NBODY_OK && r != NBODY_BAD_ARGUMENT && s->built) check_empty(s);
+    free(potential);
+    free(acc);
+    free(mass);
+}
+
 static void op_count(state *s)
 {
     nbody_counts counts;
@@ -586,12 +638,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     s.which = fz_below(&f, 3);
     op_build(&s);
     for (ops = 0; ops < OPS && fz_left(&f) > 0; ops++) {
-        switch (fz_below(&f, 9)) {
+        switch (fz_below(&f, 11)) {
         case 0: case 1: case 2: op_build(&s); break;
         case 3: case 4: op_fields_at(&s); break;
         case 5: op_count(&s); break;
         case 6: op_step(&s); break;
         case 7: op_reserve(&s); break;
+        case 9: case 10: op_sets(&s); break;
         default: op_plain(&s);
         }
     }

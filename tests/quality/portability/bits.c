@@ -1185,6 +1185,26 @@ static void check_share(const nbody *sim, const real *acc, double most)
     put_number(error.length);
 }
 
+/* Five sets of masses on the tree, then one. */
+static void sets_case(nbody *sim, int32_t n)
+{
+    size_t const all = 5 * ((size_t)n + 1);
+    real *mass = (real *)take(all * sizeof *mass), *acc = (real *)take(2 * all * sizeof *acc),
+         *phi = (real *)take(all * sizeof *phi);
+    int32_t i;
+    for (i = 0; i < 5 * n; i++) mass[i] = unit() + 1;
+    put_int(nbody_fields_sets(sim, 5, mass, acc, phi));
+    put_numbers(acc, 10 * n);
+    put_numbers(phi, 5 * n);
+    line("sets");
+    put_int(nbody_fields_again(sim, mass, acc, NULL));
+    put_numbers(acc, 2 * n);
+    line("again");
+    free(mass);
+    free(acc);
+    free(phi);
+}
+
 static void force_case(int workload, const force_option *option, nbody_law law, int32_t n,
                        int with_mass)
 {
@@ -1246,6 +1266,7 @@ static void force_case(int workload, const force_option *option, nbody_law law, 
     put_numbers(at, 40);
     put_numbers(potential, 20);
     line("at points");
+    sets_case(&sim, n);
     bodies.pos = pos;
     bodies.vel = vel;
     bodies.acc = acc;

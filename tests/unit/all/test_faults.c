@@ -354,6 +354,15 @@ static int sum_list(world *w, nlist *list)
     return of_nlist(nlist_sum(list, &how, count_contact, NULL, w->sums));
 }
 
+/* Three sets of masses, which overlap: the last is that of other calls. */
+static int sets_of_bodies(world *w)
+{
+    real mass[3 * MANY], acc[6 * MANY];
+    int32_t i;
+    for (i = 0; i < 3 * w->sim.n; i++) mass[i] = w->mass[i % w->sim.n];
+    return of_nbody(nbody_fields_sets(&w->sim, 3, mass, acc, NULL));
+}
+
 static int step_bodies(world *w, nbody_integrator integrator)
 {
     static real pos[2 * MANY], vel[2 * MANY], acc[2 * MANY];
@@ -412,6 +421,8 @@ enum { AS_BEFORE, EMPTY, LIST_RULE, NEVER };
     X(BODIES, EMPTY, 0,                                                                            \
       of_nbody(nbody_accelerations(&w->sim, &w->of_bodies, w->plane, 0, w->mass, MANY, w->out)))   \
     X(BODIES, AS_BEFORE, 0, of_nbody(nbody_validate(&w->sim)))                                     \
+    X(BODIES, EMPTY, 2, of_nbody(nbody_fields_again(&w->sim, w->mass, w->out, w->sums)))           \
+    X(BODIES, EMPTY, 3, sets_of_bodies(w))                                                         \
     X(BODIES, NEVER, 0, (search(w), 0))                                                            \
     X(BODIES, EMPTY, 0,                                                                            \
       of_nbody(nbody_fields(&w->sim, &w->of_bodies, w->plane, 0, w->mass, FEW, w->out, w->sums)))  \

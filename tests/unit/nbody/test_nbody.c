@@ -31,6 +31,7 @@
 #include "memory.c"
 #include "several.c"
 #include "again.c"
+#include "sets.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -104,6 +105,12 @@ static const struct CMUnitTest calls[] = {
     TEST(test_again_in_tasks),
     TEST(test_again_for_points),
     TEST(test_again_refused),
+    TEST(test_sets),
+    TEST(test_sets_in_clumps),
+    TEST(test_sets_are_right),
+    TEST(test_sets_in_tasks),
+    TEST(test_sets_set_masses),
+    TEST(test_sets_refused),
 };
 
 int main(void)

@@ -21,12 +21,13 @@ static bodies new_bodies(int32_t n, double wide)
     int32_t i;
     b.n = n;
     b.pos = NEW(real, 2 * (size_t)n);
-    b.mass = NEW(real, n);
+    b.mass = NEW(real, 2 * (size_t)n); /* two sets */
     for (i = 0; i < n; i++) {
         double const side = i % 2 ? 0.01 : 1, from = i % 2 ? 0.7 : 0;
         b.pos[2 * i] = (real)(wide * (from + side * (double)wl_u(&r)));
         b.pos[2 * i + 1] = (real)(wide * (from + side * (double)wl_u(&r)));
         b.mass[i] = (real)((double)wl_u(&r) + 0.1);
+        b.mass[n + i] = (real)(i % 5);
     }
     for (i = 40; i < n; i += 41) memcpy(&b.pos[2 * i], &b.pos[2 * i - 80], 2 * sizeof(real));
     return b;
@@ -38,16 +39,21 @@ static void free_bodies(bodies *b)
     free(b->mass);
 }
 
-/* Accelerations, then potentials if these are asked for: 3 n numbers. */
+/* Accelerations, then potentials if these are asked for: 3 n numbers. The same of two sets of
+   masses: 6 n. */
 static void fields(const bodies *b, const nbody_desc *d, int potentials, real *field)
 {
     nbody sim = {0};
-    memset(field, 0, 3 * (size_t)b->n * sizeof *field);
+    real *sets = field + 3 * b->n;
+    memset(field, 0, 9 * (size_t)b->n * sizeof *field);
     if (potentials)
         CHECK_RESULT(nbody_fields(&sim, d, b->pos, 0, b->mass, b->n, field, field + 2 * b->n),
                      NBODY_OK);
     else
         CHECK_RESULT(nbody_accelerations(&sim, d, b->pos, 0, b->mass, b->n, field), NBODY_OK);
+    CHECK_RESULT(nbody_fields_sets(&sim, 2, b->mass, sets, potentials ? sets + 4 * b->n : NULL),
+                 NBODY_OK);
+    CHECK(same(field, sets, 2 * (size_t)b->n * sizeof *field));
     nbody_free(&sim);
 }
 
@@ -63,7 +69,7 @@ static void describe_now(void)
 /* The three ways, with and without potentials. */
 static void check_same(const bodies *b, const nbody_desc *d)
 {
-    size_t const count = 3 * (size_t)b->n;
+    size_t const count = 9 * (size_t)b->n;
     real *plain = NEW(real, count), *wide = NEW(real, count), *one = NEW(real, count);
     nbody_desc stepped = *d;
     int potentials;
