@@ -116,8 +116,10 @@ all_fast() {
     local compiler flags
     reference || { log=/dev/null; fails "bits.c"; return; }
     for compiler in $compilers; do
-        for flags in '-O2 -ffast-math' \
-            -Ofast ${full:+'-O3 -ffinite-math-only' '-Ofast -march=native -ffp-contract=off'}; do
+        for flags in '-O2 -ffast-math' -Ofast '-O3 -ffinite-math-only' \
+            '-Ofast -march=native -ffp-contract=off'; do
+            case $full$compiler$flags in yes* | gcc-Ofast | clang*-O2\ -ffast-math) ;;
+            *) continue ;; esac
             # shellcheck disable=SC2086
             unit fast . $compiler $flags
         done

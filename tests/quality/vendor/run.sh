@@ -422,6 +422,16 @@ links() {
     [ "${known[$1 links]}" = yes ]
 }
 
+# one_of_each COMPILER COMPILERS...: what differs by language or by compiler, but not by both, is
+# compiled by one pair of them: gcc and clang++, or clang and g++, in which each compiler and each
+# language are. FULL: by all four.
+one_of_each() {
+    local compiler=$1 each; shift
+    [ ! "${FULL:-}" ] || return 0
+    for each; do [ "$compiler" != "$each" ] || return 0; done
+    return 1
+}
+
 # Each standard is asked whether it understands the header. The optimizer, which has warnings of its
 # own, is the same for all of them: the main standard has it at -O2 here, at -O0 and -O3 in the
 # programs below.
@@ -450,22 +460,29 @@ programs() {    # programs COMPILER WARNINGS LANGUAGE STANDARD
     row "$name -O0: _STATIC, nothing used" only_compiles "$c -O0 $2" static_unused.c
     c="$c -O0 $2"
     row "$name -O0: two users and an implementation" program "$c" "$compiler"
+    if ! one_of_each "$compiler" "$CC"; then
+        row "$name -O0: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program \
+            "$c" "$compiler" "$double"
+        return
+    fi
     row "$name -O0: _STATIC in two files" static_program "$c" "$compiler"
     row "$name -O0: _REAL=double" program "$c" "$compiler" "$double"
     row "$name -O0: stb_ds.h included before" with_stb program "$c" "$compiler"
-    [ "$compiler" = "$CC" ] || [ "${FULL:-}" ] || return 0
     c=${c/-O0/-O3}
     [ ! "${FULL:-}" ] || row "$name -O3: two users and an implementation" program "$c" "$compiler"
     row "$name -O3: _REAL=double, _STATIC, stb_ds.h included before" with_stb static_program "$c" \
         "$compiler" "$double"
 }
 
-# In 2D arrays have two numbers where they have three in 3D.
+# In 2D arrays have two numbers where they have three in 3D. (gcc and g++ are one optimizer; _STATIC
+# shows it a program as a whole.)
 flat_users() {  # flat_users COMPILER WARNINGS LANGUAGE STANDARD
     local c="$1 -x $3 -std=$4 $2" name="$1 $4"
     [ -f "$here/flat_$header.c" ] || return 0
-    row "$name -O2 -O3: users in 2D, stb_ds.h included before" with_stb flat_program "$c" "$1"
-    row "$name -O2 -O3: users in 2D, _STATIC" flat_static_program "$c" "$1"
+    ! one_of_each "$1" "$CC" ||
+        row "$name -O2 -O3: users in 2D, stb_ds.h included before" with_stb flat_program "$c" "$1"
+    ! one_of_each "$1" "$CXX" ||
+        row "$name -O2 -O3: users in 2D, _STATIC" flat_static_program "$c" "$1"
 }
 
 # A header that others feed, after these, before them, and in any order.
@@ -476,21 +493,28 @@ feeds() {       # feeds COMPILER WARNINGS LANGUAGE STANDARD
     # shellcheck disable=SC2086
     {
         row "$name: both feeders, all included twice" only_compiles "$c" fed_include.c
-        row "$name -O0: fed by ugrid.h" fed_program fed_by_ugrid.c "$c" "$compiler" -DWITH_UGRID
-        row "$name -O0: fed by lbvh.h" fed_program fed_by_lbvh.c "$c" "$compiler" -DWITH_LBVH
         row "$name -O0: fed by both, the other way round" fed_program fed_backwards.c "$c" \
             "$compiler" $both
-        row "$name -O0: feeders that come too late" fed_program fed_too_late.c "$c" "$compiler"
+        if one_of_each "$compiler" "$CC" clang++; then
+            row "$name -O0: fed by ugrid.h" fed_program fed_by_ugrid.c "$c" "$compiler" \
+                -DWITH_UGRID
+            row "$name -O0: fed by lbvh.h" fed_program fed_by_lbvh.c "$c" "$compiler" -DWITH_LBVH
+            row "$name -O0: feeders that come too late" fed_program fed_too_late.c "$c" "$compiler"
+        fi
         [ ! "${FULL:-}" ] || row "$name -O3: fed by both" fed_program fed_by_both.c "${c/-O0/-O3}" \
             "$compiler" $both
-        row "$name -O3: fed by both, _REAL=double" fed_program fed_by_both.c "${c/-O0/-O3}" \
-            "$compiler" $both $double
-        row "$name -O0: fed by both, _STATIC" fed_static_program "$c" "$compiler" $both
+        if one_of_each "$compiler" clang "$CXX"; then
+            row "$name -O3: fed by both, _REAL=double" fed_program fed_by_both.c "${c/-O0/-O3}" \
+                "$compiler" $both $double
+            row "$name -O0: fed by both, _STATIC" fed_static_program "$c" "$compiler" $both
+        fi
     }
     row "$name: not fed with another _REAL" refuses_mixed_feeders "$c"
     row "$name: fed, every macro has the prefix" check_macros "$compiler -x $3 -std=$4" \
         "$src/fed_by_both.c"
-    row "$name: fed, every symbol has the prefix" symbols "$compiler -x $3 -std=$4" fed_by_both.c
+    ! one_of_each "$compiler" "$CC" clang++ ||
+        row "$name: fed, every symbol has the prefix" symbols "$compiler -x $3 -std=$4" \
+            fed_by_both.c
 }
 
 # One compiler: a standard of its own for everything, the others for what differs by language.
@@ -506,12 +530,15 @@ family() {      # family COMPILER WARNINGS LANGUAGE MAIN-STANDARD STANDARDS...
     clang*) [ ! "${FULL:-}" ] || flat_users "$compiler" "$warnings" "$language" "$main" ;;
     *) flat_users "$compiler" "$warnings" "$language" "$main" ;;
     esac
-    row "$compiler $main: float and double do not link" mixed_reals "$c $warnings" "$compiler"
+    ! one_of_each "$compiler" "$CC" clang++ ||
+        row "$compiler $main: float and double do not link" mixed_reals "$c $warnings" "$compiler"
     row "$compiler $main: _IMPLEMENTATION with _CUDA is refused" refuses_cuda "$c $warnings"
     row "$compiler $main: _CUDA declares, without any CUDA header" declares_cuda "$c $warnings"
     row "$compiler $main: every macro has the prefix" macros "$c"
-    row "$compiler $main: every symbol has the prefix" symbols "$c" impl.c
-    row "$compiler $main: every declared name has the prefix" names "$c"
+    if one_of_each "$compiler" "$CC" clang++; then
+        row "$compiler $main: every symbol has the prefix" symbols "$c" impl.c
+        row "$compiler $main: every declared name has the prefix" names "$c"
+    fi
     if is_fed; then feeds "$compiler" "$warnings" "$language" "$main"; fi
 }
 

@@ -95,7 +95,7 @@ self_check() {
 
     unit plant "a third number of an array of two" \
         "$CC c99 -O2 -O3: users in 2D, stb" "Warray-bounds" \
-        "s/p\[grid->third\]/p[2]/" ugrid
+        "s/p\[ugrid_i_third(grid)\]/p[2]/" ugrid
 
     unit plant "a feeder that is not made use of" \
         "$CC c99 -O0: fed by ugrid.h" "implicit declaration|undeclared" \
