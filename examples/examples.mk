@@ -74,6 +74,8 @@ build/chipmunk_scenes: examples/engine/chipmunk_scenes.c examples/engine/chipmun
 # Where there is an MPI (Debian: libopenmpi-dev openmpi-bin); elsewhere the test says "skipped".
 # mpicxx is the C++ compiler with what MPI needs; OMPI_CXX and MPICH_CXX tell it which compiler.
 MPICXX ?= $(patsubst %mpicc,%mpicxx,$(MPICC))
+# The headers are compiled once, for the tests of kernels, and linked.
+HEADERS_ON_CPU := $(if $(ON_CPU),$(EMU_OUT)/headers.asan.o)
 MPI_HEADERS := $(wildcard examples/mpi/*.h)
 MPI_PROGRAMS := $(if $(MPICC),$(if $(ON_CPU),build/emu/cuda_mpi_slabs.asan) build/mpi_slabs)
 
@@ -82,9 +84,9 @@ build/mpi_slabs: examples/mpi/mpi_slabs.c $(MPI_HEADERS) $(SOURCES) | deps-demo
 	$(MPICC) -std=c99 -O3 $(WARN) $(CPPFLAGS) $< -o $@ $(LDFLAGS) -lm
 
 build/emu/cuda_mpi_slabs.asan: examples/mpi/mpi_slabs.cu $(MPI_HEADERS) $(SOURCES) $(EMU_HEADERS) \
-    $(ON_CPU) | deps-test
+    $(ON_CPU) $(HEADERS_ON_CPU) | deps-test
 	OMPI_CXX='$(EMU_CXX)' MPICH_CXX='$(EMU_CXX)' $(MPICXX) $(EMU_FLAGS) $(EMU_CUDA) \
-	    $(EMU_SANITIZE_asan) $< -x none $(ON_CPU) -o $@
+	    $(EMU_SANITIZE_asan) $(LINKED) $< -x none $(ON_CPU) $(HEADERS_ON_CPU) -o $@
 
 # For the GPUs of this machine: not a part of make cuda, since an MPI cannot be carried along.
 .PHONY: mpi
@@ -125,9 +127,10 @@ wheel:
 # The GPU's programs on the CPU: three of them; FULL=1: all.
 CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%.asan,\
     $(if $(FULL),$(wildcard examples/*.cu),$(addprefix examples/,boids.cu dam_break.cu drum.cu))))
-build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) | deps-test
-	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $< -x none $(ON_CPU) \
-	    -o $@ -Wl,--as-needed $(STB_LIBS)
+build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) $(HEADERS_ON_CPU) \
+    | deps-test
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $(LINKED) \
+	    $< -x none $(ON_CPU) $(HEADERS_ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
 
 .PHONY: test-examples
 test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS)

@@ -95,6 +95,18 @@ template <class T> bool same_array(const T *a, const T *b, size_t count)
     return !a == !b && (!a || same_bits(a, b, count));
 }
 
+/* How many blocks of an object have memory; and how many have memory of exactly so many bytes. */
+template <class Block, size_t count> int blocks_in_use(const Block (&block)[count])
+{
+    return (int)std::count_if(block, block + count, [](const Block &b) { return b.memory; });
+}
+
+template <class Block, size_t count> int blocks_of(size_t bytes, const Block (&block)[count])
+{
+    return (int)std::count_if(block, block + count,
+        [bytes](const Block &b) { return b.memory && b.bytes == bytes; });
+}
+
 /* ---- cases ---- */
 
 inline int n_max, share;        /* most elements of a case; every how manyth case is run */

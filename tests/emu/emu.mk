@@ -74,11 +74,22 @@ $(EMU_OUT)/%.$1: $(EMU)/%.cu $(EMU_HEADERS) $(EMU_OBJECT_$1)
 endef
 $(foreach mode,$(EMU_MODES),$(eval $(call EMU_RULES,$(mode))))
 
-# Those that only call headers, of which most in this one mode: the headers are compiled once.
-EMU_LINKED := $(addprefix asan.test_,faults totals nlist_boxes)
-$(EMU_OUT)/headers.asan.o: tests/common/headers.c $(SOURCES) $(EMU_HEADERS)
-	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) \
-	    $(foreach h,UGRID LBVH NLIST NBODY,-D$h_CUDA) -c $< -o $@
+# The headers, compiled once for a mode, and linked to the tests that only call them. (test_ugrid
+# looks into its header. By -O0 a whole program compiles sooner than all four headers.)
+EMU_LINKED_asan := $(filter-out test_ugrid,$(EMU_PROGRAMS))
+EMU_LINKED_msan := $(EMU_LINKED_asan)
+EMU_LINKED_tsan := $(filter-out $(if $(FULL),,test_nbody),$(EMU_LINKED_asan))
+# What no program of a mode needs is not compiled for it.
+EMU_HEADERS_OF_tsan := UGRID LBVH NLIST $(if $(FULL),NBODY)
+define EMU_HEADERS_RULE
+$(EMU_OUT)/headers.$1.o: tests/common/headers.c $(SOURCES) $(EMU_HEADERS)
+	@mkdir -p $(EMU_OUT)
+	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_$1) \
+	    $(foreach h,UGRID LBVH NLIST NBODY,-D$h_$(if $(filter $h,$2),CUDA,IMPLEMENTATION_DONE)) \
+	    -c $$< -o $$@
+endef
+$(foreach mode,asan tsan msan,$(eval $(call EMU_HEADERS_RULE,$(mode),\
+    $(or $(EMU_HEADERS_OF_$(mode)),UGRID LBVH NLIST NBODY))))
 
 # $1 = mode, $2 = a source in tests/cuda, $3 = flags and $4 = object for linked headers
 define EMU_TEST_RULE
@@ -88,8 +99,8 @@ $(EMU_OUT)/$(basename $(notdir $2)).$1: $2 $(wildcard $(dir $2)*) $(SOURCES) $(E
 	    $$< -x none $$(EMU_OBJECT_$1) $4 -o $$@ -Wl,--as-needed $$(CMOCKA_LIBS) $$(STB_LIBS)
 endef
 $(foreach mode,quick $(EMU_MODES),$(foreach source,$(EMU_SOURCES),\
-    $(if $(filter $(mode).$(basename $(notdir $(source))),$(EMU_LINKED)),\
-        $(eval $(call EMU_TEST_RULE,$(mode),$(source),$(LINKED),$(EMU_OUT)/headers.asan.o)),\
+    $(if $(filter $(basename $(notdir $(source))),$(EMU_LINKED_$(mode))),\
+        $(eval $(call EMU_TEST_RULE,$(mode),$(source),$(LINKED),$(EMU_OUT)/headers.$(mode).o)),\
         $(eval $(call EMU_TEST_RULE,$(mode),$(source))))))
 
 .PHONY: emu-all emu-selftest emu-bugs emu-programs

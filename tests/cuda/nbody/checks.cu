@@ -179,6 +179,7 @@ static void test_cells_full()
 static void test_growth()
 {
     int const most = n_max < 260 ? 150 : 600, growths = 18;
+    size_t const body = sizeof(int32_t) + 3 * sizeof(real); /* what is kept of each */
     for (nbody_method method : {NBODY_DIRECT, NBODY_VIRTUAL_PARTICLES, NBODY_FORCE_NODES}) {
         Input const in = plain_input(setting_like(method, 0), most, 1);
         OnDevice const there(in);
@@ -203,12 +204,12 @@ static void test_growth()
         nbody_cuda_free(&b.gpu);
         for (int n = 100; n < 102; n++) {
             CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, n, stream), NBODY_OK);
-            CHECK(b.gpu.block[NBODY_I_BODIES].bytes == (size_t)n * NBODY_I_BODY);
+            CHECK(blocks_of((size_t)n * body, b.gpu.block) == 1);
         }
         h.fail_at = h.calls + 1; /* no memory to grow ahead: the exact size will do */
         CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 102, stream),
             NBODY_OK);
-        CHECK(h.failed == 1 && b.gpu.block[NBODY_I_BODIES].bytes == 102 * (size_t)NBODY_I_BODY);
+        CHECK(h.failed == 1 && blocks_of(102 * body, b.gpu.block) == 1);
         CHECK_RESULT(nbody_cuda_check(&b.gpu, nullptr, stream), NBODY_OK);
         nbody_cuda_free(&b.gpu);
         CHECK(h.live == 0 && h.live_bytes == 0);
