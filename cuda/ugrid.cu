@@ -491,7 +491,7 @@ ugrid_result ugrid_i_cuda_build_count_one_round(ugrid_cuda *gpu, cudaStream_t st
    block per part sorts it by cell, and writes it and the starts of its cells. Two blocks share a
    multiprocessor up to 4 million cells and some 12 million records of 16 bytes (22 million tags).
    Beyond, a block has its shared memory alone, up to some 30 million cells or 20 million records.
-   tests/bench/NOTES.md lists what was tried.
+   tests/bench/NOTES.md lists what was tried. A grid so small that it is one part skips steps 1 to 3.
    ---------------------------------------------------------------------------------------------- */
 
 /* The item of >>parts where the grid keeps no records. */
@@ -514,7 +514,8 @@ constexpr int ugrid_i_bins_max = 8192, ugrid_i_parts_max = 4096;
 template <class Thing, bool Wide> struct ugrid_i_shape {
     using Item = Thing;
     static constexpr bool wide = Wide;
-    static constexpr int items = (Wide ? 128 : 80) * 1024 / (int)sizeof(Item),
+    static constexpr int block = ugrid_i_order_block,
+                         items = (Wide ? 128 : 80) * 1024 / (int)sizeof(Item),
                          cells = Wide ? 16384 : 4096, bin_cells = Wide ? 8192 : 512;
 };
 
@@ -810,8 +811,12 @@ template <class Shape> struct ugrid_i_order_part {
     uint16_t from[Shape::items];                /* by place in the part: the index of its item */
     int32_t first[Shape::cells];                /* of each cell: count, then first place in the
                                                    part */
-    int32_t warp_sums[ugrid_i_order_block / 32 + 1];
+    int32_t warp_sums[Shape::block / 32 + 1];
 };
+
+/* Items that a thread of step 4 sorts. */
+template <class Shape>
+constexpr int ugrid_i_order_turns = (Shape::items + Shape::block - 1) / Shape::block;
 
 /* Puts an item at place k. */
 __device__ void ugrid_i_put_item(const ugrid &grid, int32_t k, const ugrid_record &item)
@@ -832,29 +837,35 @@ __device__ void ugrid_i_start_cells(const ugrid &grid, ugrid_i_order_part<Shape>
                                     const ugrid_i_part &part, int32_t cells)
 {
     ugrid_i_block_scan(own.first, cells, own.warp_sums);
-    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block)
+    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += Shape::block)
         grid.start[part.cell + c] = part.place + own.first[c];
 }
 
-/* Sorts a part that fits shared memory. */
+/* The items of a part that fits shared memory. Each thread loads those that it will sort. */
+template <class Shape>
+__device__ __forceinline__ void ugrid_i_load_part(const typename Shape::Item *item,
+                                                  ugrid_i_order_part<Shape> &own, int32_t size)
+{
+#pragma unroll
+    for (int t = 0; t < ugrid_i_order_turns<Shape>; t++) {
+        int32_t const k = t * Shape::block + (int32_t)threadIdx.x;
+        if (k < Shape::items) own.item[k] = item[k < size ? k : size - 1];
+    }
+}
+
+/* Sorts the items that the threads have put into shared memory, and stores them. */
 template <class Shape>
 __device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid,
-                                                       const typename Shape::Item *item,
                                                        ugrid_i_order_part<Shape> &own,
                                                        const ugrid_i_part &part, int32_t size,
                                                        int32_t cells)
 {
-    constexpr int turns = (Shape::items + ugrid_i_order_block - 1) / ugrid_i_order_block;
+    constexpr int turns = ugrid_i_order_turns<Shape>;
     int32_t const thread = (int32_t)threadIdx.x;
     int32_t cell[turns], rank[turns];
 #pragma unroll
     for (int t = 0; t < turns; t++) {
-        int32_t const k = t * ugrid_i_order_block + thread;
-        if (k < Shape::items) own.item[k] = item[k < size ? k : size - 1];
-    }
-#pragma unroll
-    for (int t = 0; t < turns; t++) {
-        int32_t const k = t * ugrid_i_order_block + thread;
+        int32_t const k = t * Shape::block + thread;
         cell[t] = k < size ? ugrid_i_item_number(grid, own.item[k]) - part.cell : -1;
         rank[t] = ugrid_i_count_run(own.first, cell[t], cell[t] >= 0);
     }
@@ -863,9 +874,9 @@ __device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid,
 #pragma unroll
     for (int t = 0; t < turns; t++)
         if (cell[t] >= 0)
-            own.from[own.first[cell[t]] + rank[t]] = (uint16_t)(t * ugrid_i_order_block + thread);
+            own.from[own.first[cell[t]] + rank[t]] = (uint16_t)(t * Shape::block + thread);
     __syncthreads();
-    for (int32_t k = thread; k < size; k += ugrid_i_order_block)
+    for (int32_t k = thread; k < size; k += Shape::block)
         ugrid_i_put_item(grid, part.place + k, own.item[own.from[k]]);
 }
 
@@ -875,7 +886,7 @@ __device__ void ugrid_i_sort_in_global(const ugrid &grid, const typename Shape::
                                        ugrid_i_order_part<Shape> &own, const ugrid_i_part &part,
                                        int32_t size, int32_t cells)
 {
-    for (int32_t first = 0; first < size; first += ugrid_i_order_block) { /* whole warps */
+    for (int32_t first = 0; first < size; first += Shape::block) { /* whole warps */
         int32_t const k = first + (int32_t)threadIdx.x,
                       cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
         ugrid_i_count_run(own.first, cell, cell >= 0);
@@ -884,7 +895,7 @@ __device__ void ugrid_i_sort_in_global(const ugrid &grid, const typename Shape::
     ugrid_i_start_cells(grid, own, part, cells);
     __syncthreads();
     /* the start of a cell is the cursor of its next particle */
-    for (int32_t first = 0; first < size; first += ugrid_i_order_block) {
+    for (int32_t first = 0; first < size; first += Shape::block) {
         int32_t const k = first + (int32_t)threadIdx.x,
                       cell = k < size ? ugrid_i_item_number(grid, item[k]) - part.cell : -1;
         int32_t const at = ugrid_i_count_run(own.first, cell, cell >= 0);
@@ -894,7 +905,7 @@ __device__ void ugrid_i_sort_in_global(const ugrid &grid, const typename Shape::
 
 /* 4. A block sorts each part by cell. */
 template <class Shape>
-__global__ void __launch_bounds__(ugrid_i_order_block, Shape::wide ? 1 : 2)
+__global__ void __launch_bounds__(Shape::block, Shape::wide ? 1 : 2)
     ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
                          const typename Shape::Item *parted)
 {
@@ -903,12 +914,13 @@ __global__ void __launch_bounds__(ugrid_i_order_block, Shape::wide ? 1 : 2)
     if ((int32_t)blockIdx.x >= *parts.made) return;
     ugrid_i_part const part = parts.part[blockIdx.x], next = parts.part[blockIdx.x + 1];
     int32_t const size = next.place - part.place, cells = next.cell - part.cell;
-    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += ugrid_i_order_block) own.first[c] = 0;
+    for (int32_t c = (int32_t)threadIdx.x; c < cells; c += Shape::block) own.first[c] = 0;
     __syncthreads();
     if (size == 0) ugrid_i_start_cells(device.grid, own, part, cells);
-    else if (size <= Shape::items)
-        ugrid_i_sort_in_shared(device.grid, parted + part.place, own, part, size, cells);
-    else ugrid_i_sort_in_global(device.grid, parted + part.place, own, part, size, cells);
+    else if (size <= Shape::items) {
+        ugrid_i_load_part(parted + part.place, own, size);
+        ugrid_i_sort_in_shared(device.grid, own, part, size, cells);
+    } else ugrid_i_sort_in_global(device.grid, parted + part.place, own, part, size, cells);
 }
 
 /* The smallest power of two that is at least x, within `least` and `most`. */
@@ -1059,16 +1071,77 @@ ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStrea
                       : ugrid_i_order_parts<ugrid_i_shape<Item, false>>(gpu, parts, parted, stream);
 }
 
-/* COUNT: in parts if that is faster and the GPU has the shared memory, otherwise in one round. */
+/* The whole grid is one part where it fits the shared memory of a block: one launch, which costs
+   less than any work on so few particles. Fewer threads wait for each other sooner. */
+template <class Thing, bool few> struct ugrid_i_small_shape {
+    using Item = Thing;
+    static constexpr int block = few ? 256 : 1024, cells = few ? 2048 : 8192,
+                         bytes = sizeof(Item) < 16 ? 16 : (int)sizeof(Item),
+                         items = few ? 1024 : 160 * 1024 / bytes;
+};
+
+template <class Shape>
+__global__ void __launch_bounds__(Shape::block)
+    ugrid_i_small_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
+{
+    const ugrid &grid = device.grid;
+    ugrid_i_order_part<Shape> &own =
+        *reinterpret_cast<ugrid_i_order_part<Shape> *>(ugrid_i_shared());
+    int32_t const thread = (int32_t)threadIdx.x, cells = grid.cell_count + 1;
+    ugrid_i_part const part = {0, 0};
+    if (thread == 0) *facts = {};
+    for (int32_t c = thread; c < cells; c += Shape::block) own.first[c] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int t = 0; t < ugrid_i_order_turns<Shape>; t++) {
+        int32_t const i = t * Shape::block + thread;
+        ugrid_real p[3];
+        if (i >= grid.n) break;
+        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
+        (void)ugrid_i_has_no_cell(grid, p, i, facts);
+        ugrid_i_make_item(grid, p, i, &own.item[i]);
+    }
+    ugrid_i_sort_in_shared(grid, own, part, grid.n, cells);
+}
+
+template <class Shape> bool ugrid_i_fits(const ugrid *grid)
+{
+    return grid->n <= Shape::items && grid->cell_count < Shape::cells &&
+           sizeof(ugrid_i_order_part<Shape>) <=
+               (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+}
+
+template <class Shape> ugrid_result ugrid_i_build_small(ugrid_cuda *gpu, cudaStream_t stream)
+{
+    return ugrid_i_launch_shared(gpu, stream, Shape::block, Shape::block,
+                                 sizeof(ugrid_i_order_part<Shape>), ugrid_i_small_kernel<Shape>,
+                                 gpu->device, gpu->d_facts);
+}
+
+/* COUNT of whole items: in one block, in parts, or (false) in neither way. */
+template <class Item>
+bool ugrid_i_build_shared(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *result)
+{
+    using Few = ugrid_i_small_shape<Item, true>;
+    using Small = ugrid_i_small_shape<Item, false>;
+    const ugrid *grid = &gpu->device.grid;
+    bool const few = ugrid_i_fits<Few>(grid), small = few || ugrid_i_fits<Small>(grid);
+    ugrid_i_parts const parts = small ? ugrid_i_parts{} : ugrid_i_plan_parts<Item>(grid, grid->n);
+    if (few) *result = ugrid_i_build_small<Few>(gpu, stream);
+    else if (small) *result = ugrid_i_build_small<Small>(gpu, stream);
+    else if (parts.bins > 0) *result = ugrid_i_build_parts<Item>(gpu, parts, stream);
+    return small || parts.bins > 0;
+}
+
+/* COUNT: in shared memory if that is faster and there is enough of it, otherwise in one round. */
 ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
+    ugrid_result result = UGRID_OK;
     if (grid->record) {
-        ugrid_i_parts const parts = ugrid_i_plan_parts<ugrid_record>(grid, grid->n);
-        if (parts.bins > 0) return ugrid_i_build_parts<ugrid_record>(gpu, parts, stream);
+        if (ugrid_i_build_shared<ugrid_record>(gpu, stream, &result)) return result;
     } else if (!ugrid_i_tight(grid)) {
-        ugrid_i_parts const parts = ugrid_i_plan_parts<ugrid_i_tag>(grid, grid->n);
-        if (parts.bins > 0) return ugrid_i_build_parts<ugrid_i_tag>(gpu, parts, stream);
+        if (ugrid_i_build_shared<ugrid_i_tag>(gpu, stream, &result)) return result;
     }
     return ugrid_i_cuda_build_count_one_round(gpu, stream);
 }

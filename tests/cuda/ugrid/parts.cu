@@ -97,6 +97,40 @@ static void check_many_memory(int n)
 #endif
 }
 
+/* Grids that one block orders, and those just too large for it. */
+static void check_small(int n, int cells, bool tags)
+{
+    Case const c = {2, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, tags, 0};
+    ugrid_desc d = desc_of(c);
+    d.min[0] = d.min[1] = 0;
+    d.max[0] = (real)cells;
+    d.max[1] = d.cell = 1;
+    d.split = 1;
+    d.inverse = n % 2;
+    context = "small: n " + std::to_string(n) + ", cells " + std::to_string(cells);
+    std::vector<real> pos = many_points(d, n, cells > 1 ? n % 3 : MIXED);
+    Device<real> d_pos(pos);
+    Grids g;
+    if (!build(&g, d, pos, d_pos)) return;
+    CHECK(g.copy.cell_count == cells);
+    check_arrays(c, g.serial, g.copy);
+    pos[0] = (real)NAN;
+    d_pos.set(pos);
+    CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_NOT_FINITE);
+    CHECK(g.gpu.device.grid.bad_id == 0);
+}
+
+static void test_small()
+{
+    int k = 0;
+    for (int n : {1, 1023, 1025, 10240, 10241})
+        for (int cells : {1, 100, 2047, 2048, 8191, 8192}) {
+            if (n > 2000 && k++ % std::min(share, 7)) continue;
+            check_small(n, cells, n % 2 == cells % 2);
+        }
+}
+
 static void test_parts()
 {
 #ifdef CUDA_EMU

@@ -67,6 +67,7 @@ static const Test tests[] = {
     {"sparse", test_sparse},
     {"product", test_product},
     {"crowds", test_crowds},
+    {"small", test_small},
     {"parts", test_parts},
     {"twins", test_twins},
     {"rebuild", test_rebuild},
