@@ -170,7 +170,7 @@ static void test_exact()
         int64_t bytes = 0;
         CHECK_RESULT(lbvh_cuda_bytes_for(&d, n, n, &bytes), LBVH_OK);
         CHECK_RESULT(lbvh_cuda_reserve(&gpu, &d, n, n, stream), LBVH_OK);
-        CHECK(bytes > 0 && h.live_bytes == bytes);
+        CHECK(bytes > 0 && (int64_t)h.live_bytes == bytes);
         CHECK(lbvh_cuda_bytes_for(&d, n, -1, &bytes) == LBVH_BAD_ARGUMENT && bytes == 0);
         CHECK(blocks_of(2 * (size_t)n * sizeof(lbvh_node), gpu.block) == 1);
         CHECK(blocks_of(((size_t)n + 1) * sizeof(int64_t), gpu.scratch) == 1);
