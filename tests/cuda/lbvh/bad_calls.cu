@@ -42,7 +42,7 @@ static void test_refused_builds()
         {[](lbvh_desc *x) { x->dim = -1; }, LBVH_BAD_DIM},
 #ifndef CUDA_EMU /* UBSan stops at a value that the enum does not have */
         {[](lbvh_desc *x) { x->kind = (lbvh_kind)4; }, LBVH_BAD_OPTION},
-        {[](lbvh_desc *x) { x->builder = (lbvh_builder)2; }, LBVH_BAD_OPTION},
+        {[](lbvh_desc *x) { x->builder = (lbvh_builder)3; }, LBVH_BAD_OPTION},
 #endif
         {[](lbvh_desc *x) { x->bits = 32; }, LBVH_BAD_OPTION},
         {[](lbvh_desc *x) { x->radius = -1; }, LBVH_BAD_RADIUS},
