@@ -683,8 +683,8 @@ NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nb
 
 /* nbody_fields_again for each of `sets` sets of masses, in order: mass [sets * n] has the n masses
    of one set after the other, acc [sets * 2 n] and potential [sets * n] their fields. With a stride
-   in desc, a set begins n strides behind the one before it. The same bits as single calls. sim
-   then holds the last set. With DIRECT and with CHEBYSHEV sources, up to four sets share one pass, which
+   in desc, a set begins n strides behind the one before it. The same bits as single calls. sim then
+   holds the last set. With DIRECT and with CHEBYSHEV sources, up to four sets share one pass, which
    takes less time; others, and NBODY_ONE_THREAD, are computed one by one. All masses are checked
    first: bad_id is of the first set that has a bad one. sets 0: nothing is done. Memory beyond what
    nbody_reserve takes: up to three times that of masses, sources and nodes. Results as above. */
@@ -5753,9 +5753,9 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
 
    What does not depend on masses is computed once for up to NBODY_I_SETS sets: the walks, the
    weights of interpolation, d, g and phi of a source and a target (nbody_i_shared), and the M2L
-   table, which is read once for all. M2M, L2L, and sums are done for each set. The sums of a set are those of a call of its own, in the same order.
-   MASS_CENTRES has sources in other places for other masses, and NBODY_ONE_THREAD stays the plain form: there
-   one set follows the other.
+   table, which is read once for all. M2M, L2L, and sums are done for each set. The sums of a set
+   are those of a call of its own, in the same order. MASS_CENTRES has sources in other places for
+   other masses, and NBODY_ONE_THREAD stays the plain form: there one set follows the other.
    ---------------------------------------------------------------------------------------------- */
 
 /* The largest |mass|, and in sim->bad_id the first bad one. */
