@@ -2105,11 +2105,18 @@ LBVH_FN_HOT lbvh_real lbvh_i_half_area(int dim, lbvh_real x, lbvh_real y, lbvh_r
     return lbvh_i_kept(lbvh_i_times(x, lbvh_i_kept(y + z)) + lbvh_i_times(y, z));
 }
 
+/* The largest key, which is that of no pair. */
+LBVH_FN_HOT lbvh_i_pair lbvh_i_no_pair(void)
+{
+    return (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
+}
+
+/* The sign is dropped: in 2D two inverted boxes have a negative cost. */
 LBVH_FN_HOT lbvh_i_pair lbvh_i_pair_key(lbvh_real cost, int32_t i, int32_t j)
 {
     lbvh_i_pair bits;
     memcpy(&bits, &cost, sizeof bits);
-    return (bits & ~(lbvh_i_pair)31) | (i ^ j);
+    return (bits & lbvh_i_no_pair() & ~(lbvh_i_pair)31) | (i ^ j);
 }
 
 /* A coordinate for costs: bounded, so that no cost is a NaN. The box of an element left out becomes
@@ -3727,7 +3734,7 @@ LBVH_FN_HOT lbvh_i_pair lbvh_i_compare(lbvh_i_window *w, int dim, int32_t i)
 /* best[i]: the smallest key of each cluster. */
 static void lbvh_i_find_partners(lbvh_i_window *w, int dim)
 {
-    lbvh_i_pair const none = (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
+    lbvh_i_pair const none = lbvh_i_no_pair();
     int32_t i;
     for (i = 0; i < LBVH_I_ROOM; i++) {
         w->hidden[i] = i < w->count ? 0 : none;
