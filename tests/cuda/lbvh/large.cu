@@ -6,7 +6,7 @@
    blocks would be. */
 static void test_many_blocks()
 {
-    for (int builder = 0; builder < 2; builder++) {
+    for (int builder = 0; builder < 3; builder++) {
         Case const c = {3, BOXES, 63, (lbvh_builder)builder, builder, 0, 0, UNIFORM, 0, 6007};
         Input const in = input_of(c, 1);
         OnDevice const on_device(in);
@@ -29,7 +29,7 @@ static void test_large()
     int const n = size_max >= 4097 ? 1000003 : 50021, rounds = 5;
 #endif
     for (int shape = 0; shape < SHAPES; shape++)
-        for (int builder = 0; builder < 2; builder++) {
+        for (int builder = 0; builder < 3; builder++) {
             int const dim = 3 - (shape + builder) % 2;
             int const bits = builder == shape % 2 ? 63 : 30;
             Case const c = {dim, (Form)(shape % FORMS), bits, (lbvh_builder)builder, shape % 2, 1,
