@@ -850,16 +850,16 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
        window    where siblings have more than 16 clusters, the warp is their window: a lane holds a
                  cluster, and rounds are made of shuffles. Subtrees of one warp take turns.
        number    a thread for each leaf climbs to the root. The leaves of all left siblings on its
-                 way lie before it: their number is its new place. The first of them lies on the
-                 other side of the border before it: the number of steps from there to the root gives
-                 the prefix.
+                 way lie before it: their number is its new place. The node that splits the
+                 border before it has the first of them as its child: the steps from there to the
+                 root give the prefix.
        merge     over the new places and prefixes (>>merge)
 
    The work space is where leaves will be: n + 1 nodes of at least 32 bytes, of which 24 a leaf are
    used; and where codes will be, which are written last.
    ---------------------------------------------------------------------------------------------- */
 
-/* Threads of a block that makes clusters: few, for one long climb keeps its whole block resident. */
+/* Threads of a block that makes clusters: few, for a long climb keeps its whole block resident. */
 constexpr int lbvh_i_cluster_block = 64;
 
 struct __align__(8) lbvh_i_cluster {
@@ -888,8 +888,8 @@ struct lbvh_i_siblings {
     int at_first, at_end;       /* prefixes there */
 };
 
-/* The end of the largest subtree that begins at place `first` and has at most 16 leaves. A node lies
-   between two borders if all prefixes between them are larger than both of theirs. */
+/* The end of the largest subtree that begins at place `first` and has at most 16 leaves. A node
+   lies between two borders if all prefixes between them are larger than both of theirs. */
 __device__ __forceinline__ int32_t lbvh_i_small_end(const lbvh &tree, int32_t first)
 {
     int const at_first = tree.prefix[first];
@@ -975,7 +975,7 @@ __device__ __forceinline__ lbvh_i_cluster lbvh_i_cluster_at(const lbvh &tree,
     return {tree.first_leaf + place, place};
 }
 
-/* The box of a cluster: that of its element, or its node, whose links hold its leaves and height. */
+/* The box of a cluster: of its element, or of its node, whose links hold its leaves and height. */
 __device__ __forceinline__ lbvh_i_lane lbvh_i_load_lane(const lbvh &tree, const lbvh_i_input &input,
                                                         const int32_t *ids, lbvh_i_cluster cluster)
 {
@@ -1002,8 +1002,8 @@ __device__ __forceinline__ lbvh_i_lane lbvh_i_load_lane(const lbvh &tree, const 
     return own;
 }
 
-/* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent to
-   the other. */
+/* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
+   to the other. */
 __device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_lane &own, int dim,
                                                            int count)
 {
@@ -1076,8 +1076,9 @@ __device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_
     return __popc(left);
 }
 
-/* The clusters of two siblings, which all lanes are given, become those of their parent, `most` at
-   most. Returns their number. */
+/* The clusters of two siblings, which all lanes are given, become those of their parent. Returns
+   their number. No lane writes an entry of the list that another one reads: the right child's begin
+   behind the 16th place, or follow the leaves of the left one. */
 __device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
                                                     const int32_t *ids,
                                                     const lbvh_i_ploc_space &space,
@@ -1090,7 +1091,6 @@ __device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh
     lbvh_i_lane own = {};
     if (lane < count) own.cluster = lbvh_i_cluster_at(tree, space, s, lane);
     if (count > most && lane < count) own = lbvh_i_load_lane(tree, input, ids, own.cluster);
-    __syncwarp(); /* the list is read before it is written */
     while (count > most) count = lbvh_i_round(tree, space, own, count);
     if (lane < count) space.list[s.first + lane] = own.cluster;
     if (all && lane == 0) {
@@ -2497,7 +2497,9 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
                               __grid_constant__ const lbvh_wide_device wide, lbvh_i_input input,
                               lbvh_i_plan plan)
 {
-    int32_t const i = lbvh_i_thread() / LBVH_WIDE, mine = lbvh_i_thread() % LBVH_WIDE;
+    /* with leaves of one element there may be more than 2^31 threads */
+    int64_t const thread = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int32_t const i = (int32_t)(thread / LBVH_WIDE), mine = (int32_t)(thread % LBVH_WIDE);
     lbvh_i_collapse job = {};
     if (i >= lbvh_i_drafts(*plan.levels)) return;
     const lbvh_i_draft &draft = plan.draft[i];

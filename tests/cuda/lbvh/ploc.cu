@@ -1,6 +1,6 @@
 /* ploc.cu - a part of test_lbvh.cu: LBVH_PLOC, whose clusters meet across warps and blocks: every
-   small number of elements, every shape, trees that are too deep, elements left out, other orders of
-   the elements, a CUDA graph. (The other tests build with it as well: case_of.)
+   small number of elements, every shape, trees that are too deep, elements left out, the elements
+   in another order, a CUDA graph. (The other tests build with it as well: case_of.)
    SPDX-License-Identifier: MIT OR Unlicense */
 
 static Case ploc_case(int dim, Form form, int bits, Shape shape, int n)
