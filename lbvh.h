@@ -128,8 +128,7 @@
             the index of a leaf, in Morton order (LBVH_PLOC: depth first): leaf k is node
             first_leaf + k, and its link is the id.
    Bits     The serial code and CUDA make the same tree and the same answers, bit for bit. MERGE and
-            SPLIT make the same tree. PLOC (serial) makes another: it finds the same, in another
-            order.
+            SPLIT make the same tree. PLOC makes another: it finds the same, in another order.
 
    >>method
 
@@ -492,9 +491,9 @@ typedef enum lbvh_builder {
                            recursion, CUDA all nodes at once (Karras; Kureck section 3.1.4); the one
                            to read first. Keeps the codes, as keep_codes does. */
     LBVH_PLOC           /* bottom-up by area: subtrees whose common box is small merge first
-                           (Meister, Bittner; >>ploc). Slower to build, faster to search where
-                           elements differ in size: triangles. Needs 8 more bytes a leaf. CUDA
-                           calls refuse it (LBVH_BAD_OPTION): lbvh_cuda_upload takes its trees. */
+                           (Meister, Bittner; >>ploc); CUDA in one kernel, a window a warp
+                           (Benthin). Slower to build, faster to search where elements differ in
+                           size: triangles. Needs 8 more bytes a leaf. */
 } lbvh_builder;
 
 /* What alloc returns must be aligned to 16 bytes; else LBVH_BAD_ALLOCATOR. */
@@ -2098,18 +2097,32 @@ typedef int32_t lbvh_i_pair;
 typedef int64_t lbvh_i_pair;
 #endif
 
-/* Half the surface of a box with these edges, not negative. */
+/* The edge of the box around two boxes, along one axis. */
+LBVH_FN_HOT lbvh_real lbvh_i_edge(lbvh_real min, lbvh_real max, lbvh_real other_min,
+                                  lbvh_real other_max)
+{
+    return lbvh_i_max(max, other_max) - lbvh_i_min(min, other_min);
+}
+
+/* Half the surface of a box with these edges. */
 LBVH_FN_HOT lbvh_real lbvh_i_half_area(int dim, lbvh_real x, lbvh_real y, lbvh_real z)
 {
     if (dim == 2) return x + y;
     return lbvh_i_kept(lbvh_i_times(x, lbvh_i_kept(y + z)) + lbvh_i_times(y, z));
 }
 
+/* The largest key, which is that of no pair. */
+LBVH_FN_HOT lbvh_i_pair lbvh_i_no_pair(void)
+{
+    return (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
+}
+
+/* The sign is dropped: in 2D two inverted boxes have a negative cost. */
 LBVH_FN_HOT lbvh_i_pair lbvh_i_pair_key(lbvh_real cost, int32_t i, int32_t j)
 {
     lbvh_i_pair bits;
     memcpy(&bits, &cost, sizeof bits);
-    return (bits & ~(lbvh_i_pair)31) | (i ^ j);
+    return (bits & lbvh_i_no_pair() & ~(lbvh_i_pair)31) | (i ^ j);
 }
 
 /* A coordinate for costs: bounded, so that no cost is a NaN. The box of an element left out becomes
@@ -3708,12 +3721,9 @@ LBVH_FN_HOT lbvh_i_pair lbvh_i_compare(lbvh_i_window *w, int dim, int32_t i)
     int32_t k;
     for (k = 0; k < LBVH_I_RADIUS; k++) {
         int32_t const j = i + 1 + k;
-        lbvh_real const x = lbvh_i_max(w->max[0][i], w->max[0][j]) -
-                            lbvh_i_min(w->min[0][i], w->min[0][j]),
-                        y = lbvh_i_max(w->max[1][i], w->max[1][j]) -
-                            lbvh_i_min(w->min[1][i], w->min[1][j]),
-                        z = lbvh_i_max(w->max[2][i], w->max[2][j]) -
-                            lbvh_i_min(w->min[2][i], w->min[2][j]);
+        lbvh_real const x = lbvh_i_edge(w->min[0][i], w->max[0][i], w->min[0][j], w->max[0][j]),
+                        y = lbvh_i_edge(w->min[1][i], w->max[1][i], w->min[1][j], w->max[1][j]),
+                        z = lbvh_i_edge(w->min[2][i], w->max[2][i], w->min[2][j], w->max[2][j]);
         key[k] = lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), i, j) | w->hidden[j];
     }
     for (k = 0; k < LBVH_I_RADIUS; k++) {
@@ -3727,7 +3737,7 @@ LBVH_FN_HOT lbvh_i_pair lbvh_i_compare(lbvh_i_window *w, int dim, int32_t i)
 /* best[i]: the smallest key of each cluster. */
 static void lbvh_i_find_partners(lbvh_i_window *w, int dim)
 {
-    lbvh_i_pair const none = (lbvh_i_pair)~((uint64_t)1 << (8 * sizeof(lbvh_i_pair) - 1));
+    lbvh_i_pair const none = lbvh_i_no_pair();
     int32_t i;
     for (i = 0; i < LBVH_I_ROOM; i++) {
         w->hidden[i] = i < w->count ? 0 : none;

@@ -41,6 +41,7 @@ static const struct CMUnitTest trees[] = {
     TEST(test_deepest),
     TEST(test_ploc_by_hand),
     TEST(test_ploc_too_deep),
+    TEST(test_ploc_left_out),
     TEST(test_ploc_quality),
     TEST(test_stack),
     TEST(test_borders),
