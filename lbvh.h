@@ -4058,9 +4058,8 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
    (lbvh_quality.sah) falls by the area of B less that of B', or of A and B less A' and B'. Of the
    six rotations at N, the one that gains most is done. Children come before parents.
 
-   A rotation must lower the area by 1/1024 at least. That is more than the rounding of the areas
-   (some 2^-50, unless an LBVH_REAL double leaves the range of >>limits): no rotation raises the
-   cost, however the numbers round, and none is done for nothing.
+   A rotation must lower these areas by 1/1024 at least. That is far more than the rounding of an
+   area (some 2^-50): no rotation raises the cost, and none is done for nothing.
 
    Depth: the height of a node (a leaf: 0) and the prefix of its split are 94 together at most. That
    is so at a node that was not rotated, if it is at its children: the prefix of a child is larger

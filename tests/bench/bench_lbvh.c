@@ -1284,8 +1284,8 @@ static void bench_rotate(int32_t n)
     int32_t const many = n < 100000 || bench.quick ? 5000 : 50000;
     workload w = city(many / 12);
     size_t i;
-    bench_matrix("rotate: 50,000 moving elements, 1,000 steps (--quick: 5,000, 100); search: 10,000 "
-                 "random rays, or all pairs", "tree");
+    bench_matrix("rotate: 50,000 moving elements, 1,000 steps (--quick: 5,000, 100); search: "
+                 "10,000 random rays, or all pairs", "tree");
     printf("     %10s %10s %10s %10s", "SAH, mean", "at end", "ms a step", "search ms");
     for (i = 0; i < 9 * (size_t)w.n; i++) w.data[i] = 7 * w.data[i] - (i % 3 < 2 ? 3.5f : 0);
     move_mesh(w);
