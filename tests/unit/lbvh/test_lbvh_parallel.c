@@ -29,8 +29,8 @@ typedef struct scene {
 } scene;
 
 /* What one function gave: its result, and a number of all that it wrote. */
-enum { BUILD, REFIT, OPTIMIZE, REFIT_AGAIN, PAIRS, LISTED, LISTED_SHORT, LISTED_EXACT, COUNTS = LISTED_EXACT + 1,
-       LISTS = COUNTS + 8, ANSWERS = LISTS + 24 };
+enum { BUILD, REFIT, OPTIMIZE, REFIT_AGAIN, PAIRS, LISTED, LISTED_SHORT, LISTED_EXACT,
+       COUNTS = LISTED_EXACT + 1, LISTS = COUNTS + 8, ANSWERS = LISTS + 24 };
 typedef struct answers {
     lbvh_result result[ANSWERS];
     uint64_t sum[ANSWERS];
