@@ -193,6 +193,7 @@
 
    >>changes
 
+   0.2.0  threads; potentials through tables; several sets of masses; lanes
    0.1.0  first version
 */
 
@@ -694,9 +695,9 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
 NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
                                           nbody_real *potential);
 
-/* nbody_fields_again for each of so many sets of masses, in order: mass [sets * n] has the n masses
+/* nbody_fields_again for each of `sets` sets of masses, in order: mass [sets * n] has the n masses
    of one set after the other, acc [sets * 2 n] and potential [sets * n] their fields. With a stride
-   in desc, a set begins n strides behind the one before it. The same bits as single calls. It then
+   in desc, a set begins n strides behind the one before it. The same bits as single calls. sim then
    holds the last set. With DIRECT and with CHEBYSHEV sources, up to four sets share one pass, which
    takes less time; others, and NBODY_ONE_THREAD, are computed one by one. All masses are checked
    first: bad_id is of the first set that has a bad one. sets 0: nothing is done. Memory beyond what
@@ -4035,7 +4036,7 @@ static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
     }
 }
 
-/* sim: as many as there are sets of masses, >>sets. */
+/* sim: as many as there are sets of masses, >>again-serial. */
 static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
 {
     int const plain = nbody_i_is_plain(sim);
@@ -4606,7 +4607,7 @@ typedef struct nbody_i_sides {
     nbody_real *sum[NBODY_I_SETS];
 } nbody_i_sides;
 
-/* Rows times the factors of each set; what is missing of four sets is computed in vain. */
+/* Rows times the factors of each set; two or three sets cost as much as four. */
 static void nbody_i_lanes_rows_of_sets(const nbody_real *rows, int32_t step, int sets,
                                        nbody_i_sides *sides, int32_t count)
 {
@@ -5962,10 +5963,10 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
    >>again-serial: other masses for the bodies of a tree, and several sets of them
 
    What does not depend on masses is computed once for up to NBODY_I_SETS sets: the walks, the
-   weights of interpolation, d, g and phi of a source and a target (>>lanes), and the M2L table,
-   which is read once for all. The sums of a set are those of a call of its own, in the same order.
-   MASS_CENTRES has other sources for other masses, and NBODY_ONE_THREAD stays the plain form: there
-   one set follows the other.
+   weights of interpolation, d, g and phi of a source and a target (nbody_i_shared), and the M2L
+   table, which is read once for all. M2M, L2L, and sums are done for each set. The sums of a set
+   are those of a call of its own, in the same order. MASS_CENTRES has sources in other places for
+   other masses, and NBODY_ONE_THREAD stays the plain form: there one set follows the other.
    ---------------------------------------------------------------------------------------------- */
 
 /* The largest |mass|, and in sim->bad_id the first bad one. */
