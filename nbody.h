@@ -173,13 +173,17 @@
 
    >>limits
 
-   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the
-   square's side. Bodies that crowd into one such cell are summed pair by pair. The sources of cells
-   have coordinates like yours: f times the square's side away from the origin they lose log2 f of
-   their bits relative to the cell; shift such a scene. Let L be about the largest of coordinates,
-   square and softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count
-   as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
-   Pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that, which nbody_estimate reports.
+   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 49, where bodies crowd: the smallest cell is
+   2^-48 = 4e-15 of the square's side. Bodies that crowd into one such cell, and many at one point,
+   are summed pair by pair; so is on a GPU what crowds into 1/65536 of the side
+   (NBODY_KEY_LEVELS = 17; desc.levels = 17 with desc.leaf is that tree on the CPU too), and with
+   MASS_CENTRES what crowds away from the origin: >>deep. MASS_CENTRES has sources in coordinates
+   like yours: f times the square's side away from the origin they lose log2 f of their bits
+   relative to the cell; shift such a scene. Let L be about the largest of coordinates, square and
+   softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that
+   distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
+   Pairs nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
+   nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
    with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
    CHEBYSHEV takes any sign).
@@ -358,8 +362,8 @@ extern "C" {
                             "together: see desc.order, desc.sources, desc.subcells, " \
                             "desc.stage; or desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
-    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
-                            "desc.max_cells not negative") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS (CUDA: " \
+                            "NBODY_KEY_LEVELS), and desc.leaf and desc.max_cells not negative") \
     X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
                             "be finite") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
@@ -488,7 +492,7 @@ typedef struct nbody_cuda_allocator {
 } nbody_cuda_allocator;
 
 enum {
-    NBODY_MAX_LEVELS = 49,      /* 16 bits of a cell's number for each key of the sort, three keys */
+    NBODY_MAX_LEVELS = 49,      /* three keys of a sort, each with 16 bits of a cell's numbers */
     NBODY_KEY_LEVELS = 17,      /* levels that one key is enough for; CUDA: the most. >>deep */
     NBODY_MAX_ORDER = 12,
     NBODY_CHUNK = 64            /* bodies, sources or nodes in one piece of work (Kalms section
@@ -718,8 +722,9 @@ typedef struct nbody_error {
                                    too short */
     double given_mean, given_share; /* mean and share against the law with desc.softening as given.
                                    The others are against frame->soften2, which has a minimum: these
-                                   are larger where bodies are nearer than about 1e-12 L
-                                   (>>limits). (In double such forces have no squares: NaN) */
+                                   are larger where bodies are nearer than about 1e-12 L, with 1/d
+                                   1e-17 L (>>limits). (In double such forces have no squares:
+                                   NaN) */
 } nbody_error;
 
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
@@ -1500,20 +1505,23 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 /* ----------------------------------------------------------------------------------------------
    >>deep: trees of more than NBODY_KEY_LEVELS levels
 
-   A key of 32 bits names the cells of 17 levels. Where bodies crowd into a cell of the last of them,
-   the tree is made again with up to 49: the sort then has three such keys, for 16 levels each. The
-   serial code does so, the GPU does not.
+   A key of 32 bits names the cells of 17 levels. Where bodies crowd into a cell of the last of
+   them, the tree is made again with up to 49: the sort then has three such keys, for 16 levels
+   each. The serial code does so, the GPU does not.
 
    Numbers near 0 resolve more than those near the border of the square: a float 1e-12 from the
-   origin has 24 bits of its own. The square of a deep tree is therefore aligned: its side is a power
-   of two, its corner a multiple of a quarter of that. Corners of cells are then exact, and so is the
-   position of a body from its cell's corner on, which is computed in double: all bits of your
-   numbers count, on every level. A cell's side is not less than nbody_i_least_edge, in units of
-   frame->length: below, a float force of 1/d^2 would overflow, and a double resolves nothing but
-   what is near 0. What crowds into such a cell is summed pair by pair.
+   origin has 24 bits of its own. The square of a deep tree is therefore aligned: its side is a
+   power of two, its corner a multiple of a quarter of that. Corners of cells are then exact, and so
+   is the position of a body from its cell's corner on, which is computed in double: all bits of
+   your numbers count, on every level. For that, a cell's side is 2^-52 of frame->length at least.
+   What crowds into a cell of the last level is summed pair by pair, and is not divided further.
 
-   A softening that keeps forces finite (frame->soften2 where desc.softening is 0) counts in the M2L
-   tables of small cells too: >>table.
+   MASS_CENTRES has sources and nodes in coordinates like yours, which are rounded. Its cells are
+   not divided where that would be seen: where their children were smaller than 2^-16 (double:
+   2^-45) of their distance from the origin.
+
+   The least softening (frame->soften2 where desc.softening is 0) counts in the M2L tables of small
+   cells too: >>table.
    ---------------------------------------------------------------------------------------------- */
 
 NBODY_FN int nbody_i_is_deep(const nbody_frame *frame)
@@ -1525,8 +1533,6 @@ NBODY_FN int nbody_i_is_deep(const nbody_frame *frame)
     return frame->deep;
 #endif
 }
-
-NBODY_FN double nbody_i_least_edge(void) { return nbody_i_power(NBODY_I_REAL_KIND == 1 ? -41 : -52); }
 
 /* Column (axis 0) or row (axis 1) of a cell, with all its bits: those that the cell has not are in
    its ancestor of level 31. */
@@ -3298,9 +3304,15 @@ static double nbody_i_pair_cost(const nbody_desc *desc)
 }
 
 /* The tables of one level. */
+static double nbody_i_level_cost(const nbody_desc *desc)
+{
+    return 13 * 40 * nbody_i_table_entries(desc);
+}
+
+/* Of a level that needs its own: those of a softened law. */
 static double nbody_i_fill_cost(const nbody_desc *desc)
 {
-    return desc->softening > 0 ? 13 * 40 * nbody_i_table_entries(desc) : 0;
+    return desc->softening > 0 ? nbody_i_level_cost(desc) : 0;
 }
 
 static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
@@ -3717,6 +3729,37 @@ static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t
         keys[b] = nbody_i_deep_key(sim->frame, sim->x[b], sim->y[b], cell->level / 16);
 }
 
+/* Deep trees with MASS_CENTRES: are the children of a cell large enough? */
+static int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
+{
+    double const least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -16 : -45),
+                 x = fabs(nbody_i_corner_of(sim, cell, 0)),
+                 y = fabs(nbody_i_corner_of(sim, cell, 1));
+    return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
+}
+
+/* Deep trees: are all bodies of a cell in one of the last level? They are sorted: then the first
+   and the last are. */
+static int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
+{
+    int32_t const last = cell->first + cell->count - 1;
+    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
+    return nbody_i_deep_column(sim->frame, 0, sim->x[cell->first]) >> shift ==
+               nbody_i_deep_column(sim->frame, 0, sim->x[last]) >> shift &&
+           nbody_i_deep_column(sim->frame, 1, sim->y[cell->first]) >> shift ==
+               nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
+}
+
+/* Is a cell to be divided? In deep trees not where its bodies would stay together: many at one
+   point are one leaf. */
+static int nbody_i_is_divided(const nbody *sim, const nbody_cell *cell)
+{
+    if (!nbody_i_divides(&sim->desc, cell)) return 0;
+    if (!sim->frame->deep || cell->level < NBODY_KEY_LEVELS) return 1;
+    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
+    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+}
+
 /* Divides one cell; its children are appended at `*end`. */
 static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
 {
@@ -3764,14 +3807,14 @@ static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
     while (result == NBODY_OK && end > first) {
         int64_t divided = 0;
         for (c = first; c < end; c++) {
-            if (!nbody_i_divides(&sim->desc, &sim->cell[c])) continue;
+            if (!nbody_i_is_divided(sim, &sim->cell[c])) continue;
             nbody_i_next_keys(sim, &sim->cell[c], keys);
             divided++;
         }
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++)
-            if (nbody_i_divides(&sim->desc, &sim->cell[c]))
+            if (nbody_i_is_divided(sim, &sim->cell[c]))
                 nbody_i_divide(sim, keys, c, &frame->cells);
         first = end;
         end = frame->cells;
@@ -3800,21 +3843,28 @@ static int nbody_i_is_crowded(const nbody *sim)
     return 0;
 }
 
-/* An aligned square around that of the frame, for up to so many levels, and as many as have cells
-   that are not too small. 0: no more than there are; nothing is changed. */
+/* The corner of an aligned square of this side that has that of the frame inside; 0: too small. */
+static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2])
+{
+    int a, fits = 1;
+    for (a = 0; a < 2; a++) {
+        origin[a] = floor(frame->origin[a] / (edge / 4)) * (edge / 4);
+        fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
+    }
+    return fits;
+}
+
+/* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
+   no more than there are; nothing is changed. */
 static int nbody_i_deepen(nbody *sim, int32_t levels)
 {
     nbody_frame *frame = sim->frame;
-    double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_least_edge();
+    double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_power(-52);
     int32_t most = 1;
-    int a, fits = 0;
-    for (; !fits; edge *= fits ? 1 : 2)
-        for (a = 0, fits = 1; a < 2; a++) {
-            origin[a] = floor(frame->origin[a] / (edge / 4)) * (edge / 4);
-            fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
-        }
-    for (; most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge;) most++;
-    if (most <= NBODY_KEY_LEVELS) return 0;
+    int a;
+    while (!nbody_i_align(frame, edge, origin)) edge *= 2;
+    while (most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge) most++;
+    if (most <= NBODY_KEY_LEVELS || !nbody_i_finite(edge * frame->length)) return 0;
     sim->desc.levels = most;
     frame->deep = 1;
     frame->edge = edge;
@@ -5188,6 +5238,15 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
     return cost * ((bodies + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
 }
 
+/* The tables that are filled in each evaluation. */
+static double nbody_i_tables_cost(const nbody *sim)
+{
+    int level, own = 0;
+    for (level = 2; level < sim->frame->levels && !sim->series; level++)
+        own += sim->desc.softening > 0 || nbody_i_is_small(sim, level);
+    return own * nbody_i_level_cost(&sim->desc);
+}
+
 static double nbody_i_tree_cost(const nbody *sim, int potential)
 {
     double const term = nbody_i_term_cost(sim->desc.law, potential);
@@ -5198,8 +5257,7 @@ static double nbody_i_tree_cost(const nbody *sim, int potential)
         if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, term);
         if (sim->cell[c].child < 0) cost += nbody_i_near_cost(sim, c, term);
     }
-    if (sim->frame->levels > 2) cost += (sim->frame->levels - 2) * nbody_i_fill_cost(&sim->desc);
-    return cost;
+    return cost + nbody_i_tables_cost(sim);
 }
 
 static void nbody_i_forget_sources(nbody *sim)
@@ -5512,7 +5570,7 @@ static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, divided = 0, made = 0;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++) {
-        if (!nbody_i_divides(&sim->desc, &sim->cell[first])) continue;
+        if (!nbody_i_is_divided(sim, &sim->cell[first])) continue;
         nbody_i_next_keys(sim, &sim->cell[first], job->keys);
         divided++;
         made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
@@ -5529,7 +5587,7 @@ static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, at = job->made[piece];
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++)
-        if (nbody_i_divides(&sim->desc, &sim->cell[first]))
+        if (nbody_i_is_divided(sim, &sim->cell[first]))
             nbody_i_divide(sim, job->keys, first, &at);
 }
 
@@ -5818,7 +5876,8 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
     nbody_result result;
     sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
     result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && nbody_i_is_crowded(sim) && nbody_i_deepen(sim, levels))
+    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS && nbody_i_is_crowded(sim) &&
+        nbody_i_deepen(sim, levels))
         result = nbody_i_make_leaves(sim, input, &keys);
     if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
     if (result != NBODY_OK || !sim->cell) return result;
