@@ -20,7 +20,7 @@
 
        manual         use, example, options, rules, method, limits, not-here, changes
        declarations   config, results, parallel, desc, tree, api, cuda-api
-       one element    numbers, sums, force, vortex, square, cells, walk, runs, rule, up,
+       one element    numbers, sums, force, vortex, square, cells, deep, walk, runs, rule, up,
                       table, series, down, near-bodies, estimate, step
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
                       cells-serial, table-serial, plain, up-serial, lanes, down-serial,
@@ -175,13 +175,17 @@
 
    >>limits
 
-   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 17: the smallest cell is 1/65536 of the
-   square's side. Bodies that crowd into one such cell are summed pair by pair. The sources of cells
-   have coordinates like yours: f times the square's side away from the origin they lose log2 f of
-   their bits relative to the cell; shift such a scene. Let L be about the largest of coordinates,
-   square and softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count
-   as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
-   Pairs nearer than 5e-13 L (double: 5e-103 L) are softened to that, which nbody_estimate reports.
+   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 49, where bodies crowd: the smallest cell is
+   2^-48 = 4e-15 of the square's side. Bodies that crowd into one such cell, and many at one point,
+   are summed pair by pair; so is on a GPU what crowds into 1/65536 of the side
+   (NBODY_KEY_LEVELS = 17; desc.levels = 17 with desc.leaf is that tree on the CPU too), and with
+   MASS_CENTRES what crowds away from the origin: >>deep. MASS_CENTRES has sources in coordinates
+   like yours: f times the square's side away from the origin they lose log2 f of their bits
+   relative to the cell; shift such a scene. Let L be about the largest of coordinates, square and
+   softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that
+   distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
+   Pairs nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
+   nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
    with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
    CHEBYSHEV takes any sign).
@@ -362,8 +366,8 @@ extern "C" {
                             "desc.stage, desc.core; or NBODY_VORTEX is given to nbody_step; " \
                             "or desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
-    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
-                            "desc.max_cells not negative") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS (CUDA: " \
+                            "NBODY_KEY_LEVELS), and desc.leaf and desc.max_cells not negative") \
     X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
                             "be finite") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
@@ -500,7 +504,8 @@ typedef struct nbody_cuda_allocator {
 } nbody_cuda_allocator;
 
 enum {
-    NBODY_MAX_LEVELS = 17,      /* 16 bits of a cell's number per axis */
+    NBODY_MAX_LEVELS = 49,      /* three keys of a sort, each with 16 bits of a cell's numbers */
+    NBODY_KEY_LEVELS = 17,      /* levels that one key is enough for; CUDA: the most. >>deep */
     NBODY_MAX_ORDER = 12,
     NBODY_CHUNK = 64            /* bodies, sources or nodes in one piece of work (Kalms section
                                    5.4), and terms of a partial sum: >>sums */
@@ -509,10 +514,11 @@ enum {
 typedef struct nbody_desc {
     nbody_method method;        /* (default: NBODY_AUTO) */
     nbody_law law;              /* (default: NBODY_INVERSE_SQUARE) */
-    int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has
-                                   2^(levels - 1) cells per side; up to 2 are the direct sum
-                                   (default: adaptive, as many as leaf requires at the local
-                                   density) */
+    int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS (CUDA:
+                                   NBODY_KEY_LEVELS): the last has 2^(levels - 1) cells per side; up
+                                   to 2 are the direct sum (default: adaptive, as many as leaf
+                                   requires at the local density; sim.desc says how many there could
+                                   have been) */
     int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with
                                    levels: 0, all leaves are on the last level, as in the source;
                                    else what was measured best for method and order) */
@@ -548,7 +554,8 @@ typedef struct nbody_desc {
    (Kalms section 6.1 has a full grid on each level, and in each cell a linked list of chunks; here
    a cell is a range of arrays that are sorted once.) */
 typedef struct NBODY_ALIGN_CELL nbody_cell {
-    int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1 */
+    int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1; deeper than level
+                                   31 their low 32 bits, nbody_i_number has all */
     int32_t first, count;       /* its bodies: places first .. first + count - 1 */
     int32_t parent;             /* -1: the root */
     int32_t child;              /* the first of its children; -1: a leaf */
@@ -577,6 +584,8 @@ typedef struct nbody_frame {
                                                   level_first[l] .. level_first[l + 1] - 1 */
     int32_t cells_needed;       /* CUDA: more than `cells` when desc.max_cells was too small */
     int32_t fitted;             /* 1: the square was fitted to the bodies */
+    int32_t deep;               /* 1: more than NBODY_KEY_LEVELS levels, edge is a power of two and
+                                   corners of cells are exact: >>deep */
     int32_t chunks;             /* of up to NBODY_CHUNK bodies, all of one leaf: the work items of
                                    the GPU (Kalms section 6.1.2) */
     int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a
@@ -728,8 +737,9 @@ typedef struct nbody_error {
                                    too short */
     double given_mean, given_share; /* mean and share against the law with desc.softening as given.
                                    The others are against frame->soften2, which has a minimum: these
-                                   are larger where bodies are nearer than about 1e-12 L
-                                   (>>limits). (In double such forces have no squares: NaN) */
+                                   are larger where bodies are nearer than about 1e-12 L, with 1/d
+                                   1e-17 L (>>limits). (In double such forces have no squares:
+                                   NaN) */
 } nbody_error;
 
 /* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
@@ -1352,17 +1362,25 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
    ---------------------------------------------------------------------------------------------- */
 
 /* Side of a cell of this level, and how many such sides a unit of length has. */
+NBODY_FN double nbody_i_cells_per_side(int level)
+{
+#ifdef __CUDA_ARCH__
+    return (double)(1 << level); /* no deep trees */
+#else
+    return (double)((int64_t)1 << level);
+#endif
+}
 NBODY_FN double nbody_i_edge(const nbody_frame *frame, int level)
 {
-    return frame->edge / (double)(1 << level);
+    return frame->edge / nbody_i_cells_per_side(level);
 }
 NBODY_FN double nbody_i_cells_per_unit(const nbody_frame *frame, int level)
 {
-    return frame->inverse * (double)(1 << level);
+    return frame->inverse * nbody_i_cells_per_side(level);
 }
 
 /* The lower border of column (axis 0) or row (axis 1) `at`. */
-NBODY_FN double nbody_i_corner(const nbody_frame *frame, int level, int axis, int32_t at)
+NBODY_FN double nbody_i_corner(const nbody_frame *frame, int level, int axis, double at)
 {
     return frame->origin[axis] + nbody_i_product(nbody_i_edge(frame, level), at);
 }
@@ -1414,10 +1432,11 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
                                 const double most[2], double heaviest)
 {
     double largest = 0, softening;
-    int a;
+    int a, least_u;
     double const wide = most[0] - least[0], high = most[1] - least[1];
     frame->size = (double)desc->size;
     frame->fitted = !(desc->size > 0);
+    frame->deep = 0;
     for (a = 0; a < 2; a++) {
         frame->min[a] = (double)desc->min[a] + 0;
         if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size))
@@ -1445,9 +1464,9 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     frame->inverse = 1 / frame->edge;
     softening = nbody_i_set_core(frame, desc) ? 0 : (double)desc->softening / frame->length;
     frame->given2 = nbody_i_product(softening, softening);
-    /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020 */
-    frame->soften2 =
-        nbody_i_product(softening, softening) + nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680);
+    /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020; 1 / u of the law 1/d 2^116 and 2^680 */
+    least_u = NBODY_I_REAL_KIND == 2 ? -680 : desc->law == NBODY_INVERSE ? -116 : -82;
+    frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(least_u);
     return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) &&
            nbody_i_finite(frame->soften2);
 }
@@ -1535,14 +1554,20 @@ NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
            cell->level < sim->frame->deepest;
 }
 
+/* Column or row of a child, of which only 32 bits are kept. */
+NBODY_FN int32_t nbody_i_half(int32_t parent, int bit)
+{
+    return (int32_t)(2 * (uint32_t)parent + (uint32_t)bit);
+}
+
 /* The child in quarter q (bit 0: right, bit 1: up), which holds bodies first .. end - 1. */
 NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first,
                                   int32_t end)
 {
     nbody_cell child;
     int k;
-    child.x = 2 * parent->x + (q & 1);
-    child.y = 2 * parent->y + (q >> 1);
+    child.x = nbody_i_half(parent->x, q & 1);
+    child.y = nbody_i_half(parent->y, q >> 1);
     child.first = first;
     child.count = end - first;
     child.parent = parent_at;
@@ -1563,14 +1588,38 @@ NBODY_FN nbody_cell nbody_i_root(int32_t n)
     return root;
 }
 
-/* Do a cell and another of the same level or a deeper one touch? On the level of the smaller cell,
-   the larger one has the columns x << s .. ((x + 1) << s) - 1; one column more on each side touches
-   it. */
-NBODY_FN int nbody_i_touch(const nbody_cell *large, const nbody_cell *little)
+/* Along one axis, does a cell touch a smaller one, s levels deeper? On the level of the smaller
+   one, the larger has the columns x << s .. ((x + 1) << s) - 1; one more on each side touches it.
+   What is asked for lies at most 2 columns farther away, so that 32 bits suffice for s up to 30. */
+NBODY_FN int nbody_i_spans(int32_t large, int s, int32_t little)
+{
+    return (uint32_t)little - ((uint32_t)large << s) + 1 <= (1u << s) + 1;
+}
+
+enum { NBODY_I_APART = 30 };
+
+/* The same for more levels: `above`, the ancestor of the smaller cell that is 30 levels deeper than
+   the larger one, lies inside, or beside it; then the smaller one must be at its border. deeper: of
+   the smaller one below `above`. */
+NBODY_FN int nbody_i_spans_deep(int32_t large, int32_t above, int deeper, int32_t little)
+{
+    uint32_t const at = (uint32_t)above - ((uint32_t)large << NBODY_I_APART),
+                   last = (1u << deeper) - 1, within = (uint32_t)little & last;
+    if (at < 1u << NBODY_I_APART) return 1;
+    return at == 0xFFFFFFFFu ? within == last : at == 1u << NBODY_I_APART && within == 0;
+}
+
+/* Do a cell and another of the same level or a deeper one touch? Of cells whose parents do. */
+NBODY_FN int nbody_i_touch(const nbody_cell *cells, const nbody_cell *large,
+                           const nbody_cell *little)
 {
     int const s = little->level - large->level;
-    return little->x >= (large->x << s) - 1 && little->x <= (large->x + 1) << s &&
-           little->y >= (large->y << s) - 1 && little->y <= (large->y + 1) << s;
+    const nbody_cell *above = little;
+    if (s <= NBODY_I_APART)
+        return nbody_i_spans(large->x, s, little->x) && nbody_i_spans(large->y, s, little->y);
+    while (above->level > large->level + NBODY_I_APART) above = &cells[above->parent];
+    return nbody_i_spans_deep(large->x, above->x, s - NBODY_I_APART, little->x) &&
+           nbody_i_spans_deep(large->y, above->y, s - NBODY_I_APART, little->y);
 }
 
 /* Finds the adjacent cells: of the cells adjacent to the parent, the leaves that touch this cell,
@@ -1600,18 +1649,117 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
     for (k = 0; k < 9; k++) {
         int const s = level - deep[k];
         if (at[k] < 0) continue;
-        if (child[k] < 0 && cx >= (x[k] << s) - 1 && cx <= (x[k] + 1) << s &&
-            cy >= (y[k] << s) - 1 && cy <= (y[k] + 1) << s)
+        if (child[k] < 0 &&
+            (s > NBODY_I_APART ? nbody_i_touch(cells, &cells[at[k]], cell)
+                               : nbody_i_spans(x[k], s, cx) && nbody_i_spans(y[k], s, cy)))
             cell->beside[found++] = at[k];
         NBODY_I_UNROLL
         for (q = 0; q < 4; q++) {
-            int32_t const dx = 2 * x[k] + (q & 1) - cx, dy = 2 * y[k] + (q >> 1) - cy;
             if (!(quarters[k] >> q & 1)) continue;
-            if (dx >= -1 && dx <= 1 && dy >= -1 && dy <= 1) cell->beside[found++] = child[k];
+            if (nbody_i_spans(nbody_i_half(x[k], q & 1), 0, cx) &&
+                nbody_i_spans(nbody_i_half(y[k], q >> 1), 0, cy))
+                cell->beside[found++] = child[k];
             child[k]++;
         }
     }
     cell->besides = (uint8_t)found;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>deep: trees of more than NBODY_KEY_LEVELS levels
+
+   A key of 32 bits names the cells of 17 levels. Where bodies crowd into a cell of the last of
+   them, the tree is made again with up to 49: the sort then has three such keys, for 16 levels
+   each. The serial code does so, the GPU does not.
+
+   Numbers near 0 resolve more than those near the border of the square: a float 1e-12 from the
+   origin has 24 bits of its own. The square of a deep tree is therefore aligned: its side is a
+   power of two, its corner a multiple of a quarter of that. Corners of cells are then exact, and so
+   is the position of a body from its cell's corner on, which is computed in double: all bits of
+   your numbers count, on every level. For that, a cell's side is 2^-52 of frame->length at least.
+   What crowds into a cell of the last level is summed pair by pair, and is not divided further.
+
+   MASS_CENTRES has sources and nodes in coordinates like yours, which are rounded. Its cells are
+   not divided where that would be seen: where their children were smaller than 2^-16 (double:
+   2^-45) of their distance from the origin.
+
+   The least softening (frame->soften2 where desc.softening is 0) counts in the M2L tables of small
+   cells too: >>table.
+   ---------------------------------------------------------------------------------------------- */
+
+NBODY_FN int nbody_i_is_deep(const nbody_frame *frame)
+{
+#ifdef __CUDA_ARCH__
+    (void)frame;
+    return 0;
+#else
+    return frame->deep;
+#endif
+}
+
+/* Column (axis 0) or row (axis 1) of a cell, with all its bits: those that the cell has not are in
+   its ancestor of level 31. */
+NBODY_FN double nbody_i_number(const nbody_cell *cells, const nbody_cell *cell, int axis)
+{
+    const nbody_cell *above = cell;
+    int32_t const low = axis == 0 ? cell->x : cell->y;
+    int s;
+    if (cell->level <= 31) return low;
+    while (above->level > 31) above = &cells[above->parent];
+    s = cell->level - above->level;
+    return (double)(axis == 0 ? above->x : above->y) * (double)(1 << s) +
+           (double)((uint32_t)low & ((1u << s) - 1));
+}
+
+NBODY_FN double nbody_i_corner_of(const nbody *sim, const nbody_cell *cell, int axis)
+{
+    double const number = nbody_i_is_deep(sim->frame) ? nbody_i_number(sim->cell, cell, axis)
+                          : axis == 0                 ? cell->x
+                                                      : cell->y;
+    return nbody_i_corner(sim->frame, cell->level, axis, number);
+}
+
+/* As nbody_i_within. */
+NBODY_FN nbody_real nbody_i_within_cell(const nbody *sim, const nbody_cell *cell, int axis,
+                                        nbody_real x)
+{
+    double at;
+    if (!nbody_i_is_deep(sim->frame))
+        return nbody_i_within(sim->frame, cell->level, axis, axis == 0 ? cell->x : cell->y, x);
+    at = nbody_i_product((double)x - nbody_i_corner_of(sim, cell, axis),
+                         nbody_i_cells_per_unit(sim->frame, cell->level));
+    return (nbody_real)(at > 1 ? 1 : at > 0 ? at : 0);
+}
+
+/* Does a point, which may lie anywhere, belong to the cell or one beside it, along one axis? */
+NBODY_FN int nbody_i_beside_point(const nbody *sim, const nbody_cell *cell, int axis, nbody_real x)
+{
+    double const at = nbody_i_product((double)x - nbody_i_corner_of(sim, cell, axis),
+                                      nbody_i_cells_per_unit(sim->frame, cell->level));
+    return at >= -1 && at < 2;
+}
+
+/* Column or row of a coordinate on level 48. The difference is rounded; where that went across the
+   border of a cell, it is corrected. */
+NBODY_FN int64_t nbody_i_deep_column(const nbody_frame *frame, int axis, nbody_real x)
+{
+    int const level = NBODY_MAX_LEVELS - 1;
+    int64_t const last = ((int64_t)1 << level) - 1;
+    double const at =
+        nbody_i_product((double)x - frame->origin[axis], nbody_i_cells_per_unit(frame, level));
+    int64_t const column = at >= (double)last ? last : at > 0 ? (int64_t)at : 0;
+    return column > 0 && (double)x < nbody_i_corner(frame, level, axis, (double)column)
+               ? column - 1
+               : column;
+}
+
+/* Key number `part` of a point: the Morton number of its cell on level 16 (part + 1), within that
+   cell of level 16 part in which it lies. */
+NBODY_FN uint32_t nbody_i_deep_key(const nbody_frame *frame, nbody_real x, nbody_real y, int part)
+{
+    int const shift = 16 * (2 - part);
+    return nbody_i_code((int32_t)(nbody_i_deep_column(frame, 0, x) >> shift & 0xFFFF),
+                        (int32_t)(nbody_i_deep_column(frame, 1, y) >> shift & 0xFFFF));
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1672,7 +1820,7 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
         int32_t const at = parent->beside[walk->k];
         const nbody_cell *around = &walk->cells[at];
         if (around->child < 0) {
-            if (walk->c++ == 0 && !nbody_i_touch(around, of)) {
+            if (walk->c++ == 0 && !nbody_i_touch(walk->cells, around, of)) {
                 walk->cell = at;
                 return 1;
             }
@@ -1680,7 +1828,7 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
         }
         while (walk->c < around->children) {
             walk->cell = around->child + walk->c++;
-            if (!nbody_i_touch(&walk->cells[walk->cell], of)) return 1;
+            if (!nbody_i_touch(walk->cells, &walk->cells[walk->cell], of)) return 1;
         }
     }
     return 0;
@@ -1746,9 +1894,13 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
     int32_t x, y;
     if (cell->level < 2) return 1;
     if (walk->of >= 0) {
-        const nbody_cell *leaf = &walk->sim->cell[walk->of];
-        return cell->level < leaf->level ? nbody_i_touch(cell, leaf) : nbody_i_touch(leaf, cell);
+        const nbody_cell *cells = walk->sim->cell, *leaf = &cells[walk->of];
+        return cell->level < leaf->level ? nbody_i_touch(cells, cell, leaf)
+                                         : nbody_i_touch(cells, leaf, cell);
     }
+    if (nbody_i_is_deep(walk->sim->frame))
+        return nbody_i_beside_point(walk->sim, cell, 0, walk->x) &&
+               nbody_i_beside_point(walk->sim, cell, 1, walk->y);
     x = nbody_i_any_column(walk->sim->frame, cell->level, 0, walk->x);
     y = nbody_i_any_column(walk->sim->frame, cell->level, 1, walk->y);
     return cell->x >= x - 1 && cell->x <= x + 1 && cell->y >= y - 1 && cell->y <= y + 1;
@@ -1843,8 +1995,8 @@ NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
         run.xy = sim->vxy + first;
         run.yy = sim->vyy + first;
     }
-    run.corner[0] = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-    run.corner[1] = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.corner[0] = nbody_i_corner_of(sim, cell, 0);
+    run.corner[1] = nbody_i_corner_of(sim, cell, 1);
     run.local = !centres;
     run.edge = (nbody_real)nbody_i_edge(sim->frame, cell->level);
     run.count = centres ? sim->made[at] : sim->per_cell;
@@ -1867,8 +2019,8 @@ NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const 
 {
     nbody_i_run run = nbody_i_run_of(sim, from, cell->level);
     if (sim->desc.sources != NBODY_CHEBYSHEV) return run;
-    run.corner[0] = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-    run.corner[1] = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    run.corner[0] = nbody_i_corner_of(sim, cell, 0);
+    run.corner[1] = nbody_i_corner_of(sim, cell, 1);
     run.local = 1;
     return run;
 }
@@ -1995,10 +2147,7 @@ NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stenci
 /* The stencil of a coordinate x (axis 0) or y (1) in a cell. */
 NBODY_FN nbody_i_stencil nbody_i_stencil_in(const nbody *sim, int32_t at, int axis, nbody_real x)
 {
-    const nbody_cell *cell = &sim->cell[at];
-    int32_t const number = axis == 0 ? cell->x : cell->y;
-    return nbody_i_stencil_at(&sim->rule,
-                              nbody_i_within(sim->frame, cell->level, axis, number, x));
+    return nbody_i_stencil_at(&sim->rule, nbody_i_within_cell(sim, &sim->cell[at], axis, x));
 }
 
 /* L2P: the force of all far cells on a body of this leaf, interpolated from the leaf's nodes by its
@@ -2114,8 +2263,8 @@ typedef struct nbody_i_subgrid { double x, y, per_unit; int subcells; } nbody_i_
 NBODY_FN nbody_i_subgrid nbody_i_subgrid_of(const nbody *sim, const nbody_cell *cell)
 {
     nbody_i_subgrid grid;
-    grid.x = nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-    grid.y = nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+    grid.x = nbody_i_corner_of(sim, cell, 0);
+    grid.y = nbody_i_corner_of(sim, cell, 1);
     grid.subcells = sim->desc.subcells;
     grid.per_unit = nbody_i_cells_per_unit(sim->frame, cell->level) * grid.subcells;
     return grid;
@@ -2155,9 +2304,9 @@ NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell,
     int32_t b;
     for (b = cell->first; b < cell->first + cell->count; b++) {
         nbody_i_stencil const sx = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+            &sim->rule, nbody_i_within_cell(sim, cell, 0, sim->x[b]));
         nbody_i_stencil const sy = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+            &sim->rule, nbody_i_within_cell(sim, cell, 1, sim->y[b]));
         sum +=
             nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
     }
@@ -2217,10 +2366,19 @@ NBODY_FN size_t nbody_i_table_level(const nbody *sim)
            (size_t)nbody_i_row(sim);
 }
 
-/* Is one table enough for all levels? */
+/* Is one table enough for all levels (but small ones)? */
 NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
 {
     return !law->softened && !(law->law == NBODY_INVERSE && law->potential);
+}
+
+/* Cells so small that the least softening counts between far ones, by 2^-22: a table of their own
+   has it. Larger ones do without, and need one table. */
+NBODY_FN int nbody_i_is_small(const nbody *sim, int level)
+{
+    double const edge = nbody_i_edge(sim->frame, level);
+    return nbody_i_is_deep(sim->frame) &&
+           nbody_i_product(edge, edge) < 4194304 * sim->frame->soften2;
 }
 
 /* The rows of all sources of a cell, for nodes of a cell at `offset`. */
@@ -2233,20 +2391,22 @@ NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset,
 
 NBODY_FN int nbody_i_offset(const nbody_cell *source, const nbody_cell *target)
 {
-    return (source->y - target->y + 3) * 7 + source->x - target->x + 3;
+    int32_t const dx = (int32_t)((uint32_t)source->x - (uint32_t)target->x),
+                  dy = (int32_t)((uint32_t)source->y - (uint32_t)target->y);
+    return (dy + 3) * 7 + dx + 3;
 }
 
-/* One entry in double: edge = side of the cells, log_length and soften2 as in the law. */
-NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge, int offset,
-                                  int32_t b, int32_t a, double entry[NBODY_I_PARTS])
+/* One entry in double: edge = side of the cells, log_length as in the law. */
+NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, double edge,
+                                  double soften2, int offset, int32_t b, int32_t a,
+                                  double entry[NBODY_I_PARTS])
 {
     int const side = sim->rule.side;
     double const dx = nbody_i_product(edge, offset % 7 - 3 + (double)sim->rule.t[b % side] -
                                                 (double)sim->rule.t[a % side]);
     double const dy = nbody_i_product(edge, offset / 7 - 3 + (double)sim->rule.t[b / side] -
                                                 (double)sim->rule.t[a / side]);
-    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) +
-                     (law->softened ? sim->frame->soften2 : 0);
+    double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + soften2;
     double const root = 1 / sqrt(u), over = 1 / u;
     double const g = law->law == NBODY_INVERSE ? over : nbody_i_product(root, over);
     entry[NBODY_I_X] = nbody_i_product(g, dx);
@@ -2269,11 +2429,13 @@ NBODY_FN int nbody_i_offset_is_far(int offset)
 NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset,
                                  int32_t b, int32_t a)
 {
-    double const edge = nbody_i_scale_free(law) ? 1 : nbody_i_edge(sim->frame, level);
+    int const small = nbody_i_is_small(sim, level);
+    double const edge = nbody_i_scale_free(law) && !small ? 1 : nbody_i_edge(sim->frame, level),
+                 soften2 = law->softened || small ? sim->frame->soften2 : 0;
     double entry[NBODY_I_PARTS] = {0, 0, 0};
     int p;
     if (a < sim->nodes && nbody_i_offset_is_far(offset))
-        nbody_i_table_entry(sim, law, edge, offset, b, a, entry);
+        nbody_i_table_entry(sim, law, edge, soften2, offset, b, a, entry);
     for (p = 0; p < NBODY_I_PARTS; p++)
         nbody_i_table_rows(sim, level, offset, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
 }
@@ -2284,7 +2446,7 @@ NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int 
 {
     double const over = 1 / nbody_i_edge(sim->frame, level);
     double const force = law->law == NBODY_INVERSE ? over : nbody_i_product(over, over);
-    int const scale_free = nbody_i_scale_free(law);
+    int const scale_free = nbody_i_scale_free(law) && !nbody_i_is_small(sim, level);
     scale[NBODY_I_X] = scale[NBODY_I_Y] = scale_free ? (nbody_real)force : 1;
     scale[NBODY_I_POTENTIAL] =
         scale_free && law->law == NBODY_INVERSE_SQUARE ? (nbody_real)over : 1;
@@ -2492,8 +2654,8 @@ NBODY_FN nbody_i_target nbody_i_node(const nbody *sim, int32_t at, int32_t a)
     nbody_real x = nbody_i_times(edge, sim->rule.t[a % side]),
                y = nbody_i_times(edge, sim->rule.t[a / side]);
     if (sim->desc.sources == NBODY_MASS_CENTRES) {
-        x += (nbody_real)nbody_i_corner(sim->frame, cell->level, 0, cell->x);
-        y += (nbody_real)nbody_i_corner(sim->frame, cell->level, 1, cell->y);
+        x += (nbody_real)nbody_i_corner_of(sim, cell, 0);
+        y += (nbody_real)nbody_i_corner_of(sim, cell, 1);
     }
     return nbody_i_target_at(x, y, -1);
 }
@@ -3344,9 +3506,15 @@ static double nbody_i_pair_cost(const nbody_desc *desc)
 }
 
 /* The tables of one level. */
+static double nbody_i_level_cost(const nbody_desc *desc)
+{
+    return 13 * 40 * nbody_i_table_entries(desc);
+}
+
+/* Of a level that needs its own: those of a softened law. */
 static double nbody_i_fill_cost(const nbody_desc *desc)
 {
-    return nbody_i_law_in(desc, 0).softened ? 13 * 40 * nbody_i_table_entries(desc) : 0;
+    return nbody_i_law_in(desc, 0).softened ? nbody_i_level_cost(desc) : 0;
 }
 
 static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
@@ -3473,7 +3641,7 @@ static int32_t nbody_i_even_levels(int32_t n, int32_t most)
 {
     int32_t levels = 1;
     int64_t cells = 1;
-    for (; levels < NBODY_MAX_LEVELS && n > cells * most; cells *= 4) levels++;
+    for (; levels < NBODY_KEY_LEVELS && n > cells * most; cells *= 4) levels++;
     return levels;
 }
 
@@ -3689,26 +3857,42 @@ static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint3
     return 1;
 }
 
+/* Keys of a body: one, in deep trees three. The sort begins with the last. */
+static int nbody_i_parts_of_key(const nbody *sim) { return sim->frame->deep ? 3 : 1; }
+
+static uint32_t nbody_i_key_of(const nbody *sim, const nbody_i_input *input, int32_t i, int part)
+{
+    const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+    if (!sim->frame->deep) return nbody_i_key(sim->frame, input, i, sim->desc.levels);
+    return nbody_i_deep_key(sim->frame, nbody_i_scaled((double)p[0], sim->frame->length),
+                            nbody_i_scaled((double)p[1], sim->frame->length), part);
+}
+
+static int nbody_i_bits_of_key(const nbody *sim)
+{
+    return sim->frame->deep ? 32 : 2 * (sim->desc.levels - 1);
+}
+
 /* Sorts from the lowest byte (each pass is stable), places the bodies, and returns their sorted
    keys. */
-static const uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
+static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
 {
     int32_t const n = sim->n;
     uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n,
              *spare_id = spare_key + n;
-    int shift;
+    int part, shift;
     int32_t i;
-    for (i = 0; i < n; i++) {
-        key[i] = nbody_i_key(sim->frame, input, i, sim->desc.levels);
-        id[i] = (uint32_t)i;
-    }
-    for (shift = 0; shift < 2 * (sim->desc.levels - 1); shift += 8) {
-        uint32_t *const had_key = key, *const had_id = id;
-        if (!nbody_i_radix_pass(key, id, spare_key, spare_id, n, shift)) continue;
-        key = spare_key;
-        id = spare_id;
-        spare_key = had_key;
-        spare_id = had_id;
+    for (i = 0; i < n; i++) id[i] = (uint32_t)i;
+    for (part = nbody_i_parts_of_key(sim) - 1; part >= 0; part--) {
+        for (i = 0; i < n; i++) key[i] = nbody_i_key_of(sim, input, (int32_t)id[i], part);
+        for (shift = 0; shift < nbody_i_bits_of_key(sim); shift += 8) {
+            uint32_t *const had_key = key, *const had_id = id;
+            if (!nbody_i_radix_pass(key, id, spare_key, spare_id, n, shift)) continue;
+            key = spare_key;
+            id = spare_id;
+            spare_key = had_key;
+            spare_id = had_id;
+        }
     }
     for (i = 0; i < n; i++) nbody_i_place(sim, input, i, (int32_t)id[i]);
     return key;
@@ -3734,6 +3918,52 @@ static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth g
     return result;
 }
 
+/* Where a key has the two bits of the children of a cell on this level. */
+static int nbody_i_shift_of(const nbody *sim, int level)
+{
+    return 2 * (sim->frame->deep ? 15 - level % 16 : sim->desc.levels - 2 - level);
+}
+
+/* Deep trees: on levels 0, 16 and 32, the keys that divide the bodies of a cell from here on. */
+static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys)
+{
+    int32_t b;
+    if (!sim->frame->deep || cell->level % 16 != 0) return;
+    for (b = cell->first; b < cell->first + cell->count; b++)
+        keys[b] = nbody_i_deep_key(sim->frame, sim->x[b], sim->y[b], cell->level / 16);
+}
+
+/* Deep trees with MASS_CENTRES: are the children of a cell large enough? */
+static int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
+{
+    double const least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -16 : -45),
+                 x = fabs(nbody_i_corner_of(sim, cell, 0)),
+                 y = fabs(nbody_i_corner_of(sim, cell, 1));
+    return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
+}
+
+/* Deep trees: are all bodies of a cell in one of the last level? They are sorted: then the first
+   and the last are. */
+static int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
+{
+    int32_t const last = cell->first + cell->count - 1;
+    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
+    return nbody_i_deep_column(sim->frame, 0, sim->x[cell->first]) >> shift ==
+               nbody_i_deep_column(sim->frame, 0, sim->x[last]) >> shift &&
+           nbody_i_deep_column(sim->frame, 1, sim->y[cell->first]) >> shift ==
+               nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
+}
+
+/* Is a cell to be divided? In deep trees not where its bodies would stay together: many at one
+   point are one leaf. */
+static int nbody_i_is_divided(const nbody *sim, const nbody_cell *cell)
+{
+    if (!nbody_i_divides(sim, cell)) return 0;
+    if (!sim->frame->deep || cell->level < NBODY_KEY_LEVELS) return 1;
+    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
+    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+}
+
 /* Divides one cell; its children are appended at `*end`. */
 static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
 {
@@ -3741,7 +3971,7 @@ static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t
     int32_t begin[5];
     int q;
     nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     2 * (sim->desc.levels - 2 - cell->level), begin);
+                     nbody_i_shift_of(sim, cell->level), begin);
     cell->child = *end;
     for (q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
@@ -3773,18 +4003,22 @@ static void nbody_i_finish_cells(nbody *sim)
             frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
 }
 
-static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
+static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
     int32_t c, first = 0, end = 1;
     nbody_result result = nbody_i_begin_cells(sim);
     while (result == NBODY_OK && end > first) {
         int64_t divided = 0;
-        for (c = first; c < end; c++) divided += nbody_i_divides(sim, &sim->cell[c]);
+        for (c = first; c < end; c++) {
+            if (!nbody_i_is_divided(sim, &sim->cell[c])) continue;
+            nbody_i_next_keys(sim, &sim->cell[c], keys);
+            divided++;
+        }
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++)
-            if (nbody_i_divides(sim, &sim->cell[c]))
+            if (nbody_i_is_divided(sim, &sim->cell[c]))
                 nbody_i_divide(sim, keys, c, &frame->cells);
         first = end;
         end = frame->cells;
@@ -3795,15 +4029,69 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
     return result;
 }
 
+/* Is there a cell of the last level that is to be divided, and not one point? */
+static int nbody_i_is_crowded(const nbody *sim)
+{
+    int32_t const *first = sim->frame->level_first;
+    int32_t c, b;
+    for (c = first[NBODY_KEY_LEVELS - 1]; c < first[NBODY_KEY_LEVELS]; c++) {
+        const nbody_cell *cell = &sim->cell[c];
+        if (sim->desc.leaf == 0) return 1;
+        for (b = 1; cell->count > sim->desc.leaf && b < cell->count; b++)
+            if (sim->x[cell->first + b] < sim->x[cell->first] ||
+                sim->x[cell->first + b] > sim->x[cell->first] ||
+                sim->y[cell->first + b] < sim->y[cell->first] ||
+                sim->y[cell->first + b] > sim->y[cell->first])
+                return 1;
+    }
+    return 0;
+}
+
+/* The corner of an aligned square of this side that has that of the frame inside; 0: too small. */
+static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2])
+{
+    int a, fits = 1;
+    for (a = 0; a < 2; a++) {
+        origin[a] = floor(frame->origin[a] / (edge / 4)) * (edge / 4);
+        fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
+    }
+    return fits;
+}
+
+/* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
+   no more than there are; nothing is changed. */
+static int nbody_i_deepen(nbody *sim, int32_t levels)
+{
+    nbody_frame *frame = sim->frame;
+    double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_power(-52);
+    int32_t most = 1;
+    int a;
+    while (!nbody_i_align(frame, edge, origin)) edge *= 2;
+    while (most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge) most++;
+    if (most <= NBODY_KEY_LEVELS || !nbody_i_finite(edge * frame->length)) return 0;
+    sim->desc.levels = most;
+    frame->deep = 1;
+    frame->edge = edge;
+    frame->inverse = 1 / edge;
+    frame->size = edge * frame->length;
+    for (a = 0; a < 2; a++) {
+        frame->origin[a] = origin[a];
+        frame->min[a] = origin[a] * frame->length;
+    }
+    frame->chunks = 0;
+    return 1;
+}
+
 /* ----------------------------------------------------------------------------------------------
    >>table-serial: the M2L table is filled before it is used
    ---------------------------------------------------------------------------------------------- */
 
-/* What `table` would hold for this law; 0: it cannot be reused. */
-static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law)
+/* What `table` would hold for this law on a level; 0: it cannot be reused. */
+static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law, int level)
 {
     if (sim->series) return 2;
-    return nbody_i_scale_free(law) ? 1 + 2 * (law->law == NBODY_INVERSE) : 0;
+    if (!nbody_i_scale_free(law) || nbody_i_is_small(sim, level)) return 0;
+    return 1 + 2 * (law->law == NBODY_INVERSE);
 }
 
 static void nbody_i_fill_series_table(nbody *sim)
@@ -3838,7 +4126,7 @@ static void nbody_i_fill_table(const nbody *sim, const nbody_i_law *law, int lev
    nbody. */
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
-    int const kind = nbody_i_kind_of_table(sim, law);
+    int const kind = nbody_i_kind_of_table(sim, law, level);
     if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
     if (sim->series) nbody_i_fill_series_table(sim);
     else nbody_i_fill_table(sim, law, level);
@@ -3990,9 +4278,9 @@ static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
         for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
     for (b = cell->first; b < cell->first + cell->count; b++) {
         nbody_i_stencil const sx = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within(sim->frame, cell->level, 0, cell->x, sim->x[b]));
+            &sim->rule, nbody_i_within_cell(sim, cell, 0, sim->x[b]));
         nbody_i_stencil const sy = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within(sim->frame, cell->level, 1, cell->y, sim->y[b]));
+            &sim->rule, nbody_i_within_cell(sim, cell, 1, sim->y[b]));
         for (s = 0; s < sets; s++)
             nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
     }
@@ -5162,6 +5450,15 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
     return cost * ((bodies + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
 }
 
+/* The tables that are filled in each evaluation. */
+static double nbody_i_tables_cost(const nbody *sim)
+{
+    int level, own = 0;
+    for (level = 2; level < sim->frame->levels && !sim->series; level++)
+        own += nbody_i_law_in(&sim->desc, 0).softened || nbody_i_is_small(sim, level);
+    return own * nbody_i_level_cost(&sim->desc);
+}
+
 static double nbody_i_tree_cost(const nbody *sim, int potential)
 {
     double const term = nbody_i_term_cost(&sim->desc, potential);
@@ -5172,8 +5469,7 @@ static double nbody_i_tree_cost(const nbody *sim, int potential)
         if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, term);
         if (sim->cell[c].child < 0) cost += nbody_i_near_cost(sim, c, term);
     }
-    if (sim->frame->levels > 2) cost += (sim->frame->levels - 2) * nbody_i_fill_cost(&sim->desc);
-    return cost;
+    return cost + nbody_i_tables_cost(sim);
 }
 
 static void nbody_i_forget_sources(nbody *sim)
@@ -5196,7 +5492,7 @@ static nbody_result nbody_i_find_cost(nbody *sim, double *cost)
 }
 
 /* The cells again, with larger leaves or smaller ones. */
-static nbody_result nbody_i_make_cells_of(nbody *sim, const uint32_t *keys, int32_t leaf)
+static nbody_result nbody_i_make_cells_of(nbody *sim, uint32_t *keys, int32_t leaf)
 {
     sim->desc.leaf = leaf;
     sim->frame->chunks = 0;
@@ -5215,7 +5511,7 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 }
 
 /* The best of this tree and of coarser ones, each with leaves half as large again. */
-static nbody_result nbody_i_try_coarser(nbody *sim, const uint32_t *keys, double *best)
+static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best)
 {
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
     double const fill = nbody_i_fill_cost(&sim->desc);
@@ -5233,7 +5529,7 @@ static nbody_result nbody_i_try_coarser(nbody *sim, const uint32_t *keys, double
     return leaf == sim->desc.leaf ? result : nbody_i_make_cells_of(sim, keys, leaf);
 }
 
-static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, const uint32_t *keys)
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, uint32_t *keys)
 {
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
     double best = 0;
@@ -5267,10 +5563,10 @@ typedef struct nbody_i_job {
     const nbody_i_input *input;
     const nbody_i_law *law;
     const nbody_i_outcome *out; /* [sets] */
-    const uint32_t *keys;       /* sorted */
+    uint32_t *keys;             /* sorted */
     uint32_t *key, *id, *spare_key, *spare_id;
     int32_t *place;             /* [pieces][256] of a radix pass */
-    int shift;
+    int part, shift;            /* of the key */
     int level;
     int32_t first, end;         /* cells, or one crowded leaf */
     int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
@@ -5354,8 +5650,8 @@ static void nbody_i_key_task(void *of_job, int32_t piece, int32_t pieces)
     const nbody *sim = job->sim;
     int32_t i = nbody_i_begin_of(sim->n, piece, pieces);
     for (; i < nbody_i_begin_of(sim->n, piece + 1, pieces); i++) {
-        job->key[i] = nbody_i_key(sim->frame, job->input, i, sim->desc.levels);
-        job->id[i] = (uint32_t)i;
+        if (job->part == nbody_i_parts_of_key(sim) - 1) job->id[i] = (uint32_t)i;
+        job->key[i] = nbody_i_key_of(sim, job->input, (int32_t)job->id[i], job->part);
     }
 }
 
@@ -5431,12 +5727,12 @@ static nbody_result nbody_i_cut_pass(nbody_i_job *job, int32_t pieces)
     return result;
 }
 
-static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, const uint32_t **keys)
+static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, uint32_t **keys)
 {
     nbody_parallel const *parallel = &sim->desc.parallel;
     int32_t const n = sim->n, pieces = nbody_i_sort_pieces(sim, n);
     nbody_i_job job = nbody_i_job_of(sim, 1);
-    nbody_result result;
+    nbody_result result = NBODY_OK;
     if (pieces == 1) {
         *keys = nbody_i_sort(sim, input);
         return NBODY_OK;
@@ -5447,9 +5743,13 @@ static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, con
     job.spare_key = job.id + n;
     job.spare_id = job.spare_key + n;
     job.place = (int32_t *)(void *)(job.spare_id + n);
-    result = nbody_i_run_pieces(parallel, pieces, nbody_i_key_task, &job);
-    for (; job.shift < 2 * (sim->desc.levels - 1) && result == NBODY_OK; job.shift += 8)
-        result = nbody_i_cut_pass(&job, pieces);
+    job.part = nbody_i_parts_of_key(sim) - 1;
+    for (; job.part >= 0 && result == NBODY_OK; job.part--) {
+        result = nbody_i_run_pieces(parallel, pieces, nbody_i_key_task, &job);
+        for (job.shift = 0; job.shift < nbody_i_bits_of_key(sim) && result == NBODY_OK;
+             job.shift += 8)
+            result = nbody_i_cut_pass(&job, pieces);
+    }
     if (result == NBODY_OK) result = nbody_i_run_pieces(parallel, pieces, nbody_i_place_task, &job);
     *keys = job.key;
     return result;
@@ -5470,7 +5770,7 @@ static int32_t nbody_i_children_of(const nbody *sim, const uint32_t *keys, const
     int32_t begin[5], count = 0;
     int q;
     nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     2 * (sim->desc.levels - 2 - cell->level), begin);
+                     nbody_i_shift_of(sim, cell->level), begin);
     for (q = 0; q < 4; q++) count += begin[q] < begin[q + 1];
     return count;
 }
@@ -5482,7 +5782,8 @@ static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, divided = 0, made = 0;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++) {
-        if (!nbody_i_divides(sim, &sim->cell[first])) continue;
+        if (!nbody_i_is_divided(sim, &sim->cell[first])) continue;
+        nbody_i_next_keys(sim, &sim->cell[first], job->keys);
         divided++;
         made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
     }
@@ -5498,7 +5799,7 @@ static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, at = job->made[piece];
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++)
-        if (nbody_i_divides(sim, &sim->cell[first]))
+        if (nbody_i_is_divided(sim, &sim->cell[first]))
             nbody_i_divide(sim, job->keys, first, &at);
 }
 
@@ -5538,7 +5839,7 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
     return result;
 }
 
-static nbody_result nbody_i_cut_cells(nbody *sim, const uint32_t *keys)
+static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
     nbody_i_job job = nbody_i_job_of(sim, 1);
@@ -5622,24 +5923,12 @@ static nbody_result nbody_i_cut_sources(nbody *sim, int sets)
     return result;
 }
 
-static nbody_result nbody_i_cut_tree(nbody *sim, const nbody_i_input *input)
-{
-    const uint32_t *keys = NULL;
-    nbody_result result = nbody_i_cut_sort(sim, input, &keys);
-    if (result == NBODY_OK) result = nbody_i_cut_cells(sim, keys);
-    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
-    if (result != NBODY_OK || !sim->cell) return result;
-    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_cut_sources(sim, 1);
-    return result;
-}
-
 /* A table that is kept is filled once, serially. */
 static nbody_result nbody_i_cut_table(nbody_i_job *job)
 {
     nbody *sim = job->sim;
     if (!sim->table) return NBODY_OK;
-    if (nbody_i_kind_of_table(sim, job->law) > 0) {
+    if (nbody_i_kind_of_table(sim, job->law, job->level) > 0) {
         nbody_i_ready_table(sim, job->law, job->level);
         return NBODY_OK;
     }
@@ -5780,19 +6069,35 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
    >>api-serial: build, evaluate, reserve
    ---------------------------------------------------------------------------------------------- */
 
-/* The tree of n > 0 bodies. */
+static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input, uint32_t **keys)
+{
+    nbody_result result = NBODY_OK;
+    if (nbody_i_is_cut(sim)) {
+        result = nbody_i_cut_sort(sim, input, keys);
+        return result == NBODY_OK ? nbody_i_cut_cells(sim, *keys) : result;
+    }
+    *keys = nbody_i_sort(sim, input);
+    return nbody_i_make_cells(sim, *keys);
+}
+
+/* The tree of n > 0 bodies. levels: as given; one key first, which is enough for most. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
-    const uint32_t *keys;
+    int32_t const levels = sim->desc.levels;
+    uint32_t *keys = NULL;
     nbody_result result;
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_tree(sim, input);
-    keys = nbody_i_sort(sim, input);
-    result = nbody_i_make_cells(sim, keys);
+    sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
+    result = nbody_i_make_leaves(sim, input, &keys);
+    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS && nbody_i_is_crowded(sim) &&
+        nbody_i_deepen(sim, levels))
+        result = nbody_i_make_leaves(sim, input, &keys);
     if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result == NBODY_OK) nbody_i_make_sources(sim, 1);
-    return result;
+    if (result != NBODY_OK) return result;
+    if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, 1);
+    nbody_i_make_sources(sim, 1);
+    return NBODY_OK;
 }
 
 static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
@@ -6374,8 +6679,10 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
         at >= level_first[cell->level + 1])
         return 0;
     if (cell->count < 1 || cell->first < 0 || cell->first > sim->n - cell->count) return 0;
-    if (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 || cell->y >> cell->level != 0)
+    if (cell->level < 31 && (cell->x < 0 || cell->y < 0 || cell->x >> cell->level != 0 ||
+                             cell->y >> cell->level != 0))
         return 0;
+    if (cell->level == 31 && (cell->x < 0 || cell->y < 0)) return 0;
     if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at) return 0;
     if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0;
     } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
@@ -6399,7 +6706,8 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
         if (child->parent != at || child->level != cell->level + 1 || child->first != first ||
             q <= before)
             return 0;
-        if (child->x >> 1 != cell->x || child->y >> 1 != cell->y) return 0;
+        if (child->x != nbody_i_half(cell->x, q & 1) || child->y != nbody_i_half(cell->y, q >> 1))
+            return 0;
         first += child->count;
         quarters |= 1 << q;
         before = q;
@@ -6407,13 +6715,22 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
     return quarters == cell->quarters && (cell->child < 0 || first == cell->first + cell->count);
 }
 
+/* The column or row that a coordinate belongs to. */
+static double nbody_i_number_at(const nbody_frame *frame, int level, int axis, nbody_real x)
+{
+    if (!frame->deep) return nbody_i_column(frame, level, axis, x);
+    return (double)(nbody_i_deep_column(frame, axis, x) >> (NBODY_MAX_LEVELS - 1 - level));
+}
+
 static int nbody_i_bodies_inside(const nbody *sim, const nbody_cell *leaf)
 {
+    double const x = nbody_i_number(sim->cell, leaf, 0), y = nbody_i_number(sim->cell, leaf, 1);
     int32_t b;
-    for (b = leaf->first; b < leaf->first + leaf->count; b++)
-        if (nbody_i_column(sim->frame, leaf->level, 0, sim->x[b]) != leaf->x ||
-            nbody_i_column(sim->frame, leaf->level, 1, sim->y[b]) != leaf->y)
-            return 0;
+    for (b = leaf->first; b < leaf->first + leaf->count; b++) {
+        double const dx = nbody_i_number_at(sim->frame, leaf->level, 0, sim->x[b]) - x,
+                     dy = nbody_i_number_at(sim->frame, leaf->level, 1, sim->y[b]) - y;
+        if (dx < 0 || dx > 0 || dy < 0 || dy > 0) return 0;
+    }
     return 1;
 }
 

@@ -221,6 +221,12 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     return NBODY_OK;
 }
 
+/* Keys here are for NBODY_KEY_LEVELS levels: there are no deep trees. */
+nbody_result nbody_i_cuda_levels(const nbody_desc *desc)
+{
+    return desc && desc->levels > NBODY_KEY_LEVELS ? NBODY_BAD_LEVELS : NBODY_OK;
+}
+
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
 nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
                                 cudaStream_t stream)
@@ -238,8 +244,10 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     /* NBODY_FAST has no kernels for Gaussian cores */
     if (chosen.stage == NBODY_FAST && nbody_i_law_in(&chosen, 0).core)
         chosen.stage = NBODY_SHARED_MEMORY;
-    nbody_result const result = nbody_i_begin(sim, &chosen, n);
+    nbody_result result = nbody_i_begin(sim, &chosen, n);
+    if (result == NBODY_OK) result = nbody_i_cuda_levels(&chosen);
     if (result != NBODY_OK) return result;
+    if (sim->desc.levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     nbody_cuda_allocator const given = sim->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
         sim->desc.cuda_allocator = had;
@@ -1452,9 +1460,10 @@ __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32
     if (k / 4 >= parent->besides) return -1;
     int32_t const at = parent->beside[k / 4];
     const nbody_cell *around = &sim.cell[at];
-    if (around->child < 0) return k % 4 == 0 && !nbody_i_touch(around, cell) ? at : -1;
+    if (around->child < 0) return k % 4 == 0 && !nbody_i_touch(sim.cell, around, cell) ? at : -1;
     if (k % 4 >= around->children) return -1;
-    return nbody_i_touch(&sim.cell[around->child + k % 4], cell) ? -1 : around->child + k % 4;
+    return nbody_i_touch(sim.cell, &sim.cell[around->child + k % 4], cell) ? -1
+                                                                         : around->child + k % 4;
 }
 
 /* Appends lists 2 and 4: all far cells of a cell. */
@@ -1755,7 +1764,7 @@ __device__ void nbody_i_add_p2l(const nbody &sim, const nbody_i_law &law, const 
 {
     for (int k = 0; k < parent.besides; k++) {
         const nbody_cell *around = &sim.cell[parent.beside[k]];
-        if (around->child >= 0 || nbody_i_touch(around, &sim.cell[child])) continue;
+        if (around->child >= 0 || nbody_i_touch(sim.cell, around, &sim.cell[child])) continue;
         nbody_i_run const run = nbody_i_run_on_nodes(&sim, parent.beside[k], &sim.cell[child]);
         nbody_i_add_run(&sim, &law, &run, t);
     }
@@ -2738,6 +2747,7 @@ NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
         result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
     if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
+    if (result == NBODY_OK) result = nbody_i_cuda_levels(desc);
     if (result == NBODY_OK && !bodies->fresh)
         result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
     if (result != NBODY_OK) return result;

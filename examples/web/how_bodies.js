@@ -189,7 +189,7 @@ const bodiesDown = {
                farther ones have acted on the level above. Every cell has such a list.`;
     },
     code: (a, k) => downStep(k)[1] ? ['nbody_i_l2l'] : ['nbody_next_far', 'nbody_i_add_table'],
-    mark: () => /!nbody_i_touch\(&walk|row\[b \* nbody|sum \+= nbody_i_times\(wy/,
+    mark: () => /!nbody_i_touch\(walk->cells, &walk|row\[b \* nbody|sum \+= nbody_i_times\(wy/,
     plane: (a, k) => {
         const [l, passed] = downStep(k), c = a.chain[l], list = acting(a, l);
         levelGrid(a, l, d => passed ? null : list.includes(d) ? TINT : null);

@@ -278,6 +278,18 @@ WL_FN void oracle_make(oracle_scene *s, int input, int32_t n, int masses, wl_ran
     s->body = oracle_bodies(s->pos, s->mass, n);
 }
 
+/* Every second body nearer to the origin by this factor: a clump. */
+WL_FN void oracle_squeeze(oracle_scene *s, double by)
+{
+    int32_t i;
+    for (i = 1; i < s->n; i += 2) {
+        s->pos[2 * i] = (nbody_real)((double)s->pos[2 * i] * by);
+        s->pos[2 * i + 1] = (nbody_real)((double)s->pos[2 * i + 1] * by);
+    }
+    free(s->body);
+    s->body = oracle_bodies(s->pos, s->mass, s->n);
+}
+
 WL_FN void oracle_forget(oracle_scene *s)
 {
     free(s->pos);

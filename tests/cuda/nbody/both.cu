@@ -23,6 +23,11 @@ static nbody_result run_serial(nbody *sim, const Input &in, Fields *out)
     nbody_desc desc = in.desc;
     if (desc.method == NBODY_AUTO) /* as the GPU chooses */
         desc.method = in.n <= 1024 ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    nbody_desc all;
+    if (desc.levels == 0 && nbody_defaults(&all, &desc, in.n) == NBODY_OK) {
+        desc.levels = NBODY_KEY_LEVELS; /* the GPU has no deep trees */
+        desc.leaf = all.leaf;
+    }
     if (in.outputs == ACCELERATIONS)
         return nbody_accelerations(sim, &desc, in.pos.data(), in.stride, masses_or_null(in),
             in.n, out->acc.data());

@@ -55,7 +55,7 @@ static void test_estimate_of_raised_softening(void **state)
     (void)state;
     if (!IS_FLOAT) return; /* the squares of such forces are no doubles */
     for (k = 0; k < COUNT_OF(apart); k++) for (law = 0; law < 2; law++) {
-        double const gap = apart[k];
+        double const gap = k && law ? 1e-5 * apart[k] : apart[k]; /* 1/d: softened much less */
         real pos[2 * N], acc[2 * N];
         nbody_error e;
         nbody sim = {0};

@@ -158,7 +158,7 @@ static void test_crowded_cell(void **state)
         (void)check_against_direct(&d, &s, settings[k].share);
         evaluate(&o, &d, &s);
         CHECK_RESULT(nbody_count(&o.sim, &counts), NBODY_OK);
-        CHECK(small_run() || counts.levels == o.sim.desc.levels ||
+        CHECK(small_run() || counts.levels >= NBODY_KEY_LEVELS ||
             counts.near_terms < (int64_t)n * n / 4);
         CHECK_FINE(oracle_check_walks(&o.sim));
         drop(&o);

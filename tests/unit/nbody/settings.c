@@ -29,10 +29,12 @@ enum { S_VP, S_VP_4, S_VP_2, S_MOMENTS, S_MOMENTS_4, S_MOMENTS_2, S_FN8, S_FN4C,
 static double float_share(void) { return IS_FLOAT ? 3e-6 : 0; }
 
 /* The same for a tree of any depth: nodes and sources have places that are rounded to floats of the
-   whole square, and more so, measured in sides of its cells, the deeper a tree is. */
+   whole square, and more so, measured in sides of its cells, the deeper a tree is, up to 17
+   levels. */
 static double deep_share(const nbody *sim)
 {
-    return IS_FLOAT ? 3e-6 + ldexp(1, (sim->cell ? sim->frame->levels : 1) - 27) : 0;
+    int const levels = sim->cell ? sim->frame->levels : 1;
+    return IS_FLOAT ? 3e-6 + ldexp(1, (levels < 17 ? levels : 17) - 27) : 0;
 }
 
 /* How far two programs that compute the same may be apart, as a share of S. */

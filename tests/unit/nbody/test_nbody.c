@@ -24,6 +24,7 @@
 #include "motion.c"
 #include "points.c"
 #include "estimates.c"
+#include "deep.c"
 #include "validate.c"
 #include "bad_calls.c"
 #include "choices.c"
@@ -49,6 +50,11 @@ static const struct CMUnitTest fields[] = {
     TEST(test_any_input),
     TEST(test_near_points),
     TEST(test_crowded_cell),
+    TEST(test_deep),
+    TEST(test_deep_given),
+    TEST(test_deep_terms),
+    TEST(test_deep_points),
+    TEST(test_deep_or_not),
     TEST(test_square),
     TEST(test_units),
     TEST(test_any_units),
