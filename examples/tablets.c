@@ -31,7 +31,9 @@
 
    What to look at: >>step below, 60 lines. All is in double, as in pyramid.c. */
 
+#ifndef PROGRAM
 #define PROGRAM "tablets"
+#endif
 #include "common/base.h"
 
 #ifndef NLIST_REAL
@@ -49,6 +51,7 @@
 #include "tablets.h"
 #include "tablets_draw.h"
 
+#if !defined(__CUDACC__) || !defined(TABLETS_AS_PART) /* coating.cu: those of tablets.cu */
 /* -------------------------------------------------------------------------------------------------
    >>step
    ---------------------------------------------------------------------------------------------- */
@@ -92,11 +95,14 @@ static void step(scene *s)
         dem_body_move(&s->bodies, i, s->sums + DEM_SUMS * (size_t)i);
     s->step++;
 }
+#endif
 
+#ifndef TABLETS_AS_PART /* coating.c has the steps above, to move its bed */
 #include "tablets_forms.h"
 #include "tablets_run.h"
+#endif
 
-#ifndef __CUDACC__ /* tablets.cu has the steps above, to check its own against them */
+#if !defined(__CUDACC__) && !defined(TABLETS_AS_PART) /* tablets.cu has the steps above, to check its own against them */
 /* -------------------------------------------------------------------------------------------------
    >>lean
    ---------------------------------------------------------------------------------------------- */

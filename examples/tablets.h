@@ -16,7 +16,7 @@
    kg, seconds. */
 typedef struct tablet_options {
     int32_t n, seed, forms, check;
-    double radius, band, cap, rounding, mu, lean, seconds, rpm, skin, steps;
+    double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps;
     const char *scene, *out;
 } tablet_options;
 
@@ -27,10 +27,17 @@ static const option_name scene_names[] = {
 };
 static double const density = 1300, gravity = 9.81;
 
+static tablet_options tablet_defaults(void)
+{
+    tablet_options const o = {200, 1, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0, 30, 0.1,
+                              40, "lean", NULL};
+    return o;
+}
+
+#ifndef TABLETS_AS_PART /* coating.c has options of its own */
 static tablet_options parse(int argc, char **argv)
 {
-    tablet_options o = {200, 1, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0.75, 30, 0, 30, 0.1, 40,
-                        "lean", NULL};
+    tablet_options o = tablet_defaults();
     const option_line table[] = {
         TEXT("--scene", "NAME", &o.scene,
              "lean (default): one tablet at a wall; drum: many; cloud: in free flight; box: many "
@@ -40,6 +47,8 @@ static tablet_options parse(int argc, char **argv)
         DOUBLE("--band", "H", &o.band, 1e-6, 10, "height of the band (default 0.002)"),
         DOUBLE("--cap", "H", &o.cap, 1e-6, 10, "height of each cap (default 0.001)"),
         DOUBLE("--rounding", "R", &o.rounding, 1e-7, 10, "of the edges (default 0.0005)"),
+        DOUBLE("--spheres", "P", &o.spheres, 0, 1,
+               "part of the particles that are spheres of the same mass (default 0)"),
         DOUBLE("--mu", "M", &o.mu, 0, 10, "friction (default 0.75; cloud: none)"),
         DOUBLE("--lean", "A", &o.lean, 0, 80, "degrees between tablet and wall (default 30)"),
         DOUBLE("--rpm", "W", &o.rpm, -1000, 1000, "turns of the drum per minute (default 30)"),
@@ -60,6 +69,7 @@ static tablet_options parse(int argc, char **argv)
 #endif
     return o;
 }
+#endif
 
 /* -------------------------------------------------------------------------------------------------
    >>scene
@@ -70,7 +80,8 @@ typedef struct scene {
     int kind;
     dem_bodies bodies;
     dem_real *sums;             /* [6 n] force and torque */
-    shape tablet;
+    shape shapes[2];            /* tablet; sphere of the same volume */
+    const double *tone;         /* [n] in pictures: light to dark, 0 to 1; NULL: by number */
     int32_t deep;
     ugrid grid;
     ugrid_desc cells;
@@ -111,7 +122,7 @@ static void place_box(scene *s)
 {
     dem_system *d = &s->bodies.base;
     int k;
-    s->length = 2.02 * (double)s->tablet.bound * ceil(sqrt((double)s->options->n / LAYERS));
+    s->length = 2.02 * (double)s->shapes[0].bound * ceil(sqrt((double)s->options->n / LAYERS));
     d->planes = 5;
     d->plane[4].normal[2] = 1;
     for (k = 0; k < 4; k++) {
@@ -128,9 +139,17 @@ static void place_corner(scene *s)
     d->plane[1].normal[0] = 1; /* the wall, x = 0 */
 }
 
+/* Spheres are evenly spread over the numbers. */
+static int is_sphere(const scene *s, int32_t i)
+{
+    return s->kind != SCENE_LEAN &&
+           floor((i + 1) * s->options->spheres) > floor(i * s->options->spheres);
+}
+
 static void place(scene *s, int32_t i, double x, double y, double z, const double turn[4])
 {
     size_t const at = 4 * (size_t)i;
+    int const kind = is_sphere(s, i);
     double length = 0;
     int k;
     for (k = 0; k < 4; k++) length += turn[k] * turn[k];
@@ -138,7 +157,8 @@ static void place(scene *s, int32_t i, double x, double y, double z, const doubl
     s->bodies.base.pos[at] = (dem_real)x;
     s->bodies.base.pos[at + 1] = (dem_real)y;
     s->bodies.base.pos[at + 2] = (dem_real)z;
-    s->bodies.base.pos[at + 3] = s->tablet.bound;
+    s->bodies.base.pos[at + 3] = s->shapes[kind].bound;
+    s->bodies.base.spin[at + 3] = (dem_real)kind;
     s->bodies.base.vel[at + 3] = (dem_real)(1 / s->mass);
 }
 
@@ -153,8 +173,8 @@ static void place_leaning(scene *s)
     body = dem_body_at(&s->bodies, 0, zero);
     shape_furthest(&body, 1, left, p);
     shape_furthest(&body, 1, down, q);
-    s->bodies.base.pos[0] = s->start[0] = s->tablet.rounding - p[0];
-    s->bodies.base.pos[2] = s->start[2] = s->tablet.rounding - q[2];
+    s->bodies.base.pos[0] = s->start[0] = s->shapes[0].rounding - p[0];
+    s->bodies.base.pos[2] = s->start[2] = s->shapes[0].rounding - q[2];
 }
 
 static void random_turn(uint64_t *seed, double turn[4])
@@ -174,9 +194,10 @@ static void random_turn(uint64_t *seed, double turn[4])
 static void throw_at_middle(scene *s, int32_t i, uint64_t *seed)
 {
     size_t const at = 4 * (size_t)i;
+    const shape *body = dem_body_shape(&s->bodies, i);
     dem_real inertia[3];
     int k;
-    for (k = 0; k < 3; k++) inertia[k] = (dem_real)s->mass * s->tablet.inertia[k];
+    for (k = 0; k < 3; k++) inertia[k] = (dem_real)s->mass * body->inertia[k];
     for (k = 0; k < 3; k++) {
         double const away = (double)s->bodies.base.pos[at + (size_t)k];
         s->bodies.base.vel[at + (size_t)k] =
@@ -191,7 +212,7 @@ static void throw_at_middle(scene *s, int32_t i, uint64_t *seed)
    around. */
 static void place_lattice(scene *s)
 {
-    double const step = 2.02 * (double)s->tablet.bound;
+    double const step = 2.02 * (double)s->shapes[0].bound;
     int const drum = s->kind == SCENE_DRUM, box = s->kind == SCENE_BOX,
               wide = drum  ? (int)(2 * s->drum / step)
                      : box ? (int)(s->length / step + 0.5) : (int)ceil(cbrt(s->options->n)),
@@ -206,7 +227,7 @@ static void place_lattice(scene *s)
                 double const px = step * (x - 0.5 * (wide - 1)), py = step * (y - 0.5 * (deep - 1)),
                              pz = step * (z + bottom);
                 double turn[4];
-                if (drum && hypot(px, pz) + (double)s->tablet.bound > s->drum)
+                if (drum && hypot(px, pz) + (double)s->shapes[0].bound > s->drum)
                     continue;
                 random_turn(&seed, turn);
                 place(s, i, px, py, pz, turn);
@@ -219,7 +240,7 @@ static void place_lattice(scene *s)
 /* The drum is as wide as 14 tablets, and so long that they fill half of the lattice in it. */
 static void size_drum(scene *s)
 {
-    double const step = 2.02 * (double)s->tablet.bound;
+    double const step = 2.02 * (double)s->shapes[0].bound;
     s->drum = 7 * step;
     s->length = step * (1.2 + ceil(s->options->n / 70.0));
     s->omega = s->options->rpm * 2 * PI / 60;
@@ -231,7 +252,7 @@ static void size_drum(scene *s)
 static double stiffness(const scene *s)
 {
     double const speed2 = s->kind == SCENE_CLOUD ? 1 : 2 * gravity * s->drum,
-                 most = 0.8 * (double)s->tablet.rounding;
+                 most = 0.8 * (double)s->shapes[0].rounding;
     if (s->kind == SCENE_LEAN) return s->mass * gravity / 1e-5;
     return 0.5 * s->mass * speed2 / (most * most);
 }
@@ -250,7 +271,7 @@ static void set_material(scene *s)
    cells. */
 static void set_search(scene *s)
 {
-    double const reach = 2 * (double)s->tablet.bound, skin = s->options->skin * s->options->radius;
+    double const reach = 2 * (double)s->shapes[0].bound, skin = s->options->skin * s->options->radius;
     double const half = s->kind == SCENE_DRUM  ? s->drum * 1.1
                         : s->kind == SCENE_BOX ? s->length / 2 + reach : 20 * reach;
     int k;
@@ -281,11 +302,12 @@ static scene *scene_new(const tablet_options *o, int history)
     s->options = o;
     s->kind = option_find(scene_names, "--scene", o->scene);
     s->seconds = o->seconds > 0 ? o->seconds : usual[s->kind];
-    s->tablet = shape_tablet(o->radius, o->band, o->cap, o->rounding);
-    if (s->tablet.kind == SHAPE_NONE)
+    s->shapes[0] = shape_tablet(o->radius, o->band, o->cap, o->rounding);
+    s->shapes[1] = shape_sphere(cbrt((double)s->shapes[0].volume * 3 / (4 * PI)));
+    if (s->shapes[0].kind == SHAPE_NONE)
         stop(2, "these sizes are no tablet: --cap at most --radius; --rounding so small that a "
                 "band is left");
-    s->mass = density * (double)s->tablet.volume;
+    s->mass = density * (double)s->shapes[0].volume;
     b->base.n = s->kind == SCENE_LEAN ? 1 : o->n;
     b->base.pos = records(s);
     b->base.vel = records(s);
@@ -294,7 +316,7 @@ static scene *scene_new(const tablet_options *o, int history)
     b->momentum = records(s);
     b->base.plane_history =
         (dem_real *)zeros((size_t)b->base.n * DEM_PLANES, 4 * sizeof(dem_real));
-    b->shapes = &s->tablet;
+    b->shapes = s->shapes;
     b->deep = &s->deep;
     b->base.history_off = !history;
     s->sums = (dem_real *)zeros((size_t)b->base.n * DEM_SUMS, sizeof(dem_real));
@@ -321,49 +343,6 @@ static void scene_free(scene *s)
     ugrid_free(&s->grid);
     nlist_free(&s->pairs);
     free(s);
-}
-
-/* -------------------------------------------------------------------------------------------------
-   >>energy
-   ---------------------------------------------------------------------------------------------- */
-
-enum { E_FLIGHT, E_SPIN, E_HEIGHT, E_SPRINGS, ENERGIES };
-
-/* Springs: force^2 / (2 stiffness), from the history of the contacts. */
-static void springs(const scene *s, double *energy)
-{
-    int32_t i;
-    for (i = 0; s->pairs.built && i < s->bodies.base.n; i++) {
-        nlist_each e = nlist_of(&s->pairs, i);
-        while (nlist_next(&e)) {
-            double const force = (double)((const dem_real *)e.history)[3];
-            *energy += force * force / (2 * (double)s->bodies.base.between.k_n);
-        }
-    }
-}
-
-/* energy[ENERGIES]; momentum[6]: of flight, and angular about the origin. */
-static void measure(const scene *s, double energy[ENERGIES], double momentum[6])
-{
-    int32_t i;
-    int k;
-    memset(energy, 0, ENERGIES * sizeof *energy);
-    memset(momentum, 0, 6 * sizeof *momentum);
-    for (i = 0; i < s->bodies.base.n; i++) {
-        size_t const at = 4 * (size_t)i;
-        const dem_real *x = s->bodies.base.pos + at, *v = s->bodies.base.vel + at,
-                       *spin = s->bodies.base.spin + at, *l = s->bodies.momentum + at;
-        dem_real turn[3];
-        dem_cross(x, v, turn);
-        energy[E_FLIGHT] += 0.5 * s->mass * (double)dem_dot(v, v);
-        energy[E_SPIN] += 0.5 * (double)dem_dot(spin, l);
-        energy[E_HEIGHT] -= s->mass * (double)dem_dot(s->bodies.base.gravity, x);
-        for (k = 0; k < 3; k++) {
-            momentum[k] += s->mass * (double)v[k];
-            momentum[3 + k] += s->mass * (double)turn[k] + (double)l[k];
-        }
-    }
-    springs(s, &energy[E_SPRINGS]);
 }
 
 #endif /* TABLETS_H */

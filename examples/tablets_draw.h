@@ -1,11 +1,12 @@
-/* tablets_draw.h - pictures of tablets by rays: the two caps and the band, with a score line across
-   each cap, in front of floor, wall or drum.
+/* tablets_draw.h - pictures of tablets and spheres by rays, with a score line across each cap, in
+   front of floor, wall or drum.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef TABLETS_DRAW_H
 #define TABLETS_DRAW_H
 
 #include "common/picture.h"
+#include "common/shape_ray.h"
 
 enum { PANEL_WIDE = 600, PANEL_HIGH = 600, CAPTION = 60, LEAN_SHOTS = 4 }; /* halved in the end */
 
@@ -40,61 +41,27 @@ static camera look(const scene *s)
     return c;
 }
 
-/* A ray and a tablet, with sharp edges, in its own axes: the part of the ray within two spheres
-   and a cylinder. n: where it enters. */
-typedef struct ray_part { double from, to, n[3]; } ray_part;
-
-/* The part within a sphere (flat = 1) or a cylinder along z (flat = 0) about (0, 0, middle). */
-static int clip(ray_part *part, const double o[3], const double d[3], double middle, double radius,
-                int flat)
-{
-    double const r[3] = {o[0], o[1], flat * (o[2] - middle)}, along[3] = {d[0], d[1], flat * d[2]};
-    double const a = dot3(along, along), b = dot3(r, along), c = dot3(r, r) - radius * radius,
-                 under = b * b - a * c;
-    double from;
-    int k;
-    if (!(a > 0)) return c < 0;
-    if (under <= 0) return 0;
-    from = (-b - sqrt(under)) / a;
-    part->to = fmin(part->to, (-b + sqrt(under)) / a);
-    if (from > part->from) {
-        part->from = from;
-        for (k = 0; k < 3; k++) part->n[k] = (r[k] + from * along[k]) / radius;
-    }
-    return part->from < part->to;
-}
-
 /* Is the body hit before *t? Then its normal and whether the point is on a score line. */
-static int hit_tablet(const scene *s, int32_t i, const double from[3], const double ahead[3],
-                      double *t, double n[3], int *score)
+static int hit_body(const scene *s, int32_t i, const double from[3], const double ahead[3],
+                    double *t, double n[3], int *score)
 {
     const dem_real *p = s->bodies.base.pos + 4 * (size_t)i;
-    double const big = (double)(s->tablet.size[2] + s->tablet.rounding),
-                 k = (double)s->tablet.size[3];
-    ray_part part = {-1e30, 1e30, {0, 0, 0}};
-    dem_real axes[3][3];
-    double away[3], o[3], d[3], middle;
-    int a, x;
-    for (a = 0; a < 3; a++) away[a] = from[a] - (double)p[a];
-    middle = -dot3(away, ahead);
-    if (dot3(away, away) - middle * middle > (double)(p[3] * p[3])) return 0;
-    shape_axes(s->bodies.turn + 4 * (size_t)i, axes);
+    dem_real const zero[3] = {0, 0, 0};
+    shape_placed const body = dem_body_at(&s->bodies, i, zero);
+    shape_span span = {(dem_real)-1e30, (dem_real)1e30, {0, 0, 0}};
+    dem_real o[3], d[3];
+    int a;
     for (a = 0; a < 3; a++) {
-        o[a] = d[a] = 0;
-        for (x = 0; x < 3; x++) {
-            o[a] += (double)axes[a][x] * away[x];
-            d[a] += (double)axes[a][x] * ahead[x];
-        }
+        o[a] = (dem_real)from[a] - p[a];
+        d[a] = (dem_real)ahead[a];
     }
-    if (!clip(&part, o, d, -k, big, 1) || !clip(&part, o, d, k, big, 1) ||
-        !clip(&part, o, d, 0, s->options->radius, 0) || part.from >= *t)
-        return 0;
-    *t = part.from;
-    *score = fabs(o[0] + part.from * d[0]) < 0.08 * s->options->radius && fabs(part.n[2]) > 0.5;
-    for (x = 0; x < 3; x++) {
-        n[x] = 0;
-        for (a = 0; a < 3; a++) n[x] += part.n[a] * (double)axes[a][x];
-    }
+    if (!shape_ray(&body, o, d, &span) || (double)span.from >= *t) return 0;
+    *t = (double)span.from;
+    for (a = 0; a < 3; a++) n[a] = (double)span.n[a];
+    dem_add(o, span.from, d);
+    *score = body.body->kind == SHAPE_TABLET &&
+             fabs((double)dem_dot(o, body.axes[0])) < 0.08 * s->options->radius &&
+             fabs((double)dem_dot(span.n, body.axes[2])) > 0.5;
     return 1;
 }
 
@@ -121,11 +88,17 @@ static int hit_plane(const scene *s, int32_t k, const double from[3], const doub
     return 1;
 }
 
+/* Of coating: none to most. */
+enum { COAT_COLORS = 4 };
+static const rgb coat_colors[COAT_COLORS] = {{0.96, 0.94, 0.90}, {0.98, 0.80, 0.42},
+                                             {0.90, 0.42, 0.22}, {0.50, 0.08, 0.16}};
+
 static rgb tablet_color(const scene *s, int32_t i)
 {
     static double const tone[5][3] = {{0.87, 0.42, 0.32}, {0.93, 0.88, 0.78}, {0.4, 0.6, 0.8},
                                       {0.95, 0.75, 0.35}, {0.55, 0.72, 0.5}};
     const double *c = tone[s->kind == SCENE_LEAN ? 0 : i % 5];
+    if (s->tone) return color_map(coat_colors, COAT_COLORS, s->tone[i]);
     return rgb_of(c[0], c[1], c[2]);
 }
 
@@ -136,7 +109,7 @@ static int hits_any(const scene *s, const double from[3], const double ahead[3])
     int score;
     for (i = 0; i < s->bodies.base.n; i++) {
         t = 1e30;
-        if (hit_tablet(s, i, from, ahead, &t, n, &score) && t > 1e-6) return 1;
+        if (hit_body(s, i, from, ahead, &t, n, &score) && t > 1e-6) return 1;
     }
     return 0;
 }
@@ -154,7 +127,7 @@ static ugrid in_picture(const scene *s, const camera *c)
     memset(&grid, 0, sizeof grid);
     memset(&d, 0, sizeof d);
     d.dim = 2;
-    d.cell = (ugrid_real)s->tablet.bound;
+    d.cell = (ugrid_real)s->shapes[0].bound;
     for (i = 0; i < n; i++)
         for (a = 0; a < 3; a++) {
             double const p = (double)s->bodies.base.pos[4 * (size_t)i + (size_t)a] - c->at[a];
@@ -173,7 +146,7 @@ static rgb ray_color(const scene *s, const ugrid *tablets, const ugrid_real poin
     double const light[3] = {0.43, -0.6, 0.674}, reach = s->options->radius;
     double t = 1e30, n[3], m[3], at[3], bright;
     rgb color = rgb_of(0.96, 0.96, 0.97);
-    ugrid_near near_by = ugrid_near_within(tablets, point, (ugrid_real)(1.001 * s->tablet.bound));
+    ugrid_near near_by = ugrid_near_within(tablets, point, (ugrid_real)(1.05 * s->shapes[0].bound));
     int32_t i;
     int score = 0, here, a, found = 0;
     for (i = 0; i < s->bodies.base.planes; i++)
@@ -186,7 +159,7 @@ static rgb ray_color(const scene *s, const ugrid *tablets, const ugrid_real poin
             color = gray(here & 1 ? 0.8 : 0.87);
         }
     while (ugrid_next(&near_by))
-        if (hit_tablet(s, near_by.id, from, ahead, &t, m, &here)) {
+        if (hit_body(s, near_by.id, from, ahead, &t, m, &here)) {
             found = 2;
             memcpy(n, m, sizeof n);
             score = here;
@@ -200,11 +173,13 @@ static rgb ray_color(const scene *s, const ugrid *tablets, const ugrid_real poin
     return rgb_of(color.r * bright, color.g * bright, color.b * bright);
 }
 
+#ifndef TABLETS_AS_PART
 static picture panels_new(int columns, int rows)
 {
     return columns == 1 ? picture_new(2 * PANEL_WIDE, 2 * PANEL_HIGH, gray(1))
                         : picture_new(columns * PANEL_WIDE, rows * (PANEL_HIGH + CAPTION), gray(1));
 }
+#endif
 
 /* Panel `column`, `row` of a picture with `columns`; a single one is twice as large. */
 static void draw_panel(picture *p, int column, int row, int columns, const scene *s,

@@ -33,8 +33,8 @@ void tablets_gpu_new(tablets_gpu *run, scene *host)
     run->bodies.base.plane_history =
         tablets_upload(run, host->bodies.base.plane_history, DEM_PLANES * records);
     run->sums = gpu_array<float>(DEM_SUMS * records / 4);
-    shape *body = gpu_array<shape>(1);
-    gpu_upload(body, &host->tablet, 1, run->stream);
+    shape *body = gpu_array<shape>(2);
+    gpu_upload(body, host->shapes, 2, run->stream);
     run->bodies.shapes = body;
     run->bodies.deep = gpu_array<int32_t>(1);
     gpu_must(cudaMemsetAsync(run->bodies.deep, 0, sizeof(int32_t), run->stream), "clearing");
@@ -81,6 +81,8 @@ void tablets_look(tablets_gpu *run)
                 "--steps", static_cast<double>(run->host->step) *
                                static_cast<double>(run->host->bodies.base.dt));
 }
+
+#ifndef TABLETS_AS_PART
 
 /* ---- check ---- */
 
@@ -182,4 +184,5 @@ void tablets_forms(tablets_gpu *run)
     free(first);
 }
 
+#endif /* TABLETS_AS_PART */
 #endif /* TABLETS_GPU_H */

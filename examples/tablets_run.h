@@ -1,10 +1,57 @@
-/* tablets_run.h - the loop of tablets.c over many tablets, and what it prints.
+/* tablets_run.h - the loop of tablets.c over many tablets, their energies, and what it prints.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef TABLETS_RUN_H
 #define TABLETS_RUN_H
 
 #include "common/progress.h"
+
+/* -------------------------------------------------------------------------------------------------
+   >>energy
+   ---------------------------------------------------------------------------------------------- */
+
+enum { E_FLIGHT, E_SPIN, E_HEIGHT, E_SPRINGS, ENERGIES };
+
+/* Springs: force^2 / (2 stiffness), from the history of the contacts. */
+static void springs(const scene *s, double *energy)
+{
+    int32_t i;
+    for (i = 0; s->pairs.built && i < s->bodies.base.n; i++) {
+        nlist_each e = nlist_of(&s->pairs, i);
+        while (nlist_next(&e)) {
+            double const force = (double)((const dem_real *)e.history)[3];
+            *energy += force * force / (2 * (double)s->bodies.base.between.k_n);
+        }
+    }
+}
+
+/* energy[ENERGIES]; momentum[6]: of flight, and angular about the origin. */
+static void measure(const scene *s, double energy[ENERGIES], double momentum[6])
+{
+    int32_t i;
+    int k;
+    memset(energy, 0, ENERGIES * sizeof *energy);
+    memset(momentum, 0, 6 * sizeof *momentum);
+    for (i = 0; i < s->bodies.base.n; i++) {
+        size_t const at = 4 * (size_t)i;
+        const dem_real *x = s->bodies.base.pos + at, *v = s->bodies.base.vel + at,
+                       *spin = s->bodies.base.spin + at, *l = s->bodies.momentum + at;
+        dem_real turn[3];
+        dem_cross(x, v, turn);
+        energy[E_FLIGHT] += 0.5 * s->mass * (double)dem_dot(v, v);
+        energy[E_SPIN] += 0.5 * (double)dem_dot(spin, l);
+        energy[E_HEIGHT] -= s->mass * (double)dem_dot(s->bodies.base.gravity, x);
+        for (k = 0; k < 3; k++) {
+            momentum[k] += s->mass * (double)v[k];
+            momentum[3 + k] += s->mass * (double)turn[k] + (double)l[k];
+        }
+    }
+    springs(s, &energy[E_SPRINGS]);
+}
+
+/* -------------------------------------------------------------------------------------------------
+   >>run
+   ---------------------------------------------------------------------------------------------- */
 
 static double total(const double energy[ENERGIES])
 {

@@ -55,6 +55,10 @@ cloud() {
     awk '$2 == "s:" { if (!first) first = $4; if (($4 / first - 1) ^ 2 > 1e-6) wrong = 1 }
          END { exit !(first > 0 && !wrong) }' "$work/out.txt"
     report $? "energy is kept all the time" "$(seen)"
+    tablets --scene cloud --seconds 0.1 -n 60 --spheres 0.5
+    above contacts 3; report $? "tablets and spheres meet" "$(seen)"
+    below energy 1e-3 && below momentum 1e-12 && below turning 1e-11
+    report $? "with spheres energy and momentum are kept" "$(seen)"
 }
 
 # ---- drum ----------------------------------------------------------------------------------------
@@ -112,6 +116,7 @@ heap
 --radius nan
 --cap 0.005
 --rounding 0.002
+--spheres 2
 -n 0
 LINES
     tablets --seconds 0.001 --out no/where.png

@@ -611,6 +611,8 @@ static void test_tumbling(void **state)
     CHECK_BELOW(widest[1], IS_FLOAT ? 5e-4 : 0.27 * widest[0]);
 }
 
+#include "test_rays.c"
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -620,6 +622,8 @@ int main(void)
         cmocka_unit_test(test_sizes),            cmocka_unit_test(test_mass),
         cmocka_unit_test(test_pairs),            cmocka_unit_test(test_triangles),
         cmocka_unit_test(test_symmetric_top),    cmocka_unit_test(test_tumbling),
+        cmocka_unit_test(test_ray_random),       cmocka_unit_test(test_ray_on_paper),
+        cmocka_unit_test(test_ray_reach),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
