@@ -30,7 +30,10 @@ static nbody_desc any_desc(state *s)
     d.method = (nbody_method)(kind & 3);
     if (kind >= 252) d.method = (nbody_method)fz_choice(f, 4);
     d.law = (nbody_law)(kind >> 2 & 1);
-    if (more == 255) d.law = (nbody_law)fz_choice(f, 2);
+    if (more == 255) d.law = (nbody_law)fz_choice(f, 3);
+    if (more == 249 || more == 248) d.law = NBODY_VORTEX;
+    if (more == 248 || more == 247) d.core = NBODY_GAUSSIAN;
+    if (more == 246) d.core = (nbody_core)fz_choice(f, 2);
     if (kind & 8) d.levels = more % 11 + (more >= 240 ? fz_u8(f) % 8 : 0);
     if (more == 254) d.levels = fz_choice(f, 18);
     if (kind & 16) d.leaf = 1 + more % 40;
@@ -79,7 +82,9 @@ static fz_codes codes_of_desc(const nbody_desc *d)
     int const order_bad = d->order < 0 || (nodes && d->order > NBODY_MAX_ORDER) ||
                           (d->method == NBODY_VIRTUAL_PARTICLES && d->order > 2);
     fz_must(&c,
-            enum_bad((int)d->method, 3) || enum_bad((int)d->law, 1) ||
+            enum_bad((int)d->method, 3) || enum_bad((int)d->law, 2) ||
+                enum_bad((int)d->core, 1) ||
+                (d->core == NBODY_GAUSSIAN && d->law == NBODY_INVERSE_SQUARE) ||
                 enum_bad((int)d->sources, 2) || enum_bad((int)d->stage, 3) || order_bad ||
                 (d->method == NBODY_VIRTUAL_PARTICLES && d->sources == NBODY_CHEBYSHEV) ||
                 (nodes && d->order == 1 && d->sources == NBODY_CHEBYSHEV) ||
@@ -137,20 +142,22 @@ static double scale_of(const state *s)
 /* delicate: a pair so near that its place is rounded, or softened by the header. */
 static field direct(const state *s, const real *at, int32_t self, double scale)
 {
-    double const eps = (double)s->given.softening,
-                 g = s->given.gravity == 0 ? 1 : (double)s->given.gravity;
-    int const inverse = s->given.law == NBODY_INVERSE;
+    double const eps = (double)s->given.softening;
+    double g = s->given.gravity == 0 ? 1 : (double)s->given.gravity;
+    int const inverse = s->given.law != NBODY_INVERSE_SQUARE, core = s->given.core && eps > 0;
     field f = {0, 0, 0, 0, 0, 0, 0};
     int32_t j;
     for (j = 0; j < s->points.n; j++) {
         double const dx = (double)fz_point(&s->points, j)[0] - (double)at[0],
                      dy = (double)fz_point(&s->points, j)[1] - (double)at[1];
-        double const m = (double)mass_of(s, j), bare = hypot(dx, dy), r = hypot(bare, eps);
+        double const m = (double)mass_of(s, j), bare = hypot(dx, dy),
+                     r = core ? bare : hypot(bare, eps);
         if (j == self) continue;
         if (bare == 0 && !(eps > 0)) continue;
         if (r < 1e-8 * scale) f.delicate = 1;
         if (r > 0) {
-            double const pull = inverse ? m / r / r : m / r / r / r;
+            double const pull = (inverse ? m / r / r : m / r / r / r) *
+                                (core ? -expm1(-(r / eps) * (r / eps)) : 1);
             f.x += pull * dx;
             f.y += pull * dy;
             f.share += fabs(pull * bare);
@@ -158,6 +165,13 @@ static field direct(const state *s, const real *at, int32_t self, double scale)
             f.p_share += inverse ? fabs(m) * (fabs(log(r)) + 1) : fabs(m) / r;
         }
         f.mass += fabs(m);
+    }
+    if (s->given.law == NBODY_VORTEX) {
+        double const x = f.x;
+        g /= 2 * 3.14159265358979323846;
+        f.x = f.y;
+        f.y = -x;
+        f.p = -f.p;
     }
     f.x *= g;
     f.y *= g;
@@ -231,8 +245,9 @@ static void check_field(const state *s, const field *want, const real *acc, cons
     }
     if (potential) {
         FZ_CHECK(potential[0] == potential[0]);
-        if (!want->delicate && want->p_share < most && want->mass < most) {
-            double const logs = s->given.law == NBODY_INVERSE
+        /* of a Gaussian core: tests/unit/nbody/test_vortex.c */
+        if (!want->delicate && want->p_share < most && want->mass < most && !s->given.core) {
+            double const logs = s->given.law != NBODY_INVERSE_SQUARE
                                     ? 64 * FZ_EPSILON * want->mass * (fabs(log(scale)) + 45)
                                     : 0;
             FZ_CHECK(fz_finite(potential[0]));
@@ -539,6 +554,7 @@ static void op_step(state *s)
     codes.must &= ~((uint64_t)1 << NBODY_BAD_ARGUMENT);
     fz_may(&codes, d.acc_stride != 0, NBODY_BAD_ARGUMENT);
     fz_must(&codes, integrator < 0 || integrator > 1, NBODY_BAD_OPTION);
+    fz_must(&codes, d.law == NBODY_VORTEX, NBODY_BAD_OPTION);
     fz_must(&codes, !fz_finite(dt), NBODY_BAD_NUMBER);
     fz_must(&codes, b.n < 0, NBODY_BAD_ARGUMENT);
     fz_must(&codes, !finite, NBODY_NOT_FINITE);
