@@ -1,5 +1,5 @@
 /* deep.c - a part of test_nbody.c: trees of more than 17 levels, where bodies crowd. Errors against
-   the direct sum; terms that grow as n does; points, masses, refusals and shallow trees beside them.
+   the direct sum; terms that grow as n does; points, masses, and shallow trees beside them.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 enum {
