@@ -602,7 +602,7 @@ typedef struct nlist_desc {
                                    are partners only, and pairs of ghosts are not searched for
                                    (default: all have rows; NLIST_NO_ROWS: none) */
     int32_t history;            /* bytes kept per entry (default: 0) */
-    int32_t events;             /* 1 = builds fill list.begun, persisted, ended (default: 0) */
+    int32_t events;             /* 1 = builds fill list.event[], by kind (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
     const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded
                                      ones; one of its rows is enough (default: none) */

@@ -4,7 +4,7 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-    memory, codes, leaves, merge, split, build, packets, pairs, queries, nearest, wide-build,
+    memory, codes, leaves, merge, split, ploc, build, packets, pairs, queries, nearest, wide-build,
     wide-groups, wide-order, wide-rays, wide-near, wide-overlaps, copies, cuda-api */
 
 #include <cuda_runtime.h>
@@ -245,14 +245,6 @@ lbvh_result lbvh_i_cuda_begin(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_
     return LBVH_OK;
 }
 
-/* The same for a build. LBVH_PLOC is built on the host: lbvh_cuda_upload. */
-lbvh_result lbvh_i_cuda_begin_build(lbvh_cuda *gpu, const lbvh_desc *desc, cudaStream_t stream)
-{
-    lbvh_result const result = lbvh_i_cuda_begin(gpu, desc, stream);
-    bool const serial = result == LBVH_OK && gpu->device.tree.desc.builder == LBVH_PLOC;
-    return serial ? LBVH_BAD_OPTION : result;
-}
-
 /* ------------------------------------------------------------------------------------------------
    >>codes: bounds of the centres, and Morton codes
    ---------------------------------------------------------------------------------------------- */
@@ -381,16 +373,18 @@ __device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Key 
                   : (uint8_t)0;
 }
 
-/* All prefixes, and the codes, where they are kept. */
+/* All prefixes, and the codes, where they are kept. LBVH_PLOC: nothing has met at any border. */
 template <class Key>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes)
+    lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes,
+                         unsigned long long *met)
 {
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
     if (k > tree.n) return;
     tree.prefix[k] = lbvh_i_prefix_at(tree, codes, k);
     if (tree.code && k < tree.n) tree.code[k] = codes[k];
+    if (met && k < tree.n) met[k] = ~0ull;
 }
 
 /* Sets the box of a leaf from its element, `link`. */
@@ -843,6 +837,333 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC (rule and figure: lbvh.h, >>ploc), in one kernel (H-PLOC, Benthin 2024)
+
+   The clusters of a subtree follow from those of its two children alone. So subtrees can be
+   processed in any order, and the tree is that of the serial code:
+
+       begin     a thread for each place. Those go on whose place begins a subtree of at most 16
+                 leaves with a parent of more. Its clusters are its leaves.
+       meet      the first of two siblings that arrives at the border between them notes its other
+                 end and the number of its clusters there, and is done. The second one goes on with
+                 the parent. No thread waits.
+       window    where siblings have more than 16 clusters, the warp is their window: a lane holds a
+                 cluster, and rounds are made of shuffles. Subtrees of one warp take turns.
+       number    a thread for each leaf climbs to the root. The leaves of all left siblings on its
+                 way lie before it: their number is its new place. The node that splits the
+                 border before it has the first of them as its child: the steps from there to the
+                 root give the prefix.
+       merge     over the new places and prefixes (>>merge)
+
+   The work space is where leaves will be: n + 1 nodes of at least 32 bytes, of which 24 a leaf are
+   used; and where codes will be, which are written last.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Threads of a block that makes clusters: few, for a long climb keeps its whole block resident. */
+constexpr int lbvh_i_cluster_block = 64;
+
+struct __align__(8) lbvh_i_cluster {
+    int32_t node, first; /* its node; the first place in it, in the order of the codes */
+};
+
+struct __align__(8) lbvh_i_above {
+    int32_t parent; /* -1: the root */
+    int32_t before; /* leaves of the left sibling; 0: it is one itself */
+};
+
+struct lbvh_i_ploc_space {
+    lbvh_i_cluster *list;       /* [n] clusters of a subtree, from its first place on */
+    lbvh_i_above *above;        /* [2 n] by node */
+    unsigned long long *met;    /* [n] by border: what the first sibling notes there */
+    int32_t *height;            /* of the root: nodes above the deepest leaf */
+};
+
+constexpr unsigned long long lbvh_i_not_met = ~0ull;
+constexpr unsigned lbvh_i_all_lanes = 0xFFFFFFFFu;
+
+/* Two siblings; or one subtree, which is a left one without its sibling. */
+struct lbvh_i_siblings {
+    int32_t first, middle, end; /* borders */
+    int32_t left, right;        /* clusters of each */
+    int at_first, at_end;       /* prefixes there */
+};
+
+/* The end of the largest subtree that begins at place `first` and has at most 16 leaves. A node
+   lies between two borders if all prefixes between them are larger than both of theirs. */
+__device__ __forceinline__ int32_t lbvh_i_small_end(const lbvh &tree, int32_t first)
+{
+    int const at_first = tree.prefix[first];
+    int least = 256;
+    int32_t end = first + 1;
+    for (int32_t b = first + 1; b <= first + LBVH_I_CLUSTERS && least > at_first; b++) {
+        int const at = tree.prefix[b];
+        if (at < least) end = b;
+        least = at < least ? at : least;
+        if (b == tree.n) break;
+    }
+    return end;
+}
+
+/* Begins with the subtree at place k, if its parent has more than 16 leaves. (Where it is a left
+   child, the parent begins at k as well.) */
+__device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k,
+                                                     lbvh_i_siblings *s)
+{
+    if (k >= tree.n) return false;
+    int32_t const end = lbvh_i_small_end(tree, k);
+    *s = {k, end, end, end - k, 0, tree.prefix[k], tree.prefix[end]};
+    if (s->at_end > s->at_first) return true;
+    for (int32_t b = k - 1; b >= 0 && end - b <= LBVH_I_CLUSTERS; b--)
+        if (tree.prefix[b] < s->at_first) return false; /* the parent begins at b */
+    return true;
+}
+
+/* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
+   before is visible to the one that goes on: the fences, and a __syncwarp before and after. */
+__device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
+{
+    bool const is_right = s->at_first >= s->at_end;
+    int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
+    unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
+                             own = at_far_end << 40 | (unsigned long long)s->left << 32 |
+                                   (unsigned)far_end;
+    __threadfence();
+    unsigned long long const other = atomicExch(&space.met[border], own);
+    if (other == lbvh_i_not_met) return false;
+    __threadfence();
+    int32_t const clusters = (int32_t)(other >> 32 & 255);
+    s->middle = border;
+    s->right = is_right ? s->left : clusters;
+    s->left = is_right ? clusters : s->left;
+    if (is_right) s->first = (int32_t)(unsigned)other, s->at_first = (int)(other >> 40);
+    else s->end = (int32_t)(unsigned)other, s->at_end = (int)(other >> 40);
+    return true;
+}
+
+/* The cluster of a lane. */
+struct lbvh_i_lane {
+    lbvh_real min[3], max[3];
+    lbvh_i_cluster cluster;
+    int32_t leaves, height;
+};
+
+/* What lane `from` has. */
+__device__ __forceinline__ lbvh_i_lane lbvh_i_of_lane(const lbvh_i_lane &own, int from)
+{
+    lbvh_i_lane its;
+    for (int a = 0; a < 3; a++) {
+        its.min[a] = __shfl_sync(lbvh_i_all_lanes, own.min[a], from);
+        its.max[a] = __shfl_sync(lbvh_i_all_lanes, own.max[a], from);
+    }
+    its.cluster.node = __shfl_sync(lbvh_i_all_lanes, own.cluster.node, from);
+    its.cluster.first = __shfl_sync(lbvh_i_all_lanes, own.cluster.first, from);
+    its.leaves = __shfl_sync(lbvh_i_all_lanes, own.leaves, from);
+    its.height = __shfl_sync(lbvh_i_all_lanes, own.height, from);
+    return its;
+}
+
+/* Cluster i of two siblings. Where a child has as many clusters as leaves, they are its leaves, and
+   no list was written. */
+__device__ __forceinline__ lbvh_i_cluster lbvh_i_cluster_at(const lbvh &tree,
+                                                            const lbvh_i_ploc_space &space,
+                                                            const lbvh_i_siblings &s, int i)
+{
+    bool const in_left = i < s.left;
+    int32_t const place = in_left ? s.first + i : s.middle + i - s.left;
+    bool const leaves = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
+    if (!leaves) return space.list[place];
+    return {tree.first_leaf + place, place};
+}
+
+/* The box of a cluster: of its element, or of its node, whose links hold its leaves and height. */
+__device__ __forceinline__ lbvh_i_lane lbvh_i_load_lane(const lbvh &tree, const lbvh_i_input &input,
+                                                        const int32_t *ids, lbvh_i_cluster cluster)
+{
+    lbvh_i_lane own;
+    own.cluster = cluster;
+    own.leaves = 1;
+    own.height = 0;
+    if (cluster.node >= tree.first_leaf) {
+        (void)lbvh_box_of(&tree.desc, input.data, input.stride,
+                          ids[cluster.node - tree.first_leaf], own.min, own.max);
+    } else {
+        lbvh_node const node = lbvh_i_fetch(&tree.node[cluster.node]);
+        for (int a = 0; a < 3; a++) {
+            own.min[a] = node.min[a];
+            own.max[a] = node.max[a];
+        }
+        own.leaves = node.link;
+        own.height = node.skip;
+    }
+    for (int a = 0; a < 3; a++) {
+        own.min[a] = lbvh_i_bounded(own.min[a]);
+        own.max[a] = lbvh_i_bounded(own.max[a]);
+    }
+    return own;
+}
+
+/* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
+   to the other. */
+__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_lane &own, int dim,
+                                                           int count)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    lbvh_i_pair best = lbvh_i_no_pair();
+#pragma unroll
+    for (int step = 1; step <= LBVH_I_RADIUS; step++) {
+        lbvh_real edge[3];
+#pragma unroll
+        for (int a = 0; a < 3; a++)
+            edge[a] = lbvh_i_edge(own.min[a], own.max[a],
+                                  __shfl_down_sync(lbvh_i_all_lanes, own.min[a], step),
+                                  __shfl_down_sync(lbvh_i_all_lanes, own.max[a], step));
+        lbvh_i_pair key = lbvh_i_pair_key(lbvh_i_half_area(dim, edge[0], edge[1], edge[2]), lane,
+                                          lane + step);
+        if (lane + step >= count) key = lbvh_i_no_pair();
+        lbvh_i_pair const sent = __shfl_up_sync(lbvh_i_all_lanes, key, step);
+        best = key < best ? key : best;
+        if (lane >= step && sent < best) best = sent;
+    }
+    return best;
+}
+
+/* The cluster of a lane becomes the node of itself and a later one. */
+__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh &tree, const lbvh_i_ploc_space &space,
+                                                   lbvh_i_lane &own, const lbvh_i_lane &right)
+{
+    bool const swapped = right.cluster.first < own.cluster.first;
+    int32_t const at = (swapped ? own.cluster.first : right.cluster.first) - 1;
+    lbvh_node node = {};
+    space.above[own.cluster.node] = {at, 0};
+    space.above[right.cluster.node] = {at, own.leaves};
+    for (int a = 0; a < 3; a++) {
+        node.min[a] = own.min[a] = lbvh_i_min(own.min[a], right.min[a]);
+        node.max[a] = own.max[a] = lbvh_i_max(own.max[a], right.max[a]);
+    }
+    node.link = own.leaves += right.leaves;
+    node.skip = own.height = 1 + (own.height > right.height ? own.height : right.height);
+    lbvh_i_store(&tree.node[at], node);
+    own.cluster = {at, swapped ? right.cluster.first : own.cluster.first};
+}
+
+/* The position of the bit that has n set bits before it. */
+__device__ __forceinline__ int lbvh_i_nth_bit(unsigned bits, int n)
+{
+    int at = 0;
+    for (int width = 16; width > 0; width /= 2) {
+        int const below = __popc(bits >> at & ((1u << width) - 1));
+        if (n < below) continue;
+        n -= below;
+        at += width;
+    }
+    return at;
+}
+
+/* A round. Clusters that choose each other have the same key; the lower lane takes both. Those left
+   move together, in order. Returns their number. */
+__device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_space &space,
+                                            lbvh_i_lane &own, int count)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    lbvh_i_pair const best = lbvh_i_find_partner(own, tree.desc.dim, count);
+    int const partner = lane ^ (int)(best & 31);
+    bool const chosen = __shfl_sync(lbvh_i_all_lanes, best, partner) == best && lane < count;
+    lbvh_i_lane const other = lbvh_i_of_lane(own, partner);
+    if (chosen && lane < partner) lbvh_i_merge_lanes(tree, space, own, other);
+    unsigned const left = __ballot_sync(lbvh_i_all_lanes,
+                                        lane < count && !(chosen && partner < lane));
+    own = lbvh_i_of_lane(own, lbvh_i_nth_bit(left, lane));
+    return __popc(left);
+}
+
+/* The clusters of two siblings, which all lanes are given, become those of their parent. Returns
+   their number. No lane writes an entry of the list that another one reads: the right child's begin
+   behind the 16th place, or follow the leaves of the left one. */
+__device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
+                                                    const int32_t *ids,
+                                                    const lbvh_i_ploc_space &space,
+                                                    const lbvh_i_siblings &s)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    bool const all = s.first == 0 && s.end == tree.n;
+    int const most = all ? 1 : LBVH_I_CLUSTERS;
+    int count = s.left + s.right;
+    lbvh_i_lane own = {};
+    if (lane < count) own.cluster = lbvh_i_cluster_at(tree, space, s, lane);
+    if (count > most && lane < count) own = lbvh_i_load_lane(tree, input, ids, own.cluster);
+    while (count > most) count = lbvh_i_round(tree, space, own, count);
+    if (lane < count) space.list[s.first + lane] = own.cluster;
+    if (all && lane == 0) {
+        space.above[own.cluster.node] = {-1, 0};
+        *space.height = own.height;
+    }
+    return count;
+}
+
+/* The siblings of lane `from`. */
+__device__ __forceinline__ lbvh_i_siblings lbvh_i_siblings_of(const lbvh_i_siblings &own, int from)
+{
+    lbvh_i_siblings its = own;
+    its.first = __shfl_sync(lbvh_i_all_lanes, own.first, from);
+    its.middle = __shfl_sync(lbvh_i_all_lanes, own.middle, from);
+    its.end = __shfl_sync(lbvh_i_all_lanes, own.end, from);
+    its.left = __shfl_sync(lbvh_i_all_lanes, own.left, from);
+    its.right = __shfl_sync(lbvh_i_all_lanes, own.right, from);
+    return its;
+}
+
+/* All clusters. */
+__global__ void __launch_bounds__(lbvh_i_cluster_block)
+    lbvh_i_cluster_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                          const int32_t *ids, lbvh_i_ploc_space space)
+{
+    const lbvh &tree = device.tree;
+    int const lane = (int)(threadIdx.x % 32);
+    lbvh_i_siblings own = {};
+    bool active = lbvh_i_begin_subtree(tree, lbvh_i_thread(), &own);
+    bool joins = active && own.left == tree.n; /* a tree of 16 leaves or fewer */
+    while (__any_sync(lbvh_i_all_lanes, active)) {
+        unsigned waiting = __ballot_sync(lbvh_i_all_lanes, joins);
+        for (; waiting; waiting &= waiting - 1) {
+            int const from = __ffs((int)waiting) - 1;
+            int const count = lbvh_i_join_siblings(tree, input, ids, space,
+                                                   lbvh_i_siblings_of(own, from));
+            if (lane != from) continue;
+            own.left = count;
+            active = own.first > 0 || own.end < tree.n;
+        }
+        __syncwarp(); /* what the lanes wrote, before a sibling hears of it */
+        joins = active = active && lbvh_i_meet(space, &own);
+        __syncwarp(); /* what the sibling's lanes wrote, before all lanes read it */
+    }
+}
+
+/* New places of leaves, the prefixes of the borders before them, and codes where they are kept. A
+   tree that is too deep stays that of MERGE. */
+template <class Key>
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_number_kernel(__grid_constant__ const lbvh_device device, lbvh_i_ploc_space space,
+                         const Key *codes, const int32_t *ids, int32_t *new_ids)
+{
+    const lbvh &tree = device.tree;
+    int32_t const k = lbvh_i_thread();
+    if (k >= tree.n) return;
+    int32_t place = k;
+    if (*space.height < LBVH_STACK) {
+        int depth = 0, from_split = 0;
+        lbvh_i_above above = space.above[tree.first_leaf + k];
+        for (place = 0; above.parent >= 0; above = space.above[above.parent]) {
+            if (place == 0) from_split++;
+            place += above.before;
+            depth++;
+        }
+        if (place > 0) tree.prefix[place] = (uint8_t)(1 + depth - from_split);
+    }
+    new_ids[place] = ids[k];
+    if (tree.code) tree.code[place] = codes[k];
+}
+
+/* ------------------------------------------------------------------------------------------------
    >>build: the launches of a build, in order
    ---------------------------------------------------------------------------------------------- */
 
@@ -893,6 +1214,36 @@ lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t 
                          input, ids, parent, arrived);
 }
 
+/* Where the work space lies. */
+lbvh_i_ploc_space lbvh_i_space_of(const lbvh_cuda *gpu)
+{
+    const lbvh &tree = gpu->device.tree;
+    size_t const n = (size_t)tree.n;
+    lbvh_i_ploc_space space;
+    space.list = static_cast<lbvh_i_cluster *>(gpu->block[LBVH_I_CODE].memory);
+    space.above = reinterpret_cast<lbvh_i_above *>(tree.node + tree.first_leaf);
+    space.met = reinterpret_cast<unsigned long long *>(space.above + 2 * n);
+    space.height = reinterpret_cast<int32_t *>(space.met + n);
+    return space;
+}
+
+/* Clusters, new places and prefixes, and the tree over these. new_ids, count: [n] work space. */
+template <class Key>
+lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes, int32_t *ids,
+                             int32_t *new_ids, int32_t *count, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    lbvh_i_ploc_space const space = lbvh_i_space_of(gpu);
+    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_cluster_block, lbvh_i_cluster_kernel,
+                                       gpu->device, input, (const int32_t *)ids, space);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_number_kernel<Key>,
+                               gpu->device, space, codes, (const int32_t *)ids, new_ids);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_cuda_merge(gpu, input, (const Key *)nullptr, (const int32_t *)new_ids, ids, count,
+                             stream);
+}
+
 lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
 {
     return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))
@@ -929,9 +1280,14 @@ lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_input input, cudaStrea
         return lbvh_i_cuda_merge(gpu, input, (const Key *)keys.Current(), ids.Current(),
                                  ids.Alternate(), reinterpret_cast<int32_t *>(keys.Alternate()),
                                  stream);
+    bool const ploc = tree->desc.builder == LBVH_PLOC;
     result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads,
-                           lbvh_i_prefix_kernel<Key>, gpu->device, (const Key *)keys.Current());
-    return result == LBVH_OK ? lbvh_i_cuda_split(gpu, input, ids.Current(), stream) : result;
+                           lbvh_i_prefix_kernel<Key>, gpu->device, (const Key *)keys.Current(),
+                           ploc ? lbvh_i_space_of(gpu).met : nullptr);
+    if (result != LBVH_OK) return result;
+    if (!ploc) return lbvh_i_cuda_split(gpu, input, ids.Current(), stream);
+    return lbvh_i_cuda_ploc(gpu, input, (const Key *)keys.Current(), ids.Current(), ids.Alternate(),
+                            reinterpret_cast<int32_t *>(keys.Alternate()), stream);
 }
 
 /* Reports the elements that a refit leaves out. (A build does it beside the codes.) */
@@ -2141,7 +2497,9 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
                               __grid_constant__ const lbvh_wide_device wide, lbvh_i_input input,
                               lbvh_i_plan plan)
 {
-    int32_t const i = lbvh_i_thread() / LBVH_WIDE, mine = lbvh_i_thread() % LBVH_WIDE;
+    /* with leaves of one element there may be more than 2^31 threads */
+    int64_t const thread = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int32_t const i = (int32_t)(thread / LBVH_WIDE), mine = (int32_t)(thread % LBVH_WIDE);
     lbvh_i_collapse job = {};
     if (i >= lbvh_i_drafts(*plan.levels)) return;
     const lbvh_i_draft &draft = plan.draft[i];
@@ -2821,7 +3179,7 @@ LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, in
 {
     if (!gpu || n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    lbvh_result result = lbvh_i_cuda_begin_build(gpu, desc, stream);
+    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, n, LBVH_I_EXACT, stream);
     if (result == LBVH_OK && n > 0 && queries >= n)
         result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_EXACT, stream);
@@ -2839,7 +3197,7 @@ LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32
     *bytes = 0;
     if (n < 0 || queries < 0) return LBVH_BAD_ARGUMENT;
     if (queries > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    lbvh_result result = lbvh_i_cuda_begin_build(&gpu, desc, nullptr);
+    lbvh_result result = lbvh_i_cuda_begin(&gpu, desc, nullptr);
     if (result == LBVH_OK) result = lbvh_i_build_sizes(&gpu, n, blocks, scratch);
     if (result == LBVH_OK && n > 0 && queries >= n) result = lbvh_i_pair_sizes(&gpu, n, scratch);
     if (result == LBVH_OK)
@@ -2858,7 +3216,7 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     lbvh *tree = &gpu->device.tree;
     lbvh_i_make_empty(tree);
     if (n < 0 || (n > 0 && !d_data)) return LBVH_BAD_ARGUMENT;
-    lbvh_result result = lbvh_i_cuda_begin_build(gpu, desc, stream);
+    lbvh_result result = lbvh_i_cuda_begin(gpu, desc, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;

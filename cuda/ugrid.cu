@@ -491,7 +491,8 @@ ugrid_result ugrid_i_cuda_build_count_one_round(ugrid_cuda *gpu, cudaStream_t st
    block per part sorts it by cell, and writes it and the starts of its cells. Two blocks share a
    multiprocessor up to 4 million cells and some 12 million records of 16 bytes (22 million tags).
    Beyond, a block has its shared memory alone, up to some 30 million cells or 20 million records.
-   tests/bench/NOTES.md lists what was tried. A grid so small that it is one part skips steps 1 to 3.
+   tests/bench/NOTES.md lists what was tried. A grid so small that it is one part skips steps 1
+   to 3.
    ---------------------------------------------------------------------------------------------- */
 
 /* The item of >>parts where the grid keeps no records. */

@@ -183,7 +183,7 @@ static void test_launch_errors()
     context = "launch errors";
     if (!build(&g, in, on_device)) return;
 #ifdef CUDA_EMU
-    for (int builder = 0; builder < 2; builder++)
+    for (int builder = 0; builder < 3; builder++)
         for (long fail = 1;; fail++) {
             lbvh_desc each = d;
             each.builder = (lbvh_builder)builder;

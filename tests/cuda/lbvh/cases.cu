@@ -26,7 +26,7 @@ static Case case_of(size_t k)
     c.dim = 2 + (int)(k % 2), k /= 2;
     c.form = (Form)(k % FORMS), k /= FORMS;
     c.bits = k % 2 ? 30 : 63, k /= 2;
-    c.builder = k % 2 ? LBVH_SPLIT : LBVH_MERGE, k /= 2;
+    c.builder = (lbvh_builder)(k % 3), k /= 3;
     c.masked = (int)(k % 2), k /= 2;
     c.keep_codes = (int)(k % 2), k /= 2;
     c.padded = (int)(k % 2), k /= 2;
@@ -35,7 +35,7 @@ static Case case_of(size_t k)
     return c;
 }
 
-static const size_t case_count = 2 * FORMS * 32 * SHAPES;
+static const size_t case_count = 2 * FORMS * 2 * 3 * 8 * SHAPES;
 
 static std::string name_of(const Case &c)
 {
@@ -44,11 +44,12 @@ static std::string name_of(const Case &c)
     static const char *const shapes[] = {"uniform", "clustered", "lattice", "all equal",
         "on a line", "two far clumps", "sizes 1:1000", "deep", "zeros of both signs",
         "huge numbers"};
+    static const char *const builders[] = {"MERGE", "SPLIT", "PLOC"};
     char text[250];
     snprintf(text, sizeof text,
         "n %d, dim %d, %s, %s, %d bits, %s, masks %d, keep_codes %d, padded %d, bounds %d", c.n,
         c.dim,
-             forms[c.form], shapes[c.shape], c.bits, c.builder ? "SPLIT" : "MERGE", c.masked,
+             forms[c.form], shapes[c.shape], c.bits, builders[c.builder], c.masked,
                  c.keep_codes, c.padded, c.bounds);
     return text;
 }

@@ -36,6 +36,7 @@ static int size_max;            /* most elements of a build */
 #include "graphs.cu"
 #include "large.cu"
 #include "wide.cu"
+#include "ploc.cu"
 
 static const Test tests[] = {
     {"few", test_few},
@@ -62,6 +63,12 @@ static const Test tests[] = {
     {"two streams", test_two_streams},
     {"many blocks", test_many_blocks},
     {"large", test_large},
+    {"ploc few", test_ploc_few},
+    {"ploc shapes", test_ploc_shapes},
+    {"ploc too deep", test_ploc_too_deep},
+    {"ploc left out", test_ploc_left_out},
+    {"ploc order", test_ploc_order},
+    {"ploc graph", test_ploc_graph},
     {"wide", test_wide},
     {"wide deep", test_wide_deep},
     {"wide copies", test_wide_copies},
@@ -77,11 +84,11 @@ int main(int argc, char **argv)
     bool const slow = small || emu_options()->blocks > 1;
     n_max = slow ? 260 : 400;
     size_max = slow ? 520 : 4100;
-    share = emu_options()->blocks > 1 ? 240 : small ? 80 : 28;
+    share = emu_options()->blocks > 1 ? 360 : small ? 120 : 42;
 #else
     n_max = small ? 400 : 1000;
     size_max = small ? 2100 : 4100;
-    share = small ? 40 : 24; /* within a minute; --share 1 runs every case: many minutes */
+    share = small ? 60 : 36; /* within a minute; --share 1 runs every case: many minutes */
 #endif
     read_options(argc, argv, {{"--n", &n_max, 8}, {"--share", &share, 1}});
     size_max = std::max(size_max, n_max);

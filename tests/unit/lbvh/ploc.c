@@ -48,7 +48,7 @@ static int64_t cost_of(const lumps *all, int32_t p, int32_t q)
         xyz = x * xyz;
         sum = xyz + yz;
     }
-    cost = sum;
+    cost = sum < 0 ? -sum : sum; /* 2D, both left out */
     memcpy(&bits, &cost, sizeof bits);
     if (IS_FLOAT) return bits >> 5;
     memcpy(&wide, &cost, sizeof cost);
@@ -231,6 +231,35 @@ static void test_ploc_too_deep(void **state)
         forget(&s);
     }
     CHECK(below > 0 && above > 0);
+    lbvh_free(&tree);
+}
+
+/* Elements that are left out, one or many, merge as well: the build ends. */
+static void test_ploc_left_out(void **state)
+{
+    lbvh tree = {0};
+    scene s;
+    int32_t i, n;
+    int dim, every;
+    (void)state;
+    dice = wl_seed(42);
+    current_scene = &s;
+    describe = describe_scene;
+    for (dim = 2; dim <= 3; dim++) for (n = 2; n < 80; n += 1 + n / 20)
+        for (every = 1; every < 5; every++) {
+            memset(&s, 0, sizeof s);
+            s.dim = dim;
+            s.bits = 63;
+            s.skip_invalid = 1;
+            set_kind(&s, 0);
+            make_scene(&s, &inputs[0], n);
+            for (i = every / 2; i < n; i += every) {
+                element(&s, i)[0] = REAL_NAN;
+                leave_out(&s.truth[i]);
+            }
+            (void)check_ploc(&tree, &s);
+            forget(&s);
+        }
     lbvh_free(&tree);
 }
 
