@@ -1465,7 +1465,9 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     softening = nbody_i_set_core(frame, desc) ? 0 : (double)desc->softening / frame->length;
     frame->given2 = nbody_i_product(softening, softening);
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020; 1 / u of the law 1/d 2^116 and 2^680 */
-    least_u = NBODY_I_REAL_KIND == 2 ? -680 : desc->law == NBODY_INVERSE ? -116 : -82;
+    least_u = NBODY_I_REAL_KIND == 2                          ? -680
+              : nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? -116
+                                                              : -82;
     frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(least_u);
     return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) &&
            nbody_i_finite(frame->soften2);
@@ -4079,6 +4081,7 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
         frame->min[a] = origin[a] * frame->length;
     }
     frame->chunks = 0;
+    (void)nbody_i_set_core(frame, &sim->desc);
     return 1;
 }
 
@@ -6088,7 +6091,8 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
     nbody_result result;
     sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
     result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS && nbody_i_is_crowded(sim) &&
+    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS &&
+        sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_crowded(sim) &&
         nbody_i_deepen(sim, levels))
         result = nbody_i_make_leaves(sim, input, &keys);
     if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);

@@ -35,7 +35,7 @@ static nbody_desc any_desc(state *s)
     if (more == 248 || more == 247) d.core = NBODY_GAUSSIAN;
     if (more == 246) d.core = (nbody_core)fz_choice(f, 2);
     if (kind & 8) d.levels = more % 11 + (more >= 240 ? fz_u8(f) % 8 : 0);
-    if (more == 254) d.levels = fz_choice(f, 18);
+    if (more == 254) d.levels = fz_choice(f, NBODY_MAX_LEVELS + 1);
     if (kind & 16) d.leaf = 1 + more % 40;
     if (more == 253) d.leaf = -1;
     d.order = kind & 32 ? d.method == NBODY_VIRTUAL_PARTICLES ? 1 + c % 2 : 1 + c % 12 : 0;
@@ -188,8 +188,9 @@ static double rounding_of(const state *s)
 {
     const nbody_frame *frame = s->sim.frame;
     double const far = (fmax(fabs(frame->min[0]), fabs(frame->min[1])) + frame->size) / frame->size;
-    return FZ_IS_FLOAT ? 6e-6 + ldexp(s->sim.cell ? far : 1, (s->sim.cell ? frame->levels : 1) - 26)
-                       : 1e-11;
+    int const levels = !s->sim.cell ? 1 : frame->levels < 17 ? frame->levels : 17;
+    if (frame->deep && FZ_IS_FLOAT) return 5e-5 + ldexp(far, levels - 26);
+    return FZ_IS_FLOAT ? 6e-6 + ldexp(s->sim.cell ? far : 1, levels - 26) : 1e-11;
 }
 
 /* The largest error of any body, as a share of the sum of all |terms|: those of
@@ -285,6 +286,18 @@ static void any_masses(state *s, nbody_desc *d, int32_t n)
     if (c >= 245 && n > 0) s->mass[(size_t)(fz_u16(s->f) % n) * s->mass_step] = fz_special(s->f);
 }
 
+/* Some times, half of the points in a clump around the origin: a deep tree. */
+static void squeeze(state *s, int by)
+{
+    int32_t i;
+    if (by < 200 || by >= 224) return;
+    for (i = 1; i < s->points.n; i += 2) {
+        real *p = s->points.x + (size_t)i * (size_t)s->points.step;
+        p[0] = (real)ldexp((double)p[0], 200 - by - 10);
+        p[1] = (real)ldexp((double)p[1], 200 - by - 10);
+    }
+}
+
 static void op_build(state *s)
 {
     nbody_desc d = any_desc(s);
@@ -301,11 +314,13 @@ static void op_build(state *s)
     if (n > 250 && is_tree(&d) &&
         ((d.leaf > 0 && d.leaf < 8) || d.levels > 6 || d.order == 1 || d.order > 5))
         n = 250;
+    if (n > 60 && d.levels > NBODY_KEY_LEVELS) n = 60; /* cells of one body, on each level */
     /* tables of order^4, on each level */
     if (d.order > 6 && d.levels >= 0 && d.levels <= NBODY_MAX_LEVELS)
         d.levels = 3 + (d.order <= 8 && d.levels > 3);
     fz_drop_points(&s->points);
     s->points = fz_points_of(s->f, n, 2);
+    squeeze(s, lie);
     any_masses(s, &d, n);
     codes = codes_of_desc(&d);
     acc_step = d.acc_stride >= 2 * sizeof(real) && d.acc_stride % sizeof(real) == 0

@@ -486,10 +486,10 @@ static void test_many(void **state)
     make_points();
     describe = describe_case;
     if (small_run() || SANITIZED) return;
-    same_bits(ORACLE_CLUMPS, 20000, 6);
-    same_bits(ORACLE_UNIFORM, 20000, 9);
-    same_bits(ORACLE_PILES, 20000, 7);
-    same_bits(ORACLE_UNIFORM, 5000, 2);
+    same_bits(ORACLE_CLUMPS, 20000, 6, 1);
+    same_bits(ORACLE_UNIFORM, 20000, 9, 1);
+    same_bits(ORACLE_PILES, 20000, 7, 1);
+    same_bits(ORACLE_UNIFORM, 5000, 2, 1);
 }
 
 static const struct CMUnitTest tests[] = {
