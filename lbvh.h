@@ -30,7 +30,7 @@
                        queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
                        wide, cuda-templates
        serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
-                       save, packets, pairs, queries-serial, validate, world-memory,
+                       rotations, save, packets, pairs, queries-serial, validate, world-memory,
                        world-trees, world-pairs,
                        world-calls, world-update, world-validate, parallel-run,
                        parallel-search, parallel-build, wide-build, wide-rays,
@@ -317,6 +317,7 @@
 #define lbvh_bytes_for          lbvh_f64_bytes_for
 #define lbvh_build              lbvh_f64_build
 #define lbvh_refit              lbvh_f64_refit
+#define lbvh_optimize           lbvh_f64_optimize
 #define lbvh_free               lbvh_f64_free
 #define lbvh_bytes              lbvh_f64_bytes
 #define lbvh_validate           lbvh_f64_validate
@@ -640,6 +641,16 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
    unchanged. Searches stay exact after any motion. They become slower as the order of the elements
    in space changes: build again then. O(n), a third to a half of a build. */
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride);
+
+/* Improves a tree that was refitted often, by one pass of tree rotations (>>rotations): subtrees
+   change places where that makes the surface of the nodes smaller. Call it after lbvh_refit, in
+   every step or in every 8th. `*rotations` (may be NULL): how many there were; 0: a further call
+   changes nothing. A call never raises lbvh_quality.sah. Searches stay exact. Boxes, ids and masks
+   stay; places change, and with them the order of hits. Codes that were kept are dropped (tree.code
+   NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. Runs in the calling thread,
+   with the same result for every desc.parallel. Serial only: lbvh_cuda_upload takes the tree. O(n),
+   1 to 2 times a refit. */
+LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
 /* Frees the memory and empties the tree; an empty tree is fine. */
 LBVH_API void lbvh_free(lbvh *tree);
@@ -4037,6 +4048,247 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
         quality->sah = areas / root;
         quality->overlap = shared / root;
     }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>rotations: lbvh_optimize, which restores quality that refits have lost (Kensler 2008; Kopta,
+   Ize, Spjut, Brunvand, Davis and Kensler 2012, who rotate in every refit)
+
+   Elements move, the tree keeps its shape, and boxes of far elements grow together. A rotation at a
+   node N lets two subtrees below N change places: a child and a grandchild, or two grandchildren.
+
+            N                   N                       N                       N
+          /   \               /   \                   /   \                   /   \
+         A     B     ->      c     B'                A     B      ->        A'     B'
+              / \                 / \               / \   / \              / \     / \
+             c   d               A   d             a   b c   d            c   b   a   d
+
+   N holds the same leaves before and after, so only the boxes of its children change. The cost
+   (lbvh_quality.sah) falls by the area of B less that of B', or of A and B less A' and B'. Of the
+   six rotations at N, the one that gains most is done. Children come before parents.
+
+   A rotation must lower these areas by 1/1024 at least. That is far more than the rounding of an
+   area (some 2^-50): no rotation raises the cost, and none is done for nothing.
+
+   Depth: the height of a node (a leaf: 0) and the prefix of its split are 94 together at most. That
+   is so at a node that was not rotated, if it is at its children: the prefix of a child is larger
+   by 1 at least. A rotation that would break it is refused. The root's split has prefix 1 or more,
+   so at most LBVH_STACK - 1 nodes are above a leaf.
+
+   The pass goes over the old tree as lbvh_i_merge does, and reads its prefixes. `link` and `skip`
+   of an inner node become its two children. The skip of leaf k, which nothing reads, is the height
+   of inner node k. Then leaves are numbered depth first, border k gets 1 + the depth of the node
+   that is split there as its prefix, as in >>ploc, and lbvh_i_merge makes all nodes anew.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A rotation: the subtrees at two links change places. */
+typedef struct lbvh_i_rotation {
+    int32_t *one, *other;
+    double gain;            /* by which the areas shrink */
+} lbvh_i_rotation;
+
+/* Inner nodes on the longest way from here to a leaf, during the pass. */
+static int32_t lbvh_i_height(const lbvh *tree, int32_t at)
+{
+    return lbvh_is_leaf(tree, at) ? 0 : tree->node[tree->first_leaf + at].skip;
+}
+
+static void lbvh_i_note_height(const lbvh *tree, int32_t at)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const left = lbvh_i_height(tree, node->link), right = lbvh_i_height(tree, node->skip);
+    tree->node[tree->first_leaf + at].skip = 1 + (left > right ? left : right);
+}
+
+/* The area of the box around two nodes. */
+static double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
+{
+    const lbvh_node *const one = &tree->node[p], *const other = &tree->node[q];
+    lbvh_real min[3], max[3];
+    int a;
+    for (a = 0; a < 3; a++) {
+        min[a] = lbvh_i_min(one->min[a], other->min[a]);
+        max[a] = lbvh_i_max(one->max[a], other->max[a]);
+    }
+    return lbvh_i_area(tree->desc.dim, min, max);
+}
+
+static void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
+{
+    if (!(gain > best->gain)) return; /* nor a NaN */
+    best->gain = gain;
+    best->one = one;
+    best->other = other;
+}
+
+/* A child, at link `child`, with each of the children of its sibling, whose box has `area`. That
+   box becomes the one around the child and the grandchild that stays. */
+static void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling, double area,
+                               lbvh_i_rotation *best)
+{
+    lbvh_node *of = &tree->node[sibling];
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, *child, of->skip), child, &of->link);
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, *child, of->link), child, &of->skip);
+}
+
+/* Two grandchildren, one from each side. (To exchange the other two is the same, mirrored.) */
+static void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t right, double area,
+                                       lbvh_i_rotation *best)
+{
+    lbvh_node *l = &tree->node[left], *r = &tree->node[right];
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, l->skip, r->link) -
+                           lbvh_i_area_around(tree, l->link, r->skip), &l->link, &r->link);
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, l->skip, r->skip) -
+                           lbvh_i_area_around(tree, l->link, r->link), &l->link, &r->skip);
+}
+
+/* The best rotation at node `at`, from the areas of its children; gain 0: none. A child with a
+   larger area than its sibling's cannot make the sibling smaller. */
+static lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double left_area,
+                                            double right_area)
+{
+    lbvh_node *node = &tree->node[at];
+    int32_t const left = node->link, right = node->skip;
+    int const left_inner = !lbvh_is_leaf(tree, left), right_inner = !lbvh_is_leaf(tree, right);
+    double const most = 1 - 1.0 / 1024; /* of an area may be left */
+    lbvh_i_rotation best = {NULL, NULL, 0};
+    if (left_inner && left_area > right_area)
+        lbvh_i_offer_child(tree, &node->skip, left, most * left_area, &best);
+    if (right_inner && right_area > left_area)
+        lbvh_i_offer_child(tree, &node->link, right, most * right_area, &best);
+    if (left_inner && right_inner)
+        lbvh_i_offer_grandchildren(tree, left, right, most * (left_area + right_area), &best);
+    return best;
+}
+
+/* Box and height of a node from its children, during the pass. */
+static void lbvh_i_renew(const lbvh *tree, int32_t at)
+{
+    lbvh_node *node = &tree->node[at];
+    lbvh_node around;
+    if (lbvh_is_leaf(tree, at)) return;
+    around = tree->node[node->link];
+    lbvh_i_widen(&around, &tree->node[node->skip]);
+    memcpy(node->min, around.min, sizeof node->min);
+    memcpy(node->max, around.max, sizeof node->max);
+    lbvh_i_note_height(tree, at);
+}
+
+/* Exchanges the two subtrees; left and right are the children of `at` before. */
+static void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, int32_t at,
+                            int32_t left, int32_t right)
+{
+    int32_t const moved = *rotation->one;
+    *rotation->one = *rotation->other;
+    *rotation->other = moved;
+    lbvh_i_renew(tree, left);
+    lbvh_i_renew(tree, right);
+    lbvh_i_note_height(tree, at);
+}
+
+/* Node `at`, whose children are finished: returns the rotations done there, 0 or 1. */
+static int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, double right_area,
+                             int32_t highest)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const left = node->link, right = node->skip;
+    lbvh_i_rotation const best = lbvh_i_best_rotation(tree, at, left_area, right_area);
+    lbvh_i_note_height(tree, at);
+    if (!best.one) return 0;
+    lbvh_i_exchange(tree, &best, at, left, right);
+    if (lbvh_i_height(tree, at) <= highest) return 1;
+    lbvh_i_exchange(tree, &best, at, left, right); /* back */
+    return 0;
+}
+
+/* Rotations at all nodes, in the order of lbvh_i_merge: their number. */
+static int32_t lbvh_i_rotate_all(const lbvh *tree)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
+    double areas[LBVH_STACK];
+    int32_t k, top = 0, rotations = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, at = tree->first_leaf + k;
+        double area = lbvh_i_area(tree->desc.dim, tree->node[at].min, tree->node[at].max);
+        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
+            int32_t const split = first - 1, right = at;
+            lbvh_node *node;
+            first = waiting[--top];
+            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
+            node = &tree->node[at];
+            node->skip = right; /* (link is the left child already) */
+            rotations += lbvh_i_rotate(tree, at, areas[top], area,
+                                       LBVH_STACK - prefix[split + 1]);
+            area = lbvh_i_area(tree->desc.dim, node->min, node->max);
+        }
+        areas[top] = area;
+        waiting[top] = first;
+        top += k < tree->n - 1;
+    }
+    return rotations;
+}
+
+/* Depth first: the new place of each leaf into its skip, and the new prefixes. */
+static void lbvh_i_number_leaves(const lbvh *tree)
+{
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = 0, level = 0, place = 0, top = 0;
+    for (;;) {
+        for (; !lbvh_is_leaf(tree, at); level++) {
+            pending[top] = tree->node[at].skip;
+            depth[top++] = level;
+            at = tree->node[at].link;
+        }
+        tree->node[at].skip = place++;
+        if (top == 0) return;
+        at = pending[--top];
+        level = depth[top] + 1;
+        tree->prefix[place] = (uint8_t)level;
+    }
+}
+
+/* Moves each leaf to the place in its skip, by way of the inner nodes, which are made later. */
+static void lbvh_i_reorder_leaves(const lbvh *tree)
+{
+    lbvh_node *const leaf = tree->node + tree->first_leaf;
+    uint32_t *const mask = tree->mask ? tree->mask + tree->first_leaf : NULL;
+    int32_t const last = tree->n - 1;
+    int32_t k, from = 0; /* who becomes the last leaf: there are n - 1 inner nodes */
+    lbvh_node moved;
+    uint32_t moved_mask;
+    for (k = 0; k < tree->n; k++) {
+        int32_t const to = leaf[k].skip;
+        if (to == last) from = k;
+        else tree->node[to] = leaf[k];
+        if (to != last && mask) tree->mask[to] = mask[k];
+    }
+    moved = leaf[from];
+    moved_mask = mask ? mask[from] : 0;
+    memcpy(leaf, tree->node, (size_t)last * sizeof *leaf);
+    leaf[last] = moved;
+    if (mask) memcpy(mask, tree->mask, (size_t)last * sizeof *mask);
+    if (mask) mask[last] = moved_mask;
+}
+
+LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
+{
+    int32_t done;
+    if (rotations) *rotations = 0;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (tree->n < 3) return LBVH_OK;
+    done = lbvh_i_rotate_all(tree);
+    if (done > 0) {
+        lbvh_i_number_leaves(tree);
+        lbvh_i_reorder_leaves(tree);
+        tree->code = NULL; /* places no longer follow them */
+        tree->desc.keep_codes = 0;
+        if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
+    }
+    lbvh_i_merge(tree);
+    if (rotations) *rotations = done;
     return LBVH_OK;
 }
 

@@ -3,7 +3,8 @@
 
 /*
    Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
-   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening.
+   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening; or the
+   velocities of vortices are computed, with or without cores.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, n log n: far cells act on bodies as monopoles of sub-cells,
@@ -19,8 +20,8 @@
 
        manual         use, example, options, rules, method, limits, not-here, changes
        declarations   config, results, parallel, desc, tree, api, cuda-api
-       one element    numbers, sums, force, square, cells, walk, runs, rule, up, table,
-                      series, down, near-bodies, estimate, step
+       one element    numbers, sums, force, vortex, square, cells, walk, runs, rule, up,
+                      table, series, down, near-bodies, estimate, step
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
                       cells-serial, table-serial, plain, up-serial, lanes, down-serial,
                       bodies-serial, points-serial, choose, pieces, api-serial,
@@ -96,8 +97,9 @@
             d = p_j - p_i and u = |d|^2 + softening^2 (NBODY_INVERSE_SQUARE: gravity between bodies
             that stay in a plane; Kalms equation 6 over m_i, but equations 4 to 6 are printed with
             p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
-            dimensions, and of straight lines of charge or vortices). Potentials: -G m / sqrt(u) and
-            G m ln(u) / 2. A negative `gravity` repels.
+            dimensions, and of straight lines of charge). Potentials: -G m / sqrt(u) and
+            G m ln(u) / 2. A negative `gravity` repels. NBODY_VORTEX: velocities and stream
+            functions, >>vortex.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
             nbody_fields_again, _fields_sets, nbody_reserve, nbody_validate and _verify (and
@@ -357,7 +359,8 @@ extern "C" {
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
                             "together: see desc.order, desc.sources, desc.subcells, " \
-                            "desc.stage; or desc.parallel.tasks is not 0 .. " \
+                            "desc.stage, desc.core; or NBODY_VORTEX is given to nbody_step; " \
+                            "or desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
                             "desc.max_cells not negative") \
@@ -438,8 +441,16 @@ typedef enum nbody_method {
 
 typedef enum nbody_law {
     NBODY_INVERSE_SQUARE = 0,   /* G m_i m_j / d^2 */
-    NBODY_INVERSE               /* G m_i m_j / d */
+    NBODY_INVERSE,              /* G m_i m_j / d */
+    NBODY_VORTEX                /* velocities of vortices: >>vortex */
 } nbody_law;
+
+/* What softening, a length s, does near a source: Law in >>rules. */
+typedef enum nbody_core {
+    NBODY_PLUMMER = 0,          /* u = d^2 + s^2, at every distance */
+    NBODY_GAUSSIAN              /* NBODY_INVERSE, NBODY_VORTEX: the mass is spread as
+                                   exp(-d^2 / s^2). >>vortex */
+} nbody_core;
 
 /* The multipole expansion of a cell: points that represent its bodies. */
 typedef enum nbody_sources {
@@ -454,8 +465,8 @@ typedef enum nbody_sources {
    simplest program to the fastest. The serial code has two: FAST, and ONE_THREAD, which is >>plain;
    the other two are FAST there. */
 typedef enum nbody_stage {
-    NBODY_FAST = 0,             /* CUDA: registers, warps, few launches. Serial: 16 targets at a
-                                   time, >>lanes */
+    NBODY_FAST = 0,             /* CUDA: registers, warps, few launches; SHARED_MEMORY for
+                                   NBODY_GAUSSIAN. Serial: 16 targets at a time, >>lanes */
     NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread
                                    (bounds, sort and table are computed as in the other stages).
                                    Serial: the same bits as FAST, several times slower */
@@ -512,7 +523,7 @@ typedef struct nbody_desc {
     nbody_sources sources;      /* (default: NBODY_SOURCES_AUTO) */
     int32_t subcells;           /* MASS_CENTRES: per side of a cell, 2, 4 or 8 (default: 8) */
     nbody_real gravity;         /* G; negative repels (default: 1) */
-    nbody_real softening;       /* a length (default: 0) */
+    nbody_real softening;       /* a length; what it does: core (default: 0) */
     nbody_real min[2], size;    /* the square: lower corner and side. Bodies outside: the fitted one
                                    is taken (default: fitted) */
     size_t mass_stride;         /* bytes from one mass to the next (default: tightly packed) */
@@ -525,6 +536,7 @@ typedef struct nbody_desc {
     nbody_allocator allocator;  /* (default: malloc and free) */
     nbody_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     nbody_parallel parallel;    /* a hook for threads: >>parallel (default: serial) */
+    nbody_core core;            /* what softening does (default: NBODY_PLUMMER) */
 } nbody_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -569,6 +581,8 @@ typedef struct nbody_frame {
                                    the GPU (Kalms section 6.1.2) */
     int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a
                                      negative mass); 0: none */
+    double core2;               /* NBODY_GAUSSIAN: softening^2 in units of length^2; else 0 */
+    int32_t deepest;            /* no cell is deeper: >>vortex. Else NBODY_MAX_LEVELS */
 } nbody_frame;
 
 /* Force nodes and Chebyshev points along one axis of a cell of side 1: the same for all
@@ -749,7 +763,8 @@ typedef struct nbody_bodies {
 
 /* One time step: advances vel and pos by dt. acc is then that of the new positions (LEAPFROG) or of
    the old (EULER). LEAPFROG evaluates forces once per step (twice in the first), EULER once;
-   strides in desc are not used. NBODY_BAD_NUMBER: dt. Refusals as nbody_build, before anything
+   strides in desc are not used. NBODY_BAD_NUMBER: dt; NBODY_BAD_OPTION: NBODY_VORTEX, which has
+   velocities: pos += velocity * dt is yours. Refusals as nbody_build, before anything
    moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick
    and the drift, and after NBODY_NOT_RUN some bodies may have moved. */
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
@@ -1097,36 +1112,58 @@ NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_law {
-    nbody_law law;
-    int softened;               /* desc.softening > 0 */
+    nbody_law law;              /* NBODY_VORTEX: NBODY_INVERSE, which is turned when it is stored */
+    int softened;               /* desc.softening > 0, with NBODY_PLUMMER */
+    int core;                   /* NBODY_GAUSSIAN: g and phi have the factors of >>vortex */
     int potential;              /* is it requested? */
     nbody_real soften2;         /* frame->soften2 */
+    nbody_real core2, over_core2; /* frame->core2, 1 / frame->core2 */
     nbody_real log_length;      /* ln of the unit of length: potentials of NBODY_INVERSE are
                                    logarithms of your lengths */
 } nbody_i_law;
 
-NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
+/* The factor of g, and phi, of a Gaussian core: >>vortex. */
+NBODY_FN nbody_real nbody_i_core_share(nbody_real q);
+NBODY_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
+
+/* What can be told without a frame. */
+NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
 {
     nbody_i_law law;
-    law.law = sim->desc.law;
-    law.softened = sim->desc.softening > 0;
+    law.law = desc->law == NBODY_VORTEX ? NBODY_INVERSE : desc->law;
+    law.core = desc->core == NBODY_GAUSSIAN && desc->softening > 0;
+    law.softened = desc->softening > 0 && !law.core;
     law.potential = potential;
+    law.soften2 = law.core2 = law.over_core2 = law.log_length = 0;
+    return law;
+}
+
+NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
+{
+    nbody_i_law law = nbody_i_law_in(&sim->desc, potential);
     law.soften2 = (nbody_real)sim->frame->soften2;
-    law.log_length =
-        law.law == NBODY_INVERSE && potential ? (nbody_real)nbody_i_log(sim->frame->length) : 0;
+    if (law.core) {
+        law.core2 = (nbody_real)sim->frame->core2;
+        law.over_core2 = (nbody_real)(1 / sim->frame->core2);
+    }
+    if (law.law == NBODY_INVERSE && potential)
+        law.log_length = (nbody_real)nbody_i_log(sim->frame->length);
     return law;
 }
 
 /* g. root: 1 / sqrt(u), not used by NBODY_INVERSE. */
-NBODY_FN nbody_real nbody_i_strength(nbody_law law, nbody_real u, nbody_real root)
+NBODY_FN nbody_real nbody_i_strength(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
-    if (law == NBODY_INVERSE) return 1 / u;
+    if (law->core)
+        return nbody_i_times(nbody_i_core_share(nbody_i_times(u, law->over_core2)), 1 / u);
+    if (law->law == NBODY_INVERSE) return 1 / u;
     return nbody_i_times(root, nbody_i_times(root, root));
 }
 
 /* phi. */
 NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
+    if (law->core) return nbody_i_core_potential(law->core2, u) + law->log_length;
     if (law->law == NBODY_INVERSE)
         return nbody_i_times((nbody_real)0.5, nbody_i_log_of(u)) + law->log_length;
     return -root;
@@ -1136,7 +1173,7 @@ NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbod
    unsoftened source at the target's position. */
 NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_self)
 {
-    return law->softened ? !is_self : d2 > 0;
+    return law->softened || law->core ? !is_self : d2 > 0;
 }
 
 /* One source, and its second moments of mass (quadrupole) around itself: Q = (xx xy, xy yy), xx the
@@ -1176,7 +1213,7 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
 {
     nbody_real const dx = s->x - t->x, dy = s->y - t->y;
     nbody_real const d2 = nbody_i_times(dx, dx) + nbody_i_times(dy, dy), u = d2 + law->soften2;
-    nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law->law, u, root),
+    nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law, u, root),
                      mg = nbody_i_times(s->m, g);
     t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
     t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
@@ -1184,6 +1221,130 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
         t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
     if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>vortex: velocities of vortices, and Gaussian cores
+
+   A vortex of circulation C (its mass) moves the fluid at distance d with C / (2 pi d), at right
+   angles to the line between the two, counter-clockwise where C > 0. That is the force of
+   NBODY_INVERSE, turned by a right angle and divided by 2 pi (Cottet, Koumoutsakos: Vortex Methods,
+   2000, chapter 2). So everything is computed for NBODY_INVERSE, and turned when it is stored: the
+   velocity (f_y, -f_x) / (2 pi) in place of a force f, the stream function psi = -phi / (2 pi) in
+   place of a potential: v_x = d psi / dy, v_y = -d psi / dx.
+
+   Cores keep the velocity finite. With s = desc.softening, q = d^2 / s^2 (E_1: the exponential
+   integral):
+
+                        g                        phi
+       NBODY_PLUMMER    1 / (d^2 + s^2)          ln(d^2 + s^2) / 2
+       NBODY_GAUSSIAN   (1 - exp(-q)) / d^2      (ln d^2 + E_1(q)) / 2    (Lamb-Oseen)
+
+   The first differs from 1 / d^2 at all distances: it has tables of its own on each level. The
+   second differs by exp(-q) of it, which is less than the rounding of 1 from q = NBODY_I_CORE_END
+   on. So no cell is made with a side below sqrt(NBODY_I_CORE_END) s: 4.3 s for float, 6.4 s for
+   double. Cells that do not touch are then beyond each other's cores, and sources and nodes know
+   the bare law only. Nothing is approximated; but bodies that crowd into one core are summed pair
+   by pair, and all of them where s is above 1/17 of the square's side (double: 1/25).
+   ---------------------------------------------------------------------------------------------- */
+
+#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40)
+#define NBODY_I_OVER_TURN 0.15915494309189535 /* 1 / (2 pi) */
+
+/* (1 - exp(-r)) / r: a Taylor series, for |r| <= ln(2) / 2, and a little worse up to ln 2 (rounding
+   modes other than to nearest). */
+NBODY_FN nbody_real nbody_i_core_series(nbody_real r)
+{
+#if NBODY_I_REAL_KIND == 1
+    nbody_real h = 2.48015873e-05f;
+    h = 0.000198412698f - nbody_i_times(r, h);
+    h = 0.00138888889f - nbody_i_times(r, h);
+    h = 0.00833333333f - nbody_i_times(r, h);
+    h = 0.0416666667f - nbody_i_times(r, h);
+    h = 0.166666667f - nbody_i_times(r, h);
+    h = 0.5f - nbody_i_times(r, h);
+    h = 1 - nbody_i_times(r, h);
+#else
+    nbody_real h = 1.1470745597729725e-11;
+    h = 1.6059043836821613e-10 - nbody_i_times(r, h);
+    h = 2.08767569878681e-09 - nbody_i_times(r, h);
+    h = 2.505210838544172e-08 - nbody_i_times(r, h);
+    h = 2.7557319223985888e-07 - nbody_i_times(r, h);
+    h = 2.7557319223985893e-06 - nbody_i_times(r, h);
+    h = 2.4801587301587302e-05 - nbody_i_times(r, h);
+    h = 0.00019841269841269841 - nbody_i_times(r, h);
+    h = 0.0013888888888888889 - nbody_i_times(r, h);
+    h = 0.0083333333333333332 - nbody_i_times(r, h);
+    h = 0.041666666666666664 - nbody_i_times(r, h);
+    h = 0.16666666666666666 - nbody_i_times(r, h);
+    h = 0.5 - nbody_i_times(r, h);
+    h = 1 - nbody_i_times(r, h);
+#endif
+    return h;
+}
+
+/* 1 - exp(-q) for q >= 0; 1 from NBODY_I_CORE_END on. exp(-q) = 2^-k exp(-r), with r = q - k ln 2.
+   k is rounded by adding 1.5 * 2^23 (2^52), and read from the bits of that sum: without branches,
+   as in nbody_i_log. For k = 0 nothing cancels. */
+NBODY_FN nbody_real nbody_i_core_share(nbody_real q)
+{
+    nbody_real const most = NBODY_I_CORE_END, at = q < most ? q : most;
+#if NBODY_I_REAL_KIND == 1
+    nbody_real const large = 12582912.0f, lead = 0.693359375f, rest = -2.12194440e-4f;
+    uint32_t bits;
+#else
+    nbody_real const large = 6755399441055744.0, lead = 0.693147180369123816490,
+                     rest = 1.90821492927058770002e-10;
+    uint64_t bits;
+#endif
+    nbody_real const sum = nbody_i_times(at, (nbody_real)1.4426950408889634) + large,
+                     k = sum - large,
+                     r = (at - nbody_i_times(k, lead)) - nbody_i_times(k, rest);
+    nbody_real power; /* 2^-k */
+    memcpy(&bits, &sum, sizeof bits);
+#if NBODY_I_REAL_KIND == 1
+    bits = (127 - (bits & 0xFFu)) << 23;
+#else
+    bits = (1023 - (bits & 0xFFu)) << 52;
+#endif
+    memcpy(&power, &bits, sizeof power);
+    return (1 - power) + nbody_i_times(power, nbody_i_times(r, nbody_i_core_series(r)));
+}
+
+/* (ln u + E_1(q)) / 2, in double. Near: E_1(q) = -gamma - ln q + Ein(q), where Ein is an
+   alternating series. Far: a continued fraction (Abramowitz, Stegun, 5.1.11 and 5.1.22). */
+NBODY_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u)
+{
+    double const gamma = 0.57721566490153286, q = (double)u / (double)core2;
+    double sum = 1;
+    int k;
+    if (q >= NBODY_I_CORE_END) return nbody_i_times((nbody_real)0.5, nbody_i_log_of(u));
+    if (q < 6) {
+        for (k = 40; k >= 1; k--)
+            sum = 1 - nbody_i_product(nbody_i_product(q, sum), k) / ((k + 1) * (k + 1));
+        sum = nbody_i_log((double)core2) - gamma + nbody_i_product(q, sum);
+    } else {
+        sum = q + 51;
+        for (k = 25; k >= 1; k--) sum = q + (2 * k - 1) - (double)(k * k) / sum;
+        sum = nbody_i_log((double)u) + (1 - (double)nbody_i_core_share((nbody_real)q)) / sum;
+    }
+    return (nbody_real)nbody_i_product(0.5, sum);
+}
+
+/* The core in the units of the arrays, and the deepest level that it allows. Is there one? */
+NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
+{
+    double const core = (double)desc->softening / frame->length,
+                 least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680); /* 1 / it is finite */
+    double side = frame->edge / 2;
+    frame->core2 = 0;
+    frame->deepest = NBODY_MAX_LEVELS;
+    if (!nbody_i_law_in(desc, 0).core) return 0;
+    frame->core2 = nbody_i_product(core, core);
+    if (frame->core2 < least) frame->core2 = least;
+    for (frame->deepest = 0; frame->deepest < NBODY_MAX_LEVELS; frame->deepest++, side /= 2)
+        if (side < sqrt(NBODY_I_CORE_END * frame->core2)) break;
+    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1282,7 +1443,7 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     for (a = 0; a < 2; a++) frame->origin[a] = frame->min[a] / frame->length;
     frame->edge = frame->size / frame->length;
     frame->inverse = 1 / frame->edge;
-    softening = (double)desc->softening / frame->length;
+    softening = nbody_i_set_core(frame, desc) ? 0 : (double)desc->softening / frame->length;
     frame->given2 = nbody_i_product(softening, softening);
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020 */
     frame->soften2 =
@@ -1368,9 +1529,10 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
     }
 }
 
-NBODY_FN int nbody_i_divides(const nbody_desc *desc, const nbody_cell *cell)
+NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
 {
-    return cell->count > desc->leaf && cell->level < desc->levels - 1;
+    return cell->count > sim->desc.leaf && cell->level < sim->desc.levels - 1 &&
+           cell->level < sim->frame->deepest;
 }
 
 /* The child in quarter q (bit 0: right, bit 1: up), which holds bodies first .. end - 1. */
@@ -2154,8 +2316,8 @@ NBODY_FN void nbody_i_table_scale(const nbody *sim, const nbody_i_law *law, int 
 /* Numbers of a series: 2 P + 1, one less than whole vectors. 0: the law has none. */
 NBODY_FN int32_t nbody_i_series(const nbody_desc *desc)
 {
-    if (desc->law != NBODY_INVERSE || desc->softening > 0 || desc->sources != NBODY_CHEBYSHEV)
-        return 0;
+    nbody_i_law const law = nbody_i_law_in(desc, 0);
+    if (law.law != NBODY_INVERSE || law.softened || desc->sources != NBODY_CHEBYSHEV) return 0;
     return NBODY_I_LANES * (desc->order <= 4 ? 1 : desc->order <= 8 ? 2 : 3) - 1;
 }
 
@@ -2217,7 +2379,9 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
     for (i = 0; i <= sim->series / 2; i++) {
         double factor = 0;
         if (i > 0) choose = nbody_i_product(choose, j + i) / i;
-        if (i + j > 0) factor = (i % 2 ? choose : -choose) / (i + j);
+        /* without the last moment, which has no counterpart: action and reaction then cancel */
+        if (i + j > 0 && (i < sim->series / 2 || j == 0))
+            factor = (i % 2 ? choose : -choose) / (i + j);
         t.re = nbody_i_product(factor, power.re);
         if (i + j == 0) t.re = nbody_i_product(0.5, nbody_i_log(d2));
         t.im = nbody_i_product(factor, power.im);
@@ -2562,32 +2726,54 @@ NBODY_FN double nbody_i_force_unit(const nbody *sim)
 {
     double const unit = sim->frame->mass / sim->frame->length;
     return (double)sim->desc.gravity *
-           (sim->desc.law == NBODY_INVERSE ? unit : unit / sim->frame->length);
+           (sim->desc.law == NBODY_INVERSE_SQUARE ? unit / sim->frame->length : unit);
 }
 
 NBODY_FN double nbody_i_potential_unit(const nbody *sim)
 {
-    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE
-                                            ? sim->frame->mass
-                                            : sim->frame->mass / sim->frame->length);
+    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
+                                            ? sim->frame->mass / sim->frame->length
+                                            : sim->frame->mass);
+}
+
+/* What is stored for a force: NBODY_VORTEX turns it (>>vortex). */
+typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
+
+NBODY_FN nbody_i_vector nbody_i_stored(const nbody *sim, double x, double y)
+{
+    double const force = nbody_i_force_unit(sim);
+    nbody_i_vector v;
+    if (sim->desc.law == NBODY_VORTEX) {
+        v.x = nbody_i_product(y, force * NBODY_I_OVER_TURN);
+        v.y = nbody_i_product(x, -force * NBODY_I_OVER_TURN);
+    } else {
+        v.x = nbody_i_product(x, force);
+        v.y = nbody_i_product(y, force);
+    }
+    return v;
+}
+
+NBODY_FN double nbody_i_stored_potential(const nbody *sim, double phi)
+{
+    double const unit = nbody_i_potential_unit(sim);
+    return nbody_i_product(phi, sim->desc.law == NBODY_VORTEX ? -unit * NBODY_I_OVER_TURN : unit);
 }
 
 NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i,
                             const nbody_real total[NBODY_I_PARTS],
                             const nbody_real compensation[NBODY_I_PARTS])
 {
-    double const force = nbody_i_force_unit(sim);
     if (out->acc) {
         nbody_real *acc = nbody_i_to(out->acc, out->acc_stride, i);
-        acc[0] = (nbody_real)nbody_i_product(
-            (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X], force);
-        acc[1] = (nbody_real)nbody_i_product(
-            (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y], force);
+        nbody_i_vector const v =
+            nbody_i_stored(sim, (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X],
+                           (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y]);
+        acc[0] = (nbody_real)v.x;
+        acc[1] = (nbody_real)v.y;
     }
     if (out->potential)
-        out->potential[i] = (nbody_real)nbody_i_product((double)total[NBODY_I_POTENTIAL] +
-                                                            (double)compensation[NBODY_I_POTENTIAL],
-                                                        nbody_i_potential_unit(sim));
+        out->potential[i] = (nbody_real)nbody_i_stored_potential(
+            sim, (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL]);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2598,6 +2784,12 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
    what has to be added for the softening as given. */
 typedef struct nbody_i_exact { double x, y, all, more_x, more_y, more_all; } nbody_i_exact;
 
+NBODY_FN double nbody_i_exact_strength(const nbody *sim, double m, double u)
+{
+    if (sim->desc.law == NBODY_INVERSE_SQUARE) return m / (u * sqrt(u));
+    return sim->frame->core2 > 0 ? m * -expm1(-u / sim->frame->core2) / u : m / u;
+}
+
 /* A pair at distance d, whose force per mass is g d: the difference where softening was raised, as
    far as it is more than a rounding. Nearer than 1e-145 even doubles overflow. */
 NBODY_FN void nbody_i_add_given(const nbody *sim, double m, double dx, double dy, double g,
@@ -2607,7 +2799,7 @@ NBODY_FN void nbody_i_add_given(const nbody *sim, double m, double dx, double dy
     double const d2 = dx * dx + dy * dy, u = d2 + frame->given2;
     double more;
     if (d2 < 1e-290 || u > 1e12 * (frame->soften2 - frame->given2)) return;
-    more = m / u * (sim->desc.law == NBODY_INVERSE ? 1 : 1 / sqrt(u)) - g;
+    more = nbody_i_exact_strength(sim, m, u) - g;
     sum->more_x += more * dx;
     sum->more_y += more * dy;
     sum->more_all += (more < 0 ? -more : more) * sqrt(d2);
@@ -2618,7 +2810,7 @@ NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, n
     double const dx = (double)sim->x[from] - (double)sim->x[place],
                  dy = (double)sim->y[from] - (double)sim->y[place];
     double const d2 = dx * dx + dy * dy, u = d2 + sim->frame->soften2;
-    double const g = (double)sim->m[from] / (sim->desc.law == NBODY_INVERSE ? u : u * sqrt(u));
+    double const g = nbody_i_exact_strength(sim, (double)sim->m[from], u);
     sum->x += g * dx;
     sum->y += g * dy;
     sum->all += (g < 0 ? -g : g) * sqrt(d2);
@@ -2633,14 +2825,22 @@ NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed,
     return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
+/* The sum of all |terms|, in the units of what is stored. */
+NBODY_FN double nbody_i_stored_sum(const nbody *sim, double all)
+{
+    nbody_i_vector const v = nbody_i_stored(sim, all, 0);
+    return sqrt(v.x * v.x + v.y * v.y);
+}
+
 /* Those of a sample against the softening as given. */
-NBODY_FN void nbody_i_given_error(const nbody_real *a, const nbody_i_exact *exact, double unit,
+NBODY_FN void nbody_i_given_error(const nbody *sim, const nbody_real *a, const nbody_i_exact *exact,
                                   nbody_error *e)
 {
-    double const x = (exact->x + exact->more_x) * unit, y = (exact->y + exact->more_y) * unit,
-                 all = (exact->all + exact->more_all) * (unit < 0 ? -unit : unit);
-    double const ex = (double)a[0] - x, ey = (double)a[1] - y;
-    double const error = sqrt(ex * ex + ey * ey), right = sqrt(x * x + y * y);
+    nbody_i_vector const v =
+        nbody_i_stored(sim, exact->x + exact->more_x, exact->y + exact->more_y);
+    double const all = nbody_i_stored_sum(sim, exact->all + exact->more_all);
+    double const ex = (double)a[0] - v.x, ey = (double)a[1] - v.y;
+    double const error = sqrt(ex * ex + ey * ey), right = sqrt(v.x * v.x + v.y * v.y);
     if (right > 0) e->given_mean = error / right;
     else if (!(error <= 0)) e->given_mean = 1;
     if (!(all <= 0 && error <= 0)) e->given_share = error / all;
@@ -2652,8 +2852,8 @@ NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *ac
 {
     nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
-    double const unit = nbody_i_force_unit(sim), x = exact->x * unit, y = exact->y * unit,
-                 all = exact->all * (unit < 0 ? -unit : unit);
+    nbody_i_vector const v = nbody_i_stored(sim, exact->x, exact->y);
+    double const x = v.x, y = v.y, all = nbody_i_stored_sum(sim, exact->all);
     double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
     double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay),
                  right = sqrt(x * x + y * y);
@@ -2668,7 +2868,7 @@ NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *ac
         e.direction =
             sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
     } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
-    nbody_i_given_error(a, exact, unit, &e);
+    nbody_i_given_error(sim, a, exact, &e);
     return e;
 }
 
@@ -3117,9 +3317,10 @@ static double nbody_i_cell_cost(void) { return 1300; }
 /* Of a run of sources, for each target. */
 static double nbody_i_run_cost(void) { return 30.0 / (double)NBODY_I_LANES; }
 
-static double nbody_i_term_cost(nbody_law law, int potential)
+static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
-    return law == NBODY_INVERSE_SQUARE ? 1 : potential ? 2.4 : 0.6;
+    if (nbody_i_law_in(desc, potential).core) return potential ? 60 : 2;
+    return desc->law == NBODY_INVERSE_SQUARE ? 1 : potential ? 2.4 : 0.6;
 }
 
 static double nbody_i_body_cost(const nbody_desc *desc)
@@ -3145,13 +3346,13 @@ static double nbody_i_pair_cost(const nbody_desc *desc)
 /* The tables of one level. */
 static double nbody_i_fill_cost(const nbody_desc *desc)
 {
-    return desc->softening > 0 ? 13 * 40 * nbody_i_table_entries(desc) : 0;
+    return nbody_i_law_in(desc, 0).softened ? 13 * 40 * nbody_i_table_entries(desc) : 0;
 }
 
 static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
 {
     double const lanes = (n + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
-    return lanes * n * nbody_i_term_cost(desc->law, potential) + 15.0 * n;
+    return lanes * n * nbody_i_term_cost(desc, potential) + 15.0 * n;
 }
 
 /* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
@@ -3159,7 +3360,7 @@ static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potenti
    bodies and cells: K + b n + 0.39 n^2. Up to 0.9 of where that becomes n^2, no tree is tried. */
 static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 {
-    double const term = nbody_i_term_cost(desc->law, potential), a = 0.61 * term,
+    double const term = nbody_i_term_cost(desc, potential), a = 0.61 * term,
                  nodes = desc->sources == NBODY_CHEBYSHEV ? 0
                          : desc->order == 1               ? 64
                                                           : desc->order * desc->order,
@@ -3176,7 +3377,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc)) * 4 / 3;
-    double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc->law, potential));
+    double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc, potential));
     if (desc->sources != NBODY_CHEBYSHEV) return 28;
     return leaf < 64 && n < 4096 ? 64 : (int32_t)leaf;
 }
@@ -3233,7 +3434,9 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
     int const nodes = desc->method == NBODY_FORCE_NODES,
               tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
     if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
-    if ((int)desc->law < 0 || desc->law > NBODY_INVERSE) return NBODY_BAD_OPTION;
+    if ((int)desc->law < 0 || desc->law > NBODY_VORTEX) return NBODY_BAD_OPTION;
+    if ((int)desc->core < 0 || desc->core > NBODY_GAUSSIAN) return NBODY_BAD_OPTION;
+    if (desc->core == NBODY_GAUSSIAN && desc->law == NBODY_INVERSE_SQUARE) return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
     if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
@@ -3577,11 +3780,11 @@ static nbody_result nbody_i_make_cells(nbody *sim, const uint32_t *keys)
     nbody_result result = nbody_i_begin_cells(sim);
     while (result == NBODY_OK && end > first) {
         int64_t divided = 0;
-        for (c = first; c < end; c++) divided += nbody_i_divides(&sim->desc, &sim->cell[c]);
+        for (c = first; c < end; c++) divided += nbody_i_divides(sim, &sim->cell[c]);
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++)
-            if (nbody_i_divides(&sim->desc, &sim->cell[c]))
+            if (nbody_i_divides(sim, &sim->cell[c]))
                 nbody_i_divide(sim, keys, c, &frame->cells);
         first = end;
         end = frame->cells;
@@ -3961,7 +4164,7 @@ NBODY_I_INLINE void nbody_i_not_in_potential(const nbody_i_law *is, const nbody_
 {
     int32_t const lane = self - lanes->place[0];
     int k;
-    if (is->softened) {
+    if (is->softened || is->core) {
         if (lanes->place[0] >= 0 && lane >= 0 && lane < NBODY_I_LANES) term[lane] = 0;
         return;
     }
@@ -3972,8 +4175,8 @@ NBODY_I_INLINE void nbody_i_not_in_potential(const nbody_i_law *is, const nbody_
 /* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. wide, law and
    potential are compile-time constants where this is called. */
 NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbody_law law,
-                                            int potential, const nbody_i_run *run, int32_t first,
-                                            int32_t end, nbody_i_lanes *lanes)
+                                            int core, int potential, const nbody_i_run *run,
+                                            int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES], x[NBODY_I_LANES],
         y[NBODY_I_LANES], phi[NBODY_I_LANES], term[NBODY_I_LANES];
@@ -3982,6 +4185,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbo
     int32_t s;
     int k;
     constant.law = law;
+    constant.core = core;
     memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
     memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
     memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
@@ -3998,8 +4202,8 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbo
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
-            nbody_real const mg =
-                nbody_i_times(m, nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]));
+            nbody_real const mg = nbody_i_times(
+                m, nbody_i_strength(&constant, u[k], law == NBODY_INVERSE ? 0 : root[k]));
             x[k] += nbody_i_times(mg, dx);
             y[k] += nbody_i_times(mg, dy);
         }
@@ -4039,7 +4243,8 @@ NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
-            nbody_real const g = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]),
+            nbody_real const root_k = law == NBODY_INVERSE ? 0 : root[k],
+                             g = nbody_i_strength(&constant, u[k], root_k),
                              mg = nbody_i_times(source.m, g);
             nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
             nbody_i_add_moments(&constant, &source, dx, dy, u[k], g, partial);
@@ -4107,15 +4312,17 @@ NBODY_I_INLINE void nbody_i_sums(int wide, const nbody_i_law *law, const nbody_i
                                  int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
-    int const is_square = law->law == square;
+    int const is_square = law->law == square, fields = law->potential;
     if (run->xx && is_square) nbody_i_lanes_moments(wide, law, square, run, first, end, lanes);
     else if (run->xx) nbody_i_lanes_moments(wide, law, other, run, first, end, lanes);
-    else if (is_square && !law->potential)
-        nbody_i_lanes_monopoles(wide, law, square, 0, run, first, end, lanes);
-    else if (is_square) nbody_i_lanes_monopoles(wide, law, square, 1, run, first, end, lanes);
-    else if (!law->potential)
-        nbody_i_lanes_monopoles(wide, law, other, 0, run, first, end, lanes);
-    else nbody_i_lanes_monopoles(wide, law, other, 1, run, first, end, lanes);
+    else if (is_square && !fields)
+        nbody_i_lanes_monopoles(wide, law, square, 0, 0, run, first, end, lanes);
+    else if (is_square) nbody_i_lanes_monopoles(wide, law, square, 0, 1, run, first, end, lanes);
+    else if (law->core && !fields)
+        nbody_i_lanes_monopoles(wide, law, other, 1, 0, run, first, end, lanes);
+    else if (law->core) nbody_i_lanes_monopoles(wide, law, other, 1, 1, run, first, end, lanes);
+    else if (!fields) nbody_i_lanes_monopoles(wide, law, other, 0, 0, run, first, end, lanes);
+    else nbody_i_lanes_monopoles(wide, law, other, 0, 1, run, first, end, lanes);
 }
 
 /* What several sets share: d, g and phi of a chunk of sources on 16 targets. */
@@ -4125,8 +4332,8 @@ typedef struct nbody_i_shared {
 } nbody_i_shared;
 
 /* Sources first .. end - 1: as nbody_i_lanes_monopoles, before masses come in. */
-NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law, int potential,
-                                  const nbody_i_run *run, int32_t first, int32_t end,
+NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law, int core,
+                                  int potential, const nbody_i_run *run, int32_t first, int32_t end,
                                   const nbody_i_lanes *lanes, nbody_i_shared *shared)
 {
     nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES];
@@ -4135,6 +4342,7 @@ NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law
     int32_t s;
     int k;
     constant.law = law;
+    constant.core = core;
     for (s = first; s < end; s++) {
         nbody_real const sx = run->x[s], sy = run->y[s];
         nbody_real *to_x = shared->dx[s - first], *to_y = shared->dy[s - first],
@@ -4150,7 +4358,7 @@ NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law
         if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++)
-            g[k] = nbody_i_strength(law, u[k], law == NBODY_INVERSE ? 0 : root[k]);
+            g[k] = nbody_i_strength(&constant, u[k], law == NBODY_INVERSE ? 0 : root[k]);
         if (!potential) continue;
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) phi[k] = nbody_i_potential(&constant, u[k], root[k]);
@@ -4232,10 +4440,13 @@ NBODY_I_INLINE void nbody_i_sums_of_sets(int wide, const nbody_i_law *law, const
     nbody_i_shared shared;
     int s;
     if (is_square && !potential)
-        nbody_i_share(wide, law, square, 0, run, first, end, lanes, &shared);
-    else if (is_square) nbody_i_share(wide, law, square, 1, run, first, end, lanes, &shared);
-    else if (!potential) nbody_i_share(wide, law, other, 0, run, first, end, lanes, &shared);
-    else nbody_i_share(wide, law, other, 1, run, first, end, lanes, &shared);
+        nbody_i_share(wide, law, square, 0, 0, run, first, end, lanes, &shared);
+    else if (is_square) nbody_i_share(wide, law, square, 0, 1, run, first, end, lanes, &shared);
+    else if (law->core && !potential)
+        nbody_i_share(wide, law, other, 1, 0, run, first, end, lanes, &shared);
+    else if (law->core) nbody_i_share(wide, law, other, 1, 1, run, first, end, lanes, &shared);
+    else if (!potential) nbody_i_share(wide, law, other, 0, 0, run, first, end, lanes, &shared);
+    else nbody_i_share(wide, law, other, 0, 1, run, first, end, lanes, &shared);
     for (s = 0; s < sets; s++) {
         if (potential) nbody_i_add_shared(1, &shared, mass[s] + first, end - first, &lanes[s]);
         else nbody_i_add_shared(0, &shared, mass[s] + first, end - first, &lanes[s]);
@@ -4953,7 +5164,7 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 
 static double nbody_i_tree_cost(const nbody *sim, int potential)
 {
-    double const term = nbody_i_term_cost(sim->desc.law, potential);
+    double const term = nbody_i_term_cost(&sim->desc, potential);
     double cost = sim->n * nbody_i_body_cost(&sim->desc);
     int32_t c;
     for (c = 0; c < sim->frame->cells; c++) {
@@ -5271,7 +5482,7 @@ static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, divided = 0, made = 0;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++) {
-        if (!nbody_i_divides(&sim->desc, &sim->cell[first])) continue;
+        if (!nbody_i_divides(sim, &sim->cell[first])) continue;
         divided++;
         made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
     }
@@ -5287,7 +5498,7 @@ static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, at = job->made[piece];
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++)
-        if (nbody_i_divides(&sim->desc, &sim->cell[first]))
+        if (nbody_i_divides(sim, &sim->cell[first]))
             nbody_i_divide(sim, job->keys, first, &at);
 }
 
@@ -6074,6 +6285,13 @@ static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_b
     return result;
 }
 
+/* As nbody_defaults. Forces move bodies; vortices have velocities instead. */
+static nbody_result nbody_i_defaults_of_step(nbody_desc *out, const nbody_desc *desc, int32_t n)
+{
+    nbody_result const result = nbody_defaults(out, desc, n);
+    return result == NBODY_OK && out->law == NBODY_VORTEX ? NBODY_BAD_OPTION : result;
+}
+
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
                                   nbody_real dt, nbody_integrator integrator)
 {
@@ -6084,7 +6302,7 @@ NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodi
         result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
     /* a bad desc is refused before anything moves */
-    if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n);
+    if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
     if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
     if (result != NBODY_OK) return result;
     if (integrator == NBODY_EULER) {

@@ -167,10 +167,7 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
 {
     bool const tree = sim->desc.method != NBODY_DIRECT && n > 0,
                chebyshev = sim->desc.sources == NBODY_CHEBYSHEV;
-    nbody_i_law law = {};
-    law.law = sim->desc.law;
-    law.softened = sim->desc.softening > 0;
-    law.potential = potential;
+    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
     memset(bytes, 0, NBODY_BLOCKS * sizeof *bytes);
     memset(scratch, 0, NBODY_CUDA_SCRATCH * sizeof *scratch);
     bytes[NBODY_I_FRAME] = sizeof(nbody_frame);
@@ -238,6 +235,9 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     if (desc) chosen = *desc;
     if (chosen.method == NBODY_AUTO)
         chosen.method = n <= nbody_i_cuda_few ? NBODY_DIRECT : NBODY_FORCE_NODES;
+    /* NBODY_FAST has no kernels for Gaussian cores */
+    if (chosen.stage == NBODY_FAST && nbody_i_law_in(&chosen, 0).core)
+        chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result const result = nbody_i_begin(sim, &chosen, n);
     if (result != NBODY_OK) return result;
     nbody_cuda_allocator const given = sim->desc.cuda_allocator;
@@ -468,7 +468,7 @@ __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order,
 {
     int const above = order.table_level - 1 - cell.level;
     uint32_t const code = nbody_i_code(cell.x, cell.y) << 2;
-    if (!nbody_i_divides(&sim.desc, &cell)) return 0;
+    if (!nbody_i_divides(&sim, &cell)) return 0;
     if (above < 0)
         nbody_i_quarters(order.keys, cell.first, cell.first + cell.count,
                          2 * (sim.desc.levels - 2 - cell.level), begin);
@@ -862,10 +862,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
-    nbody_i_law law = {};
-    law.law = sim->desc.law;
-    law.softened = sim->desc.softening > 0;
-    law.potential = potential;
+    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
     int const levels = nbody_i_scale_free(&law) ? 1 : sim->desc.levels;
     if (!sim->table) return NBODY_OK;
     if (sim->series)
@@ -1270,6 +1267,14 @@ __device__ __forceinline__ void nbody_i_carry_pairs(nbody_i_pairs<Law, Potential
             nbody_i_carry(&pairs.partial[p][t], &pairs.total[p][t], &pairs.compensation[p][t]);
 }
 
+/* The law, where no core is Gaussian: nbody_i_cuda_begin. */
+__device__ __forceinline__ nbody_i_law nbody_i_bare_law(const nbody *sim, bool potential)
+{
+    nbody_i_law law = nbody_i_law_of(sim, potential);
+    law.core = 0;
+    return law;
+}
+
 /* 1 / sqrt(u), up to the last bit or two. rsqrtf handles denormal numbers too, in 3 more
    instructions; u has a minimum far above those. */
 __device__ __forceinline__ float nbody_i_fast_root(float u)
@@ -1613,7 +1618,7 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
                                const nbody_i_chunk *chunks, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_stream<Moments> stream;
     int const lane = (int)threadIdx.x % 32, phase = lane / 8,
               from = (int)threadIdx.x / 32 * nbody_i_targets;
@@ -1671,7 +1676,7 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_stream<false> stream;
     int const lane = (int)threadIdx.x % 32, phase = lane / 8,
               groups = (sim.nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
@@ -1867,7 +1872,7 @@ __global__ void __launch_bounds__(nbody_i_family_threads)
         nbody_real shared_masses[Order > 0 ? families * (nbody_i_slots + 1) * Order * Order
                                            : nbody_i_family_masses];
     __shared__ int32_t shared_slot[families][nbody_i_slots];
-    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     int const group = (int)threadIdx.x / Group, k = (int)threadIdx.x % Group,
               per_cell = Order > 0 ? Order * Order : sim.per_cell;
     int const row = nbody_i_row(&sim), outputs = (NBODY_I_PARTS - !Potential) * row;
@@ -1900,7 +1905,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_series_nodes_kernel(__grid_constant__ const nbody_device device, int potential)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_law_of(&sim, potential);
+    nbody_i_law const law = nbody_i_bare_law(&sim, potential);
     int64_t const first = (int64_t)sim.frame->level_first[2] * sim.nodes,
                   end = (int64_t)sim.frame->cells * sim.nodes;
     for (int64_t k = first + nbody_i_thread(); k < end; k += nbody_i_threads()) {
@@ -2085,7 +2090,7 @@ template <int Law, bool Potential> __global__ void __launch_bounds__(nbody_i_dir
 {
     constexpr int T = nbody_i_direct_targets;
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_law_of(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_mass_point tile[nbody_i_direct_threads];
     nbody_real x[T], y[T], partial[NBODY_I_PARTS][T], total[NBODY_I_PARTS][T],
         compensation[NBODY_I_PARTS][T];
@@ -2334,7 +2339,7 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
     if (result != NBODY_OK) return result;
     if (sim->desc.stage == NBODY_ONE_THREAD)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_forces_one_kernel, gpu->device, out);
-    if (sim->desc.stage == NBODY_FAST && sim->desc.law == NBODY_INVERSE)
+    if (sim->desc.stage == NBODY_FAST && sim->desc.law != NBODY_INVERSE_SQUARE)
         return potential ? nbody_i_cuda_fast_forces<NBODY_INVERSE, true>(gpu, out, stream)
                          : nbody_i_cuda_fast_forces<NBODY_INVERSE, false>(gpu, out, stream);
     if (sim->desc.stage == NBODY_FAST)
@@ -2732,7 +2737,7 @@ NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
     if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER))
         result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
-    if (result == NBODY_OK) result = nbody_defaults(&resolved, desc, bodies->n);
+    if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
     if (result == NBODY_OK && !bodies->fresh)
         result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
     if (result != NBODY_OK) return result;
@@ -2806,14 +2811,15 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_needed_kernel(__grid_constant__ const nbody_device device, int32_t *needed)
 {
     const nbody &sim = device.sim;
-    int const last = sim.desc.levels - 1;
+    int const last = sim.desc.levels - 1,
+              deepest = last < sim.frame->deepest ? last : sim.frame->deepest;
     for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads()) {
         auto const key = [&](int64_t place) {
             return nbody_i_code(nbody_i_column(sim.frame, last, 0, sim.x[place]),
                                 nbody_i_column(sim.frame, last, 1, sim.y[place]));
         };
         uint32_t const mine = key(k);
-        for (int level = 1; level <= last; level++) {
+        for (int level = 1; level <= deepest; level++) {
             int const shift = 2 * (last - level);
             /* not the first body of its cell */
             if (k > 0 && key(k - 1) >> shift == mine >> shift) continue;

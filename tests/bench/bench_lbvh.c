@@ -4,7 +4,8 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_lbvh --only build,pairs --quick
-       groups: build pairs own radius nearest rays wide quality; when named: threads, scaling */
+       groups: build pairs own radius nearest rays wide quality
+       when named: rotate (1,000 steps: some minutes), threads, scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -17,6 +18,7 @@
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h" /* to compare with, where all elements have one size */
 #include "tests/bench/bench.h"
+#include "tests/bench/moving.h"
 #include "tests/bench/plain_tree.h"
 #include "tests/bench/sah.h"
 #include "tests/bench/threads.h"
@@ -1137,6 +1139,161 @@ static void scaling_rows(int32_t n)
     free_workload(&w);
 }
 
+/* ---- rotate: trees of moving elements over many steps: refitted, rotated, built again ---- */
+
+typedef struct upkeep { const char *name; int optimize, build; } upkeep; /* in every k-th step */
+
+static const upkeep upkeeps[] = {
+    {"refit", 0, 0},
+    {"refit, lbvh_optimize in all", 1, 0},
+    {"refit, lbvh_optimize in every 8th", 8, 0},
+    {"refit, lbvh_build in every 8th", 0, 8},
+    {"lbvh_build in all", 0, 1}
+};
+enum { UPKEEPS = sizeof upkeeps / sizeof *upkeeps };
+
+typedef struct moving {
+    workload of;
+    float *rest;            /* a mesh before it moves; particles: NULL */
+    wl_random dice;
+    int32_t steps;
+    int builders;
+    job job[2][UPKEEPS];    /* by builder: MERGE, PLOC */
+    double ms[2][UPKEEPS], sah[2][UPKEEPS];
+} moving;
+
+/* 2.5 waves in all steps, or one turn of the drum. */
+static void move_on(moving *m, int32_t step)
+{
+    double const part = (double)step / m->steps;
+    if (m->rest) mv_bend(3 * m->of.n, m->rest, 3.5, 16 * part, m->of.data);
+    else mv_turn_drum(m->of.n, (float)(6.2832 / m->steps), 0.2f * m->of.desc.radius, &m->dice,
+                      m->of.data);
+}
+
+static void keep_up(job *j, const upkeep *how, int32_t step)
+{
+    if (how->build > 0 && step % how->build == 0) work_build(j);
+    else work_refit(j);
+    if (how->optimize > 0 && step % how->optimize == 0) must(lbvh_optimize(&j->tree, NULL));
+}
+
+static double sah_of(const lbvh *tree)
+{
+    lbvh_quality q;
+    must(lbvh_measure(tree, &q));
+    return q.sah;
+}
+
+/* All trees through all steps, side by side. The cost is sampled in every 25th. */
+static void move_all(moving *m)
+{
+    int32_t step;
+    int b, k;
+    for (step = 0; step <= m->steps; step++) {
+        move_on(m, step);
+        for (b = 0; b < m->builders; b++) for (k = 0; k < UPKEEPS; k++) {
+            double const begin = bench_thread_ms();
+            if (step == 0) work_build(&m->job[b][k]);
+            else keep_up(&m->job[b][k], &upkeeps[k], step);
+            if (step > 0) m->ms[b][k] += (bench_thread_ms() - begin) / m->steps;
+            if (step > 0 && step % 25 == 0)
+                m->sah[b][k] += sah_of(&m->job[b][k].tree) / (m->steps / 25);
+        }
+    }
+}
+
+enum { RANDOM_RAYS = 10000 };
+
+/* At the end: random rays at a mesh; pairs of particles. */
+static double search_ms(job *j, const float *rays, float *t)
+{
+    ray_job r;
+    if (j->w->desc.kind == LBVH_POINTS) return bench_cpu_ms(work_count_pairs, j);
+    r.j = j;
+    r.count = RANDOM_RAYS;
+    r.rays = rays;
+    r.t = t;
+    return bench_cpu_ms(work_rays, &r);
+}
+
+static void moving_rows(moving *m)
+{
+    static const char *const names[] = {", MERGE", ", PLOC"};
+    float *rays = some_rays(&m->job[0][0].tree, RANDOM_RAYS),
+          *t = (float *)bench_alloc(RANDOM_RAYS * sizeof *t);
+    int b, k;
+    for (b = 0; b < m->builders; b++) {
+        printf("\n%s%s", m->of.name, names[b]);
+        for (k = 0; k < UPKEEPS; k++) {
+            job *j = &m->job[b][k];
+            printf("\n  %-36s", upkeeps[k].name);
+            bench_number(m->sah[b][k], 10);
+            bench_number(sah_of(&j->tree), 10);
+            bench_number(m->ms[b][k], 10);
+            bench_number(search_ms(j, rays, t), 10);
+            bench_check(lbvh_verify(&j->tree, 100, 1, NULL) == LBVH_OK, "rotate: verify");
+            free_job(j);
+            fflush(stdout);
+        }
+    }
+    free(rays);
+    free(t);
+}
+
+static void move_through(moving *m)
+{
+    int b, k;
+    m->steps = bench.quick ? 100 : 1000;
+    for (b = 0; b < m->builders; b++) for (k = 0; k < UPKEEPS; k++) {
+        m->job[b][k] = new_job(&m->of);
+        m->job[b][k].desc.builder = b ? LBVH_PLOC : LBVH_MERGE;
+    }
+    move_all(m);
+    moving_rows(m);
+    free(m->rest);
+    free_workload(&m->of);
+}
+
+/* A mesh in -3.5 .. 3.5. */
+static void move_mesh(workload mesh)
+{
+    moving m;
+    memset(&m, 0, sizeof m);
+    m.of = mesh;
+    m.builders = 2;
+    m.rest = (float *)bench_alloc((size_t)mesh.n * 9 * sizeof *m.rest);
+    memcpy(m.rest, mesh.data, (size_t)mesh.n * 9 * sizeof *m.rest);
+    move_through(&m);
+}
+
+static void move_particles(int32_t n)
+{
+    moving m;
+    memset(&m, 0, sizeof m);
+    m.of = new_workload("drum", n, LBVH_POINTS, 3);
+    m.of.desc.radius = 0.5f * cbrtf(3.1416f / (float)n);
+    m.dice = wl_seed(12);
+    m.builders = 1;
+    mv_fill_drum(n, 13, m.of.data);
+    move_through(&m);
+}
+
+static void bench_rotate(int32_t n)
+{
+    int32_t const many = n < 100000 || bench.quick ? 5000 : 50000;
+    workload w = city(many / 12);
+    size_t i;
+    bench_matrix("rotate: 50,000 moving elements, 1,000 steps (--quick: 5,000, 100); search: "
+                 "10,000 random rays, or all pairs", "tree");
+    printf("     %10s %10s %10s %10s", "SAH, mean", "at end", "ms a step", "search ms");
+    for (i = 0; i < 9 * (size_t)w.n; i++) w.data[i] = 7 * w.data[i] - (i % 3 < 2 ? 3.5f : 0);
+    move_mesh(w);
+    move_mesh(many < 50000 ? knot(144, 18) : knot(448, 56));
+    move_particles(many);
+    printf("\n");
+}
+
 /* ---- threads: desc.parallel with a pool of them (BENCH_THREADS, 2) against serial calls ---- */
 
 /* Lists of all pairs, with some room to spare. */
@@ -1180,7 +1337,7 @@ int main(int argc, char **argv)
 {
     int32_t n;
     bench_start(argc, argv, "bench_lbvh", "build,pairs,own,radius,nearest,rays,wide,quality,"
-                                         "threads,scaling");
+                                         "rotate,threads,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
     bench_measure_copy();
@@ -1198,6 +1355,7 @@ int main(int argc, char **argv)
     if (bench_wants("rays")) bench_rays(n);
     if (bench_wants("wide")) bench_wide(n);
     if (bench_wants("quality")) bench_quality(n);
+    if (bench_named("rotate")) bench_rotate(n);
     if (bench_named("threads")) bench_threads(n);
     if (bench_named("scaling"))
         bench_scaling_rows(

@@ -216,9 +216,10 @@ static Term term_of(nbody_law law, double square, double length, double m)
 {
     double const d = std::sqrt(square);
     Term t = {0, 0};
-    t.force = std::fabs(m) / (law == NBODY_INVERSE ? d : square);
+    t.force = std::fabs(m) / (law == NBODY_INVERSE_SQUARE ? square : d);
     t.potential = std::fabs(m) *
-        (law == NBODY_INVERSE ? std::fabs(std::log(d)) + std::fabs(std::log(length)) + 1 : 1 / d);
+        (law == NBODY_INVERSE_SQUARE ? 1 / d
+                                     : std::fabs(std::log(d)) + std::fabs(std::log(length)) + 1);
     return t;
 }
 
@@ -269,8 +270,9 @@ static Term all_terms(const Input &in, const nbody_frame &frame, const real *at)
 {
     double const g = in.desc.gravity == 0 ? 1 : std::fabs((double)in.desc.gravity),
         length = frame.length;
-    double const force = in.desc.law == NBODY_INVERSE ? 1 / length : 1 / (length * length);
-    double const potential = in.desc.law == NBODY_INVERSE ? 1 : 1 / length;
+    bool const square = in.desc.law == NBODY_INVERSE_SQUARE;
+    double const force = square ? 1 / (length * length) : 1 / length;
+    double const potential = square ? 1 / length : 1;
     Term sum = {0, 0};
     for (int j = 0; j < in.n; j++) {
         double const dx = ((double)point_of(in, j)[0] - (double)at[0]) / length;

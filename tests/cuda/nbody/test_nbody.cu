@@ -69,6 +69,7 @@ static const char *const stage_names[] = {"fast", "one thread", "many threads", 
 #include "truth.cu"
 #include "points.cu"
 #include "again.cu"
+#include "vortex.cu"
 #include "motion.cu"
 #include "checks.cu"
 #include "bad_calls.cu"
@@ -88,6 +89,9 @@ static const Test tests[] = {
     {"fields at", test_fields_at},
     {"again", test_again},
     {"again, bad mass", test_again_bad_mass},
+    {"vortices", test_vortices},
+    {"vortex cells", test_vortex_cells},
+    {"vortex steps", test_vortices_are_not_moved},
     {"walks", test_walks},
     {"estimate", test_estimate},
     {"energy", test_energy},

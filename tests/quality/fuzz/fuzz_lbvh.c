@@ -349,6 +349,28 @@ static void op_refit(state *s)
     check_tree(s);
 }
 
+/* Rotations: the same elements, no higher cost, no memory; none, and nothing has changed. */
+static void op_optimize(state *s)
+{
+    int64_t const calls = s->which < 2 ? s->heap[s->which].calls : 0;
+    size_t const bytes = s->tree.n > 0 ? (2 * (size_t)s->tree.n - 1) * sizeof *s->tree.node : 0;
+    lbvh_quality before, after;
+    lbvh_node *was = (lbvh_node *)fz_exactly(bytes);
+    int32_t rotations = -1;
+    lbvh_result const measured = lbvh_measure(&s->tree, &before);
+    if (bytes > 0) memcpy(was, s->tree.node, bytes);
+    FZ_CHECK(lbvh_optimize(&s->tree, &rotations) == there(s) && measured == there(s));
+    FZ_TRACE("optimize: %d rotations", rotations);
+    FZ_CHECK(rotations >= 0 && rotations <= s->tree.n);
+    if (s->which < 2) FZ_CHECK(s->heap[s->which].calls == calls);
+    if (rotations == 0 && bytes > 0) FZ_CHECK(memcmp(was, s->tree.node, bytes) == 0);
+    free(was);
+    if (measured != LBVH_OK) return;
+    FZ_CHECK(lbvh_measure(&s->tree, &after) == LBVH_OK && after.depth < LBVH_STACK);
+    FZ_CHECK(!(after.sah > before.sah * (1 + 1e-9)));
+    if (s->built) check_tree(s);
+}
+
 /* ------------------------------------------------------------------------------------------------
    Searches
    ---------------------------------------------------------------------------------------------- */
@@ -824,7 +846,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fz f = fz_of(data, size);
     state s;
-    int ops;
+    int ops, other;
     memset(&s, 0, sizeof s);
     s.f = &f;
     s.heap[0] = fz_heap_of(HEAP_MOST);
@@ -845,7 +867,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 11: op_file(&s); break;
         case 12: op_plain(&s); break;
         default:
-            if (fz_u8(&f) & 1) op_triangle(&s);
+            other = fz_u8(&f);
+            if (other & 1) op_triangle(&s);
+            else if (other & 2) op_optimize(&s);
             else { lbvh_free(&s.tree); forget(&s); s.n = 0; memset(&s.given, 0, sizeof s.given); }
         }
     }

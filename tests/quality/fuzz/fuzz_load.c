@@ -226,6 +226,7 @@ static void load_tree(fz *f, file *x)
             for (k = 0; k < 2 * tree.desc.dim * tree.n; k++)
                 boxes[k] = (real)(k % (2 * tree.desc.dim) < tree.desc.dim ? k % 7 : 7 + k % 3);
             FZ_CHECK(lbvh_refit(&tree, boxes, 0) == LBVH_OK && lbvh_validate(&tree) == LBVH_OK);
+            FZ_CHECK(lbvh_optimize(&tree, NULL) == LBVH_OK && lbvh_validate(&tree) == LBVH_OK);
             use_tree(&tree, f);
             free(boxes);
         }

@@ -636,7 +636,8 @@ static void tree_case(int workload, int dim, int kind, int bits, int masked, int
     int32_t count = kind == INDEXED && n > 2 ? n - 2
                     : kind == INDEXED        ? 0
                                              : n,
-            i, *pair, *index = (int32_t *)take(((size_t)n + 1) * 3 * sizeof *index);
+            i, rotations = 0, *pair,
+            *index = (int32_t *)take(((size_t)n + 1) * 3 * sizeof *index);
     uint32_t *masks = (uint32_t *)take(((size_t)n + 1) * sizeof *masks);
     real *data = (real *)take(((size_t)n + 1) * 9 * sizeof *data),
          *boxes = (real *)take(((size_t)n + 1) * 6 * sizeof *boxes);
@@ -712,6 +713,17 @@ static void tree_case(int workload, int dim, int kind, int bits, int masked, int
     put_int(lbvh_boxes(&desc, data, 0, count, boxes, NULL));
     put_numbers(boxes, (int64_t)count * 2 * dim);
     line("refit");
+    for (i = 0; i < width * n / 2; i++) { /* elements change places: their numbers, back to front */
+        int const other = width * (n - 1 - i / width) + i % width;
+        real const moved = data[i];
+        data[i] = data[other];
+        data[other] = moved;
+    }
+    put_int(lbvh_refit(&tree, data, 0));
+    put_int(lbvh_optimize(&tree, &rotations));
+    put_int(rotations);
+    put_tree(&tree);
+    line("optimize");
 done:
     lbvh_free(&tree);
     lbvh_free(&split);

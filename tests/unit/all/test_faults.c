@@ -401,6 +401,7 @@ enum { AS_BEFORE, EMPTY, LIST_RULE, NEVER };
     X(LIST, AS_BEFORE, 0, sum_list(w, &w->list))                                                   \
     X(BOXES, EMPTY, 0, of_lbvh(lbvh_build(&w->boxes, &w->of_boxes, w->box, 0, MANY)))              \
     X(POINTS, NEVER, 0, of_lbvh(lbvh_refit(&w->points, w->moved, 0)))                              \
+    X(POINTS, NEVER, 0, of_lbvh(lbvh_optimize(&w->points, NULL)))                                  \
     X(COPY, EMPTY, 0, save_and_load_tree(w))                                                       \
     X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->moved, 0, MANY)))             \
     X(LIST, LIST_RULE, 0, build_list(w, w->moved, MANY))                                           \

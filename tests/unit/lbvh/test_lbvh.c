@@ -23,6 +23,7 @@
 #include "borders.c"
 #include "bad_elements.c"
 #include "refit.c"
+#include "optimize.c"
 #include "random_steps.c"
 #include "large.c"
 #include "bad_calls.c"
@@ -53,6 +54,12 @@ static const struct CMUnitTest trees[] = {
     TEST(test_all_left_out),
     TEST(test_refit),
     TEST(test_refit_left_out),
+    TEST(test_optimize),
+    TEST(test_optimize_left_out),
+    TEST(test_optimize_by_hand),
+    TEST(test_optimize_deepest),
+    TEST(test_optimize_refusals),
+    TEST(test_optimize_quality),
     TEST(test_random_operations),
     TEST(test_uniform_100k),
 };

@@ -29,8 +29,8 @@ typedef struct scene {
 } scene;
 
 /* What one function gave: its result, and a number of all that it wrote. */
-enum { BUILD, REFIT, PAIRS, LISTED, LISTED_SHORT, LISTED_EXACT, COUNTS = LISTED_EXACT + 1,
-       LISTS = COUNTS + 8, ANSWERS = LISTS + 24 };
+enum { BUILD, REFIT, OPTIMIZE, REFIT_AGAIN, PAIRS, LISTED, LISTED_SHORT, LISTED_EXACT,
+       COUNTS = LISTED_EXACT + 1, LISTS = COUNTS + 8, ANSWERS = LISTS + 24 };
 typedef struct answers {
     lbvh_result result[ANSWERS];
     uint64_t sum[ANSWERS];
@@ -181,7 +181,8 @@ static void ask_lists(answers *out, const lbvh *t, const scene *s, int which)
 /* Builds, searches and refits, builds and searches each with a hook of its own. */
 static void ask(answers *out, const scene *s, lbvh_parallel built, lbvh_parallel searched)
 {
-    static real moved[6 * MOST];
+    static real moved[6 * MOST], mixed[6 * MOST];
+    int const width = s->variant == POINTS ? 3 : s->variant == FLAT ? 4 : 6;
     lbvh tree;
     lbvh_desc desc = s->desc;
     int k;
@@ -197,6 +198,13 @@ static void ask(answers *out, const scene *s, lbvh_parallel built, lbvh_parallel
     tree.desc.parallel = built;
     out->result[REFIT] = lbvh_refit(&tree, moved, 0);
     out->sum[REFIT] = sum_tree(&tree);
+    for (k = 0; k < width * s->n; k++) /* each element moves to another's place */
+        mixed[k] = moved[(k / width * 5 + 2) % s->n * width + k % width];
+    if (tree.built) CHECK_RESULT(lbvh_refit(&tree, mixed, 0), LBVH_OK);
+    out->result[OPTIMIZE] = lbvh_optimize(&tree, NULL);
+    out->sum[OPTIMIZE] = sum_tree(&tree);
+    out->result[REFIT_AGAIN] = lbvh_refit(&tree, moved, 0);
+    out->sum[REFIT_AGAIN] = sum_tree(&tree);
     if (tree.built) CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
     lbvh_free(&tree);
 }

@@ -570,16 +570,25 @@ static void test_around(void **state)
     }
 }
 
-/* Points, boxes and the plane: nearest and overlaps equal those of the binary tree. */
+static void random_elements(real *data, int32_t n, int dim, int kind)
+{
+    int const width[4] = {2 * dim, dim, dim + 1, 3 * dim};
+    int32_t k;
+    for (k = 0; k < width[kind] * n; k++) data[k] = between(0, 1);
+    for (k = 0; kind == LBVH_SPHERES && k < n; k++) data[k * width[2] + dim] *= (real)0.1;
+}
+
+/* Points, boxes and the plane: nearest and overlaps equal those of the binary tree, which half of
+   the times has been rotated after all elements moved. */
 static void test_boxes(void **state)
 {
     int dim, kind, copy, k;
     (void)state;
     describe = NULL;
     for (dim = 2; dim <= 3; dim++) for (kind = 0; kind <= LBVH_TRIANGLES; kind++)
-        for (copy = 0; copy < 2; copy++) {
+        for (copy = 0; copy < 4; copy++) {
             enum { N = 300, K = 5 };
-            int const width[4] = {2 * dim, dim, dim + 1, 3 * dim};
+            int const copied = copy % 2, rotated = copy / 2;
             real data[9 * N];
             lbvh_desc desc;
             lbvh_wide_desc wide;
@@ -590,10 +599,16 @@ static void test_boxes(void **state)
             desc.builder = kind % 2 ? LBVH_PLOC : LBVH_MERGE;
             desc.radius = (real)0.01;
             desc.skip_invalid = 1; /* a third of the boxes is inverted */
-            wide.copy = copy;
-            for (k = 0; k < width[kind] * N; k++) data[k] = between(0, 1);
-            for (k = 0; kind == LBVH_SPHERES && k < N; k++) data[k * width[2] + dim] *= (real)0.1;
+            wide.copy = copied;
+            random_elements(data, N, dim, kind);
             CHECK_RESULT(lbvh_build(&s.tree, &desc, data, 0, N), LBVH_OK);
+            if (rotated) {
+                int32_t rotations = 0;
+                random_elements(data, N, dim, kind);
+                CHECK_RESULT(lbvh_refit(&s.tree, data, 0), LBVH_OK);
+                CHECK_RESULT(lbvh_optimize(&s.tree, &rotations), LBVH_OK);
+                CHECK(rotations > 0);
+            }
             CHECK_RESULT(lbvh_wide_build(&s.wide, &wide, &s.tree, data, 0), LBVH_OK);
             CHECK_RESULT(lbvh_wide_validate(&s.wide, &s.tree), LBVH_OK);
             for (k = 0; k < 30; k++) {
@@ -611,11 +626,11 @@ static void test_boxes(void **state)
                 for (i = 0; i < N; i++) CHECK(in[i] <= 1);
                 o = lbvh_overlap_box(&s.tree, box);
                 for (; lbvh_next(&o); there++) CHECK(in[o.id] == 1);
-                CHECK(copy ? needed == there : needed >= there);
+                CHECK(copied ? needed == there : needed >= there);
                 if (needed > 0)
                     CHECK_RESULT(lbvh_wide_overlaps(&s.wide, box, 0, ids, needed - 1, &there),
                                  LBVH_BUFFER_TOO_SMALL);
-                if (!copy || s.wide.numbers == 9) continue;
+                if (!copied || s.wide.numbers == 9) continue;
                 CHECK_RESULT(lbvh_nearest(&s.tree, p, K, (real)0.2, NULL, NULL, nearest[0], d2[0],
                                           &found[0]), LBVH_OK);
                 CHECK_RESULT(lbvh_wide_nearest(&s.wide, p, K, (real)0.2, NULL, NULL, nearest[1],

@@ -26,7 +26,7 @@ static void check_nodes_of_sets(const nbody *sim, const nbody *fresh)
         (size_t)((fresh->frame->cells - first) * fresh->nodes) * sizeof *fresh->fx));
 }
 
-/* acc and potential of each set, against a tree of its own. */
+/* acc and potential of the first set, the last and some between, against a tree of their own. */
 static void check_sets(nbody *sim, const oracle_scene *s, const nbody_desc *d, int sets,
     int outputs)
 {
@@ -38,6 +38,7 @@ static void check_sets(nbody *sim, const oracle_scene *s, const nbody_desc *d, i
         outputs & 2 ? potential : NULL), NBODY_OK);
     for (k = 0; k < sets; k++) {
         nbody fresh = {0};
+        if (k > 0 && k < sets - 1 && (k + outputs) % 3 > 0) continue;
         CHECK_RESULT(nbody_fields(&fresh, d, s->pos, 0, mass + (size_t)k * n, s->n,
             outputs & 1 ? want : NULL, outputs & 2 ? phi : NULL), NBODY_OK);
         CHECK(!(outputs & 1) || same(acc + 2 * n * (size_t)k, want, 2 * n * sizeof *acc));
@@ -71,7 +72,7 @@ static void test_sets(void **state)
 {
     int kind, k, sets;
     (void)state;
-    for (kind = 0; kind < KINDS; kind++) for (k = 0; k < 5; k++) {
+    for (kind = 0; kind < KINDS; kind++) for (k = kind & 1; k < 5; k += 2) {
         oracle_scene s = scene_of(130);
         nbody_desc const d = desc_of_sets(kind, k);
         nbody sim = {0};
@@ -89,7 +90,7 @@ static void test_sets_in_clumps(void **state)
     static const int32_t orders[] = {3, 4, 5, 8, 9};
     int o, k;
     (void)state;
-    for (o = 0; o < 5; o++) for (k = 0; k < 4; k++) {
+    for (o = 0; o < 5; o++) for (k = o & 1; k < 4; k += 2) {
         oracle_scene s = scene_of(700);
         nbody_desc d = desc_of_sets(KIND_C4, k);
         nbody sim = {0};

@@ -62,8 +62,9 @@ static int32_t now_n;
 
 static void describe_now(void)
 {
-    print_error("method %d law %d order %d sources %d softening %g n %d\n", (int)now.method,
-                (int)now.law, (int)now.order, (int)now.sources, (double)now.softening, (int)now_n);
+    print_error("method %d law %d core %d order %d sources %d softening %g n %d\n", (int)now.method,
+                (int)now.law, (int)now.core, (int)now.order, (int)now.sources,
+                (double)now.softening, (int)now_n);
 }
 
 /* The three ways, with and without potentials. */
@@ -100,13 +101,14 @@ static void check_softenings(const bodies *b, nbody_desc d)
     check_same(b, &d);
 }
 
-static void check_methods(const bodies *b, nbody_law law)
+static void check_methods(const bodies *b, nbody_law law, nbody_core core)
 {
     static const int orders[] = {1, 4, NBODY_MAX_ORDER};
     nbody_desc d;
     int k;
     memset(&d, 0, sizeof d);
     d.law = law;
+    d.core = core;
     d.method = NBODY_DIRECT;
     check_softenings(b, d);
     d.method = NBODY_VIRTUAL_PARTICLES;
@@ -132,8 +134,9 @@ static void test_same_bits(void **state)
     describe = describe_now;
     for (k = 0; k < count; k++) {
         bodies b = new_bodies(sizes[k], k % 2 ? 1 : 5e6);
-        check_methods(&b, NBODY_INVERSE_SQUARE);
-        check_methods(&b, NBODY_INVERSE);
+        check_methods(&b, NBODY_INVERSE_SQUARE, NBODY_PLUMMER);
+        check_methods(&b, NBODY_INVERSE, NBODY_PLUMMER);
+        check_methods(&b, NBODY_VORTEX, NBODY_GAUSSIAN);
         free_bodies(&b);
     }
 #else

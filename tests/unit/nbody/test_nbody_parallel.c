@@ -40,6 +40,7 @@ static const struct {
     {"order 5, 1/d", NBODY_FORCE_NODES, 5, NBODY_CHEBYSHEV, NBODY_INVERSE, 0, 0},
     {"order 8", NBODY_FORCE_NODES, 8, NBODY_CHEBYSHEV, NBODY_INVERSE_SQUARE, 0, 4},
     {"auto", NBODY_AUTO, 0, NBODY_SOURCES_AUTO, NBODY_INVERSE_SQUARE, 0, 0},
+    {"vortices", NBODY_FORCE_NODES, 4, NBODY_CHEBYSHEV, NBODY_VORTEX, 0.005, 0},
 };
 enum { KINDS = COUNT_OF(kinds) };
 
@@ -53,6 +54,7 @@ static nbody_desc desc_of(int kind)
     d.law = kinds[kind].law;
     d.softening = (real)kinds[kind].softening;
     d.levels = kinds[kind].levels;
+    d.core = d.law == NBODY_VORTEX ? NBODY_GAUSSIAN : NBODY_PLUMMER;
     if (!d.levels && d.method > NBODY_DIRECT) d.leaf = 8;
     return d;
 }

@@ -73,6 +73,7 @@ static void make_tree(feeder *f, const oracle_scene *s)
     d.radius = f->source == TREE_FAT_POINTS ? s->radius / 2 + s->radii_max : 0;
     if (d.kind == LBVH_POINTS) {
         CHECK(lbvh_build(&f->tree, &d, s->pos, s->stride, s->n) == LBVH_OK);
+        if (roll(2)) CHECK(lbvh_optimize(&f->tree, NULL) == LBVH_OK);
         return;
     }
     f->spheres = oracle_spheres(s);
@@ -81,6 +82,7 @@ static void make_tree(feeder *f, const oracle_scene *s)
         f->spheres[i] = (i + 1) % (s->dim + 1) ? f->spheres[i] + s->cell * between(-1, 1) :
             s->cell * between(0, 1);
     CHECK(lbvh_build(&f->tree, &d, f->spheres, 0, s->n) == LBVH_OK);
+    if (roll(2)) CHECK(lbvh_optimize(&f->tree, NULL) == LBVH_OK);
 }
 
 /* All pairs near each other, masks and exclusions aside. */
