@@ -10,8 +10,8 @@
    Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
    each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
    Exact tests for triangles: watertight ray-triangle intersection, closest point with its feature.
-   Also: refit after motion, filter masks, save and load, quality measures, a checker of the
-   structure.
+   Also: refit after motion, tree rotations, filter masks, save and load, quality measures, a
+   checker of the structure.
 
    lbvh_world (>>world) keeps objects that come, move, sleep and go: the broad phase of a game or a
    simulation, with pairs that last, events, filters and casts.
@@ -159,6 +159,10 @@
             Ericson: C. Ericson, Real-Time Collision Detection, 2005.
             Ylitie:  H. Ylitie, T. Karras, S. Laine, Efficient Incoherent Ray Traversal on GPUs
                      Through Compressed Wide BVHs, HPG 2017 (>>wide).
+            Kensler: A. Kensler, Tree Rotations for Improving Bounding Volume Hierarchies, IEEE
+                     Symposium on Interactive Ray Tracing 2008. Kopta: D. Kopta, T. Ize, J. Spjut,
+                     E. Brunvand, A. Davis, A. Kensler, Fast, Effective BVH Updates for Animated
+                     Scenes, I3D 2012 (>>rotations).
             Ize:     T. Ize, Robust BVH Ray Traversal, JCGT 2013.
             Woop:    S. Woop, C. Benthin, I. Wald, Watertight Ray/Triangle Intersection, JCGT 2013.
 
@@ -167,7 +171,7 @@
    n up to 2^30 - 512; 2^28 objects, and pairs, in a world. Depth: a
    node has more common bits than its parent, so at most 63 bits of
    code + 30 of place = 93 inner nodes are above a leaf, whatever the input (LBVH_PLOC: 93 too, or
-   the tree of MERGE). Walks that keep a stack
+   the tree of MERGE; >>rotations: 93 too). Walks that keep a stack
    (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
    overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
    negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left
@@ -182,7 +186,8 @@
 
    >>changes
 
-   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide; LBVH_PLOC
+   0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide; LBVH_PLOC;
+          lbvh_optimize
    0.1.0  first version
 */
 
@@ -639,7 +644,7 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
 /* New boxes for the same tree, after elements moved: ids and hierarchy stay as they are. n and all
    of desc are those of the build; masks are kept. Refusals as lbvh_build; the tree is then
    unchanged. Searches stay exact after any motion. They become slower as the order of the elements
-   in space changes: build again then. O(n), a third to a half of a build. */
+   in space changes: build again then, or call lbvh_optimize. O(n), a third to a half of a build. */
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride);
 
 /* Improves a tree that was refitted often, by one pass of tree rotations (>>rotations): subtrees
@@ -649,7 +654,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    stay; places change, and with them the order of hits. Codes that were kept are dropped (tree.code
    NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. Runs in the calling thread,
    with the same result for every desc.parallel. Serial only: lbvh_cuda_upload takes the tree. O(n),
-   1 to 2 times a refit. */
+   1.2 to 1.8 times a refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
 /* Frees the memory and empties the tree; an empty tree is fine. */
