@@ -142,7 +142,7 @@ void coat_gpu_print_times(coat_gpu *run)
     coat_gpu_prepare(run, COAT_TREE);
     coat_gpu_find(run, COAT_TREE);
     coat_hit *first = coat_gpu_download(run);
-    puts("search, build us, ns per ray, particles tested per ray, cells per ray, rays that differ:");
+    puts("search, build us, ns per ray, particles tested and cells per ray, rays that differ:");
     for (int k = COAT_LOOSE; k <= COAT_TREE; k++) {
         double seconds[2], tests = 0, cells = 0;
         coat_gpu_time(run, k, seconds);

@@ -196,7 +196,7 @@ static void coat_print_times(coat_serial *run)
     memcpy(truth, run->hits, rays * sizeof *truth);
     for (round = 0; round < COAT_ROUNDS; round++)
         for (k = 0; k < COAT_SEARCHES; k++) coat_measure(run, k, round, truth, &cost[k]);
-    puts("search, build us, ns per ray, particles tested per ray, cells per ray, rays that differ:");
+    puts("search, build us, ns per ray, particles tested and cells per ray, rays that differ:");
     for (k = 0; k < COAT_SEARCHES; k++)
         printf("time: %-6s %9.1f %9.1f %8.2f %7.2f %ld\n", coat_searches[k].name,
                1e6 * median(cost[k].build, COAT_ROUNDS),

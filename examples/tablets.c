@@ -102,7 +102,7 @@ static void step(scene *s)
 #include "tablets_run.h"
 #endif
 
-#if !defined(__CUDACC__) && !defined(TABLETS_AS_PART) /* tablets.cu has the steps above, to check its own against them */
+#if !defined(__CUDACC__) && !defined(TABLETS_AS_PART) /* tablets.cu checks its steps by these */
 /* -------------------------------------------------------------------------------------------------
    >>lean
    ---------------------------------------------------------------------------------------------- */

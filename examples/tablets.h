@@ -271,7 +271,8 @@ static void set_material(scene *s)
    cells. */
 static void set_search(scene *s)
 {
-    double const reach = 2 * (double)s->shapes[0].bound, skin = s->options->skin * s->options->radius;
+    double const reach = 2 * (double)s->shapes[0].bound;
+    double const skin = s->options->skin * s->options->radius;
     double const half = s->kind == SCENE_DRUM  ? s->drum * 1.1
                         : s->kind == SCENE_BOX ? s->length / 2 + reach : 20 * reach;
     int k;

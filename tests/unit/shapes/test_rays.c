@@ -112,7 +112,8 @@ static void test_ray_on_paper(void **state)
     double const exact = IS_FLOAT ? 3e-6 : 1e-12;
     dem_real const above[3] = {0, 0, 5}, down[3] = {0, 0, -2}, left[3] = {-3, 0, 0},
                    right[3] = {1, 0, 0}, past[3] = {-3, 0, (dem_real)0.3}, zero[3] = {0, 0, 0};
-    shape_span span = {0, 100, {0, 0, 0}}, side = span, over = span, in = span, s = span, end = span;
+    shape_span span = {0, 100, {0, 0, 0}}, side = span, over = span, in = span, s = span,
+               end = span;
     (void)state;
     CHECK(shape_ray(&flat, above, down, &span));
     CHECK_BELOW(fabs((double)span.from - 2.25), exact);
