@@ -144,7 +144,7 @@ static rgb ray_color(const scene *s, const ugrid *tablets, const ugrid_real poin
                      const double from[3], const double ahead[3])
 {
     double const light[3] = {0.43, -0.6, 0.674}, reach = s->options->radius;
-    double t = 1e30, n[3], m[3], at[3], bright;
+    double t = 1e30, n[3] = {0, 0, 1}, m[3], at[3], bright;
     rgb color = rgb_of(0.96, 0.96, 0.97);
     ugrid_near near_by = ugrid_near_within(tablets, point, (ugrid_real)(1.05 * s->shapes[0].bound));
     int32_t i;

@@ -611,7 +611,7 @@ static void test_tumbling(void **state)
     CHECK_BELOW(widest[1], IS_FLOAT ? 5e-4 : 0.27 * widest[0]);
 }
 
-#include "test_rays.c"
+#include "rays.c"
 
 int main(void)
 {

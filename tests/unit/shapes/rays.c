@@ -1,4 +1,4 @@
-/* test_rays.c - examples/common/shape_ray.h: where a ray enters a sphere or a tablet. A part of
+/* rays.c - examples/common/shape_ray.h: where a ray enters a sphere or a tablet. A part of
    test_shapes.c.
    SPDX-License-Identifier: MIT OR Unlicense
 
