@@ -2431,9 +2431,9 @@ NBODY_FN int nbody_i_offset_is_far(int offset)
 NBODY_FN void nbody_i_fill_entry(const nbody *sim, const nbody_i_law *law, int level, int offset,
                                  int32_t b, int32_t a)
 {
-    int const small = nbody_i_is_small(sim, level);
-    double const edge = nbody_i_scale_free(law) && !small ? 1 : nbody_i_edge(sim->frame, level),
-                 soften2 = law->softened || small ? sim->frame->soften2 : 0;
+    int const tiny = nbody_i_is_small(sim, level);
+    double const edge = nbody_i_scale_free(law) && !tiny ? 1 : nbody_i_edge(sim->frame, level),
+                 soften2 = law->softened || tiny ? sim->frame->soften2 : 0;
     double entry[NBODY_I_PARTS] = {0, 0, 0};
     int p;
     if (a < sim->nodes && nbody_i_offset_is_far(offset))

@@ -22,7 +22,7 @@ static const struct { change_fn *change; nbody_result result; } wrong_descs[] = 
     {[](nbody_desc *x) { x->sources = NBODY_MASS_CENTRES; x->subcells = -2; }, NBODY_BAD_OPTION},
 #ifndef CUDA_EMU /* UBSan stops at a value that the enum does not have */
     {[](nbody_desc *x) { x->method = (nbody_method)4; }, NBODY_BAD_OPTION},
-    {[](nbody_desc *x) { x->law = (nbody_law)2; }, NBODY_BAD_OPTION},
+    {[](nbody_desc *x) { x->law = (nbody_law)3; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->sources = (nbody_sources)3; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->stage = (nbody_stage)4; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->stage = (nbody_stage)-1; }, NBODY_BAD_OPTION},
