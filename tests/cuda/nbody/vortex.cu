@@ -62,7 +62,7 @@ static void test_vortices()
         for (int k = 0; k < 8; k++) {
             if (few_large && is_large(settings[setting])) continue;
             if (share > 50 && (k + setting) % (heavy ? 8 : 4) != 0) continue;
-            run_vortices(vortices(setting, k, std::min(n_max, 130)));
+            run_vortices(vortices(setting, k, std::min(n_max, share > 50 ? 60 : 130)));
         }
 }
 

@@ -77,7 +77,7 @@ static void test_sets(void **state)
         nbody_desc const d = desc_of_sets(kind, k);
         nbody sim = {0};
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
-        for (sets = 1; sets <= SETS_MOST; sets += sets < 6 ? 1 : 3)
+        for (sets = 1; sets <= SETS_MOST; sets += small_run() ? 4 : sets < 6 ? 1 : 3)
             check_sets(&sim, &s, &d, sets, 1 + (sets + k) % 3);
         nbody_free(&sim);
         oracle_forget(&s);
@@ -90,8 +90,8 @@ static void test_sets_in_clumps(void **state)
     static const int32_t orders[] = {3, 4, 5, 8, 9};
     int o, k;
     (void)state;
-    for (o = 0; o < 5; o++) for (k = o & 1; k < 4; k += 2) {
-        oracle_scene s = scene_of(700);
+    for (o = 0; o < 5; o++) for (k = o & 1; k < (small_run() ? 2 : 4); k += 2) {
+        oracle_scene s = scene_of(small_run() ? 400 : 700);
         nbody_desc d = desc_of_sets(KIND_C4, k);
         nbody sim = {0};
         int32_t i;

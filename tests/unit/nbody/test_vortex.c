@@ -483,6 +483,7 @@ static void test_ring_turns(void **state)
     static const double widths[] = {0, 0.02};
     int w, i;
     (void)state;
+    SLOW_TEST();
     for (w = 0; w < COUNT_OF(widths); w++) {
         nbody_desc d = vortices(NBODY_FORCE_NODES, 12, NBODY_GAUSSIAN, widths[w]);
         double x[2 * N], quarter = ORACLE_PI / 2, time;
