@@ -675,7 +675,7 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree);
    samples * n). */
 LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t seed, int32_t *bad_id);
 
-/* Quality of a tree. Areas are surfaces (2D: circumferences); elements left out have none. */
+/* Quality of a tree. Areas are surfaces (2D: perimeters); elements left out have none. */
 typedef struct lbvh_quality {
     double sah;             /* cost by the surface area heuristic (Goldsmith, Salmon 1987): areas of
                                all nodes over that of the root. It is the mean number of nodes that
@@ -2093,15 +2093,15 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
    >>clusters: what LBVH_PLOC compares (figure at >>ploc)
 
    A cluster is a subtree whose parent is not made yet. Two clusters may merge at a cost: half the
-   surface of the box around both (2D: half the circumference). Of at most LBVH_I_WINDOW clusters,
+   surface of the box around both (2D: half the perimeter). Of at most LBVH_I_WINDOW clusters,
    i and j are numbers below 32. The key of a pair is its cost with the 5 lowest bits replaced by
    i ^ j:
 
        cost, as an integer of the same order | i ^ j       (^: exclusive or)
 
-   Keys are those of both sides of a pair, and the key of i names its partner: j = i ^ (key & 31).
-   No two pairs with the same i have the same key, so every cluster has one nearest partner, and
-   the smallest key of all is that of two clusters that choose each other. Where all costs are
+   Both clusters of a pair have the same key for it, and the key of i names its partner:
+   j = i ^ (key & 31). No two pairs with the same i have the same key, so every cluster has one
+   nearest partner, and the smallest key of all is that of two clusters that choose each other. Where all costs are
    equal, i and i ^ 1 do: half of the clusters are left after a round.
    ---------------------------------------------------------------------------------------------- */
 
@@ -2791,9 +2791,10 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
    in the last place of the largest coordinate.
 
    Memory without desc.copy: with desc.leaf = 4 at most 22.3 bytes an element (float), whatever the
-   tree. A node either has 8 children, or all its children are leaves; and a subtree of at most 4
-   elements is a leaf. So each of the b nodes of the second kind has 5 elements or more, there are
-   at most n/35 others, and n * (1/5 + 1/35) * 80 + 4 n bytes in all. As a rule it is half of that.
+   tree, from 5 elements on. A node either has 8 children (there are a of them), or all its children
+   are leaves (b); and a subtree of at most 4 elements is a leaf. With l leaves right below nodes of
+   the first kind, 8 a = a - 1 + b + l, and 5 b + l <= n: so a + b is largest where l = 0, at most
+   n/5 + n/35, and 80 (a + b) + 4 n bytes follow. As a rule it is half to two thirds of that.
    ---------------------------------------------------------------------------------------------- */
 
 enum {
@@ -2842,10 +2843,11 @@ typedef struct lbvh_wide {
     lbvh_block block[LBVH_BLOCKS];
 } lbvh_wide;
 
-/* Collapses a tree of any builder. From the node down, the child with the largest area is replaced
-   by its two children, until there are 8. data and stride: the elements, as at the last build or
-   refit of `tree`; read with desc.copy only. desc NULL: all defaults. LBVH_BAD_OPTION: desc.leaf.
-   After a refusal the wide tree is empty, and keeps its memory. O(n), about as long as a build. */
+/* Collapses a tree of any builder. From the node down, the child with the largest area that is no
+   leaf of the wide tree is replaced by its two children, until there are 8. data and stride: the
+   elements, as at the last build or refit of `tree`; read with desc.copy only. desc NULL: all
+   defaults. LBVH_BAD_OPTION: desc.leaf. After a refusal the wide tree is empty, and keeps its
+   memory. O(n), about as long as a build. */
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride);
 
@@ -2952,7 +2954,7 @@ typedef struct lbvh_cuda_wide {
 
 /* Allocates all memory that collapses of trees of up to n elements of the kind of `tree_desc`, and
    searches of up to `queries` queries, need. They then allocate nothing. Since no call waits for
-   counts, it is enough for any tree: with desc.copy 160 bytes an element (triangles, float), else
+   counts, it is enough for any tree: with desc.copy 180 bytes an element (triangles, float), else
    23, and 40 for the collapse. */
 LBVH_API lbvh_result lbvh_cuda_wide_reserve(lbvh_cuda_wide *gpu, const lbvh_wide_desc *desc,
                                             const lbvh_desc *tree_desc, int32_t n, int32_t queries,
@@ -3669,25 +3671,29 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>ploc: LBVH_PLOC, clusters that lie close merge first (Meister and Bittner 2018; by subtrees of
-   the sorted leaves: Benthin 2024)
+   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
+   subtrees of the sorted leaves: Benthin 2024)
 
    MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
-   PLOC takes the order of the leaves and the subtrees from the prefixes, but chooses by area which
-   clusters merge. A subtree of MERGE waits until its two children hold more than 16 clusters
-   together, 32 at most. Then rounds follow until 16 are left or fewer (in the root: 1). In a round
-   every cluster finds the partner with which it has the smallest box, and those that choose each
-   other merge:
+   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
+   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
+   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
+   finds the partner with which its box is smallest (>>clusters), and two that choose each other
+   merge. Five points on a line:
 
-       A   B C       D     E       A chooses B, B: C, C: B, D: E, E: D
-           \_/       \_____/       B and C choose each other, D and E too
-       A    1           2          the next round: A chooses 1, 1: A
-        \__/                       and so on
+       place    0   4 6       14    20
+                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
+                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
+                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
+                \____/           |        they become cluster 3
+                   3             2        round 3: the root
+       border 0     1 2        3     4 5
+       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
 
    A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
    and the 8 after it, and each pair is computed once. (All pairs instead, or windows of 64 and 128,
-   cost more time, and their trees are no better.) A round merges one pair at least, so a window
-   takes 31 rounds at most and a build O(n) time, whatever the input.
+   cost more time, and their trees are no better.) A round merges one pair at least. So a window
+   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
 
    A merged cluster is stored at slot r - 1 of the inner nodes, where r is the larger one of the
    first places of its children. That place is nobody's first from then on: no two clusters have
@@ -4001,7 +4007,7 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
    >>measure: quality of a tree
    ---------------------------------------------------------------------------------------------- */
 
-/* Surface of a box, in 2D its circumference; 0 for an element left out. */
+/* Surface of a box, in 2D its perimeter; 0 for an element left out. */
 static double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
 {
     double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1],
@@ -5434,7 +5440,7 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
     }
 }
 
-/* Half the surface of the union of two boxes (2D: of the circumference), with its edges. */
+/* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
 static lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
 {
     lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
@@ -7058,7 +7064,7 @@ LBVH_FN int lbvh_i_add_span(const lbvh *tree, lbvh_i_span *child, int count, int
     return count + 1;
 }
 
-/* Half of the surface of a box, in 2D of its circumference; all roundings are the same on both
+/* Half of the surface of a box, in 2D of its perimeter; all roundings are the same on both
    sides. */
 LBVH_FN lbvh_real lbvh_i_span_area(int dim, const lbvh_node *box)
 {

@@ -197,7 +197,7 @@
 
    >>changes
 
-   0.2.0  threads; potentials through tables; several sets of masses; lanes
+   0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees
    0.1.0  first version
 */
 
