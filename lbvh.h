@@ -2101,8 +2101,8 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
 
    Both clusters of a pair have the same key for it, and the key of i names its partner:
    j = i ^ (key & 31). No two pairs with the same i have the same key, so every cluster has one
-   nearest partner, and the smallest key of all is that of two clusters that choose each other. Where
-   all costs are equal, i and i ^ 1 do: half of the clusters are left after a round.
+   nearest partner, and the smallest key of all is that of two clusters that choose each other.
+   Where all costs are equal, i and i ^ 1 do: half of the clusters are left after a round.
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_WINDOW = 32, LBVH_I_CLUSTERS = 16, LBVH_I_RADIUS = 8 };
