@@ -527,7 +527,7 @@ WL_FN int32_t nodes_of(const lbvh *t) { return t->n ? 2 * t->n - 1 : 0; }
 /* Same arrays, bit for bit. */
 WL_FN void check_same_tree(const lbvh *a, const lbvh *b)
 {
-    CHECK(a->n == b->n && a->first_leaf == b->first_leaf && !a->mask == !b->mask);
+    CHECK(a->n == b->n && a->first_leaf == b->first_leaf && (!a->n || !a->mask == !b->mask));
     CHECK(same(a->node, b->node, (size_t)nodes_of(a) * sizeof *a->node));
     if (a->n) CHECK(same(a->prefix, b->prefix, (size_t)a->n + 1));
     if (a->mask) CHECK(same(a->mask, b->mask, (size_t)nodes_of(a) * sizeof *a->mask));
