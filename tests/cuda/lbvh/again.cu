@@ -30,7 +30,7 @@ static void test_refit()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (!chosen(k + 2, 6 * share, 400)) continue;
+        if (!chosen(k + 2, 6 * share, 600)) continue;
         std::vector<int> const list = sizes();
         c.n = list[scattered(k) % list.size()];
         context = "refit: " + name_of(c);
@@ -61,7 +61,7 @@ static void test_upload()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (!chosen(k + 3, 12 * share, 400)) continue;
+        if (!chosen(k + 3, 12 * share, 600)) continue;
         c.n = k % 9 == 0 ? (int)(k / 9 % 3) : search_size(c.shape, k);
         context = "upload: " + name_of(c);
         Input const in = input_of(c, (int)k);
@@ -95,7 +95,7 @@ static void test_download()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.form == INDEXED || !chosen(k + 4, 20 * share, 400)) continue;
+        if (c.form == INDEXED || !chosen(k + 4, 20 * share, 600)) continue;
         c.n = search_size(c.shape, k);
         context = "download: " + name_of(c);
         Input const in = input_of(c, (int)k);

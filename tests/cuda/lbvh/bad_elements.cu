@@ -88,7 +88,7 @@ static void check_bad_refits(Trees &g, const Case &c, OnDevice *on_device, size_
 static void test_invalid()
 {
     for (size_t k = 0; k < case_count * BADS; k++) {
-        if (!chosen(k, 50 * share, 1500)) continue;
+        if (!chosen(k, 50 * share, 2250)) continue;
         Case c = case_of(k / BADS);
         int const bad = (int)(k % BADS);
         lbvh_result result, other;

@@ -17,7 +17,7 @@ static void test_build()
 {
     std::vector<int> const list = sizes();
     for (size_t k = 0; k < case_count * list.size(); k++) {
-        if (!chosen(k, 10 * share, 1000)) continue;
+        if (!chosen(k, 10 * share, 1500)) continue;
         Case c = case_of(k / list.size());
         c.n = list[k % list.size()];
         context = "build: " + name_of(c);
@@ -37,7 +37,7 @@ static void test_few()
         for (int n = 0; n < 4; n++) {
             Case c = case_of(k);
             c.n = n;
-            if (!chosen(4 * k + (size_t)n, 20 * share, 300)) continue;
+            if (!chosen(4 * k + (size_t)n, 20 * share, 450)) continue;
             context = "few: " + name_of(c);
             Input const in = input_of(c, (int)k);
             OnDevice const on_device(in);
@@ -84,7 +84,7 @@ static void test_searches()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (!chosen(k, 6 * share, 500)) continue;
+        if (!chosen(k, 6 * share, 750)) continue;
         c.n = search_size(c.shape, k);
         context = "searches: " + name_of(c);
         Input const in = input_of(c, (int)k);
@@ -111,7 +111,7 @@ static void test_nearest()
     static const int32_t ks[] = {1, 8, 33, 2, 0, 32, 12};
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.keep_codes || !chosen(k + 1, 4 * share, 200)) continue;
+        if (c.keep_codes || !chosen(k + 1, 4 * share, 300)) continue;
         c.n = search_size(c.shape, k);
         context = "nearest: " + name_of(c);
         Input const in = input_of(c, (int)k);

@@ -73,7 +73,7 @@ static void test_graph()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.form == INDEXED || c.shape > LATTICE || !chosen(k + 5, 13 * share, 150)) continue;
+        if (c.form == INDEXED || c.shape > LATTICE || !chosen(k + 5, 13 * share, 225)) continue;
         int const m = 70;
         c.n = std::min(n_max, 1000);
         context = "graph: " + name_of(c);

@@ -54,7 +54,7 @@ static void test_reserve()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.padded || c.shape > CLUSTERED || !chosen(k, 4 * share, 60)) continue;
+        if (c.padded || c.shape > CLUSTERED || !chosen(k, 4 * share, 90)) continue;
         Heap h = {};
         lbvh_cuda gpu = {};
         int const m = k % 2 ? 700 : 100;
@@ -286,7 +286,7 @@ static void test_out_of_memory()
 {
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
-        if (c.padded || c.shape != UNIFORM || !chosen(k, share, 20)) continue;
+        if (c.padded || c.shape != UNIFORM || !chosen(k, share, 30)) continue;
         c.n = 60;
         context = "out of memory: " + name_of(c);
         Input const in = input_of(c, 1);
