@@ -347,7 +347,7 @@ command_line() {
 --law cube
 --integrator rk4
 --order 13
---levels 18
+--levels 50
 --method virtual-particles --order 5
 --softening -1
 --dt 0
