@@ -61,7 +61,8 @@ static void test_vortices()
     for (int setting = 0; setting < SETTINGS; setting++)
         for (int k = 0; k < 8; k++) {
             if (few_large && is_large(settings[setting])) continue;
-            if (share > 50 && (k + setting) % (share > 600 ? 24 : share > 400 ? 8 : 4) != 0) continue;
+            int const every = share > 600 ? 24 : share > 400 ? 8 : share > 50 ? 4 : 1;
+            if ((k + setting) % every != 0) continue;
             run_vortices(vortices(setting, k, std::min(n_max, share > 50 ? 60 : 130)));
         }
 }
