@@ -4060,6 +4060,14 @@ static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2]
     return fits;
 }
 
+/* The unit of masses. In deep trees all of them together are at most 1: the largest 1 / u^(3/2)
+   times the mass of a cell would overflow else. */
+static double nbody_i_unit_of_masses(const nbody *sim, double heaviest)
+{
+    double const unit = nbody_i_unit(heaviest), all = unit * nbody_i_unit((double)sim->n);
+    return sim->frame->deep && nbody_i_finite(all) ? all : unit;
+}
+
 /* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
    no more than there are; nothing is changed. */
 static int nbody_i_deepen(nbody *sim, int32_t levels)
@@ -4082,6 +4090,7 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
     }
     frame->chunks = 0;
     (void)nbody_i_set_core(frame, &sim->desc);
+    frame->mass = nbody_i_unit_of_masses(sim, frame->mass / 2);
     return 1;
 }
 
@@ -6362,7 +6371,7 @@ static void nbody_i_place_masses(nbody *sim, const nbody_i_input *input)
     double heaviest;
     int32_t place;
     (void)nbody_i_measure_masses(sim, input, &heaviest);
-    sim->frame->mass = nbody_i_unit(heaviest);
+    sim->frame->mass = nbody_i_unit_of_masses(sim, heaviest);
     for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
 }
 

@@ -239,3 +239,26 @@ static void test_deep_or_not(void **state)
     oracle_forget(&s);
     oracle_forget(&other);
 }
+
+/* Crowds closer than the least softening of a float, where 1 / u^(3/2) times the mass of a cell
+   would exceed the largest float. */
+static void test_deep_heavy_cells(void **state)
+{
+    enum { N = 260 };
+    int order, k;
+    (void)state;
+    for (order = 2; order <= 4; order++) {
+        real pos[2 * N], acc[2 * N];
+        nbody_desc d = oracle_desc(&settings[S_C4]);
+        nbody sim = {0};
+        d.order = order;
+        for (k = 0; k < N; k++) {
+            double const angle = 2.4 * k, r = ldexp(1, -41 - k % 7);
+            pos[2 * k] = k == 0 ? 1 : (real)(r * cos(angle));
+            pos[2 * k + 1] = k == 0 ? -1 : (real)(r * sin(angle));
+        }
+        CHECK_RESULT(nbody_accelerations(&sim, &d, pos, 0, NULL, N, acc), NBODY_OK);
+        for (k = 0; k < 2 * N; k++) CHECK(acc[k] - acc[k] == 0); /* no NaN, not infinite */
+        nbody_free(&sim);
+    }
+}

@@ -54,6 +54,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_deep_given),
     TEST(test_deep_terms),
     TEST(test_deep_points),
+    TEST(test_deep_heavy_cells),
     TEST(test_deep_or_not),
     TEST(test_square),
     TEST(test_units),
