@@ -252,10 +252,11 @@ static void test_deep_heavy_cells(void **state)
         nbody_desc d = oracle_desc(&settings[S_C4]);
         nbody sim = {0};
         d.order = order;
-        for (k = 0; k < N; k++) {
-            double const angle = 2.4 * k, r = ldexp(1, -41 - k % 7);
-            pos[2 * k] = k == 0 ? 1 : (real)(r * cos(angle));
-            pos[2 * k + 1] = k == 0 ? -1 : (real)(r * sin(angle));
+        d.leaf = 4;
+        for (k = 0; k < N; k++) { /* one far away, few at the origin, a heavy cell beside them */
+            double const angle = 2.4 * k, r = k < 8 ? 3e-14 : 4e-15;
+            pos[2 * k] = k == 0 ? 1 : (real)((k < 8 ? 0 : 1.37e-13) + r * cos(angle));
+            pos[2 * k + 1] = k == 0 ? -1 : (real)((k < 8 ? 0 : 0.81e-13) + r * sin(angle));
         }
         CHECK_RESULT(nbody_accelerations(&sim, &d, pos, 0, NULL, N, acc), NBODY_OK);
         for (k = 0; k < 2 * N; k++) CHECK(acc[k] - acc[k] == 0); /* no NaN, not infinite */
