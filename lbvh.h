@@ -101,17 +101,17 @@
             desc.allocator, and lbvh_cuda_... functions as told there. Memory grows and is kept;
             after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
             nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or a builder
-            other than MERGE;
-            double: 129. The first build and lbvh_reserve take exactly that. An array that is too
-            small for a later build becomes half as large again, or as large as needed if that is
-            more. The sort works in the memory of the nodes to come. (Kureck section 3.3 counts 64,
-            without the boxes of the leaves.) CUDA, work space per leaf: 24, 16 with codes of 30
-            bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per query of your own, and
-            196 per query of a list (none beyond 2 GiB of them: lists then take twice as long); what
-            CUB asks for. Stack: 40 KB for searches in bulk (70 KB for double), 60 KB for a call
-            with desc.parallel, 1 KB for a ray or a nearest walk. A world takes about 400 bytes for
-            each object, 40 and twice desc.pair_bytes for each pair (float); its arrays grow by
-            half, in lbvh_world_insert and, for pairs, in lbvh_world_update.
+            other than MERGE; double: 129. The first build and lbvh_reserve take exactly that. An
+            array that is too small for a later build becomes half as large again, or as large as
+            needed if that is more. The sort works in the memory of the nodes to come. (Kureck
+            section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24,
+            16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
+            query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
+            take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
+            double), 60 KB for a call with desc.parallel, 1 KB for a ray or a nearest walk. A world
+            takes about 400 bytes for each object, 40 and twice desc.pair_bytes for each pair
+            (float); its arrays grow by half, in lbvh_world_insert and, for pairs, in
+            lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -121,9 +121,9 @@
             build (load, upload, download), and after lbvh_reserve, lbvh_free and a refused build.
             A tree over n = 0 elements is built: searches find nothing in it. The walks return no
             result code; without a tree they find nothing.
-   Boxes Closed: boxes that touch overlap, and a box at exactly the radius is within it. Units are
-            those of your input; radii are distances, not squares; t of a ray is in lengths of its
-            direction.
+   Boxes    Closed: boxes that touch overlap, and a box at exactly the radius is within it. Units
+            are those of your input; radii are distances, not squares; t of a ray is in lengths of
+            its direction.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A place is
             the index of a leaf, in Morton order (LBVH_PLOC: depth first): leaf k is node
             first_leaf + k, and its link is the id.
@@ -146,32 +146,32 @@
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
                      blog, 2012.
-            Apetrei: C. Apetrei, Fast and Simple Agglomerative LBVH Construction, CGVC 2014. Kureck:
-            H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs
-                     for Particle Simulation, master's thesis, TU Graz 2016, section 3.1.
+            Apetrei: C. Apetrei, Fast and Simple Agglomerative LBVH Construction, CGVC 2014.
+            Kureck:  H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on
+                     GPUs for Particle Simulation, master's thesis, TU Graz 2016, section 3.1.
             Prokopenko: A. Prokopenko, D. Lebrun-Grandie, Revising Apetrei's bounding volume
-            hierarchy
-                     construction algorithm to allow stackless traversal, 2024 (the skip links).
+                     hierarchy construction algorithm to allow stackless traversal, 2024 (the skip
+                     links).
             Meister: D. Meister, J. Bittner, Parallel Locally-Ordered Clustering for Bounding
-                     Volume Hierarchy Construction, IEEE TVCG 2018. Benthin: C. Benthin, D. Meister,
-                     J. Barczak, R. Mehalwal, J. Tsakok, A. Kensler, H-PLOC: Hierarchical Parallel
-                     Locally-Ordered Clustering for BVH Construction, HPG 2024 (>>ploc).
+                     Volume Hierarchy Construction, IEEE TVCG 2018 (>>ploc).
+            Benthin: C. Benthin, D. Meister, J. Barczak, R. Mehalwal, J. Tsakok, A. Kensler, H-PLOC:
+                     Hierarchical Parallel Locally-Ordered Clustering for BVH Construction, HPG 2024
+                     (>>ploc).
             Ericson: C. Ericson, Real-Time Collision Detection, 2005.
             Ylitie:  H. Ylitie, T. Karras, S. Laine, Efficient Incoherent Ray Traversal on GPUs
                      Through Compressed Wide BVHs, HPG 2017 (>>wide).
             Kensler: A. Kensler, Tree Rotations for Improving Bounding Volume Hierarchies, IEEE
-                     Symposium on Interactive Ray Tracing 2008. Kopta: D. Kopta, T. Ize, J. Spjut,
-                     E. Brunvand, A. Davis, A. Kensler, Fast, Effective BVH Updates for Animated
-                     Scenes, I3D 2012 (>>rotations).
+                     Symposium on Interactive Ray Tracing 2008 (>>rotations).
+            Kopta:   D. Kopta, T. Ize, J. Spjut, E. Brunvand, A. Davis, A. Kensler, Fast, Effective
+                     BVH Updates for Animated Scenes, I3D 2012 (>>rotations).
             Ize:     T. Ize, Robust BVH Ray Traversal, JCGT 2013.
             Woop:    S. Woop, C. Benthin, I. Wald, Watertight Ray/Triangle Intersection, JCGT 2013.
 
    >>limits
 
-   n up to 2^30 - 512; 2^28 objects, and pairs, in a world. Depth: a
-   node has more common bits than its parent, so at most 63 bits of
-   code + 30 of place = 93 inner nodes are above a leaf, whatever the input (LBVH_PLOC: 93 too, or
-   the tree of MERGE; >>rotations: 93 too). Walks that keep a stack
+   n up to 2^30 - 512; 2^28 objects, and pairs, in a world. Depth: a node has more common bits than
+   its parent, so at most 63 bits of code + 30 of place = 93 inner nodes are above a leaf, whatever
+   the input (LBVH_PLOC: 93 too, or the tree of MERGE; >>rotations: 93 too). Walks that keep a stack
    (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
    overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
    negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left

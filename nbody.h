@@ -14,7 +14,7 @@
 
    The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
    double can be estimated (nbody_estimate). CPU and GPU give the same bits, except for NBODY_FAST
-   on the GPU.
+   on the GPU, and for trees of more than 17 levels, which the GPU does not make (>>deep).
 
    >>contents: the banners in order; search for >> and the name
 
@@ -1361,7 +1361,6 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
    >>square: cells, keys and units of bodies (Kalms section 5.3)
    ---------------------------------------------------------------------------------------------- */
 
-/* Side of a cell of this level, and how many such sides a unit of length has. */
 NBODY_FN double nbody_i_cells_per_side(int level)
 {
 #ifdef __CUDA_ARCH__
@@ -1370,6 +1369,8 @@ NBODY_FN double nbody_i_cells_per_side(int level)
     return (double)((int64_t)1 << level);
 #endif
 }
+
+/* Side of a cell of this level, and how many such sides a unit of length has. */
 NBODY_FN double nbody_i_edge(const nbody_frame *frame, int level)
 {
     return frame->edge / nbody_i_cells_per_side(level);
@@ -1686,7 +1687,9 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
    2^-45) of their distance from the origin.
 
    The least softening (frame->soften2 where desc.softening is 0) counts in the M2L tables of small
-   cells too: >>table.
+   cells too: >>table. Cells may be nearer to each other than it, and heavy: so masses are stored in
+   units that make their sum 1 at most (nbody_i_unit_of_masses), and 1 / u^(3/2) times the mass of a
+   cell does not overflow. A float mass below 1e-45 n times the largest one counts as 0 then.
    ---------------------------------------------------------------------------------------------- */
 
 NBODY_FN int nbody_i_is_deep(const nbody_frame *frame)
