@@ -33,6 +33,7 @@
 #include "several.c"
 #include "again.c"
 #include "sets.c"
+#include "function.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -118,6 +119,14 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_in_tasks),
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
+    TEST(test_function_errors),
+    TEST(test_function_of_the_laws),
+    TEST(test_function_bits),
+    TEST(test_function_momentum),
+    TEST(test_function_calls),
+    TEST(test_function_units),
+    TEST(test_function_refused),
+    TEST(test_function_step),
 };
 
 int main(void)
