@@ -622,6 +622,15 @@ typedef struct nbody_rule {
                                                                  the same weights */
 } nbody_rule;
 
+/* Serial, laws with tables of their own on each level: those that the block of tables holds, from
+   one call to the next. >>table-serial */
+typedef struct nbody_kept {
+    double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
+    int32_t law;
+    int32_t slots;              /* tables that there is room for; 0: this law needs one in all */
+    uint64_t levels;            /* bit l: that of level l is there */
+} nbody_kept;
+
 typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
 
 enum { NBODY_BLOCKS = 9 };
@@ -658,6 +667,7 @@ typedef struct nbody {
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
     int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
     int32_t table_kind;         /* what `table` holds */
+    nbody_kept kept;
     int32_t choose;             /* 1: NBODY_AUTO, 3: with potentials; see >>choose. 0: no choice */
     nbody_block block[NBODY_BLOCKS]; /* memory, kept until nbody_free */
 } nbody;
@@ -1273,10 +1283,11 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
    >>function: a law of the caller, NBODY_FUNCTION
 
    With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
-   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes interpolate the law between points of
-   cells that do not touch. So any f that is smooth there will do (Kalms section 5.6; Fong), and its
-   singularity at 0, if any, does not matter: mean errors of 1e-4 to 1e-3 of the sum of all |terms|
-   with order 4, below 1e-6 with order 8 (docs/start-law.md). The functions are called
+   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes
+   interpolate the law between points of cells that do not touch. So any f that is smooth there will
+   do (Kalms section 5.6; Fong), and its singularity at 0, if any, does not matter: mean errors of
+   1e-4 to 1e-3 of the sum of all |terms| with order 4, below 1e-6 with order 8 (docs/start-law.md).
+   The functions are called
 
        for each near pair, in double: one call of f, and one of phi where potentials are requested
        for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
@@ -3558,6 +3569,44 @@ static size_t nbody_i_table_reals(const nbody *sim)
     return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
 }
 
+/* Laws whose tables on each level depend on the square and the softening alone. */
+static int nbody_i_has_kept_tables(const nbody_desc *desc)
+{
+    return nbody_i_law_in(desc, 0).softened && desc->law != NBODY_FUNCTION &&
+           desc->sources == NBODY_CHEBYSHEV;
+}
+
+/* Tables of different levels that are kept: up to so many bytes, and one in any case. */
+enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
+
+static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+{
+    size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
+    if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
+    if (levels <= 3 || most <= 1) return 1;
+    return (size_t)levels - 2 < most ? levels - 2 : (int32_t)most;
+}
+
+/* Before an evaluation: the tables of the last one stay if they are those of this law, square and
+   softening. Tables with the potentials of 1 / d serve forces too. */
+static void nbody_i_keep_tables(nbody *sim, int potential)
+{
+    nbody_kept *kept = &sim->kept, now;
+    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
+    memset(&now, 0, sizeof now);
+    now.edge = sim->frame->edge;
+    now.soften2 = sim->frame->soften2;
+    now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
+    now.law = (int32_t)law.law;
+    now.slots = nbody_i_slots(sim, sim->frame->levels);
+    if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
+    if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
+    if (now.law == kept->law && now.slots == kept->slots &&
+        memcmp(&now, kept, 3 * sizeof(double)) == 0)
+        now.levels = kept->levels;
+    *kept = now;
+}
+
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
     size_t const cells = (size_t)sim->frame->cells,
@@ -3565,9 +3614,14 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
-        size_t const table = nbody_i_table_reals(sim);
         size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-        if (table > room) sim->table_kind = 0; /* to be filled again */
+        size_t table;
+        nbody_i_keep_tables(sim, potential);
+        table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
+        if (table > room) { /* to be filled again */
+            sim->table_kind = 0;
+            sim->kept.levels = 0;
+        }
         result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
     }
     if (result != NBODY_OK) return result;
@@ -3605,7 +3659,8 @@ NBODY_API void nbody_free(nbody *sim)
        16 targets   that a run of sources begins with: 30
        a cell       division, walks, M2M, L2L: 1300
        far cell     by a table: a quarter for a product and a sum; by powers: a half
-       an entry of the table of a softened law, which is filled on each level: 13
+       an entry of the table of a softened law, which each level has of its own: 13. Filled in each
+                    evaluation where the square is fitted to the bodies; kept if it is given
        a call of a function of yours: 16 are assumed
    ---------------------------------------------------------------------------------------------- */
 
@@ -3654,8 +3709,10 @@ static int nbody_i_has_tables(const nbody_desc *desc)
     return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
 }
 
-static double nbody_i_fill_cost(const nbody_desc *desc)
+/* Are they filled in each evaluation? A square that is given keeps them. */
+static double nbody_i_fill_cost(const nbody_desc *desc, int fitted)
 {
+    if (!fitted && nbody_i_has_kept_tables(desc)) return 0;
     return nbody_i_has_tables(desc) ? nbody_i_level_cost(desc) : 0;
 }
 
@@ -3676,7 +3733,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
                                                           : desc->order * desc->order,
                  b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
                  k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc) +
-                     nbody_i_fill_cost(desc);
+                     nbody_i_fill_cost(desc, !(desc->size > 0));
     return (int32_t)(0.9 * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
 }
 
@@ -3895,6 +3952,7 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
         if (sim->rule.side != side || sim->rule.linear != linear) {
             nbody_i_make_rule(&sim->rule, linear, side);
             sim->table_kind = 0;
+            memset(&sim->kept, 0, sizeof sim->kept);
         }
     }
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
@@ -4285,15 +4343,34 @@ static void nbody_i_fill_table(const nbody *sim, const nbody_i_law *law, int lev
         nbody_i_fill_row(sim, law, level, row);
 }
 
-/* Fills `table` for a level, unless it fits: a scale-free table is kept for the life of the
-   nbody. */
+/* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
+   the nbody, and those of a softened law while square and softening are the same: level l has slot
+   (l - 2) % slots, so that all levels have their own if there is room. */
+static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    nbody_kept *kept = &sim->kept;
+    int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
+    int slot, l;
+    if (!sim->table) return 0;
+    sim->table_kind = kind;
+    if (kept->slots == 0) {
+        kept->levels = 0;
+        return kind == 0 || kind != had;
+    }
+    slot = (level - 2) % kept->slots;
+    sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory +
+                 (size_t)slot * nbody_i_table_level(sim);
+    if (kept->levels >> level & 1) return 0;
+    for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
+    kept->levels |= (uint64_t)1 << level;
+    return 1;
+}
+
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
-    int const kind = nbody_i_kind_of_table(sim, law, level);
-    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
+    if (!nbody_i_find_table(sim, law, level)) return;
     if (sim->series) nbody_i_fill_series_table(sim);
     else nbody_i_fill_table(sim, law, level);
-    sim->table_kind = kind;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5652,10 +5729,14 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 /* The tables that are filled in each evaluation. */
 static double nbody_i_tables_cost(const nbody *sim)
 {
-    int level, own = 0;
+    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
+    double cost = 0;
+    int level;
     for (level = 2; level < sim->frame->levels && !sim->series; level++)
-        own += nbody_i_has_tables(&sim->desc) || nbody_i_is_small(sim, level);
-    return own * nbody_i_level_cost(&sim->desc);
+        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
+                    ? nbody_i_level_cost(&sim->desc)
+                    : fill;
+    return cost;
 }
 
 static double nbody_i_tree_cost(const nbody *sim, int potential)
@@ -5713,7 +5794,7 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best)
 {
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    double const fill = nbody_i_fill_cost(&sim->desc);
+    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
     int32_t leaf = sim->desc.leaf;
     nbody_result result = NBODY_OK;
     while (sim->frame->levels > 2 && (centres || (sim->frame->levels - 2) * fill > *best / 16)) {
@@ -6122,17 +6203,19 @@ static nbody_result nbody_i_cut_sources(nbody *sim, int sets)
     return result;
 }
 
-/* A table that is kept is filled once, serially. */
+/* A table of all levels is filled once, serially. */
 static nbody_result nbody_i_cut_table(nbody_i_job *job)
 {
     nbody *sim = job->sim;
-    if (!sim->table) return NBODY_OK;
+    nbody_result result;
     if (nbody_i_kind_of_table(sim, job->law, job->level) > 0) {
         nbody_i_ready_table(sim, job->law, job->level);
         return NBODY_OK;
     }
-    sim->table_kind = 0;
-    return nbody_i_cut(job, (int64_t)nbody_i_table_level(sim) * 8, nbody_i_row_task);
+    if (!nbody_i_find_table(sim, job->law, job->level)) return NBODY_OK;
+    result = nbody_i_cut(job, (int64_t)nbody_i_table_level(sim) * 8, nbody_i_row_task);
+    if (result != NBODY_OK) sim->kept.levels = 0;
+    return result;
 }
 
 static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
@@ -6587,6 +6670,7 @@ static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbod
     else if (sim->cell) nbody_i_make_sources(all.sim, sets);
     if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
     sim->table_kind = all.sim[0].table_kind;
+    sim->kept = all.sim[0].kept;
     return result;
 }
 
