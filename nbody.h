@@ -303,6 +303,14 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define NBODY_ALIGN_CELL
 #endif
 
+/* Functions that loops over lanes call (>>lanes): a loop with a call in it is not vectorised, and
+   gcc leaves large ones as calls at -O3. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDACC__)
+#define NBODY_I_LANE_FN static inline __attribute__((always_inline))
+#else
+#define NBODY_I_LANE_FN NBODY_FN
+#endif
+
 /* Loops over arrays that a GPU can keep in registers only when all indices are compile-time
    constants. */
 #ifdef __CUDA_ARCH__
@@ -944,7 +952,7 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
 /* a * b, rounded. nvcc would contract a plain product and a following sum into a fused
    multiply-add, which rounds once and gives other bits. */
-NBODY_FN nbody_real nbody_i_times(nbody_real a, nbody_real b)
+NBODY_I_LANE_FN nbody_real nbody_i_times(nbody_real a, nbody_real b)
 {
 #if defined(__CUDA_ARCH__) && NBODY_I_REAL_KIND == 1
     return __fmul_rn(a, b);
@@ -957,7 +965,7 @@ NBODY_FN nbody_real nbody_i_times(nbody_real a, nbody_real b)
 
 /* The same for double: cell coordinates, scales and sources are computed in double in every
    build. */
-NBODY_FN double nbody_i_product(double a, double b)
+NBODY_I_LANE_FN double nbody_i_product(double a, double b)
 {
 #if defined(__CUDA_ARCH__)
     return __dmul_rn(a, b);
@@ -1025,7 +1033,7 @@ NBODY_FN double nbody_i_unit(double x)
 
    With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)). R interpolates at the
    Chebyshev points of the interval. Error below 0.9 ulp. */
-NBODY_FN double nbody_i_log(double u)
+NBODY_I_LANE_FN double nbody_i_log(double u)
 {
     double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
     uint64_t bits, exponent;
@@ -1053,7 +1061,7 @@ NBODY_FN double nbody_i_log(double u)
 
 /* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R: no division,
    and half as many instructions. Error below 0.83 ulp. */
-NBODY_FN nbody_real nbody_i_log_of(nbody_real u)
+NBODY_I_LANE_FN nbody_real nbody_i_log_of(nbody_real u)
 {
 #if NBODY_I_REAL_KIND == 1
     uint32_t bits, exponent;
@@ -1158,7 +1166,7 @@ typedef struct nbody_i_law {
 } nbody_i_law;
 
 /* The factor of g, and phi, of a Gaussian core: >>vortex. */
-NBODY_FN nbody_real nbody_i_core_share(nbody_real q);
+NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
 NBODY_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
 
 /* What can be told without a frame. */
@@ -1190,7 +1198,7 @@ NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
 }
 
 /* g. root: 1 / sqrt(u), not used by NBODY_INVERSE. */
-NBODY_FN nbody_real nbody_i_strength(const nbody_i_law *law, nbody_real u, nbody_real root)
+NBODY_I_LANE_FN nbody_real nbody_i_strength(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
     if (law->core)
         return nbody_i_times(nbody_i_core_share(nbody_i_times(u, law->over_core2)), 1 / u);
@@ -1199,7 +1207,7 @@ NBODY_FN nbody_real nbody_i_strength(const nbody_i_law *law, nbody_real u, nbody
 }
 
 /* phi. */
-NBODY_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
+NBODY_I_LANE_FN nbody_real nbody_i_potential(const nbody_i_law *law, nbody_real u, nbody_real root)
 {
     if (law->core) return nbody_i_core_potential(law->core2, u) + law->log_length;
     if (law->law == NBODY_INVERSE)
@@ -1294,7 +1302,7 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
        order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
 
    Tables are not kept from one call to the next: `user` could have changed. NBODY_AUTO counts a
-   call as 16 terms of NBODY_INVERSE_SQUARE, 29 ns. What the functions return enters sums as
+   call as 60 terms of NBODY_INVERSE_SQUARE, 28 ns. What the functions return enters sums as
    nbody_real, and must be in its range: NaN gives NaN. The least distance is not raised (>>limits),
    and bodies at one point exert no force on each other. VIRTUAL_PARTICLES of order 2 would need
    derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION, and so is
@@ -1392,7 +1400,7 @@ NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source 
 
 /* (1 - exp(-r)) / r: a Taylor series, for |r| <= ln(2) / 2, and a little worse up to ln 2 (rounding
    modes other than to nearest). */
-NBODY_FN nbody_real nbody_i_core_series(nbody_real r)
+NBODY_I_LANE_FN nbody_real nbody_i_core_series(nbody_real r)
 {
 #if NBODY_I_REAL_KIND == 1
     nbody_real h = 2.48015873e-05f;
@@ -1425,7 +1433,7 @@ NBODY_FN nbody_real nbody_i_core_series(nbody_real r)
 /* 1 - exp(-q) for q >= 0; 1 from NBODY_I_CORE_END on. exp(-q) = 2^-k exp(-r), with r = q - k ln 2.
    k is rounded by adding 1.5 * 2^23 (2^52), and read from the bits of that sum: without branches,
    as in nbody_i_log. For k = 0 nothing cancels. */
-NBODY_FN nbody_real nbody_i_core_share(nbody_real q)
+NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q)
 {
     nbody_real const most = NBODY_I_CORE_END, at = q < most ? q : most;
 #if NBODY_I_REAL_KIND == 1
@@ -3651,34 +3659,37 @@ NBODY_API void nbody_free(nbody *sim)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>cost: what methods cost on the CPU, in terms of NBODY_INVERSE_SQUARE (1.8 ns where these were
-   measured, with SSE2; the benchmark's group `auto` compares what is chosen with all else)
+   >>cost: what methods cost on the CPU, in terms of NBODY_INVERSE_SQUARE: 0.47 ns where these were
+   measured, by AVX2. A fit to the times of 1000 evaluations; the benchmark's group `auto` compares
+   what is chosen with all else
 
-       one term of 1/d: 0.6, with its logarithm 2.4
-       a body       sort, P2M, L2P, results: 70, and 2.5 for each node that it is interpolated from
-       16 targets   that a run of sources begins with: 30
-       a cell       division, walks, M2M, L2L: 1300
-       far cell     by a table: a quarter for a product and a sum; by powers: a half
-       an entry of the table of a softened law, which each level has of its own: 13. Filled in each
-                    evaluation where the square is fitted to the bodies; kept if it is given
-       a call of a function of yours: 16 are assumed
+       one term of 1/d: 0.64, with its logarithm 3
+       a body       sort, P2M, L2P, results: 57, and 5.5 for each node that it is interpolated from
+       16 targets   that a run of sources begins with: 110
+       a cell       division, walks, M2M, L2L: 2450
+       far cell     by a table: 0.32 for a product and a sum; by powers: 0.45
+       an entry of the table of a softened law, which each level has of its own: 29, with a
+                    logarithm 56. Filled in each evaluation where the square is fitted to the
+                    bodies; kept if it is given, and if there is room for all
+       a call of a function of yours: 60 are assumed
    ---------------------------------------------------------------------------------------------- */
 
-static double nbody_i_cell_cost(void) { return 1300; }
+static double nbody_i_cell_cost(void) { return 2450; }
 
 /* Of a run of sources, for each target. */
-static double nbody_i_run_cost(void) { return 30.0 / (double)NBODY_I_LANES; }
+static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
 
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
-    if (desc->law == NBODY_FUNCTION) return potential ? 32 : 16;
-    if (nbody_i_law_in(desc, potential).core) return potential ? 60 : 2;
-    return desc->law == NBODY_INVERSE_SQUARE ? 1 : potential ? 2.4 : 0.6;
+    if (desc->law == NBODY_FUNCTION) return potential ? 120 : 60;
+    if (nbody_i_law_in(desc, potential).core) return potential ? 200 : 4;
+    if (desc->law == NBODY_INVERSE_SQUARE) return potential ? 1.1 : 1;
+    return potential ? 3 : 0.64;
 }
 
 static double nbody_i_body_cost(const nbody_desc *desc)
 {
-    return 70 + 2.5 * (desc->order == 1 ? 4 : desc->order * desc->order);
+    return 57 + 5.5 * (desc->order == 1 ? 4 : desc->order * desc->order);
 }
 
 /* Products of a source's masses with the nodes, in whole vectors; 0: there is no table. */
@@ -3690,17 +3701,19 @@ static double nbody_i_table_entries(const nbody_desc *desc)
 }
 
 /* M2L of one cell on another. */
-static double nbody_i_pair_cost(const nbody_desc *desc)
+static double nbody_i_pair_cost(const nbody_desc *desc, int potential)
 {
     double const numbers = nbody_i_series(desc);
-    return numbers > 0 ? 0.5 * numbers * numbers : 0.5 * nbody_i_table_entries(desc);
+    if (numbers > 0) return 0.45 * numbers * numbers;
+    return 0.32 * (potential ? 3 : 2) * nbody_i_table_entries(desc);
 }
 
 /* The tables of one level. */
-static double nbody_i_level_cost(const nbody_desc *desc)
+static double nbody_i_level_cost(const nbody_desc *desc, int potential)
 {
-    double const call = desc->law == NBODY_FUNCTION ? nbody_i_term_cost(desc, 0) : 0;
-    return (13 + call) * 40 * nbody_i_table_entries(desc);
+    int const logs = potential && nbody_i_law_in(desc, 0).law == NBODY_INVERSE;
+    double const call = desc->law == NBODY_FUNCTION ? nbody_i_term_cost(desc, potential) : 0;
+    return ((logs ? 56 : 29) + call) * 40 * nbody_i_table_entries(desc);
 }
 
 /* Does the law need tables for each level? (Logarithms without series do too: not here.) */
@@ -3709,11 +3722,11 @@ static int nbody_i_has_tables(const nbody_desc *desc)
     return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
 }
 
-/* Are they filled in each evaluation? A square that is given keeps them. */
-static double nbody_i_fill_cost(const nbody_desc *desc, int fitted)
+/* Are they filled in each evaluation? */
+static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
 {
-    if (!fitted && nbody_i_has_kept_tables(desc)) return 0;
-    return nbody_i_has_tables(desc) ? nbody_i_level_cost(desc) : 0;
+    if (!nbody_i_has_tables(desc) || (kept && nbody_i_has_kept_tables(desc))) return 0;
+    return nbody_i_level_cost(desc, potential);
 }
 
 static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
@@ -3724,7 +3737,9 @@ static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potenti
 
 /* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
    direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
-   bodies and cells: K + b n + 0.39 n^2. Up to 0.9 of where that becomes n^2, no tree is tried. */
+   bodies and cells: K + b n + 0.39 n^2. Up to where that becomes n^2, and a little more, no tree is
+   tried: to make one and drop it takes longer than it would save. (MASS_CENTRES: a little less. Of
+   clumps it may cost less.) */
 static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 {
     double const term = nbody_i_term_cost(desc, potential), a = 0.61 * term,
@@ -3732,21 +3747,22 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
                          : desc->order == 1               ? 64
                                                           : desc->order * desc->order,
                  b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
-                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc) +
-                     nbody_i_fill_cost(desc, !(desc->size > 0));
-    return (int32_t)(0.9 * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
+                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc, potential) +
+                     nbody_i_fill_cost(desc, desc->size > 0, potential);
+    double const share = desc->sources == NBODY_CHEBYSHEV ? 1.1 : 0.9;
+    return (int32_t)(share * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
 }
 
 /* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
-   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 64, or to count many cells would take
+   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
    long. MASS_CENTRES: >>choose tries larger ones. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
-    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc)) * 4 / 3;
+    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
     double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc, potential));
-    if (desc->sources != NBODY_CHEBYSHEV) return 28;
-    return leaf < 64 && n < 4096 ? 64 : (int32_t)leaf;
+    if (desc->sources != NBODY_CHEBYSHEV) return 48;
+    return leaf < 32 && n < 4096 ? 32 : (int32_t)leaf;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5698,10 +5714,11 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
 enum { NBODY_I_MANY = 65536 };
 
 /* M2L and P2L of all far cells of a cell. */
-static double nbody_i_far_cost(const nbody *sim, int32_t at, double term)
+static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
 {
     const nbody_cell *cell = &sim->cell[at];
-    double const pair = nbody_i_pair_cost(&sim->desc), run = nbody_i_run_cost();
+    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = nbody_i_run_cost(),
+                 term = nbody_i_term_cost(&sim->desc, potential);
     nbody_far walk = nbody_far_of(sim, at);
     double cost = 0;
     while (nbody_next_far(&walk)) {
@@ -5727,14 +5744,16 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 }
 
 /* The tables that are filled in each evaluation. */
-static double nbody_i_tables_cost(const nbody *sim)
+static double nbody_i_tables_cost(const nbody *sim, int potential)
 {
-    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
+    int32_t const levels = sim->frame->levels;
+    int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
+    double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
     double cost = 0;
     int level;
-    for (level = 2; level < sim->frame->levels && !sim->series; level++)
+    for (level = 2; level < levels && !sim->series; level++)
         cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
-                    ? nbody_i_level_cost(&sim->desc)
+                    ? nbody_i_level_cost(&sim->desc, potential)
                     : fill;
     return cost;
 }
@@ -5746,10 +5765,10 @@ static double nbody_i_tree_cost(const nbody *sim, int potential)
     int32_t c;
     for (c = 0; c < sim->frame->cells; c++) {
         cost += nbody_i_cell_cost();
-        if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, term);
+        if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, potential);
         if (sim->cell[c].child < 0) cost += nbody_i_near_cost(sim, c, term);
     }
-    return cost + nbody_i_tables_cost(sim);
+    return cost + nbody_i_tables_cost(sim, potential);
 }
 
 static void nbody_i_forget_sources(nbody *sim)
@@ -5758,13 +5777,25 @@ static void nbody_i_forget_sources(nbody *sim)
     sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
 }
 
-/* How many sources MASS_CENTRES has is known when they are made. */
+/* How many sources a cell has with MASS_CENTRES, before they are made: sub-cells that are not empty
+   where q bodies for each are spread by chance, 1 - exp(-q) of all. */
+static void nbody_i_guess_sources(nbody *sim)
+{
+    int32_t const end = sim->frame->level_first[sim->frame->levels - 1];
+    int32_t c;
+    for (c = 0; c < end; c++) {
+        double const q = (double)sim->cell[c].count / sim->per_cell;
+        int32_t const some = (int32_t)(sim->per_cell * (1 - 1 / (1 + q + q * q / 2)));
+        sim->made[c] = sim->cell[c].child < 0 ? 0 : some;
+    }
+}
+
 static nbody_result nbody_i_find_cost(nbody *sim, double *cost)
 {
     nbody_result result = NBODY_OK;
     if (sim->desc.sources == NBODY_MASS_CENTRES) {
         result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-        if (result == NBODY_OK) nbody_i_make_sources(sim, 1);
+        if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
     }
     if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1);
     nbody_i_forget_sources(sim);
@@ -5790,18 +5821,20 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
     for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
 }
 
-/* The best of this tree and of coarser ones, each with leaves half as large again. */
+/* The best of this tree and of coarser ones, each with leaves half as large again, until one costs
+   much more: to make and count a tree takes time. */
 static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best)
 {
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
     int32_t leaf = sim->desc.leaf;
     nbody_result result = NBODY_OK;
-    while (sim->frame->levels > 2 && (centres || (sim->frame->levels - 2) * fill > *best / 16)) {
+    while (sim->frame->levels > 2 &&
+           (centres || nbody_i_tables_cost(sim, sim->choose > 1) > *best / 16)) {
         double cost = 0;
         result = nbody_i_make_cells_of(sim, keys, sim->desc.leaf + sim->desc.leaf / 2);
         if (result == NBODY_OK) result = nbody_i_find_cost(sim, &cost);
         if (result != NBODY_OK) return result;
+        if (cost > 1.4 * *best) break;
         if (cost > *best) continue;
         *best = cost;
         leaf = sim->desc.leaf;

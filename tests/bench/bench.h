@@ -35,6 +35,7 @@ typedef struct bench_state {
     FILE *csv;
     int quick, small, runs;
     int32_t n;          /* --n, or 0 */
+    int32_t max_n;      /* --max-n, or 0: larger sizes are left out */
     int checks, failures;
 } bench_state;
 
@@ -42,8 +43,8 @@ static bench_state bench;
 
 BENCH_FN void bench_usage(void)
 {
-    printf("usage: %s [--only GROUP,GROUP] [--quick] [--small] [--n PARTICLES] [--runs RUNS] "
-           "[--csv FILE]\n",
+    printf("usage: %s [--only GROUP,GROUP] [--quick] [--small] [--n PARTICLES] "
+           "[--max-n PARTICLES] [--runs RUNS] [--csv FILE]\n",
            bench.program);
     printf("groups: %s\n", bench.groups);
 }
@@ -82,6 +83,7 @@ BENCH_FN int bench_option(const char *name, const char *value)
 {
     if (strcmp(name, "--only") == 0) bench.only = value;
     else if (strcmp(name, "--n") == 0) bench.n = (int32_t)strtol(value, NULL, 10);
+    else if (strcmp(name, "--max-n") == 0) bench.max_n = (int32_t)strtol(value, NULL, 10);
     else if (strcmp(name, "--runs") == 0) bench.runs = (int)strtol(value, NULL, 10);
     else if (strcmp(name, "--csv") == 0) {
         bench.csv = fopen(value, "w");

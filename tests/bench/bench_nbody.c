@@ -6,6 +6,7 @@
        build/bench/bench_nbody --only methods --n 1000000
        build/bench/bench_nbody --only leaf,pareto              a group that is named does more
        BENCH_THREADS=16 build/bench/bench_nbody --only threads
+       build/bench/bench_nbody --only auto --quick             less than 4 minutes; --max-n 10000
        groups: pairs methods depth direction length pareto leaf clumps memory sets; only when
        named: scaling threads auto function
 
@@ -88,6 +89,8 @@ static void work_points(void *user)
     job *j = (job *)user;
     must(nbody_fields_at(&j->sim, j->points, 0, j->count, j->acc, NULL, NULL));
 }
+
+#include "tests/bench/nbody_auto.h"
 
 /* Where a sample of the bodies is: there, bodies do not act on themselves, so that it is the force
    on them. */
@@ -201,6 +204,8 @@ static void pairs_rows(int32_t n, double softening)
     j.desc.law = NBODY_INVERSE_SQUARE;
     j.potential = (nbody_real *)bench_alloc((size_t)n * sizeof *j.potential);
     pairs_line(&b, "DIRECT, 1/d^2, with potentials", measure(work_forces, &j, BUDGET_MS), plain, 0);
+    j.desc.law = NBODY_INVERSE;
+    pairs_line(&b, "DIRECT, 1/d, with potentials", measure(work_forces, &j, BUDGET_MS), plain, 0);
     free_job(&j);
     free_bodies(&b);
 }
@@ -780,115 +785,6 @@ static void scaling_row(int32_t n)
     bench_check(error_of(&j, 1e7).mean_share <= share_bar(C4), "scaling: forces");
     free_job(&j);
     free_bodies(&b);
-}
-
-/* ---- auto: what NBODY_AUTO chooses, beside the direct sum and trees of all depths ---- */
-
-/* The shortest of three runs. */
-static double shortest_ms(const bodies *b, nbody_desc desc)
-{
-    job j = new_job(b, desc);
-    double least = bench_sample_ms(NULL, work_forces, &j);
-    int k;
-    for (k = 0; k < 2 && least < 1000; k++) {
-        double const ms = bench_sample_ms(NULL, work_forces, &j);
-        if (ms < least) least = ms;
-    }
-    free_job(&j);
-    return least;
-}
-
-/* The fastest of all, as a desc. */
-static nbody_desc fastest(const bodies *b, nbody_desc desc, double *ms)
-{
-    nbody_desc best = desc;
-    double leaf;
-    best.method = NBODY_DIRECT;
-    best.order = 0;
-    *ms = b->n > 20000 ? 1e99 : shortest_ms(b, best);
-    desc.method = NBODY_FORCE_NODES;
-    for (leaf = 12; leaf < 1200; leaf *= 1.5) {
-        double took;
-        desc.leaf = (int32_t)leaf;
-        took = shortest_ms(b, desc);
-        if (took >= *ms) continue;
-        *ms = took;
-        best = desc;
-    }
-    return best;
-}
-
-static const char *method_name(const nbody_desc *desc, char *text, size_t bytes)
-{
-    if (desc->method == NBODY_DIRECT) return "direct";
-    snprintf(text, bytes, "leaf %d", (int)desc->leaf);
-    return text;
-}
-
-/* Both in turn: the median of the ratios. */
-static void auto_row(const bodies *b, nbody_desc desc, double *worst)
-{
-    double samples[BENCH_SAMPLES], ms, least = 1e99, ratio;
-    nbody_desc const best = fastest(b, desc, &ms);
-    job chosen = new_job(b, desc), other = new_job(b, best);
-    char one[24], two[24];
-    int k, runs = bench.runs;
-    for (k = 0; k < runs; k++) {
-        double const a = bench_sample_ms(NULL, work_forces, &chosen);
-        samples[k] = a / bench_sample_ms(NULL, work_forces, &other);
-        if (a < least) least = a;
-        if (a > 1000) runs = k + 1;
-    }
-    ratio = bench_median(samples, runs);
-    if (ratio > *worst) *worst = ratio;
-    printf("%-14s %5d %4s %9g", b->name, (int)desc.order,
-           desc.law == NBODY_INVERSE ? "1/d" : "1/d2", (double)desc.softening);
-    bench_number(least, 10);
-    printf("  %-9s", method_name(&chosen.sim.desc, one, sizeof one));
-    bench_number(ms, 10);
-    printf("  %-9s", method_name(&best, two, sizeof two));
-    bench_number(ratio, 8);
-    printf("\n");
-    fflush(stdout);
-    bench_check(chosen.sim.n == b->n, "auto: a build");
-    free_job(&chosen);
-    free_job(&other);
-}
-
-static void auto_rows(const bodies *b, double *worst)
-{
-    static const int orders[] = {1, 2, 4, 6, 8, 12};
-    nbody_desc desc;
-    int k, law;
-    memset(&desc, 0, sizeof desc);
-    for (k = 0; k < (int)(sizeof orders / sizeof *orders); k++) for (law = 0; law < 2; law++) {
-        desc.order = orders[k];
-        desc.law = (nbody_law)law;
-        desc.softening = 0;
-        auto_row(b, desc, worst);
-        if (law) continue;
-        desc.softening = (nbody_real)0.01;
-        auto_row(b, desc, worst);
-    }
-}
-
-static void bench_auto(void)
-{
-    static const int32_t sizes[] = {300, 600, 1200, 2500, 10000, 100000};
-    double worst = 0;
-    int k, input;
-    printf("\nauto: NBODY_AUTO beside the fastest of DIRECT and trees of all depths, in turn\n"
-           "%-14s %5s %4s %9s %10s  %-9s %10s  %-9s %8s\n", "workload", "order", "law", "softening",
-           "auto ms", "chosen", "best ms", "that is", "ratio");
-    for (k = 0; k < (int)(sizeof sizes / sizeof *sizes); k++) for (input = 0; input < 3; input++) {
-        int32_t const n = bench.n ? bench.n : sizes[k];
-        bodies b = input == 0   ? square_bodies(n, 0)
-                   : input == 1 ? clump_bodies(n)
-                                : galaxy_bodies(n);
-        if (!bench.n || k == 0) auto_rows(&b, &worst);
-        free_bodies(&b);
-    }
-    printf("at worst %.2f times the best\n", worst);
 }
 
 /* ---- function: laws of the caller, error by order ---- */

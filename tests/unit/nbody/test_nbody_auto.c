@@ -58,16 +58,16 @@ static double whole_lanes(double count) { return ceil(count / 16) * 16; }
 
 static double direct_cost(void)
 {
-    return whole_lanes(now.n) * now.n * (now.law ? 0.6 : 1);
+    return whole_lanes(now.n) * now.n * (now.law ? 0.64 : 1);
 }
 
-/* One term is 1 (1/d: 0.6), a product and a sum of a table 1/4, of powers 1/2, an entry of a table
-   that is filled 13 (for all three parts); a cell 1300, a body 70 and 2.5 a node;
-   16 targets begin with a run of sources: 30. */
+/* One term is 1 (1/d: 0.64), a product and a sum of a table 0.32, of powers 0.45, an entry of a
+   table that is filled 29 (for all three parts); a cell 2450, a body 57 and 5.5 a node;
+   16 targets begin with a run of sources: 110. */
 static double cost_of(const nbody *sim)
 {
-    double const term = now.law ? 0.6 : 1, k2 = now.order == 1 ? 4 : now.order * now.order;
-    double cost = now.n * (70 + 2.5 * k2), near_terms = 0;
+    double const term = now.law ? 0.64 : 1, k2 = now.order == 1 ? 4 : now.order * now.order;
+    double cost = now.n * (57 + 5.5 * k2), near_terms = 0;
     nbody_counts counts;
     int32_t c;
     CHECK_RESULT(nbody_count(sim, &counts), NBODY_OK);
@@ -80,14 +80,14 @@ static double cost_of(const nbody *sim)
         {
             double const lanes = whole_lanes(sim->cell[c].count);
             if (walk.whole) near_terms += (double)sim->cell[walk.cell].count * lanes;
-            cost += 30 * lanes / 16;
+            cost += 110 * lanes / 16;
         }
     }
-    cost += term * (near_terms + (double)counts.far_terms) + 1300.0 * counts.cells;
+    cost += term * (near_terms + (double)counts.far_terms) + 2450.0 * counts.cells;
     cost += (double)counts.table_terms *
-        (sim->series ? 0.5 : 2 * 0.25 * whole_lanes(k2) / k2);
+        (sim->series ? 0.45 : 2 * 0.32 * whole_lanes(k2) / k2);
     if (now.softening > 0 && now.order > 1 && counts.levels > 2)
-        cost += (counts.levels - 2) * 13.0 * 40 * k2 * whole_lanes(k2);
+        cost += (counts.levels - 2) * 29.0 * 40 * k2 * whole_lanes(k2);
     return cost;
 }
 
