@@ -26,7 +26,7 @@
 typedef struct drum_options {
     int32_t n, steps, sort_every, check_every, width, half, history, deterministic, frames, seed;
     int32_t shuffle, vtk, ascii, demo, check; /* flags */
-    const char *layout_name, *mode_name, *stl, *out, *curves;
+    const char *layout_name, *mode_name, *stl, *out, *curves, *save, *load;
     float length, fill, spacing, rpm, dt, friction, softness, skin;
     /* found from the names */
     nlist_layout layout;
@@ -87,6 +87,9 @@ static void drum_read_options(int argc, char **argv, drum_options *o)
             "draw N pictures of the run, frame_0000.png ..."),
         FLAG("--vtk", &o->vtk,
              "with each frame, or of the end: spheres_0000.vtk, contacts_, drum_"),
+        TEXT("--save", "FILE", &o->save, "write the end of the run, for --load"),
+        TEXT("--load", "FILE", &o->load,
+             "go on from there to step --steps, with the same bits as without a stop"),
         TEXT("--out", "DIR", &o->out, "where files go (default build/demo)"),
         FLAG("--demo", &o->demo, "pictures of the default run"),
         FLAG("--check", &o->check, "print nothing but \"name value\" lines"),
@@ -167,6 +170,19 @@ static void drum_copy_state(drum_state *to, const drum_state *from)
     memcpy(to->spin, from->spin, 4 * n * sizeof(float));
     memcpy(to->sums, from->sums, DEM_SUMS * n * sizeof(float));
     memcpy(to->id, from->id, n * sizeof(int32_t));
+}
+
+/* Is every sphere there once? */
+static int drum_is_whole(const drum_state *state)
+{
+    unsigned char *seen = (unsigned char *)zeros((size_t)state->n, 1);
+    int32_t i, whole = 1;
+    for (i = 0; i < state->n; i++) {
+        if (state->id[i] < 0 || state->id[i] >= state->n || seen[state->id[i]]) whole = 0;
+        else seen[state->id[i]] = 1;
+    }
+    free(seen);
+    return (int)whole;
 }
 
 /* The sites of a lattice in a box around the drum. Each sphere is moved from its site by less

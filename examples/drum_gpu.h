@@ -53,7 +53,7 @@ struct drum_gpu {
     drum_times spent;           /* seconds: the parts of `sampled` steps, and all of `counted` */
     int64_t sampled, counted, sorts;
     drum_state host;            /* what drum_gpu_look shows */
-    nlist host_pairs;
+    nlist host_pairs, host_walls;
 };
 
 /* The arrays of the system are wherever the last sort has left them. */
@@ -137,6 +137,7 @@ void drum_gpu_free(drum_gpu *run)
     nlist_cuda_free(&run->pairs);
     nlist_cuda_free(&run->walls);
     nlist_free(&run->host_pairs);
+    nlist_free(&run->host_walls);
     gpu_free(run->state.sums);
     drum_device_state_free(&run->state);
     drum_device_state_free(&run->spare);
@@ -193,10 +194,36 @@ void drum_gpu_inspect(drum_gpu *run)
     drum_make_room(&run->walls, &run->walls_desc);
 }
 
+void drum_gpu_load_list(drum_gpu *run, nlist_cuda *list, const nlist_desc *desc, nlist *host,
+                        const drum_saved *start, int which)
+{
+    nlist_desc own = *desc;
+    own.grow = 1;
+    own.if_moved = 0;
+    drum_load_list(host, &own, run->setup, start, which);
+    MUST(nlist, nlist_cuda_upload(list, host, run->stream), "loading a list of contacts");
+}
+
+/* What the next step needs of this one, from the file. */
+void drum_gpu_load(drum_gpu *run, const drum_saved *start)
+{
+    run->step = start->step;
+    gpu_upload(run->state.sums, start->state.sums,
+               DEM_SUMS * static_cast<size_t>(run->system.n), run->stream);
+    drum_gpu_load_list(run, &run->pairs, &run->pairs_desc, &run->host_pairs, start, 0);
+    drum_gpu_load_list(run, &run->walls, &run->walls_desc, &run->host_walls, start, 1);
+    drum_make_room(&run->pairs, &run->pairs_desc);
+    drum_make_room(&run->walls, &run->walls_desc);
+}
+
 /* Lists and forces at the start, where nothing is known yet of how long the lists will be: they
    may take what they need. */
-void drum_gpu_begin(drum_gpu *run)
+void drum_gpu_begin(drum_gpu *run, const drum_saved *start)
 {
+    if (start->list[0]) {
+        drum_gpu_load(run, start);
+        return;
+    }
     run->pairs_desc.grow = run->walls_desc.grow = 1;
     drum_gpu_look_around(run, false);
     drum_gpu_inspect(run);
@@ -245,6 +272,14 @@ const nlist *drum_gpu_pairs(void *user)
     MUST(nlist, nlist_cuda_download(&run->host_pairs, &run->pairs, run->stream),
          "fetching the list of pairs");
     return &run->host_pairs;
+}
+
+const nlist *drum_gpu_walls(void *user)
+{
+    drum_gpu *run = static_cast<drum_gpu *>(user);
+    MUST(nlist, nlist_cuda_download(&run->host_walls, &run->walls, run->stream),
+         "fetching the list of triangles");
+    return &run->host_walls;
 }
 
 int64_t drum_gpu_entries(void *user)

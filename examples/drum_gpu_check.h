@@ -203,10 +203,10 @@ void drum_all_curves(drum_gpu *run, const drum_options *o, const char *path)
 void drum_run_to_the_end(drum_gpu *run, const drum_options *o, drum_setup *setup)
 {
     drum_engine const engine = {run,           o->check_every, drum_gpu_advance,
-                                drum_gpu_look, drum_gpu_pairs, drum_gpu_entries,
-                                drum_gpu_times};
+                                drum_gpu_look, drum_gpu_pairs, drum_gpu_walls,
+                                drum_gpu_entries, drum_gpu_times};
     const drum_source *from = drum_source_for(o->n, o->sort_every > 0, !o->shuffle);
-    drum_run(o, setup, &engine);
+    drum_run(o, setup, &engine, static_cast<int32_t>(run->step));
     drum_finish(o, setup, &engine);
     drum_times const times = drum_gpu_times(run);
     if (from && !o->check && o->steps) drum_print_beside(&times, from);
