@@ -25,9 +25,10 @@
 
 typedef struct drum_options {
     int32_t n, steps, sort_every, check_every, width, half, history, deterministic, frames, seed;
+    int32_t mean_every;
     int32_t shuffle, vtk, ascii, demo, check; /* flags */
     const char *layout_name, *mode_name, *stl, *out, *curves, *save, *load;
-    float length, fill, spacing, rpm, dt, friction, softness, skin;
+    float length, fill, spacing, rpm, dt, friction, softness, skin, mean_cell;
     /* found from the names */
     nlist_layout layout;
     nlist_mode mode;
@@ -87,6 +88,9 @@ static void drum_read_options(int argc, char **argv, drum_options *o)
             "draw N pictures of the run, frame_0000.png ..."),
         FLAG("--vtk", &o->vtk,
              "with each frame, or of the end: spheres_0000.vtk, contacts_, drum_"),
+        INT("--mean-every", "N", &o->mean_every, 1, 1e9,
+            "every N steps add velocities to averages in cells: velocity_0000.vtk at the end"),
+        FLOAT("--mean-cell", "W", &o->mean_cell, 1, 1e3, "edge of these, in radii (default 4)"),
         TEXT("--save", "FILE", &o->save, "write the end of the run, for --load"),
         TEXT("--load", "FILE", &o->load,
              "go on from there to step --steps, with the same bits as without a stop"),
@@ -113,6 +117,7 @@ static drum_options drum_parse(int argc, char **argv)
     o.length = 0.2f;
     o.fill = 0.35f;
     o.spacing = 1.02f;
+    o.mean_cell = 4;
     o.rpm = 30;
     o.friction = 0.5f;
     o.softness = 0.15f;

@@ -10,7 +10,7 @@
 #define DRUM_RUN_H
 
 #include "common/progress.h"
-#include "common/vtk.h"
+#include "common/vtk_mean.h"
 #include "drum_save.h"
 
 /* -------------------------------------------------------------------------------------------------
@@ -378,23 +378,49 @@ static void drum_shoot(const drum_options *o, drum_setup *setup, const drum_engi
     if (!o->frames && o->vtk && step == o->steps) drum_write_files(o, setup, engine, 0, step);
 }
 
+/* The next step at which the run has to stop. */
+static int32_t drum_next_stop(const drum_options *o, int32_t step)
+{
+    int32_t const frame = next_picture(o->steps, o->frames, step), every = o->mean_every;
+    int64_t const mean = every ? ((int64_t)step / every + 1) * every : frame;
+    return mean < frame ? (int32_t)mean : frame;
+}
+
+/* Cells of the averages, over the box of the drum. */
+static vtk_mean drum_mean_new(const drum_options *o, const drum_setup *setup)
+{
+    vtk_mean mean;
+    memset(&mean, 0, sizeof mean);
+    mean.desc = setup->grid;
+    mean.desc.cell = o->mean_cell * setup->radius;
+    mean.desc.inverse = 0;
+    return mean;
+}
+
 /* Makes the steps from `step` on, stopping for pictures and to show how far it is. */
 static void drum_run(const drum_options *o, drum_setup *setup, const drum_engine *engine,
                      int32_t step)
 {
     progress bar = progress_begin("step");
     char turns[40];
-    if (o->frames || o->vtk) make_folder(o->out);
+    vtk_mean mean = drum_mean_new(o, setup);
+    if (o->frames || o->vtk || o->mean_every) make_folder(o->out);
     drum_shoot(o, setup, engine, step);
     while (step < o->steps) {
-        int32_t const frame = next_picture(o->steps, o->frames, step);
-        int32_t todo = frame - step < engine->stride ? frame - step : engine->stride;
+        int32_t const until = drum_next_stop(o, step);
+        int32_t todo = until - step < engine->stride ? until - step : engine->stride;
         engine->advance(engine->user, todo);
         step += todo;
-        if (step == frame) drum_shoot(o, setup, engine, step);
+        if (step == until) drum_shoot(o, setup, engine, step);
+        if (o->mean_every && step % o->mean_every == 0) {
+            const drum_state *state = engine->look(engine->user);
+            vtk_mean_add(&mean, state->pos, state->vel, state->n);
+        }
         snprintf(turns, sizeof turns, "%.2f turns, ", drum_angle(setup, step) / (2 * PI));
         if (!o->check) progress_show(&bar, step, o->steps, turns);
     }
+    if (mean.moments) vtk_mean_write(&mean, o->out, step, o->ascii);
+    vtk_mean_free(&mean);
 }
 
 /* What there is to say at the end. */

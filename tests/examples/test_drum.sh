@@ -455,6 +455,38 @@ cut_in_two() {
 LINES
 }
 
+# Velocities averaged over cells and two moments, against sums in awk over the spheres of both.
+averages() {
+    drum -n $run_n "${kind[@]}" --steps $same_steps --mean-every $((same_steps / 2)) --frames 3 \
+        --mean-cell 3 --vtk --ascii --check --out mean
+    report $status "--mean-every" "$(seen)"
+    for k in 1 2; do table "$work/mean/spheres_000$k.vtk"; done >"$work/both.txt"
+    awk '
+        FNR == 1 { file++ }
+        file == 1 && $1 == "DIMENSIONS" { for (a = 0; a < 3; a++) n[a] = $(a + 2) - 1 }
+        file == 1 && $1 == "ORIGIN" { for (a = 0; a < 3; a++) low[a] = $(a + 2) }
+        file == 1 && $1 == "SPACING" { for (a = 0; a < 3; a++) edge[a] = $(a + 2) }
+        file == 1 && $1 == "CELL_DATA" { cells = $2 }
+        file == 1 && $1 == "VECTORS" { for (c = 0; c < cells; c++) { getline
+            for (a = 0; a < 3; a++) v[c, a] = $(a + 1) } }
+        file == 1 && $1 == "SCALARS" { getline; for (c = 0; c < cells; c++) { getline; m[c] = $1 } }
+        file == 2 { cell = 0
+            for (a = 2; a >= 0; a--) cell = cell * n[a] + int(($(a + 2) - low[a]) / edge[a])
+            count[cell]++; for (a = 0; a < 3; a++) sum[cell, a] += $(a + 5) }
+        END {
+            for (c = 0; c < cells; c++) {
+                full += count[c] > 2
+                if (m[c] != count[c] / 2) bad++
+                for (a = 0; a < 3; a++) {
+                    d = v[c, a] - (count[c] ? sum[c, a] / count[c] : 0)
+                    if (d > 1e-5 || d < -1e-5) bad++
+                }
+            }
+            exit !(cells == n[0] * n[1] * n[2] && full > 5 && !bad)
+        }' "$work/mean/velocity_0000.vtk" "$work/both.txt"
+    report $? "--mean-every: averages in cells" "$(seen)"
+}
+
 cut_refused() {     # cut_refused WHAT FILE OPTIONS...
     local what=$1 file=$2; shift 2
     drum -n $same_n "${place[@]}" --steps $same_steps --check --load "$file" "$@"
@@ -573,6 +605,6 @@ pictures() {
 }
 
 drum_file; against_awk; free_fall; turning; meshes; rest; bad_files
-other_ways; statistics; at_rest; bits; cut_in_two; saved_files; gpu_against_serial
+other_ways; statistics; at_rest; bits; averages; cut_in_two; saved_files; gpu_against_serial
 command_line; pictures
 sum_up
