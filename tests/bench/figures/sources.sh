@@ -433,7 +433,8 @@ only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
 only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' \
     'group == "history" && program == "bench_nlist"' \
     'section 6.3.6, 1M spheres in a drum; the source has no serial figures' \
-    'Grid and half list after a small motion, about 8 neighbours.'
+    'Grid and half list after a small motion, about 8 neighbours. In place: flag, find, append,' \
+    'drop, sort, as the source does it, with a counting sort (tests/bench/plain_history.h).'
 only_table 004-6.3.6-walls 'Spheres against triangles (004, table 6.8 and section 6.3.6)' \
     'group == "walls"' \
     'table 6.8 (10M spheres) and section 6.3.6 (1M): the triangles of a drum' \

@@ -37,7 +37,7 @@ bench_ugrid,insert 9
 bench_ugrid,walks 84
 bench_ugrid,scaling 4
 bench_lbvh,scaling 4
-bench_nlist,history 8
+bench_nlist,history 14
 bench_nlist,scaling 2
 bench_nbody,methods 13
 bench_nbody,direction 15
