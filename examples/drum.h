@@ -83,7 +83,8 @@ static void drum_read_options(int argc, char **argv, drum_options *o)
         FLOAT("--dt", "T", &o->dt, 0, 1,
               "time step in s (default 0: a 30th of a contact's duration)"),
         INT("--seed", "N", &o->seed, 0, INT_MAX, "of the random offsets at the start (default 1)"),
-        FLAG("--shuffle", &o->shuffle, "start with the spheres in random order"),
+        FLAG("--shuffle", &o->shuffle,
+             "start with the spheres in random order (with --load: --history 0)"),
         INT("--frames", "N", &o->frames, 1, 100000,
             "draw N pictures of the run, frame_0000.png ..."),
         FLAG("--vtk", &o->vtk,
@@ -242,16 +243,26 @@ static int32_t drum_fill(const drum_mesh *mesh, const drum_lattice *lattice, uin
     return filled;
 }
 
-/* Each order has the same chance (Knuth 2, 3.4.2, P). */
+static void drum_exchange(float *array, size_t i, size_t j)
+{
+    float keep[4];
+    memcpy(keep, array + 4 * i, sizeof keep);
+    memcpy(array + 4 * i, array + 4 * j, sizeof keep);
+    memcpy(array + 4 * j, keep, sizeof keep);
+}
+
+/* Each order has the same chance (Knuth 2, 3.4.2, P). Sums stay: they are made anew. */
 static void drum_shuffle(uint64_t seed, drum_state *state)
 {
     int32_t i;
     for (i = state->n - 1; i > 0; i--) {
         size_t const j = (size_t)((random_bits(&seed) >> 33) % ((uint64_t)i + 1));
-        float keep[4];
-        memcpy(keep, state->pos + 4 * (size_t)i, sizeof keep);
-        memcpy(state->pos + 4 * (size_t)i, state->pos + 4 * j, sizeof keep);
-        memcpy(state->pos + 4 * j, keep, sizeof keep);
+        int32_t const id = state->id[i];
+        drum_exchange(state->pos, (size_t)i, j);
+        drum_exchange(state->vel, (size_t)i, j);
+        drum_exchange(state->spin, (size_t)i, j);
+        state->id[i] = state->id[j];
+        state->id[j] = id;
     }
 }
 
@@ -272,7 +283,7 @@ static drum_state drum_start(const drum_options *o, const drum_mesh *mesh, float
     if (o->shuffle) drum_shuffle(seed, &state);
     for (i = 0; i < o->n; i++) {
         state.vel[4 * (size_t)i + 3] = 1 / mass;
-        state.id[i] = i;
+        state.id[i] = i; /* by place: also where they were shuffled */
     }
     return state;
 }

@@ -232,6 +232,19 @@ static drum_saved drum_load_run(const drum_options *o, const drum_setup *setup)
     return saved;
 }
 
+/* --shuffle: in random order, without lists, which are made anew. */
+static void drum_shuffle_saved(const drum_options *o, drum_saved *saved)
+{
+    uint64_t seed = random_seed(o->seed);
+    int k;
+    if (o->history) stop(2, "--load with --shuffle: only with --history 0");
+    drum_shuffle(seed, &saved->state);
+    for (k = 0; k < 2; k++) {
+        free(saved->list[k]);
+        saved->list[k] = NULL;
+    }
+}
+
 /* From the file, or spheres at rest. Where --save cannot write, the run does not begin. */
 static drum_saved drum_first(const drum_options *o, const drum_setup *setup)
 {
@@ -240,7 +253,11 @@ static drum_saved drum_first(const drum_options *o, const drum_setup *setup)
         out_file const out = drum_create(o);
         close_file(&out);
     }
-    if (o->load) return drum_load_run(o, setup);
+    if (o->load) {
+        saved = drum_load_run(o, setup);
+        if (o->shuffle) drum_shuffle_saved(o, &saved);
+        return saved;
+    }
     memset(&saved, 0, sizeof saved);
     saved.state = drum_start(o, &setup->mesh, setup->radius, setup->mass);
     return saved;
