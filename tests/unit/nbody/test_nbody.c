@@ -33,6 +33,7 @@
 #include "several.c"
 #include "again.c"
 #include "sets.c"
+#include "files.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -118,6 +119,11 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_in_tasks),
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
+    TEST(test_files),
+    TEST(test_files_of_extremes),
+    TEST(test_damaged_files),
+    TEST(test_forged_files),
+    TEST(test_calls_for_files),
 };
 
 int main(void)
