@@ -34,6 +34,7 @@
 #include "again.c"
 #include "sets.c"
 #include "files.c"
+#include "bound.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -48,6 +49,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_shallow_trees_are_direct),
     TEST(test_bars),
     TEST(test_orders),
+    TEST(test_displaced_sources),
     TEST(test_any_input),
     TEST(test_near_points),
     TEST(test_crowded_cell),
