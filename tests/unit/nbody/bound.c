@@ -1,11 +1,11 @@
-/* bound.c - a part of test_nbody.c: Kalms equation 9. A source that is misplaced by a share e of its
-   distance changes the force by at most 1 / (1 - e)^2 - 1 of it. Measured in trees, for every body
-   that a virtual particle represents to every body on which it acts; and how near the largest comes
-   to the bound.
+/* bound.c - a part of test_nbody.c: Kalms equation 9. A source that is misplaced by a share e of
+   its distance changes the force by at most 1 / (1 - e)^2 - 1 of it. Measured in trees, for every
+   body that a virtual particle represents to every body on which it acts; and how near the largest
+   comes to the bound.
 
-   Why it holds for vectors: the derivative of d / |d|^3 has the norm 2 / |d|^3, and along the way of
-   the source |d| falls to (1 - t) |d| at least: the integral of 2 / (1 - t)^3 over t = 0 .. e is the
-   bound. It is reached where the source moves straight towards the target.
+   Why it holds for vectors: the derivative of d / |d|^3 has the norm 2 / |d|^3, and on the way of
+   the source |d| falls to (1 - t) |d| at least: the integral of 2 / (1 - t)^3 over t = 0 .. e is
+   the bound. It is reached where the source moves straight towards the target.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 enum { BOUND_LEVELS = 5, BOUND_BODIES = 1200 };
