@@ -143,9 +143,9 @@ static double check_force(const nbody *sim, const real *acc, int32_t target, dou
 
 /* Far cells are a cell's side away at least, and sub-cells have a diagonal of sqrt(2) / subcells of
    it: that is the largest share, on every level. How near it comes, with the corners taken: shares
-   to 1 %, errors of terms to their own bounds to 0.1 %. The bound of the largest share is reached to
-   a part only: a diagonal does not point straight at a body that is a side away. And in whole forces
-   a mass centre cancels the errors of first order of its bodies. */
+   to 1 %, errors of terms to their own bounds to 0.1 %. The bound of the largest share is reached
+   to a part only: a diagonal does not point straight at a body that is a side away. And in whole
+   forces a mass centre cancels the errors of first order of its bodies. */
 static void test_displaced_sources(void **state)
 {
     static const struct { int subcells; double reached; } cases[] = {{2, 0.14}, {4, 0.5}, {8, 0.6}};
