@@ -25,7 +25,7 @@
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
                       cells-serial, table-serial, plain, up-serial, lanes, down-serial,
                       bodies-serial, points-serial, choose, pieces, api-serial,
-                      again-serial, estimate-serial, count, step-serial, validate, licence
+                      again-serial, estimate-serial, count, step-serial, validate, save, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -102,10 +102,11 @@
             functions, >>vortex.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
-            nbody_fields_again, _fields_sets, nbody_reserve, nbody_validate and _verify (and
-            nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows and is kept:
-            an array that is too small becomes half as large again, or as large as needed if that is
-            more; a first one, and all of nbody_reserve, are exact. See nbody_bytes.
+            nbody_fields_again, _fields_sets, nbody_reserve, nbody_load, nbody_validate and
+            _verify (and nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows
+            and is kept: an array that is too small becomes half as large again, or as large as
+            needed if that is more; a first one, and all of nbody_reserve, are exact. See
+            nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
@@ -193,11 +194,12 @@
    >>not-here
 
    3D, periodic squares, relativistic or collisional physics; individual
-   time steps; images, windows, files (see examples/galaxy.c).
+   time steps; images, windows, files of other programs (see examples/galaxy.c).
 
    >>changes
 
-   0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees
+   0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees;
+          save, load, upload
    0.1.0  first version
 */
 
@@ -326,6 +328,8 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_fields_at       nbody_f64_fields_at
 #define nbody_estimate        nbody_f64_estimate
 #define nbody_count           nbody_f64_count
+#define nbody_save            nbody_f64_save
+#define nbody_load            nbody_f64_load
 #define nbody_step            nbody_f64_step
 #define nbody_energy          nbody_f64_energy
 #define nbody_validate        nbody_f64_validate
@@ -343,6 +347,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_cuda_step           nbody_f64_cuda_step
 #define nbody_cuda_energy         nbody_f64_cuda_energy
 #define nbody_cuda_check          nbody_f64_cuda_check
+#define nbody_cuda_upload         nbody_f64_cuda_upload
 #define nbody_cuda_download       nbody_f64_cuda_download
 #define nbody_cuda_free           nbody_f64_cuda_free
 #endif
@@ -386,7 +391,10 @@ extern "C" {
                             "slow; sim.frame->cells_needed is enough") \
     X(NBODY_INVALID,        "nbody_validate or nbody_verify found the structure damaged") \
     X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t") \
-    X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned")
+    X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned") \
+    X(NBODY_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned") \
+    X(NBODY_BAD_FILE,       "these bytes are not a tree saved by this version, with this real " \
+                            "type and byte order, undamaged")
 
 #define NBODY_I_CODE(code, text) code,
 typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
@@ -806,6 +814,24 @@ NBODY_API nbody_result nbody_validate(const nbody *sim);
 NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
                                     uint32_t seed, double most);
 
+/* Writes the tree into `bytes` (room: `capacity`): a header, then position and mass of each body,
+   12 bytes (double: 24). `*needed`: the size, also when it did not fit (NBODY_BUFFER_TOO_SMALL;
+   NULL with 0 asks for it). NBODY_CELLS_FULL: the tree is one of a GPU whose desc.max_cells was too
+   small. Files are for machines of the same byte order and the same NBODY_REAL. O(n). */
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
+                                  int64_t *needed);
+
+/* Reads a saved tree, as nbody_build leaves it: fields at points, other masses (nbody_fields_again)
+   and walks give the bits of the saved one, without the program that had the bodies, and with what
+   NBODY_AUTO chose there. desc (NULL: defaults) gives allocators and parallel; all else comes from
+   the bytes, and strides are the default. Cells and sources are computed, not read: so a file has a
+   quarter of the tree's bytes, and any bytes are safe. Damaged ones are refused (NBODY_BAD_FILE)
+   after a checksum; and where the tree is not as large as the header says. It is empty after a
+   refusal. Cost, memory and other results: nbody_build, and 12 bytes per body (double: 24) while it
+   reads. */
+NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
+                                  int64_t size);
+
 /* Bytes of memory that it holds. */
 NBODY_API int64_t nbody_bytes(const nbody *sim);
 
@@ -886,6 +912,14 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
    (may be NULL) says how many are needed: set desc.max_cells to that. */
 NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
                                         struct CUstream_st *stream);
+
+/* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
+   Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
+   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; NBODY_BAD_LEVELS: it has more
+   levels than a GPU makes; else as nbody_cuda_build. Strides are the default. Takes 12 bytes per
+   body (double: 24) of both memories while it copies. */
+NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
+                                         struct CUstream_st *stream);
 
 /* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
    validate then work. Waits for the stream. */
@@ -6844,6 +6878,207 @@ NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int
     if (result == NBODY_OK) result = nbody_estimate(sim, acc, samples, seed, &error);
     if (result != NBODY_OK) return result;
     return error.share <= most ? NBODY_OK : NBODY_INVALID;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>save: a header, then positions [2 n] and masses [n] in your units and your order
+
+   Both are the bodies' arrays, times powers of two: exact, unless a position or a mass was so small
+   beside the others that it has lost digits, or is 0, in the tree. So the tree of these bodies is
+   that of the file.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct nbody_i_header {
+    char magic[8];
+    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
+    uint32_t version;       /* of this layout */
+    int32_t real_bytes, n;
+    int32_t method, law, core, stage, sources;
+    int32_t levels, leaf, order, subcells, max_cells; /* of the desc */
+    int32_t made_levels, made_cells;                  /* of the tree: what the bodies must give */
+    nbody_real gravity, softening, min[2], size, unused;
+    double length, mass, edge;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} nbody_i_header;
+
+/* FNV-1a, Fowler, Noll and Vo */
+static uint64_t nbody_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t i;
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
+    return sum;
+}
+
+/* Of a whole file: its header, with 0 for the checksum, and what follows. */
+static uint64_t nbody_i_file_checksum(const nbody_i_header *header, const unsigned char *file)
+{
+    nbody_i_header plain = *header;
+    uint64_t sum;
+    plain.checksum = 0;
+    sum = nbody_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
+    return nbody_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+}
+
+/* Of a desc that is resolved; a tree of it has `frame` (NULL: not known). */
+static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n,
+                                        const nbody_frame *frame)
+{
+    nbody_i_header header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, "nbody.h\n", sizeof header.magic);
+    header.byte_order = 0x01020304u;
+    header.version = 1;
+    header.real_bytes = (int32_t)sizeof(nbody_real);
+    header.n = n;
+    header.method = (int32_t)desc->method;
+    header.law = (int32_t)desc->law;
+    header.core = (int32_t)desc->core;
+    header.stage = (int32_t)desc->stage;
+    header.sources = (int32_t)desc->sources;
+    header.levels = desc->levels;
+    header.leaf = desc->leaf;
+    header.order = desc->order;
+    header.subcells = desc->subcells;
+    header.max_cells = desc->max_cells;
+    header.gravity = desc->gravity;
+    header.softening = desc->softening;
+    memcpy(header.min, desc->min, sizeof header.min);
+    header.size = desc->size;
+    if (frame && desc->method != NBODY_DIRECT) {
+        header.made_levels = frame->levels;
+        header.made_cells = frame->cells;
+        header.length = frame->length;
+        header.mass = frame->mass;
+        header.edge = frame->edge;
+    }
+    header.bytes = sizeof header + (uint64_t)n * 3 * sizeof(nbody_real);
+    return header;
+}
+
+/* The caller's pos[2 n] and mass[n] again, at any address. */
+static void nbody_i_write_bodies(const nbody *sim, unsigned char *pos)
+{
+    size_t const real = sizeof(nbody_real);
+    unsigned char *const mass = pos + 2 * real * (size_t)sim->n;
+    int32_t k;
+    for (k = 0; k < sim->n; k++) {
+        size_t const i = (size_t)sim->id[k];
+        nbody_real const x = (nbody_real)((double)sim->x[k] * sim->frame->length),
+                         y = (nbody_real)((double)sim->y[k] * sim->frame->length),
+                         m = (nbody_real)((double)sim->m[k] * sim->frame->mass);
+        memcpy(pos + 2 * real * i, &x, real);
+        memcpy(pos + 2 * real * i + real, &y, real);
+        memcpy(mass + real * i, &m, real);
+    }
+}
+
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
+                                  int64_t *needed)
+{
+    unsigned char *const out = (unsigned char *)bytes;
+    nbody_i_header header;
+    if (!sim || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
+    *needed = 0;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (sim->frame->cells_needed > sim->frame->cells) return NBODY_CELLS_FULL;
+    header = nbody_i_header_of(&sim->desc, sim->n, sim->frame);
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return NBODY_BUFFER_TOO_SMALL;
+    nbody_i_write_bodies(sim, out + sizeof header);
+    header.checksum = nbody_i_file_checksum(&header, out);
+    memcpy(out, &header, sizeof header);
+    return NBODY_OK;
+}
+
+static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header)
+{
+    nbody_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.method = (nbody_method)header->method;
+    desc.law = (nbody_law)header->law;
+    desc.core = (nbody_core)header->core;
+    desc.stage = (nbody_stage)header->stage;
+    desc.sources = (nbody_sources)header->sources;
+    desc.levels = header->levels;
+    desc.leaf = header->leaf;
+    desc.order = header->order;
+    desc.subcells = header->subcells;
+    desc.max_cells = header->max_cells;
+    desc.gravity = header->gravity;
+    desc.softening = header->softening;
+    memcpy(desc.min, header->min, sizeof desc.min);
+    desc.size = header->size;
+    return desc;
+}
+
+/* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers, for this many
+   bytes. */
+static int nbody_i_header_valid(const nbody_i_header *header, int64_t size)
+{
+    nbody_desc const desc = nbody_i_desc_of_header(header);
+    nbody_i_header expected;
+    nbody_desc resolved;
+    if (header->n < 0 || header->n > NBODY_I_N_MAX || (uint64_t)size != header->bytes) return 0;
+    if (nbody_defaults(&resolved, &desc, header->n) != NBODY_OK) return 0;
+    expected = nbody_i_header_of(&resolved, header->n, NULL);
+    expected.made_levels = header->made_levels;
+    expected.made_cells = header->made_cells;
+    expected.length = header->length;
+    expected.mass = header->mass;
+    expected.edge = header->edge;
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0;
+}
+
+/* The tree of the bodies of a file with this header; it must be of the size that the header has. */
+static nbody_result nbody_i_load_bodies(nbody *sim, const nbody_desc *desc,
+                                        const nbody_i_header *header, const unsigned char *bytes)
+{
+    size_t const size = (size_t)(header->bytes - sizeof *header);
+    nbody_real *const pos = (nbody_real *)nbody_i_alloc(&desc->allocator, size + 1);
+    nbody_i_header made;
+    nbody_i_input input;
+    nbody_result result;
+    if (!pos) return NBODY_OUT_OF_MEMORY;
+    memcpy(pos, bytes + sizeof *header, size);
+    input = nbody_i_input_of(desc, pos, 0, pos + 2 * (size_t)header->n);
+    result = nbody_i_build_for(sim, desc, &input, header->n, 0);
+    nbody_i_give_back(&desc->allocator, pos, size + 1);
+    if (result == NBODY_OUT_OF_MEMORY || result == NBODY_NOT_RUN || result == NBODY_BAD_ALLOCATOR)
+        return result;
+    if (result != NBODY_OK) return NBODY_BAD_FILE;
+    made = nbody_i_header_of(&sim->desc, sim->n, sim->frame);
+    made.checksum = header->checksum;
+    return memcmp(&made, header, sizeof made) == 0 ? NBODY_OK : NBODY_BAD_FILE;
+}
+
+NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
+                                  int64_t size)
+{
+    nbody_i_header header;
+    nbody_desc given;
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    if (size < 0 || (size > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
+    if ((uint64_t)size < sizeof header) return NBODY_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!nbody_i_header_valid(&header, size)) return NBODY_BAD_FILE;
+    if (nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
+        return NBODY_BAD_FILE;
+    given = nbody_i_desc_of_header(&header);
+    if (desc) {
+        given.allocator = desc->allocator;
+        given.cuda_allocator = desc->cuda_allocator;
+        given.parallel = desc->parallel;
+    }
+    result = nbody_i_begin(sim, &given, header.n); /* is the allocator that of its memory? */
+    if (result == NBODY_OK)
+        result = nbody_i_load_bodies(sim, &given, &header, (const unsigned char *)bytes);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
 }
 
 #ifdef __cplusplus

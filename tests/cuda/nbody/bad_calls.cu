@@ -185,6 +185,9 @@ static void test_refused_arguments()
     CHECK_RESULT(nbody_cuda_check(nullptr, nullptr, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(nullptr, gpu, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(&b.copy, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(nullptr, &b.serial, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(gpu, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(gpu, &b.serial, stream), NBODY_NOT_BUILT);
     CHECK_RESULT(nbody_cuda_step(nullptr, d, nullptr, 1, NBODY_LEAPFROG, stream),
         NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_step(gpu, d, nullptr, 1, NBODY_LEAPFROG, stream), NBODY_BAD_ARGUMENT);

@@ -33,6 +33,8 @@
 #include "several.c"
 #include "again.c"
 #include "sets.c"
+#include "files.c"
+#include "bound.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -47,6 +49,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_shallow_trees_are_direct),
     TEST(test_bars),
     TEST(test_orders),
+    TEST(test_displaced_sources),
     TEST(test_any_input),
     TEST(test_near_points),
     TEST(test_crowded_cell),
@@ -118,6 +121,11 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_in_tasks),
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
+    TEST(test_files),
+    TEST(test_files_of_extremes),
+    TEST(test_damaged_files),
+    TEST(test_forged_files),
+    TEST(test_calls_for_files),
 };
 
 int main(void)
