@@ -35,6 +35,7 @@
 #include "sets.c"
 #include "files.c"
 #include "bound.c"
+#include "function.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -101,6 +102,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_no_bodies),
     TEST(test_reuse),
     TEST(test_kept_tables),
+    TEST(test_softened_tables),
     TEST(test_no_sources),
     TEST(test_again_takes_no_memory),
     TEST(test_reserve),
@@ -126,6 +128,14 @@ static const struct CMUnitTest calls[] = {
     TEST(test_damaged_files),
     TEST(test_forged_files),
     TEST(test_calls_for_files),
+    TEST(test_function_errors),
+    TEST(test_function_of_the_laws),
+    TEST(test_function_bits),
+    TEST(test_function_momentum),
+    TEST(test_function_calls),
+    TEST(test_function_units),
+    TEST(test_function_refused),
+    TEST(test_function_step),
 };
 
 int main(void)
