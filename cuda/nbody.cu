@@ -224,6 +224,7 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
 /* Keys here are for NBODY_KEY_LEVELS levels: there are no deep trees. */
 nbody_result nbody_i_cuda_levels(const nbody_desc *desc)
 {
+    if (desc && desc->periodic) return NBODY_BAD_OPTION; /* not on the GPU */
     return desc && desc->levels > NBODY_KEY_LEVELS ? NBODY_BAD_LEVELS : NBODY_OK;
 }
 
