@@ -2199,6 +2199,36 @@ void ugrid_i_fetch(ugrid *grid, int which, const void *from, size_t bytes, cudaS
         cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
+/* Copies one array into the device memory of a grid, unless an earlier copy failed. */
+void ugrid_i_send(void *to, const void *from, size_t bytes, cudaStream_t stream,
+                  cudaError_t *error)
+{
+    if (!from || bytes == 0 || *error != cudaSuccess) return;
+    *error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+/* Copies the arrays of a host grid into a device grid that has memory for them. */
+cudaError_t ugrid_i_send_grid(ugrid_cuda *gpu, const ugrid *grid, cudaStream_t stream)
+{
+    const ugrid *device = &gpu->device.grid;
+    const int32_t *by_cell = grid->start ? grid->start : grid->count ? grid->count : grid->head;
+    size_t const word = sizeof(int32_t), n = (size_t)grid->n, cells = (size_t)grid->cell_count,
+                 ordered = ugrid_i_tight(grid) ? (size_t)grid->entries : n;
+    cudaError_t error = cudaSuccess;
+    ugrid_cuda_facts facts = {};
+    facts.outside = grid->outside;
+    ugrid_i_send(gpu->block[UGRID_I_START].memory, by_cell, (cells + (grid->start ? 1 : 0)) * word,
+                 stream, &error);
+    ugrid_i_send(device->order, grid->order, ordered * word, stream, &error);
+    ugrid_i_send(device->inverse, grid->inverse, n * word, stream, &error);
+    ugrid_i_send(device->record, grid->record, n * sizeof(ugrid_record), stream, &error);
+    ugrid_i_send(device->slot, grid->slot, cells * (size_t)grid->desc.slots * word, stream, &error);
+    ugrid_i_send(device->next, grid->next, n * (size_t)grid->spans * word, stream, &error);
+    ugrid_i_send(gpu->d_facts, &facts, sizeof facts, stream, &error);
+    cudaError_t const waited = cudaStreamSynchronize(stream);
+    return error != cudaSuccess ? error : waited;
+}
+
 /* The number of entries of a downloaded grid. */
 int32_t ugrid_i_count_entries(const ugrid *grid)
 {
@@ -2308,6 +2338,28 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu)
     for (int b = 0; b < UGRID_CUDA_SCRATCH; b++)
         ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
+}
+
+UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
+                                         struct CUstream_st *stream)
+{
+    if (!gpu || !grid) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
+    ugrid *device = &gpu->device.grid;
+    ugrid_desc desc = grid->desc;
+    if (device->desc.cuda_allocator.alloc) desc.cuda_allocator = device->desc.cuda_allocator;
+    device->desc.grow = 0; /* the slots of an earlier grid do not count */
+    ugrid_result result = ugrid_i_cuda_begin(gpu, &desc, stream);
+    if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, grid->n, 0, stream);
+    if (result != UGRID_OK) return result;
+    if (ugrid_i_failed(gpu, ugrid_i_send_grid(gpu, grid, stream))) return UGRID_CUDA_ERROR;
+    device->n = device->rows = grid->n;
+    device->entries = grid->entries;
+    device->outside = grid->outside;
+    device->pos = nullptr;
+    device->stride = (size_t)desc.dim * sizeof(ugrid_real);
+    device->built = 1;
+    return UGRID_OK;
 }
 
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,

@@ -87,6 +87,7 @@ static const Test tests[] = {
     {"check waits", test_check_waits},
     {"launch errors", test_launch_errors},
     {"failing calls", test_failing_calls},
+    {"failing uploads", test_failing_uploads},
     {"unknown GPU", test_unknown_gpu},
     {"graph", test_graph},
     {"two streams", test_two_streams},
