@@ -3436,8 +3436,8 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
    >>memory: blocks that grow and are reused
    ---------------------------------------------------------------------------------------------- */
 
-/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums over
-   the images of a periodic square, and a table. */
+/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums
+   over the images of a periodic square, and a table. */
 enum {
     NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
     NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,

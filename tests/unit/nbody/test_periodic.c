@@ -321,7 +321,7 @@ static void test_ewald(void **state)
             nbody_desc d = square_of(laws[l].law, methods[m].method, methods[m].order,
                                      l % 2 ? 1 : 3);
             if ((quick_run() || SANITIZED) && m > 0 && m != 1 + (l + l / 3) % 3) continue;
-            if (quick_run() && m == 3 && l != 5) continue;
+            if (quick_run() && (m == 3 || l == 1 || l == 6 || l == 7)) continue;
             d.min[0] = (real)(how == CLUMP ? 7 : 0);
             d.min[1] = (real)-0.5;
             d.core = laws[l].core;
