@@ -3,8 +3,8 @@
 
 /*
    Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
-   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening; or the
-   velocities of vortices are computed, with or without cores.
+   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening, or a function
+   of the distance of yours; or the velocities of vortices are computed, with or without cores.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, n log n: far cells act on bodies as monopoles of sub-cells,
@@ -20,13 +20,13 @@
 
        manual         use, example, options, rules, method, limits, not-here, changes
        declarations   config, results, parallel, desc, tree, api, cuda-api
-       one element    numbers, sums, force, vortex, square, cells, deep, walk, runs, rule, up,
-                      table, series, down, near-bodies, estimate, step, periodic
+       one element    numbers, sums, force, function, vortex, square, cells, deep, walk, runs,
+                      rule, up, table, series, down, near-bodies, estimate, step, periodic
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
                       cells-serial, table-serial, lattice, plain, up-serial, lanes,
                       down-serial, images, bodies-serial, points-serial, choose, pieces,
-                      api-serial,
-                      again-serial, estimate-serial, count, step-serial, validate, licence
+                      api-serial, again-serial, estimate-serial, count, step-serial, validate,
+                      save, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -100,13 +100,14 @@
             p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
             dimensions, and of straight lines of charge). Potentials: -G m / sqrt(u) and
             G m ln(u) / 2. A negative `gravity` repels. NBODY_VORTEX: velocities and stream
-            functions, >>vortex.
+            functions, >>vortex. NBODY_FUNCTION: a law of yours, >>function.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
-            nbody_fields_again, _fields_sets, nbody_reserve, nbody_validate and _verify (and
-            nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows and is kept:
-            an array that is too small becomes half as large again, or as large as needed if that is
-            more; a first one, and all of nbody_reserve, are exact. See nbody_bytes.
+            nbody_fields_again, _fields_sets, nbody_reserve, nbody_load, nbody_validate and
+            _verify (and nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows
+            and is kept: an array that is too small becomes half as large again, or as large as
+            needed if that is more; a first one, and all of nbody_reserve, are exact. See
+            nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
@@ -194,11 +195,13 @@
    >>not-here
 
    3D, periodic squares on the GPU, relativistic or collisional physics; individual time steps;
-   images, windows, files (see examples/galaxy.c).
+   images, windows, files of other programs (see examples/galaxy.c).
 
    >>changes
 
    0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees;
+          save, load, upload;
+          laws of the caller;
           periodic squares
    0.1.0  first version
 */
@@ -328,6 +331,8 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_fields_at       nbody_f64_fields_at
 #define nbody_estimate        nbody_f64_estimate
 #define nbody_count           nbody_f64_count
+#define nbody_save            nbody_f64_save
+#define nbody_load            nbody_f64_load
 #define nbody_step            nbody_f64_step
 #define nbody_energy          nbody_f64_energy
 #define nbody_validate        nbody_f64_validate
@@ -345,6 +350,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_cuda_step           nbody_f64_cuda_step
 #define nbody_cuda_energy         nbody_f64_cuda_energy
 #define nbody_cuda_check          nbody_f64_cuda_check
+#define nbody_cuda_upload         nbody_f64_cuda_upload
 #define nbody_cuda_download       nbody_f64_cuda_download
 #define nbody_cuda_free           nbody_f64_cuda_free
 #endif
@@ -360,15 +366,16 @@ extern "C" {
 /* One list makes the codes and their texts. */
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
-    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is " \
+    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL (NBODY_FUNCTION: in desc.function), a count is " \
+                            "negative, or a stride, in bytes, is " \
                             "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
                             "together: see desc.order, desc.sources, desc.subcells, " \
                             "desc.stage, desc.core, desc.periodic (DIRECT, or FORCE_NODES of " \
-                            "order 2 or more; not CUDA); or NBODY_VORTEX is given to " \
-                            "nbody_step; " \
-                            "or desc.parallel.tasks is not 0 .. " \
+                            "order 2 or more; not NBODY_FUNCTION, not CUDA); or NBODY_VORTEX is " \
+                            "given to nbody_step; or NBODY_FUNCTION to a GPU; or " \
+                            "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS (CUDA: " \
                             "NBODY_KEY_LEVELS), and desc.leaf and desc.max_cells not " \
@@ -393,7 +400,10 @@ extern "C" {
                             "slow; sim.frame->cells_needed is enough") \
     X(NBODY_INVALID,        "nbody_validate or nbody_verify found the structure damaged") \
     X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t") \
-    X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned")
+    X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned") \
+    X(NBODY_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned") \
+    X(NBODY_BAD_FILE,       "these bytes are not a tree saved by this version, with this real " \
+                            "type and byte order, undamaged")
 
 #define NBODY_I_CODE(code, text) code,
 typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
@@ -453,8 +463,18 @@ typedef enum nbody_method {
 typedef enum nbody_law {
     NBODY_INVERSE_SQUARE = 0,   /* G m_i m_j / d^2 */
     NBODY_INVERSE,              /* G m_i m_j / d */
-    NBODY_VORTEX                /* velocities of vortices: >>vortex */
+    NBODY_VORTEX,               /* velocities of vortices: >>vortex */
+    NBODY_FUNCTION              /* m_i m_j f(d), serial only: desc.function */
 } nbody_law;
+
+/* NBODY_FUNCTION: a law of yours, called for distances d > 0 in your units; >>function. Several
+   threads may call it at once (desc.parallel). Same d, same result. */
+typedef struct nbody_function {
+    double (*force)(double d, void *user);     /* f: unit mass on unit mass; positive: attraction */
+    double (*potential)(double d, void *user); /* its integral, d phi / d d = f; NULL: none, and no
+                                                  potential may be requested */
+    void *user;                 /* handed to both */
+} nbody_function;
 
 /* What softening, a length s, does near a source: Law in >>rules. */
 typedef enum nbody_core {
@@ -550,6 +570,7 @@ typedef struct nbody_desc {
     nbody_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     nbody_parallel parallel;    /* a hook for threads: >>parallel (default: serial) */
     nbody_core core;            /* what softening does (default: NBODY_PLUMMER) */
+    nbody_function function;    /* the law of NBODY_FUNCTION, which needs it (default: none) */
     int32_t periodic;           /* 1: the square, min and size, repeats without end: >>periodic
                                    (default: 0, the plane is empty around it) */
 } nbody_desc;
@@ -619,6 +640,15 @@ typedef struct nbody_rule {
                                                                  the same weights */
 } nbody_rule;
 
+/* Serial, laws with tables of their own on each level: those that the block of tables holds, from
+   one call to the next. >>table-serial */
+typedef struct nbody_kept {
+    double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
+    int32_t law;
+    int32_t slots;              /* tables that there is room for; 0: this law needs one in all */
+    uint64_t levels;            /* bit l: that of level l is there */
+} nbody_kept;
+
 typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
 
 enum { NBODY_BLOCKS = 10 };
@@ -658,6 +688,7 @@ typedef struct nbody {
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
     int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
     int32_t table_kind;         /* what `table` holds */
+    nbody_kept kept;
     int32_t choose;             /* 1: NBODY_AUTO, 3: with potentials; see >>choose. 0: no choice */
     nbody_block block[NBODY_BLOCKS]; /* memory, kept until nbody_free */
 } nbody;
@@ -819,6 +850,24 @@ NBODY_API nbody_result nbody_validate(const nbody *sim);
 NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
                                     uint32_t seed, double most);
 
+/* Writes the tree into `bytes` (room: `capacity`): a header, then position and mass of each body,
+   12 bytes (double: 24). `*needed`: the size, also when it did not fit (NBODY_BUFFER_TOO_SMALL;
+   NULL with 0 asks for it). NBODY_CELLS_FULL: the tree is one of a GPU whose desc.max_cells was too
+   small. Files are for machines of the same byte order and the same NBODY_REAL. O(n). */
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
+                                  int64_t *needed);
+
+/* Reads a saved tree, as nbody_build leaves it: fields at points, other masses (nbody_fields_again)
+   and walks give the bits of the saved one, without the program that had the bodies, and with what
+   NBODY_AUTO chose there. desc (NULL: defaults) gives allocators and parallel; all else comes from
+   the bytes, and strides are the default. Cells and sources are computed, not read: so a file has a
+   quarter of the tree's bytes, and any bytes are safe. Damaged ones are refused (NBODY_BAD_FILE)
+   after a checksum; and where the tree is not as large as the header says. It is empty after a
+   refusal. Cost, memory and other results: nbody_build, and 12 bytes per body (double: 24) while it
+   reads. */
+NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
+                                  int64_t size);
+
 /* Bytes of memory that it holds. */
 NBODY_API int64_t nbody_bytes(const nbody *sim);
 
@@ -899,6 +948,14 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
    (may be NULL) says how many are needed: set desc.max_cells to that. */
 NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
                                         struct CUstream_st *stream);
+
+/* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
+   Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
+   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; NBODY_BAD_LEVELS: it has more
+   levels than a GPU makes; else as nbody_cuda_build. Strides are the default. Takes 12 bytes per
+   body (double: 24) of both memories while it copies. */
+NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
+                                         struct CUstream_st *stream);
 
 /* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
    validate then work. Waits for the stream. */
@@ -1143,6 +1200,8 @@ typedef struct nbody_i_law {
     nbody_real core2, over_core2; /* frame->core2, 1 / frame->core2 */
     nbody_real log_length;      /* ln of the unit of length: potentials of NBODY_INVERSE are
                                    logarithms of your lengths */
+    nbody_function function;    /* NBODY_FUNCTION: the law, and the unit of length */
+    double length;
 } nbody_i_law;
 
 /* The factor of g, and phi, of a Gaussian core: >>vortex. */
@@ -1158,6 +1217,8 @@ NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
     law.softened = desc->softening > 0 && !law.core;
     law.potential = potential;
     law.soften2 = law.core2 = law.over_core2 = law.log_length = 0;
+    law.function = desc->function;
+    law.length = 1;
     return law;
 }
 
@@ -1165,6 +1226,7 @@ NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
 {
     nbody_i_law law = nbody_i_law_in(&sim->desc, potential);
     law.soften2 = (nbody_real)sim->frame->soften2;
+    law.length = sim->frame->length;
     if (law.core) {
         law.core2 = (nbody_real)sim->frame->core2;
         law.over_core2 = (nbody_real)(1 / sim->frame->core2);
@@ -1229,6 +1291,20 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
+/* NBODY_FUNCTION: see >>function. Always 0 on a GPU, where a function of the host cannot be called:
+   the compiler then drops what follows. */
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
+{
+#ifdef __CUDA_ARCH__
+    (void)law;
+    return 0;
+#else
+    return law->law == NBODY_FUNCTION;
+#endif
+}
+NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
+                                   nbody_i_target *t);
+
 /* Adds one term: m g d, m phi. A body adds d = 0 to its own force, so no term has to be skipped
    (Kalms equation 6: j != i). */
 NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments,
@@ -1238,11 +1314,98 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
     nbody_real const d2 = nbody_i_times(dx, dx) + nbody_i_times(dy, dy), u = d2 + law->soften2;
     nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law, u, root),
                      mg = nbody_i_times(s->m, g);
+    if (nbody_i_by_function(law)) {
+        nbody_i_add_function(law, s, t);
+        return;
+    }
     t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
     t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
     if (law->potential && nbody_i_in_potential(law, d2, s->place == t->place && s->place >= 0))
         t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
     if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
+    if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>function: a law of the caller, NBODY_FUNCTION
+
+   With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
+   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes
+   interpolate the law between points of cells that do not touch. So any f that is smooth there will
+   do (Kalms section 5.6; Fong), and its singularity at 0, if any, does not matter: mean errors of
+   1e-4 to 1e-3 of the sum of all |terms| with order 4, below 1e-6 with order 8 (docs/start-law.md).
+   The functions are called
+
+       for each near pair, in double: one call of f, and one of phi where potentials are requested
+       for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
+       order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
+
+   Tables are not kept from one call to the next: `user` could have changed. NBODY_AUTO counts a
+   call as 16 terms of NBODY_INVERSE_SQUARE, 29 ns. What the functions return enters sums as
+   nbody_real, and must be in its range: NaN gives NaN. The least distance is not raised (>>limits),
+   and bodies at one point exert no force on each other. VIRTUAL_PARTICLES of order 2 would need
+   derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION, and so is
+   NBODY_FUNCTION in calls nbody_cuda_...
+   ---------------------------------------------------------------------------------------------- */
+
+/* f(r) / r for u = r^2, in the units of the arrays. */
+NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
+{
+#ifdef __CUDA_ARCH__
+    (void)law;
+    return u;
+#else
+    double const r = sqrt(u);
+    return law->function.force(r * law->length, law->function.user) / r;
+#endif
+}
+
+NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
+{
+#ifdef __CUDA_ARCH__
+    (void)law;
+    return u;
+#else
+    return law->function.potential(sqrt(u) * law->length, law->function.user);
+#endif
+}
+
+/* What a source does to a target, per unit mass. The product with the mass is in double too:
+   f(r) / r may be out of the range of a float where m f(r) is not. */
+typedef struct nbody_i_pair { double dx, dy, strength, phi; } nbody_i_pair;
+
+NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
+                                            const nbody_i_target *t)
+{
+    nbody_i_pair pair;
+    double d2, u;
+    int const is_self = s->place == t->place && s->place >= 0;
+    pair.dx = (double)s->x - (double)t->x;
+    pair.dy = (double)s->y - (double)t->y;
+    d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);
+    u = d2 + (double)law->soften2;
+    pair.strength = d2 > 0 ? nbody_i_function_strength(law, u) : 0;
+    pair.phi = 0;
+    if (law->potential && (law->softened ? !is_self && u > 0 : d2 > 0))
+        pair.phi = nbody_i_function_potential(law, u);
+    return pair;
+}
+
+/* Adds the term, as nbody_i_add. */
+NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
+                               nbody_real partial[NBODY_I_PARTS])
+{
+    double const m = (double)mass, mg = nbody_i_product(m, pair->strength);
+    partial[NBODY_I_X] += (nbody_real)nbody_i_product(mg, pair->dx);
+    partial[NBODY_I_Y] += (nbody_real)nbody_i_product(mg, pair->dy);
+    partial[NBODY_I_POTENTIAL] += (nbody_real)nbody_i_product(m, pair->phi);
+}
+
+NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
+                                   nbody_i_target *t)
+{
+    nbody_i_pair const pair = nbody_i_function_pair(law, s, t);
+    nbody_i_add_pair(&pair, s->m, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
 }
 
@@ -1482,7 +1645,8 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     least_u = NBODY_I_REAL_KIND == 2                          ? -680
               : nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? -116
                                                               : -82;
-    frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(least_u);
+    frame->soften2 = frame->given2;
+    if (desc->law != NBODY_FUNCTION) frame->soften2 += nbody_i_power(least_u);
     return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) &&
            nbody_i_finite(frame->soften2);
 }
@@ -2486,7 +2650,8 @@ NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 /* Is one table enough for all levels (but small ones)? */
 NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
 {
-    return !law->softened && !(law->law == NBODY_INVERSE && law->potential);
+    return !law->softened && law->law != NBODY_FUNCTION &&
+           !(law->law == NBODY_INVERSE && law->potential);
 }
 
 /* Cells so small that the least softening counts between far ones, by 2^-22: a table of their own
@@ -2529,13 +2694,17 @@ NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, doub
                                                 (double)sim->rule.t[a / side]);
     double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + soften2;
     double const root = 1 / sqrt(u), over = 1 / u;
-    double const g = law->law == NBODY_INVERSE ? over : nbody_i_product(root, over);
+    double const g = nbody_i_by_function(law)       ? nbody_i_function_strength(law, u)
+                     : law->law == NBODY_INVERSE ? over
+                                                  : nbody_i_product(root, over);
     entry[NBODY_I_X] = nbody_i_product(g, dx);
     entry[NBODY_I_Y] = nbody_i_product(g, dy);
     entry[NBODY_I_POTENTIAL] = -root;
     if (law->law == NBODY_INVERSE)
         entry[NBODY_I_POTENTIAL] =
             law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
+    if (nbody_i_by_function(law))
+        entry[NBODY_I_POTENTIAL] = law->potential ? nbody_i_function_potential(law, u) : 0;
 }
 
 /* Is the offset in the table? Not if both components are at most 1: such cells touch. */
@@ -3016,6 +3185,7 @@ typedef struct nbody_i_outcome {
 NBODY_FN double nbody_i_force_unit(const nbody *sim)
 {
     double const unit = sim->frame->mass / sim->frame->length;
+    if (sim->desc.law == NBODY_FUNCTION) return (double)sim->desc.gravity * sim->frame->mass;
     return (double)sim->desc.gravity *
            (sim->desc.law == NBODY_INVERSE_SQUARE ? unit / sim->frame->length : unit);
 }
@@ -3077,6 +3247,10 @@ typedef struct nbody_i_exact { double x, y, all, more_x, more_y, more_all; } nbo
 
 NBODY_FN double nbody_i_exact_strength(const nbody *sim, double m, double u)
 {
+    if (sim->desc.law == NBODY_FUNCTION) {
+        nbody_i_law const law = nbody_i_law_of(sim, 0);
+        return u > 0 ? m * nbody_i_function_strength(&law, u) : 0;
+    }
     if (sim->desc.law == NBODY_INVERSE_SQUARE) return m / (u * sqrt(u));
     return sim->frame->core2 > 0 ? m * -expm1(-u / sim->frame->core2) / u : m / u;
 }
@@ -3243,10 +3417,10 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
    With desc.periodic the square (desc.min, desc.size) and all that is in it repeat side by side, in
    both directions. Bodies and points may lie anywhere and count as at their place in the square;
-   your positions are not changed. All laws, cores, sets, potentials, nbody_fields_at and
-   nbody_estimate; DIRECT, and FORCE_NODES with CHEBYSHEV, up to 17 levels. NBODY_BAD_OPTION:
-   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, whose sources stand still where masses are of one
-   sign; and CUDA.
+   your positions are not changed. All laws but NBODY_FUNCTION, all cores, sets, potentials, files,
+   nbody_fields_at and nbody_estimate; DIRECT, and FORCE_NODES with CHEBYSHEV, up to 17 levels. Else
+   NBODY_BAD_OPTION: VIRTUAL_PARTICLES, order 1 and MASS_CENTRES are not made for it, a function of
+   yours has no known sum over images, and CUDA has none of this.
 
    When the sum exists   The plain sum over all images does not converge. What is computed is the
        field of each body, of its images, and of minus its mass spread evenly over the plane: the
@@ -3604,6 +3778,44 @@ static size_t nbody_i_table_reals(const nbody *sim)
     return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
 }
 
+/* Laws whose tables on each level depend on the square and the softening alone. */
+static int nbody_i_has_kept_tables(const nbody_desc *desc)
+{
+    return nbody_i_law_in(desc, 0).softened && desc->law != NBODY_FUNCTION &&
+           desc->sources == NBODY_CHEBYSHEV;
+}
+
+/* Tables of different levels that are kept: up to so many bytes, and one in any case. */
+enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
+
+static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+{
+    size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
+    if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
+    if (levels <= 3 || most <= 1) return 1;
+    return (size_t)levels - 2 < most ? levels - 2 : (int32_t)most;
+}
+
+/* Before an evaluation: the tables of the last one stay if they are those of this law, square and
+   softening. Tables with the potentials of 1 / d serve forces too. */
+static void nbody_i_keep_tables(nbody *sim, int potential)
+{
+    nbody_kept *kept = &sim->kept, now;
+    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
+    memset(&now, 0, sizeof now);
+    now.edge = sim->frame->edge;
+    now.soften2 = sim->frame->soften2;
+    now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
+    now.law = (int32_t)law.law;
+    now.slots = nbody_i_slots(sim, sim->frame->levels);
+    if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
+    if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
+    if (now.law == kept->law && now.slots == kept->slots &&
+        memcmp(&now, kept, 3 * sizeof(double)) == 0)
+        now.levels = kept->levels;
+    *kept = now;
+}
+
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
     size_t const cells = (size_t)sim->frame->cells,
@@ -3611,9 +3823,14 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
-        size_t const table = nbody_i_table_reals(sim);
         size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-        if (table > room) sim->table_kind = 0; /* to be filled again */
+        size_t table;
+        nbody_i_keep_tables(sim, potential);
+        table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
+        if (table > room) { /* to be filled again */
+            sim->table_kind = 0;
+            sim->kept.levels = 0;
+        }
         result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
     }
     if (result != NBODY_OK) return result;
@@ -3651,7 +3868,9 @@ NBODY_API void nbody_free(nbody *sim)
        16 targets   that a run of sources begins with: 30
        a cell       division, walks, M2M, L2L: 1300
        far cell     by a table: a quarter for a product and a sum; by powers: a half
-       an entry of the table of a softened law, which is filled on each level: 13
+       an entry of the table of a softened law, which each level has of its own: 13. Filled in each
+                    evaluation where the square is fitted to the bodies; kept if it is given
+       a call of a function of yours: 16 are assumed
    ---------------------------------------------------------------------------------------------- */
 
 static double nbody_i_cell_cost(void) { return 1300; }
@@ -3661,6 +3880,7 @@ static double nbody_i_run_cost(void) { return 30.0 / (double)NBODY_I_LANES; }
 
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
+    if (desc->law == NBODY_FUNCTION) return potential ? 32 : 16;
     if (nbody_i_law_in(desc, potential).core) return potential ? 60 : 2;
     return desc->law == NBODY_INVERSE_SQUARE ? 1 : potential ? 2.4 : 0.6;
 }
@@ -3688,13 +3908,21 @@ static double nbody_i_pair_cost(const nbody_desc *desc)
 /* The tables of one level. */
 static double nbody_i_level_cost(const nbody_desc *desc)
 {
-    return 13 * 40 * nbody_i_table_entries(desc);
+    double const call = desc->law == NBODY_FUNCTION ? nbody_i_term_cost(desc, 0) : 0;
+    return (13 + call) * 40 * nbody_i_table_entries(desc);
 }
 
-/* Of a level that needs its own: those of a softened law. */
-static double nbody_i_fill_cost(const nbody_desc *desc)
+/* Does the law need tables for each level? (Logarithms without series do too: not here.) */
+static int nbody_i_has_tables(const nbody_desc *desc)
 {
-    return nbody_i_law_in(desc, 0).softened ? nbody_i_level_cost(desc) : 0;
+    return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
+}
+
+/* Are they filled in each evaluation? A square that is given keeps them. */
+static double nbody_i_fill_cost(const nbody_desc *desc, int fitted)
+{
+    if (!fitted && nbody_i_has_kept_tables(desc)) return 0;
+    return nbody_i_has_tables(desc) ? nbody_i_level_cost(desc) : 0;
 }
 
 static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
@@ -3714,7 +3942,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
                                                           : desc->order * desc->order,
                  b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
                  k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc) +
-                     nbody_i_fill_cost(desc);
+                     nbody_i_fill_cost(desc, !(desc->size > 0));
     return (int32_t)(0.9 * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
 }
 
@@ -3793,9 +4021,11 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
     int const nodes = desc->method == NBODY_FORCE_NODES,
               tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
     if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
-    if ((int)desc->law < 0 || desc->law > NBODY_VORTEX) return NBODY_BAD_OPTION;
+    if ((int)desc->law < 0 || desc->law > NBODY_FUNCTION) return NBODY_BAD_OPTION;
     if ((int)desc->core < 0 || desc->core > NBODY_GAUSSIAN) return NBODY_BAD_OPTION;
-    if (desc->core == NBODY_GAUSSIAN && desc->law == NBODY_INVERSE_SQUARE) return NBODY_BAD_OPTION;
+    if (desc->core == NBODY_GAUSSIAN &&
+        (desc->law == NBODY_INVERSE_SQUARE || desc->law == NBODY_FUNCTION))
+        return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
     if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
@@ -3804,11 +4034,20 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
         return NBODY_BAD_OPTION;
     if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
         return NBODY_BAD_OPTION;
+    if (desc->law == NBODY_FUNCTION && desc->method == NBODY_VIRTUAL_PARTICLES && desc->order == 2)
+        return NBODY_BAD_OPTION;
+    if (desc->law == NBODY_FUNCTION && !desc->function.force) return NBODY_BAD_ARGUMENT;
     if (desc->subcells != 2 && desc->subcells != 4 && desc->subcells != 8) return NBODY_BAD_OPTION;
     if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
         desc->max_cells < 0)
         return NBODY_BAD_LEVELS;
     return NBODY_OK;
+}
+
+/* May potentials be requested? */
+static int nbody_i_has_potential(const nbody_desc *desc)
+{
+    return desc->law != NBODY_FUNCTION || desc->function.potential != NULL;
 }
 
 static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
@@ -3835,7 +4074,8 @@ static nbody_result nbody_i_check_periodic(const nbody_desc *desc)
         desc->core == NBODY_GAUSSIAN ? 4 * sqrt((double)NBODY_I_CORE_END) : 4;
     if (desc->periodic < 0 || desc->periodic > 1) return NBODY_BAD_OPTION;
     if (!desc->periodic) return NBODY_OK;
-    if (desc->method == NBODY_VIRTUAL_PARTICLES) return NBODY_BAD_OPTION;
+    if (desc->method == NBODY_VIRTUAL_PARTICLES || desc->law == NBODY_FUNCTION)
+        return NBODY_BAD_OPTION;
     if (desc->method == NBODY_FORCE_NODES && desc->sources != NBODY_CHEBYSHEV)
         return NBODY_BAD_OPTION;
     if (desc->levels > NBODY_KEY_LEVELS || (desc->levels > 0 && desc->levels < 3))
@@ -3958,6 +4198,7 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
         if (sim->rule.side != side || sim->rule.linear != linear) {
             nbody_i_make_rule(&sim->rule, linear, side);
             sim->table_kind = 0;
+            memset(&sim->kept, 0, sizeof sim->kept);
         }
     }
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
@@ -4351,15 +4592,34 @@ static void nbody_i_fill_table(const nbody *sim, const nbody_i_law *law, int lev
         nbody_i_fill_row(sim, law, level, row);
 }
 
-/* Fills `table` for a level, unless it fits: a scale-free table is kept for the life of the
-   nbody. */
+/* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
+   the nbody, and those of a softened law while square and softening are the same: level l has slot
+   (l - 2) % slots, so that all levels have their own if there is room. */
+static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    nbody_kept *kept = &sim->kept;
+    int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
+    int slot, l;
+    if (!sim->table) return 0;
+    sim->table_kind = kind;
+    if (kept->slots == 0) {
+        kept->levels = 0;
+        return kind == 0 || kind != had;
+    }
+    slot = (level - 2) % kept->slots;
+    sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory +
+                 (size_t)slot * nbody_i_table_level(sim);
+    if (kept->levels >> level & 1) return 0;
+    for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
+    kept->levels |= (uint64_t)1 << level;
+    return 1;
+}
+
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
-    int const kind = nbody_i_kind_of_table(sim, law, level);
-    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
+    if (!nbody_i_find_table(sim, law, level)) return;
     if (sim->series) nbody_i_fill_series_table(sim);
     else nbody_i_fill_table(sim, law, level);
-    sim->table_kind = kind;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5423,15 +5683,49 @@ NBODY_I_AVX2 static void nbody_i_wide_set_rows(const nbody_real *rows, int32_t s
 #define NBODY_I_CHOSEN(plain, wide) plain
 #endif
 
-/* Sources first .. end - 1 of a run in each set: bodies, or CHEBYSHEV's points. */
+/* The masses of a run in each set: of bodies, or of CHEBYSHEV's points. */
+static void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
+                                   const nbody_real *mass[NBODY_I_SETS])
+{
+    int s;
+    mass[0] = run->m;
+    for (s = 1; s < sets; s++)
+        mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
+}
+
+/* NBODY_FUNCTION: sources first .. end - 1 of a run, as nbody_i_add_function; each call serves all
+   sets. Bodies: where the first occurs again, lanes are unused. */
+static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
+                                   const nbody_i_run *run, int32_t first, int32_t end,
+                                   nbody_i_lanes *lanes)
+{
+    const nbody_real *mass[NBODY_I_SETS];
+    int32_t i;
+    int k, p, s;
+    nbody_i_masses_in_sets(sim, sets, run, mass);
+    for (k = 0; k < NBODY_I_LANES; k++) {
+        nbody_i_target const t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
+        if (k > 0 && t.place >= 0 && t.place == lanes->place[0]) break;
+        for (i = first; i < end; i++) {
+            nbody_i_source const source = nbody_i_source_of(sim, run, i);
+            nbody_i_pair const pair = nbody_i_function_pair(law, &source, &t);
+            for (s = 0; s < sets; s++) {
+                nbody_real partial[NBODY_I_PARTS];
+                for (p = 0; p < NBODY_I_PARTS; p++) partial[p] = lanes[s].partial[p][k];
+                nbody_i_add_pair(&pair, mass[s][i], partial);
+                for (p = 0; p < NBODY_I_PARTS; p++) lanes[s].partial[p][k] = partial[p];
+            }
+        }
+    }
+}
+
+/* Sources first .. end - 1 of a run in each set. */
 static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
                                const nbody_i_run *run, int32_t first, int32_t end,
                                nbody_i_lanes *lanes)
 {
     const nbody_real *mass[NBODY_I_SETS];
-    int s;
-    for (s = 0; s < sets; s++)
-        mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
+    nbody_i_masses_in_sets(sim, sets, run, mass);
     NBODY_I_CHOSEN(nbody_i_plain_sets, nbody_i_wide_sets)
     (law, run, mass, sets, first, end, lanes);
 }
@@ -5442,6 +5736,8 @@ static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *l
                                 nbody_i_lanes *lanes)
 {
     if (run->local) nbody_i_lanes_moved(sim, sets, law, run, first, end, lanes);
+    else if (nbody_i_by_function(law))
+        nbody_i_lanes_function(sim, sets, law, run, first, end, lanes);
     else if (sets > 1) nbody_i_lanes_sets(sim, sets, law, run, first, end, lanes);
     else if (run->xx ? law->potential : !run->x)
         nbody_i_lanes_fields(sim, law, run, first, end, lanes);
@@ -6217,10 +6513,14 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 /* The tables that are filled in each evaluation. */
 static double nbody_i_tables_cost(const nbody *sim)
 {
-    int level, own = 0;
+    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
+    double cost = 0;
+    int level;
     for (level = 2; level < sim->frame->levels && !sim->series; level++)
-        own += nbody_i_law_in(&sim->desc, 0).softened || nbody_i_is_small(sim, level);
-    return own * nbody_i_level_cost(&sim->desc);
+        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
+                    ? nbody_i_level_cost(&sim->desc)
+                    : fill;
+    return cost;
 }
 
 static double nbody_i_tree_cost(const nbody *sim, int potential)
@@ -6278,7 +6578,7 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best)
 {
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    double const fill = nbody_i_fill_cost(&sim->desc);
+    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
     int32_t leaf = sim->desc.leaf;
     nbody_result result = NBODY_OK;
     while (sim->frame->levels > 2 && (centres || (sim->frame->levels - 2) * fill > *best / 16)) {
@@ -6687,17 +6987,19 @@ static nbody_result nbody_i_cut_sources(nbody *sim, int sets)
     return result;
 }
 
-/* A table that is kept is filled once, serially. */
+/* A table of all levels is filled once, serially. */
 static nbody_result nbody_i_cut_table(nbody_i_job *job)
 {
     nbody *sim = job->sim;
-    if (!sim->table) return NBODY_OK;
+    nbody_result result;
     if (nbody_i_kind_of_table(sim, job->law, job->level) > 0) {
         nbody_i_ready_table(sim, job->law, job->level);
         return NBODY_OK;
     }
-    sim->table_kind = 0;
-    return nbody_i_cut(job, (int64_t)nbody_i_table_level(sim) * 8, nbody_i_row_task);
+    if (!nbody_i_find_table(sim, job->law, job->level)) return NBODY_OK;
+    result = nbody_i_cut(job, (int64_t)nbody_i_table_level(sim) * 8, nbody_i_row_task);
+    if (result != NBODY_OK) sim->kept.levels = 0;
+    return result;
 }
 
 static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
@@ -6909,6 +7211,8 @@ static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
     nbody_i_make_empty(sim);
     result = nbody_i_check_input(input, n);
     if (result == NBODY_OK) result = nbody_i_begin_choice(sim, desc, n, potential);
+    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
+        result = NBODY_BAD_ARGUMENT;
     if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
     if (result == NBODY_OK) return NBODY_OK;
     bad = sim->bad_id;
@@ -7008,6 +7312,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     if (!sim || m < 0 || given.stride == 0 || (m > 0 && !points)) return NBODY_BAD_ARGUMENT;
     if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     if (!sim->frame) return NBODY_NOT_BUILT;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
     given.sim = sim;
     given.out.acc = acc;
     given.out.potential = potential;
@@ -7184,6 +7489,7 @@ static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbod
     else if (sim->cell) nbody_i_make_sources(all.sim, sets);
     if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
     sim->table_kind = all.sim[0].table_kind;
+    sim->kept = all.sim[0].kept;
     return result;
 }
 
@@ -7195,6 +7501,7 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
     double heaviest;
     if (!sim || sets < 0) return NBODY_BAD_ARGUMENT;
     if (!sim->frame) return NBODY_NOT_BUILT;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
     if (sim->n == 0) return NBODY_OK;
     for (s = 0; s < sets && result == NBODY_OK; s++) {
         nbody_i_input const input = nbody_i_masses_of(sim, mass, s);
@@ -7638,6 +7945,209 @@ NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int
     if (result == NBODY_OK) result = nbody_estimate(sim, acc, samples, seed, &error);
     if (result != NBODY_OK) return result;
     return error.share <= most ? NBODY_OK : NBODY_INVALID;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>save: a header, then positions [2 n] and masses [n] in your units and your order
+
+   Both are the bodies' arrays, times powers of two: exact, unless a position or a mass was so small
+   beside the others that it has lost digits, or is 0, in the tree. So the tree of these bodies is
+   that of the file.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct nbody_i_header {
+    char magic[8];
+    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
+    uint32_t version;       /* of this layout */
+    int32_t real_bytes, n;
+    int32_t method, law, core, stage, sources;
+    int32_t levels, leaf, order, subcells, max_cells; /* of the desc */
+    int32_t made_levels, made_cells;                  /* of the tree: what the bodies must give */
+    nbody_real gravity, softening, min[2], size, periodic;
+    double length, mass, edge;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} nbody_i_header;
+
+/* FNV-1a, Fowler, Noll and Vo */
+static uint64_t nbody_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t i;
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
+    return sum;
+}
+
+/* Of a whole file: its header, with 0 for the checksum, and what follows. */
+static uint64_t nbody_i_file_checksum(const nbody_i_header *header, const unsigned char *file)
+{
+    nbody_i_header plain = *header;
+    uint64_t sum;
+    plain.checksum = 0;
+    sum = nbody_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
+    return nbody_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+}
+
+/* Of a desc that is resolved; a tree of it has `frame` (NULL: not known). */
+static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n,
+                                        const nbody_frame *frame)
+{
+    nbody_i_header header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, "nbody.h\n", sizeof header.magic);
+    header.byte_order = 0x01020304u;
+    header.version = 1;
+    header.real_bytes = (int32_t)sizeof(nbody_real);
+    header.n = n;
+    header.method = (int32_t)desc->method;
+    header.law = (int32_t)desc->law;
+    header.core = (int32_t)desc->core;
+    header.stage = (int32_t)desc->stage;
+    header.sources = (int32_t)desc->sources;
+    header.levels = desc->levels;
+    header.leaf = desc->leaf;
+    header.order = desc->order;
+    header.subcells = desc->subcells;
+    header.max_cells = desc->max_cells;
+    header.gravity = desc->gravity;
+    header.softening = desc->softening;
+    memcpy(header.min, desc->min, sizeof header.min);
+    header.size = desc->size;
+    header.periodic = (nbody_real)desc->periodic;
+    if (frame && desc->method != NBODY_DIRECT) {
+        header.made_levels = frame->levels;
+        header.made_cells = frame->cells;
+        header.length = frame->length;
+        header.mass = frame->mass;
+        header.edge = frame->edge;
+    }
+    header.bytes = sizeof header + (uint64_t)n * 3 * sizeof(nbody_real);
+    return header;
+}
+
+/* The caller's pos[2 n] and mass[n] again, at any address. */
+static void nbody_i_write_bodies(const nbody *sim, unsigned char *pos)
+{
+    size_t const real = sizeof(nbody_real);
+    unsigned char *const mass = pos + 2 * real * (size_t)sim->n;
+    int32_t k;
+    for (k = 0; k < sim->n; k++) {
+        size_t const i = (size_t)sim->id[k];
+        nbody_real const x = (nbody_real)((double)sim->x[k] * sim->frame->length),
+                         y = (nbody_real)((double)sim->y[k] * sim->frame->length),
+                         m = (nbody_real)((double)sim->m[k] * sim->frame->mass);
+        memcpy(pos + 2 * real * i, &x, real);
+        memcpy(pos + 2 * real * i + real, &y, real);
+        memcpy(mass + real * i, &m, real);
+    }
+}
+
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
+                                  int64_t *needed)
+{
+    unsigned char *const out = (unsigned char *)bytes;
+    nbody_i_header header;
+    if (!sim || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
+    *needed = 0;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (sim->frame->cells_needed > sim->frame->cells) return NBODY_CELLS_FULL;
+    header = nbody_i_header_of(&sim->desc, sim->n, sim->frame);
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return NBODY_BUFFER_TOO_SMALL;
+    nbody_i_write_bodies(sim, out + sizeof header);
+    header.checksum = nbody_i_file_checksum(&header, out);
+    memcpy(out, &header, sizeof header);
+    return NBODY_OK;
+}
+
+static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header)
+{
+    nbody_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.method = (nbody_method)header->method;
+    desc.law = (nbody_law)header->law;
+    desc.core = (nbody_core)header->core;
+    desc.stage = (nbody_stage)header->stage;
+    desc.sources = (nbody_sources)header->sources;
+    desc.levels = header->levels;
+    desc.leaf = header->leaf;
+    desc.order = header->order;
+    desc.subcells = header->subcells;
+    desc.max_cells = header->max_cells;
+    desc.gravity = header->gravity;
+    desc.softening = header->softening;
+    memcpy(desc.min, header->min, sizeof desc.min);
+    desc.size = header->size;
+    desc.periodic = header->periodic > 0;
+    return desc;
+}
+
+/* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers, for this many
+   bytes. */
+static int nbody_i_header_valid(const nbody_i_header *header, int64_t size)
+{
+    nbody_desc const desc = nbody_i_desc_of_header(header);
+    nbody_i_header expected;
+    nbody_desc resolved;
+    if (header->n < 0 || header->n > NBODY_I_N_MAX || (uint64_t)size != header->bytes) return 0;
+    if (nbody_defaults(&resolved, &desc, header->n) != NBODY_OK) return 0;
+    expected = nbody_i_header_of(&resolved, header->n, NULL);
+    expected.made_levels = header->made_levels;
+    expected.made_cells = header->made_cells;
+    expected.length = header->length;
+    expected.mass = header->mass;
+    expected.edge = header->edge;
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0;
+}
+
+/* The tree of the bodies of a file with this header; it must be of the size that the header has. */
+static nbody_result nbody_i_load_bodies(nbody *sim, const nbody_desc *desc,
+                                        const nbody_i_header *header, const unsigned char *bytes)
+{
+    size_t const size = (size_t)(header->bytes - sizeof *header);
+    nbody_real *const pos = (nbody_real *)nbody_i_alloc(&desc->allocator, size + 1);
+    nbody_i_header made;
+    nbody_i_input input;
+    nbody_result result;
+    if (!pos) return NBODY_OUT_OF_MEMORY;
+    memcpy(pos, bytes + sizeof *header, size);
+    input = nbody_i_input_of(desc, pos, 0, pos + 2 * (size_t)header->n);
+    result = nbody_i_build_for(sim, desc, &input, header->n, 0);
+    nbody_i_give_back(&desc->allocator, pos, size + 1);
+    if (result == NBODY_OUT_OF_MEMORY || result == NBODY_NOT_RUN || result == NBODY_BAD_ALLOCATOR)
+        return result;
+    if (result != NBODY_OK) return NBODY_BAD_FILE;
+    made = nbody_i_header_of(&sim->desc, sim->n, sim->frame);
+    made.checksum = header->checksum;
+    return memcmp(&made, header, sizeof made) == 0 ? NBODY_OK : NBODY_BAD_FILE;
+}
+
+NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
+                                  int64_t size)
+{
+    nbody_i_header header;
+    nbody_desc given;
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    if (size < 0 || (size > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
+    if ((uint64_t)size < sizeof header) return NBODY_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!nbody_i_header_valid(&header, size)) return NBODY_BAD_FILE;
+    if (nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
+        return NBODY_BAD_FILE;
+    given = nbody_i_desc_of_header(&header);
+    if (desc) {
+        given.allocator = desc->allocator;
+        given.cuda_allocator = desc->cuda_allocator;
+        given.parallel = desc->parallel;
+    }
+    result = nbody_i_begin(sim, &given, header.n); /* is the allocator that of its memory? */
+    if (result == NBODY_OK)
+        result = nbody_i_load_bodies(sim, &given, &header, (const unsigned char *)bytes);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
 }
 
 #ifdef __cplusplus
