@@ -307,6 +307,13 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define NBODY_ALIGN_CELL
 #endif
 
+/* A function that is seldom called: the compiler keeps it out of its callers. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDACC__)
+#define NBODY_I_SELDOM __attribute__((cold))
+#else
+#define NBODY_I_SELDOM
+#endif
+
 /* Loops over arrays that a GPU can keep in registers only when all indices are compile-time
    constants. */
 #ifdef __CUDA_ARCH__
@@ -1688,7 +1695,7 @@ NBODY_FN int nbody_i_is_periodic(const nbody_frame *frame)
 }
 
 /* In a periodic square: a number of sides is subtracted, by an exact remainder. */
-NBODY_FN nbody_real nbody_i_wrapped(const nbody_frame *frame, int axis, double value)
+NBODY_I_SELDOM NBODY_FN nbody_real nbody_i_wrapped(const nbody_frame *frame, int axis, double value)
 {
     double const origin = frame->origin[axis], end = origin + frame->edge,
                  at = value / frame->length, left = fmod(at - origin, frame->edge);
@@ -3108,11 +3115,11 @@ NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
 
 /* Periodic square: it may act from across the border. Bodies are then given from the corner of
    their cell on, and targets from that of the image on. */
-NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_near *walk, nbody_i_run *run)
+NBODY_I_SELDOM NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_near *walk,
+                                               nbody_i_run *run)
 {
     const nbody_cell *cell = &sim->cell[walk->cell];
     int a, moves = 0;
-    if (!nbody_i_is_periodic(sim->frame)) return;
     for (a = 0; a < 2; a++) {
         double to = (double)(a == 0 ? walk->x : walk->y);
         if (walk->of >= 0) to = nbody_i_middle_of(sim, &sim->cell[walk->of], a);
@@ -3129,7 +3136,7 @@ NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_n
 {
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
-        nbody_i_shift_run(sim, &walk, &run);
+        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_add_run(sim, law, &run, t);
     }
 }
@@ -6394,7 +6401,7 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
     else if (cell->level >= 2) nbody_i_lanes_l2p(sim, sets, law, leaf, count, lanes);
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
-        nbody_i_shift_run(sim, &walk, &run);
+        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
     nbody_i_carry_lanes(lanes, sets);
