@@ -25,8 +25,8 @@ BENCH_FN int32_t curve_interleave(const int32_t *c, int dim, int bits)
 }
 
 /* The place of a cell on Hilbert's curve: J. Skilling, Programming the Hilbert curve, AIP
-   Conference Proceedings 707, 2004. From the largest cubes down, the axes of the smaller ones are exchanged or
-   mirrored; what is left is a Gray code. */
+   Conference Proceedings 707, 2004. From the largest cubes down, the axes of the smaller ones are
+   exchanged or mirrored; what is left is a Gray code. */
 BENCH_FN int32_t curve_hilbert(const int32_t *at, int dim, int bits)
 {
     int32_t c[3] = {0, 0, 0}, bit, flip = 0;
