@@ -534,8 +534,10 @@ typedef struct ugrid_desc {
                                         cell; the best where a search meets fewer than about 6
                                         neighbours, 8 in 3D; else give the largest radius) */
     int32_t split;                   /* each cell is divided into this many along x, so that the
-                                        strips of a search exceed its radius by less: try 4 for
-                                        lists on a GPU (default: 1; at most 64) */
+                                        strips of a search exceed its radius by less (default: 1;
+                                        CUDA with UGRID_AUTO: 4 for many particles in crowded
+                                        cells, >>split in cuda/ugrid.cu, and grid.reason says so;
+                                        1 keeps the cells that `cell` gives; at most 64) */
     int32_t periodic[3];             /* per axis: 1 = periodic; 0 = closed, see outside */
     ugrid_outside outside;           /* particles outside the box (default: UGRID_CLAMP) */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
@@ -639,7 +641,7 @@ enum { UGRID_BLOCKS = 8 };
 typedef struct ugrid {
     ugrid_desc desc;        /* resolved: defaults and automatic choices are filled in */
     ugrid_filter filter;    /* which pairs searches list; set by you (default: all) */
-    const char *reason;     /* why UGRID_AUTO chose this method */
+    const char *reason;     /* why UGRID_AUTO chose this method, and on CUDA this split */
     int32_t n;              /* particles; places are 0 .. n-1 */
     int32_t rows;           /* particles with rows: n, or as desc.rows says */
     int32_t cell_count;     /* cell numbers are 0 .. cell_count-1: cells, Morton codes or buckets */

@@ -224,6 +224,7 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
 /* Keys here are for NBODY_KEY_LEVELS levels: there are no deep trees. */
 nbody_result nbody_i_cuda_levels(const nbody_desc *desc)
 {
+    if (desc && desc->periodic) return NBODY_BAD_OPTION; /* not on the GPU */
     return desc && desc->levels > NBODY_KEY_LEVELS ? NBODY_BAD_LEVELS : NBODY_OK;
 }
 
@@ -245,6 +246,7 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     if (chosen.stage == NBODY_FAST && nbody_i_law_in(&chosen, 0).core)
         chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result result = nbody_i_begin(sim, &chosen, n);
+    if (result == NBODY_OK && chosen.law == NBODY_FUNCTION) result = NBODY_BAD_OPTION;
     if (result == NBODY_OK) result = nbody_i_cuda_levels(&chosen);
     if (result != NBODY_OK) return result;
     if (sim->desc.levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;

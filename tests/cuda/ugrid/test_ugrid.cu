@@ -92,6 +92,8 @@ static const Test tests[] = {
     {"graph", test_graph},
     {"two streams", test_two_streams},
     {"functors", test_functors},
+    {"split", test_split},
+    {"split, build", test_split_build},
     {"totals", test_totals},
 };
 

@@ -33,6 +33,7 @@
 #include "several.c"
 #include "again.c"
 #include "sets.c"
+#include "function.c"
 #include "files.c"
 #include "bound.c"
 
@@ -101,6 +102,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_no_bodies),
     TEST(test_reuse),
     TEST(test_kept_tables),
+    TEST(test_softened_tables),
     TEST(test_no_sources),
     TEST(test_again_takes_no_memory),
     TEST(test_reserve),
@@ -122,10 +124,19 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
     TEST(test_files),
+    TEST(test_files_of_options),
     TEST(test_files_of_extremes),
     TEST(test_damaged_files),
     TEST(test_forged_files),
     TEST(test_calls_for_files),
+    TEST(test_function_errors),
+    TEST(test_function_of_the_laws),
+    TEST(test_function_bits),
+    TEST(test_function_momentum),
+    TEST(test_function_calls),
+    TEST(test_function_units),
+    TEST(test_function_refused),
+    TEST(test_function_step),
 };
 
 int main(void)
