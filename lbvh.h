@@ -2387,7 +2387,8 @@ typedef struct lbvh_pair_walk {
     /* private */
     const lbvh_world *world;
     lbvh_fit fit;
-    int32_t at, left;       /* pairs begin here that are not tested; and tested ones left */
+    int32_t at;             /* the first pair that is not tested yet */
+    int32_t next, hits;     /* of those that were, these touch: */
     int32_t hit[LBVH_WALK_PAIRS];
 } lbvh_pair_walk;
 
@@ -2400,7 +2401,7 @@ static inline lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit 
     return walk;
 }
 
-/* Tests the next LBVH_WALK_PAIRS pairs, until some touch: walk.left of them, hit[0] the last one. */
+/* Tests the next LBVH_WALK_PAIRS pairs, until some touch. */
 LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk);
 
 /* The next pair; 0 when there are no more. */
@@ -2409,9 +2410,9 @@ static inline int lbvh_next_pair(lbvh_pair_walk *walk)
     const lbvh_world *world = walk->world;
     const lbvh_pair *pair;
     int32_t p;
-    if (walk->left == 0) lbvh_i_test_pairs(walk);
-    if (walk->left == 0) return 0;
-    p = walk->hit[--walk->left];
+    if (walk->next == walk->hits) lbvh_i_test_pairs(walk);
+    if (walk->next == walk->hits) return 0;
+    p = walk->hit[walk->next++];
     pair = &world->pair[p];
     walk->a = pair->object[0];
     walk->b = pair->object[1];
@@ -5253,7 +5254,7 @@ enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
 
 enum {
     LBVH_I_TOGETHER = 8,        /* searches at a time; */
-    LBVH_I_VISITS = 512         /* what they visit has room for so many more than there are objects */
+    LBVH_I_VISITS = 512         /* what they visit has room for so many and the objects */
 };
 
 /* What lbvh_world_update has to do with an object. */
@@ -5814,7 +5815,7 @@ typedef struct lbvh_i_group {
     int32_t first[LBVH_I_TOGETHER + 1]; /* where in world->found what each one met begins */
     lbvh_i_wanted wanted[LBVH_I_TOGETHER];
     int32_t count, met;
-    int later;      /* only leaves of the own tree that follow the own one, for all of them search */
+    int later;      /* only leaves of the own tree that follow the own one: all of them search */
 } lbvh_i_group;
 
 LBVH_FN_HOT int lbvh_i_wants(const lbvh_world_tree *tree, int32_t at, const lbvh_i_wanted *wanted)
@@ -5916,20 +5917,19 @@ static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
     return 1;
 }
 
-/* Without a branch that depends on a test: most of them would be mispredicted. Found from the last
-   pair of the part to the first one, so that a walk takes them in their order. */
+/* Without a branch that depends on a test: many would be mispredicted. */
 LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
 {
     const lbvh_world *world = walk->world;
     int const fat = walk->fit == LBVH_FAT;
-    while (walk->left == 0 && walk->at < world->active) {
+    walk->next = walk->hits = 0;
+    while (walk->hits == 0 && walk->at < world->active) {
         int32_t const left = world->active - walk->at,
-                      end = walk->at + (left < LBVH_WALK_PAIRS ? left : LBVH_WALK_PAIRS);
+                      end = walk->at + (left < LBVH_WALK_PAIRS ? left : LBVH_WALK_PAIRS),
+                      ahead = left > 2 * LBVH_WALK_PAIRS ? LBVH_WALK_PAIRS : 0;
         int32_t p, hits = 0;
-        for (p = end - 1; p >= walk->at; p--) {
-            const lbvh_pair *pair = &world->pair[p],
-                            *coming = p + LBVH_WALK_PAIRS < world->active ? pair + LBVH_WALK_PAIRS
-                                                                          : pair;
+        for (p = walk->at; p < end; p++) {
+            const lbvh_pair *pair = &world->pair[p], *coming = pair + ahead;
             LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[0]]);
             LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[1]]);
             walk->hit[hits] = p;
@@ -5937,7 +5937,7 @@ LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
                                              &world->box[2 * (size_t)pair->object[1]]);
         }
         walk->at = end;
-        walk->left = hits;
+        walk->hits = hits;
     }
 }
 
@@ -6115,8 +6115,11 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *b
 
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
 {
-    if (!box || !lbvh_i_object(world, id)) return 0;
-    return lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), world->desc.dim, box);
+    const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
+    if (!object) return 0;
+    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), world->desc.dim, box)) return 1;
+    LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
+    return 0;
 }
 
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
@@ -6438,8 +6441,8 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
-/* The largest number not above x; minus infinity: there is none. Without a branch that depends on x:
-   it would be mispredicted every other time. */
+/* The largest number not above x; minus infinity: there is none. Without a branch on what rounding
+   did: it would be mispredicted every other time. */
 LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 {
 #if LBVH_I_REAL_KIND == 2
@@ -6472,8 +6475,8 @@ LBVH_FN_HOT int lbvh_i_round_outward(const double *box, lbvh_real *out)
     __m128i const bits = _mm_castps_si128(nearest), sign = _mm_srai_epi32(bits, 31),
                   away = _mm_or_si128(_mm_xor_si128(sign, _mm_set_epi32(0, 0, -1, -1)),
                                       _mm_set1_epi32(1)),
-                  wrong = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(above),
-                                                          _mm_castpd_ps(below), 0x88));
+                  wrong = _mm_castps_si128(
+                      _mm_shuffle_ps(_mm_castpd_ps(above), _mm_castpd_ps(below), 0x88));
     __m128 const rounded =
         _mm_castsi128_ps(_mm_add_epi32(bits, _mm_and_si128(away, wrong)));
     _mm_storeu_ps(out, rounded);
