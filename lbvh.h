@@ -109,7 +109,7 @@
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
             double), 60 KB for a call with desc.parallel, 1 KB for a ray or a nearest walk. A world
-            takes about 400 bytes for each object, 40 and twice desc.pair_bytes for each pair
+            takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
             (float); its arrays grow by half, in lbvh_world_insert and, for pairs, in
             lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
@@ -2169,7 +2169,8 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
    Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
    holds an object's stored box: the given one, larger by the margin, and longer along its
    displacement. An object that stays in its stored box costs one comparison in a step. The others
-   are replaced in the tree, and search again; pairs of all others stay as they are.
+   are replaced in the tree, and search again; pairs of all others stay as they are. Eight
+   searches go through a tree together (lbvh_i_group).
 
    Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
    `skip` is as in >>nodes. A leaf is added by splitting another one in two, in its slot s, so that
@@ -5781,6 +5782,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *i
             if (entry[k] < 0) continue;
             left++;
             pair = &world->pair[entry[k] / 2];
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side]]);
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
         }
@@ -5894,8 +5896,10 @@ static void lbvh_i_sort_met(lbvh_world *world, lbvh_i_group *group)
         sum += count;
     }
     group->first[group->count] = sum;
-    for (k = 0; k < group->met; k++)
+    for (k = 0; k < group->met; k++) {
+        LBVH_I_PREFETCH(&world->object[world->met[k].at]);
         world->found[next[world->met[k].search]++] = world->met[k].at;
+    }
 }
 
 /* Finds what touches objects that have a new stored box, state or filter. 0: what they visit has no
@@ -6083,7 +6087,7 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *b
 #ifdef LBVH_I_FOUR_WIDE
     float *const at = (float *)(void *)given, *const stored = at + 8;
     __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
-                 last = dim == 2 ? none : _mm_add_ps(_mm_loadu_ps(box + 2), none),
+                 last = _mm_add_ps(_mm_loadu_ps(box + 2 * (dim - 2)), none), /* 3D: z to z */
                  lower = dim == 2 ? _mm_movelh_ps(first, none) : first,
                  upper = dim == 2 ? _mm_movehl_ps(none, first)
                                   : _mm_shuffle_ps(last, last, _MM_SHUFFLE(3, 3, 2, 1)),
@@ -6256,6 +6260,18 @@ static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], in
     }
 }
 
+/* Prefetches what lbvh_i_place_leaf will read for the changes after the k-th. */
+LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
+{
+    int32_t const last = world->changed_count - 1, later = k + 8 < last ? k + 8 : last,
+                  soon = k + 4 < last ? k + 4 : last;
+    const lbvh_object *object = &world->object[world->changed[soon]];
+    int32_t const leaf = object->leaf < 0 ? 0 : object->leaf;
+    LBVH_I_PREFETCH(&world->box[2 * (size_t)world->changed[later]]);
+    LBVH_I_PREFETCH(&world->tree[object->tree].node[leaf]);
+    LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
+}
+
 /* All leaves of changed objects, except those of trees that are rebuilt next, which are
    forgotten. */
 static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
@@ -6265,6 +6281,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
         int const stays = object->alive && !rebuild[object->wanted != LBVH_MOVING];
+        lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
         if (stays) lbvh_i_place_leaf(world, index);

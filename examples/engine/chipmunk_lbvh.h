@@ -38,7 +38,6 @@ typedef struct chip_index {
     chip_world *shared;
     lbvh_state state;
     chip_entry *entry;
-    int *leaver; /* those that left their stored boxes */
     int count, capacity;
     int *place; /* [places] by number: index of entry, -1: not here */
     size_t places;
@@ -66,8 +65,6 @@ static void chip_grow(chip_index *index, cpHashValue number)
         index->capacity = 2 * index->capacity + 64;
         index->entry =
             (chip_entry *)realloc(index->entry, (size_t)index->capacity * sizeof *index->entry);
-        index->leaver =
-            (int *)realloc(index->leaver, (size_t)index->capacity * sizeof *index->leaver);
     }
     if (number >= index->places) {
         size_t const places = 2 * number + 64;
@@ -75,7 +72,7 @@ static void chip_grow(chip_index *index, cpHashValue number)
         chip_must(index->place != NULL);
         for (; index->places < places; index->places++) index->place[index->places] = -1;
     }
-    chip_must(index->entry && index->leaver);
+    chip_must(index->entry != NULL);
 }
 
 static void chip_insert(cpSpatialIndex *base, void *shape, cpHashValue number)
@@ -121,39 +118,32 @@ static void chip_each(cpSpatialIndex *base, cpSpatialIndexIteratorFunc func, voi
     for (k = 0; k < index->count; k++) func(index->entry[k].shape, data);
 }
 
-/* 1 if the shape stays in its stored box. */
-static int chip_stay(const chip_index *index, const chip_entry *entry)
+/* A shape that leaves its stored box gets a new one, which reaches as far as it will fly in a tenth
+   of a second, six steps of 1/60 s. */
+static void chip_leave(const chip_index *index, const chip_entry *entry, const float box[4])
 {
-    float box[4];
-    chip_box(entry->shape, box);
-    return lbvh_world_stay(&index->shared->world, entry->id, box);
-}
-
-/* A new stored box: it reaches as far as the shape will fly in a tenth of a second, six steps of
-   1/60 s. */
-static void chip_move(const chip_index *index, const chip_entry *entry)
-{
-    float box[4];
     float const way[2] = {(float)(entry->velocity->x * 0.1), (float)(entry->velocity->y * 0.1)};
-    chip_box(entry->shape, box);
     (void)lbvh_world_move(&index->shared->world, entry->id, box, way);
 }
 
-/* Those that leave their boxes wait until their velocities are there. */
+static void chip_move(const chip_index *index, const chip_entry *entry)
+{
+    float box[4];
+    chip_box(entry->shape, box);
+    if (!lbvh_world_stay(&index->shared->world, entry->id, box)) chip_leave(index, entry, box);
+}
+
 static void chip_reindex(cpSpatialIndex *base)
 {
     chip_index *index = (chip_index *)base;
-    int k, leavers = 0;
+    int k;
     for (k = 0; k < index->count; k++) {
         int const coming = k + 8 < index->count ? k + 8 : k;
         const cpBB *bb = &((cpShape *)index->entry[coming].shape)->bb;
         CHIP_PREFETCH(&bb->l);
         CHIP_PREFETCH(&bb->t); /* it may lie in two cache lines */
-        if (chip_stay(index, &index->entry[k])) continue;
-        CHIP_PREFETCH(index->entry[k].velocity);
-        index->leaver[leavers++] = k;
+        chip_move(index, &index->entry[k]);
     }
-    for (k = 0; k < leavers; k++) chip_move(index, &index->entry[index->leaver[k]]);
 }
 
 static void chip_reindex_object(cpSpatialIndex *base, void *shape, cpHashValue number)
@@ -161,7 +151,7 @@ static void chip_reindex_object(cpSpatialIndex *base, void *shape, cpHashValue n
     chip_index *index = (chip_index *)base;
     int const at = chip_find(index, number);
     (void)shape;
-    if (at >= 0 && !chip_stay(index, &index->entry[at])) chip_move(index, &index->entry[at]);
+    if (at >= 0) chip_move(index, &index->entry[at]);
 }
 
 static void chip_reindex_query(cpSpatialIndex *base, cpSpatialIndexQueryFunc func, void *data)
@@ -211,7 +201,6 @@ static void chip_destroy(cpSpatialIndex *base)
 {
     chip_index *index = (chip_index *)base;
     free(index->entry);
-    free(index->leaver);
     free(index->place);
     if (--index->shared->users > 0) return;
     lbvh_world_free(&index->shared->world);
