@@ -32,7 +32,8 @@ build/pick: | deps-pick
 build/galaxy: OWN_CFLAGS = $(SDL_CFLAGS)
 build/boids: OWN_CFLAGS = $(subst GALAXY,BOIDS,$(SDL_CFLAGS))
 build/falling_boxes: OWN_CFLAGS = $(subst GALAXY,FALLING_BOXES,$(SDL_CFLAGS))
-build/galaxy build/boids build/falling_boxes: OWN_LIBS = $(SDL_LIBS)
+build/fluid: OWN_CFLAGS = $(subst GALAXY,FLUID,$(SDL_CFLAGS))
+build/galaxy build/boids build/falling_boxes build/fluid: OWN_LIBS = $(SDL_LIBS)
 
 # ---- in a browser: one file, which needs no server --------------------------------------------
 

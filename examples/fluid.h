@@ -15,7 +15,7 @@ enum { FLUID_STRIDE = 4 * sizeof(fluid_real) }; /* bytes of a record: x y z and 
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct fluid_options {
-    int32_t dim, across, column, time, check, vtk;
+    int32_t dim, across, column, time, check, vtk, window;
     double smoothing, viscosity, sound, courant, skin, until;
     const char *scene, *out;
 } fluid_options;
@@ -27,7 +27,7 @@ static const option_name scene_names[] = {
 
 static fluid_options parse(int argc, char **argv)
 {
-    fluid_options o = {2, 40, 2, 0, 0, 0, 0, 0.05, 10, 0.25, 0.2, 0, "dam", NULL};
+    fluid_options o = {2, 40, 2, 0, 0, 0, 0, 0, 0.05, 10, 0.25, 0.2, 0, "dam", NULL};
     const option_line table[] = {
         TEXT("--scene", "NAME", &o.scene,
              "dam (default): a column collapses; still: at rest in a tank; drop: without weight"),
@@ -49,6 +49,8 @@ static fluid_options parse(int argc, char **argv)
         FLAG("--time", &o.time,
              "print the time of a step and its parts, and of forces with and without kept "
              "gradients"),
+        FLAG("--window", &o.window,
+             "show it live, until the window is closed: space waits, q ends, the mouse pushes"),
         FLAG("--vtk", &o.vtk, "write the particles for ParaView, beside the picture"),
         FLAG("--check", &o.check, "GPU: compare with serial steps, in a short run"),
         TEXT("--out", "FILE", &o.out, "the picture (default build/fluid_SCENE.png)"),
