@@ -1373,7 +1373,7 @@ void csr_grid(const points &p, int32_t split, gpu_grid &grid)
     ugrid_desc desc = {};
     for (float &max : desc.max) max = 1;
     desc.cell = p.radius;
-    desc.split = split;
+    desc.split = split ? split : 1;
     desc.method = UGRID_COUNT;
     must(ugrid_cuda_build(&grid.gpu, &desc, p.pos.data, 0, p.n, stream));
 }

@@ -49,6 +49,7 @@ ugrid_desc desc_of(const points &p, ugrid_method method)
     std::memcpy(desc.max, p.max, sizeof desc.max);
     desc.cell = p.radius;
     desc.method = method;
+    desc.split = 1; /* rows say where it is 4, or chosen */
     return desc;
 }
 
@@ -500,7 +501,8 @@ const csr_case csr_cases[] = {
     {"full list, by id, split 4",            0,                         false, 4},
     {"full list, by place, split 4",         UGRID_PLACES,              false, 4},
     {"half list, by place, split 4",         UGRID_PLACES | UGRID_HALF, false, 4},
-    {"build + full list, by id, split 4",    0,                         true,  4}
+    {"build + full list, by id, split 4",    0,                         true,  4},
+    {"build + full list, by id, automatic",  0,                         true,  0}
 };
 
 /* targets.md, "CSR, rows in cell order" and "by input index"; peer UniformGrid, tuned, its
@@ -532,6 +534,7 @@ void csr_rows(const points &p)
         /* else it stays: another build gives its places in another order */
         if (desc.split != c.split) {
             desc.split = c.split;
+            desc.method = c.split > 0 ? UGRID_COUNT : UGRID_AUTO;
             grid.build(desc, p.pos.data, 0, p.n);
         }
         double const tests = candidates_of(grid, p.radius);
