@@ -88,6 +88,17 @@ static void test_refused_descs()
     CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, 40, stream), NBODY_BAD_LEVELS);
     CHECK(b.gpu.device.sim.n == 0 && b.gpu.device.sim.frame == nullptr);
     d = in.desc;
+    context = "refused descs: periodic squares";
+    d.periodic = 1;
+    d.size = 1;
+    d.method = NBODY_FORCE_NODES;
+    CHECK_RESULT(nbody_accelerations(&b.serial, &d, in.pos.data(), 0, in.mass.data(), 40,
+        deep.acc.data()), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
+        NBODY_BAD_OPTION);
+    CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, 40, stream), NBODY_BAD_OPTION);
+    CHECK(b.gpu.device.sim.n == 0 && b.gpu.device.sim.frame == nullptr);
+    d = in.desc;
     context = "refused descs: CUDA's allocator";
     d.cuda_allocator.alloc = [](size_t, struct CUstream_st *, void *) -> void * { return nullptr; };
     CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
@@ -185,6 +196,9 @@ static void test_refused_arguments()
     CHECK_RESULT(nbody_cuda_check(nullptr, nullptr, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(nullptr, gpu, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(&b.copy, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(nullptr, &b.serial, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(gpu, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(gpu, &b.serial, stream), NBODY_NOT_BUILT);
     CHECK_RESULT(nbody_cuda_step(nullptr, d, nullptr, 1, NBODY_LEAPFROG, stream),
         NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_step(gpu, d, nullptr, 1, NBODY_LEAPFROG, stream), NBODY_BAD_ARGUMENT);

@@ -34,6 +34,8 @@
 #include "again.c"
 #include "sets.c"
 #include "function.c"
+#include "files.c"
+#include "bound.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -48,6 +50,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_shallow_trees_are_direct),
     TEST(test_bars),
     TEST(test_orders),
+    TEST(test_displaced_sources),
     TEST(test_any_input),
     TEST(test_near_points),
     TEST(test_crowded_cell),
@@ -120,6 +123,12 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_in_tasks),
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
+    TEST(test_files),
+    TEST(test_files_of_options),
+    TEST(test_files_of_extremes),
+    TEST(test_damaged_files),
+    TEST(test_forged_files),
+    TEST(test_calls_for_files),
     TEST(test_function_errors),
     TEST(test_function_of_the_laws),
     TEST(test_function_bits),
