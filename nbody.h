@@ -3422,8 +3422,8 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
    both directions. Bodies and points may lie anywhere and count as at their place in the square;
    your positions are not changed. Offered are all laws and cores but NBODY_FUNCTION, and all calls,
    by DIRECT, and by FORCE_NODES with CHEBYSHEV and up to 17 levels. NBODY_BAD_OPTION:
-   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; a function of yours, whose
-   sum over images is not known; and CUDA.
+   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; a function of yours,
+   whose sum over images is not known; and CUDA.
 
    When the sum exists   The plain sum over all images does not converge. What is computed is the
        field of each body, of its images, and of minus its mass spread evenly over the plane: the
