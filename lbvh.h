@@ -109,7 +109,7 @@
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
             double), 60 KB for a call with desc.parallel, 1 KB for a ray or a nearest walk. A world
-            takes about 400 bytes for each object, 40 and twice desc.pair_bytes for each pair
+            takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
             (float); its arrays grow by half, in lbvh_world_insert and, for pairs, in
             lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
@@ -2171,7 +2171,8 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
    Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
    holds an object's stored box: the given one, larger by the margin, and longer along its
    displacement. An object that stays in its stored box costs one comparison in a step. The others
-   are replaced in the tree, and search again; pairs of all others stay as they are.
+   are replaced in the tree, and search again; pairs of all others stay as they are. Eight
+   searches go through a tree together (lbvh_i_group).
 
    Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
    `skip` is as in >>nodes. A leaf is added by splitting another one in two, in its slot s, so that
@@ -2260,7 +2261,12 @@ typedef enum lbvh_reason {
     LBVH_REBUILT        /* a tree was built again */
 } lbvh_reason;
 
-enum { LBVH_WORLD_BLOCKS = 18 };
+/* What one of several searches at a time has to do with a node or an object. */
+typedef struct lbvh_visit {
+    int32_t at, search;
+} lbvh_visit;
+
+enum { LBVH_WORLD_BLOCKS = 20 };
 
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
@@ -2285,7 +2291,9 @@ typedef struct lbvh_world {
     lbvh_world_tree tree[2];
     int32_t *changed;           /* indices with something to do */
     int32_t *vacant;            /* removed indices, to be used again */
-    int32_t *found;             /* indices that a search met, */
+    lbvh_visit *waiting;        /* nodes that searches have still to go into, */
+    lbvh_visit *met;            /* objects that they met, */
+    int32_t *found;             /* those of one search after the other, */
     int32_t *mark;              /* and by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token, begun_flag, too_deep;
     lbvh_real *gathered;        /* boxes of a rebuild */
@@ -2371,8 +2379,10 @@ typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 #endif
 
 /* All pairs with an object that moves, of the boxes asked for. They are those of the last update;
-   LBVH_TIGHT tests the boxes as given since. Data stays with its pair, and moves in memory with
-   updates. */
+   LBVH_TIGHT tests the boxes as given since (of an object moved during the walk, before or after).
+   Data stays with its pair, and moves in memory with updates. */
+enum { LBVH_WALK_PAIRS = 32 };
+
 typedef struct lbvh_pair_walk {
     int32_t a, b;           /* indices */
     uint64_t user_a, user_b;
@@ -2380,10 +2390,12 @@ typedef struct lbvh_pair_walk {
     /* private */
     const lbvh_world *world;
     lbvh_fit fit;
-    int32_t at;
+    int32_t at;             /* the first pair that is not tested yet */
+    int32_t next, hits;     /* of those that were, these touch: */
+    int32_t hit[LBVH_WALK_PAIRS];
 } lbvh_pair_walk;
 
-LBVH_FN lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
+static inline lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
 {
     lbvh_pair_walk walk;
     memset(&walk, 0, sizeof walk);
@@ -2392,28 +2404,26 @@ LBVH_FN lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
     return walk;
 }
 
+/* Tests the next LBVH_WALK_PAIRS pairs, until some touch. */
+LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk);
+
 /* The next pair; 0 when there are no more. */
-LBVH_FN_WALK int lbvh_next_pair(lbvh_pair_walk *walk)
+static inline int lbvh_next_pair(lbvh_pair_walk *walk)
 {
     const lbvh_world *world = walk->world;
-    while (walk->at < world->active) {
-        int32_t const p = walk->at++, a = world->pair[p].object[0], b = world->pair[p].object[1],
-                      coming = p + 8 < world->active ? p + 8 : p;
-        const lbvh_node *box = &world->box[2 * (size_t)b];
-        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[0]]);
-        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[1]]);
-        if (walk->fit == LBVH_TIGHT &&
-            !lbvh_boxes_touch(&world->box[2 * (size_t)a], box->min, box->max))
-            continue;
-        walk->a = a;
-        walk->b = b;
-        walk->user_a = lbvh_world_user(world, a);
-        walk->user_b = lbvh_world_user(world, b);
-        walk->data = world->pair_data
-                         ? world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes : NULL;
-        return 1;
-    }
-    return 0;
+    const lbvh_pair *pair;
+    int32_t p;
+    if (walk->next == walk->hits) lbvh_i_test_pairs(walk);
+    if (walk->next == walk->hits) return 0;
+    p = walk->hit[walk->next++];
+    pair = &world->pair[p];
+    walk->a = pair->object[0];
+    walk->b = pair->object[1];
+    walk->user_a = lbvh_world_user(world, walk->a);
+    walk->user_b = lbvh_world_user(world, walk->b);
+    walk->data = world->pair_data
+                     ? world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes : NULL;
+    return 1;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -5237,13 +5247,18 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
 
 enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
-    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK,
+    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_WAITING, LBVH_I_MET,
     LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
     LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN, LBVH_I_ENDED
     /* with pair_bytes, the data of ended pairs follows their indices */
 };
 
 enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
+
+enum {
+    LBVH_I_TOGETHER = 8,        /* searches at a time; */
+    LBVH_I_VISITS = 512         /* what they visit has room for so many and the objects */
+};
 
 /* What lbvh_world_update has to do with an object. */
 enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8, LBVH_I_STATE = 16,
@@ -5274,6 +5289,8 @@ static void lbvh_i_bind_world(lbvh_world *world)
     world->vacant = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_VACANT]);
     world->found = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_FOUND]);
     world->mark = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_MARK]);
+    world->waiting = (lbvh_visit *)(void *)lbvh_i_start(&b[LBVH_I_WAITING]);
+    world->met = (lbvh_visit *)(void *)lbvh_i_start(&b[LBVH_I_MET]);
     world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
     world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
     for (t = 0; t < 2; t++) {
@@ -5339,8 +5356,10 @@ static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
            lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t)) &&
            lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real)) &&
            lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_FOUND, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t));
+           lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit)) &&
+           lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit));
     for (t = 0; t < 2 && fits; t++)
         fits = lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t, 2 * n + 2, sizeof(lbvh_node)) &&
                lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 1, 2 * n + 2, sizeof(int32_t)) &&
@@ -5750,8 +5769,6 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
     }
 }
 
-enum { LBVH_I_TOGETHER = 8 };
-
 /* Prefetches what lbvh_i_review_pairs will read for these objects. A list is a chain of dependent
    loads: those of several objects are followed at the same time. (Inline: gcc 12 takes a function
    that only prefetches for one without effects, and leaves its calls out.) */
@@ -5767,17 +5784,19 @@ LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *i
             if (entry[k] < 0) continue;
             left++;
             pair = &world->pair[entry[k] / 2];
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side]]);
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
         }
 }
 
 /* Begins the pairs of an object with what its search met and no pair has. 0: no memory. */
-static int lbvh_i_begin_pairs(lbvh_world *world, int32_t index, int32_t found)
+static int lbvh_i_begin_pairs(lbvh_world *world, int32_t index, const int32_t *found,
+                              int32_t count)
 {
     int32_t k;
-    for (k = 0; k < found; k++) {
-        int32_t const other = world->found[k];
+    for (k = 0; k < count; k++) {
+        int32_t const other = found[k];
         if (world->mark[other] != world->token) continue;
         if (!lbvh_i_may_pair(&world->object[index], &world->object[other])) continue;
         if (world->desc.allow && !world->desc.allow(world->desc.user, index, other)) continue;
@@ -5793,66 +5812,139 @@ typedef struct lbvh_i_wanted {
     int masked;     /* the mask leaves something out */
 } lbvh_i_wanted;
 
+/* Searches that go through a tree together. Each one's way down is a chain of loads, each of which
+   waits for the one before; those of several searches overlap. */
+typedef struct lbvh_i_group {
+    int32_t index[LBVH_I_TOGETHER];
+    int32_t first[LBVH_I_TOGETHER + 1]; /* where in world->found what each one met begins */
+    lbvh_i_wanted wanted[LBVH_I_TOGETHER];
+    int32_t count, met;
+    int later;      /* only leaves of the own tree that follow the own one: all of them search */
+} lbvh_i_group;
+
 LBVH_FN_HOT int lbvh_i_wants(const lbvh_world_tree *tree, int32_t at, const lbvh_i_wanted *wanted)
 {
-    return lbvh_i_nodes_touch(&tree->node[at], &wanted->box) &&
+    return lbvh_i_nodes_touch(&tree->node[at], &wanted->box) &
            (!wanted->masked || (tree->category[at] & wanted->mask));
 }
 
-/* Searches below a node, and marks the objects met: their number so far is returned. The links of
-   the nodes found wait on a stack: both children of one lie in the same cache line, and are tested
-   without a branch between them. */
-static int32_t lbvh_i_search_below(lbvh_world *world, const lbvh_world_tree *tree, int32_t from,
-                                   const lbvh_i_wanted *wanted, int32_t found)
+/* How many nodes wait, and how many objects were met. */
+typedef struct lbvh_i_visited {
+    int32_t waiting, met;
+} lbvh_i_visited;
+
+/* Tests a node for search s. It is written to what waits and to what was met, and counted in one
+   of them or in none: a branch that depends on the test would often be mispredicted. */
+LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world *world, const lbvh_world_tree *tree,
+                                   const lbvh_i_group *group, int32_t at, int32_t s,
+                                   lbvh_i_visited *visited)
 {
-    const lbvh_node *const node = tree->node;
-    int32_t waiting[LBVH_STACK + 2], top = 0;
-    waiting[top] = node[from].link;
-    top += lbvh_i_wants(tree, from, wanted);
-    while (top > 0) {
-        int32_t const link = waiting[--top];
-        if (link < 0) {
-            world->mark[~link] = world->token;
-            world->found[found++] = ~link;
-            continue;
-        }
-        waiting[top] = node[link + 1].link;
-        top += lbvh_i_wants(tree, link + 1, wanted);
-        waiting[top] = node[link].link;
-        top += lbvh_i_wants(tree, link, wanted);
-    }
-    return found;
+    int32_t const link = tree->node[at].link;
+    int const wants = lbvh_i_wants(tree, at, &group->wanted[s]);
+    lbvh_visit *const next = &world->waiting[visited->waiting],
+               *const met = &world->met[visited->met];
+    next->at = link;
+    met->at = ~link;
+    next->search = met->search = s;
+    visited->waiting += wants & (link >= 0);
+    visited->met += wants & (link < 0);
 }
 
-/* Searches one tree from a node on. */
-static int32_t lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t at,
-                                  int32_t found)
+/* Where search s begins in tree t; -1: nowhere. Static objects meet no other ones at rest, unless
+   some sleep. */
+static int32_t lbvh_i_search_from(const lbvh_world *world, const lbvh_i_group *group, int t,
+                                  int32_t s)
+{
+    const lbvh_object *own = &world->object[group->index[s]];
+    if (world->tree[t].leaves == 0) return -1;
+    if (own->tree != t) return 0;
+    if (own->state == LBVH_FIXED && world->sleepers == 0) return -1;
+    return group->later ? world->tree[t].node[own->leaf].skip : 0;
+}
+
+/* Searches tree t, breadth first. 0: what they visit has no room. */
+static int lbvh_i_search_tree(const lbvh_world *world, lbvh_i_group *group, int t)
 {
     const lbvh_world_tree *tree = &world->tree[t];
-    const lbvh_filter *filter = &world->object[index].filter;
-    lbvh_i_wanted wanted;
-    wanted.box = world->box[2 * (size_t)index + 1];
-    wanted.mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
-    wanted.masked = wanted.mask != ~(uint64_t)0;
-    for (; at >= 0; at = tree->node[at].skip)
-        found = lbvh_i_search_below(world, tree, at, &wanted, found);
-    return found;
+    int32_t const room = world->capacity + LBVH_I_VISITS - 2;
+    lbvh_i_visited visited;
+    int32_t s, k, at;
+    visited.waiting = 0;
+    visited.met = group->met;
+    for (s = 0; s < group->count; s++)
+        for (at = lbvh_i_search_from(world, group, t, s); at >= 0; at = tree->node[at].skip) {
+            if (visited.waiting > room || visited.met > room) return 0;
+            lbvh_i_visit_node(world, tree, group, at, s, &visited);
+        }
+    for (k = 0; k < visited.waiting; k++) {
+        lbvh_visit const visit = world->waiting[k];
+        if (visited.waiting > room || visited.met > room) return 0;
+        lbvh_i_visit_node(world, tree, group, visit.at, visit.search, &visited);
+        lbvh_i_visit_node(world, tree, group, visit.at + 1, visit.search, &visited);
+    }
+    group->met = visited.met;
+    return 1;
 }
 
-/* Finds what touches an object that has a new stored box, state or filter: their number. later:
-   only leaves of its tree that follow its own, for all of them search. */
-static int32_t lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
+/* Sorts what the searches met by search, stable. */
+static void lbvh_i_sort_met(lbvh_world *world, lbvh_i_group *group)
 {
-    const lbvh_object *own = &world->object[index];
-    int const t = own->tree;
-    int32_t found = 0;
-    if (world->tree[1 - t].leaves > 0) found = lbvh_i_search_tree(world, 1 - t, index, 0, 0);
-    /* static objects meet no other ones at rest, unless some sleep */
-    if (own->state != LBVH_FIXED || world->sleepers > 0)
-        found = lbvh_i_search_tree(world, t, index,
-                                   later ? world->tree[t].node[own->leaf].skip : 0, found);
-    world->mark[index] = 0;
-    return found;
+    int32_t next[LBVH_I_TOGETHER], k, s, sum = 0;
+    memset(next, 0, sizeof next);
+    for (k = 0; k < group->met; k++) next[world->met[k].search]++;
+    for (s = 0; s < group->count; s++) {
+        int32_t const count = next[s];
+        group->first[s] = next[s] = sum;
+        sum += count;
+    }
+    group->first[group->count] = sum;
+    for (k = 0; k < group->met; k++) {
+        LBVH_I_PREFETCH(&world->object[world->met[k].at]);
+        world->found[next[world->met[k].search]++] = world->met[k].at;
+    }
+}
+
+/* Finds what touches objects that have a new stored box, state or filter. 0: what they visit has no
+   room; for one object it always has. */
+static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
+{
+    int32_t s;
+    int const t = group->count > 0 ? world->object[group->index[0]].tree : 0;
+    for (s = 0; s < group->count; s++) {
+        const lbvh_filter *filter = &world->object[group->index[s]].filter;
+        lbvh_i_wanted *wanted = &group->wanted[s];
+        wanted->box = world->box[2 * (size_t)group->index[s] + 1];
+        wanted->mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
+        wanted->masked = wanted->mask != ~(uint64_t)0;
+    }
+    group->met = 0;
+    if (!lbvh_i_search_tree(world, group, 1 - t) || !lbvh_i_search_tree(world, group, t)) return 0;
+    lbvh_i_sort_met(world, group);
+    return 1;
+}
+
+/* Without a branch that depends on a test: many would be mispredicted. */
+LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
+{
+    const lbvh_world *world = walk->world;
+    int const fat = walk->fit == LBVH_FAT;
+    walk->next = walk->hits = 0;
+    while (walk->hits == 0 && walk->at < world->active) {
+        int32_t const left = world->active - walk->at,
+                      end = walk->at + (left < LBVH_WALK_PAIRS ? left : LBVH_WALK_PAIRS),
+                      ahead = left > 2 * LBVH_WALK_PAIRS ? LBVH_WALK_PAIRS : 0;
+        int32_t p, hits = 0;
+        for (p = walk->at; p < end; p++) {
+            const lbvh_pair *pair = &world->pair[p], *coming = pair + ahead;
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[0]]);
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[1]]);
+            walk->hit[hits] = p;
+            hits += fat | lbvh_i_nodes_touch(&world->box[2 * (size_t)pair->object[0]],
+                                             &world->box[2 * (size_t)pair->object[1]]);
+        }
+        walk->at = end;
+        walk->hits = hits;
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -5989,23 +6081,30 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
     }
 }
 
-/* What is within a stored box is finite. In 2D the last axis is the second one, again. */
-LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
+/* If the stored box of `given` holds the caller's box, that becomes the given one. What is within a
+   stored box is finite. In 2D the last axis is the second one, again. (Adding 0 turns -0 into 0.)
+   */
+LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
 {
-    lbvh_node *given;
-    const lbvh_node *stored;
-    lbvh_real x, y, z, right, top, back;
-    int last;
-    if (!box || !lbvh_i_object(world, id)) return 0;
-    given = world->box + 2 * (id & 0xFFFFFFFFu);
-    stored = given + 1;
-    last = world->desc.dim - 1;
-    x = box[0];
-    y = box[1];
-    z = box[last];
-    right = box[last + 1];
-    top = box[last + 2];
-    back = box[2 * last + 1];
+#ifdef LBVH_I_FOUR_WIDE
+    float *const at = (float *)(void *)given, *const stored = at + 8;
+    __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
+                 last = _mm_add_ps(_mm_loadu_ps(box + 2 * (dim - 2)), none), /* 3D: z to z */
+                 lower = dim == 2 ? _mm_movelh_ps(first, none) : first,
+                 upper = dim == 2 ? _mm_movehl_ps(none, first)
+                                  : _mm_shuffle_ps(last, last, _MM_SHUFFLE(3, 3, 2, 1)),
+                 within = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(stored), lower),
+                                     _mm_cmple_ps(upper, _mm_loadu_ps(stored + 3)));
+    if ((_mm_movemask_ps(_mm_and_ps(within, _mm_cmple_ps(lower, upper))) & 7) != 7) return 0;
+    _mm_storeu_ps(at, lower);
+    _mm_storel_pi((__m64 *)(void *)(at + 3), upper);
+    at[5] = _mm_cvtss_f32(_mm_movehl_ps(upper, upper));
+    return 1;
+#else
+    const lbvh_node *const stored = given + 1;
+    int const last = dim - 1;
+    lbvh_real const x = box[0], y = box[1], z = box[last], right = box[last + 1],
+                    top = box[last + 2], back = box[2 * last + 1];
     if (!((stored->min[0] <= x) & (x <= right) & (right <= stored->max[0]) &
           (stored->min[1] <= y) & (y <= top) & (top <= stored->max[1]) &
           (stored->min[last] <= z) & (z <= back) & (back <= stored->max[last])))
@@ -6017,6 +6116,16 @@ LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box
     given->max[1] = top + 0;
     given->max[last] = back + 0;
     return 1;
+#endif
+}
+
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
+{
+    const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
+    if (!object) return 0;
+    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), world->desc.dim, box)) return 1;
+    LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
+    return 0;
 }
 
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
@@ -6153,6 +6262,18 @@ static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], in
     }
 }
 
+/* Prefetches what lbvh_i_place_leaf will read for the changes after the k-th. */
+LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
+{
+    int32_t const last = world->changed_count - 1, later = k + 8 < last ? k + 8 : last,
+                  soon = k + 4 < last ? k + 4 : last;
+    const lbvh_object *object = &world->object[world->changed[soon]];
+    int32_t const leaf = object->leaf < 0 ? 0 : object->leaf;
+    LBVH_I_PREFETCH(&world->box[2 * (size_t)world->changed[later]]);
+    LBVH_I_PREFETCH(&world->tree[object->tree].node[leaf]);
+    LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
+}
+
 /* All leaves of changed objects, except those of trees that are rebuilt next, which are
    forgotten. */
 static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
@@ -6162,6 +6283,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
         int const stays = object->alive && !rebuild[object->wanted != LBVH_MOVING];
+        lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
         if (stays) lbvh_i_place_leaf(world, index);
@@ -6193,19 +6315,50 @@ static void lbvh_i_update_trees(lbvh_world *world)
     }
 }
 
-/* The pairs of a changed object: those that end, and, while there is memory, those that begin. */
-static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, int later, int *fits)
+static int lbvh_i_searches(const lbvh_object *object)
+{
+    return object->alive && (object->changed & LBVH_I_SEARCH);
+}
+
+/* The pairs of a changed object: those that end, and, while there is memory, those that begin with
+   what its search found. */
+static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, const int32_t *found,
+                                   int32_t count, int *fits)
 {
     lbvh_object *object = &world->object[index];
-    int const search = object->alive && (object->changed & LBVH_I_SEARCH);
-    int32_t found = 0;
+    int32_t k;
     world->token++;
-    if (search && *fits) found = lbvh_i_search_object(world, index, later);
+    for (k = 0; *fits && k < count; k++) world->mark[found[k]] = world->token;
+    world->mark[index] = 0;
     lbvh_i_review_pairs(world, index);
-    if (!search) return;
+    if (!lbvh_i_searches(object)) return;
     world->searched++;
-    if (*fits) *fits = lbvh_i_begin_pairs(world, index, found);
+    if (*fits) *fits = lbvh_i_begin_pairs(world, index, found, count);
     if (*fits) object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
+}
+
+/* The pairs of up to LBVH_I_TOGETHER changed objects. */
+static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index, int32_t count,
+                                         int later, int *fits)
+{
+    lbvh_i_group group;
+    int32_t k, s = 0;
+    lbvh_i_prefetch_pairs(world, index, count);
+    group.later = later;
+    group.count = 0;
+    for (k = 0; k < count && *fits; k++)
+        if (lbvh_i_searches(&world->object[index[k]])) group.index[group.count++] = index[k];
+    if (!lbvh_i_search_group(world, &group)) {
+        for (k = 0; k < count; k++)
+            lbvh_i_update_pairs_of_group(world, index + k, 1, later, fits);
+        return;
+    }
+    for (k = 0; k < count; k++) {
+        int const searched = s < group.count && group.index[s] == index[k];
+        lbvh_i_update_pairs_of(world, index[k], world->found + group.first[s],
+                               searched ? group.first[s + 1] - group.first[s] : 0, fits);
+        s += searched;
+    }
 }
 
 /* 1 if every leaf of the moving tree has to search: then each pair is looked for once. */
@@ -6219,26 +6372,34 @@ static int lbvh_i_all_search(const lbvh_world *world)
     return moving > 0 && moving == world->tree[0].leaves;
 }
 
+/* The pairs of all leaves of the moving tree, in its order. */
+static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
+{
+    int32_t index[LBVH_I_TOGETHER], at = 0, count = 0;
+    while (at >= 0) {
+        const lbvh_node *node = &world->tree[0].node[at];
+        at = node->link < 0 ? node->skip : node->link;
+        if (node->link < 0) index[count++] = ~node->link;
+        if (count < LBVH_I_TOGETHER && at >= 0) continue;
+        lbvh_i_update_pairs_of_group(world, index, count, 1, fits);
+        count = 0;
+    }
+}
+
 /* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
    0: no memory. */
 static int lbvh_i_update_pairs(lbvh_world *world)
 {
     int const all = lbvh_i_all_search(world);
-    int32_t at = all ? 0 : -1, k;
+    int32_t index[LBVH_I_TOGETHER], count = 0, k;
     int fits = 1;
-    while (at >= 0) {
-        const lbvh_node *node = &world->tree[0].node[at];
-        if (node->link < 0) lbvh_i_update_pairs_of(world, ~node->link, 1, &fits);
-        at = node->link < 0 ? node->skip : node->link;
-    }
+    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
     for (k = 0; k < world->changed_count; k++) {
-        int32_t const index = world->changed[k], left = world->changed_count - k;
-        const lbvh_object *object = &world->object[index];
-        if (k % LBVH_I_TOGETHER == 0)
-            lbvh_i_prefetch_pairs(world, &world->changed[k],
-                                  left < LBVH_I_TOGETHER ? left : LBVH_I_TOGETHER);
-        if (!all || !object->alive || object->tree != 0)
-            lbvh_i_update_pairs_of(world, index, 0, &fits);
+        const lbvh_object *object = &world->object[world->changed[k]];
+        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
+        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
+        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
+        count = 0;
     }
     return fits;
 }
@@ -6299,7 +6460,8 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
-/* The largest number not above x; minus infinity: there is none. */
+/* The largest number not above x; minus infinity: there is none. Without a branch on what rounding
+   did: it would be mispredicted every other time. */
 LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 {
 #if LBVH_I_REAL_KIND == 2
@@ -6311,17 +6473,43 @@ LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
     if (x < -(double)lbvh_i_largest()) return -lbvh_i_infinity();
     rounded = (float)x;
     memcpy(&bits, &rounded, sizeof bits);
-    above = (double)rounded > x; /* without a branch: it would be mispredicted every other time */
+    above = (double)rounded > x;
     bits += above * (2 * (bits >> 31) - 1);
     memcpy(&rounded, &bits, sizeof rounded);
     return rounded;
 #endif
 }
 
+#ifdef LBVH_I_FOUR_WIDE
+/* The 2D box of lbvh_box_of_doubles at once; 0: not finite. The nearest floats, of which a lower
+   one that is above its double goes down, and an upper one that is below goes up: as integers,
+   floats of one sign follow each other. */
+LBVH_FN_HOT int lbvh_i_round_outward(const double *box, lbvh_real *out)
+{
+    __m128d const lower = _mm_loadu_pd(box), upper = _mm_loadu_pd(box + 2);
+    __m128 const near_lower = _mm_cvtpd_ps(lower), near_upper = _mm_cvtpd_ps(upper),
+                 nearest = _mm_movelh_ps(near_lower, near_upper);
+    __m128d const above = _mm_cmpgt_pd(_mm_cvtps_pd(near_lower), lower),
+                  below = _mm_cmplt_pd(_mm_cvtps_pd(near_upper), upper);
+    __m128i const bits = _mm_castps_si128(nearest), sign = _mm_srai_epi32(bits, 31),
+                  away = _mm_or_si128(_mm_xor_si128(sign, _mm_set_epi32(0, 0, -1, -1)),
+                                      _mm_set1_epi32(1)),
+                  wrong = _mm_castps_si128(
+                      _mm_shuffle_ps(_mm_castpd_ps(above), _mm_castpd_ps(below), 0x88));
+    __m128 const rounded =
+        _mm_castsi128_ps(_mm_add_epi32(bits, _mm_and_si128(away, wrong)));
+    _mm_storeu_ps(out, rounded);
+    return _mm_movemask_ps(_mm_cmplt_ps(_mm_sub_ps(rounded, rounded), _mm_set1_ps(1))) == 15;
+}
+#endif
+
 LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out)
 {
     int a;
     if ((dim != 2 && dim != 3) || !box || !out) return LBVH_BAD_ARGUMENT;
+#ifdef LBVH_I_FOUR_WIDE
+    if (dim == 2) return lbvh_i_round_outward(box, out) ? LBVH_OK : LBVH_NOT_FINITE;
+#endif
     for (a = 0; a < dim; a++) {
         out[a] = lbvh_i_round_down(box[a]);
         out[dim + a] = -lbvh_i_round_down(-box[dim + a]);

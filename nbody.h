@@ -23,10 +23,9 @@
        one element    numbers, sums, force, function, vortex, square, cells, deep, walk, runs,
                       rule, up, table, series, down, near-bodies, estimate, step, periodic
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
-                      cells-serial, table-serial, lattice, plain, up-serial, lanes,
-                      down-serial, images, bodies-serial, points-serial, choose, pieces,
-                      api-serial, again-serial, estimate-serial, count, step-serial, validate,
-                      save, licence
+                      cells-serial, table-serial, lattice, plain, up-serial, lanes, down-serial,
+                      images, bodies-serial, points-serial, choose, pieces, api-serial,
+                      again-serial, estimate-serial, count, step-serial, validate, save, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -200,9 +199,7 @@
    >>changes
 
    0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees;
-          save, load, upload;
-          laws of the caller;
-          periodic squares
+         save, load, upload; laws of the caller; periodic squares
    0.1.0  first version
 */
 
@@ -380,7 +377,7 @@ extern "C" {
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
                             "together: see desc.order, desc.sources, desc.subcells, " \
                             "desc.stage, desc.core, desc.periodic (DIRECT, or FORCE_NODES of " \
-                            "order 2 or more; not NBODY_FUNCTION, not CUDA); or NBODY_VORTEX is " \
+                            "order 2 or more; not CUDA, not NBODY_FUNCTION); or NBODY_VORTEX is " \
                             "given to nbody_step; or NBODY_FUNCTION to a GPU; or " \
                             "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
@@ -865,13 +862,14 @@ NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacit
                                   int64_t *needed);
 
 /* Reads a saved tree, as nbody_build leaves it: fields at points, other masses (nbody_fields_again)
-   and walks give the bits of the saved one, without the program that had the bodies, and with what
-   NBODY_AUTO chose there. desc (NULL: defaults) gives allocators and parallel; all else comes from
-   the bytes, and strides are the default. Cells and sources are computed, not read: so a file has a
-   quarter of the tree's bytes, and any bytes are safe. Damaged ones are refused (NBODY_BAD_FILE)
-   after a checksum; and where the tree is not as large as the header says. It is empty after a
-   refusal. Cost, memory and other results: nbody_build, and 12 bytes per body (double: 24) while it
-   reads. */
+   and walks give the bits of the saved one, without the program that had the bodies, and with
+   what NBODY_AUTO chose there. desc (NULL: defaults) gives allocators, parallel and, if the
+   file's law is NBODY_FUNCTION, the function (NBODY_BAD_ARGUMENT without one); all else comes
+   from the bytes, and strides are the default. Cells and sources are computed, not read: so a
+   file has a quarter of the tree's bytes, and any bytes are safe. Damaged ones are refused
+   (NBODY_BAD_FILE) after a checksum; and where the tree is not as large as the header says. It
+   is empty after a refusal. Cost, memory and other results: nbody_build, and 12 bytes per body
+   (double: 24) while it reads. */
 NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
                                   int64_t size);
 
@@ -4078,7 +4076,7 @@ static nbody_result nbody_i_check_periodic(const nbody_desc *desc)
         desc->core == NBODY_GAUSSIAN ? 4 * sqrt((double)NBODY_I_CORE_END) : 4;
     if (desc->periodic < 0 || desc->periodic > 1) return NBODY_BAD_OPTION;
     if (!desc->periodic) return NBODY_OK;
-    if (desc->method == NBODY_VIRTUAL_PARTICLES || desc->law == NBODY_FUNCTION)
+    if (desc->law == NBODY_FUNCTION || desc->method == NBODY_VIRTUAL_PARTICLES)
         return NBODY_BAD_OPTION;
     if (desc->method == NBODY_FORCE_NODES && desc->sources != NBODY_CHEBYSHEV)
         return NBODY_BAD_OPTION;
@@ -7985,9 +7983,9 @@ typedef struct nbody_i_header {
     uint32_t version;       /* of this layout */
     int32_t real_bytes, n;
     int32_t method, law, core, stage, sources;
-    int32_t levels, leaf, order, subcells, max_cells; /* of the desc */
+    int32_t levels, leaf, order, subcells, max_cells, periodic, unused_int; /* of the desc */
     int32_t made_levels, made_cells;                  /* of the tree: what the bodies must give */
-    nbody_real gravity, softening, min[2], size, periodic;
+    nbody_real gravity, softening, min[2], size, unused;
     double length, mass, edge;
     uint64_t bytes;         /* of header and arrays */
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
@@ -8033,11 +8031,11 @@ static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n,
     header.order = desc->order;
     header.subcells = desc->subcells;
     header.max_cells = desc->max_cells;
+    header.periodic = desc->periodic;
     header.gravity = desc->gravity;
     header.softening = desc->softening;
     memcpy(header.min, desc->min, sizeof header.min);
     header.size = desc->size;
-    header.periodic = (nbody_real)desc->periodic;
     if (frame && desc->method != NBODY_DIRECT) {
         header.made_levels = frame->levels;
         header.made_cells = frame->cells;
@@ -8084,10 +8082,12 @@ NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacit
     return NBODY_OK;
 }
 
-static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header)
+/* given: the caller's desc, or NULL. A file cannot hold functions. */
+static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header, const nbody_desc *given)
 {
     nbody_desc desc;
     memset(&desc, 0, sizeof desc);
+    if (given) desc.function = given->function;
     desc.method = (nbody_method)header->method;
     desc.law = (nbody_law)header->law;
     desc.core = (nbody_core)header->core;
@@ -8098,19 +8098,20 @@ static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header)
     desc.order = header->order;
     desc.subcells = header->subcells;
     desc.max_cells = header->max_cells;
+    desc.periodic = header->periodic;
     desc.gravity = header->gravity;
     desc.softening = header->softening;
     memcpy(desc.min, header->min, sizeof desc.min);
     desc.size = header->size;
-    desc.periodic = header->periodic > 0;
     return desc;
 }
 
 /* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers, for this many
    bytes. */
-static int nbody_i_header_valid(const nbody_i_header *header, int64_t size)
+static int nbody_i_header_valid(const nbody_i_header *header, int64_t size,
+                                const nbody_desc *given)
 {
-    nbody_desc const desc = nbody_i_desc_of_header(header);
+    nbody_desc const desc = nbody_i_desc_of_header(header, given);
     nbody_i_header expected;
     nbody_desc resolved;
     if (header->n < 0 || header->n > NBODY_I_N_MAX || (uint64_t)size != header->bytes) return 0;
@@ -8158,10 +8159,12 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
     if (size < 0 || (size > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
     if ((uint64_t)size < sizeof header) return NBODY_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
-    if (!nbody_i_header_valid(&header, size)) return NBODY_BAD_FILE;
+    if (header.law == NBODY_FUNCTION && (!desc || !desc->function.force))
+        return NBODY_BAD_ARGUMENT;
+    if (!nbody_i_header_valid(&header, size, desc)) return NBODY_BAD_FILE;
     if (nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
         return NBODY_BAD_FILE;
-    given = nbody_i_desc_of_header(&header);
+    given = nbody_i_desc_of_header(&header, desc);
     if (desc) {
         given.allocator = desc->allocator;
         given.cuda_allocator = desc->cuda_allocator;

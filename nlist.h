@@ -135,9 +135,9 @@
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
-            particle, 4 to 8 an entry; half lists 8 a particle more; boxes 76 a particle (CUDA: 64),
-            and what the entries take once more (nlist_search_box, sorted or nearest: 4 an entry).
-            CUDA: 16 a particle where rows are counted first, with a grid
+            particle, 4 to 8 an entry; boxes 76 a particle (CUDA: 64), and what the entries take
+            once more (nlist_search_box, sorted or nearest: 4 an entry). CUDA: 16 a particle where
+            rows are counted first, with a grid
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in one thread.
@@ -3249,7 +3249,6 @@ typedef struct nlist_i_finder {
     int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
-    int64_t stored;         /* numbers in WORK: pairs of a half search */
     nlist_result result;    /* of a callback */
     int32_t *shift;         /* boxes: as found, by entry, else NULL */
     nlist_real *distance, *offset;
@@ -3949,19 +3948,10 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
 }
 
 #ifdef NLIST_I_UGRID
-/* ugrid_each_row searches block by block of cells (ugrid.h >>search), and passes the rows on:
-
-       full, plain    ids of the partners: they are the row
-       full           places: those that radii, masks and exclusions allow are the row
-       half           places of the half search of ugrid.h, which tests each pair once and gives it
-                      to the lower place. The pairs are stored, then sorted by owner:
-
-           pairs    place 0: 2 3 | place 1: 2      (place, number, partners)
-           ids      of places 0 .. 3: 7 4 5 9      7 has 9, 4 has 5, 5 has 7
-           rows     4: 2   5: 0   7: 3             places first, ids at the end
-
-   Places of a row ascend, as in a full search. Where they would not there (Morton order, linked
-   lists), half lists are made by a full search. */
+/* ugrid_each_row searches block by block of cells (ugrid.h >>search), and passes the rows on: ids
+   of partners, of which half lists keep those above the row's; or, with radii, masks, exclusions or
+   uids, places, which are asked about. A half search of ugrid.h tests each pair once, but finds
+   half of a row's partners from their side: to sort those by row takes longer than the tests. */
 
 /* The row of this particle comes, or goes on. */
 static void nlist_i_continue_row(nlist_i_finder *finder, int32_t i)
@@ -3971,14 +3961,48 @@ static void nlist_i_continue_row(nlist_i_finder *finder, int32_t i)
     finder->length[i] = 0;
 }
 
+/* Appends the ids of the partners that row i lists, without a branch. There is room for all. */
+static void nlist_i_append_ids(nlist_i_finder *finder, int32_t i, const int32_t *ids,
+                               int32_t count)
+{
+    int32_t *const to = finder->found + finder->used;
+    int32_t kept = 0, k;
+    if (!finder->list->desc.half) {
+        memcpy(to, ids, (size_t)count * sizeof *ids);
+        kept = count;
+    }
+    for (k = 0; k < count && finder->list->desc.half; k++) {
+        to[kept] = ids[k];
+        kept += ids[k] > i;
+    }
+    finder->used += kept;
+}
+
+/* How many of the partners row i lists. */
+static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, const int32_t *ids,
+                                   int32_t count)
+{
+    int32_t owned = 0, k;
+    for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
+    return owned;
+}
+
+/* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
+   rows of what was reserved do not hold all of them. */
 static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
-    finder->result = nlist_i_need(finder, count);
-    if (finder->result != NLIST_OK) return 1;
+    int32_t k;
     nlist_i_continue_row(finder, i);
-    memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
-    finder->used += count;
+    if (finder->used + count <= finder->room) {
+        nlist_i_append_ids(finder, i, ids, count);
+    } else {
+        finder->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
+        if (finder->result != NLIST_OK) return 1;
+        for (k = 0; k < count; k++)
+            if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
+                finder->found[finder->used++] = ids[k];
+    }
     nlist_i_end_row(finder);
     return 0;
 }
@@ -4028,89 +4052,11 @@ static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, in
     return 0;
 }
 
-/* The row of a pair of the half search, and the place of its partner. */
-static int32_t nlist_i_owner(const nlist_i_finder *finder, int32_t place, int32_t other,
-                             int32_t *partner)
-{
-    const ugrid *grid = (const ugrid *)finder->structure;
-    int32_t const i = ugrid_id(grid, place), j = ugrid_id(grid, other);
-    int const own = j >= finder->rows || (finder->uid ? finder->uid[i] < finder->uid[j] : i < j);
-    *partner = own ? other : place;
-    return own ? i : j;
-}
-
-/* Room for `more` further numbers in WORK; 0: no memory. */
-static int nlist_i_need_stored(nlist_i_finder *finder, int32_t more, int32_t **stored)
-{
-    finder->result = nlist_i_grow(finder->list, NLIST_I_WORK, finder->stored + more,
-                                  sizeof(int32_t), (size_t)finder->stored * sizeof(int32_t));
-    *stored = (int32_t *)finder->list->block[NLIST_I_WORK].memory;
-    return finder->result == NLIST_OK;
-}
-
-/* Stores the pairs of a place in WORK, as place, number, partners, and counts them by row. */
-static int nlist_i_take_pairs(void *user, int32_t place, const int32_t *places, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    int const plain = nlist_i_plain(&finder->list->desc, NULL);
-    nlist_i_query const query = nlist_i_query_at(finder, place);
-    int64_t const head = finder->stored;
-    int32_t *stored, k, partner;
-    if (!nlist_i_need_stored(finder, plain ? count + 2 : 2, &stored)) return 1;
-    finder->stored += 2;
-    for (k = 0; k < count; k++) {
-        if (!plain && !nlist_i_allows_place(finder, &query, places[k])) continue;
-        if (!plain && !nlist_i_need_stored(finder, 1, &stored)) return 1;
-        stored[finder->stored++] = places[k];
-        finder->length[nlist_i_owner(finder, place, places[k], &partner)]++;
-    }
-    stored[head] = place;
-    stored[head + 1] = (int32_t)(finder->stored - head - 2);
-    return 0;
-}
-
-/* Appends a place to a row, by insertion: only ghosts, which the half search finds on both sides,
-   come out of order. */
-static void nlist_i_insert_place(nlist_i_finder *finder, int32_t row, int32_t place)
-{
-    int32_t *const found = finder->found + finder->begin[row];
-    int32_t at = finder->length[row]++;
-    for (; at > 0 && found[at - 1] > place; at--) found[at] = found[at - 1];
-    found[at] = place;
-}
-
-/* Sorts the stored pairs by row. */
-static nlist_result nlist_i_sort_pairs(nlist_i_finder *finder)
-{
-    const ugrid *grid = (const ugrid *)finder->structure;
-    const int32_t *at = (const int32_t *)finder->list->block[NLIST_I_WORK].memory;
-    const int32_t *const end = finder->stored > 0 ? at + finder->stored : at;  /* or NULL */
-    int64_t sum = 0, e;
-    int32_t i, k, partner;
-    for (i = 0; i < finder->rows; i++) {
-        finder->begin[i] = sum;
-        sum += finder->length[i];
-        finder->length[i] = 0;
-    }
-    finder->result = nlist_i_need(finder, sum);
-    if (finder->result != NLIST_OK) return finder->result;
-    for (; at < end; at += at[1] + 2) {
-        for (k = 0; k < at[1]; k++) {
-            int32_t const row = nlist_i_owner(finder, at[0], at[2 + k], &partner);
-            nlist_i_insert_place(finder, row, partner);
-        }
-    }
-    for (e = 0; e < sum; e++) finder->found[e] = ugrid_id(grid, finder->found[e]);
-    finder->used = sum;
-    return NLIST_OK;
-}
-
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     ugrid grid = *(const ugrid *)finder->structure;
     const nlist_desc *desc = &finder->list->desc;
     nlist_real const reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
-    int const ascend = ugrid_i_list_walk(&grid) == UGRID_STRIPS;
     ugrid_result searched;
     int32_t i;
     if (finder->n == 0) return NLIST_OK;
@@ -4120,15 +4066,11 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     finder->row = -1;
     if (nlist_i_search_pieces(finder) > 1) return nlist_i_ugrid_in_pieces(finder);
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    if (!desc->half && nlist_i_plain(desc, finder->uid))
+    if (nlist_i_plain(desc, finder->uid))
         searched = ugrid_each_row(&grid, reach, 0, nlist_i_take_ids, finder);
-    else if (!desc->half || !ascend)
-        searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
-    else searched = ugrid_each_row(&grid, reach, UGRID_PLACES | UGRID_HALF, nlist_i_take_pairs,
-                                   finder);
+    else searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
     if (searched == UGRID_STOPPED) return finder->result;
-    if (searched != UGRID_OK) return NLIST_BAD_SOURCE;
-    return desc->half && ascend ? nlist_i_sort_pairs(finder) : NLIST_OK;
+    return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
 }
 
 /* Takes the periodic box from the grid. */
@@ -5273,8 +5215,6 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
         result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1,
                               sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
-    if (result == NLIST_OK && list->desc.half) /* grids: pairs, and two numbers for each place */
-        result = nlist_i_grow(list, NLIST_I_WORK, found + 2 * (int64_t)n, sizeof(int32_t), 0);
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
     for (g = 0; g < 2 && result == NLIST_OK; g++)
@@ -7011,9 +6951,7 @@ static nlist_result nlist_i_rows_in_pieces(nlist_i_finder *finder, const nlist_r
    >>parallel-ugrid: the rows of a piece of the grid, in a part of `found` of its own
 
    The parts are of equal size at first. A row that does not fit is counted only. If there was one,
-   each piece gets the room that it needs, and all search again: mostly in a first build. Half lists
-   come from a full search, as in a grid whose places do not ascend, since the half search finds
-   pairs for rows of other pieces.
+   each piece gets the room that it needs, and all search again: mostly in a first build.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_search_split {
@@ -7034,10 +6972,17 @@ static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
 static int nlist_i_take_some_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
+    int32_t k;
     nlist_i_continue_row(finder, i);
-    if (finder->used + count <= finder->room)
-        memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
-    finder->used += count;
+    if (finder->used + count <= finder->room) {
+        nlist_i_append_ids(finder, i, ids, count);
+    } else {
+        for (k = 0; k < count; k++) {
+            if (!nlist_i_owns(&finder->list->desc, NULL, i, ids[k])) continue;
+            if (finder->used < finder->room) finder->found[finder->used] = ids[k];
+            finder->used++;
+        }
+    }
     nlist_i_end_row(finder);
     return 0;
 }
@@ -7116,7 +7061,7 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
     int fit;
     split.finder = finder;
     split.reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
-    split.plain = !desc->half && nlist_i_plain(desc, finder->uid);
+    split.plain = nlist_i_plain(desc, finder->uid);
     split.pieces = nlist_i_search_pieces(finder);
     for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
     result = nlist_i_search_once(&split, &all, &fit);

@@ -4,7 +4,7 @@
 
 typedef struct file { unsigned char *bytes; int64_t size; } file;
 
-enum { FILE_HEAD = IS_FLOAT ? 136 : 160 };
+enum { FILE_HEAD = IS_FLOAT ? 144 : 168 };
 
 static file saved(const nbody *sim)
 {
@@ -44,8 +44,9 @@ static void check_same_tree(const nbody *a, const nbody *b)
     check_same_array(a->cell, b->cell, a->frame->cells, sizeof *a->cell);
     CHECK(!a->made == !b->made);
     for (c = 0; c < a->frame->cells; c++) {
-        int32_t const made = a->made && c < a->frame->level_first[a->frame->levels - 1]
-                                 ? a->made[c] : a->made ? 0 : a->per_cell;
+        int32_t const made = a->cell[c].level < 2 ? 0 /* they act on nothing */
+                           : !a->made ? a->per_cell
+                           : c < a->frame->level_first[a->frame->levels - 1] ? a->made[c] : 0;
         if (a->made && made) CHECK(made == b->made[c]);
         for (k = 0; k < 6; k++) for (s = 0; of_a[k] && a->frame->levels > 2 && s < made; s++)
             CHECK(of_a[k][c * a->per_cell + s] == of_b[k][c * a->per_cell + s]);
@@ -87,6 +88,40 @@ static void check_file(nbody *sim, nbody *loaded, const nbody_desc *d, const ora
     CHECK_RESULT(nbody_validate(loaded), NBODY_OK);
     check_same_fields(sim, loaded, s->mass);
     free(f.bytes);
+}
+
+/* A periodic square, with bodies outside, and a law of the caller, which a file cannot hold. */
+static void test_files_of_options(void **state)
+{
+    nbody sim = {0}, loaded = {0};
+    oracle_scene s;
+    nbody_desc d, given;
+    file f;
+    int turn;
+    (void)state;
+    dice = wl_seed(53);
+    s = scene_of(200);
+    for (turn = 0; turn < 2; turn++) {
+        memset(&d, 0, sizeof d);
+        memset(&given, 0, sizeof given);
+        d.method = NBODY_FORCE_NODES;
+        d.order = 4;
+        d.leaf = 4;
+        if (turn == 0) d.periodic = 1, d.min[0] = d.min[1] = (real)-0.25, d.size = (real)0.5;
+        else d.law = NBODY_FUNCTION, d.function.force = line_force;
+        note(&s, &d, turn ? "file, function" : "file, periodic");
+        CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        f = saved(&sim);
+        if (turn) CHECK_RESULT(nbody_load(&loaded, NULL, f.bytes, f.size), NBODY_BAD_ARGUMENT);
+        given.function = d.function;
+        CHECK_RESULT(nbody_load(&loaded, &given, f.bytes, f.size), NBODY_OK);
+        CHECK(loaded.desc.periodic == d.periodic && loaded.desc.law == d.law);
+        check_same_tree(&sim, &loaded);
+        free(f.bytes);
+    }
+    nbody_free(&sim);
+    nbody_free(&loaded);
+    oracle_forget(&s);
 }
 
 /* Into objects that hold something already: what was there is gone. */
@@ -233,6 +268,7 @@ static void test_forged_files(void **state)
         file f = small_file(k % KINDS, 12);
         real at[2] = {(real)0.3, (real)0.1}, acc[2];
         int turns = 1 + roll(2);
+        int32_t law;
         nbody_result r;
         for (; turns > 0; turns--) {
             int32_t const value = odd[roll(COUNT_OF(odd))];
@@ -243,7 +279,10 @@ static void test_forged_files(void **state)
         }
         make_checksum_right(&f);
         r = nbody_load(&sim, NULL, f.bytes, f.size);
+        memcpy(&law, f.bytes + 28, sizeof law);
         free(f.bytes);
+        /* a law of the caller, without one */
+        if (r == NBODY_BAD_ARGUMENT && law == NBODY_FUNCTION) r = NBODY_BAD_FILE;
         if (r == NBODY_BAD_FILE) { refused++; CHECK(!sim.frame); continue; }
         CHECK_RESULT(r, NBODY_OK);
         taken++;

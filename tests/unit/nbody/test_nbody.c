@@ -33,9 +33,9 @@
 #include "several.c"
 #include "again.c"
 #include "sets.c"
+#include "function.c"
 #include "files.c"
 #include "bound.c"
-#include "function.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -124,6 +124,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
     TEST(test_files),
+    TEST(test_files_of_options),
     TEST(test_files_of_extremes),
     TEST(test_damaged_files),
     TEST(test_forged_files),
