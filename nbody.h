@@ -3979,8 +3979,8 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return nbody_i_table_leaf(desc);
 }
 
-/* NBODY_AUTO in a periodic square: a term of DIRECT takes about 0.1 microseconds there, and a tree
-   has 16 * 16 pairs of cells at least. */
+/* NBODY_AUTO in a periodic square: a term of DIRECT takes many times longer there, and a tree has
+   16 * 16 pairs of cells at least. */
 static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n)
 {
     desc->method = n <= 8 * (desc->order > 0 ? desc->order : 4) ? NBODY_DIRECT : NBODY_FORCE_NODES;
