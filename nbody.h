@@ -189,7 +189,7 @@
    nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
    with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
-   CHEBYSHEV takes any sign).
+   CHEBYSHEV takes any sign). Periodic squares: >>periodic.
 
    >>not-here
 
@@ -3426,10 +3426,10 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
    With desc.periodic the square (desc.min, desc.size) and all that is in it repeat side by side, in
    both directions. Bodies and points may lie anywhere and count as at their place in the square;
-   your positions are not changed. All laws but NBODY_FUNCTION, all cores, sets, potentials, files,
-   nbody_fields_at and nbody_estimate; DIRECT, and FORCE_NODES with CHEBYSHEV, up to 17 levels. Else
-   NBODY_BAD_OPTION: VIRTUAL_PARTICLES, order 1 and MASS_CENTRES are not made for it, a function of
-   yours has no known sum over images, and CUDA has none of this.
+   your positions are not changed. Offered are all laws and cores but NBODY_FUNCTION, and all calls,
+   by DIRECT, and by FORCE_NODES with CHEBYSHEV and up to 17 levels. NBODY_BAD_OPTION:
+   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; a function of yours,
+   whose sum over images is not known; and CUDA.
 
    When the sum exists   The plain sum over all images does not converge. What is computed is the
        field of each body, of its images, and of minus its mass spread evenly over the plane: the
@@ -3446,10 +3446,11 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
    Images   Of the images of a source the nearest acts as in an open square, and the 8 around that
        one by one. Those farther away, at n of the lattice of whole numbers, in sides of the square,
-       are a power series in d = x + i y. For each power of the distance (~ complex conjugation)
+       are a power series in d = x + i y. For each power of the distance (~: complex conjugate)
 
-           |n - d|^(-2 s) = sum A_a A_b d^a ~d^b / (n^(s + a) ~n^(s + b)),   A_a = s (s + 1) ..
-                                                                                 (s + a - 1) / a!
+           |n - d|^(-2 s) = sum over a and b of A_a A_b d^a ~d^b / (n^(s + a) ~n^(s + b))
+           A_a = s (s + 1) .. (s + a - 1) / a!
+
        Summed over all n only a - b = 0, 4, 8 .. is left, by the symmetry of the square (Rayleigh),
        times S(2 s + a + b, a - b), with S(p, q) the sum of cos(q angle of n) / |n|^p: >>lattice.
        A softened law is a sum of such powers: u^(-1/2) = |d|^-1 - softening^2 |d|^-3 / 2 ..; so the
@@ -3994,8 +3995,8 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return nbody_i_table_leaf(desc);
 }
 
-/* NBODY_AUTO in a periodic square: a term of DIRECT takes about 0.1 microseconds there, and a tree
-   has 16 * 16 pairs of cells at least. */
+/* NBODY_AUTO in a periodic square: a term of DIRECT takes many times longer there, and a tree has
+   16 * 16 pairs of cells at least. */
 static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n)
 {
     desc->method = n <= 8 * (desc->order > 0 ? desc->order : 4) ? NBODY_DIRECT : NBODY_FORCE_NODES;

@@ -483,7 +483,9 @@ static void op_fields_at(state *s)
                                (double)p[1] >= s->sim.frame->min[1] &&
                                (double)p[0] <= s->sim.frame->min[0] + s->sim.frame->size &&
                                (double)p[1] <= s->sim.frame->min[1] + s->sim.frame->size;
-            if (apart || s->given.periodic || (!inside && (away > 1e9 * scale || scale > 1e9 * away))) want.delicate = 1;
+            if (apart || s->given.periodic ||
+                (!inside && (away > 1e9 * scale || scale > 1e9 * away)))
+                want.delicate = 1;
             check_field(s, &want, outputs & 1 ? acc + 2 * i : NULL,
                         outputs & 2 ? potential + i : NULL, share, fmax(scale, away));
         }
