@@ -108,10 +108,10 @@
             16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
-            double), 60 KB for a call with desc.parallel, 1 KB for a ray or a nearest walk. A world
-            takes about 400 bytes for each object, 40 and twice desc.pair_bytes for each pair
-            (float); its arrays grow by half, in lbvh_world_insert and, for pairs, in
-            lbvh_world_update.
+            double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC (double: 100 KB), 1
+            KB for a ray or a nearest walk. A world takes about 420 bytes for each object, 40 and
+            twice desc.pair_bytes for each pair (float); its arrays grow by half, in
+            lbvh_world_insert and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -2171,7 +2171,8 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
    Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
    holds an object's stored box: the given one, larger by the margin, and longer along its
    displacement. An object that stays in its stored box costs one comparison in a step. The others
-   are replaced in the tree, and search again; pairs of all others stay as they are.
+   are replaced in the tree, and search again; pairs of all others stay as they are. Eight
+   searches go through a tree together (lbvh_i_group).
 
    Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
    `skip` is as in >>nodes. A leaf is added by splitting another one in two, in its slot s, so that
@@ -2260,7 +2261,12 @@ typedef enum lbvh_reason {
     LBVH_REBUILT        /* a tree was built again */
 } lbvh_reason;
 
-enum { LBVH_WORLD_BLOCKS = 18 };
+/* What one of several searches at a time has to do with a node or an object. */
+typedef struct lbvh_visit {
+    int32_t at, search;
+} lbvh_visit;
+
+enum { LBVH_WORLD_BLOCKS = 20 };
 
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
@@ -2285,7 +2291,9 @@ typedef struct lbvh_world {
     lbvh_world_tree tree[2];
     int32_t *changed;           /* indices with something to do */
     int32_t *vacant;            /* removed indices, to be used again */
-    int32_t *found;             /* indices that a search met, */
+    lbvh_visit *waiting;        /* nodes that searches have still to go into, */
+    lbvh_visit *met;            /* objects that they met, */
+    int32_t *found;             /* those of one search after the other, */
     int32_t *mark;              /* and by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token, begun_flag, too_deep;
     lbvh_real *gathered;        /* boxes of a rebuild */
@@ -2371,8 +2379,10 @@ typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 #endif
 
 /* All pairs with an object that moves, of the boxes asked for. They are those of the last update;
-   LBVH_TIGHT tests the boxes as given since. Data stays with its pair, and moves in memory with
-   updates. */
+   LBVH_TIGHT tests the boxes as given since (of an object moved during the walk, before or after).
+   Data stays with its pair, and moves in memory with updates. */
+enum { LBVH_WALK_PAIRS = 32 };
+
 typedef struct lbvh_pair_walk {
     int32_t a, b;           /* indices */
     uint64_t user_a, user_b;
@@ -2380,10 +2390,12 @@ typedef struct lbvh_pair_walk {
     /* private */
     const lbvh_world *world;
     lbvh_fit fit;
-    int32_t at;
+    int32_t at;             /* the first pair that is not tested yet */
+    int32_t next, hits;     /* of those that were, these touch: */
+    int32_t hit[LBVH_WALK_PAIRS];
 } lbvh_pair_walk;
 
-LBVH_FN lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
+static inline lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
 {
     lbvh_pair_walk walk;
     memset(&walk, 0, sizeof walk);
@@ -2392,28 +2404,26 @@ LBVH_FN lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
     return walk;
 }
 
+/* Tests the next LBVH_WALK_PAIRS pairs, until some touch. */
+LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk);
+
 /* The next pair; 0 when there are no more. */
-LBVH_FN_WALK int lbvh_next_pair(lbvh_pair_walk *walk)
+static inline int lbvh_next_pair(lbvh_pair_walk *walk)
 {
     const lbvh_world *world = walk->world;
-    while (walk->at < world->active) {
-        int32_t const p = walk->at++, a = world->pair[p].object[0], b = world->pair[p].object[1],
-                      coming = p + 8 < world->active ? p + 8 : p;
-        const lbvh_node *box = &world->box[2 * (size_t)b];
-        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[0]]);
-        LBVH_I_PREFETCH(&world->box[2 * (size_t)world->pair[coming].object[1]]);
-        if (walk->fit == LBVH_TIGHT &&
-            !lbvh_boxes_touch(&world->box[2 * (size_t)a], box->min, box->max))
-            continue;
-        walk->a = a;
-        walk->b = b;
-        walk->user_a = lbvh_world_user(world, a);
-        walk->user_b = lbvh_world_user(world, b);
-        walk->data = world->pair_data
-                         ? world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes : NULL;
-        return 1;
-    }
-    return 0;
+    const lbvh_pair *pair;
+    int32_t p;
+    if (walk->next == walk->hits) lbvh_i_test_pairs(walk);
+    if (walk->next == walk->hits) return 0;
+    p = walk->hit[walk->next++];
+    pair = &world->pair[p];
+    walk->a = pair->object[0];
+    walk->b = pair->object[1];
+    walk->user_a = lbvh_world_user(world, walk->a);
+    walk->user_b = lbvh_world_user(world, walk->b);
+    walk->data = world->pair_data
+                     ? world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes : NULL;
+    return 1;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3394,6 +3404,7 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
        | keys 8 n | spare 8 n | low 4 n | ........ |          the sort
        | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
                                                               then, over the keys, inner nodes
+   (PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes.)
    (n = 1: the leaf is written over its key, which is read before.)
    ---------------------------------------------------------------------------------------------- */
 
@@ -3585,8 +3596,7 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
     }
 }
 
-/* The prefixes of the borders before the places first .. last-1, and of the last border; and the
-   codes, where they are kept. */
+/* The prefixes of the borders before the places first .. last-1, and of the last border. */
 static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int const bits = lbvh_i_code_bits(&tree->desc);
@@ -3600,6 +3610,13 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t fi
                                                   lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
+}
+
+/* The codes at the places first .. last-1, where they are kept: before the leaves, which may lie
+   over the keys' low bits. */
+static void lbvh_i_make_codes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
+{
+    int32_t k;
     for (k = first; k < last && tree->code; k++)
         tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
@@ -3697,215 +3714,236 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
    cost more time, and their trees are no better.) A round merges one pair at least. So a window
    takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
 
-   A merged cluster is stored at slot r - 1 of the inner nodes, where r is the larger one of the
-   first places of its children. That place is nobody's first from then on: no two clusters have
-   the same slot, and no counter is needed. Then the tree is walked depth first, which gives leaves
-   their new places; border k gets 1 + the depth of the node that is split there as its prefix. This
-   is all that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a
-   refit, a file and every walk see a tree like any other. Where a leaf would lie below more than
+   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
+   of its children. That place is nobody's first from then on: no two clusters have the same number,
+   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
+   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
+   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
+   file and every walk see a tree like any other. Where a leaf would lie below more than
    LBVH_STACK - 1 nodes, the tree stays that of MERGE.
    ---------------------------------------------------------------------------------------------- */
 
-/* Clusters side by side, for loops over vectors. `hidden` is 0, behind the last cluster the largest
-   number, which makes keys with nobody useless. */
-enum { LBVH_I_ROOM = LBVH_I_WINDOW + LBVH_I_RADIUS };
-typedef struct lbvh_i_window {
+/* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
+   Its last ones are a window. Behind it, and before its keys, is room for keys with nobody. */
+enum { LBVH_I_ROOM = LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_clusters {
     lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
-    lbvh_i_pair hidden[LBVH_I_ROOM], best[LBVH_I_ROOM];
-    int32_t node[LBVH_I_WINDOW], first[LBVH_I_WINDOW];
-    int32_t count;
-} lbvh_i_window;
+    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
+    int32_t all;                                   /* clusters on the stack */
+    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
+    int lanes;          /* vectors of 8 floats may be used */
+    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
+    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
+    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
+} lbvh_i_clusters;
 
-/* Work space, 8 bytes for each leaf: where codes are kept, which are written last. */
-typedef struct lbvh_i_cluster_room {
-    int32_t *cluster;   /* [n] nodes of clusters, from the first place of their subtree on; then,
-                           by new place, the old one */
-    int32_t *first;     /* [n] the first place of a cluster, by slot; then prefixes, by border */
-} lbvh_i_cluster_room;
-
-static void lbvh_i_load_cluster(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                lbvh_i_window *w, int32_t at)
+/* An empty stack. No cluster has one before the first as its partner. */
+static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
 {
-    const lbvh_node *node = &tree->node[at];
-    int32_t const i = w->count++;
-    int a;
-    for (a = 0; a < 3; a++) {
-        w->min[a][i] = lbvh_i_bounded(node->min[a]);
-        w->max[a][i] = lbvh_i_bounded(node->max[a]);
-    }
-    w->node[i] = at;
-    w->first[i] = at < tree->first_leaf ? room->first[at] : at - tree->first_leaf;
+    int32_t i, k;
+    memset(c, 0, sizeof *c);
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
+    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
+#ifdef LBVH_I_AVX2
+    c->lanes = LBVH_I_HAS_AVX2();
+#endif
 }
 
-/* Compares cluster i with the next ones, as far as the radius: returns the smallest key, and each
-   of them notes its best. (A fixed number of turns: compilers make vectors of them at -O2 too.) */
-LBVH_FN_HOT lbvh_i_pair lbvh_i_compare(lbvh_i_window *w, int dim, int32_t i)
+/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
+   turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
 {
-    lbvh_i_pair key[LBVH_I_RADIUS], own = w->best[i];
-    int32_t k;
-    for (k = 0; k < LBVH_I_RADIUS; k++) {
-        int32_t const j = i + 1 + k;
-        lbvh_real const x = lbvh_i_edge(w->min[0][i], w->max[0][i], w->min[0][j], w->max[0][j]),
-                        y = lbvh_i_edge(w->min[1][i], w->max[1][i], w->min[1][j], w->max[1][j]),
-                        z = lbvh_i_edge(w->min[2][i], w->max[2][i], w->min[2][j], w->max[2][j]);
-        key[k] = lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), i, j) | w->hidden[j];
-    }
-    for (k = 0; k < LBVH_I_RADIUS; k++) {
-        lbvh_i_pair const had = w->best[i + 1 + k];
-        w->best[i + 1 + k] = key[k] < had ? key[k] : had;
-        own = key[k] < own ? key[k] : own;
-    }
-    return own;
-}
-
-/* best[i]: the smallest key of each cluster. */
-static void lbvh_i_find_partners(lbvh_i_window *w, int dim)
-{
-    lbvh_i_pair const none = lbvh_i_no_pair();
-    int32_t i;
-    for (i = 0; i < LBVH_I_ROOM; i++) {
-        w->hidden[i] = i < w->count ? 0 : none;
-        w->best[i] = none;
-    }
-    for (i = 0; i < w->count; i++)
-        w->best[i] = dim == 2 ? lbvh_i_compare(w, 2, i) : lbvh_i_compare(w, 3, i);
-}
-
-/* Cluster i becomes the node of itself and j. */
-static void lbvh_i_merge_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                  lbvh_i_window *w, int32_t i, int32_t j)
-{
-    int const swapped = w->first[j] < w->first[i];
-    int32_t const at = w->first[swapped ? i : j] - 1;
-    lbvh_node *node = &tree->node[at];
-    int a;
-    for (a = 0; a < 3; a++) {
-        node->min[a] = w->min[a][i] = lbvh_i_min(w->min[a][i], w->min[a][j]);
-        node->max[a] = w->max[a][i] = lbvh_i_max(w->max[a][i], w->max[a][j]);
-    }
-    node->link = w->node[i];
-    node->skip = w->node[j];    /* until the tree is numbered: the right child */
-    room->first[at] = w->first[i] = w->first[swapped ? j : i];
-    w->node[i] = at;
-}
-
-/* Merges all pairs that chose each other: both have the same key. Those left keep their order. */
-static void lbvh_i_merge_partners(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                  lbvh_i_window *w)
-{
-    int32_t i, left = 0;
-    int a;
-    for (i = 0; i < w->count; i++) {
-        int32_t const j = i ^ (int32_t)(w->best[i] & 31);
-        int const chosen = w->best[j] == w->best[i];
-        if (chosen && j < i) continue;
-        if (chosen) lbvh_i_merge_clusters(tree, room, w, i, j);
-        for (a = 0; a < 3; a++) {
-            w->min[a][left] = w->min[a][i];
-            w->max[a][left] = w->max[a][i];
+    int32_t k, p;
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            int32_t const q = p + 1 + k, at = window + p, by = window + q;
+            lbvh_real const
+                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
+                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
+                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
+            c->key[k][LBVH_I_RADIUS + p] =
+                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
         }
-        w->node[left] = w->node[i];
-        w->first[left] = w->first[i];
-        left++;
-    }
-    w->count = left;
 }
 
-/* The clusters of two siblings, from place `first` and from place `middle` on, become those of
-   their parent, `most` at most. Returns their number. */
-static int32_t lbvh_i_join_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                    int32_t first, int32_t left, int32_t middle, int32_t right,
-                                    int32_t most)
+/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
+LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
 {
-    int32_t *const cluster = room->cluster;
-    lbvh_i_window w;
-    int32_t k;
-    if (left + right <= most) {
-        for (k = 0; k < right && first + left < middle; k++)
-            cluster[first + left + k] = cluster[middle + k];
-        return left + right;
-    }
-    w.count = 0;
-    memset(w.min, 0, sizeof w.min);
-    memset(w.max, 0, sizeof w.max);
-    for (k = 0; k < left; k++) lbvh_i_load_cluster(tree, room, &w, cluster[first + k]);
-    for (k = 0; k < right; k++) lbvh_i_load_cluster(tree, room, &w, cluster[middle + k]);
-    while (w.count > most) {
-        lbvh_i_find_partners(&w, tree->desc.dim);
-        lbvh_i_merge_partners(tree, room, &w);
-    }
-    for (k = 0; k < w.count; k++) cluster[first + k] = w.node[k];
-    return w.count;
+    int32_t k, p;
+    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
+                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
+                              least = behind < before ? behind : before, best = c->best[p];
+            c->best[p] = least < best ? least : best;
+        }
 }
 
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. The root is cluster[0]. */
-static void lbvh_i_cluster(const lbvh *tree, const lbvh_i_cluster_room *room)
+/* best[i] of all `count` clusters of a window. */
+LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i += LBVH_I_RADIUS) {
+        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
+        else lbvh_i_compare(c, 3, c->all - count, i);
+    }
+    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
+}
+
+#ifdef LBVH_I_AVX2
+/* The same, compiled for vectors of 8: the same operations, none fused. */
+LBVH_I_AVX2 static void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    lbvh_i_choose_all(c, dim, count);
+}
+#endif
+
+static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
+        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
+#ifdef LBVH_I_AVX2
+    if (c->lanes) {
+        lbvh_i_choose_lanes(c, dim, count);
+        return;
+    }
+#endif
+    lbvh_i_choose_all(c, dim, count);
+}
+
+/* Cluster i of the stack becomes the node of itself and j. */
+static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
+{
+    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
+    int32_t *const child = c->child + 2 * (size_t)at;
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
+        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
+    }
+    child[0] = c->node[i];
+    child[1] = c->node[j];
+    c->node[i] = at;
+    c->first[i] = one < other ? one : other;
+}
+
+/* Cluster `from` of the stack moves to `to`. */
+static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][to] = c->min[a][from];
+        c->max[a][to] = c->max[a][from];
+    }
+    c->node[to] = c->node[from];
+    c->first[to] = c->first[from];
+}
+
+/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
+   order. Returns their number. (Lists, because branches on who chose whom are mispredicted.) */
+static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
+{
+    int32_t const window = c->all - count;
+    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
+    for (i = 0; i < count; i++) {
+        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
+        int const chosen = c->best[j] == c->best[i];
+        merge[merges] = keep[left] = i;
+        merges += chosen & (i < j);
+        left += !(chosen & (j < i));
+    }
+    for (k = 0; k < merges; k++) {
+        i = merge[k];
+        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
+    }
+    for (k = 0; k < left && keep[k] == k; k++) {}
+    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
+    c->all = window + left;
+    return left;
+}
+
+/* Puts leaf k on the stack. (As in lbvh_i_make_leaves, elements are prefetched.) */
+static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
+{
+    int32_t const ahead = 24, at = c->all++;
+    lbvh_real min[3], max[3];
+    int a;
+    if (k < tree->n - ahead && !tree->desc.indices)
+        LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
+    for (a = 0; a < 3; a++) {
+        c->min[a][at] = lbvh_i_bounded(min[a]);
+        c->max[a][at] = lbvh_i_bounded(max[a]);
+    }
+    c->node[at] = tree->first_leaf + k;
+    c->first[at] = k;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. On the stack, those of
+   siblings are neighbours: where they are too many for the parent, rounds follow. Returns the
+   root. */
+static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys)
 {
     int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* the first leaf of each; its clusters */
+    lbvh_i_clusters c;
     int32_t k, top = 0;
+    lbvh_i_begin_clusters(tree, &c);
     for (k = 0; k < tree->n; k++) {
         int32_t first = k, count = 1;
-        room->cluster[k] = tree->first_leaf + k;
+        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
         while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
-            int32_t const middle = first;
             first = waiting[--top];
-            count = lbvh_i_join_clusters(tree, room, first, many[top], middle, count,
-                                         first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS);
+            count += many[top];
+            while (count > (first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+                lbvh_i_find_partners(&c, tree->desc.dim, count);
+                count = lbvh_i_merge_partners(&c, count);
+            }
         }
         waiting[top] = first;
         many[top++] = count;
     }
+    return c.node[0];
 }
 
-/* Walks the clusters depth first: the old place of each new one, and the new prefixes. 0: a leaf
-   would lie too deep, and no prefix was changed. */
-static int lbvh_i_number_clusters(const lbvh *tree, const lbvh_i_cluster_room *room)
+/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
+   a leaf would lie too deep, and nothing was changed. */
+static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
 {
+    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
+    /* where the last leaves will be */
+    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
     int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
-    int32_t at = room->cluster[0], level = 0, place = 0, top = 0;
+    int32_t at = root, level = 0, place = 0, top = 0;
+    uint64_t *const old = keys->key;
     for (;;) {
         for (; at < tree->first_leaf; level++) {
             if (level == LBVH_STACK - 1) return 0;
-            pending[top] = tree->node[at].skip;
+            pending[top] = child[2 * (size_t)at + 1];
             depth[top++] = level;
-            at = tree->node[at].link;
+            at = child[2 * (size_t)at];
         }
-        room->cluster[place++] = at - tree->first_leaf;
+        keys->spare[place++] = old[at - tree->first_leaf];
         if (top == 0) break;
         at = pending[--top];
-        room->first[place] = 1 + depth[top];
         level = depth[top] + 1;
+        prefix[place] = (uint8_t)level;
     }
-    for (place = 1; place < tree->n; place++) tree->prefix[place] = (uint8_t)room->first[place];
+    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
+    keys->key = keys->spare;
+    keys->spare = old;
     return 1;
 }
 
-/* Moves the leaves to their new places, by way of the inner nodes, which are made later. */
-static void lbvh_i_move_leaves(const lbvh *tree, const int32_t *old)
+/* LBVH_PLOC: sorted keys and their prefixes become those of its places. */
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
 {
-    lbvh_node *const leaf = tree->node + tree->first_leaf;
-    lbvh_node const last = leaf[old[tree->n - 1]];
-    int32_t k;
-    for (k = 0; k < tree->n - 1; k++) tree->node[k] = leaf[old[k]];
-    memcpy(leaf, tree->node, (size_t)(tree->n - 1) * sizeof *leaf);
-    leaf[tree->n - 1] = last;
-    for (k = 0; k < tree->n && tree->mask; k++)
-        tree->mask[tree->first_leaf + k] = tree->desc.masks[leaf[k].link];
-}
-
-/* LBVH_PLOC: new places and prefixes for leaves in Morton order. */
-static void lbvh_i_ploc(lbvh *tree)
-{
-    lbvh_i_cluster_room room;
-    const lbvh_node *leaf = tree->node + tree->first_leaf;
-    int32_t k;
-    room.cluster = (int32_t *)tree->block[LBVH_I_CODE].memory;
-    room.first = room.cluster + tree->n;
-    lbvh_i_cluster(tree, &room);
-    if (lbvh_i_number_clusters(tree, &room)) lbvh_i_move_leaves(tree, room.cluster);
-    for (k = 0; k < tree->n && tree->code; k++)
-        tree->code[k] = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, leaf[k].min,
-                                    leaf[k].max);
+    if (tree->n > 2)
+        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3928,8 +3966,9 @@ static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t
     lbvh_i_make_keys(tree, data, stride, &keys, &histogram, 0, n);
     lbvh_i_sort(&keys, n, &histogram);
     lbvh_i_make_prefixes(tree, &keys, 0, n);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &keys);
+    lbvh_i_make_codes(tree, &keys, 0, n);
     lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
-    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
     else lbvh_i_merge(tree);
     return LBVH_OK;
@@ -5237,13 +5276,18 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
 
 enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
-    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK,
+    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_WAITING, LBVH_I_MET,
     LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
     LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN, LBVH_I_ENDED
     /* with pair_bytes, the data of ended pairs follows their indices */
 };
 
 enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
+
+enum {
+    LBVH_I_TOGETHER = 8,        /* searches at a time; */
+    LBVH_I_VISITS = 512         /* what they visit has room for so many and the objects */
+};
 
 /* What lbvh_world_update has to do with an object. */
 enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8, LBVH_I_STATE = 16,
@@ -5274,6 +5318,8 @@ static void lbvh_i_bind_world(lbvh_world *world)
     world->vacant = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_VACANT]);
     world->found = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_FOUND]);
     world->mark = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_MARK]);
+    world->waiting = (lbvh_visit *)(void *)lbvh_i_start(&b[LBVH_I_WAITING]);
+    world->met = (lbvh_visit *)(void *)lbvh_i_start(&b[LBVH_I_MET]);
     world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
     world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
     for (t = 0; t < 2; t++) {
@@ -5339,8 +5385,10 @@ static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
            lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t)) &&
            lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real)) &&
            lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_FOUND, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t));
+           lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t)) &&
+           lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit)) &&
+           lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit));
     for (t = 0; t < 2 && fits; t++)
         fits = lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t, 2 * n + 2, sizeof(lbvh_node)) &&
                lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 1, 2 * n + 2, sizeof(int32_t)) &&
@@ -5750,8 +5798,6 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
     }
 }
 
-enum { LBVH_I_TOGETHER = 8 };
-
 /* Prefetches what lbvh_i_review_pairs will read for these objects. A list is a chain of dependent
    loads: those of several objects are followed at the same time. (Inline: gcc 12 takes a function
    that only prefetches for one without effects, and leaves its calls out.) */
@@ -5767,17 +5813,19 @@ LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *i
             if (entry[k] < 0) continue;
             left++;
             pair = &world->pair[entry[k] / 2];
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side]]);
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
         }
 }
 
 /* Begins the pairs of an object with what its search met and no pair has. 0: no memory. */
-static int lbvh_i_begin_pairs(lbvh_world *world, int32_t index, int32_t found)
+static int lbvh_i_begin_pairs(lbvh_world *world, int32_t index, const int32_t *found,
+                              int32_t count)
 {
     int32_t k;
-    for (k = 0; k < found; k++) {
-        int32_t const other = world->found[k];
+    for (k = 0; k < count; k++) {
+        int32_t const other = found[k];
         if (world->mark[other] != world->token) continue;
         if (!lbvh_i_may_pair(&world->object[index], &world->object[other])) continue;
         if (world->desc.allow && !world->desc.allow(world->desc.user, index, other)) continue;
@@ -5793,66 +5841,139 @@ typedef struct lbvh_i_wanted {
     int masked;     /* the mask leaves something out */
 } lbvh_i_wanted;
 
+/* Searches that go through a tree together. Each one's way down is a chain of loads, each of which
+   waits for the one before; those of several searches overlap. */
+typedef struct lbvh_i_group {
+    int32_t index[LBVH_I_TOGETHER];
+    int32_t first[LBVH_I_TOGETHER + 1]; /* where in world->found what each one met begins */
+    lbvh_i_wanted wanted[LBVH_I_TOGETHER];
+    int32_t count, met;
+    int later;      /* only leaves of the own tree that follow the own one: all of them search */
+} lbvh_i_group;
+
 LBVH_FN_HOT int lbvh_i_wants(const lbvh_world_tree *tree, int32_t at, const lbvh_i_wanted *wanted)
 {
-    return lbvh_i_nodes_touch(&tree->node[at], &wanted->box) &&
+    return lbvh_i_nodes_touch(&tree->node[at], &wanted->box) &
            (!wanted->masked || (tree->category[at] & wanted->mask));
 }
 
-/* Searches below a node, and marks the objects met: their number so far is returned. The links of
-   the nodes found wait on a stack: both children of one lie in the same cache line, and are tested
-   without a branch between them. */
-static int32_t lbvh_i_search_below(lbvh_world *world, const lbvh_world_tree *tree, int32_t from,
-                                   const lbvh_i_wanted *wanted, int32_t found)
+/* How many nodes wait, and how many objects were met. */
+typedef struct lbvh_i_visited {
+    int32_t waiting, met;
+} lbvh_i_visited;
+
+/* Tests a node for search s. It is written to what waits and to what was met, and counted in one
+   of them or in none: a branch that depends on the test would often be mispredicted. */
+LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world *world, const lbvh_world_tree *tree,
+                                   const lbvh_i_group *group, int32_t at, int32_t s,
+                                   lbvh_i_visited *visited)
 {
-    const lbvh_node *const node = tree->node;
-    int32_t waiting[LBVH_STACK + 2], top = 0;
-    waiting[top] = node[from].link;
-    top += lbvh_i_wants(tree, from, wanted);
-    while (top > 0) {
-        int32_t const link = waiting[--top];
-        if (link < 0) {
-            world->mark[~link] = world->token;
-            world->found[found++] = ~link;
-            continue;
-        }
-        waiting[top] = node[link + 1].link;
-        top += lbvh_i_wants(tree, link + 1, wanted);
-        waiting[top] = node[link].link;
-        top += lbvh_i_wants(tree, link, wanted);
-    }
-    return found;
+    int32_t const link = tree->node[at].link;
+    int const wants = lbvh_i_wants(tree, at, &group->wanted[s]);
+    lbvh_visit *const next = &world->waiting[visited->waiting],
+               *const met = &world->met[visited->met];
+    next->at = link;
+    met->at = ~link;
+    next->search = met->search = s;
+    visited->waiting += wants & (link >= 0);
+    visited->met += wants & (link < 0);
 }
 
-/* Searches one tree from a node on. */
-static int32_t lbvh_i_search_tree(lbvh_world *world, int t, int32_t index, int32_t at,
-                                  int32_t found)
+/* Where search s begins in tree t; -1: nowhere. Static objects meet no other ones at rest, unless
+   some sleep. */
+static int32_t lbvh_i_search_from(const lbvh_world *world, const lbvh_i_group *group, int t,
+                                  int32_t s)
+{
+    const lbvh_object *own = &world->object[group->index[s]];
+    if (world->tree[t].leaves == 0) return -1;
+    if (own->tree != t) return 0;
+    if (own->state == LBVH_FIXED && world->sleepers == 0) return -1;
+    return group->later ? world->tree[t].node[own->leaf].skip : 0;
+}
+
+/* Searches tree t, breadth first. 0: what they visit has no room. */
+static int lbvh_i_search_tree(const lbvh_world *world, lbvh_i_group *group, int t)
 {
     const lbvh_world_tree *tree = &world->tree[t];
-    const lbvh_filter *filter = &world->object[index].filter;
-    lbvh_i_wanted wanted;
-    wanted.box = world->box[2 * (size_t)index + 1];
-    wanted.mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
-    wanted.masked = wanted.mask != ~(uint64_t)0;
-    for (; at >= 0; at = tree->node[at].skip)
-        found = lbvh_i_search_below(world, tree, at, &wanted, found);
-    return found;
+    int32_t const room = world->capacity + LBVH_I_VISITS - 2;
+    lbvh_i_visited visited;
+    int32_t s, k, at;
+    visited.waiting = 0;
+    visited.met = group->met;
+    for (s = 0; s < group->count; s++)
+        for (at = lbvh_i_search_from(world, group, t, s); at >= 0; at = tree->node[at].skip) {
+            if (visited.waiting > room || visited.met > room) return 0;
+            lbvh_i_visit_node(world, tree, group, at, s, &visited);
+        }
+    for (k = 0; k < visited.waiting; k++) {
+        lbvh_visit const visit = world->waiting[k];
+        if (visited.waiting > room || visited.met > room) return 0;
+        lbvh_i_visit_node(world, tree, group, visit.at, visit.search, &visited);
+        lbvh_i_visit_node(world, tree, group, visit.at + 1, visit.search, &visited);
+    }
+    group->met = visited.met;
+    return 1;
 }
 
-/* Finds what touches an object that has a new stored box, state or filter: their number. later:
-   only leaves of its tree that follow its own, for all of them search. */
-static int32_t lbvh_i_search_object(lbvh_world *world, int32_t index, int later)
+/* Sorts what the searches met by search, stable. */
+static void lbvh_i_sort_met(lbvh_world *world, lbvh_i_group *group)
 {
-    const lbvh_object *own = &world->object[index];
-    int const t = own->tree;
-    int32_t found = 0;
-    if (world->tree[1 - t].leaves > 0) found = lbvh_i_search_tree(world, 1 - t, index, 0, 0);
-    /* static objects meet no other ones at rest, unless some sleep */
-    if (own->state != LBVH_FIXED || world->sleepers > 0)
-        found = lbvh_i_search_tree(world, t, index,
-                                   later ? world->tree[t].node[own->leaf].skip : 0, found);
-    world->mark[index] = 0;
-    return found;
+    int32_t next[LBVH_I_TOGETHER], k, s, sum = 0;
+    memset(next, 0, sizeof next);
+    for (k = 0; k < group->met; k++) next[world->met[k].search]++;
+    for (s = 0; s < group->count; s++) {
+        int32_t const count = next[s];
+        group->first[s] = next[s] = sum;
+        sum += count;
+    }
+    group->first[group->count] = sum;
+    for (k = 0; k < group->met; k++) {
+        LBVH_I_PREFETCH(&world->object[world->met[k].at]);
+        world->found[next[world->met[k].search]++] = world->met[k].at;
+    }
+}
+
+/* Finds what touches objects that have a new stored box, state or filter. 0: what they visit has no
+   room; for one object it always has. */
+static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
+{
+    int32_t s;
+    int const t = group->count > 0 ? world->object[group->index[0]].tree : 0;
+    for (s = 0; s < group->count; s++) {
+        const lbvh_filter *filter = &world->object[group->index[s]].filter;
+        lbvh_i_wanted *wanted = &group->wanted[s];
+        wanted->box = world->box[2 * (size_t)group->index[s] + 1];
+        wanted->mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
+        wanted->masked = wanted->mask != ~(uint64_t)0;
+    }
+    group->met = 0;
+    if (!lbvh_i_search_tree(world, group, 1 - t) || !lbvh_i_search_tree(world, group, t)) return 0;
+    lbvh_i_sort_met(world, group);
+    return 1;
+}
+
+/* Without a branch that depends on a test: many would be mispredicted. */
+LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
+{
+    const lbvh_world *world = walk->world;
+    int const fat = walk->fit == LBVH_FAT;
+    walk->next = walk->hits = 0;
+    while (walk->hits == 0 && walk->at < world->active) {
+        int32_t const left = world->active - walk->at,
+                      end = walk->at + (left < LBVH_WALK_PAIRS ? left : LBVH_WALK_PAIRS),
+                      ahead = left > 2 * LBVH_WALK_PAIRS ? LBVH_WALK_PAIRS : 0;
+        int32_t p, hits = 0;
+        for (p = walk->at; p < end; p++) {
+            const lbvh_pair *pair = &world->pair[p], *coming = pair + ahead;
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[0]]);
+            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[1]]);
+            walk->hit[hits] = p;
+            hits += fat | lbvh_i_nodes_touch(&world->box[2 * (size_t)pair->object[0]],
+                                             &world->box[2 * (size_t)pair->object[1]]);
+        }
+        walk->at = end;
+        walk->hits = hits;
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -5989,23 +6110,30 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
     }
 }
 
-/* What is within a stored box is finite. In 2D the last axis is the second one, again. */
-LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
+/* If the stored box of `given` holds the caller's box, that becomes the given one. What is within a
+   stored box is finite. In 2D the last axis is the second one, again. (Adding 0 turns -0 into 0.)
+   */
+LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
 {
-    lbvh_node *given;
-    const lbvh_node *stored;
-    lbvh_real x, y, z, right, top, back;
-    int last;
-    if (!box || !lbvh_i_object(world, id)) return 0;
-    given = world->box + 2 * (id & 0xFFFFFFFFu);
-    stored = given + 1;
-    last = world->desc.dim - 1;
-    x = box[0];
-    y = box[1];
-    z = box[last];
-    right = box[last + 1];
-    top = box[last + 2];
-    back = box[2 * last + 1];
+#ifdef LBVH_I_FOUR_WIDE
+    float *const at = (float *)(void *)given, *const stored = at + 8;
+    __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
+                 last = _mm_add_ps(_mm_loadu_ps(box + 2 * (dim - 2)), none), /* 3D: z to z */
+                 lower = dim == 2 ? _mm_movelh_ps(first, none) : first,
+                 upper = dim == 2 ? _mm_movehl_ps(none, first)
+                                  : _mm_shuffle_ps(last, last, _MM_SHUFFLE(3, 3, 2, 1)),
+                 within = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(stored), lower),
+                                     _mm_cmple_ps(upper, _mm_loadu_ps(stored + 3)));
+    if ((_mm_movemask_ps(_mm_and_ps(within, _mm_cmple_ps(lower, upper))) & 7) != 7) return 0;
+    _mm_storeu_ps(at, lower);
+    _mm_storel_pi((__m64 *)(void *)(at + 3), upper);
+    at[5] = _mm_cvtss_f32(_mm_movehl_ps(upper, upper));
+    return 1;
+#else
+    const lbvh_node *const stored = given + 1;
+    int const last = dim - 1;
+    lbvh_real const x = box[0], y = box[1], z = box[last], right = box[last + 1],
+                    top = box[last + 2], back = box[2 * last + 1];
     if (!((stored->min[0] <= x) & (x <= right) & (right <= stored->max[0]) &
           (stored->min[1] <= y) & (y <= top) & (top <= stored->max[1]) &
           (stored->min[last] <= z) & (z <= back) & (back <= stored->max[last])))
@@ -6017,6 +6145,16 @@ LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box
     given->max[1] = top + 0;
     given->max[last] = back + 0;
     return 1;
+#endif
+}
+
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
+{
+    const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
+    if (!object) return 0;
+    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), world->desc.dim, box)) return 1;
+    LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
+    return 0;
 }
 
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
@@ -6153,6 +6291,18 @@ static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], in
     }
 }
 
+/* Prefetches what lbvh_i_place_leaf will read for the changes after the k-th. */
+LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
+{
+    int32_t const last = world->changed_count - 1, later = k + 8 < last ? k + 8 : last,
+                  soon = k + 4 < last ? k + 4 : last;
+    const lbvh_object *object = &world->object[world->changed[soon]];
+    int32_t const leaf = object->leaf < 0 ? 0 : object->leaf;
+    LBVH_I_PREFETCH(&world->box[2 * (size_t)world->changed[later]]);
+    LBVH_I_PREFETCH(&world->tree[object->tree].node[leaf]);
+    LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
+}
+
 /* All leaves of changed objects, except those of trees that are rebuilt next, which are
    forgotten. */
 static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
@@ -6162,6 +6312,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
         int const stays = object->alive && !rebuild[object->wanted != LBVH_MOVING];
+        lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
         if (stays) lbvh_i_place_leaf(world, index);
@@ -6193,19 +6344,50 @@ static void lbvh_i_update_trees(lbvh_world *world)
     }
 }
 
-/* The pairs of a changed object: those that end, and, while there is memory, those that begin. */
-static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, int later, int *fits)
+static int lbvh_i_searches(const lbvh_object *object)
+{
+    return object->alive && (object->changed & LBVH_I_SEARCH);
+}
+
+/* The pairs of a changed object: those that end, and, while there is memory, those that begin with
+   what its search found. */
+static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, const int32_t *found,
+                                   int32_t count, int *fits)
 {
     lbvh_object *object = &world->object[index];
-    int const search = object->alive && (object->changed & LBVH_I_SEARCH);
-    int32_t found = 0;
+    int32_t k;
     world->token++;
-    if (search && *fits) found = lbvh_i_search_object(world, index, later);
+    for (k = 0; *fits && k < count; k++) world->mark[found[k]] = world->token;
+    world->mark[index] = 0;
     lbvh_i_review_pairs(world, index);
-    if (!search) return;
+    if (!lbvh_i_searches(object)) return;
     world->searched++;
-    if (*fits) *fits = lbvh_i_begin_pairs(world, index, found);
+    if (*fits) *fits = lbvh_i_begin_pairs(world, index, found, count);
     if (*fits) object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
+}
+
+/* The pairs of up to LBVH_I_TOGETHER changed objects. */
+static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index, int32_t count,
+                                         int later, int *fits)
+{
+    lbvh_i_group group;
+    int32_t k, s = 0;
+    lbvh_i_prefetch_pairs(world, index, count);
+    group.later = later;
+    group.count = 0;
+    for (k = 0; k < count && *fits; k++)
+        if (lbvh_i_searches(&world->object[index[k]])) group.index[group.count++] = index[k];
+    if (!lbvh_i_search_group(world, &group)) {
+        for (k = 0; k < count; k++)
+            lbvh_i_update_pairs_of_group(world, index + k, 1, later, fits);
+        return;
+    }
+    for (k = 0; k < count; k++) {
+        int const searched = s < group.count && group.index[s] == index[k];
+        lbvh_i_update_pairs_of(world, index[k], world->found + group.first[s],
+                               searched ? group.first[s + 1] - group.first[s] : 0, fits);
+        s += searched;
+    }
 }
 
 /* 1 if every leaf of the moving tree has to search: then each pair is looked for once. */
@@ -6219,26 +6401,34 @@ static int lbvh_i_all_search(const lbvh_world *world)
     return moving > 0 && moving == world->tree[0].leaves;
 }
 
+/* The pairs of all leaves of the moving tree, in its order. */
+static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
+{
+    int32_t index[LBVH_I_TOGETHER], at = 0, count = 0;
+    while (at >= 0) {
+        const lbvh_node *node = &world->tree[0].node[at];
+        at = node->link < 0 ? node->skip : node->link;
+        if (node->link < 0) index[count++] = ~node->link;
+        if (count < LBVH_I_TOGETHER && at >= 0) continue;
+        lbvh_i_update_pairs_of_group(world, index, count, 1, fits);
+        count = 0;
+    }
+}
+
 /* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
    0: no memory. */
 static int lbvh_i_update_pairs(lbvh_world *world)
 {
     int const all = lbvh_i_all_search(world);
-    int32_t at = all ? 0 : -1, k;
+    int32_t index[LBVH_I_TOGETHER], count = 0, k;
     int fits = 1;
-    while (at >= 0) {
-        const lbvh_node *node = &world->tree[0].node[at];
-        if (node->link < 0) lbvh_i_update_pairs_of(world, ~node->link, 1, &fits);
-        at = node->link < 0 ? node->skip : node->link;
-    }
+    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
     for (k = 0; k < world->changed_count; k++) {
-        int32_t const index = world->changed[k], left = world->changed_count - k;
-        const lbvh_object *object = &world->object[index];
-        if (k % LBVH_I_TOGETHER == 0)
-            lbvh_i_prefetch_pairs(world, &world->changed[k],
-                                  left < LBVH_I_TOGETHER ? left : LBVH_I_TOGETHER);
-        if (!all || !object->alive || object->tree != 0)
-            lbvh_i_update_pairs_of(world, index, 0, &fits);
+        const lbvh_object *object = &world->object[world->changed[k]];
+        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
+        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
+        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
+        count = 0;
     }
     return fits;
 }
@@ -6299,7 +6489,8 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
-/* The largest number not above x; minus infinity: there is none. */
+/* The largest number not above x; minus infinity: there is none. Without a branch on what rounding
+   did: it would be mispredicted every other time. */
 LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 {
 #if LBVH_I_REAL_KIND == 2
@@ -6311,17 +6502,43 @@ LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
     if (x < -(double)lbvh_i_largest()) return -lbvh_i_infinity();
     rounded = (float)x;
     memcpy(&bits, &rounded, sizeof bits);
-    above = (double)rounded > x; /* without a branch: it would be mispredicted every other time */
+    above = (double)rounded > x;
     bits += above * (2 * (bits >> 31) - 1);
     memcpy(&rounded, &bits, sizeof rounded);
     return rounded;
 #endif
 }
 
+#ifdef LBVH_I_FOUR_WIDE
+/* The 2D box of lbvh_box_of_doubles at once; 0: not finite. The nearest floats, of which a lower
+   one that is above its double goes down, and an upper one that is below goes up: as integers,
+   floats of one sign follow each other. */
+LBVH_FN_HOT int lbvh_i_round_outward(const double *box, lbvh_real *out)
+{
+    __m128d const lower = _mm_loadu_pd(box), upper = _mm_loadu_pd(box + 2);
+    __m128 const near_lower = _mm_cvtpd_ps(lower), near_upper = _mm_cvtpd_ps(upper),
+                 nearest = _mm_movelh_ps(near_lower, near_upper);
+    __m128d const above = _mm_cmpgt_pd(_mm_cvtps_pd(near_lower), lower),
+                  below = _mm_cmplt_pd(_mm_cvtps_pd(near_upper), upper);
+    __m128i const bits = _mm_castps_si128(nearest), sign = _mm_srai_epi32(bits, 31),
+                  away = _mm_or_si128(_mm_xor_si128(sign, _mm_set_epi32(0, 0, -1, -1)),
+                                      _mm_set1_epi32(1)),
+                  wrong = _mm_castps_si128(
+                      _mm_shuffle_ps(_mm_castpd_ps(above), _mm_castpd_ps(below), 0x88));
+    __m128 const rounded =
+        _mm_castsi128_ps(_mm_add_epi32(bits, _mm_and_si128(away, wrong)));
+    _mm_storeu_ps(out, rounded);
+    return _mm_movemask_ps(_mm_cmplt_ps(_mm_sub_ps(rounded, rounded), _mm_set1_ps(1))) == 15;
+}
+#endif
+
 LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out)
 {
     int a;
     if ((dim != 2 && dim != 3) || !box || !out) return LBVH_BAD_ARGUMENT;
+#ifdef LBVH_I_FOUR_WIDE
+    if (dim == 2) return lbvh_i_round_outward(box, out) ? LBVH_OK : LBVH_NOT_FINITE;
+#endif
     for (a = 0; a < dim; a++) {
         out[a] = lbvh_i_round_down(box[a]);
         out[dim + a] = -lbvh_i_round_down(-box[dim + a]);
@@ -6730,7 +6947,7 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *
        count     piece of keys       how often it has each digit; four times with
        deal      piece of keys       each key to its place among equal digits of the pieces before
        low       piece of places     keys with equal upper bits, none of which two pieces share
-       leaves    piece of places     prefixes and leaves
+       leaves    piece of places     prefixes and leaves (PLOC: prefixes, its own step, leaves)
        merge     piece of places     subtrees within the piece; those that are left are merged after
 
    Counts of digits lie behind the keys, where leaves will be (>>sort): 1024 bytes for each piece,
@@ -6880,11 +7097,20 @@ static void lbvh_i_low_piece(void *context, int32_t k)
     lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
 }
 
+static void lbvh_i_prefixes_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_make_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
+                         lbvh_i_first_of(job, k + 1));
+}
+
+/* (PLOC has its prefixes already.) */
 static void lbvh_i_leaves_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
-    lbvh_i_make_prefixes(job->tree, &job->keys, first, last);
+    if (job->tree->desc.builder != LBVH_PLOC) lbvh_i_prefixes_piece(context, k);
+    lbvh_i_make_codes(job->tree, &job->keys, first, last);
     lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
 }
 
@@ -6985,8 +7211,11 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     job.keys = lbvh_i_key_room(tree);
     job.counts = (int32_t *)(void *)(job.keys.low + n);
     result = lbvh_i_sort_in_pieces(&job);
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) {
+        result = lbvh_i_run_build(&job, lbvh_i_prefixes_piece);
+        if (result == LBVH_OK) lbvh_i_ploc(tree, data, stride, &job.keys);
+    }
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
-    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;

@@ -189,7 +189,7 @@
    nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
    with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
-   CHEBYSHEV takes any sign).
+   CHEBYSHEV takes any sign). Periodic squares: >>periodic.
 
    >>not-here
 
@@ -302,6 +302,13 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #else
 #define NBODY_FN static inline
 #define NBODY_ALIGN_CELL
+#endif
+
+/* A function that is seldom called: the compiler keeps it out of its callers. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDACC__)
+#define NBODY_I_SELDOM __attribute__((cold))
+#else
+#define NBODY_I_SELDOM
 #endif
 
 /* Loops over arrays that a GPU can keep in registers only when all indices are compile-time
@@ -855,13 +862,14 @@ NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacit
                                   int64_t *needed);
 
 /* Reads a saved tree, as nbody_build leaves it: fields at points, other masses (nbody_fields_again)
-   and walks give the bits of the saved one, without the program that had the bodies, and with what
-   NBODY_AUTO chose there. desc (NULL: defaults) gives allocators, parallel and, if the file's law is
-   NBODY_FUNCTION, the function (NBODY_BAD_ARGUMENT without one); all else comes from the bytes, and
-   strides are the default. Cells and sources are computed, not read: so a file has a quarter of the
-   tree's bytes, and any bytes are safe. Damaged ones are refused (NBODY_BAD_FILE) after a checksum;
-   and where the tree is not as large as the header says. It is empty after a refusal. Cost, memory
-   and other results: nbody_build, and 12 bytes per body (double: 24) while it reads. */
+   and walks give the bits of the saved one, without the program that had the bodies, and with
+   what NBODY_AUTO chose there. desc (NULL: defaults) gives allocators, parallel and, if the
+   file's law is NBODY_FUNCTION, the function (NBODY_BAD_ARGUMENT without one); all else comes
+   from the bytes, and strides are the default. Cells and sources are computed, not read: so a
+   file has a quarter of the tree's bytes, and any bytes are safe. Damaged ones are refused
+   (NBODY_BAD_FILE) after a checksum; and where the tree is not as large as the header says. It
+   is empty after a refusal. Cost, memory and other results: nbody_build, and 12 bytes per body
+   (double: 24) while it reads. */
 NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
                                   int64_t size);
 
@@ -1674,22 +1682,31 @@ NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 /* A body in the units of the arrays: divisions by powers of two, exact. */
 NBODY_FN nbody_real nbody_i_scaled(double value, double unit) { return (nbody_real)(value / unit); }
 
-/* The same for a coordinate of a body or point. A periodic square has it inside: a number of sides
-   is subtracted, by an exact remainder. */
+NBODY_FN int nbody_i_is_periodic(const nbody_frame *frame)
+{
+#ifdef __CUDA_ARCH__
+    (void)frame;
+    return 0; /* not on the GPU */
+#else
+    return frame->periodic;
+#endif
+}
+
+/* In a periodic square: a number of sides is subtracted, by an exact remainder. */
+NBODY_I_SELDOM NBODY_FN nbody_real nbody_i_wrapped(const nbody_frame *frame, int axis, double value)
+{
+    double const origin = frame->origin[axis], end = origin + frame->edge,
+                 at = value / frame->length, left = fmod(at - origin, frame->edge);
+    nbody_real const x = (nbody_real)(origin + (left < 0 ? left + frame->edge : left));
+    if (at >= origin && at < end) return (nbody_real)at;
+    return (double)x < end ? x : (nbody_real)origin;
+}
+
+/* A coordinate of a body or point. */
 NBODY_FN nbody_real nbody_i_placed(const nbody_frame *frame, int axis, double value)
 {
-#ifndef __CUDA_ARCH__
-    double const origin = frame->origin[axis], end = origin + frame->edge;
-    double const at = value / frame->length;
-    if (frame->periodic && !(at >= origin && at < end)) {
-        double const left = fmod(at - origin, frame->edge);
-        nbody_real const x = (nbody_real)(origin + (left < 0 ? left + frame->edge : left));
-        return (double)x < end ? x : (nbody_real)origin;
-    }
-#else
-    (void)axis;
-#endif
-    return nbody_i_scaled(value, frame->length);
+    return nbody_i_is_periodic(frame) ? nbody_i_wrapped(frame, axis, value)
+                                      : nbody_i_scaled(value, frame->length);
 }
 
 /* Key of body i: the Morton number of its cell on the last level. */
@@ -1741,16 +1758,6 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
         }
         begin[q] = low;
     }
-}
-
-NBODY_FN int nbody_i_is_periodic(const nbody_frame *frame)
-{
-#ifdef __CUDA_ARCH__
-    (void)frame;
-    return 0; /* not on the GPU */
-#else
-    return frame->periodic;
-#endif
 }
 
 NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
@@ -2265,20 +2272,6 @@ NBODY_FN double nbody_i_shift(const nbody *sim, const nbody_cell *cell, int axis
 {
     double const edge = sim->frame->edge, d = nbody_i_middle_of(sim, cell, axis) - to;
     return d > edge / 2 ? -edge : d < -edge / 2 ? edge : 0;
-}
-
-NBODY_FN int nbody_i_is_zero(double x) { return !(x < 0 || x > 0); }
-
-/* A run of a cell that may act from across the border, near `to`: bodies are then given from the
-   corner of their cell on, and the target from that of the image on. */
-NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_cell *cell, const double to[2],
-                                nbody_i_run *run)
-{
-    int a;
-    for (a = 0; a < 2; a++) run->shift[a] = nbody_i_shift(sim, cell, a, to[a]);
-    if (!run->x || (nbody_i_is_zero(run->shift[0]) && nbody_i_is_zero(run->shift[1]))) return;
-    for (a = 0; a < 2; a++) run->corner[a] = nbody_i_corner_of(sim, cell, a);
-    run->local = run->moves = 1;
 }
 
 /* The same on nodes, which CHEBYSHEV has from the corner of their cell on. */
@@ -3114,23 +3107,34 @@ NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t 
 NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
 {
     const nbody_cell *cell = &sim->cell[walk->cell];
-    nbody_i_run run = walk->whole ? nbody_i_bodies(sim, cell->first, cell->count)
-                                  : nbody_i_run_of(sim, walk->cell, cell->level);
-    if (nbody_i_is_periodic(sim->frame)) {
-        double to[2] = {(double)walk->x, (double)walk->y};
-        int a;
-        for (a = 0; a < 2 && walk->of >= 0; a++)
-            to[a] = nbody_i_middle_of(sim, &sim->cell[walk->of], a);
-        nbody_i_shift_run(sim, cell, to, &run);
+    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count)
+                       : nbody_i_run_of(sim, walk->cell, cell->level);
+}
+
+/* Periodic square: it may act from across the border. Bodies are then given from the corner of
+   their cell on, and targets from that of the image on. */
+NBODY_I_SELDOM NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_near *walk,
+                                               nbody_i_run *run)
+{
+    const nbody_cell *cell = &sim->cell[walk->cell];
+    int a, moves = 0;
+    for (a = 0; a < 2; a++) {
+        double to = (double)(a == 0 ? walk->x : walk->y);
+        if (walk->of >= 0) to = nbody_i_middle_of(sim, &sim->cell[walk->of], a);
+        run->shift[a] = nbody_i_shift(sim, cell, a, to);
+        moves = moves || run->shift[a] < 0 || run->shift[a] > 0;
     }
-    return run;
+    if (!run->x || !moves) return;
+    for (a = 0; a < 2; a++) run->corner[a] = nbody_i_corner_of(sim, cell, a);
+    run->local = run->moves = 1;
 }
 
 NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
                                nbody_i_target *t)
 {
     while (nbody_next_near(&walk)) {
-        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_add_run(sim, law, &run, t);
     }
 }
@@ -3414,10 +3418,10 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
    With desc.periodic the square (desc.min, desc.size) and all that is in it repeat side by side, in
    both directions. Bodies and points may lie anywhere and count as at their place in the square;
-   your positions are not changed. All laws, cores, sets, potentials, nbody_fields_at and
-   nbody_estimate; DIRECT, and FORCE_NODES with CHEBYSHEV, up to 17 levels. NBODY_BAD_OPTION:
-   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, whose sources stand still where masses are of one
-   sign; and CUDA.
+   your positions are not changed. Offered are all laws and cores but NBODY_FUNCTION, and all calls,
+   by DIRECT, and by FORCE_NODES with CHEBYSHEV and up to 17 levels. NBODY_BAD_OPTION:
+   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; a function of yours,
+   whose sum over images is not known; and CUDA.
 
    When the sum exists   The plain sum over all images does not converge. What is computed is the
        field of each body, of its images, and of minus its mass spread evenly over the plane: the
@@ -3434,10 +3438,11 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
    Images   Of the images of a source the nearest acts as in an open square, and the 8 around that
        one by one. Those farther away, at n of the lattice of whole numbers, in sides of the square,
-       are a power series in d = x + i y. For each power of the distance (~ complex conjugation)
+       are a power series in d = x + i y. For each power of the distance (~: complex conjugate)
 
-           |n - d|^(-2 s) = sum A_a A_b d^a ~d^b / (n^(s + a) ~n^(s + b)),   A_a = s (s + 1) ..
-                                                                                 (s + a - 1) / a!
+           |n - d|^(-2 s) = sum over a and b of A_a A_b d^a ~d^b / (n^(s + a) ~n^(s + b))
+           A_a = s (s + 1) .. (s + a - 1) / a!
+
        Summed over all n only a - b = 0, 4, 8 .. is left, by the symmetry of the square (Rayleigh),
        times S(2 s + a + b, a - b), with S(p, q) the sum of cos(q angle of n) / |n|^p: >>lattice.
        A softened law is a sum of such powers: u^(-1/2) = |d|^-1 - softening^2 |d|^-3 / 2 ..; so the
@@ -3607,8 +3612,8 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
    >>memory: blocks that grow and are reused
    ---------------------------------------------------------------------------------------------- */
 
-/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums over
-   the images of a periodic square, and a table. */
+/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums
+   over the images of a periodic square, and a table. */
 enum {
     NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
     NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
@@ -3974,8 +3979,8 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return nbody_i_table_leaf(desc);
 }
 
-/* NBODY_AUTO in a periodic square: a term of DIRECT takes about 0.1 microseconds there, and a tree
-   has 16 * 16 pairs of cells at least. */
+/* NBODY_AUTO in a periodic square: a term of DIRECT takes many times longer there, and a tree has
+   16 * 16 pairs of cells at least. */
 static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n)
 {
     desc->method = n <= 8 * (desc->order > 0 ? desc->order : 4) ? NBODY_DIRECT : NBODY_FORCE_NODES;
@@ -4886,7 +4891,13 @@ static void nbody_i_image_entry(const nbody *sim, int apart, int32_t b, int32_t 
     if (columns == 2 || rows == 2) nbody_i_add_nearest(sim->lattice, x, y, entry);
 }
 
-/* Its layout is that of >>table, with 16 offsets. */
+/* Its layout is that of >>table, with 16 offsets: the rows of one. */
+static nbody_real *nbody_i_image_rows(const nbody *sim, int apart, int component)
+{
+    return sim->images + (size_t)((apart * NBODY_I_PARTS + component) * sim->per_cell) *
+                             (size_t)nbody_i_row(sim);
+}
+
 static void nbody_i_fill_images(const nbody *sim)
 {
     int32_t const row = nbody_i_row(sim);
@@ -4898,8 +4909,7 @@ static void nbody_i_fill_images(const nbody *sim)
                 double entry[NBODY_I_PARTS] = {0, 0, 0};
                 if (a < sim->nodes) nbody_i_image_entry(sim, apart, b, a, entry);
                 for (p = 0; p < NBODY_I_PARTS; p++)
-                    sim->images[((size_t)(apart * NBODY_I_PARTS + p) * (size_t)sim->per_cell +
-                                 (size_t)b) * (size_t)row + (size_t)a] = (nbody_real)entry[p];
+                    nbody_i_image_rows(sim, apart, p)[b * row + a] = (nbody_real)entry[p];
             }
 }
 
@@ -6129,26 +6139,40 @@ static void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
         at[4 * sim->cell[c].y + sim->cell[c].x] = c;
 }
 
+/* M2L: all images of one cell, as nbody_i_add_offset. */
+static void nbody_i_add_images(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
+                               const nbody_real scale[NBODY_I_PARTS], nbody_i_lanes *lanes)
+{
+    int32_t const row = nbody_i_row(sim);
+    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
+    int32_t a;
+    int p;
+    for (a = 0; a < row; a += NBODY_I_LANES, lanes++) {
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
+            nbody_i_lanes_rows(nbody_i_image_rows(sim, apart, p) + a, row, mass, sim->per_cell,
+                               lanes->partial[p]);
+        lanes->terms += sim->per_cell;
+        if (lanes->terms >= NBODY_CHUNK) nbody_i_carry_lanes_table(lanes, 1, scale);
+    }
+}
+
 /* M2L on level 2: all images of the 16 cells at the nodes of cell (x, y), which may be empty. */
 static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
                                    const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
                                    nbody_real *const to[NBODY_I_PARTS])
 {
     nbody_i_lanes lanes[NBODY_I_NODE_LANES];
-    nbody view = *sim; /* with the table of images */
     nbody_real scale[NBODY_I_PARTS];
     double factor[NBODY_I_PARTS];
     int32_t a;
     int apart, p;
-    view.table = sim->images;
-    view.table_step = 0;
     nbody_i_lattice_scale(sim, factor);
     for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
     nbody_i_clear_lanes(lanes, NBODY_I_NODE_LANES);
     for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
         int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4,
                       from = sixteen[4 * y + x];
-        if (from >= 0) nbody_i_add_offset(&view, 1, law, 2, apart, from, scale, lanes);
+        if (from >= 0) nbody_i_add_images(sim, law, apart, from, scale, lanes);
     }
     for (a = 0; a < nbody_i_row(sim); a += NBODY_I_LANES)
         nbody_i_carry_lanes_table(&lanes[a / NBODY_I_LANES], 1, scale);
@@ -6375,7 +6399,8 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
     if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, lanes);
     else if (cell->level >= 2) nbody_i_lanes_l2p(sim, sets, law, leaf, count, lanes);
     while (nbody_next_near(&walk)) {
-        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
     nbody_i_carry_lanes(lanes, sets);

@@ -557,25 +557,43 @@ __device__ void lbvh_i_sort_ids(int32_t *ids, int32_t m, const uint64_t *code)
     __syncthreads();
 }
 
-/* Merges neighbouring sorted chunks of `width` of m ids: an id moves by the number of ids of the
-   other chunk that come before it, found by bisection. */
-__device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int32_t m, int64_t width,
+/* Ids that a thread merges at a time: their searches overlap. */
+constexpr int lbvh_i_merge_turns = 4;
+
+/* Merges neighbouring sorted chunks of m ids, `width` long, a power of 2: an id moves by the number
+   of ids of the other chunk that come before it, found by steps of halved length. */
+__device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m, int64_t width,
                                     const uint64_t *code)
 {
-    for (int64_t x = threadIdx.x; x < m; x += blockDim.x) {
-        int64_t const begin = x / (2 * width) * 2 * width, middle = begin + width;
-        int64_t low = x < middle ? middle : begin, high = x < middle ? middle + width : middle;
-        if (low > m) low = m;
-        if (high > m) high = m;
-        int64_t const other = low;
-        int32_t const id = from[x];
-        uint64_t const own = code[id];
-        while (low < high) {
-            int64_t const at = (low + high) / 2;
-            if (lbvh_i_before(code[from[at]], from[at], own, id)) low = at + 1;
-            else high = at;
+    constexpr int turns = lbvh_i_merge_turns;
+    for (int64_t x = threadIdx.x; x < m; x += turns * (int)blockDim.x) {
+        int32_t id[turns];
+        uint64_t own[turns];
+        int64_t other[turns], length[turns], count[turns];
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            int64_t const k = x + t * (int)blockDim.x < m ? x + t * (int)blockDim.x : x,
+                          rest = m - (k / width ^ 1) * width;
+            id[t] = from[k];
+            own[t] = code[id[t]];
+            other[t] = m - rest;
+            length[t] = rest < 0 ? 0 : rest < width ? rest : width;
+            count[t] = 0;
         }
-        to[(x < middle ? x : x - width) + (low - other)] = id;
+        for (int64_t step = width; step > 0; step /= 2) {
+#pragma unroll
+            for (int t = 0; t < turns; t++) {
+                int64_t const next = count[t] + step;
+                if (next > length[t]) continue;
+                int32_t const there = from[other[t] + next - 1];
+                if (lbvh_i_before(code[there], there, own[t], id[t])) count[t] = next;
+            }
+        }
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            int64_t const k = x + t * (int)blockDim.x;
+            if (k < m) to[k / (2 * width) * (2 * width) + k % width + count[t]] = id[t];
+        }
     }
     __syncthreads();
 }

@@ -29,6 +29,7 @@ typedef struct chip_world {
    the shape. */
 typedef struct chip_entry {
     void *shape;
+    const cpVect *velocity; /* of its body, which stays the same */
     cpHashValue number;
     lbvh_id id;
 } chip_entry;
@@ -83,6 +84,7 @@ static void chip_insert(cpSpatialIndex *base, void *shape, cpHashValue number)
     chip_box(shape, box);
     entry = &index->entry[index->count];
     entry->shape = shape;
+    entry->velocity = &((cpShape *)shape)->body->v;
     entry->number = number;
     chip_must(lbvh_world_insert(&index->shared->world, box, NULL, index->state,
                                 (uint64_t)(uintptr_t)shape, &entry->id) != LBVH_OUT_OF_MEMORY);
@@ -116,16 +118,19 @@ static void chip_each(cpSpatialIndex *base, cpSpatialIndexIteratorFunc func, voi
     for (k = 0; k < index->count; k++) func(index->entry[k].shape, data);
 }
 
-/* The stored box reaches as far as the shape will fly in a tenth of a second, six steps of 1/60 s.
-   */
+/* A shape that leaves its stored box gets a new one, which reaches as far as it will fly in a tenth
+   of a second, six steps of 1/60 s. */
+static void chip_leave(const chip_index *index, const chip_entry *entry, const float box[4])
+{
+    float const way[2] = {(float)(entry->velocity->x * 0.1), (float)(entry->velocity->y * 0.1)};
+    (void)lbvh_world_move(&index->shared->world, entry->id, box, way);
+}
+
 static void chip_move(const chip_index *index, const chip_entry *entry)
 {
-    float box[4], way[2];
+    float box[4];
     chip_box(entry->shape, box);
-    if (lbvh_world_stay(&index->shared->world, entry->id, box)) return;
-    way[0] = (float)(((cpShape *)entry->shape)->body->v.x * 0.1);
-    way[1] = (float)(((cpShape *)entry->shape)->body->v.y * 0.1);
-    (void)lbvh_world_move(&index->shared->world, entry->id, box, way);
+    if (!lbvh_world_stay(&index->shared->world, entry->id, box)) chip_leave(index, entry, box);
 }
 
 static void chip_reindex(cpSpatialIndex *base)

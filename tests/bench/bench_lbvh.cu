@@ -85,17 +85,17 @@ elements dam(int32_t n)
     return e;
 }
 
-/* 1000 clumps, from 1e-6 to 0.1 of the cube: the upper bits of their codes are equal. */
-elements clumps(int32_t n)
+/* 1000 cubes, from 1e-6 to 0.1 wide: the upper bits of their codes are equal. */
+elements specks(int32_t n)
 {
-    std::vector<float> pos(3 * static_cast<std::size_t>(n)), clump(4 * 1000);
+    std::vector<float> pos(3 * static_cast<std::size_t>(n)), speck(4 * 1000);
     wl_random r = wl_seed(5);
-    for (std::size_t c = 0; c < clump.size(); c++)
-        clump[c] = c % 4 < 3 ? 0.9f * wl_u(&r) : powf(10, -1 - 5 * wl_u(&r));
+    for (std::size_t c = 0; c < speck.size(); c++)
+        speck[c] = c % 4 < 3 ? 0.9f * wl_u(&r) : powf(10, -1 - 5 * wl_u(&r));
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); i++)
         for (std::size_t a = 0, c = wl_below(&r, 1000); a < 3; a++)
-            pos[3 * i + a] = clump[4 * c + a] + clump[4 * c + 3] * wl_u(&r);
-    return make_elements("clumps-" + size_name(n), LBVH_POINTS, pos, n);
+            pos[3 * i + a] = speck[4 * c + a] + speck[4 * c + 3] * wl_u(&r);
+    return make_elements("specks-" + size_name(n), LBVH_POINTS, pos, n);
 }
 
 /* The points as boxes of the edge given. */
@@ -296,7 +296,7 @@ void bench_builds(const std::vector<int32_t> &sizes)
         build_rows(points, sorts);
         build_rows(as_boxes(points, 0, " boxes"), sorts);
         build_rows(uniform(n, true), sorts);
-        build_rows(clumps(n), sorts);
+        build_rows(specks(n), sorts);
         if (n > 1000000) continue;
         build_rows(dam(n), sorts);
         build_rows(bidisperse(n), sorts);

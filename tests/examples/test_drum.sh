@@ -450,7 +450,7 @@ cut_in_two() {
             cmp -s "$work/whole/contacts_0000.vtk" "$work/cut/contacts_0000.vtk"
         report $? "cut in two, with the same bits: $options" "$(seen)"
     done <<'LINES'
---shuffle
+--layout compact
 --skin 0.2 --layout dynamic
 LINES
 }
@@ -497,6 +497,8 @@ cut_refused() {     # cut_refused WHAT FILE OPTIONS...
 saved_files() {
     local size line
     drum -n $same_n "${place[@]}" --steps 20 --save small.drum --check
+    drum -n $same_n "${place[@]}" --steps 30 --load small.drum --shuffle
+    [ $status -eq 2 ]; report $? "--load --shuffle: only without history" "$(seen)"
     cut_refused 'radians per second' small.drum --rpm 59
     cut_refused 'time step' small.drum --dt 1e-4
     cut_refused 'history' small.drum --history 0

@@ -15,7 +15,7 @@
 
 enum {
     HEAP_MOST = 1 << 22, LBVH_HEAD = 64, NLIST_HEAD = 136,
-    UGRID_HEAD = sizeof(real) == 4 ? 144 : 176, NBODY_HEAD = sizeof(real) == 4 ? 136 : 160
+    UGRID_HEAD = sizeof(real) == 4 ? 144 : 176, NBODY_HEAD = sizeof(real) == 4 ? 144 : 168
 };
 
 typedef struct file { uint8_t *bytes; int64_t size; } file;
@@ -592,6 +592,7 @@ static void load_bodies(fz *f, const file *x)
     fz_heap heap = fz_heap_of(HEAP_MOST);
     int const c = fz_u8(f);
     real at[2] = {(real)0.25, 1}, acc[2], potential;
+    int32_t law = -1; /* of the file; a function of the caller is not there */
     nbody sim;
     nbody_desc d;
     nbody_result r;
@@ -603,7 +604,9 @@ static void load_bodies(fz *f, const file *x)
     if (c >= 224) heap.fail_at = heap.calls + 1 + c % 8;
     r = nbody_load(&sim, &d, x->bytes, x->size);
     FZ_TRACE("bodies of %lld bytes: %s, n %d", (long long)x->size, nbody_result_text(r), sim.n);
+    if (x->size >= NBODY_HEAD) memcpy(&law, x->bytes + 28, sizeof law);
     FZ_CHECK_CODE(r == NBODY_OK || r == NBODY_BAD_FILE ||
+                      (r == NBODY_BAD_ARGUMENT && law == NBODY_FUNCTION) ||
                       (r == NBODY_OUT_OF_MEMORY && heap.failed), nbody_result_text(r));
     heap.fail_at = 0;
     FZ_CHECK(r == NBODY_OK || (sim.n == 0 && !sim.frame));

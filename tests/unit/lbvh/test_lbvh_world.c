@@ -668,12 +668,44 @@ static void test_doubles(void **state)
     assert_int_equal(lbvh_box_of_doubles(4, box, out), LBVH_BAD_ARGUMENT);
 }
 
+/* Searches that go through a tree together meet more than there is room for: each one alone then
+   meets the same. */
+static void test_crowd(void **state)
+{
+    enum { N = 300, MOVED = 20 };
+    float const here[4] = {0, 0, 1, 1}, there[4] = {9, 9, 10, 10};
+    lbvh_real box[4];
+    lbvh_world world = {0};
+    lbvh_world_desc desc = {0};
+    lbvh_id id[N];
+    int i, a, turn;
+    (void)state;
+    desc.dim = 2;
+    assert_int_equal(lbvh_world_begin(&world, &desc), LBVH_OK);
+    for (a = 0; a < 4; a++) box[a] = (lbvh_real)here[a];
+    for (i = 0; i < N; i++)
+        assert_int_equal(lbvh_world_insert(&world, box, NULL, LBVH_MOVING, 0, &id[i]), LBVH_OK);
+    assert_int_equal(lbvh_world_update(&world), LBVH_OK);
+    assert_int_equal(world.pairs, N * (N - 1) / 2);
+    for (turn = 0; turn < 2; turn++) {
+        for (a = 0; a < 4; a++) box[a] = (lbvh_real)(turn ? here[a] : there[a]);
+        for (i = 0; i < MOVED; i++)
+            assert_int_equal(lbvh_world_move(&world, id[i], box, NULL), LBVH_OK);
+        assert_int_equal(lbvh_world_update(&world), LBVH_OK);
+        assert_int_equal(world.searched, MOVED);
+        assert_int_equal(turn ? world.begun_count : world.ended_count, MOVED * (N - MOVED));
+        assert_int_equal(world.pairs, N * (N - 1) / 2 - (turn ? 0 : MOVED * (N - MOVED)));
+        assert_int_equal(lbvh_world_validate(&world), LBVH_OK);
+    }
+    lbvh_world_free(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_lives),  cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_deterministic), cmocka_unit_test(test_cheap_steps),
         cmocka_unit_test(test_deep),          cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_doubles)};
+        cmocka_unit_test(test_doubles),       cmocka_unit_test(test_crowd)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
