@@ -91,13 +91,13 @@ def constants(text, structs):
 
 
 def check_members(text, structs):
-    """A member that is a struct needs its declaration before it; _binding.py knows three kinds."""
+    """A member that is a struct needs its declaration before it; _binding.py knows four kinds."""
     known = set()
     for name, body in re.findall(r"struct (\w+) \{(.*?)\};", "".join(structs)):
         for member in re.findall(r"(?:^|;) *(?:const )?(?:struct )?(\w+) +(?!\*)\w", body):
             if re.search(r"typedef struct (?:\w+ )?%s \{" % member, text) and \
-                    not member.endswith(("_allocator", "_block", "_parallel")) and \
-                    member not in known:
+                    not member.endswith(("_allocator", "_block", "_parallel",
+                                         "_function")) and member not in known:
                 sys.exit("declare.py: nearfield.c has to name %s before %s" % (member, name))
         known.add(name)
 

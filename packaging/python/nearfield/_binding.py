@@ -27,6 +27,11 @@ class _Parallel(ctypes.Structure):
     _fields_ = [("run", ctypes.c_void_p), ("user", ctypes.c_void_p), ("tasks", ctypes.c_int32)]
 
 
+class _Function(ctypes.Structure):
+    _fields_ = [("force", ctypes.c_void_p), ("potential", ctypes.c_void_p),
+                ("user", ctypes.c_void_p)]
+
+
 class _Block(ctypes.Structure):
     _fields_ = [("memory", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
@@ -150,12 +155,14 @@ def _parameter(text: str, types: dict[str, Any], pointer: Any) -> Any:
 
 
 def _named(word: str) -> Any:
-    """Types that follow from their name: ugrid_block, ugrid_allocator, ugrid_parallel; all others
-    are enums."""
+    """Types that follow from their name: ugrid_block, ugrid_allocator, ugrid_parallel,
+    nbody_function; all others are enums."""
     if word.endswith("_allocator"):
         return _Allocator
     if word.endswith("_parallel"):
         return _Parallel
+    if word.endswith("_function"):
+        return _Function
     return _Block if word.endswith("_block") else ctypes.c_int
 
 
