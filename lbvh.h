@@ -108,10 +108,10 @@
             16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
-            double), 60 KB for a call with desc.parallel, 1 KB for a ray or a nearest walk. A world
-            takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
-            (float); its arrays grow by half, in lbvh_world_insert and, for pairs, in
-            lbvh_world_update.
+            double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC (double: 100 KB), 1
+            KB for a ray or a nearest walk. A world takes about 420 bytes for each object, 40 and
+            twice desc.pair_bytes for each pair (float); its arrays grow by half, in
+            lbvh_world_insert and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -796,9 +796,11 @@ typedef struct lbvh_cuda_facts {
                                    the maximum of the negated ones */
     int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
                                    indexed), 0 = none */
+    int32_t clustered;          /* codes of 63 bits: 1 if two samples of them are alike */
+    int32_t runs;               /* long runs of elements with equal keys */
 } lbvh_cuda_facts;
 
-enum { LBVH_CUDA_SCRATCH = 8 };
+enum { LBVH_CUDA_SCRATCH = 9 };
 
 typedef struct lbvh_cuda {
     lbvh_device device;         /* argument for your kernels */
@@ -3402,6 +3404,7 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
        | keys 8 n | spare 8 n | low 4 n | ........ |          the sort
        | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
                                                               then, over the keys, inner nodes
+   (PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes.)
    (n = 1: the leaf is written over its key, which is read before.)
    ---------------------------------------------------------------------------------------------- */
 
@@ -3593,8 +3596,7 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
     }
 }
 
-/* The prefixes of the borders before the places first .. last-1, and of the last border; and the
-   codes, where they are kept. */
+/* The prefixes of the borders before the places first .. last-1, and of the last border. */
 static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int const bits = lbvh_i_code_bits(&tree->desc);
@@ -3608,6 +3610,13 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t fi
                                                   lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
+}
+
+/* The codes at the places first .. last-1, where they are kept: before the leaves, which may lie
+   over the keys' low bits. */
+static void lbvh_i_make_codes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
+{
+    int32_t k;
     for (k = first; k < last && tree->code; k++)
         tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
@@ -3705,215 +3714,236 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
    cost more time, and their trees are no better.) A round merges one pair at least. So a window
    takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
 
-   A merged cluster is stored at slot r - 1 of the inner nodes, where r is the larger one of the
-   first places of its children. That place is nobody's first from then on: no two clusters have
-   the same slot, and no counter is needed. Then the tree is walked depth first, which gives leaves
-   their new places; border k gets 1 + the depth of the node that is split there as its prefix. This
-   is all that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a
-   refit, a file and every walk see a tree like any other. Where a leaf would lie below more than
+   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
+   of its children. That place is nobody's first from then on: no two clusters have the same number,
+   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
+   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
+   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
+   file and every walk see a tree like any other. Where a leaf would lie below more than
    LBVH_STACK - 1 nodes, the tree stays that of MERGE.
    ---------------------------------------------------------------------------------------------- */
 
-/* Clusters side by side, for loops over vectors. `hidden` is 0, behind the last cluster the largest
-   number, which makes keys with nobody useless. */
-enum { LBVH_I_ROOM = LBVH_I_WINDOW + LBVH_I_RADIUS };
-typedef struct lbvh_i_window {
+/* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
+   Its last ones are a window. Behind it, and before its keys, is room for keys with nobody. */
+enum { LBVH_I_ROOM = LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_clusters {
     lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
-    lbvh_i_pair hidden[LBVH_I_ROOM], best[LBVH_I_ROOM];
-    int32_t node[LBVH_I_WINDOW], first[LBVH_I_WINDOW];
-    int32_t count;
-} lbvh_i_window;
+    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
+    int32_t all;                                   /* clusters on the stack */
+    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
+    int lanes;          /* vectors of 8 floats may be used */
+    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
+    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
+    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
+} lbvh_i_clusters;
 
-/* Work space, 8 bytes for each leaf: where codes are kept, which are written last. */
-typedef struct lbvh_i_cluster_room {
-    int32_t *cluster;   /* [n] nodes of clusters, from the first place of their subtree on; then,
-                           by new place, the old one */
-    int32_t *first;     /* [n] the first place of a cluster, by slot; then prefixes, by border */
-} lbvh_i_cluster_room;
-
-static void lbvh_i_load_cluster(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                lbvh_i_window *w, int32_t at)
+/* An empty stack. No cluster has one before the first as its partner. */
+static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
 {
-    const lbvh_node *node = &tree->node[at];
-    int32_t const i = w->count++;
-    int a;
-    for (a = 0; a < 3; a++) {
-        w->min[a][i] = lbvh_i_bounded(node->min[a]);
-        w->max[a][i] = lbvh_i_bounded(node->max[a]);
-    }
-    w->node[i] = at;
-    w->first[i] = at < tree->first_leaf ? room->first[at] : at - tree->first_leaf;
+    int32_t i, k;
+    memset(c, 0, sizeof *c);
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
+    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
+#ifdef LBVH_I_AVX2
+    c->lanes = LBVH_I_HAS_AVX2();
+#endif
 }
 
-/* Compares cluster i with the next ones, as far as the radius: returns the smallest key, and each
-   of them notes its best. (A fixed number of turns: compilers make vectors of them at -O2 too.) */
-LBVH_FN_HOT lbvh_i_pair lbvh_i_compare(lbvh_i_window *w, int dim, int32_t i)
+/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
+   turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
 {
-    lbvh_i_pair key[LBVH_I_RADIUS], own = w->best[i];
-    int32_t k;
-    for (k = 0; k < LBVH_I_RADIUS; k++) {
-        int32_t const j = i + 1 + k;
-        lbvh_real const x = lbvh_i_edge(w->min[0][i], w->max[0][i], w->min[0][j], w->max[0][j]),
-                        y = lbvh_i_edge(w->min[1][i], w->max[1][i], w->min[1][j], w->max[1][j]),
-                        z = lbvh_i_edge(w->min[2][i], w->max[2][i], w->min[2][j], w->max[2][j]);
-        key[k] = lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), i, j) | w->hidden[j];
-    }
-    for (k = 0; k < LBVH_I_RADIUS; k++) {
-        lbvh_i_pair const had = w->best[i + 1 + k];
-        w->best[i + 1 + k] = key[k] < had ? key[k] : had;
-        own = key[k] < own ? key[k] : own;
-    }
-    return own;
-}
-
-/* best[i]: the smallest key of each cluster. */
-static void lbvh_i_find_partners(lbvh_i_window *w, int dim)
-{
-    lbvh_i_pair const none = lbvh_i_no_pair();
-    int32_t i;
-    for (i = 0; i < LBVH_I_ROOM; i++) {
-        w->hidden[i] = i < w->count ? 0 : none;
-        w->best[i] = none;
-    }
-    for (i = 0; i < w->count; i++)
-        w->best[i] = dim == 2 ? lbvh_i_compare(w, 2, i) : lbvh_i_compare(w, 3, i);
-}
-
-/* Cluster i becomes the node of itself and j. */
-static void lbvh_i_merge_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                  lbvh_i_window *w, int32_t i, int32_t j)
-{
-    int const swapped = w->first[j] < w->first[i];
-    int32_t const at = w->first[swapped ? i : j] - 1;
-    lbvh_node *node = &tree->node[at];
-    int a;
-    for (a = 0; a < 3; a++) {
-        node->min[a] = w->min[a][i] = lbvh_i_min(w->min[a][i], w->min[a][j]);
-        node->max[a] = w->max[a][i] = lbvh_i_max(w->max[a][i], w->max[a][j]);
-    }
-    node->link = w->node[i];
-    node->skip = w->node[j];    /* until the tree is numbered: the right child */
-    room->first[at] = w->first[i] = w->first[swapped ? j : i];
-    w->node[i] = at;
-}
-
-/* Merges all pairs that chose each other: both have the same key. Those left keep their order. */
-static void lbvh_i_merge_partners(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                  lbvh_i_window *w)
-{
-    int32_t i, left = 0;
-    int a;
-    for (i = 0; i < w->count; i++) {
-        int32_t const j = i ^ (int32_t)(w->best[i] & 31);
-        int const chosen = w->best[j] == w->best[i];
-        if (chosen && j < i) continue;
-        if (chosen) lbvh_i_merge_clusters(tree, room, w, i, j);
-        for (a = 0; a < 3; a++) {
-            w->min[a][left] = w->min[a][i];
-            w->max[a][left] = w->max[a][i];
+    int32_t k, p;
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            int32_t const q = p + 1 + k, at = window + p, by = window + q;
+            lbvh_real const
+                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
+                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
+                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
+            c->key[k][LBVH_I_RADIUS + p] =
+                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
         }
-        w->node[left] = w->node[i];
-        w->first[left] = w->first[i];
-        left++;
-    }
-    w->count = left;
 }
 
-/* The clusters of two siblings, from place `first` and from place `middle` on, become those of
-   their parent, `most` at most. Returns their number. */
-static int32_t lbvh_i_join_clusters(const lbvh *tree, const lbvh_i_cluster_room *room,
-                                    int32_t first, int32_t left, int32_t middle, int32_t right,
-                                    int32_t most)
+/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
+LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
 {
-    int32_t *const cluster = room->cluster;
-    lbvh_i_window w;
-    int32_t k;
-    if (left + right <= most) {
-        for (k = 0; k < right && first + left < middle; k++)
-            cluster[first + left + k] = cluster[middle + k];
-        return left + right;
-    }
-    w.count = 0;
-    memset(w.min, 0, sizeof w.min);
-    memset(w.max, 0, sizeof w.max);
-    for (k = 0; k < left; k++) lbvh_i_load_cluster(tree, room, &w, cluster[first + k]);
-    for (k = 0; k < right; k++) lbvh_i_load_cluster(tree, room, &w, cluster[middle + k]);
-    while (w.count > most) {
-        lbvh_i_find_partners(&w, tree->desc.dim);
-        lbvh_i_merge_partners(tree, room, &w);
-    }
-    for (k = 0; k < w.count; k++) cluster[first + k] = w.node[k];
-    return w.count;
+    int32_t k, p;
+    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
+                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
+                              least = behind < before ? behind : before, best = c->best[p];
+            c->best[p] = least < best ? least : best;
+        }
 }
 
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. The root is cluster[0]. */
-static void lbvh_i_cluster(const lbvh *tree, const lbvh_i_cluster_room *room)
+/* best[i] of all `count` clusters of a window. */
+LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i += LBVH_I_RADIUS) {
+        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
+        else lbvh_i_compare(c, 3, c->all - count, i);
+    }
+    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
+}
+
+#ifdef LBVH_I_AVX2
+/* The same, compiled for vectors of 8: the same operations, none fused. */
+LBVH_I_AVX2 static void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    lbvh_i_choose_all(c, dim, count);
+}
+#endif
+
+static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
+        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
+#ifdef LBVH_I_AVX2
+    if (c->lanes) {
+        lbvh_i_choose_lanes(c, dim, count);
+        return;
+    }
+#endif
+    lbvh_i_choose_all(c, dim, count);
+}
+
+/* Cluster i of the stack becomes the node of itself and j. */
+static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
+{
+    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
+    int32_t *const child = c->child + 2 * (size_t)at;
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
+        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
+    }
+    child[0] = c->node[i];
+    child[1] = c->node[j];
+    c->node[i] = at;
+    c->first[i] = one < other ? one : other;
+}
+
+/* Cluster `from` of the stack moves to `to`. */
+static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][to] = c->min[a][from];
+        c->max[a][to] = c->max[a][from];
+    }
+    c->node[to] = c->node[from];
+    c->first[to] = c->first[from];
+}
+
+/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
+   order. Returns their number. (Lists, because branches on who chose whom are mispredicted.) */
+static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
+{
+    int32_t const window = c->all - count;
+    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
+    for (i = 0; i < count; i++) {
+        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
+        int const chosen = c->best[j] == c->best[i];
+        merge[merges] = keep[left] = i;
+        merges += chosen & (i < j);
+        left += !(chosen & (j < i));
+    }
+    for (k = 0; k < merges; k++) {
+        i = merge[k];
+        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
+    }
+    for (k = 0; k < left && keep[k] == k; k++) {}
+    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
+    c->all = window + left;
+    return left;
+}
+
+/* Puts leaf k on the stack. (As in lbvh_i_make_leaves, elements are prefetched.) */
+static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
+{
+    int32_t const ahead = 24, at = c->all++;
+    lbvh_real min[3], max[3];
+    int a;
+    if (k < tree->n - ahead && !tree->desc.indices)
+        LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
+    for (a = 0; a < 3; a++) {
+        c->min[a][at] = lbvh_i_bounded(min[a]);
+        c->max[a][at] = lbvh_i_bounded(max[a]);
+    }
+    c->node[at] = tree->first_leaf + k;
+    c->first[at] = k;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. On the stack, those of
+   siblings are neighbours: where they are too many for the parent, rounds follow. Returns the
+   root. */
+static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys)
 {
     int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* the first leaf of each; its clusters */
+    lbvh_i_clusters c;
     int32_t k, top = 0;
+    lbvh_i_begin_clusters(tree, &c);
     for (k = 0; k < tree->n; k++) {
         int32_t first = k, count = 1;
-        room->cluster[k] = tree->first_leaf + k;
+        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
         while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
-            int32_t const middle = first;
             first = waiting[--top];
-            count = lbvh_i_join_clusters(tree, room, first, many[top], middle, count,
-                                         first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS);
+            count += many[top];
+            while (count > (first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+                lbvh_i_find_partners(&c, tree->desc.dim, count);
+                count = lbvh_i_merge_partners(&c, count);
+            }
         }
         waiting[top] = first;
         many[top++] = count;
     }
+    return c.node[0];
 }
 
-/* Walks the clusters depth first: the old place of each new one, and the new prefixes. 0: a leaf
-   would lie too deep, and no prefix was changed. */
-static int lbvh_i_number_clusters(const lbvh *tree, const lbvh_i_cluster_room *room)
+/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
+   a leaf would lie too deep, and nothing was changed. */
+static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
 {
+    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
+    /* where the last leaves will be */
+    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
     int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
-    int32_t at = room->cluster[0], level = 0, place = 0, top = 0;
+    int32_t at = root, level = 0, place = 0, top = 0;
+    uint64_t *const old = keys->key;
     for (;;) {
         for (; at < tree->first_leaf; level++) {
             if (level == LBVH_STACK - 1) return 0;
-            pending[top] = tree->node[at].skip;
+            pending[top] = child[2 * (size_t)at + 1];
             depth[top++] = level;
-            at = tree->node[at].link;
+            at = child[2 * (size_t)at];
         }
-        room->cluster[place++] = at - tree->first_leaf;
+        keys->spare[place++] = old[at - tree->first_leaf];
         if (top == 0) break;
         at = pending[--top];
-        room->first[place] = 1 + depth[top];
         level = depth[top] + 1;
+        prefix[place] = (uint8_t)level;
     }
-    for (place = 1; place < tree->n; place++) tree->prefix[place] = (uint8_t)room->first[place];
+    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
+    keys->key = keys->spare;
+    keys->spare = old;
     return 1;
 }
 
-/* Moves the leaves to their new places, by way of the inner nodes, which are made later. */
-static void lbvh_i_move_leaves(const lbvh *tree, const int32_t *old)
+/* LBVH_PLOC: sorted keys and their prefixes become those of its places. */
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
 {
-    lbvh_node *const leaf = tree->node + tree->first_leaf;
-    lbvh_node const last = leaf[old[tree->n - 1]];
-    int32_t k;
-    for (k = 0; k < tree->n - 1; k++) tree->node[k] = leaf[old[k]];
-    memcpy(leaf, tree->node, (size_t)(tree->n - 1) * sizeof *leaf);
-    leaf[tree->n - 1] = last;
-    for (k = 0; k < tree->n && tree->mask; k++)
-        tree->mask[tree->first_leaf + k] = tree->desc.masks[leaf[k].link];
-}
-
-/* LBVH_PLOC: new places and prefixes for leaves in Morton order. */
-static void lbvh_i_ploc(lbvh *tree)
-{
-    lbvh_i_cluster_room room;
-    const lbvh_node *leaf = tree->node + tree->first_leaf;
-    int32_t k;
-    room.cluster = (int32_t *)tree->block[LBVH_I_CODE].memory;
-    room.first = room.cluster + tree->n;
-    lbvh_i_cluster(tree, &room);
-    if (lbvh_i_number_clusters(tree, &room)) lbvh_i_move_leaves(tree, room.cluster);
-    for (k = 0; k < tree->n && tree->code; k++)
-        tree->code[k] = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, leaf[k].min,
-                                    leaf[k].max);
+    if (tree->n > 2)
+        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3936,8 +3966,9 @@ static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t
     lbvh_i_make_keys(tree, data, stride, &keys, &histogram, 0, n);
     lbvh_i_sort(&keys, n, &histogram);
     lbvh_i_make_prefixes(tree, &keys, 0, n);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &keys);
+    lbvh_i_make_codes(tree, &keys, 0, n);
     lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
-    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
     else lbvh_i_merge(tree);
     return LBVH_OK;
@@ -6916,7 +6947,7 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *
        count     piece of keys       how often it has each digit; four times with
        deal      piece of keys       each key to its place among equal digits of the pieces before
        low       piece of places     keys with equal upper bits, none of which two pieces share
-       leaves    piece of places     prefixes and leaves
+       leaves    piece of places     prefixes and leaves (PLOC: prefixes, its own step, leaves)
        merge     piece of places     subtrees within the piece; those that are left are merged after
 
    Counts of digits lie behind the keys, where leaves will be (>>sort): 1024 bytes for each piece,
@@ -7066,11 +7097,20 @@ static void lbvh_i_low_piece(void *context, int32_t k)
     lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
 }
 
+static void lbvh_i_prefixes_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_make_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
+                         lbvh_i_first_of(job, k + 1));
+}
+
+/* (PLOC has its prefixes already.) */
 static void lbvh_i_leaves_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
-    lbvh_i_make_prefixes(job->tree, &job->keys, first, last);
+    if (job->tree->desc.builder != LBVH_PLOC) lbvh_i_prefixes_piece(context, k);
+    lbvh_i_make_codes(job->tree, &job->keys, first, last);
     lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
 }
 
@@ -7171,8 +7211,11 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     job.keys = lbvh_i_key_room(tree);
     job.counts = (int32_t *)(void *)(job.keys.low + n);
     result = lbvh_i_sort_in_pieces(&job);
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) {
+        result = lbvh_i_run_build(&job, lbvh_i_prefixes_piece);
+        if (result == LBVH_OK) lbvh_i_ploc(tree, data, stride, &job.keys);
+    }
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
-    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;

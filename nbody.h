@@ -3,8 +3,8 @@
 
 /*
    Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
-   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening; or the
-   velocities of vortices are computed, with or without cores.
+   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening, or a function
+   of the distance of yours; or the velocities of vortices are computed, with or without cores.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, n log n: far cells act on bodies as monopoles of sub-cells,
@@ -20,12 +20,12 @@
 
        manual         use, example, options, rules, method, limits, not-here, changes
        declarations   config, results, parallel, desc, tree, api, cuda-api
-       one element    numbers, sums, force, vortex, square, cells, deep, walk, runs, rule, up,
-                      table, series, down, near-bodies, estimate, step
+       one element    numbers, sums, force, function, vortex, square, cells, deep, walk, runs,
+                      rule, up, table, series, down, near-bodies, estimate, step, periodic
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
-                      cells-serial, table-serial, plain, up-serial, lanes, down-serial,
-                      bodies-serial, points-serial, choose, pieces, api-serial,
-                      again-serial, estimate-serial, count, step-serial, validate, licence
+                      cells-serial, table-serial, lattice, plain, up-serial, lanes, down-serial,
+                      images, bodies-serial, points-serial, choose, pieces, api-serial,
+                      again-serial, estimate-serial, count, step-serial, validate, save, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -99,13 +99,14 @@
             p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
             dimensions, and of straight lines of charge). Potentials: -G m / sqrt(u) and
             G m ln(u) / 2. A negative `gravity` repels. NBODY_VORTEX: velocities and stream
-            functions, >>vortex.
+            functions, >>vortex. NBODY_FUNCTION: a law of yours, >>function.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
-            nbody_fields_again, _fields_sets, nbody_reserve, nbody_validate and _verify (and
-            nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows and is kept:
-            an array that is too small becomes half as large again, or as large as needed if that is
-            more; a first one, and all of nbody_reserve, are exact. See nbody_bytes.
+            nbody_fields_again, _fields_sets, nbody_reserve, nbody_load, nbody_validate and
+            _verify (and nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows
+            and is kept: an array that is too small becomes half as large again, or as large as
+            needed if that is more; a first one, and all of nbody_reserve, are exact. See
+            nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
@@ -188,16 +189,17 @@
    nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
    with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
-   CHEBYSHEV takes any sign).
+   CHEBYSHEV takes any sign). Periodic squares: >>periodic.
 
    >>not-here
 
-   3D, periodic squares, relativistic or collisional physics; individual
-   time steps; images, windows, files (see examples/galaxy.c).
+   3D, periodic squares on the GPU, relativistic or collisional physics; individual time steps;
+   images, windows, files of other programs (see examples/galaxy.c).
 
    >>changes
 
-   0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees
+   0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees;
+         save, load, upload; laws of the caller; periodic squares
    0.1.0  first version
 */
 
@@ -302,6 +304,13 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define NBODY_ALIGN_CELL
 #endif
 
+/* A function that is seldom called: the compiler keeps it out of its callers. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDACC__)
+#define NBODY_I_SELDOM __attribute__((cold))
+#else
+#define NBODY_I_SELDOM
+#endif
+
 /* Loops over arrays that a GPU can keep in registers only when all indices are compile-time
    constants. */
 #ifdef __CUDA_ARCH__
@@ -326,6 +335,8 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_fields_at       nbody_f64_fields_at
 #define nbody_estimate        nbody_f64_estimate
 #define nbody_count           nbody_f64_count
+#define nbody_save            nbody_f64_save
+#define nbody_load            nbody_f64_load
 #define nbody_step            nbody_f64_step
 #define nbody_energy          nbody_f64_energy
 #define nbody_validate        nbody_f64_validate
@@ -343,6 +354,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_cuda_step           nbody_f64_cuda_step
 #define nbody_cuda_energy         nbody_f64_cuda_energy
 #define nbody_cuda_check          nbody_f64_cuda_check
+#define nbody_cuda_upload         nbody_f64_cuda_upload
 #define nbody_cuda_download       nbody_f64_cuda_download
 #define nbody_cuda_free           nbody_f64_cuda_free
 #endif
@@ -358,20 +370,26 @@ extern "C" {
 /* One list makes the codes and their texts. */
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
-    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL, a count is negative, or a stride, in bytes, is " \
+    X(NBODY_BAD_ARGUMENT,   "a pointer is NULL (NBODY_FUNCTION: in desc.function), a count is " \
+                            "negative, or a stride, in bytes, is " \
                             "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
                             "together: see desc.order, desc.sources, desc.subcells, " \
-                            "desc.stage, desc.core; or NBODY_VORTEX is given to nbody_step; " \
-                            "or desc.parallel.tasks is not 0 .. " \
+                            "desc.stage, desc.core, desc.periodic (DIRECT, or FORCE_NODES of " \
+                            "order 2 or more; not CUDA, not NBODY_FUNCTION); or NBODY_VORTEX is " \
+                            "given to nbody_step; or NBODY_FUNCTION to a GPU; or " \
+                            "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS (CUDA: " \
-                            "NBODY_KEY_LEVELS), and desc.leaf and desc.max_cells not negative") \
+                            "NBODY_KEY_LEVELS), and desc.leaf and desc.max_cells not " \
+                            "negative; desc.periodic: levels 0 or 3 .. NBODY_KEY_LEVELS") \
     X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
-                            "be finite") \
+                            "be finite; desc.periodic: softening at most 1/4 of desc.size, of " \
+                            "a Gaussian core 1/17 (double 1/26)") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
-                            "(0: fitted)") \
+                            "(0: fitted); desc.periodic needs a size that is not lost beside " \
+                            "desc.min") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
@@ -386,7 +404,10 @@ extern "C" {
                             "slow; sim.frame->cells_needed is enough") \
     X(NBODY_INVALID,        "nbody_validate or nbody_verify found the structure damaged") \
     X(NBODY_CUDA_ERROR,     "a CUDA call failed: sim.cuda_error has its cudaError_t") \
-    X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned")
+    X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned") \
+    X(NBODY_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned") \
+    X(NBODY_BAD_FILE,       "these bytes are not a tree saved by this version, with this real " \
+                            "type and byte order, undamaged")
 
 #define NBODY_I_CODE(code, text) code,
 typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
@@ -446,8 +467,18 @@ typedef enum nbody_method {
 typedef enum nbody_law {
     NBODY_INVERSE_SQUARE = 0,   /* G m_i m_j / d^2 */
     NBODY_INVERSE,              /* G m_i m_j / d */
-    NBODY_VORTEX                /* velocities of vortices: >>vortex */
+    NBODY_VORTEX,               /* velocities of vortices: >>vortex */
+    NBODY_FUNCTION              /* m_i m_j f(d), serial only: desc.function */
 } nbody_law;
+
+/* NBODY_FUNCTION: a law of yours, called for distances d > 0 in your units; >>function. Several
+   threads may call it at once (desc.parallel). Same d, same result. */
+typedef struct nbody_function {
+    double (*force)(double d, void *user);     /* f: unit mass on unit mass; positive: attraction */
+    double (*potential)(double d, void *user); /* its integral, d phi / d d = f; NULL: none, and no
+                                                  potential may be requested */
+    void *user;                 /* handed to both */
+} nbody_function;
 
 /* What softening, a length s, does near a source: Law in >>rules. */
 typedef enum nbody_core {
@@ -543,6 +574,9 @@ typedef struct nbody_desc {
     nbody_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     nbody_parallel parallel;    /* a hook for threads: >>parallel (default: serial) */
     nbody_core core;            /* what softening does (default: NBODY_PLUMMER) */
+    nbody_function function;    /* the law of NBODY_FUNCTION, which needs it (default: none) */
+    int32_t periodic;           /* 1: the square, min and size, repeats without end: >>periodic
+                                   (default: 0, the plane is empty around it) */
 } nbody_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -557,7 +591,7 @@ typedef struct NBODY_ALIGN_CELL nbody_cell {
     int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1; deeper than level
                                    31 their low 32 bits, nbody_i_number has all */
     int32_t first, count;       /* its bodies: places first .. first + count - 1 */
-    int32_t parent;             /* -1: the root */
+    int32_t parent;             /* -1: the root; -2: that of a periodic square */
     int32_t child;              /* the first of its children; -1: a leaf */
     uint8_t level, children;    /* children: 1 .. 4, or 0 */
     uint8_t besides;
@@ -592,6 +626,7 @@ typedef struct nbody_frame {
                                      negative mass); 0: none */
     double core2;               /* NBODY_GAUSSIAN: softening^2 in units of length^2; else 0 */
     int32_t deepest;            /* no cell is deeper: >>vortex. Else NBODY_MAX_LEVELS */
+    int32_t periodic;           /* 1: desc.periodic */
 } nbody_frame;
 
 /* Force nodes and Chebyshev points along one axis of a cell of side 1: the same for all
@@ -609,9 +644,18 @@ typedef struct nbody_rule {
                                                                  the same weights */
 } nbody_rule;
 
+/* Serial, laws with tables of their own on each level: those that the block of tables holds, from
+   one call to the next. >>table-serial */
+typedef struct nbody_kept {
+    double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
+    int32_t law;
+    int32_t slots;              /* tables that there is room for; 0: this law needs one in all */
+    uint64_t levels;            /* bit l: that of level l is there */
+} nbody_kept;
+
 typedef struct nbody_block { void *memory; size_t bytes; } nbody_block;
 
-enum { NBODY_BLOCKS = 9 };
+enum { NBODY_BLOCKS = 10 };
 
 typedef struct nbody {
     int32_t n;                  /* bodies */
@@ -642,9 +686,13 @@ typedef struct nbody {
     nbody_real *moment, *local; /* [cell * series] the series of a cell's sources, and of its far
                                    cells */
 
+    struct nbody_i_lattice *lattice; /* periodic square: the sums over its images, >>lattice */
+    nbody_real *images;         /* and the M2L table of level 2, with all images */
+
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
     int32_t cuda_error;         /* after NBODY_CUDA_ERROR: the cudaError_t */
     int32_t table_kind;         /* what `table` holds */
+    nbody_kept kept;
     int32_t choose;             /* 1: NBODY_AUTO, 3: with potentials; see >>choose. 0: no choice */
     nbody_block block[NBODY_BLOCKS]; /* memory, kept until nbody_free */
 } nbody;
@@ -806,6 +854,25 @@ NBODY_API nbody_result nbody_validate(const nbody *sim);
 NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
                                     uint32_t seed, double most);
 
+/* Writes the tree into `bytes` (room: `capacity`): a header, then position and mass of each body,
+   12 bytes (double: 24). `*needed`: the size, also when it did not fit (NBODY_BUFFER_TOO_SMALL;
+   NULL with 0 asks for it). NBODY_CELLS_FULL: the tree is one of a GPU whose desc.max_cells was too
+   small. Files are for machines of the same byte order and the same NBODY_REAL. O(n). */
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
+                                  int64_t *needed);
+
+/* Reads a saved tree, as nbody_build leaves it: fields at points, other masses (nbody_fields_again)
+   and walks give the bits of the saved one, without the program that had the bodies, and with
+   what NBODY_AUTO chose there. desc (NULL: defaults) gives allocators, parallel and, if the
+   file's law is NBODY_FUNCTION, the function (NBODY_BAD_ARGUMENT without one); all else comes
+   from the bytes, and strides are the default. Cells and sources are computed, not read: so a
+   file has a quarter of the tree's bytes, and any bytes are safe. Damaged ones are refused
+   (NBODY_BAD_FILE) after a checksum; and where the tree is not as large as the header says. It
+   is empty after a refusal. Cost, memory and other results: nbody_build, and 12 bytes per body
+   (double: 24) while it reads. */
+NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
+                                  int64_t size);
+
 /* Bytes of memory that it holds. */
 NBODY_API int64_t nbody_bytes(const nbody *sim);
 
@@ -886,6 +953,14 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
    (may be NULL) says how many are needed: set desc.max_cells to that. */
 NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
                                         struct CUstream_st *stream);
+
+/* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
+   Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
+   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; NBODY_BAD_LEVELS: it has more
+   levels than a GPU makes; else as nbody_cuda_build. Strides are the default. Takes 12 bytes per
+   body (double: 24) of both memories while it copies. */
+NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
+                                         struct CUstream_st *stream);
 
 /* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
    validate then work. Waits for the stream. */
@@ -1130,6 +1205,8 @@ typedef struct nbody_i_law {
     nbody_real core2, over_core2; /* frame->core2, 1 / frame->core2 */
     nbody_real log_length;      /* ln of the unit of length: potentials of NBODY_INVERSE are
                                    logarithms of your lengths */
+    nbody_function function;    /* NBODY_FUNCTION: the law, and the unit of length */
+    double length;
 } nbody_i_law;
 
 /* The factor of g, and phi, of a Gaussian core: >>vortex. */
@@ -1145,6 +1222,8 @@ NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
     law.softened = desc->softening > 0 && !law.core;
     law.potential = potential;
     law.soften2 = law.core2 = law.over_core2 = law.log_length = 0;
+    law.function = desc->function;
+    law.length = 1;
     return law;
 }
 
@@ -1152,6 +1231,7 @@ NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
 {
     nbody_i_law law = nbody_i_law_in(&sim->desc, potential);
     law.soften2 = (nbody_real)sim->frame->soften2;
+    law.length = sim->frame->length;
     if (law.core) {
         law.core2 = (nbody_real)sim->frame->core2;
         law.over_core2 = (nbody_real)(1 / sim->frame->core2);
@@ -1216,6 +1296,20 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
+/* NBODY_FUNCTION: see >>function. Always 0 on a GPU, where a function of the host cannot be called:
+   the compiler then drops what follows. */
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
+{
+#ifdef __CUDA_ARCH__
+    (void)law;
+    return 0;
+#else
+    return law->law == NBODY_FUNCTION;
+#endif
+}
+NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
+                                   nbody_i_target *t);
+
 /* Adds one term: m g d, m phi. A body adds d = 0 to its own force, so no term has to be skipped
    (Kalms equation 6: j != i). */
 NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments,
@@ -1225,11 +1319,98 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
     nbody_real const d2 = nbody_i_times(dx, dx) + nbody_i_times(dy, dy), u = d2 + law->soften2;
     nbody_real const root = nbody_i_inverse_root(u), g = nbody_i_strength(law, u, root),
                      mg = nbody_i_times(s->m, g);
+    if (nbody_i_by_function(law)) {
+        nbody_i_add_function(law, s, t);
+        return;
+    }
     t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
     t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
     if (law->potential && nbody_i_in_potential(law, d2, s->place == t->place && s->place >= 0))
         t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
     if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
+    if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>function: a law of the caller, NBODY_FUNCTION
+
+   With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
+   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes
+   interpolate the law between points of cells that do not touch. So any f that is smooth there will
+   do (Kalms section 5.6; Fong), and its singularity at 0, if any, does not matter: mean errors of
+   1e-4 to 1e-3 of the sum of all |terms| with order 4, below 1e-6 with order 8 (docs/start-law.md).
+   The functions are called
+
+       for each near pair, in double: one call of f, and one of phi where potentials are requested
+       for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
+       order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
+
+   Tables are not kept from one call to the next: `user` could have changed. NBODY_AUTO counts a
+   call as 16 terms of NBODY_INVERSE_SQUARE, 29 ns. What the functions return enters sums as
+   nbody_real, and must be in its range: NaN gives NaN. The least distance is not raised (>>limits),
+   and bodies at one point exert no force on each other. VIRTUAL_PARTICLES of order 2 would need
+   derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION, and so is
+   NBODY_FUNCTION in calls nbody_cuda_...
+   ---------------------------------------------------------------------------------------------- */
+
+/* f(r) / r for u = r^2, in the units of the arrays. */
+NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
+{
+#ifdef __CUDA_ARCH__
+    (void)law;
+    return u;
+#else
+    double const r = sqrt(u);
+    return law->function.force(r * law->length, law->function.user) / r;
+#endif
+}
+
+NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
+{
+#ifdef __CUDA_ARCH__
+    (void)law;
+    return u;
+#else
+    return law->function.potential(sqrt(u) * law->length, law->function.user);
+#endif
+}
+
+/* What a source does to a target, per unit mass. The product with the mass is in double too:
+   f(r) / r may be out of the range of a float where m f(r) is not. */
+typedef struct nbody_i_pair { double dx, dy, strength, phi; } nbody_i_pair;
+
+NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
+                                            const nbody_i_target *t)
+{
+    nbody_i_pair pair;
+    double d2, u;
+    int const is_self = s->place == t->place && s->place >= 0;
+    pair.dx = (double)s->x - (double)t->x;
+    pair.dy = (double)s->y - (double)t->y;
+    d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);
+    u = d2 + (double)law->soften2;
+    pair.strength = d2 > 0 ? nbody_i_function_strength(law, u) : 0;
+    pair.phi = 0;
+    if (law->potential && (law->softened ? !is_self && u > 0 : d2 > 0))
+        pair.phi = nbody_i_function_potential(law, u);
+    return pair;
+}
+
+/* Adds the term, as nbody_i_add. */
+NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
+                               nbody_real partial[NBODY_I_PARTS])
+{
+    double const m = (double)mass, mg = nbody_i_product(m, pair->strength);
+    partial[NBODY_I_X] += (nbody_real)nbody_i_product(mg, pair->dx);
+    partial[NBODY_I_Y] += (nbody_real)nbody_i_product(mg, pair->dy);
+    partial[NBODY_I_POTENTIAL] += (nbody_real)nbody_i_product(m, pair->phi);
+}
+
+NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
+                                   nbody_i_target *t)
+{
+    nbody_i_pair const pair = nbody_i_function_pair(law, s, t);
+    nbody_i_add_pair(&pair, s->m, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
 }
 
@@ -1469,7 +1650,8 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     least_u = NBODY_I_REAL_KIND == 2                          ? -680
               : nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? -116
                                                               : -82;
-    frame->soften2 = nbody_i_product(softening, softening) + nbody_i_power(least_u);
+    frame->soften2 = frame->given2;
+    if (desc->law != NBODY_FUNCTION) frame->soften2 += nbody_i_power(least_u);
     return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) &&
            nbody_i_finite(frame->soften2);
 }
@@ -1500,14 +1682,41 @@ NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 /* A body in the units of the arrays: divisions by powers of two, exact. */
 NBODY_FN nbody_real nbody_i_scaled(double value, double unit) { return (nbody_real)(value / unit); }
 
+NBODY_FN int nbody_i_is_periodic(const nbody_frame *frame)
+{
+#ifdef __CUDA_ARCH__
+    (void)frame;
+    return 0; /* not on the GPU */
+#else
+    return frame->periodic;
+#endif
+}
+
+/* In a periodic square: a number of sides is subtracted, by an exact remainder. */
+NBODY_I_SELDOM NBODY_FN nbody_real nbody_i_wrapped(const nbody_frame *frame, int axis, double value)
+{
+    double const origin = frame->origin[axis], end = origin + frame->edge,
+                 at = value / frame->length, left = fmod(at - origin, frame->edge);
+    nbody_real const x = (nbody_real)(origin + (left < 0 ? left + frame->edge : left));
+    if (at >= origin && at < end) return (nbody_real)at;
+    return (double)x < end ? x : (nbody_real)origin;
+}
+
+/* A coordinate of a body or point. */
+NBODY_FN nbody_real nbody_i_placed(const nbody_frame *frame, int axis, double value)
+{
+    return nbody_i_is_periodic(frame) ? nbody_i_wrapped(frame, axis, value)
+                                      : nbody_i_scaled(value, frame->length);
+}
+
 /* Key of body i: the Morton number of its cell on the last level. */
 NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i,
                               int levels)
 {
     const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
     return nbody_i_code(
-        nbody_i_column(frame, levels - 1, 0, nbody_i_scaled((double)p[0], frame->length)),
-        nbody_i_column(frame, levels - 1, 1, nbody_i_scaled((double)p[1], frame->length)));
+        nbody_i_column(frame, levels - 1, 0, nbody_i_placed(frame, 0, (double)p[0])),
+        nbody_i_column(frame, levels - 1, 1, nbody_i_placed(frame, 1, (double)p[1])));
 }
 
 /* Copies the mass of the caller's body i to `place`. */
@@ -1522,8 +1731,8 @@ NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_
 {
     const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
     sim->id[place] = i;
-    sim->x[place] = nbody_i_scaled((double)p[0], sim->frame->length);
-    sim->y[place] = nbody_i_scaled((double)p[1], sim->frame->length);
+    sim->x[place] = nbody_i_placed(sim->frame, 0, (double)p[0]);
+    sim->y[place] = nbody_i_placed(sim->frame, 1, (double)p[1]);
     nbody_i_place_mass(sim, input, place, i);
 }
 
@@ -1553,6 +1762,7 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
 
 NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
 {
+    if (cell->level < 2 && nbody_i_is_periodic(sim->frame)) return 1;
     return cell->count > sim->desc.leaf && cell->level < sim->desc.levels - 1 &&
            cell->level < sim->frame->deepest;
 }
@@ -1581,6 +1791,8 @@ NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, i
     return child;
 }
 
+enum { NBODY_I_ROUND = -2 }; /* the root's parent in a periodic square */
+
 NBODY_FN nbody_cell nbody_i_root(int32_t n)
 {
     nbody_cell above = {0, 0, 0, 0, -1, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, root;
@@ -1591,12 +1803,24 @@ NBODY_FN nbody_cell nbody_i_root(int32_t n)
     return root;
 }
 
+/* The bits of a column's number that count in comparisons on a level. In a periodic square those of
+   the level: so the last column is next to column 0. */
+NBODY_FN uint32_t nbody_i_column_bits(const nbody_cell *cells, int level)
+{
+#ifndef __CUDA_ARCH__
+    if (cells[0].parent == NBODY_I_ROUND) return (1u << level) - 1;
+#endif
+    (void)cells;
+    (void)level;
+    return 0xFFFFFFFFu;
+}
+
 /* Along one axis, does a cell touch a smaller one, s levels deeper? On the level of the smaller
    one, the larger has the columns x << s .. ((x + 1) << s) - 1; one more on each side touches it.
    What is asked for lies at most 2 columns farther away, so that 32 bits suffice for s up to 30. */
-NBODY_FN int nbody_i_spans(int32_t large, int s, int32_t little)
+NBODY_FN int nbody_i_spans(int32_t large, int s, int32_t little, uint32_t bits)
 {
-    return (uint32_t)little - ((uint32_t)large << s) + 1 <= (1u << s) + 1;
+    return (((uint32_t)little - ((uint32_t)large << s) + 1) & bits) <= (1u << s) + 1;
 }
 
 enum { NBODY_I_APART = 30 };
@@ -1618,8 +1842,11 @@ NBODY_FN int nbody_i_touch(const nbody_cell *cells, const nbody_cell *large,
 {
     int const s = little->level - large->level;
     const nbody_cell *above = little;
-    if (s <= NBODY_I_APART)
-        return nbody_i_spans(large->x, s, little->x) && nbody_i_spans(large->y, s, little->y);
+    if (s <= NBODY_I_APART) {
+        uint32_t const bits = nbody_i_column_bits(cells, little->level);
+        return nbody_i_spans(large->x, s, little->x, bits) &&
+               nbody_i_spans(large->y, s, little->y, bits);
+    }
     while (above->level > large->level + NBODY_I_APART) above = &cells[above->parent];
     return nbody_i_spans_deep(large->x, above->x, s - NBODY_I_APART, little->x) &&
            nbody_i_spans_deep(large->y, above->y, s - NBODY_I_APART, little->y);
@@ -1634,6 +1861,7 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 {
     const nbody_cell *parent = &cells[cell->parent];
     int32_t const cx = cell->x, cy = cell->y, level = cell->level;
+    uint32_t const bits = nbody_i_column_bits(cells, level);
     int32_t at[9], x[9], y[9], child[9];
     uint8_t deep[9], quarters[9];
     int k, q, found = 0;
@@ -1654,13 +1882,14 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
         if (at[k] < 0) continue;
         if (child[k] < 0 &&
             (s > NBODY_I_APART ? nbody_i_touch(cells, &cells[at[k]], cell)
-                               : nbody_i_spans(x[k], s, cx) && nbody_i_spans(y[k], s, cy)))
+                               : nbody_i_spans(x[k], s, cx, bits) &&
+                                     nbody_i_spans(y[k], s, cy, bits)))
             cell->beside[found++] = at[k];
         NBODY_I_UNROLL
         for (q = 0; q < 4; q++) {
             if (!(quarters[k] >> q & 1)) continue;
-            if (nbody_i_spans(nbody_i_half(x[k], q & 1), 0, cx) &&
-                nbody_i_spans(nbody_i_half(y[k], q >> 1), 0, cy))
+            if (nbody_i_spans(nbody_i_half(x[k], q & 1), 0, cx, bits) &&
+                nbody_i_spans(nbody_i_half(y[k], q >> 1), 0, cy, bits))
                 cell->beside[found++] = child[k];
             child[k]++;
         }
@@ -1903,6 +2132,12 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
         return cell->level < leaf->level ? nbody_i_touch(cells, cell, leaf)
                                          : nbody_i_touch(cells, leaf, cell);
     }
+    if (nbody_i_is_periodic(walk->sim->frame)) {
+        const nbody_frame *frame = walk->sim->frame;
+        uint32_t const bits = (1u << cell->level) - 1;
+        return nbody_i_spans(nbody_i_column(frame, cell->level, 0, walk->x), 0, cell->x, bits) &&
+               nbody_i_spans(nbody_i_column(frame, cell->level, 1, walk->y), 0, cell->y, bits);
+    }
     if (nbody_i_is_deep(walk->sim->frame))
         return nbody_i_beside_point(walk->sim, cell, 0, walk->x) &&
                nbody_i_beside_point(walk->sim, cell, 1, walk->y);
@@ -1942,6 +2177,8 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
         walk->cell = walk->at;
         walk->whole = close;
         nbody_i_step_over(walk);
+        /* a periodic square: those of level 2 that are far from a point act with their images */
+        if (!close && cell->level == 2 && nbody_i_is_periodic(walk->sim->frame)) continue;
         return 1;
     }
     return 0;
@@ -1958,6 +2195,10 @@ typedef struct nbody_i_run {
     nbody_real edge;
     int32_t local;                      /* 1: sources are given from `corner` on, so that rounding
                                            is small beside the cell, wherever it lies */
+    double shift[2];                    /* periodic square: of the image that acts, in sides of the
+                                           square; 0 or the edge, up or down */
+    int32_t moves;                      /* 1: bodies that act from across its border: targets are
+                                           moved too */
     int32_t count;
     int32_t place;                      /* of the first, where the sources are bodies; else -1 */
 } nbody_i_run;
@@ -1971,7 +2212,8 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
     run.xx = run.xy = run.yy = NULL;
     run.corner[0] = run.corner[1] = 0;
     run.edge = 0;
-    run.local = 0;
+    run.local = run.moves = 0;
+    run.shift[0] = run.shift[1] = 0;
     run.count = count;
     run.place = first;
     return run;
@@ -2019,13 +2261,31 @@ NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
     return nbody_i_virtual(sim, at);
 }
 
+NBODY_FN double nbody_i_middle_of(const nbody *sim, const nbody_cell *cell, int axis)
+{
+    return nbody_i_corner_of(sim, cell, axis) + nbody_i_edge(sim->frame, cell->level) / 2;
+}
+
+/* Periodic square: what has to be added to the coordinates of a cell to have its image that is
+   nearest to `to`. */
+NBODY_FN double nbody_i_shift(const nbody *sim, const nbody_cell *cell, int axis, double to)
+{
+    double const edge = sim->frame->edge, d = nbody_i_middle_of(sim, cell, axis) - to;
+    return d > edge / 2 ? -edge : d < -edge / 2 ? edge : 0;
+}
+
 /* The same on nodes, which CHEBYSHEV has from the corner of their cell on. */
 NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
 {
     nbody_i_run run = nbody_i_run_of(sim, from, cell->level);
+    int a;
     if (sim->desc.sources != NBODY_CHEBYSHEV) return run;
-    run.corner[0] = nbody_i_corner_of(sim, cell, 0);
-    run.corner[1] = nbody_i_corner_of(sim, cell, 1);
+    for (a = 0; a < 2; a++) {
+        run.corner[a] = nbody_i_corner_of(sim, cell, a);
+        if (nbody_i_is_periodic(sim->frame))
+            run.corner[a] -=
+                nbody_i_shift(sim, &sim->cell[from], a, nbody_i_middle_of(sim, cell, a));
+    }
     run.local = 1;
     return run;
 }
@@ -2052,12 +2312,18 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
     return source;
 }
 
+/* The same of a target. */
+NBODY_FN nbody_real nbody_i_target_from_corner(const nbody_i_run *run, int axis, nbody_real x)
+{
+    return run->local ? (nbody_real)((double)x - (run->corner[axis] + run->shift[axis])) : x;
+}
+
 /* Points act on a body: it is moved to their coordinates. */
 NBODY_FN void nbody_i_move_target(const nbody_i_run *run, nbody_i_target *t)
 {
-    if (run->x) return;
-    t->x = nbody_i_from_corner(run, 0, t->x);
-    t->y = nbody_i_from_corner(run, 1, t->y);
+    if (run->x && !run->moves) return;
+    t->x = nbody_i_target_from_corner(run, 0, t->x);
+    t->y = nbody_i_target_from_corner(run, 1, t->y);
 }
 
 /* Adds all terms of a run to one target. */
@@ -2374,7 +2640,8 @@ NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 /* Is one table enough for all levels (but small ones)? */
 NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
 {
-    return !law->softened && !(law->law == NBODY_INVERSE && law->potential);
+    return !law->softened && law->law != NBODY_FUNCTION &&
+           !(law->law == NBODY_INVERSE && law->potential);
 }
 
 /* Cells so small that the least softening counts between far ones, by 2^-22: a table of their own
@@ -2394,11 +2661,15 @@ NBODY_FN nbody_real *nbody_i_table_rows(const nbody *sim, int level, int offset,
     return sim->table + rows + sim->table_step * (size_t)level;
 }
 
+/* dx and dy are -3 .. 3, in a periodic square across the border too: where there are 8 columns or
+   more, the bits of a level's numbers tell them apart. */
 NBODY_FN int nbody_i_offset(const nbody_cell *source, const nbody_cell *target)
 {
-    int32_t const dx = (int32_t)((uint32_t)source->x - (uint32_t)target->x),
-                  dy = (int32_t)((uint32_t)source->y - (uint32_t)target->y);
-    return (dy + 3) * 7 + dx + 3;
+    uint32_t const bits =
+        target->level > 2 && target->level < 32 ? (1u << target->level) - 1 : 0xFFFFFFFFu;
+    uint32_t const x = ((uint32_t)source->x - (uint32_t)target->x + 3) & bits,
+                   y = ((uint32_t)source->y - (uint32_t)target->y + 3) & bits;
+    return (int)(y * 7 + x);
 }
 
 /* One entry in double: edge = side of the cells, log_length as in the law. */
@@ -2413,13 +2684,17 @@ NBODY_FN void nbody_i_table_entry(const nbody *sim, const nbody_i_law *law, doub
                                                 (double)sim->rule.t[a / side]);
     double const u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + soften2;
     double const root = 1 / sqrt(u), over = 1 / u;
-    double const g = law->law == NBODY_INVERSE ? over : nbody_i_product(root, over);
+    double const g = nbody_i_by_function(law)       ? nbody_i_function_strength(law, u)
+                     : law->law == NBODY_INVERSE ? over
+                                                  : nbody_i_product(root, over);
     entry[NBODY_I_X] = nbody_i_product(g, dx);
     entry[NBODY_I_Y] = nbody_i_product(g, dy);
     entry[NBODY_I_POTENTIAL] = -root;
     if (law->law == NBODY_INVERSE)
         entry[NBODY_I_POTENTIAL] =
             law->potential ? nbody_i_product(0.5, nbody_i_log(u)) + (double)law->log_length : 0;
+    if (nbody_i_by_function(law))
+        entry[NBODY_I_POTENTIAL] = law->potential ? nbody_i_function_potential(law, u) : 0;
 }
 
 /* Is the offset in the table? Not if both components are at most 1: such cells touch. */
@@ -2836,11 +3111,30 @@ NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
                        : nbody_i_run_of(sim, walk->cell, cell->level);
 }
 
+/* Periodic square: it may act from across the border. Bodies are then given from the corner of
+   their cell on, and targets from that of the image on. */
+NBODY_I_SELDOM NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_near *walk,
+                                               nbody_i_run *run)
+{
+    const nbody_cell *cell = &sim->cell[walk->cell];
+    int a, moves = 0;
+    for (a = 0; a < 2; a++) {
+        double to = (double)(a == 0 ? walk->x : walk->y);
+        if (walk->of >= 0) to = nbody_i_middle_of(sim, &sim->cell[walk->of], a);
+        run->shift[a] = nbody_i_shift(sim, cell, a, to);
+        moves = moves || run->shift[a] < 0 || run->shift[a] > 0;
+    }
+    if (!run->x || !moves) return;
+    for (a = 0; a < 2; a++) run->corner[a] = nbody_i_corner_of(sim, cell, a);
+    run->local = run->moves = 1;
+}
+
 NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
                                nbody_i_target *t)
 {
     while (nbody_next_near(&walk)) {
-        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_add_run(sim, law, &run, t);
     }
 }
@@ -2892,6 +3186,7 @@ typedef struct nbody_i_outcome {
 NBODY_FN double nbody_i_force_unit(const nbody *sim)
 {
     double const unit = sim->frame->mass / sim->frame->length;
+    if (sim->desc.law == NBODY_FUNCTION) return (double)sim->desc.gravity * sim->frame->mass;
     return (double)sim->desc.gravity *
            (sim->desc.law == NBODY_INVERSE_SQUARE ? unit / sim->frame->length : unit);
 }
@@ -2953,6 +3248,10 @@ typedef struct nbody_i_exact { double x, y, all, more_x, more_y, more_all; } nbo
 
 NBODY_FN double nbody_i_exact_strength(const nbody *sim, double m, double u)
 {
+    if (sim->desc.law == NBODY_FUNCTION) {
+        nbody_i_law const law = nbody_i_law_of(sim, 0);
+        return u > 0 ? m * nbody_i_function_strength(&law, u) : 0;
+    }
     if (sim->desc.law == NBODY_INVERSE_SQUARE) return m / (u * sqrt(u));
     return sim->frame->core2 > 0 ? m * -expm1(-u / sim->frame->core2) / u : m / u;
 }
@@ -3114,6 +3413,56 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
     energies->centre[1] = mass < 0 || mass > 0 ? sum[7] / mass : 0;
 }
 
+/* ----------------------------------------------------------------------------------------------
+   >>periodic: a square that repeats without end
+
+   With desc.periodic the square (desc.min, desc.size) and all that is in it repeat side by side, in
+   both directions. Bodies and points may lie anywhere and count as at their place in the square;
+   your positions are not changed. Offered are all laws and cores but NBODY_FUNCTION, and all calls,
+   by DIRECT, and by FORCE_NODES with CHEBYSHEV and up to 17 levels. NBODY_BAD_OPTION:
+   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; a function of yours,
+   whose sum over images is not known; and CUDA.
+
+   When the sum exists   The plain sum over all images does not converge. What is computed is the
+       field of each body, of its images, and of minus its mass spread evenly over the plane: the
+       Fourier series of the field without its constant term (Ewald). So the potential and the force
+       have the mean 0 over the square; there is no term for a border far outside ("tin foil"), and
+       the field does not depend on where the square begins.
+       Total mass 0 (charges, vortices)   The backgrounds cancel. A sum over images in growing
+           squares has the same forces and, up to a constant, potentials; but with NBODY_INVERSE a
+           uniform force more, pi G / size^2 times the sum of m_j p_j.
+       Else   The background counts: NBODY_INVERSE, around a body: G m pi d / size^2, away from it;
+           NBODY_VORTEX: a vorticity of minus the mean. With NBODY_INVERSE_SQUARE an even plane has
+           no force in itself: it enters potentials alone.
+       The potential at a body has that of its own images; their forces on it cancel.
+
+   Images   Of the images of a source the nearest acts as in an open square, and the 8 around that
+       one by one. Those farther away, at n of the lattice of whole numbers, in sides of the square,
+       are a power series in d = x + i y. For each power of the distance (~: complex conjugate)
+
+           |n - d|^(-2 s) = sum over a and b of A_a A_b d^a ~d^b / (n^(s + a) ~n^(s + b))
+           A_a = s (s + 1) .. (s + a - 1) / a!
+
+       Summed over all n only a - b = 0, 4, 8 .. is left, by the symmetry of the square (Rayleigh),
+       times S(2 s + a + b, a - b), with S(p, q) the sum of cos(q angle of n) / |n|^p: >>lattice.
+       A softened law is a sum of such powers: u^(-1/2) = |d|^-1 - softening^2 |d|^-3 / 2 ..; so the
+       series needs a softening of 1/4 side at most.
+
+   Tree   Levels 0 and 1 are always divided. Cells touch across the border, and lists go on there:
+       from level 2 on, of all images of a cell one at most is in them. On level 2 the M2L table has
+       all images of all 16 cells, but one that touches (Schmidt, Lee; Challacombe). A GAUSSIAN core
+       must end within a cell of level 2.
+
+   Ewald: P. Ewald, Die Berechnung optischer und elektrostatischer Gitterpotentiale, Annalen der
+             Physik 369, 1921.
+   Rayleigh: Lord Rayleigh, On the influence of obstacles arranged in rectangular order upon the
+             properties of a medium, Philosophical Magazine 34, 1892 (the sums S(p, p)).
+   Schmidt: K. Schmidt, M. Lee, Implementing the fast multipole method in three dimensions, J. Stat.
+             Phys. 63, 1991 (images by the expansions of the whole cell).
+   Challacombe: M. Challacombe, C. White, M. Head-Gordon, Periodic boundary conditions and the fast
+             multipole method, J. Chem. Phys. 107, 1997.
+   ---------------------------------------------------------------------------------------------- */
+
 #ifdef __cplusplus
 }
 #endif
@@ -3263,10 +3612,12 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
    >>memory: blocks that grow and are reused
    ---------------------------------------------------------------------------------------------- */
 
-/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets. */
+/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums
+   over the images of a periodic square, and a table. */
 enum {
     NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
-    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE
+    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
+    NBODY_I_LATTICE
 };
 enum { NBODY_I_N_MAX = 0x40000000 - 512 };
 
@@ -3429,6 +3780,44 @@ static size_t nbody_i_table_reals(const nbody *sim)
     return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
 }
 
+/* Laws whose tables on each level depend on the square and the softening alone. */
+static int nbody_i_has_kept_tables(const nbody_desc *desc)
+{
+    return nbody_i_law_in(desc, 0).softened && desc->law != NBODY_FUNCTION &&
+           desc->sources == NBODY_CHEBYSHEV;
+}
+
+/* Tables of different levels that are kept: up to so many bytes, and one in any case. */
+enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
+
+static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+{
+    size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
+    if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
+    if (levels <= 3 || most <= 1) return 1;
+    return (size_t)levels - 2 < most ? levels - 2 : (int32_t)most;
+}
+
+/* Before an evaluation: the tables of the last one stay if they are those of this law, square and
+   softening. Tables with the potentials of 1 / d serve forces too. */
+static void nbody_i_keep_tables(nbody *sim, int potential)
+{
+    nbody_kept *kept = &sim->kept, now;
+    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
+    memset(&now, 0, sizeof now);
+    now.edge = sim->frame->edge;
+    now.soften2 = sim->frame->soften2;
+    now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
+    now.law = (int32_t)law.law;
+    now.slots = nbody_i_slots(sim, sim->frame->levels);
+    if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
+    if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
+    if (now.law == kept->law && now.slots == kept->slots &&
+        memcmp(&now, kept, 3 * sizeof(double)) == 0)
+        now.levels = kept->levels;
+    *kept = now;
+}
+
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
     size_t const cells = (size_t)sim->frame->cells,
@@ -3436,9 +3825,14 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
-        size_t const table = nbody_i_table_reals(sim);
         size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-        if (table > room) sim->table_kind = 0; /* to be filled again */
+        size_t table;
+        nbody_i_keep_tables(sim, potential);
+        table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
+        if (table > room) { /* to be filled again */
+            sim->table_kind = 0;
+            sim->kept.levels = 0;
+        }
         result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
     }
     if (result != NBODY_OK) return result;
@@ -3476,7 +3870,9 @@ NBODY_API void nbody_free(nbody *sim)
        16 targets   that a run of sources begins with: 30
        a cell       division, walks, M2M, L2L: 1300
        far cell     by a table: a quarter for a product and a sum; by powers: a half
-       an entry of the table of a softened law, which is filled on each level: 13
+       an entry of the table of a softened law, which each level has of its own: 13. Filled in each
+                    evaluation where the square is fitted to the bodies; kept if it is given
+       a call of a function of yours: 16 are assumed
    ---------------------------------------------------------------------------------------------- */
 
 static double nbody_i_cell_cost(void) { return 1300; }
@@ -3486,6 +3882,7 @@ static double nbody_i_run_cost(void) { return 30.0 / (double)NBODY_I_LANES; }
 
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
+    if (desc->law == NBODY_FUNCTION) return potential ? 32 : 16;
     if (nbody_i_law_in(desc, potential).core) return potential ? 60 : 2;
     return desc->law == NBODY_INVERSE_SQUARE ? 1 : potential ? 2.4 : 0.6;
 }
@@ -3513,13 +3910,21 @@ static double nbody_i_pair_cost(const nbody_desc *desc)
 /* The tables of one level. */
 static double nbody_i_level_cost(const nbody_desc *desc)
 {
-    return 13 * 40 * nbody_i_table_entries(desc);
+    double const call = desc->law == NBODY_FUNCTION ? nbody_i_term_cost(desc, 0) : 0;
+    return (13 + call) * 40 * nbody_i_table_entries(desc);
 }
 
-/* Of a level that needs its own: those of a softened law. */
-static double nbody_i_fill_cost(const nbody_desc *desc)
+/* Does the law need tables for each level? (Logarithms without series do too: not here.) */
+static int nbody_i_has_tables(const nbody_desc *desc)
 {
-    return nbody_i_law_in(desc, 0).softened ? nbody_i_level_cost(desc) : 0;
+    return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
+}
+
+/* Are they filled in each evaluation? A square that is given keeps them. */
+static double nbody_i_fill_cost(const nbody_desc *desc, int fitted)
+{
+    if (!fitted && nbody_i_has_kept_tables(desc)) return 0;
+    return nbody_i_has_tables(desc) ? nbody_i_level_cost(desc) : 0;
 }
 
 static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
@@ -3539,7 +3944,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
                                                           : desc->order * desc->order,
                  b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
                  k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc) +
-                     nbody_i_fill_cost(desc);
+                     nbody_i_fill_cost(desc, !(desc->size > 0));
     return (int32_t)(0.9 * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
 }
 
@@ -3574,10 +3979,21 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return nbody_i_table_leaf(desc);
 }
 
+/* NBODY_AUTO in a periodic square: a term of DIRECT takes many times longer there, and a tree has
+   16 * 16 pairs of cells at least. */
+static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n)
+{
+    desc->method = n <= 8 * (desc->order > 0 ? desc->order : 4) ? NBODY_DIRECT : NBODY_FORCE_NODES;
+}
+
 /* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
 {
     nbody_desc tree = *desc;
+    if (desc->periodic) {
+        nbody_i_choose_periodic(desc, n);
+        return;
+    }
     if (tree.order == 0) tree.order = 4;
     if (tree.sources == NBODY_SOURCES_AUTO)
         tree.sources = tree.order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
@@ -3607,9 +4023,11 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
     int const nodes = desc->method == NBODY_FORCE_NODES,
               tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
     if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
-    if ((int)desc->law < 0 || desc->law > NBODY_VORTEX) return NBODY_BAD_OPTION;
+    if ((int)desc->law < 0 || desc->law > NBODY_FUNCTION) return NBODY_BAD_OPTION;
     if ((int)desc->core < 0 || desc->core > NBODY_GAUSSIAN) return NBODY_BAD_OPTION;
-    if (desc->core == NBODY_GAUSSIAN && desc->law == NBODY_INVERSE_SQUARE) return NBODY_BAD_OPTION;
+    if (desc->core == NBODY_GAUSSIAN &&
+        (desc->law == NBODY_INVERSE_SQUARE || desc->law == NBODY_FUNCTION))
+        return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
     if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
@@ -3618,11 +4036,20 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
         return NBODY_BAD_OPTION;
     if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
         return NBODY_BAD_OPTION;
+    if (desc->law == NBODY_FUNCTION && desc->method == NBODY_VIRTUAL_PARTICLES && desc->order == 2)
+        return NBODY_BAD_OPTION;
+    if (desc->law == NBODY_FUNCTION && !desc->function.force) return NBODY_BAD_ARGUMENT;
     if (desc->subcells != 2 && desc->subcells != 4 && desc->subcells != 8) return NBODY_BAD_OPTION;
     if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
         desc->max_cells < 0)
         return NBODY_BAD_LEVELS;
     return NBODY_OK;
+}
+
+/* May potentials be requested? */
+static int nbody_i_has_potential(const nbody_desc *desc)
+{
+    return desc->law != NBODY_FUNCTION || desc->function.potential != NULL;
 }
 
 static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
@@ -3638,6 +4065,27 @@ static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
     if (!desc->allocator.alloc != !desc->allocator.free) return NBODY_BAD_ALLOCATOR;
     if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NBODY_BAD_ALLOCATOR;
     return NBODY_OK;
+}
+
+/* What a periodic square needs: >>periodic says why. */
+static nbody_result nbody_i_check_periodic(const nbody_desc *desc)
+{
+    double const size = (double)desc->size, softening = (double)desc->softening,
+                 least = size * nbody_i_power(NBODY_I_REAL_KIND == 1 ? 22 : 51);
+    double const parts =
+        desc->core == NBODY_GAUSSIAN ? 4 * sqrt((double)NBODY_I_CORE_END) : 4;
+    if (desc->periodic < 0 || desc->periodic > 1) return NBODY_BAD_OPTION;
+    if (!desc->periodic) return NBODY_OK;
+    if (desc->law == NBODY_FUNCTION || desc->method == NBODY_VIRTUAL_PARTICLES)
+        return NBODY_BAD_OPTION;
+    if (desc->method == NBODY_FORCE_NODES && desc->sources != NBODY_CHEBYSHEV)
+        return NBODY_BAD_OPTION;
+    if (desc->levels > NBODY_KEY_LEVELS || (desc->levels > 0 && desc->levels < 3))
+        return NBODY_BAD_LEVELS;
+    if (!(size > 0) || fabs((double)desc->min[0]) > least || fabs((double)desc->min[1]) > least ||
+        !nbody_i_finite((double)(nbody_real)(size * 4)))
+        return NBODY_BAD_SQUARE;
+    return softening * parts <= size ? NBODY_OK : NBODY_BAD_NUMBER;
 }
 
 /* Levels of a tree whose leaves would hold from `most` / 4 to `most` bodies if they were evenly
@@ -3659,17 +4107,20 @@ NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, i
     nbody_i_default_options(out, n);
     result = nbody_i_check_options(out);
     if (result == NBODY_OK) result = nbody_i_check_numbers(out);
+    if (result == NBODY_OK) result = nbody_i_check_periodic(out);
     if (result != NBODY_OK || out->levels > 0) return result;
     if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
-    out->levels = NBODY_MAX_LEVELS;
+    out->levels = out->periodic ? NBODY_KEY_LEVELS : NBODY_MAX_LEVELS;
     return NBODY_OK;
 }
 
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
 {
     nbody_desc resolved;
+    int32_t levels;
     if (nbody_defaults(&resolved, desc, n) != NBODY_OK) return 1;
-    return nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
+    levels = nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
+    return resolved.periodic && levels < 3 ? 3 : levels;
 }
 
 /* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must have the same
@@ -3722,6 +4173,8 @@ static void nbody_i_make_empty(nbody *sim)
     sim->cell = NULL;
     sim->x = sim->y = sim->m = sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
     sim->fx = sim->fy = sim->fp = sim->table = sim->moment = sim->local = NULL;
+    sim->lattice = NULL;
+    sim->images = NULL;
     sim->bad_id = -1;
     sim->cuda_error = 0;
 }
@@ -3747,6 +4200,7 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
         if (sim->rule.side != side || sim->rule.linear != linear) {
             nbody_i_make_rule(&sim->rule, linear, side);
             sim->table_kind = 0;
+            memset(&sim->kept, 0, sizeof sim->kept);
         }
     }
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
@@ -3766,7 +4220,9 @@ static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int
     else memset(&early, 0, sizeof early);
     if (early.method == NBODY_AUTO) nbody_i_choose_early(&early, n, potential);
     result = nbody_i_begin(sim, &early, n);
-    sim->choose = automatic && sim->desc.method != NBODY_DIRECT ? 1 + 2 * (potential != 0) : 0;
+    sim->choose = automatic && sim->desc.method != NBODY_DIRECT && !sim->desc.periodic
+                      ? 1 + 2 * (potential != 0)
+                      : 0;
     return result;
 }
 
@@ -3991,6 +4447,7 @@ static nbody_result nbody_i_begin_cells(nbody *sim)
     nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->cell[0] = nbody_i_root(sim->n);
+    if (sim->frame->periodic) sim->cell[0].parent = NBODY_I_ROUND;
     sim->frame->cells = sim->frame->levels = 1;
     sim->frame->level_first[1] = 1;
     return NBODY_OK;
@@ -4137,15 +4594,379 @@ static void nbody_i_fill_table(const nbody *sim, const nbody_i_law *law, int lev
         nbody_i_fill_row(sim, law, level, row);
 }
 
-/* Fills `table` for a level, unless it fits: a scale-free table is kept for the life of the
-   nbody. */
+/* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
+   the nbody, and those of a softened law while square and softening are the same: level l has slot
+   (l - 2) % slots, so that all levels have their own if there is room. */
+static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    nbody_kept *kept = &sim->kept;
+    int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
+    int slot, l;
+    if (!sim->table) return 0;
+    sim->table_kind = kind;
+    if (kept->slots == 0) {
+        kept->levels = 0;
+        return kind == 0 || kind != had;
+    }
+    slot = (level - 2) % kept->slots;
+    sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory +
+                 (size_t)slot * nbody_i_table_level(sim);
+    if (kept->levels >> level & 1) return 0;
+    for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
+    kept->levels |= (uint64_t)1 << level;
+    return 1;
+}
+
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
-    int const kind = nbody_i_kind_of_table(sim, law, level);
-    if (!sim->table || (kind > 0 && kind == sim->table_kind)) return;
+    if (!nbody_i_find_table(sim, law, level)) return;
     if (sim->series) nbody_i_fill_series_table(sim);
     else nbody_i_fill_table(sim, law, level);
-    sim->table_kind = kind;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>lattice: the images of a source in a periodic square. Lengths are in sides of the square, and
+   everything is computed in double
+
+   The potential of unit mass at d, by all images but those that act one by one, is a polynomial:
+
+       sum over j and b of factor[j][b] |d|^(2 b) Re d^(4 j)
+
+   and the force is its gradient. Its constant term makes the mean of the whole potential 0: for
+   NBODY_INVERSE ln (2 pi eta^2), where eta = 0.76823 is Dedekind's function of i (the potential is
+   the logarithm of a theta function); what softening and cores add follows from their integrals.
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    NBODY_I_DEGREE = 56,                     /* of the polynomial, at most */
+    NBODY_I_ANGLES = NBODY_I_DEGREE / 4 + 1, /* j = 0 .. */
+    NBODY_I_POWERS = NBODY_I_DEGREE / 2 + 1, /* b = 0 .. */
+    NBODY_I_IMAGES = 16                      /* pairs of cells on level 2: columns and rows apart */
+};
+
+/* What it was made for. */
+typedef struct nbody_i_lattice_key {
+    double made, law, nodes, soften2, core2, log_side; /* made: 1 */
+} nbody_i_lattice_key;
+
+typedef struct nbody_i_lattice {
+    nbody_i_lattice_key key;
+    int32_t degree, angles;
+    int32_t powers[NBODY_I_ANGLES];          /* terms of factor[j] */
+    double factor[NBODY_I_ANGLES][NBODY_I_POWERS];
+} nbody_i_lattice;
+
+/* sum[p][j]: S(p, 4 j) over the lattice without 0 and the 8 points around it. */
+typedef struct nbody_i_lattice_sums {
+    double sum[NBODY_I_DEGREE + 2][NBODY_I_ANGLES];
+} nbody_i_lattice_sums;
+
+static double nbody_i_raised(double x, int power)
+{
+    double product = 1;
+    for (; power > 0; power /= 2, x *= x)
+        if (power % 2) product *= x;
+    return product;
+}
+
+/* Adds the four or eight points (x, y), (y, x), (-x, y) .. to S(p, 4 j). */
+static double nbody_i_lattice_points(int x, int y, int p, int j)
+{
+    double const d2 = x * x + y * y, re = (double)(x * x - y * y) / d2, im = 2.0 * x * y / d2;
+    double angle = 1, last = 1, next;
+    int k;
+    /* cos(k t) from cos((k - 1) t) and cos((k - 2) t); t = 4 angles, of which re is cos of 2 */
+    for (k = 1; k <= j; k++) {
+        next = k == 1 ? re * re - im * im : 2 * (re * re - im * im) * angle - last;
+        last = angle;
+        angle = next;
+    }
+    return angle * nbody_i_raised(1 / sqrt(d2), p) * (y == 0 || y == x ? 4 : 8);
+}
+
+/* S(p, 4 j) from p = 13 on: by summation, as far as terms count. */
+static double nbody_i_sum_lattice(int p, int j)
+{
+    int const far = 2 + 320 / p;
+    double sum = 0;
+    int x, y;
+    for (x = far; x >= 2; x--)
+        for (y = 0; y <= x; y++) sum += nbody_i_lattice_points(x, y, p, j);
+    return sum;
+}
+
+/* Up to p = 12 the sums converge slowly, or not at all: values of their analytic continuation
+   (Epstein's zeta function, by its series of incomplete gamma functions with 30 digits). S(2, 0):
+   less its pole, so that it is the sum over a large circle of radius r minus 2 pi ln r
+   (Sierpinski). */
+static void nbody_i_make_lattice_sums(nbody_i_lattice_sums *sums)
+{
+    static const double all[12][4] = {{-3.9002649200019558828, 0, 0, 0},
+                                      {2.5849817595792532171, 0, 0, 0},
+                                      {9.0336216831009503057, 0, 0, 0},
+                                      {6.0268120396919401235, 3.1512120021538975382, 0, 0},
+                                      {5.0902582336654829457, 3.373865696467986292, 0, 0},
+                                      {4.6589136156038434402, 3.5429198881319924621, 0, 0},
+                                      {4.4231177876781660007, 3.6690008505201028512, 0, 0},
+                                      {4.2814306608057805856, 3.7617660261658303018,
+                                       4.2557730353651895184, 0},
+                                      {4.1912683627563304967, 3.8293237367610286442,
+                                       4.1801052452823683376, 0},
+                                      {4.1317748017458798703, 3.8781465978915269679,
+                                       4.1268719909520464669, 0},
+                                      {4.0915873133521373822, 3.913227593773251626,
+                                       4.0894210383207213012, 0},
+                                      {4.0640219277213034848, 3.9383268181932438203,
+                                       4.0630610150914297341, 3.9388490128279703748}};
+    int p, j;
+    memset(sums, 0, sizeof *sums);
+    for (p = 1; p <= NBODY_I_DEGREE + 1; p++)
+        for (j = 0; 4 * j <= p && j < NBODY_I_ANGLES; j++)
+            sums->sum[p][j] = p > 12 ? nbody_i_sum_lattice(p, j)
+                                     : all[p - 1][j] - nbody_i_lattice_points(1, 0, p, j) -
+                                           nbody_i_lattice_points(1, 1, p, j);
+}
+
+/* A_a of >>periodic. */
+static double nbody_i_rising(double s, int a)
+{
+    double product = 1;
+    int k;
+    for (k = 0; k < a; k++) product *= (s + k) / (k + 1);
+    return product;
+}
+
+/* Adds w |n - d|^(-2 s), summed over n; w has the power `used` of the softening. */
+static void nbody_i_add_powers(nbody_i_lattice *lattice, const nbody_i_lattice_sums *sums, double s,
+                               double w, int used)
+{
+    int j, b;
+    for (j = 0; used + 4 * j <= lattice->degree; j++)
+        for (b = 0; used + 4 * j + 2 * b <= lattice->degree; b++)
+            lattice->factor[j][b] += w * (j > 0 ? 2 : 1) * nbody_i_rising(s, b + 4 * j) *
+                                     nbody_i_rising(s, b) *
+                                     sums->sum[(int)(2 * s) + 2 * b + 4 * j][j];
+}
+
+/* NBODY_INVERSE: ln |n - d| = ln |n| - Re (d / n + d^2 / 2 n^2 ..), the background, and what
+   softening adds: ln(1 + e / |d|^2) / 2 = e / 2 |d|^2 - e^2 / 4 |d|^4 .., e = softening^2. */
+static void nbody_i_add_logarithms(nbody_i_lattice *lattice, const nbody_i_lattice_sums *sums)
+{
+    double const pi = 3.14159265358979324, e = lattice->key.soften2;
+    double w = e;
+    int j, k;
+    lattice->factor[0][0] += 1.3105329259115095 - 1.3862943611198906 /* of 8 points: ln 4 */;
+    lattice->factor[0][0] -= pi / 2 * lattice->key.core2;
+    lattice->factor[0][1] -= pi / 2;
+    for (j = 1; 4 * j <= lattice->degree; j++)
+        lattice->factor[j][0] -= sums->sum[4 * j][j] / (4 * j);
+    if (!(e > 0)) return;
+    lattice->factor[0][0] -= pi / 2 * e * (1 - log(e));
+    for (k = 1; 2 * k <= lattice->degree; k++, w *= -e)
+        nbody_i_add_powers(lattice, sums, k, w / (2 * k), 2 * k);
+}
+
+/* NBODY_INVERSE_SQUARE: -(|d|^2 + e)^(-1/2) = -|d|^-1 + e |d|^-3 / 2 ..; its integral over the
+   plane differs by 2 pi softening from that of -1 / |d|. */
+static void nbody_i_add_roots(nbody_i_lattice *lattice, const nbody_i_lattice_sums *sums)
+{
+    double const pi = 3.14159265358979324, e = lattice->key.soften2;
+    double w = -1;
+    int k;
+    lattice->factor[0][0] -= 2 * pi * sqrt(e);
+    for (k = 0; 2 * k <= lattice->degree && (k == 0 || e > 0); k++, w *= -e * (k - 0.5) / k)
+        nbody_i_add_powers(lattice, sums, k + 0.5, w, 2 * k);
+}
+
+/* The degree: terms shrink by (sqrt(1/2) + softening) / 2. */
+static int32_t nbody_i_lattice_degree(double softening)
+{
+    double const least = NBODY_I_REAL_KIND == 1 ? 1e-10 : 1e-17;
+    double term = 1;
+    int32_t degree = 0;
+    for (; term > least && degree < NBODY_I_DEGREE; degree += 2)
+        term *= (0.5 + softening * (1.4142135623730951 + softening)) / 4;
+    return degree;
+}
+
+static void nbody_i_make_lattice(nbody_i_lattice *lattice)
+{
+    nbody_i_lattice_sums sums;
+    int32_t j, b;
+    nbody_i_make_lattice_sums(&sums);
+    memset(lattice->factor, 0, sizeof lattice->factor);
+    lattice->degree = nbody_i_lattice_degree(sqrt(lattice->key.soften2));
+    lattice->angles = lattice->degree / 4 + 1;
+    if (lattice->key.law > 0) nbody_i_add_logarithms(lattice, &sums);
+    else nbody_i_add_roots(lattice, &sums);
+    lattice->factor[0][0] -= lattice->key.log_side;
+    for (j = 0; j < lattice->angles; j++) {
+        lattice->powers[j] = 1;
+        for (b = 0; b < NBODY_I_POWERS; b++)
+            if (lattice->factor[j][b] < 0 || lattice->factor[j][b] > 0) lattice->powers[j] = b + 1;
+    }
+}
+
+/* The eight images around the nearest. The sum of logarithms is that of a product. */
+static void nbody_i_add_ring(const nbody_i_lattice *lattice, double x, double y, int potential,
+                             double field[NBODY_I_PARTS])
+{
+    int const inverse = lattice->key.law > 0;
+    double product = 1;
+    int k;
+    for (k = 0; k < 9; k++) {
+        double const dx = x + (k % 3 - 1), dy = y + (k / 3 - 1),
+                     u = dx * dx + dy * dy + lattice->key.soften2;
+        double root, g;
+        if (k == 4) continue;
+        root = inverse ? 0 : 1 / sqrt(u);
+        g = inverse ? 1 / u : root * root * root;
+        field[NBODY_I_X] += g * dx;
+        field[NBODY_I_Y] += g * dy;
+        field[NBODY_I_POTENTIAL] -= root;
+        product *= u;
+    }
+    if (inverse && potential) field[NBODY_I_POTENTIAL] += nbody_i_log(product) / 2;
+}
+
+/* The polynomial and its gradient. power: d^(4 j - 1), then d^(4 j). */
+static void nbody_i_add_polynomial(const nbody_i_lattice *lattice, double x, double y,
+                                   double field[NBODY_I_PARTS])
+{
+    double const d2 = x * x + y * y;
+    nbody_i_complex d, fourth, power = {0, 0};
+    int32_t j, b;
+    d.re = x;
+    d.im = y;
+    fourth = nbody_i_turn(nbody_i_turn(d, d), nbody_i_turn(d, d));
+    for (j = 0; j < lattice->angles; j++) {
+        double value = 0, slope = 0; /* of the polynomial in |d|^2 */
+        double re = 1;               /* of d^(4 j) */
+        for (b = lattice->powers[j] - 1; b >= 0; b--) {
+            slope = slope * d2 + value;
+            value = value * d2 + lattice->factor[j][b];
+        }
+        if (j == 1) power = nbody_i_turn(d, nbody_i_turn(d, d));
+        else if (j > 1) power = nbody_i_turn(power, fourth);
+        if (j > 0) re = power.re * x - power.im * y;
+        field[NBODY_I_X] += 2 * slope * x * re + 4 * j * value * power.re;
+        field[NBODY_I_Y] += 2 * slope * y * re - 4 * j * value * power.im;
+        field[NBODY_I_POTENTIAL] += value * re;
+    }
+}
+
+/* All images of a source of unit mass at d from a target, but the nearest: |x|, |y| <= 1/2. The
+   potential is to be added to one with the logarithm of your lengths. */
+static void nbody_i_images(const nbody_i_lattice *lattice, double x, double y, int potential,
+                           double field[NBODY_I_PARTS])
+{
+    field[NBODY_I_X] = field[NBODY_I_Y] = field[NBODY_I_POTENTIAL] = 0;
+    nbody_i_add_ring(lattice, x, y, potential, field);
+    nbody_i_add_polynomial(lattice, x, y, field);
+}
+
+/* The nearest itself, where it is no core's width away. */
+static void nbody_i_add_nearest(const nbody_i_lattice *lattice, double x, double y,
+                                double field[NBODY_I_PARTS])
+{
+    double const u = x * x + y * y + lattice->key.soften2, root = 1 / sqrt(u);
+    double const g = lattice->key.law > 0 ? 1 / u : root / u;
+    field[NBODY_I_X] += g * x;
+    field[NBODY_I_Y] += g * y;
+    field[NBODY_I_POTENTIAL] +=
+        lattice->key.law > 0 ? nbody_i_log(u) / 2 + lattice->key.log_side : -root;
+}
+
+/* An entry of the table of level 2: columns and rows apart are -1 .. 2, as 2 is also -2. Images of
+   cells that touch act on deeper levels: -1 .. 1. */
+static void nbody_i_image_entry(const nbody *sim, int apart, int32_t b, int32_t a,
+                                double entry[NBODY_I_PARTS])
+{
+    int const side = sim->rule.side, columns = apart % 4 - 1, rows = apart / 4 - 1;
+    double x = (columns + ((double)sim->rule.t[b % side] - (double)sim->rule.t[a % side])) / 4,
+           y = (rows + ((double)sim->rule.t[b / side] - (double)sim->rule.t[a / side])) / 4;
+    if (x > 0.5) x -= 1;
+    if (y > 0.5) y -= 1;
+    nbody_i_images(sim->lattice, x, y, 1, entry);
+    if (columns == 2 || rows == 2) nbody_i_add_nearest(sim->lattice, x, y, entry);
+}
+
+/* Its layout is that of >>table, with 16 offsets: the rows of one. */
+static nbody_real *nbody_i_image_rows(const nbody *sim, int apart, int component)
+{
+    return sim->images + (size_t)((apart * NBODY_I_PARTS + component) * sim->per_cell) *
+                             (size_t)nbody_i_row(sim);
+}
+
+static void nbody_i_fill_images(const nbody *sim)
+{
+    int32_t const row = nbody_i_row(sim);
+    int apart, p;
+    int32_t a, b;
+    for (apart = 0; apart < NBODY_I_IMAGES; apart++)
+        for (b = 0; b < sim->per_cell; b++)
+            for (a = 0; a < row; a++) {
+                double entry[NBODY_I_PARTS] = {0, 0, 0};
+                if (a < sim->nodes) nbody_i_image_entry(sim, apart, b, a, entry);
+                for (p = 0; p < NBODY_I_PARTS; p++)
+                    nbody_i_image_rows(sim, apart, p)[b * row + a] = (nbody_real)entry[p];
+            }
+}
+
+static size_t nbody_i_lattice_bytes(const nbody *sim)
+{
+    return sizeof(nbody_i_lattice) + (size_t)NBODY_I_IMAGES * NBODY_I_PARTS * (size_t)sim->nodes *
+                                         (size_t)nbody_i_row(sim) * sizeof(nbody_real);
+}
+
+/* Room, without contents. */
+static nbody_result nbody_i_reserve_lattice(nbody *sim)
+{
+    size_t const bytes = nbody_i_lattice_bytes(sim), had = sim->block[NBODY_I_LATTICE].bytes;
+    nbody_result const result = nbody_i_grow(sim, NBODY_I_LATTICE, bytes, 0, NBODY_I_EXACT);
+    if (result == NBODY_OK && bytes > had) memset(sim->block[NBODY_I_LATTICE].memory, 0, bytes);
+    return result;
+}
+
+static nbody_i_lattice_key nbody_i_lattice_key_of(const nbody *sim)
+{
+    nbody_i_law const law = nbody_i_law_in(&sim->desc, 0);
+    double const edge2 = sim->frame->edge * sim->frame->edge;
+    nbody_i_lattice_key key;
+    key.made = 1;
+    key.law = law.law == NBODY_INVERSE;
+    key.nodes = sim->nodes;
+    key.soften2 = law.softened ? sim->frame->soften2 / edge2 : 0;
+    key.core2 = law.core ? sim->frame->core2 / edge2 : 0;
+    key.log_side = law.law == NBODY_INVERSE ? nbody_i_log(sim->frame->size) : 0;
+    return key;
+}
+
+/* Makes it, unless what there is fits: it is kept as long as the key is the same. */
+static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth)
+{
+    size_t const bytes = nbody_i_lattice_bytes(sim);
+    nbody_block *block = &sim->block[NBODY_I_LATTICE];
+    int const fresh = bytes > block->bytes;
+    nbody_i_lattice_key const key = nbody_i_lattice_key_of(sim);
+    nbody_result const result = nbody_i_grow(sim, NBODY_I_LATTICE, bytes, 0, growth);
+    if (result != NBODY_OK) return result;
+    sim->lattice = (nbody_i_lattice *)block->memory;
+    sim->images = sim->nodes > 0 ? (nbody_real *)(void *)(sim->lattice + 1) : NULL;
+    if (!fresh && memcmp(&key, &sim->lattice->key, sizeof key) == 0) return NBODY_OK;
+    sim->lattice->key = key;
+    nbody_i_make_lattice(sim->lattice);
+    if (sim->images) nbody_i_fill_images(sim);
+    return NBODY_OK;
+}
+
+/* Factors of its numbers: of forces, and of the potential. */
+static void nbody_i_lattice_scale(const nbody *sim, double scale[NBODY_I_PARTS])
+{
+    double const over = 1 / sim->frame->edge;
+    int const inverse = sim->lattice->key.law > 0;
+    scale[NBODY_I_X] = scale[NBODY_I_Y] = inverse ? over : over * over;
+    scale[NBODY_I_POTENTIAL] = inverse ? 1 : over;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4159,6 +4980,12 @@ static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
    ---------------------------------------------------------------------------------------------- */
 
 static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_ONE_THREAD; }
+
+/* Periodic squares: >>images. */
+static int nbody_i_first_level(const nbody *sim);
+static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law);
+static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
+                                  const nbody_i_outcome *out, int32_t first, int32_t count);
 
 /* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes a virtual particle. */
 static void nbody_i_plain_centres(nbody *sim, int32_t at)
@@ -4197,7 +5024,7 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
     for (at = first; at < sim->frame->cells; at++)
         for (k = 0; k < sim->series; k++)
             sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
-    for (at = first; at < sim->frame->cells; at++) {
+    for (at = sim->frame->level_first[nbody_i_first_level(sim)]; at < sim->frame->cells; at++) {
         nbody_i_around around;
         nbody_i_find_around(sim, at, &around);
         for (k = 0; k < sim->series; k++)
@@ -4212,7 +5039,8 @@ static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
     int level;
     int32_t at, a;
     if (sim->series) nbody_i_plain_series(sim, law);
-    for (level = 2; level < sim->frame->levels; level++) {
+    if (sim->frame->periodic) nbody_i_make_image_nodes(sim, 1, law);
+    for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
         nbody_i_ready_table(sim, law, level);
         for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
             for (a = 0; a < sim->nodes; a++) {
@@ -4229,6 +5057,10 @@ static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
     int32_t const first = leaf < 0 ? 0 : sim->cell[leaf].first;
     int32_t const end = leaf < 0 ? sim->n : first + sim->cell[leaf].count;
     int32_t place;
+    if (sim->frame->periodic && leaf < 0) {
+        nbody_i_sum_images_on(sim, 1, law, out, first, end - first);
+        return;
+    }
     for (place = first; place < end; place++) {
         nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
         nbody_i_store(sim, out, sim->id[place], t.total, t.compensation);
@@ -4601,9 +5433,9 @@ static void nbody_i_lanes_moved(const nbody *sim, int sets, const nbody_i_law *l
     if (run->place >= 0) given.place = run->place + first;
     memcpy(x, lanes->x, sizeof x);
     memcpy(y, lanes->y, sizeof y);
-    for (k = 0; k < NBODY_I_LANES && !run->x; k++) {
-        lanes->x[k] = nbody_i_from_corner(run, 0, x[k]);
-        lanes->y[k] = nbody_i_from_corner(run, 1, y[k]);
+    for (k = 0; k < NBODY_I_LANES && (!run->x || run->moves); k++) {
+        lanes->x[k] = nbody_i_target_from_corner(run, 0, x[k]);
+        lanes->y[k] = nbody_i_target_from_corner(run, 1, y[k]);
     }
     nbody_i_lanes_range(sim, sets, law, &given, 0, end - first, lanes);
     memcpy(lanes->x, x, sizeof x);
@@ -4858,15 +5690,49 @@ NBODY_I_AVX2 static void nbody_i_wide_set_rows(const nbody_real *rows, int32_t s
 #define NBODY_I_CHOSEN(plain, wide) plain
 #endif
 
-/* Sources first .. end - 1 of a run in each set: bodies, or CHEBYSHEV's points. */
+/* The masses of a run in each set: of bodies, or of CHEBYSHEV's points. */
+static void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
+                                   const nbody_real *mass[NBODY_I_SETS])
+{
+    int s;
+    mass[0] = run->m;
+    for (s = 1; s < sets; s++)
+        mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
+}
+
+/* NBODY_FUNCTION: sources first .. end - 1 of a run, as nbody_i_add_function; each call serves all
+   sets. Bodies: where the first occurs again, lanes are unused. */
+static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
+                                   const nbody_i_run *run, int32_t first, int32_t end,
+                                   nbody_i_lanes *lanes)
+{
+    const nbody_real *mass[NBODY_I_SETS];
+    int32_t i;
+    int k, p, s;
+    nbody_i_masses_in_sets(sim, sets, run, mass);
+    for (k = 0; k < NBODY_I_LANES; k++) {
+        nbody_i_target const t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
+        if (k > 0 && t.place >= 0 && t.place == lanes->place[0]) break;
+        for (i = first; i < end; i++) {
+            nbody_i_source const source = nbody_i_source_of(sim, run, i);
+            nbody_i_pair const pair = nbody_i_function_pair(law, &source, &t);
+            for (s = 0; s < sets; s++) {
+                nbody_real partial[NBODY_I_PARTS];
+                for (p = 0; p < NBODY_I_PARTS; p++) partial[p] = lanes[s].partial[p][k];
+                nbody_i_add_pair(&pair, mass[s][i], partial);
+                for (p = 0; p < NBODY_I_PARTS; p++) lanes[s].partial[p][k] = partial[p];
+            }
+        }
+    }
+}
+
+/* Sources first .. end - 1 of a run in each set. */
 static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
                                const nbody_i_run *run, int32_t first, int32_t end,
                                nbody_i_lanes *lanes)
 {
     const nbody_real *mass[NBODY_I_SETS];
-    int s;
-    for (s = 0; s < sets; s++)
-        mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
+    nbody_i_masses_in_sets(sim, sets, run, mass);
     NBODY_I_CHOSEN(nbody_i_plain_sets, nbody_i_wide_sets)
     (law, run, mass, sets, first, end, lanes);
 }
@@ -4877,6 +5743,8 @@ static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *l
                                 nbody_i_lanes *lanes)
 {
     if (run->local) nbody_i_lanes_moved(sim, sets, law, run, first, end, lanes);
+    else if (nbody_i_by_function(law))
+        nbody_i_lanes_function(sim, sets, law, run, first, end, lanes);
     else if (sets > 1) nbody_i_lanes_sets(sim, sets, law, run, first, end, lanes);
     else if (run->xx ? law->potential : !run->x)
         nbody_i_lanes_fields(sim, law, run, first, end, lanes);
@@ -5244,7 +6112,8 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
     if (sim->series) nbody_i_ready_table(sim, law, 2);
     for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
         nbody_i_lanes_moment(sim, sets, at);
-    for (level = 2; level < sim->frame->levels; level++) {
+    if (sim->frame->periodic) nbody_i_make_image_nodes(sim, sets, law);
+    for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
         int32_t const end = sim->frame->level_first[level + 1];
         nbody_i_ready_table(sim, law, level);
         for (batch.first = sim->frame->level_first[level]; batch.first < end;
@@ -5253,6 +6122,194 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
             nbody_i_make_nodes_of(sim, sets, law, level, &batch);
         }
     }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>images: periodic squares: the nodes of level 2, and what DIRECT and points do instead
+
+   The same functions in all stages.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Which cells exist on level 2, by 4 y + x; -1: empty. */
+static void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
+{
+    int32_t c;
+    for (c = 0; c < NBODY_I_IMAGES; c++) at[c] = -1;
+    for (c = sim->frame->level_first[2]; c < sim->frame->level_first[3]; c++)
+        at[4 * sim->cell[c].y + sim->cell[c].x] = c;
+}
+
+/* M2L: all images of one cell, as nbody_i_add_offset. */
+static void nbody_i_add_images(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
+                               const nbody_real scale[NBODY_I_PARTS], nbody_i_lanes *lanes)
+{
+    int32_t const row = nbody_i_row(sim);
+    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
+    int32_t a;
+    int p;
+    for (a = 0; a < row; a += NBODY_I_LANES, lanes++) {
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
+            nbody_i_lanes_rows(nbody_i_image_rows(sim, apart, p) + a, row, mass, sim->per_cell,
+                               lanes->partial[p]);
+        lanes->terms += sim->per_cell;
+        if (lanes->terms >= NBODY_CHUNK) nbody_i_carry_lanes_table(lanes, 1, scale);
+    }
+}
+
+/* M2L on level 2: all images of the 16 cells at the nodes of cell (x, y), which may be empty. */
+static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
+                                   const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
+                                   nbody_real *const to[NBODY_I_PARTS])
+{
+    nbody_i_lanes lanes[NBODY_I_NODE_LANES];
+    nbody_real scale[NBODY_I_PARTS];
+    double factor[NBODY_I_PARTS];
+    int32_t a;
+    int apart, p;
+    nbody_i_lattice_scale(sim, factor);
+    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
+    nbody_i_clear_lanes(lanes, NBODY_I_NODE_LANES);
+    for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
+        int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4,
+                      from = sixteen[4 * y + x];
+        if (from >= 0) nbody_i_add_images(sim, law, apart, from, scale, lanes);
+    }
+    for (a = 0; a < nbody_i_row(sim); a += NBODY_I_LANES)
+        nbody_i_carry_lanes_table(&lanes[a / NBODY_I_LANES], 1, scale);
+    for (a = 0; a < sim->nodes; a++)
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+            const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
+            int const k = a % NBODY_I_LANES;
+            to[p][a] = group->total[p][k] + group->compensation[p][k];
+        }
+}
+
+/* The nodes of the cells of level 2. */
+static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law)
+{
+    int32_t sixteen[NBODY_I_IMAGES], c;
+    int s;
+    nbody_i_find_sixteen(sim, sixteen);
+    for (s = 0; s < sets; s++)
+        for (c = 0; c < NBODY_I_IMAGES; c++) {
+            size_t const first = (size_t)(sixteen[c] < 0 ? 0 : sixteen[c]) * (size_t)sim->nodes;
+            nbody_real *to[NBODY_I_PARTS];
+            to[NBODY_I_X] = sim[s].fx + first;
+            to[NBODY_I_Y] = sim[s].fy + first;
+            to[NBODY_I_POTENTIAL] = law->potential ? sim[s].fp + first : NULL;
+            if (sixteen[c] >= 0) nbody_i_image_nodes_of(&sim[s], law, sixteen, c, to);
+        }
+}
+
+/* The first level whose nodes are made from lists. */
+static int nbody_i_first_level(const nbody *sim) { return sim->frame->periodic ? 3 : 2; }
+
+/* From a target to the nearest image of a source. */
+static double nbody_i_nearest(const nbody *sim, double d)
+{
+    double const edge = sim->frame->edge;
+    return d > edge / 2 ? d - edge : d < -edge / 2 ? d + edge : d;
+}
+
+/* DIRECT: all bodies on a target, place -1: a point. The nearest images act as everywhere, the
+   others in double. */
+static nbody_i_target nbody_i_sum_images(const nbody *sim, const nbody_i_law *law, nbody_real x,
+                                         nbody_real y, int32_t place)
+{
+    nbody_i_target t = nbody_i_target_at(0, 0, place);
+    double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], sum[NBODY_I_PARTS] = {0, 0, 0};
+    int32_t from;
+    int p;
+    for (from = 0; from < sim->n; from++) {
+        double const dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)x),
+                     dy = nbody_i_nearest(sim, (double)sim->y[from] - (double)y);
+        nbody_i_source source = {0, 0, 0, 0, 0, 0, 0};
+        source.x = (nbody_real)dx;
+        source.y = (nbody_real)dy;
+        source.m = sim->m[from];
+        source.place = from;
+        nbody_i_add(law, &source, 0, &t);
+        nbody_i_images(sim->lattice, dx / sim->frame->edge, dy / sim->frame->edge, law->potential,
+                       field);
+        for (p = 0; p < NBODY_I_PARTS; p++) sum[p] += (double)sim->m[from] * field[p];
+    }
+    nbody_i_carry_target(&t);
+    nbody_i_lattice_scale(sim, scale);
+    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = (nbody_real)(sum[p] * scale[p]);
+    nbody_i_carry_target(&t);
+    return t;
+}
+
+/* DIRECT: `count` bodies from `first` on. */
+static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
+                                  const nbody_i_outcome *out, int32_t first, int32_t count)
+{
+    int32_t place;
+    int s;
+    for (s = 0; s < sets; s++)
+        for (place = first; place < first + count; place++) {
+            nbody_i_target const t =
+                nbody_i_sum_images(&sim[s], law, sim->x[place], sim->y[place], place);
+            nbody_i_store(&sim[s], &out[s], sim->id[place], t.total, t.compensation);
+        }
+}
+
+/* The nodes of all 16 cells of level 2, for points: an empty cell has none. */
+typedef struct nbody_i_image_nodes {
+    nbody_real value[NBODY_I_PARTS][NBODY_I_IMAGES][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+} nbody_i_image_nodes;
+
+static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
+                                     nbody_i_image_nodes *nodes)
+{
+    int32_t sixteen[NBODY_I_IMAGES], c;
+    int p;
+    nbody_i_find_sixteen(sim, sixteen);
+    for (c = 0; c < NBODY_I_IMAGES; c++) {
+        nbody_real *to[NBODY_I_PARTS];
+        for (p = 0; p < NBODY_I_PARTS; p++) to[p] = nodes->value[p][c];
+        nbody_i_image_nodes_of(sim, law, sixteen, c, to);
+    }
+}
+
+/* A point: L2P from the nodes of its cell of level 2, then what is near. */
+static nbody_i_target nbody_i_point_of_square(const nbody *sim, const nbody_i_law *law,
+                                              const nbody_i_image_nodes *nodes, nbody_real x,
+                                              nbody_real y)
+{
+    int32_t const column = nbody_i_column(sim->frame, 2, 0, x),
+                  row = nbody_i_column(sim->frame, 2, 1, y);
+    nbody_i_target t = nbody_i_target_at(x, y, -1);
+    nbody_i_stencil sx, sy;
+    int p;
+    if (!sim->cell) return nbody_i_sum_images(sim, law, x, y, -1);
+    sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, 2, 0, column, x));
+    sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, 2, 1, row, y));
+    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
+        t.partial[p] = nbody_i_between(&sim->rule, &sx, &sy, nodes->value[p][4 * row + column]);
+    nbody_i_carry_target(&t);
+    nbody_i_add_near(sim, law, nbody_near_point(sim, x, y), &t);
+    nbody_i_carry_target(&t);
+    return t;
+}
+
+/* Of nbody_estimate, as nbody_i_add_exact: body `from` and its images on another body. */
+static void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t from,
+                                     nbody_i_exact *sum)
+{
+    double const edge = sim->frame->edge, m = (double)sim->m[from],
+                 dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)sim->x[place]),
+                 dy = nbody_i_nearest(sim, (double)sim->y[from] - (double)sim->y[place]);
+    double const g = nbody_i_exact_strength(sim, m, dx * dx + dy * dy + sim->frame->soften2);
+    double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], x, y;
+    nbody_i_images(sim->lattice, dx / edge, dy / edge, 0, field);
+    nbody_i_lattice_scale(sim, scale);
+    x = g * dx + m * scale[NBODY_I_X] * field[NBODY_I_X];
+    y = g * dy + m * scale[NBODY_I_Y] * field[NBODY_I_Y];
+    sum->x += x;
+    sum->y += y;
+    sum->all += sqrt(x * x + y * y);
+    nbody_i_add_given(sim, m, dx, dy, g, sum);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5342,7 +6399,8 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
     if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, lanes);
     else if (cell->level >= 2) nbody_i_lanes_l2p(sim, sets, law, leaf, count, lanes);
     while (nbody_next_near(&walk)) {
-        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
     nbody_i_carry_lanes(lanes, sets);
@@ -5376,6 +6434,10 @@ static void nbody_i_make_direct_from(const nbody *sim, int sets, const nbody_i_l
     int32_t const count = sim->n - first < NBODY_I_LANES ? sim->n - first : NBODY_I_LANES;
     nbody_i_lanes lanes[NBODY_I_SETS];
     int s;
+    if (sim->frame->periodic) {
+        nbody_i_sum_images_on(sim, sets, law, out, first, count);
+        return;
+    }
     nbody_i_load_lanes(sim, sets, first, count, lanes);
     nbody_i_lanes_run(sim, sets, law, &all, lanes);
     nbody_i_carry_lanes(lanes, sets);
@@ -5400,6 +6462,7 @@ typedef struct nbody_i_points {
     size_t stride;
     nbody_i_law law;
     nbody_i_outcome out;
+    const nbody_i_image_nodes *nodes; /* periodic square */
 } nbody_i_points;
 
 /* The first of points first .. end - 1 that is not finite, or -1. */
@@ -5420,8 +6483,12 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
     for (i = first; i < end; i++) {
         const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
         nbody_i_target const t =
-            nbody_i_point(points->sim, &points->law, nbody_i_point_at((double)p[0], length),
-                          nbody_i_point_at((double)p[1], length));
+            points->nodes
+                ? nbody_i_point_of_square(points->sim, &points->law, points->nodes,
+                                          nbody_i_placed(points->sim->frame, 0, (double)p[0]),
+                                          nbody_i_placed(points->sim->frame, 1, (double)p[1]))
+                : nbody_i_point(points->sim, &points->law, nbody_i_point_at((double)p[0], length),
+                                nbody_i_point_at((double)p[1], length));
         nbody_i_store(points->sim, &points->out, i, t.total, t.compensation);
     }
 }
@@ -5468,10 +6535,14 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 /* The tables that are filled in each evaluation. */
 static double nbody_i_tables_cost(const nbody *sim)
 {
-    int level, own = 0;
+    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
+    double cost = 0;
+    int level;
     for (level = 2; level < sim->frame->levels && !sim->series; level++)
-        own += nbody_i_law_in(&sim->desc, 0).softened || nbody_i_is_small(sim, level);
-    return own * nbody_i_level_cost(&sim->desc);
+        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
+                    ? nbody_i_level_cost(&sim->desc)
+                    : fill;
+    return cost;
 }
 
 static double nbody_i_tree_cost(const nbody *sim, int potential)
@@ -5529,7 +6600,7 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best)
 {
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    double const fill = nbody_i_fill_cost(&sim->desc);
+    double const fill = nbody_i_fill_cost(&sim->desc, sim->frame->fitted);
     int32_t leaf = sim->desc.leaf;
     nbody_result result = NBODY_OK;
     while (sim->frame->levels > 2 && (centres || (sim->frame->levels - 2) * fill > *best / 16)) {
@@ -5938,17 +7009,19 @@ static nbody_result nbody_i_cut_sources(nbody *sim, int sets)
     return result;
 }
 
-/* A table that is kept is filled once, serially. */
+/* A table of all levels is filled once, serially. */
 static nbody_result nbody_i_cut_table(nbody_i_job *job)
 {
     nbody *sim = job->sim;
-    if (!sim->table) return NBODY_OK;
+    nbody_result result;
     if (nbody_i_kind_of_table(sim, job->law, job->level) > 0) {
         nbody_i_ready_table(sim, job->law, job->level);
         return NBODY_OK;
     }
-    sim->table_kind = 0;
-    return nbody_i_cut(job, (int64_t)nbody_i_table_level(sim) * 8, nbody_i_row_task);
+    if (!nbody_i_find_table(sim, job->law, job->level)) return NBODY_OK;
+    result = nbody_i_cut(job, (int64_t)nbody_i_table_level(sim) * 8, nbody_i_row_task);
+    if (result != NBODY_OK) sim->kept.levels = 0;
+    return result;
 }
 
 static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
@@ -5968,7 +7041,10 @@ static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
                              (int64_t)(job->end - job->first) * sim->series * sim->per_cell / 8,
                              nbody_i_moment_task);
     }
-    for (level = 2; level < sim->frame->levels && result == NBODY_OK; level++) {
+    if (sim->frame->periodic && result == NBODY_OK)
+        nbody_i_make_image_nodes(sim, job->sets, job->law);
+    for (level = nbody_i_first_level(sim); level < sim->frame->levels && result == NBODY_OK;
+         level++) {
         nbody_i_set_level(job, level);
         result = nbody_i_cut_table(job);
         if (result != NBODY_OK) break;
@@ -6036,7 +7112,9 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
     nbody_result result = NBODY_OK;
     job.law = law;
     job.out = out;
-    if (!sim->cell) return nbody_i_cut(&job, (int64_t)sim->n * sim->n, nbody_i_direct_task);
+    if (!sim->cell)
+        return nbody_i_cut(&job, (sim->frame->periodic ? 64 : 1) * (int64_t)sim->n * sim->n,
+                           nbody_i_direct_task);
     if (sim->nodes > 0) result = nbody_i_cut_nodes(&job);
     return result == NBODY_OK ? nbody_i_cut_bodies(&job) : result;
 }
@@ -6116,6 +7194,16 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
     return NBODY_OK;
 }
 
+/* Bodies outside a periodic square have images inside. */
+static void nbody_i_bound_square(const nbody_desc *desc, nbody_i_bounds *bounds)
+{
+    int a;
+    for (a = 0; a < 2; a++) {
+        bounds->least[a] = (double)desc->min[a];
+        bounds->most[a] = bounds->least[a] + (double)desc->size;
+    }
+}
+
 static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
 {
     nbody_i_bounds bounds;
@@ -6125,8 +7213,12 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->n = n;
+    if (sim->desc.periodic) nbody_i_bound_square(&sim->desc, &bounds);
     if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest))
         return NBODY_TOO_LARGE;
+    sim->frame->periodic = sim->desc.periodic;
+    if (sim->desc.periodic) result = nbody_i_prepare_lattice(sim, NBODY_I_AHEAD);
+    if (result != NBODY_OK) return result;
     if (sim->desc.method != NBODY_DIRECT && n > 0) return nbody_i_make_tree(sim, input);
     if (nbody_i_is_cut(sim)) return nbody_i_cut_places(sim, input);
     for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
@@ -6141,6 +7233,8 @@ static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
     nbody_i_make_empty(sim);
     result = nbody_i_check_input(input, n);
     if (result == NBODY_OK) result = nbody_i_begin_choice(sim, desc, n, potential);
+    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
+        result = NBODY_BAD_ARGUMENT;
     if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
     if (result == NBODY_OK) return NBODY_OK;
     bad = sim->bad_id;
@@ -6209,30 +7303,46 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
     return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
 }
 
+static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, int32_t *bad)
+{
+    if (nbody_i_is_cut(given->sim)) return nbody_i_cut_points(given, m, bad);
+    *bad = nbody_i_bad_point(given, 0, m);
+    if (*bad >= 0) return NBODY_NOT_FINITE;
+    nbody_i_fields_of_points(given, 0, m);
+    return NBODY_OK;
+}
+
+/* In a periodic square the nodes of level 2 come first. */
+static nbody_result nbody_i_points_of_square(nbody_i_points *given, int32_t m, int32_t *bad)
+{
+    nbody_i_image_nodes nodes;
+    if (given->sim->cell) nbody_i_fill_image_nodes(given->sim, &given->law, &nodes);
+    given->nodes = &nodes;
+    return nbody_i_all_points(given, m, bad);
+}
+
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id)
 {
     nbody_i_points given;
-    nbody_result result;
     int32_t bad = -1;
+    nbody_result result;
     given.pos = points;
     given.stride = nbody_i_stride(stride, 2);
     if (bad_id) *bad_id = -1;
     if (!sim || m < 0 || given.stride == 0 || (m > 0 && !points)) return NBODY_BAD_ARGUMENT;
     if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     if (!sim->frame) return NBODY_NOT_BUILT;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
     given.sim = sim;
     given.out.acc = acc;
     given.out.potential = potential;
     given.out.acc_stride = 2 * sizeof(nbody_real);
     given.law = nbody_i_law_of(sim, potential != NULL);
-    if (nbody_i_is_cut(sim)) result = nbody_i_cut_points(&given, m, &bad);
-    else {
-        bad = nbody_i_bad_point(&given, 0, m);
-        if (bad < 0) nbody_i_fields_of_points(&given, 0, m);
-        result = bad < 0 ? NBODY_OK : NBODY_NOT_FINITE;
-    }
+    given.nodes = NULL;
+    result = sim->frame->periodic && m > 0 ? nbody_i_points_of_square(&given, m, &bad)
+                                           : nbody_i_all_points(&given, m, &bad);
     if (bad_id) *bad_id = bad;
     return result;
 }
@@ -6276,6 +7386,7 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
         if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
         if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
     }
+    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
     nbody_i_make_empty(sim);
     return result;
 }
@@ -6400,6 +7511,7 @@ static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbod
     else if (sim->cell) nbody_i_make_sources(all.sim, sets);
     if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
     sim->table_kind = all.sim[0].table_kind;
+    sim->kept = all.sim[0].kept;
     return result;
 }
 
@@ -6411,6 +7523,7 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
     double heaviest;
     if (!sim || sets < 0) return NBODY_BAD_ARGUMENT;
     if (!sim->frame) return NBODY_NOT_BUILT;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
     if (sim->n == 0) return NBODY_OK;
     for (s = 0; s < sets && result == NBODY_OK; s++) {
         nbody_i_input const input = nbody_i_masses_of(sim, mass, s);
@@ -6453,7 +7566,10 @@ static nbody_error nbody_i_error_of(const nbody_i_samples *job, int32_t k)
     int32_t const place = nbody_i_sample_place(sim->n, job->samples, job->seed, k);
     nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
     int32_t from;
-    for (from = 0; from < sim->n; from++) nbody_i_add_exact(sim, place, from, &exact);
+    for (from = 0; from < sim->n; from++) {
+        if (sim->frame->periodic) nbody_i_add_exact_images(sim, place, from, &exact);
+        else nbody_i_add_exact(sim, place, from, &exact);
+    }
     return nbody_i_sample_error(sim, job->acc, place, &exact);
 }
 
@@ -6509,6 +7625,11 @@ static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbo
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
+    if (cell->level == 2 && sim->frame->periodic) { /* from all 16 */
+        counts->table_terms += targets * sim->per_cell *
+                               (sim->frame->level_first[3] - sim->frame->level_first[2]);
+        return;
+    }
     while (nbody_next_far(&walk)) {
         if (sim->nodes > 0 && nbody_i_by_table(sim, &sim->cell[walk.cell], cell))
             counts->table_terms +=
@@ -6699,7 +7820,9 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
                              cell->y >> cell->level != 0))
         return 0;
     if (cell->level == 31 && (cell->x < 0 || cell->y < 0)) return 0;
-    if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at) return 0;
+    if (at == 0 ? cell->parent != (sim->frame->periodic ? NBODY_I_ROUND : -1)
+                : cell->parent < 0 || cell->parent >= at)
+        return 0;
     if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0;
     } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
                cell->child > sim->frame->cells - cell->children)
@@ -6844,6 +7967,214 @@ NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int
     if (result == NBODY_OK) result = nbody_estimate(sim, acc, samples, seed, &error);
     if (result != NBODY_OK) return result;
     return error.share <= most ? NBODY_OK : NBODY_INVALID;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>save: a header, then positions [2 n] and masses [n] in your units and your order
+
+   Both are the bodies' arrays, times powers of two: exact, unless a position or a mass was so small
+   beside the others that it has lost digits, or is 0, in the tree. So the tree of these bodies is
+   that of the file.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct nbody_i_header {
+    char magic[8];
+    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
+    uint32_t version;       /* of this layout */
+    int32_t real_bytes, n;
+    int32_t method, law, core, stage, sources;
+    int32_t levels, leaf, order, subcells, max_cells, periodic, unused_int; /* of the desc */
+    int32_t made_levels, made_cells;                  /* of the tree: what the bodies must give */
+    nbody_real gravity, softening, min[2], size, unused;
+    double length, mass, edge;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} nbody_i_header;
+
+/* FNV-1a, Fowler, Noll and Vo */
+static uint64_t nbody_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t i;
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
+    return sum;
+}
+
+/* Of a whole file: its header, with 0 for the checksum, and what follows. */
+static uint64_t nbody_i_file_checksum(const nbody_i_header *header, const unsigned char *file)
+{
+    nbody_i_header plain = *header;
+    uint64_t sum;
+    plain.checksum = 0;
+    sum = nbody_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
+    return nbody_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+}
+
+/* Of a desc that is resolved; a tree of it has `frame` (NULL: not known). */
+static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n,
+                                        const nbody_frame *frame)
+{
+    nbody_i_header header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, "nbody.h\n", sizeof header.magic);
+    header.byte_order = 0x01020304u;
+    header.version = 1;
+    header.real_bytes = (int32_t)sizeof(nbody_real);
+    header.n = n;
+    header.method = (int32_t)desc->method;
+    header.law = (int32_t)desc->law;
+    header.core = (int32_t)desc->core;
+    header.stage = (int32_t)desc->stage;
+    header.sources = (int32_t)desc->sources;
+    header.levels = desc->levels;
+    header.leaf = desc->leaf;
+    header.order = desc->order;
+    header.subcells = desc->subcells;
+    header.max_cells = desc->max_cells;
+    header.periodic = desc->periodic;
+    header.gravity = desc->gravity;
+    header.softening = desc->softening;
+    memcpy(header.min, desc->min, sizeof header.min);
+    header.size = desc->size;
+    if (frame && desc->method != NBODY_DIRECT) {
+        header.made_levels = frame->levels;
+        header.made_cells = frame->cells;
+        header.length = frame->length;
+        header.mass = frame->mass;
+        header.edge = frame->edge;
+    }
+    header.bytes = sizeof header + (uint64_t)n * 3 * sizeof(nbody_real);
+    return header;
+}
+
+/* The caller's pos[2 n] and mass[n] again, at any address. */
+static void nbody_i_write_bodies(const nbody *sim, unsigned char *pos)
+{
+    size_t const real = sizeof(nbody_real);
+    unsigned char *const mass = pos + 2 * real * (size_t)sim->n;
+    int32_t k;
+    for (k = 0; k < sim->n; k++) {
+        size_t const i = (size_t)sim->id[k];
+        nbody_real const x = (nbody_real)((double)sim->x[k] * sim->frame->length),
+                         y = (nbody_real)((double)sim->y[k] * sim->frame->length),
+                         m = (nbody_real)((double)sim->m[k] * sim->frame->mass);
+        memcpy(pos + 2 * real * i, &x, real);
+        memcpy(pos + 2 * real * i + real, &y, real);
+        memcpy(mass + real * i, &m, real);
+    }
+}
+
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
+                                  int64_t *needed)
+{
+    unsigned char *const out = (unsigned char *)bytes;
+    nbody_i_header header;
+    if (!sim || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
+    *needed = 0;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (sim->frame->cells_needed > sim->frame->cells) return NBODY_CELLS_FULL;
+    header = nbody_i_header_of(&sim->desc, sim->n, sim->frame);
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return NBODY_BUFFER_TOO_SMALL;
+    nbody_i_write_bodies(sim, out + sizeof header);
+    header.checksum = nbody_i_file_checksum(&header, out);
+    memcpy(out, &header, sizeof header);
+    return NBODY_OK;
+}
+
+/* given: the caller's desc, or NULL. A file cannot hold functions. */
+static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header, const nbody_desc *given)
+{
+    nbody_desc desc;
+    memset(&desc, 0, sizeof desc);
+    if (given) desc.function = given->function;
+    desc.method = (nbody_method)header->method;
+    desc.law = (nbody_law)header->law;
+    desc.core = (nbody_core)header->core;
+    desc.stage = (nbody_stage)header->stage;
+    desc.sources = (nbody_sources)header->sources;
+    desc.levels = header->levels;
+    desc.leaf = header->leaf;
+    desc.order = header->order;
+    desc.subcells = header->subcells;
+    desc.max_cells = header->max_cells;
+    desc.periodic = header->periodic;
+    desc.gravity = header->gravity;
+    desc.softening = header->softening;
+    memcpy(desc.min, header->min, sizeof desc.min);
+    desc.size = header->size;
+    return desc;
+}
+
+/* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers, for this many
+   bytes. */
+static int nbody_i_header_valid(const nbody_i_header *header, int64_t size,
+                                const nbody_desc *given)
+{
+    nbody_desc const desc = nbody_i_desc_of_header(header, given);
+    nbody_i_header expected;
+    nbody_desc resolved;
+    if (header->n < 0 || header->n > NBODY_I_N_MAX || (uint64_t)size != header->bytes) return 0;
+    if (nbody_defaults(&resolved, &desc, header->n) != NBODY_OK) return 0;
+    expected = nbody_i_header_of(&resolved, header->n, NULL);
+    expected.made_levels = header->made_levels;
+    expected.made_cells = header->made_cells;
+    expected.length = header->length;
+    expected.mass = header->mass;
+    expected.edge = header->edge;
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0;
+}
+
+/* The tree of the bodies of a file with this header; it must be of the size that the header has. */
+static nbody_result nbody_i_load_bodies(nbody *sim, const nbody_desc *desc,
+                                        const nbody_i_header *header, const unsigned char *bytes)
+{
+    size_t const size = (size_t)(header->bytes - sizeof *header);
+    nbody_real *const pos = (nbody_real *)nbody_i_alloc(&desc->allocator, size + 1);
+    nbody_i_header made;
+    nbody_i_input input;
+    nbody_result result;
+    if (!pos) return NBODY_OUT_OF_MEMORY;
+    memcpy(pos, bytes + sizeof *header, size);
+    input = nbody_i_input_of(desc, pos, 0, pos + 2 * (size_t)header->n);
+    result = nbody_i_build_for(sim, desc, &input, header->n, 0);
+    nbody_i_give_back(&desc->allocator, pos, size + 1);
+    if (result == NBODY_OUT_OF_MEMORY || result == NBODY_NOT_RUN || result == NBODY_BAD_ALLOCATOR)
+        return result;
+    if (result != NBODY_OK) return NBODY_BAD_FILE;
+    made = nbody_i_header_of(&sim->desc, sim->n, sim->frame);
+    made.checksum = header->checksum;
+    return memcmp(&made, header, sizeof made) == 0 ? NBODY_OK : NBODY_BAD_FILE;
+}
+
+NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
+                                  int64_t size)
+{
+    nbody_i_header header;
+    nbody_desc given;
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    if (size < 0 || (size > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
+    if ((uint64_t)size < sizeof header) return NBODY_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (header.law == NBODY_FUNCTION && (!desc || !desc->function.force))
+        return NBODY_BAD_ARGUMENT;
+    if (!nbody_i_header_valid(&header, size, desc)) return NBODY_BAD_FILE;
+    if (nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
+        return NBODY_BAD_FILE;
+    given = nbody_i_desc_of_header(&header, desc);
+    if (desc) {
+        given.allocator = desc->allocator;
+        given.cuda_allocator = desc->cuda_allocator;
+        given.parallel = desc->parallel;
+    }
+    result = nbody_i_begin(sim, &given, header.n); /* is the allocator that of its memory? */
+    if (result == NBODY_OK)
+        result = nbody_i_load_bodies(sim, &given, &header, (const unsigned char *)bytes);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
 }
 
 #ifdef __cplusplus

@@ -106,6 +106,9 @@
        NLIST_API             extern    all files      linkage of the functions, e.g. a dllexport
        NLIST_REAL            float     all files      float or double, that of ugrid.h and lbvh.h;
                                                       a mixture does not link
+       NLIST_PLAIN_LANES     -         one file       searches in boxes do without AVX2, which they
+                                                      take where the CPU has it; the results are
+                                                      the same
 
    >>rules
 
@@ -132,9 +135,9 @@
             Lists with history or events keep two generations, the last and the one before; others
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
-            particle, 4 to 8 an entry; half lists 8 a particle more; boxes 68 a particle (CUDA: 64),
-            and what the entries take once more. CUDA: 16 a particle where rows are counted first,
-            with a grid
+            particle, 4 to 8 an entry; boxes 76 a particle (CUDA: 64), and what the entries take
+            once more (nlist_search_box, sorted or nearest: 4 an entry). CUDA: 16 a particle where
+            rows are counted first, with a grid
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in one thread.
@@ -2116,35 +2119,41 @@ NLIST_FN void nlist_i_cut_axis(nlist_i_frame *frame, const nlist_i_extent *exten
     frame->least[a] = frame->periodic[a] ? 0 : extent->low[a];
 }
 
-/* Fewer cells where there would be more than particles: all axes shrink by eighths. */
+/* Fewer cells where there would be more than particles: all axes shrink by eighths. (In an array of
+   its own: gcc 12 takes loads of frame->cells[0] out of loops that store frame->cells[a], where the
+   same function also says search->frame.cells. tests/bench/NOTES.md.) */
 NLIST_FN void nlist_i_limit_cells(nlist_i_frame *frame)
 {
     double const most = frame->n > 8 ? (double)frame->n : 8;
+    int32_t cells[3] = {frame->cells[0], frame->cells[1], frame->cells[2]};
     int a;
-    while ((double)frame->cells[0] * (double)frame->cells[1] * (double)frame->cells[2] > most)
+    while ((double)cells[0] * (double)cells[1] * (double)cells[2] > most)
         for (a = 0; a < 3; a++)
-            if (frame->cells[a] > 1)
-                frame->cells[a] -= frame->cells[a] / 8 > 0 ? frame->cells[a] / 8 : 1;
+            if (cells[a] > 1) cells[a] -= cells[a] / 8 > 0 ? cells[a] / 8 : 1;
+    for (a = 0; a < 3; a++) frame->cells[a] = cells[a];
 }
 
 /* More cells where there are many particles in each: candidates far from a small cell are left out
    for all of its particles at once. The axis with the thickest cells is halved, and again. */
 NLIST_FN void nlist_i_refine_cells(nlist_i_frame *frame, const nlist_i_extent *extent)
 {
-    double cells = (double)frame->cells[0] * (double)frame->cells[1] * (double)frame->cells[2];
-    for (; (double)frame->n > NLIST_I_CROWD * cells; cells *= 2) {
+    int32_t cells[3] = {frame->cells[0], frame->cells[1], frame->cells[2]};
+    double all = (double)cells[0] * (double)cells[1] * (double)cells[2];
+    int a;
+    for (; (double)frame->n > NLIST_I_CROWD * all; all *= 2) {
         double thickest = 0;
-        int axis = -1, a;
+        int axis = 0;
         for (a = 0; a < 3; a++) {
             double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
-            double const thickness = length / (frame->thick[a] * (double)frame->cells[a]);
-            if (!(thickness > thickest) || frame->cells[a] > 1000000) continue;
+            double const thickness = length / (frame->thick[a] * (double)cells[a]);
+            if (!(thickness > thickest) || cells[a] > 1000000) continue;
             thickest = thickness;
             axis = a;
         }
-        if (!(thickest * 4 > frame->reach)) return;
-        frame->cells[axis] *= 2;
+        if (!(thickest * 4 > frame->reach)) break;
+        cells[axis] *= 2;
     }
+    for (a = 0; a < 3; a++) frame->cells[a] = cells[a];
 }
 
 /* Cuts the box into cells. gap: radius + skin + twice the largest of the radii. Returns 0 where the
@@ -2805,6 +2814,24 @@ static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
 #include <float.h>
 #include <stdlib.h>
 
+/* Loops over candidates of boxes are compiled a second time for AVX2, and chosen at run time: with
+   gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
+    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
+    !defined(NLIST_PLAIN_LANES)
+#include <immintrin.h>
+#define NLIST_I_AVX2 __attribute__((target("avx2")))
+#ifdef NLIST_I_HAS_AVX2 /* tests choose */
+#elif defined(__AVX2__)
+#define NLIST_I_HAS_AVX2() 1
+#else
+#define NLIST_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#define NLIST_I_CHOSEN(plain, wide) (NLIST_I_HAS_AVX2() ? wide : plain)
+#else
+#define NLIST_I_CHOSEN(plain, wide) plain
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -2813,6 +2840,25 @@ extern "C" {
 #define NLIST_I_RESTRICT __restrict
 #else
 #define NLIST_I_RESTRICT
+#endif
+
+enum { NLIST_I_LANES = 8 };             /* candidates that are tested together */
+
+/* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
+   vectorise them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define NLIST_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define NLIST_I_KEEP_LOOP
+#endif
+
+/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
+#ifdef __GNUC__
+#define NLIST_I_APART static __attribute__((noinline))
+#define NLIST_I_TOGETHER static inline __attribute__((always_inline))
+#else
+#define NLIST_I_APART static
+#define NLIST_I_TOGETHER static inline
 #endif
 
 #if NLIST_I_REAL_KIND == 1
@@ -2864,12 +2910,13 @@ enum {
     NLIST_I_BEGIN = NLIST_I_EVENT + NLIST_EVENT_KINDS,  /* work: where each found row begins */
     NLIST_I_FOUND,                              /* work: partners as they are found */
     NLIST_I_WORK,                               /* work: pairs to sort, old ids, sums in units */
-    NLIST_I_OUT,                                /* boxes: five arrays of entries, as found */
-    NLIST_I_ORDERED = NLIST_I_OUT + 5,          /* nlist_search_box: the same, in order */
-    NLIST_I_WITHIN_FOUND = NLIST_I_ORDERED + 5, /* boxes: partners within reach */
+    NLIST_I_OUT,                                /* boxes: five arrays of entries */
+    NLIST_I_WITHIN_FOUND = NLIST_I_OUT + 5,     /* boxes: partners within reach */
     NLIST_I_PLACES,                             /* boxes: particles in the order of cells */
     NLIST_I_CELLS,                              /* boxes: where each cell begins */
-    NLIST_I_NEAR                                /* boxes: candidates of a cell */
+    NLIST_I_RUNS,                               /* boxes: runs of the walk around a cell */
+    NLIST_I_NEAR,                               /* boxes: candidates of a cell */
+    NLIST_I_HITS                                /* boxes: candidates that are listed */
 };
 
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
@@ -3202,7 +3249,6 @@ typedef struct nlist_i_finder {
     int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
-    int64_t stored;         /* numbers in WORK: pairs of a half search */
     nlist_result result;    /* of a callback */
     int32_t *shift;         /* boxes: as found, by entry, else NULL */
     nlist_real *distance, *offset;
@@ -3902,19 +3948,10 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
 }
 
 #ifdef NLIST_I_UGRID
-/* ugrid_each_row searches block by block of cells (ugrid.h >>search), and passes the rows on:
-
-       full, plain    ids of the partners: they are the row
-       full           places: those that radii, masks and exclusions allow are the row
-       half           places of the half search of ugrid.h, which tests each pair once and gives it
-                      to the lower place. The pairs are stored, then sorted by owner:
-
-           pairs    place 0: 2 3 | place 1: 2      (place, number, partners)
-           ids      of places 0 .. 3: 7 4 5 9      7 has 9, 4 has 5, 5 has 7
-           rows     4: 2   5: 0   7: 3             places first, ids at the end
-
-   Places of a row ascend, as in a full search. Where they would not there (Morton order, linked
-   lists), half lists are made by a full search. */
+/* ugrid_each_row searches block by block of cells (ugrid.h >>search), and passes the rows on: ids
+   of partners, of which half lists keep those above the row's; or, with radii, masks, exclusions or
+   uids, places, which are asked about. A half search of ugrid.h tests each pair once, but finds
+   half of a row's partners from their side: to sort those by row takes longer than the tests. */
 
 /* The row of this particle comes, or goes on. */
 static void nlist_i_continue_row(nlist_i_finder *finder, int32_t i)
@@ -3924,14 +3961,48 @@ static void nlist_i_continue_row(nlist_i_finder *finder, int32_t i)
     finder->length[i] = 0;
 }
 
+/* Appends the ids of the partners that row i lists, without a branch. There is room for all. */
+static void nlist_i_append_ids(nlist_i_finder *finder, int32_t i, const int32_t *ids,
+                               int32_t count)
+{
+    int32_t *const to = finder->found + finder->used;
+    int32_t kept = 0, k;
+    if (!finder->list->desc.half) {
+        memcpy(to, ids, (size_t)count * sizeof *ids);
+        kept = count;
+    }
+    for (k = 0; k < count && finder->list->desc.half; k++) {
+        to[kept] = ids[k];
+        kept += ids[k] > i;
+    }
+    finder->used += kept;
+}
+
+/* How many of the partners row i lists. */
+static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, const int32_t *ids,
+                                   int32_t count)
+{
+    int32_t owned = 0, k;
+    for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
+    return owned;
+}
+
+/* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
+   rows of what was reserved do not hold all of them. */
 static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
-    finder->result = nlist_i_need(finder, count);
-    if (finder->result != NLIST_OK) return 1;
+    int32_t k;
     nlist_i_continue_row(finder, i);
-    memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
-    finder->used += count;
+    if (finder->used + count <= finder->room) {
+        nlist_i_append_ids(finder, i, ids, count);
+    } else {
+        finder->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
+        if (finder->result != NLIST_OK) return 1;
+        for (k = 0; k < count; k++)
+            if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
+                finder->found[finder->used++] = ids[k];
+    }
     nlist_i_end_row(finder);
     return 0;
 }
@@ -3981,89 +4052,11 @@ static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, in
     return 0;
 }
 
-/* The row of a pair of the half search, and the place of its partner. */
-static int32_t nlist_i_owner(const nlist_i_finder *finder, int32_t place, int32_t other,
-                             int32_t *partner)
-{
-    const ugrid *grid = (const ugrid *)finder->structure;
-    int32_t const i = ugrid_id(grid, place), j = ugrid_id(grid, other);
-    int const own = j >= finder->rows || (finder->uid ? finder->uid[i] < finder->uid[j] : i < j);
-    *partner = own ? other : place;
-    return own ? i : j;
-}
-
-/* Room for `more` further numbers in WORK; 0: no memory. */
-static int nlist_i_need_stored(nlist_i_finder *finder, int32_t more, int32_t **stored)
-{
-    finder->result = nlist_i_grow(finder->list, NLIST_I_WORK, finder->stored + more,
-                                  sizeof(int32_t), (size_t)finder->stored * sizeof(int32_t));
-    *stored = (int32_t *)finder->list->block[NLIST_I_WORK].memory;
-    return finder->result == NLIST_OK;
-}
-
-/* Stores the pairs of a place in WORK, as place, number, partners, and counts them by row. */
-static int nlist_i_take_pairs(void *user, int32_t place, const int32_t *places, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    int const plain = nlist_i_plain(&finder->list->desc, NULL);
-    nlist_i_query const query = nlist_i_query_at(finder, place);
-    int64_t const head = finder->stored;
-    int32_t *stored, k, partner;
-    if (!nlist_i_need_stored(finder, plain ? count + 2 : 2, &stored)) return 1;
-    finder->stored += 2;
-    for (k = 0; k < count; k++) {
-        if (!plain && !nlist_i_allows_place(finder, &query, places[k])) continue;
-        if (!plain && !nlist_i_need_stored(finder, 1, &stored)) return 1;
-        stored[finder->stored++] = places[k];
-        finder->length[nlist_i_owner(finder, place, places[k], &partner)]++;
-    }
-    stored[head] = place;
-    stored[head + 1] = (int32_t)(finder->stored - head - 2);
-    return 0;
-}
-
-/* Appends a place to a row, by insertion: only ghosts, which the half search finds on both sides,
-   come out of order. */
-static void nlist_i_insert_place(nlist_i_finder *finder, int32_t row, int32_t place)
-{
-    int32_t *const found = finder->found + finder->begin[row];
-    int32_t at = finder->length[row]++;
-    for (; at > 0 && found[at - 1] > place; at--) found[at] = found[at - 1];
-    found[at] = place;
-}
-
-/* Sorts the stored pairs by row. */
-static nlist_result nlist_i_sort_pairs(nlist_i_finder *finder)
-{
-    const ugrid *grid = (const ugrid *)finder->structure;
-    const int32_t *at = (const int32_t *)finder->list->block[NLIST_I_WORK].memory;
-    const int32_t *const end = finder->stored > 0 ? at + finder->stored : at;  /* or NULL */
-    int64_t sum = 0, e;
-    int32_t i, k, partner;
-    for (i = 0; i < finder->rows; i++) {
-        finder->begin[i] = sum;
-        sum += finder->length[i];
-        finder->length[i] = 0;
-    }
-    finder->result = nlist_i_need(finder, sum);
-    if (finder->result != NLIST_OK) return finder->result;
-    for (; at < end; at += at[1] + 2) {
-        for (k = 0; k < at[1]; k++) {
-            int32_t const row = nlist_i_owner(finder, at[0], at[2 + k], &partner);
-            nlist_i_insert_place(finder, row, partner);
-        }
-    }
-    for (e = 0; e < sum; e++) finder->found[e] = ugrid_id(grid, finder->found[e]);
-    finder->used = sum;
-    return NLIST_OK;
-}
-
 static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     ugrid grid = *(const ugrid *)finder->structure;
     const nlist_desc *desc = &finder->list->desc;
     nlist_real const reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
-    int const ascend = ugrid_i_list_walk(&grid) == UGRID_STRIPS;
     ugrid_result searched;
     int32_t i;
     if (finder->n == 0) return NLIST_OK;
@@ -4073,15 +4066,11 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     finder->row = -1;
     if (nlist_i_search_pieces(finder) > 1) return nlist_i_ugrid_in_pieces(finder);
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    if (!desc->half && nlist_i_plain(desc, finder->uid))
+    if (nlist_i_plain(desc, finder->uid))
         searched = ugrid_each_row(&grid, reach, 0, nlist_i_take_ids, finder);
-    else if (!desc->half || !ascend)
-        searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
-    else searched = ugrid_each_row(&grid, reach, UGRID_PLACES | UGRID_HALF, nlist_i_take_pairs,
-                                   finder);
+    else searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
     if (searched == UGRID_STOPPED) return finder->result;
-    if (searched != UGRID_OK) return NLIST_BAD_SOURCE;
-    return desc->half && ascend ? nlist_i_sort_pairs(finder) : NLIST_OK;
+    return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
 }
 
 /* Takes the periodic box from the grid. */
@@ -5226,8 +5215,6 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
         result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1,
                               sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
-    if (result == NLIST_OK && list->desc.half) /* grids: pairs, and two numbers for each place */
-        result = nlist_i_grow(list, NLIST_I_WORK, found + 2 * (int64_t)n, sizeof(int32_t), 0);
     for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
     for (g = 0; g < 2 && result == NLIST_OK; g++)
@@ -5438,97 +5425,233 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
 
    Cell by cell. The candidates of a cell are gathered once: those within reach of the box (AABB)
    around its particles, as floats relative to its centre, in units of the reach. Each particle of
-   the cell tests them in a loop without a branch, and the few that pass are decided by the formula.
+   the cell tests them in a loop without a branch; where rounding could decide, the formula does.
 
        . . . . . . . . .        o   particles of the cell       |  |  their AABB
        . . .|o   o|. . .        .   candidates: those further than the reach from the AABB are
        . . .|  o  |. . .            left out once, for all particles of the cell
        . . . . . . . . .
+
+   What is found is the number of a candidate: 4 bytes. nlist_i_write_row computes and writes the
+   entry, at once, or (rows in the order of ids) when all rows are found and the place of each is
+   known. So entries are written once, and memory is what the caller has and 4 bytes an entry.
+   On x86-64 the loops take AVX2 where the CPU has it (the plain form of each stands beside it; both
+   give the same bits: tests/unit/nlist/test_nlist_lanes.c).
    ---------------------------------------------------------------------------------------------- */
 
 /* A particle, in the order of cells. */
 typedef struct nlist_i_placed {
-    nlist_real p[3];        /* as given */
-    int32_t wrap[3];        /* W */
-    int32_t id;
+    nlist_real p[4];        /* as given, and 0 */
+    int32_t wrap[4];        /* W, and 1 where that is not 0 0 0 */
 } nlist_i_placed;
 
-/* A candidate: an image of a particle. */
+/* A run of the walk around a cell: particles that follow each other, in one image. */
+typedef struct nlist_i_run {
+    nlist_real t[4];        /* T, where no particle is wrapped, and 0 */
+    int32_t image[4];       /* k, and 0 */
+    int32_t begin, count;   /* places */
+} nlist_i_run;
+
+/* A candidate: an image of a particle. Those around a cell are numbered, run by run. */
 typedef struct nlist_i_candidate {
-    nlist_real p[3];        /* as given */
-    nlist_real t[3];        /* T, for W[i] = 0 */
-    int32_t shift[3];       /* S, for W[i] = 0 */
-    int32_t id;
+    int32_t place, run;
 } nlist_i_candidate;
 
-/* An entry of the row in progress. */
+/* An entry of the row in progress; the last number of d and shift is not used. */
 typedef struct nlist_i_hit {
-    nlist_real d[3], d2;
-    int32_t shift[3];
+    nlist_real d[4], d2;
+    int32_t shift[4];
     int32_t id;
 } nlist_i_hit;
 
 typedef struct nlist_i_search {
     nlist_i_finder *finder;
     nlist_arrays out;       /* where entries go: arrays that are NULL are not wanted */
+    int64_t *wide_i, *wide_j; /* the same ids with 64 bits */
     int owned;              /* 1: out is memory of the list, and grows */
     int64_t used;           /* entries, written or not */
     int32_t rows;           /* found so far */
+    int self;               /* 1: each particle is a partner of itself, the first of its row */
+    int (*keeps)(const void *user, int32_t i, int32_t j, nlist_real distance);
+    const void *user;       /* a further criterion, or NULL. (wide_i, wide_j, self, keeps: for
+                               packaging/python/library/search.h) */
+    int ordered;            /* 1: rows are found first (hits), and written in the order of ids */
+    int32_t *hits;          /* numbers of candidates: of all rows, or of the row in progress */
+    int64_t stored;         /* in hits */
+    int32_t system;         /* whose particles are in the arrays below, or -1 */
     nlist_i_frame frame;
     int plain;              /* 1: distance and ids are the only criteria */
     nlist_i_placed *placed; /* [n] */
-    double *q[3];           /* [n] coordinates in the box */
+    double *q[3];           /* [n + LANES] coordinates in the box */
+    int32_t *id;            /* [n + LANES] by place */
     int32_t *start;         /* [cells + 1] */
     int32_t *cell;          /* [n] */
+    nlist_i_run *run;       /* of the walk around the cell */
+    int32_t runs, own;      /* how many; the number of the first particle of the cell */
     int32_t room;           /* of the arrays below */
-    int32_t count;          /* candidates of the cell */
-    nlist_i_candidate *candidate;
-    nlist_i_hit *hit;       /* the row in progress */
-    uint64_t *key;          /* to sort it; [2 * room] */
-    float *x, *y, *z, *d2;  /* of candidates */
-    int32_t *passed;        /* candidates that passed the loop */
+    nlist_i_candidate *candidate; /* by number */
+    nlist_i_hit *hit;       /* the row in progress, to sort it */
+    uint64_t *key;          /* [2 * room] */
+    int32_t *work;
+    int32_t count;          /* near candidates: those within reach of the AABB */
+    float *x, *y, *z, *d2;
+    int32_t *number, *near_id;
+    int32_t *passed;        /* near candidates that passed the loop */
     double centre[3], scale;
+    double sure;            /* distances up to this one are within the limit, whatever rounds */
+    float inner;            /* its square, scaled; -1: there is none */
     float half[3];          /* of the AABB, scaled */
 } nlist_i_search;
 
-/* ---- entries leave ---- */
+/* ---- entries ---- */
 
-/* Room for the entries of a row. Arrays grow by half at least, and by what the rows so far let
-   expect, up to four times. Of the caller's arrays there is what there is. */
-static nlist_result nlist_i_row_room(nlist_i_search *search, int32_t count)
+/* All of the entry of the particle at a place and a candidate. (Loops over 4: a vector each.) */
+NLIST_I_TOGETHER void nlist_i_hit_of(const nlist_i_search *search, const nlist_i_placed *own,
+                                     int32_t number, nlist_i_hit *hit)
+{
+    nlist_i_candidate const c = search->candidate[number];
+    const nlist_i_placed *other = &search->placed[c.place];
+    const nlist_i_run *run = &search->run[c.run];
+    nlist_real t[4];
+    int a;
+    for (a = 0; a < 4; a++) hit->shift[a] = run->image[a] - other->wrap[a] + own->wrap[a];
+    for (a = 0; a < 4; a++) t[a] = run->t[a];
+    if (own->wrap[3] | other->wrap[3]) nlist_i_translation(&search->frame, hit->shift, t);
+    hit->id = search->id[c.place];
+    hit->d2 = nlist_i_offset(own->p, other->p, t, hit->d);
+}
+
+/* Writes the ids of the entries of a row, from entry `at` on. */
+static void nlist_i_write_ids(const nlist_i_search *search, int32_t i, const int32_t *number,
+                              int32_t count, int64_t at)
+{
+    const nlist_arrays *out = &search->out;
+    const nlist_i_candidate *candidate = search->candidate;
+    const int32_t *id = search->id;
+    int32_t k;
+    for (k = 0; out->i && k < count; k++) out->i[at + k] = i;
+    for (k = 0; out->j && k < count; k++) out->j[at + k] = id[candidate[number[k]].place];
+    for (k = 0; search->wide_i && k < count; k++) search->wide_i[at + k] = i;
+    for (k = 0; search->wide_j && k < count; k++)
+        search->wide_j[at + k] = id[candidate[number[k]].place];
+}
+
+/* Writes the offsets, distances and shifts of the entries of a row, from entry `at` on. */
+NLIST_I_APART void nlist_i_plain_values(const nlist_i_search *search, int32_t place,
+                                        const int32_t *number, int32_t count, int64_t at)
+{
+    nlist_arrays const out = search->out;
+    const nlist_i_placed *const own = &search->placed[place];
+    int32_t k;
+    for (k = 0; k < count; k++, at++) {
+        nlist_i_hit hit;
+        nlist_i_hit_of(search, own, number[k], &hit);
+        if (out.shift) memcpy(out.shift + 3 * at, hit.shift, 3 * sizeof *hit.shift);
+        if (out.distance) out.distance[at] = nlist_i_root_real(hit.d2);
+        if (out.offset) memcpy(out.offset + 3 * at, hit.d, 3 * sizeof *hit.d);
+    }
+}
+
+#ifdef NLIST_I_AVX2
+/* Four reals, and what differs between float and double. */
+#if NLIST_I_REAL_KIND == 1
+typedef __m128 nlist_i_four;
+#define NLIST_I_FOUR(name) _mm_##name##_ps
+#else
+typedef __m256d nlist_i_four;
+#define NLIST_I_FOUR(name) _mm256_##name##_pd
+#endif
+
+/* Square of the length of four vectors of 3 numbers, and a 0 behind them. */
+NLIST_I_AVX2 NLIST_I_TOGETHER nlist_i_four nlist_i_wide_d2(const nlist_i_four d[4])
+{
+    nlist_i_four x, y, z;
+#if NLIST_I_REAL_KIND == 1
+    __m128 const low = _mm_unpacklo_ps(d[0], d[1]), high = _mm_unpacklo_ps(d[2], d[3]);
+    x = _mm_movelh_ps(low, high);
+    y = _mm_movehl_ps(high, low);
+    z = _mm_movelh_ps(_mm_unpackhi_ps(d[0], d[1]), _mm_unpackhi_ps(d[2], d[3]));
+#else
+    __m256d const even = _mm256_unpacklo_pd(d[0], d[1]), odd = _mm256_unpackhi_pd(d[0], d[1]),
+                  even2 = _mm256_unpacklo_pd(d[2], d[3]), odd2 = _mm256_unpackhi_pd(d[2], d[3]);
+    x = _mm256_permute2f128_pd(even, even2, 0x20);
+    y = _mm256_permute2f128_pd(odd, odd2, 0x20);
+    z = _mm256_permute2f128_pd(even, even2, 0x31);
+#endif
+    return NLIST_I_FOUR(add)(NLIST_I_FOUR(add)(NLIST_I_FOUR(mul)(x, x), NLIST_I_FOUR(mul)(y, y)),
+                             NLIST_I_FOUR(mul)(z, z));
+}
+
+/* The same, four entries at a time, each by vectors of 4. A vector that is stored reaches one
+   number too far, into the next entry, which is written later: hence the last is left to the plain
+   form, as are wrapped particles. */
+NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_values(const nlist_i_search *search, int32_t place,
+                                                    const int32_t *number, int32_t count,
+                                                    int64_t at)
+{
+    nlist_arrays const out = search->out;
+    const nlist_i_placed *const own = &search->placed[place];
+    nlist_i_four const p = NLIST_I_FOUR(loadu)(own->p);
+    nlist_i_four d[4];
+    int32_t k, e;
+    for (k = 0; k < count - 4 && !own->wrap[3]; k += 4, at += 4) {
+        int32_t wrapped = 0;
+        for (e = 0; e < 4; e++) {
+            nlist_i_candidate const c = search->candidate[number[k + e]];
+            const nlist_i_placed *other = &search->placed[c.place];
+            const nlist_i_run *run = &search->run[c.run];
+            wrapped |= other->wrap[3];
+            d[e] = NLIST_I_FOUR(add)(NLIST_I_FOUR(sub)(NLIST_I_FOUR(loadu)(other->p), p),
+                                     NLIST_I_FOUR(loadu)(run->t));
+            if (out.offset) NLIST_I_FOUR(storeu)(out.offset + 3 * (at + e), d[e]);
+            if (out.shift)
+                _mm_storeu_si128((__m128i *)(void *)(out.shift + 3 * (at + e)),
+                                 _mm_loadu_si128((const __m128i *)(const void *)run->image));
+        }
+        if (wrapped) nlist_i_plain_values(search, place, number + k, 4, at);
+        else if (out.distance)
+            NLIST_I_FOUR(storeu)(out.distance + at, NLIST_I_FOUR(sqrt)(nlist_i_wide_d2(d)));
+    }
+    nlist_i_plain_values(search, place, number + k, count - k, at);
+}
+#endif
+
+/* Writes the row of the particle at a place, from entry `at` on. */
+static void nlist_i_write_row(const nlist_i_search *search, int32_t place, const int32_t *number,
+                              int32_t count, int64_t at)
+{
+    const nlist_arrays *out = &search->out;
+    nlist_i_write_ids(search, search->id[place], number, count, at);
+    if (out->shift || out->distance || out->offset)
+        NLIST_I_CHOSEN(nlist_i_plain_values, nlist_i_wide_values)(search, place, number, count, at);
+}
+
+/* By how much an array that holds `used` numbers of the rows so far is to grow for `count` more: by
+   half at least, and by what the rows so far let expect, up to four times. */
+static int64_t nlist_i_growth(const nlist_i_search *search, int64_t used, int32_t count)
 {
     double const left = (double)(nlist_i_row_count(search->finder) - search->rows) /
                         (double)(search->rows + 1);
-    int64_t more = count;
-    if (!search->owned || search->used + count <= search->out.capacity) return NLIST_OK;
-    if (more < search->used / 2) more = search->used / 2;
-    if (left >= 4) more = count + 4 * search->used;
-    else if ((double)more < (double)search->used * left)
-        more = (int64_t)((double)search->used * left);
-    return nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, search->used,
-                               more, &search->out);
+    if (left >= 4) return count + 4 * used;
+    if ((double)used * left > (double)count && left > 0.5) return (int64_t)((double)used * left);
+    return count > used / 2 ? count : used / 2;
 }
 
-/* Writes the row of particle i, hits order[0] .. order[count - 1] (NULL: as found); what has no
-   room is counted only. */
-static nlist_result nlist_i_write_row(nlist_i_search *search, int32_t i, const uint64_t *order,
-                                      int32_t count)
+/* Writes a row at the end; what has no room is counted only. Of the caller's arrays there is what
+   there is. */
+static nlist_result nlist_i_append_row(nlist_i_search *search, int32_t place, const int32_t *number,
+                                       int32_t count)
 {
-    nlist_result const result = nlist_i_row_room(search, count);
-    const nlist_arrays out = search->out;
-    int64_t const left = out.capacity - search->used;
-    int32_t const fits = left < count ? (left > 0 ? (int32_t)left : 0) : count;
-    int64_t at = search->used;
-    int32_t k;
+    int64_t const at = search->used;
+    nlist_result result = NLIST_OK;
+    int64_t left;
+    if (search->owned && at + count > search->out.capacity)
+        result = nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, at,
+                                     nlist_i_growth(search, at, count), &search->out);
     if (result != NLIST_OK) return result;
-    for (k = 0; out.i && k < fits; k++) out.i[at + k] = i;
-    for (k = 0; k < fits; k++, at++) {
-        const nlist_i_hit *hit = search->hit + (order ? (uint32_t)order[k] : (uint32_t)k);
-        if (out.j) out.j[at] = hit->id;
-        if (out.shift) memcpy(out.shift + 3 * at, hit->shift, sizeof hit->shift);
-        if (out.distance) out.distance[at] = nlist_i_root_real(hit->d2);
-        if (out.offset) memcpy(out.offset + 3 * at, hit->d, sizeof hit->d);
-    }
+    left = search->out.capacity - at;
+    nlist_i_write_row(search, place, number, left < count ? (left > 0 ? (int32_t)left : 0) : count,
+                      at);
     search->used += count;
     return NLIST_OK;
 }
@@ -5564,7 +5687,7 @@ static int nlist_i_shift_above(const nlist_i_hit *a, const nlist_i_hit *b)
 }
 
 /* The order of the row by id, then shift. Hits with one id mostly are in order already. */
-static const uint64_t *nlist_i_sort_row(nlist_i_search *search, int32_t count)
+static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
 {
     uint64_t *key = search->key;
     int32_t k, a;
@@ -5579,17 +5702,19 @@ static const uint64_t *nlist_i_sort_row(nlist_i_search *search, int32_t count)
             key[a] = key[a - 1];
         key[a] = moving;
     }
-    return key;
 }
 
-/* The order of the `most` nearest of the row, by insertion. Returns how many. */
-static int32_t nlist_i_nearest_of(nlist_i_search *search, int32_t count, int32_t most)
+/* The order of the `most` nearest of the row, by insertion; the first `kept` stay where they are.
+   Returns how many. */
+static int32_t nlist_i_nearest_of(nlist_i_search *search, int32_t count, int32_t most, int32_t kept)
 {
     uint64_t *key = search->key;
-    int32_t kept = 0, k, a;
-    for (k = 0; k < count; k++) {
+    int32_t const first = kept;
+    int32_t k, a;
+    for (k = 0; k < kept; k++) key[k] = (uint64_t)k;
+    for (k = kept; k < count; k++) {
         const nlist_i_hit *hit = &search->hit[k];
-        for (a = kept; a > 0; a--) {
+        for (a = kept; a > first; a--) {
             const nlist_i_hit *other = &search->hit[key[a - 1]];
             if (!nlist_i_nearer(hit->d2, hit->id, hit->shift, other->d2, other->id, other->shift))
                 break;
@@ -5601,47 +5726,93 @@ static int32_t nlist_i_nearest_of(nlist_i_search *search, int32_t count, int32_t
     return kept;
 }
 
-/* The row of particle i is found: puts it in order, and writes it. */
-static nlist_result nlist_i_close_row(nlist_i_search *search, int32_t i, int32_t count)
+/* Puts the row of a particle in the order that desc asks for; its first `own` entries are the
+   particle itself. Returns how many entries stay. */
+static int32_t nlist_i_order_row(nlist_i_search *search, int32_t place, int32_t *number,
+                                 int32_t count, int32_t own)
+{
+    const nlist_desc *desc = &search->finder->list->desc;
+    int32_t k;
+    for (k = 0; k < count; k++)
+        nlist_i_hit_of(search, &search->placed[place], number[k], &search->hit[k]);
+    memcpy(search->work, number, (size_t)count * sizeof *number);
+    if (desc->nearest > 0) count = nlist_i_nearest_of(search, count, desc->nearest + own, own);
+    else nlist_i_sort_row(search, count);
+    for (k = 0; k < count; k++) number[k] = search->work[(uint32_t)search->key[k]];
+    return count;
+}
+
+/* The row of a particle is found: puts it in order; it stays, or is written. */
+static nlist_result nlist_i_close_row(nlist_i_search *search, int32_t place, int32_t *number,
+                                      int32_t count, int32_t own)
 {
     nlist_i_finder *finder = search->finder;
     const nlist_desc *desc = &finder->list->desc;
-    const uint64_t *order = NULL;
-    int32_t const within = count;
-    nlist_result result;
-    if (desc->nearest > 0) {
-        count = nlist_i_nearest_of(search, count, desc->nearest);
-        order = search->key;
-    } else if (desc->sorted) {
-        order = nlist_i_sort_row(search, count);
-    }
+    int32_t const i = search->id[place], within = count;
+    if (desc->nearest > 0 || desc->sorted)
+        count = nlist_i_order_row(search, place, number, count, own);
     if (finder->within) finder->within[i] = within;
     finder->list->rows_cut += within > count;
     finder->begin[i] = search->used;
     finder->length[i] = count;
     search->rows++;
-    result = nlist_i_write_row(search, i, order, count);
-    return result;
+    if (!search->ordered) return nlist_i_append_row(search, place, number, count);
+    search->used += count;
+    search->stored += count;
+    return NLIST_OK;
 }
 
 /* ---- one particle ---- */
 
-/* Candidates within 1 of the point, in units of the reach. Comparing as integers is exact for
-   numbers that are not negative, and faster. */
-static int32_t nlist_i_test_all(const nlist_i_search *search, const float p[3])
+/* 1 if the entry of the particle at a place and a candidate is listed: the formula, and all other
+   criteria. */
+NLIST_I_APART int nlist_i_listed(const nlist_i_search *search, int32_t place, int32_t number)
 {
-    const float *NLIST_I_RESTRICT x = search->x;
-    const float *NLIST_I_RESTRICT y = search->y;
-    const float *NLIST_I_RESTRICT z = search->z;
-    float *NLIST_I_RESTRICT d2 = search->d2;
+    const nlist_i_finder *finder = search->finder;
+    const nlist_desc *desc = &finder->list->desc;
+    int32_t const i = search->id[place];
+    nlist_real limit = nlist_i_limit(desc, finder->largest, finder->largest);
+    nlist_i_hit hit;
+    nlist_i_hit_of(search, &search->placed[place], number, &hit);
+    if (desc->radii) limit = nlist_i_limit(desc, desc->radii[i], desc->radii[hit.id]);
+    if (!(hit.d2 <= limit) || !nlist_i_may_list_image(desc, finder->uid, i, hit.id, hit.shift))
+        return 0;
+    return !search->keeps || search->keeps(search->user, i, hit.id, nlist_i_root_real(hit.d2));
+}
+
+/* 1 if ids alone tell that a candidate is not listed: in half lists those below. */
+static int nlist_i_halves(const nlist_i_search *search)
+{
+    return search->plain && search->finder->list->desc.half;
+}
+
+/* d2 of all near candidates, and the padding. */
+static void nlist_i_distances(const nlist_i_search *search, const float p[3])
+{
+    float const px = p[0], py = p[1], pz = p[2];
+    int32_t k;
+    int lane;
+    for (k = 0; k < search->count; k += NLIST_I_LANES) {
+        const float *const x = search->x + k, *const y = search->y + k, *const z = search->z + k;
+        float *const NLIST_I_RESTRICT d2 = search->d2 + k;
+        NLIST_I_KEEP_LOOP
+        for (lane = 0; lane < NLIST_I_LANES; lane++) {
+            float const dx = x[lane] - px, dy = y[lane] - py, dz = z[lane] - pz;
+            d2[lane] = dx * dx + dy * dy + dz * dz;
+        }
+    }
+}
+
+/* Near candidates within 1 of the point, in units of the reach. Every one is written, and the end
+   advances for those that pass: there is no branch to mispredict. Comparing as integers is exact
+   for numbers that are not negative, and faster. */
+static int32_t nlist_i_pass(const nlist_i_search *search)
+{
+    const float *NLIST_I_RESTRICT d2 = search->d2;
     int32_t *NLIST_I_RESTRICT passed = search->passed;
     int32_t const count = search->count;
     float const one = 1;
     int32_t limit, k, found = 0;
-    for (k = 0; k < count; k++) {
-        float const dx = x[k] - p[0], dy = y[k] - p[1], dz = z[k] - p[2];
-        d2[k] = dx * dx + dy * dy + dz * dz;
-    }
     memcpy(&limit, &one, sizeof limit);
     for (k = 0; k < count; k++) {
         int32_t bits;
@@ -5652,53 +5823,122 @@ static int32_t nlist_i_test_all(const nlist_i_search *search, const float p[3])
     return found;
 }
 
-/* 1 if the entry is listed, by everything but its distance and the plain criteria. */
-static int nlist_i_listed(const nlist_i_search *search, int32_t i, const nlist_i_hit *hit)
+/* Appends the numbers of the candidates that are listed. The formula is asked where rounding could
+   decide, and for images of the particle itself. Returns the end. */
+NLIST_I_APART int32_t nlist_i_plain_test(const nlist_i_search *search, int32_t place,
+                                         const float p[3], int32_t *number, int32_t at)
 {
-    const nlist *list = search->finder->list;
-    const nlist_desc *desc = &list->desc;
-    if (desc->radii && !(hit->d2 <= nlist_i_limit(desc, desc->radii[i], desc->radii[hit->id])))
-        return 0;
-    return nlist_i_may_list_image(desc, search->finder->uid, i, hit->id, hit->shift);
-}
-
-/* Decides about the candidates that passed, by the formula. Returns how many are listed. */
-static int32_t nlist_i_decide(nlist_i_search *search, const nlist_i_placed *own, int32_t passed)
-{
-    const nlist_desc *desc = &search->finder->list->desc;
-    nlist_real const limit = nlist_i_limit(desc, search->finder->largest, search->finder->largest);
-    int const wrapped = (own->wrap[0] | own->wrap[1] | own->wrap[2]) != 0,
-              halved = desc->half != 0, plain = search->plain;
-    int32_t const i = own->id;
-    nlist_i_hit *hit = search->hit;
-    int32_t k, count = 0;
-    int a;
+    int32_t const i = search->id[place];
+    int const halves = nlist_i_halves(search);
+    int32_t k, passed;
+    nlist_i_distances(search, p);
+    passed = nlist_i_pass(search);
     for (k = 0; k < passed; k++) {
-        const nlist_i_candidate *c = &search->candidate[search->passed[k]];
-        nlist_i_hit *h = &hit[count];
-        nlist_real t[3];
-        int other;
-        for (a = 0; a < 3; a++) h->shift[a] = c->shift[a] + own->wrap[a];
-        for (a = 0; a < 3; a++) t[a] = c->t[a];
-        if (wrapped) nlist_i_translation(&search->frame, h->shift, t);
-        h->id = c->id;
-        h->d2 = nlist_i_offset(own->p, c->p, t, h->d);
-        other = halved ? c->id > i : c->id != i;
-        if (c->id == i || !plain) other = nlist_i_listed(search, i, h);
-        count += (h->d2 <= limit) & other;
+        int32_t const c = search->passed[k], id = search->near_id[c];
+        int listed = halves ? id > i : id != i;
+        if (id == i || !(search->d2[c] <= search->inner))
+            listed = nlist_i_listed(search, place, search->number[c]);
+        number[at] = search->number[c];
+        at += listed;
     }
-    return count;
+    return at;
 }
 
-static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place)
+#ifdef NLIST_I_AVX2
+/* Writes those of four numbers whose bits are set; `to` has room for four. Returns how many. */
+NLIST_I_AVX2 NLIST_I_TOGETHER int32_t nlist_i_wide_put(void *to, __m128 numbers, unsigned bits)
 {
-    const nlist_i_placed *own = &search->placed[place];
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+    _mm_storeu_ps((float *)to, _mm_permutevar_ps(numbers, order));
+    return (int32_t)__builtin_popcount(bits);
+}
+
+/* Those of the candidates number[0 .. 7] whose bits are set and that are listed, as bits. */
+NLIST_I_APART unsigned nlist_i_ask(const nlist_i_search *search, int32_t place,
+                                   const int32_t *number, unsigned bits)
+{
+    unsigned listed = 0;
+    int lane;
+    for (lane = 0; bits >> lane; lane++)
+        if (bits >> lane & 1 && nlist_i_listed(search, place, number[lane])) listed |= 1u << lane;
+    return listed;
+}
+
+/* nlist_i_plain_test, eight near candidates at a time. Those that pass and are not certain are
+   asked about. */
+NLIST_I_AVX2 NLIST_I_APART int32_t nlist_i_wide_test(const nlist_i_search *search, int32_t place,
+                                                     const float p[3], int32_t *number, int32_t at)
+{
+    __m256 const px = _mm256_set1_ps(p[0]), py = _mm256_set1_ps(p[1]), pz = _mm256_set1_ps(p[2]),
+                 one = _mm256_set1_ps(1), inner = _mm256_set1_ps(search->inner);
+    __m256i const i = _mm256_set1_epi32(search->id[place]),
+                  halves = _mm256_set1_epi32(-nlist_i_halves(search));
+    int32_t k;
+    for (k = 0; k < search->count; k += NLIST_I_LANES) {
+        const float *const from = (const float *)(const void *)(search->number + k);
+        __m256 const dx = _mm256_sub_ps(_mm256_loadu_ps(search->x + k), px),
+                     dy = _mm256_sub_ps(_mm256_loadu_ps(search->y + k), py),
+                     dz = _mm256_sub_ps(_mm256_loadu_ps(search->z + k), pz),
+                     d2 = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx),
+                                                      _mm256_mul_ps(dy, dy)),
+                                        _mm256_mul_ps(dz, dz));
+        __m256i const id = _mm256_loadu_si256((const __m256i *)(const void *)(search->near_id + k)),
+                      below = _mm256_and_si256(halves, _mm256_cmpgt_epi32(i, id)),
+                      own = _mm256_cmpeq_epi32(i, id);
+        __m256 const within = _mm256_andnot_ps(_mm256_castsi256_ps(below),
+                                               _mm256_cmp_ps(d2, one, _CMP_LE_OQ)),
+                     sure = _mm256_andnot_ps(_mm256_castsi256_ps(own),
+                                             _mm256_and_ps(within,
+                                                           _mm256_cmp_ps(d2, inner, _CMP_LE_OQ)));
+        int32_t const left = search->count - k;
+        unsigned const there = left < NLIST_I_LANES ? (1u << left) - 1 : 0xFF,
+                       asked = (unsigned)_mm256_movemask_ps(_mm256_andnot_ps(sure, within)) & there;
+        unsigned bits = (unsigned)_mm256_movemask_ps(sure) & there;
+        if (asked) bits |= nlist_i_ask(search, place, search->number + k, asked);
+        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from), bits & 15);
+        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from + 4), bits >> 4);
+    }
+    return at;
+}
+#endif
+
+/* Room for the hits of a row. */
+static nlist_result nlist_i_hit_room(nlist_i_search *search)
+{
+    nlist *list = search->finder->list;
+    int64_t const need = search->stored + search->count + NLIST_I_LANES;
+    int64_t const room = (int64_t)(list->block[NLIST_I_HITS].bytes / sizeof(int32_t));
+    int64_t more = search->count + NLIST_I_LANES;
+    nlist_result result;
+    search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
+    if (need <= room) return NLIST_OK;
+    if (search->stored) more += nlist_i_growth(search, search->stored, search->count);
+    result = nlist_i_grow(list, NLIST_I_HITS, search->stored + more, sizeof(int32_t),
+                          (size_t)search->stored * sizeof(int32_t));
+    search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
+    return result;
+}
+
+static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place, int32_t number)
+{
+    int32_t const i = search->id[place];
+    nlist_result const result = nlist_i_hit_room(search);
+    int32_t *hits, count = 0, own;
     float p[3];
     int a;
+    if (result != NLIST_OK) return result;
+    hits = search->hits + search->stored;
     for (a = 0; a < 3; a++)
         p[a] = (float)((search->q[a][place] - search->centre[a]) * search->scale);
-    return nlist_i_close_row(search, own->id,
-                             nlist_i_decide(search, own, nlist_i_test_all(search, p)));
+    if (search->self && (!search->keeps || search->keeps(search->user, i, i, 0)))
+        hits[count++] = number;
+    own = count;
+    count = NLIST_I_CHOSEN(nlist_i_plain_test, nlist_i_wide_test)(search, place, p, hits, count);
+    return nlist_i_close_row(search, place, hits, count, own);
 }
 
 /* ---- one cell ---- */
@@ -5706,7 +5946,7 @@ static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place)
 /* The AABB of the particles of a cell: its centre, and the scale. */
 static void nlist_i_bound_cell(nlist_i_search *search, int32_t begin, int32_t end)
 {
-    double low[3], high[3], size = 0, reach;
+    double low[3], high[3], size = 0, blur, reach, inner;
     int32_t k;
     int a;
     for (a = 0; a < 3; a++) low[a] = high[a] = search->q[a][begin];
@@ -5722,10 +5962,40 @@ static void nlist_i_bound_cell(nlist_i_search *search, int32_t begin, int32_t en
         size += high[a] - low[a];
     }
     /* 2^-18: coordinates here are below size + 2 reaches, and are rounded to 2^-24 of that */
-    reach = search->frame.reach + (search->frame.reach + size) * (1.0 / 262144.0);
+    blur = (search->frame.reach + size) * (1.0 / 262144.0);
+    reach = search->frame.reach + blur;
     search->scale = 1 / reach;
+    inner = (search->sure - blur) * search->scale;
+    search->inner = inner > 0 ? (float)(inner * inner * (1 - 1.0 / 1048576.0)) : -1;
     for (a = 0; a < 3; a++)
         search->half[a] = (float)((high[a] - low[a]) / 2 * search->scale * (1 + 1.0 / 1048576.0));
+}
+
+/* The runs of the walk around a cell that begins at a place. Returns the number of candidates, or
+   -1 where they are too many. */
+static int64_t nlist_i_list_runs(nlist_i_search *search, int32_t cell, int32_t begin)
+{
+    nlist_i_walk walk = nlist_i_walk_of(&search->frame, cell);
+    int64_t number = 0;
+    int a;
+    search->runs = 0;
+    while (nlist_i_next_run(&walk)) {
+        nlist_i_run *run = &search->run[search->runs];
+        run->begin = search->start[walk.begin];
+        run->count = search->start[walk.end] - run->begin;
+        if (run->count == 0) continue;
+        for (a = 0; a < 3; a++) run->image[a] = walk.image[a];
+        nlist_i_translation(&search->frame, walk.image, run->t);
+        run->t[3] = 0;
+        run->image[3] = 0;
+        if (walk.begin <= cell && cell < walk.end &&
+            !(walk.image[0] | walk.image[1] | walk.image[2]))
+            search->own = (int32_t)number + begin - run->begin;
+        number += run->count;
+        search->runs++;
+        if (number > NLIST_I_INT_MAX) return -1;
+    }
+    return number;
 }
 
 /* Room for the candidates of a cell. */
@@ -5733,32 +6003,52 @@ static nlist_result nlist_i_take_candidates(nlist_i_search *search, int64_t coun
 {
     nlist *list = search->finder->list;
     size_t const each = sizeof(nlist_i_candidate) + sizeof(nlist_i_hit) + 2 * sizeof(uint64_t) +
-                        4 * sizeof(float) + sizeof(int32_t);
+                        4 * sizeof(float) + 4 * sizeof(int32_t);
     nlist_result result;
+    size_t room;
     char *at;
-    if (count > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    if (count <= search->room) return NLIST_OK;
-    result = nlist_i_grow(list, NLIST_I_NEAR, count, each, 0);
+    if (count + NLIST_I_LANES <= search->room) return NLIST_OK;
+    result = nlist_i_grow(list, NLIST_I_NEAR, count + NLIST_I_LANES, each, 0);
     if (result != NLIST_OK) return result;
-    search->room = (int32_t)(list->block[NLIST_I_NEAR].bytes / each < NLIST_I_INT_MAX
-                                 ? list->block[NLIST_I_NEAR].bytes / each
-                                 : NLIST_I_INT_MAX);
+    room = list->block[NLIST_I_NEAR].bytes / each;
+    search->room = (int32_t)(room < NLIST_I_INT_MAX ? room : NLIST_I_INT_MAX);
     at = (char *)list->block[NLIST_I_NEAR].memory;
     search->key = (uint64_t *)(void *)at;
-    search->candidate = (nlist_i_candidate *)(void *)(search->key + 2 * (size_t)search->room);
-    search->hit = (nlist_i_hit *)(void *)(search->candidate + search->room);
-    search->x = (float *)(void *)(search->hit + search->room);
+    search->hit = (nlist_i_hit *)(void *)(search->key + 2 * (size_t)search->room);
+    search->candidate = (nlist_i_candidate *)(void *)(search->hit + search->room);
+    search->x = (float *)(void *)(search->candidate + search->room);
     search->y = search->x + search->room;
     search->z = search->y + search->room;
     search->d2 = search->z + search->room;
-    search->passed = (int32_t *)(void *)(search->d2 + search->room);
+    search->number = (int32_t *)(void *)(search->d2 + search->room);
+    search->near_id = search->number + search->room;
+    search->passed = search->near_id + search->room;
+    search->work = search->passed + search->room;
+    return NLIST_OK;
+}
+
+/* Numbers the candidates around a cell. */
+static nlist_result nlist_i_number_candidates(nlist_i_search *search, int32_t cell, int32_t begin)
+{
+    int64_t const count = nlist_i_list_runs(search, cell, begin);
+    nlist_result const result = count < 0 ? NLIST_TOO_MANY : nlist_i_take_candidates(search, count);
+    nlist_i_candidate *at = search->candidate;
+    int32_t r, k;
+    if (result != NLIST_OK) return result;
+    for (r = 0; r < search->runs; r++) {
+        int32_t const first = search->run[r].begin;
+        for (k = 0; k < search->run[r].count; k++, at++) {
+            at->place = first + k;
+            at->run = r;
+        }
+    }
     return NLIST_OK;
 }
 
 /* Coordinates relative to the centre, in units of the reach, of the places of a run; d2: four times
    the square of the distance from the AABB. */
-static void nlist_i_gather_points(const nlist_i_search *search, const double move[3],
-                                  int32_t begin, int32_t count)
+static void nlist_i_scale_points(const nlist_i_search *search, const double move[3], int32_t begin,
+                                 int32_t count)
 {
     double const scale = search->scale, mx = move[0], my = move[1], mz = move[2];
     float const hx = search->half[0], hy = search->half[1], hz = search->half[2];
@@ -5783,16 +6073,19 @@ static void nlist_i_gather_points(const nlist_i_search *search, const double mov
     }
 }
 
-/* Keeps the gathered points that are within reach of the AABB, without a branch. near: which.
-   Returns how many. */
-static int32_t nlist_i_keep_points(const nlist_i_search *search, int32_t count)
+/* Appends the places of a run that are within reach of the AABB to the near candidates, without a
+   branch. number: of the first. */
+NLIST_I_APART void nlist_i_plain_gather(nlist_i_search *search, const double move[3], int32_t begin,
+                                        int32_t count, int32_t number)
 {
     float *const x = search->x + search->count, *const y = search->y + search->count,
           *const z = search->z + search->count;
+    int32_t *const numbers = search->number + search->count;
+    int32_t *const ids = search->near_id + search->count;
     const float *const d2 = search->d2;
-    int32_t *const passed = search->passed;
     float const four = 4;
     int32_t limit, kept = 0, k;
+    nlist_i_scale_points(search, move, begin, count);
     memcpy(&limit, &four, sizeof limit);
     for (k = 0; k < count; k++) {
         int32_t bits;
@@ -5800,39 +6093,72 @@ static int32_t nlist_i_keep_points(const nlist_i_search *search, int32_t count)
         x[kept] = x[k];
         y[kept] = y[k];
         z[kept] = z[k];
-        passed[kept] = k;
+        numbers[kept] = number + k;
+        ids[kept] = search->id[begin + k];
         kept += bits <= limit;
     }
-    return kept;
+    search->count += kept;
 }
 
-/* Gathers the candidates of one run of cells. */
-static void nlist_i_gather_run(nlist_i_search *search, const nlist_i_walk *walk)
+#ifdef NLIST_I_AVX2
+/* The same, four places at a time. */
+NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_gather(nlist_i_search *search, const double move[3],
+                                                    int32_t begin, int32_t count, int32_t number)
+{
+    __m256d const scale = _mm256_set1_pd(search->scale), mx = _mm256_set1_pd(move[0]),
+                  my = _mm256_set1_pd(move[1]), mz = _mm256_set1_pd(move[2]);
+    __m128 const hx = _mm_set1_ps(search->half[0]), hy = _mm_set1_ps(search->half[1]),
+                 hz = _mm_set1_ps(search->half[2]), sign = _mm_set1_ps(-0.0f),
+                 zero = _mm_setzero_ps();
+    __m128i const ascending = _mm_setr_epi32(0, 1, 2, 3);
+    int32_t k, at = search->count;
+    for (k = 0; k < count; k += 4) {
+        __m256d const qx = _mm256_loadu_pd(search->q[0] + begin + k),
+                      qy = _mm256_loadu_pd(search->q[1] + begin + k),
+                      qz = _mm256_loadu_pd(search->q[2] + begin + k);
+        __m128 const x = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qx, mx), scale)),
+                     y = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qy, my), scale)),
+                     z = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qz, mz), scale)),
+                     dx = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, x), hx), zero),
+                     dy = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, y), hy), zero),
+                     dz = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, z), hz), zero),
+                     d2 = _mm_add_ps(_mm_add_ps(_mm_mul_ps(dx, dx), _mm_mul_ps(dy, dy)),
+                                     _mm_mul_ps(dz, dz)),
+                     id = _mm_loadu_ps((const float *)(const void *)(search->id + begin + k)),
+                     numbers = _mm_castsi128_ps(_mm_add_epi32(_mm_set1_epi32(number + k),
+                                                              ascending));
+        unsigned const there = count - k < 4 ? (1u << (count - k)) - 1 : 15,
+                       bits = (unsigned)_mm_movemask_ps(_mm_cmple_ps(d2, _mm_set1_ps(1))) & there;
+        (void)nlist_i_wide_put(search->x + at, x, bits);
+        (void)nlist_i_wide_put(search->y + at, y, bits);
+        (void)nlist_i_wide_put(search->z + at, z, bits);
+        (void)nlist_i_wide_put(search->number + at, numbers, bits);
+        at += nlist_i_wide_put(search->near_id + at, id, bits);
+    }
+    search->count = at;
+}
+#endif
+
+/* Gathers the near candidates of a cell. */
+static void nlist_i_gather(nlist_i_search *search)
 {
     const nlist_i_frame *frame = &search->frame;
-    int32_t const begin = search->start[walk->begin], count = search->start[walk->end] - begin;
-    nlist_i_candidate *c = search->candidate + search->count;
-    nlist_real t[3];
-    double move[3];
-    int32_t kept, k;
-    int a;
-    nlist_i_translation(frame, walk->image, t);
-    for (a = 0; a < 3; a++)
-        move[a] = walk->image[0] * (double)frame->cell[0][a] +
-                  walk->image[1] * (double)frame->cell[1][a] +
-                  walk->image[2] * (double)frame->cell[2][a] - search->centre[a];
-    nlist_i_gather_points(search, move, begin, count);
-    kept = nlist_i_keep_points(search, count);
-    for (k = 0; k < kept; k++, c++) {
-        const nlist_i_placed *other = &search->placed[begin + search->passed[k]];
-        for (a = 0; a < 3; a++) c->p[a] = other->p[a];
-        for (a = 0; a < 3; a++) c->shift[a] = walk->image[a] - other->wrap[a];
-        for (a = 0; a < 3; a++) c->t[a] = t[a];
-        if (other->wrap[0] | other->wrap[1] | other->wrap[2])
-            nlist_i_translation(frame, c->shift, c->t);
-        c->id = other->id;
+    int32_t number = 0, r, k;
+    search->count = 0;
+    for (r = 0; r < search->runs; r++) {
+        const nlist_i_run *run = &search->run[r];
+        double move[3];
+        int a;
+        for (a = 0; a < 3; a++)
+            move[a] = run->image[0] * (double)frame->cell[0][a] +
+                      run->image[1] * (double)frame->cell[1][a] +
+                      run->image[2] * (double)frame->cell[2][a] - search->centre[a];
+        NLIST_I_CHOSEN(nlist_i_plain_gather, nlist_i_wide_gather)(search, move, run->begin,
+                                                                  run->count, number);
+        number += run->count;
     }
-    search->count += kept;
+    for (k = search->count; k % NLIST_I_LANES != 0; k++)
+        search->x[k] = search->y[k] = search->z[k] = 0;
 }
 
 /* Gathers the candidates of a cell, then finds the rows of its particles. */
@@ -5840,20 +6166,35 @@ static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
 {
     int32_t const begin = search->start[cell], end = search->start[cell + 1],
                   rows = nlist_i_row_count(search->finder);
-    nlist_i_walk walk = nlist_i_walk_of(&search->frame, cell);
     nlist_result result;
-    int64_t most = 0;
     int32_t k;
     if (begin == end) return NLIST_OK;
-    while (nlist_i_next_run(&walk)) most += search->start[walk.end] - search->start[walk.begin];
-    result = nlist_i_take_candidates(search, most);
+    result = nlist_i_number_candidates(search, cell, begin);
     if (result != NLIST_OK) return result;
     nlist_i_bound_cell(search, begin, end);
-    search->count = 0;
-    walk = nlist_i_walk_of(&search->frame, cell);
-    while (nlist_i_next_run(&walk)) nlist_i_gather_run(search, &walk);
+    nlist_i_gather(search);
     for (k = begin; k < end && result == NLIST_OK; k++)
-        if (search->placed[k].id < rows) result = nlist_i_find_row(search, k);
+        if (search->id[k] < rows)
+            result = nlist_i_find_row(search, k, search->own + k - begin);
+    return result;
+}
+
+/* Writes the rows of a cell, which are found, each to its place. */
+static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
+{
+    const nlist_i_finder *finder = search->finder;
+    int32_t const begin = search->start[cell], end = search->start[cell + 1];
+    nlist_result result;
+    int32_t k;
+    if (begin == end) return NLIST_OK;
+    result = nlist_i_number_candidates(search, cell, begin);
+    for (k = begin; k < end && result == NLIST_OK; k++) {
+        int32_t const i = search->id[k];
+        if (i >= nlist_i_row_count(finder)) continue;
+        nlist_i_write_row(search, k, search->hits + search->stored, finder->length[i],
+                          finder->begin[i]);
+        search->stored += finder->length[i];
+    }
     return result;
 }
 
@@ -5882,23 +6223,46 @@ static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *exte
     }
 }
 
+/* No walk around a cell has more runs: on the last axis one for each image, of which two may be
+   cut. */
+static int64_t nlist_i_most_runs(const nlist_i_frame *frame)
+{
+    return (2 * (int64_t)frame->range[0] + 1) * (2 * (int64_t)frame->range[1] + 1) *
+           ((2 * (int64_t)frame->range[2] + 1) / frame->cells[2] + 2);
+}
+
+static int32_t nlist_i_cell_count(const nlist_i_frame *frame)
+{
+    return frame->cells[0] * frame->cells[1] * frame->cells[2];
+}
+
 /* Memory for the particles and cells of the system. */
 static nlist_result nlist_i_take_places(nlist_i_search *search)
 {
     nlist *list = search->finder->list;
-    const int32_t *cells = search->frame.cells;
-    int64_t const all = (int64_t)cells[0] * cells[1] * cells[2];
-    nlist_result result = nlist_i_grow(list, NLIST_I_PLACES, search->frame.n,
+    int64_t const all = nlist_i_cell_count(&search->frame);
+    int64_t const n = (int64_t)search->frame.n + NLIST_I_LANES;
+    nlist_result result = nlist_i_grow(list, NLIST_I_PLACES, n,
                                        3 * sizeof(double) + sizeof(nlist_i_placed) +
-                                           sizeof(int32_t), 0);
+                                           2 * sizeof(int32_t), 0);
+    int64_t k;
+    int a;
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_CELLS, all + 1, sizeof(int32_t), 0);
+    if (result == NLIST_OK)
+        result = nlist_i_grow(list, NLIST_I_RUNS, nlist_i_most_runs(&search->frame),
+                              sizeof(nlist_i_run), 0);
     if (result != NLIST_OK) return result;
-    search->q[0] = (double *)list->block[NLIST_I_PLACES].memory;
-    search->q[1] = search->q[0] + search->frame.n;
-    search->q[2] = search->q[1] + search->frame.n;
-    search->placed = (nlist_i_placed *)(void *)(search->q[2] + search->frame.n);
-    search->cell = (int32_t *)(void *)(search->placed + search->frame.n);
+    for (a = 0; a < 3; a++)
+        search->q[a] = (double *)list->block[NLIST_I_PLACES].memory + a * n;
+    search->placed = (nlist_i_placed *)(void *)(search->q[2] + n);
+    search->cell = (int32_t *)(void *)(search->placed + n);
+    search->id = search->cell + n;
+    for (k = search->frame.n; k < n; k++) {
+        for (a = 0; a < 3; a++) search->q[a][k] = 0;
+        search->id[k] = 0;
+    }
     search->start = (int32_t *)list->block[NLIST_I_CELLS].memory;
+    search->run = (nlist_i_run *)list->block[NLIST_I_RUNS].memory;
     memset(search->start, 0, (size_t)(all + 1) * sizeof(int32_t));
     return NLIST_OK;
 }
@@ -5910,30 +6274,36 @@ static void nlist_i_put_particle(const nlist_i_search *search, int32_t place, in
     const nlist_i_frame *frame = &search->frame;
     nlist_i_placed *to = &search->placed[place];
     int a;
+    to->p[3] = 0;
+    to->wrap[3] = (wrap[0] | wrap[1] | wrap[2]) != 0;
     for (a = 0; a < 3; a++) {
         to->p[a] = p[a];
         to->wrap[a] = wrap[a];
-        search->q[a][place] = (double)p[a] - (wrap[0] * (double)frame->cell[0][a] +
+        search->q[a][place] = (double)p[a];
+        if (to->wrap[3])
+            search->q[a][place] -= wrap[0] * (double)frame->cell[0][a] +
                                    wrap[1] * (double)frame->cell[1][a] +
-                                   wrap[2] * (double)frame->cell[2][a]);
+                                   wrap[2] * (double)frame->cell[2][a];
     }
-    to->id = i;
+    search->id[place] = i;
 }
 
 /* A counting sort of the particles by cell. start[c + 1] counts, then is the begin of c, then its
-   end. */
+   end. cell: ~c where the particle is wrapped. */
 static nlist_result nlist_i_sort_particles(nlist_i_search *search)
 {
     const nlist_i_finder *finder = search->finder;
     const nlist_i_frame *frame = &search->frame;
-    int32_t const cells = frame->cells[0] * frame->cells[1] * frame->cells[2];
+    int32_t const cells = nlist_i_cell_count(frame);
     int const dim = finder->list->desc.dim;
-    int32_t *start = search->start, wrap[3] = {0, 0, 0}, sum = 0, k;
+    int32_t *start = search->start, sum = 0, cell, k;
     nlist_real p[3];
     for (k = 0; k < frame->n; k++) {
+        int32_t wrap[3];
         nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);
-        if (!nlist_i_place(frame, p, &search->cell[k], wrap)) return NLIST_TOO_MANY_IMAGES;
-        start[search->cell[k] + 1]++;
+        if (!nlist_i_place(frame, p, &cell, wrap)) return NLIST_TOO_MANY_IMAGES;
+        start[cell + 1]++;
+        search->cell[k] = wrap[0] | wrap[1] | wrap[2] ? ~cell : cell;
     }
     for (k = 1; k <= cells; k++) {
         int32_t const count = start[k];
@@ -5941,51 +6311,85 @@ static nlist_result nlist_i_sort_particles(nlist_i_search *search)
         sum += count;
     }
     for (k = 0; k < frame->n; k++) {
-        int32_t cell;
+        int32_t wrap[3] = {0, 0, 0};
         nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);
-        (void)nlist_i_place(frame, p, &cell, wrap);
-        nlist_i_put_particle(search, start[search->cell[k] + 1]++, frame->first + k, p, wrap);
+        cell = search->cell[k];
+        if (cell < 0) (void)nlist_i_place(frame, p, &cell, wrap);
+        nlist_i_put_particle(search, start[cell + 1]++, frame->first + k, p, wrap);
     }
     return NLIST_OK;
 }
 
-/* All rows of one system. */
-static nlist_result nlist_i_search_system(nlist_i_search *search, const nlist_box *box,
-                                          int32_t first, int32_t n)
+/* Cuts the box of system s into cells, and sorts its particles into them. */
+static nlist_result nlist_i_enter_system(nlist_i_search *search, int32_t s)
 {
     const nlist_i_finder *finder = search->finder;
     nlist_i_frame *frame = &search->frame;
     double const gap = nlist_i_box_gap(&finder->list->desc, finder->largest);
     nlist_i_extent extent;
     nlist_result result;
-    int32_t cells, cell;
-    frame->first = first;
-    frame->n = n;
-    if (!nlist_i_frame_of(frame, box, finder->list->desc.dim)) return NLIST_BAD_BOX;
-    if (n == 0) return NLIST_OK;
+    if (search->system == s) return NLIST_OK;
+    search->system = s;
+    frame->first = finder->starts[s];
+    frame->n = finder->starts[s + 1] - frame->first;
+    if (!nlist_i_frame_of(frame, &finder->boxes[s], finder->list->desc.dim)) return NLIST_BAD_BOX;
+    if (frame->n == 0) return NLIST_OK;
     nlist_i_extent_of(search, &extent);
     if (!nlist_i_cut(frame, &extent, gap)) return NLIST_TOO_MANY_IMAGES;
+    search->sure = search->plain
+                       ? gap * (1 - 1e-5) - 2 * nlist_i_blur(frame, gap, extent.most) : -1;
     result = nlist_i_take_places(search);
-    if (result == NLIST_OK) result = nlist_i_sort_particles(search);
-    cells = frame->cells[0] * frame->cells[1] * frame->cells[2];
-    for (cell = 0; cell < cells && result == NLIST_OK; cell++)
-        result = nlist_i_search_cell(search, cell);
-    return result;
+    return result == NLIST_OK ? nlist_i_sort_particles(search) : result;
 }
 
-/* All systems, one after the other. */
-static nlist_result nlist_i_search_systems(nlist_i_search *search)
+/* Finds (or, where they are found, writes) the rows of all cells of all systems. */
+static nlist_result nlist_i_each_cell(nlist_i_search *search,
+                                      nlist_result (*work)(nlist_i_search *, int32_t))
 {
     nlist_i_finder *finder = search->finder;
     nlist_result result = NLIST_OK;
-    int32_t s;
-    search->plain = nlist_i_plain(&finder->list->desc, finder->uid);
+    int32_t s, cell, cells;
     for (s = 0; s < finder->systems && result == NLIST_OK; s++) {
-        result = nlist_i_search_system(search, &finder->boxes[s], finder->starts[s],
-                                       finder->starts[s + 1] - finder->starts[s]);
+        result = nlist_i_enter_system(search, s);
         if (result == NLIST_BAD_BOX || result == NLIST_TOO_MANY_IMAGES) finder->list->bad_id = s;
+        if (result != NLIST_OK || search->frame.n == 0) continue;
+        cells = nlist_i_cell_count(&search->frame);
+        for (cell = 0; cell < cells && result == NLIST_OK; cell++) result = work(search, cell);
     }
     return result;
+}
+
+static void nlist_i_begin_search(nlist_i_search *search, nlist_i_finder *finder)
+{
+    memset(search, 0, sizeof *search);
+    search->finder = finder;
+    search->system = -1;
+}
+
+/* Finds all rows. With search->ordered finder.begin says then where each belongs, in the order of
+   ids. */
+static nlist_result nlist_i_find_rows(nlist_i_search *search)
+{
+    nlist_i_finder *finder = search->finder;
+    int32_t const rows = nlist_i_row_count(finder);
+    nlist_result result;
+    int64_t sum = 0;
+    int32_t i;
+    search->plain = nlist_i_plain(&finder->list->desc, finder->uid) && !search->keeps;
+    result = nlist_i_each_cell(search, nlist_i_search_cell);
+    for (i = 0; i < rows && search->ordered && result == NLIST_OK; i++) {
+        finder->begin[i] = sum;
+        sum += finder->length[i];
+    }
+    return result;
+}
+
+/* Writes the rows that nlist_i_find_rows has found, in the order of ids. It takes no memory, and
+   does not fail. */
+static nlist_result nlist_i_write_rows(nlist_i_search *search)
+{
+    search->stored = 0;
+    return nlist_i_each_cell(search, nlist_i_write_cell);
 }
 
 /* ---- the calls ---- */
@@ -6020,8 +6424,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     nlist_i_search search;
     nlist_result result = NLIST_OK;
     int64_t room;
-    memset(&search, 0, sizeof search);
-    search.finder = finder;
+    nlist_i_begin_search(&search, finder);
     search.owned = 1;
     search.out.wanted = nlist_i_wanted(&list->desc);
     if (list->desc.nearest > 0)
@@ -6031,7 +6434,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     room = (int64_t)(list->block[NLIST_I_OUT + (int)NLIST_I_ARRAY_J].bytes / sizeof(int32_t));
     if (result == NLIST_OK)
         result = nlist_i_grow_arrays(list, NLIST_I_OUT, search.out.wanted, 0, room, &search.out);
-    if (result == NLIST_OK) result = nlist_i_search_systems(&search);
+    if (result == NLIST_OK) result = nlist_i_find_rows(&search);
     finder->found = search.out.j;
     finder->shift = search.out.shift;
     finder->distance = search.out.distance;
@@ -6083,64 +6486,46 @@ NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, cons
     return nlist_build_boxes(list, desc, box, starts, 1, pos, stride);
 }
 
-/* Copies rows to `to` in the order of ids; `from` has them in the order of cells. */
-static void nlist_i_copy_rows(const nlist_i_finder *finder, const nlist_arrays *from,
-                              const nlist_arrays *to)
-{
-    int64_t at = 0;
-    int32_t i;
-    for (i = 0; i < nlist_i_row_count(finder); i++) {
-        int64_t const begin = finder->begin[i];
-        size_t const count = (size_t)finder->length[i];
-        int32_t k;
-        if (count == 0) continue;
-        for (k = 0; to->i && k < finder->length[i]; k++) to->i[at + k] = i;
-        if (to->j) memcpy(to->j + at, from->j + begin, count * sizeof *to->j);
-        if (to->shift)
-            memcpy(to->shift + 3 * at, from->shift + 3 * begin, 3 * count * sizeof *to->shift);
-        if (to->distance)
-            memcpy(to->distance + at, from->distance + begin, count * sizeof *to->distance);
-        if (to->offset)
-            memcpy(to->offset + 3 * at, from->offset + 3 * begin, 3 * count * sizeof *to->offset);
-        at += finder->length[i];
-    }
-}
-
-/* The arrays that the caller gave, as bits. */
-static int32_t nlist_i_given(const nlist_arrays *arrays)
-{
-    return (arrays->i ? NLIST_WANT_I : 0) | (arrays->j ? NLIST_WANT_J : 0) |
-           (arrays->shift ? NLIST_WANT_SHIFT : 0) | (arrays->distance ? NLIST_WANT_DISTANCE : 0) |
-           (arrays->offset ? NLIST_WANT_OFFSET : 0);
-}
-
-/* Entries in the order of cells go straight to their arrays; else by way of arrays of the list. */
+/* Entries in the order of cells are written as they are found. For those in the order of ids rows
+   are found first; then each entry is written once, to its place. */
 static nlist_result nlist_i_search_arrays(nlist_i_finder *finder, nlist_arrays *arrays)
 {
     nlist *list = finder->list;
-    int const owned = arrays->wanted != 0, ordered = list->desc.sorted || list->desc.nearest > 0;
+    int const owned = arrays->wanted != 0;
+    int32_t const wanted = arrays->wanted;
     nlist_i_search search;
     nlist_result result;
-    memset(&search, 0, sizeof search);
-    search.finder = finder;
-    search.owned = owned || ordered;
-    if (search.owned) search.out.wanted = owned ? arrays->wanted : nlist_i_given(arrays);
+    nlist_i_begin_search(&search, finder);
+    search.ordered = list->desc.sorted || list->desc.nearest > 0;
+    search.owned = owned && !search.ordered;
+    if (owned) search.out.wanted = wanted;
     else search.out = *arrays;
-    result = nlist_i_search_systems(&search);
-    arrays->count = search.used;
-    arrays->rows_cut = list->rows_cut;
-    if (result == NLIST_OK && owned && ordered) {
-        int32_t const wanted = arrays->wanted;
-        result = nlist_i_grow_arrays(list, NLIST_I_ORDERED, wanted, 0, search.used, arrays);
-    }
-    if (result != NLIST_OK) return result;
-    if (!owned && search.used > arrays->capacity) return NLIST_BUFFER_TOO_SMALL;
-    if (ordered) nlist_i_copy_rows(finder, &search.out, arrays);
-    if (!owned || ordered) return NLIST_OK;
-    search.out.count = search.used;
-    search.out.rows_cut = list->rows_cut;
-    *arrays = search.out;
-    return NLIST_OK;
+    result = nlist_i_find_rows(&search);
+    arrays->count = search.out.count = search.used;
+    arrays->rows_cut = search.out.rows_cut = list->rows_cut;
+    if (result == NLIST_OK && owned && search.ordered)
+        result = nlist_i_grow_arrays(list, NLIST_I_OUT, wanted, 0, search.used, &search.out);
+    if (result == NLIST_OK && !owned && search.used > arrays->capacity)
+        result = NLIST_BUFFER_TOO_SMALL;
+    if (result == NLIST_OK && search.ordered) result = nlist_i_write_rows(&search);
+    if (result == NLIST_OK && owned) *arrays = search.out;
+    return result;
+}
+
+/* Begins a search of the boxes that the finder names. work: a list whose memory is used; nothing it
+   holds restricts the search. */
+static nlist_result nlist_i_begin_arrays(nlist_i_finder *finder, nlist *work,
+                                         const nlist_desc *desc, const nlist_real *pos,
+                                         size_t stride)
+{
+    nlist_desc wanted = *desc;
+    nlist before;
+    nlist_result result;
+    wanted.history = wanted.events = 0;
+    work->n = 0;
+    result = nlist_i_begin_boxes(finder, work, &wanted, pos, stride, &before);
+    if (result == NLIST_OK) result = nlist_i_check_exclusions(&work->desc, finder->n);
+    return result == NLIST_OK ? nlist_i_take_found(finder) : result;
 }
 
 NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
@@ -6149,8 +6534,7 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
                                           nlist_arrays *arrays)
 {
     nlist_i_finder finder;
-    nlist work, before;
-    nlist_desc wanted;
+    nlist work;
     nlist_result result;
     if (!list || !desc || !boxes || !starts || systems < 0 || !arrays || arrays->capacity < 0)
         return NLIST_BAD_ARGUMENT;
@@ -6160,13 +6544,8 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
     finder.boxes = boxes;
     finder.starts = starts;
     finder.systems = systems;
-    wanted = *desc;
-    wanted.history = wanted.events = 0;
     work = *list;
-    work.n = 0; /* the list stays as it is, and does not restrict the search */
-    result = nlist_i_begin_boxes(&finder, &work, &wanted, pos, stride, &before);
-    if (result == NLIST_OK) result = nlist_i_check_exclusions(&work.desc, finder.n);
-    if (result == NLIST_OK) result = nlist_i_take_found(&finder);
+    result = nlist_i_begin_arrays(&finder, &work, desc, pos, stride);
     if (result == NLIST_OK) result = nlist_i_search_arrays(&finder, arrays);
     memcpy(list->block, work.block, sizeof list->block);
     list->desc.allocator = work.desc.allocator;
@@ -6572,9 +6951,7 @@ static nlist_result nlist_i_rows_in_pieces(nlist_i_finder *finder, const nlist_r
    >>parallel-ugrid: the rows of a piece of the grid, in a part of `found` of its own
 
    The parts are of equal size at first. A row that does not fit is counted only. If there was one,
-   each piece gets the room that it needs, and all search again: mostly in a first build. Half lists
-   come from a full search, as in a grid whose places do not ascend, since the half search finds
-   pairs for rows of other pieces.
+   each piece gets the room that it needs, and all search again: mostly in a first build.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_search_split {
@@ -6595,10 +6972,17 @@ static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
 static int nlist_i_take_some_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
+    int32_t k;
     nlist_i_continue_row(finder, i);
-    if (finder->used + count <= finder->room)
-        memcpy(finder->found + finder->used, ids, (size_t)count * sizeof *ids);
-    finder->used += count;
+    if (finder->used + count <= finder->room) {
+        nlist_i_append_ids(finder, i, ids, count);
+    } else {
+        for (k = 0; k < count; k++) {
+            if (!nlist_i_owns(&finder->list->desc, NULL, i, ids[k])) continue;
+            if (finder->used < finder->room) finder->found[finder->used] = ids[k];
+            finder->used++;
+        }
+    }
     nlist_i_end_row(finder);
     return 0;
 }
@@ -6677,7 +7061,7 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
     int fit;
     split.finder = finder;
     split.reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
-    split.plain = !desc->half && nlist_i_plain(desc, finder->uid);
+    split.plain = nlist_i_plain(desc, finder->uid);
     split.pieces = nlist_i_search_pieces(finder);
     for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
     result = nlist_i_search_once(&split, &all, &fit);

@@ -20,7 +20,7 @@
    declarations     strict-math, compile-time, results, parallel, desc, filter, grid, api, cuda-api
    per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
    implementation   memory, resolve, fit, build, attributes, search, lanes, filtered, query,
-                    points-at, each, validate, parallel-run, parallel-build, parallel-search,
+                    points-at, each, validate, save, parallel-run, parallel-build, parallel-search,
                     parallel-points, parallel-attributes, licence
    cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
 
@@ -96,12 +96,12 @@
             row     all cells with the same y (and z); a strip is a piece of one. Row i of a list:
                     the neighbours of particle i.
             ring    a layer of cells around a cell: n rings make 2 n + 1 cells along each axis.
-   Memory   Only ugrid_build, ugrid_reserve, ugrid_validate, ugrid_verify, and those ugrid_cuda_...
-            functions that say so, allocate, by desc.allocator. Memory grows and is kept. After
-            ugrid_reserve(n), builds up to n allocate nothing. An array that is too small for a
-            build grows by half at least (by what is needed, where memory is short), so it may hold
-            1.5 times the figures below. A first build and a reserve take exactly these. Searches
-            need about 60 KB of stack (100 KB for double), with a filter 70 KB (110 KB).
+   Memory   Only ugrid_build, ugrid_reserve, ugrid_load, ugrid_validate, ugrid_verify, and those
+            ugrid_cuda_... functions that say so, allocate, by desc.allocator. Memory grows and is
+            kept. After ugrid_reserve(n), builds up to n allocate nothing. An array that is too
+            small for a build grows by half at least (by what is needed, where memory is short), so
+            it may hold 1.5 times the figures below. A first build and a reserve take exactly these.
+            Searches need about 60 KB of stack (100 KB for double), with a filter 70 KB (110 KB).
             Bytes for n particles and c cells, float, LOOSE:
                COUNT         24 n + 4 c      records 16, order 4, work 4; inverse: 4 more
                SORT          36 n + 4 c      records 16, order 4, work 16; inverse: 4 more
@@ -155,7 +155,8 @@
    >>not-here
 
    Triclinic boxes; several cell sizes (lbvh.h is for particles of very different sizes); lists that
-   persist across time steps, and contact history (nlist.h); file formats, threads, timers.
+   persist across time steps, and contact history (nlist.h); files of other programs, threads,
+   timers.
 
    >>sources
 
@@ -173,7 +174,8 @@
 
    >>changes
 
-   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows; threads
+   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows; threads;
+          save, load, upload
    0.1.0  first version
 */
 
@@ -306,6 +308,8 @@
 #define ugrid_bytes             ugrid_f64_bytes
 #define ugrid_validate          ugrid_f64_validate
 #define ugrid_verify            ugrid_f64_verify
+#define ugrid_save              ugrid_f64_save
+#define ugrid_load              ugrid_f64_load
 #define ugrid_gather            ugrid_f64_gather
 #define ugrid_scatter           ugrid_f64_scatter
 #define ugrid_cell_sums         ugrid_f64_cell_sums
@@ -324,6 +328,7 @@
 #define ugrid_cuda_build            ugrid_f64_cuda_build
 #define ugrid_cuda_free             ugrid_f64_cuda_free
 #define ugrid_cuda_check            ugrid_f64_cuda_check
+#define ugrid_cuda_upload           ugrid_f64_cuda_upload
 #define ugrid_cuda_download         ugrid_f64_cuda_download
 #define ugrid_cuda_gather           ugrid_f64_cuda_gather
 #define ugrid_cuda_scatter          ugrid_f64_cuda_scatter
@@ -406,7 +411,10 @@ extern "C" {
       "grid.filter.exclude_start needs exclude, filter.largest must be finite and not negative, " \
       "and each of filter.radii 0 .. filter.largest") \
     X(UGRID_NOT_RUN, \
-      "desc.parallel.run returned before it had run every task: it must call each, once")
+      "desc.parallel.run returned before it had run every task: it must call each, once") \
+    X(UGRID_BAD_FILE, \
+      "these bytes are not a grid saved by this version, with this real type and byte order, " \
+      "undamaged")
 
 #define UGRID_I_CODE(code, text) code,
 typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugrid_result;
@@ -526,8 +534,10 @@ typedef struct ugrid_desc {
                                         cell; the best where a search meets fewer than about 6
                                         neighbours, 8 in 3D; else give the largest radius) */
     int32_t split;                   /* each cell is divided into this many along x, so that the
-                                        strips of a search exceed its radius by less: try 4 for
-                                        lists on a GPU (default: 1; at most 64) */
+                                        strips of a search exceed its radius by less (default: 1;
+                                        CUDA with UGRID_AUTO: 4 for many particles in crowded
+                                        cells, >>split in cuda/ugrid.cu, and grid.reason says so;
+                                        1 keeps the cells that `cell` gives; at most 64) */
     int32_t periodic[3];             /* per axis: 1 = periodic; 0 = closed, see outside */
     ugrid_outside outside;           /* particles outside the box (default: UGRID_CLAMP) */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
@@ -631,7 +641,7 @@ enum { UGRID_BLOCKS = 8 };
 typedef struct ugrid {
     ugrid_desc desc;        /* resolved: defaults and automatic choices are filled in */
     ugrid_filter filter;    /* which pairs searches list; set by you (default: all) */
-    const char *reason;     /* why UGRID_AUTO chose this method */
+    const char *reason;     /* why UGRID_AUTO chose this method, and on CUDA this split */
     int32_t n;              /* particles; places are 0 .. n-1 */
     int32_t rows;           /* particles with rows: n, or as desc.rows says */
     int32_t cell_count;     /* cell numbers are 0 .. cell_count-1: cells, Morton codes or buckets */
@@ -829,6 +839,26 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
                                          int32_t piece, int32_t pieces, ugrid_row_fn *fn,
                                          void *user);
 
+/* Writes the grid into `bytes` (room: `capacity`): a header, then its arrays. `*needed`: the size,
+   also when it did not fit (UGRID_BUFFER_TOO_SMALL; NULL with 0 asks for it). FIXED, LIST, TIGHT
+   and no_records: with the positions that they borrow (UGRID_NOT_BUILT after a download until
+   grid->pos is set). A grid that lost entries in full cells of a GPU: UGRID_CELL_FULL. Files are
+   for machines of the same byte order and the same UGRID_REAL. O(n + cells). */
+UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capacity,
+                                  int64_t *needed);
+
+/* Reads a saved grid: every array in the same bits, so all searches give the same, in the same
+   order, without a build and without your positions. It keeps what a new build of the same points
+   cannot repeat: the order within cells that a GPU made without desc.deterministic. (For the time
+   alone it is not worth it: the checks take as long as a build.) desc (NULL: defaults) gives
+   allocators and parallel; all else comes from the bytes. grid->pos is NULL where the grid has
+   records, else a copy in its memory, until the next build.
+   Any bytes are safe: damaged ones are refused (UGRID_BAD_FILE) after a checksum and the checks of
+   ugrid_validate. The grid is empty after a refusal. Allocates the grid's memory, and while it
+   checks n * spans bytes, and n positions. */
+UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const void *bytes,
+                                  int64_t size);
+
 /* Walks and points: inline functions, defined with their comments at >>points, >>walk and >>cells.
    A walk returns candidates, some of them further away than the radius. */
 struct ugrid_near;
@@ -911,6 +941,14 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
    must still exist. One ugrid_cuda belongs to one stream at a time. Before you use it on another
    stream, or in kernels of your own there, order the two streams by an event. */
 UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
+
+/* Copies a host grid into a device grid (its memory is reused), for searches there: as built or
+   loaded here, every array in the same bits. desc.rows: only the default. desc.cuda_allocator is
+   the device grid's if it has one, else the host grid's. Borrowed positions are not copied: set
+   gpu->device.grid.pos and .stride to a device copy before a search that borrows them. Waits for
+   the stream. UGRID_NOT_BUILT: there is nothing to copy. */
+UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
+                                         struct CUstream_st *stream);
 
 /* Copies a device grid into a host grid (its memory is reused), for inspection or for searches on
    the CPU. Borrowed positions are not copied: set grid->pos and grid->stride to a host copy before
@@ -4568,15 +4606,22 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
    >>validate
    ---------------------------------------------------------------------------------------------- */
 
+/* The cell that an entry belongs to; -1: none. (A GPU leaves out what is not finite; the position
+   in the record of a particle that was left out is NaN.) */
+static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
+{
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
+    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, entry % grid->spans) : -1;
+}
+
 /* Marks an entry as seen: it must exist, be seen for the first time, and belong to cell
    `number`. */
 static int ugrid_i_mark_entry(const ugrid *grid, unsigned char *seen, int32_t entry, int32_t number)
 {
-    ugrid_real p[3];
     if (entry < 0 || entry >= grid->n * grid->spans || seen[entry]) return 0;
     seen[entry] = 1;
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
-    return ugrid_i_entry_number(grid, p, entry % grid->spans) == number;
+    return ugrid_i_cell_of_entry(grid, entry) == number;
 }
 
 /* Marks the entries of one cell. Returns their number, or -1. */
@@ -4606,12 +4651,16 @@ static int64_t ugrid_i_mark_cell(const ugrid *grid, unsigned char *seen, int32_t
 }
 
 /* Does every place have the record and the inverse of its particle? */
-static int ugrid_i_places_agree(const ugrid *grid)
+static int ugrid_i_places_agree(const ugrid *grid, unsigned char *seen)
 {
     int32_t k, id;
     int a;
     for (k = 0; k < grid->n; k++) {
         id = ugrid_id(grid, k);
+        if (ugrid_i_sorted(grid) && k >= grid->entries) { /* left out */
+            if (id < 0 || id >= grid->n || seen[id]) return 0;
+            seen[id] = 1;
+        }
         if (grid->inverse && grid->inverse[id] != k) return 0;
         if (grid->record) {
             ugrid_record const expected = ugrid_i_record(grid, id, id);
@@ -4627,21 +4676,16 @@ static int ugrid_i_places_agree(const ugrid *grid)
 static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
 {
     int64_t entries = 0;
-    int32_t number, i, local;
+    int32_t number, e;
     for (number = 0; number < grid->cell_count; number++) {
         int64_t const ticked = ugrid_i_mark_cell(grid, seen, number);
         if (ticked < 0) return UGRID_INVALID;
         entries += ticked;
     }
     if (entries != grid->entries) return UGRID_INVALID;
-    for (i = 0; i < grid->n; i++) { /* no entry is missing */
-        ugrid_real p[3];
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        for (local = 0; local < grid->spans; local++)
-            if (ugrid_i_entry_number(grid, p, local) >= 0 && !seen[i * grid->spans + local])
-                return UGRID_INVALID;
-    }
-    return ugrid_i_places_agree(grid) ? UGRID_OK : UGRID_INVALID;
+    for (e = 0; e < grid->n * grid->spans; e++) /* no entry is missing */
+        if (!seen[e] && ugrid_i_cell_of_entry(grid, e) >= 0) return UGRID_INVALID;
+    return ugrid_i_places_agree(grid, seen) ? UGRID_OK : UGRID_INVALID;
 }
 
 UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
@@ -4725,6 +4769,394 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
         result = UGRID_INVALID;
     }
     ugrid_i_release(&grid->desc.allocator, &met);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>save: a header, then the arrays without gaps: start, count or head; order; inverse; records, or
+   the positions of a grid that borrows them; slots; next
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_i_header {
+    char magic[8];
+    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
+    uint32_t version;       /* of this layout */
+    int32_t real_bytes;
+    int32_t n, entries, cell_count, outside;
+    int32_t dim, split, flags, buckets, slots, rows;
+    int32_t method, placement, walk, cell_order, slot_layout, leaves; /* leaves: desc.outside */
+    int32_t unused;
+    ugrid_real min[3], max[3], cell, size;
+    int64_t max_cells;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} ugrid_i_header;
+
+enum {  /* bits of flags; 0 .. 2: periodic axes */
+    UGRID_I_UNBOUNDED = 8, UGRID_I_NO_RECORDS = 16, UGRID_I_INVERSES = 32, UGRID_I_GROWS = 64,
+    UGRID_I_IS_COHERENT = 128, UGRID_I_IS_DETERMINISTIC = 256
+};
+
+/* FNV-1a, Fowler, Noll and Vo */
+static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t i;
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
+    return sum;
+}
+
+/* Of a whole file: its header, with 0 for the checksum, and what follows. */
+static uint64_t ugrid_i_file_checksum(const ugrid_i_header *header, const unsigned char *file)
+{
+    ugrid_i_header plain = *header;
+    uint64_t sum;
+    plain.checksum = 0;
+    sum = ugrid_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
+    return ugrid_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+}
+
+/* Does the grid keep records, or read the positions of the caller? */
+static int ugrid_i_keeps_records(const ugrid_desc *desc)
+{
+    if (desc->method == UGRID_LIST_PACKED) return 1;
+    return (desc->method == UGRID_COUNT || desc->method == UGRID_SORT) && !desc->no_records &&
+           desc->placement == UGRID_LOOSE;
+}
+
+enum { UGRID_I_FILE_PIECES = 6 };
+
+/* Bytes of each array in a file, in their order. */
+static void ugrid_i_file_pieces(const ugrid *grid, uint64_t bytes[UGRID_I_FILE_PIECES])
+{
+    const ugrid_desc *desc = &grid->desc;
+    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT,
+              loose = desc->placement == UGRID_LOOSE;
+    uint64_t const n = (uint64_t)grid->n, cells = (uint64_t)grid->cell_count,
+                   ordered = loose ? n : (uint64_t)grid->entries,
+                   point = ugrid_i_keeps_records(desc) ? sizeof(ugrid_record)
+                                                       : (size_t)desc->dim * sizeof(ugrid_real);
+    bytes[0] = (cells + (sorts ? 1 : 0)) * sizeof(int32_t);
+    bytes[1] = sorts ? ordered * sizeof(int32_t) : 0;
+    bytes[2] = sorts && loose && desc->inverse ? n * sizeof(int32_t) : 0;
+    bytes[3] = n * point;
+    bytes[4] = desc->method == UGRID_FIXED ? cells * (uint64_t)desc->slots * sizeof(int32_t) : 0;
+    bytes[5] = desc->method == UGRID_LIST ? n * (uint64_t)grid->spans * sizeof(int32_t) : 0;
+}
+
+static int32_t ugrid_i_flags_of(const ugrid_desc *desc)
+{
+    int32_t flags = 0;
+    int a;
+    for (a = 0; a < 3; a++) if (desc->periodic[a]) flags |= 1 << a;
+    if (desc->unbounded) flags |= UGRID_I_UNBOUNDED;
+    if (desc->no_records) flags |= UGRID_I_NO_RECORDS;
+    if (desc->inverse) flags |= UGRID_I_INVERSES;
+    if (desc->grow) flags |= UGRID_I_GROWS;
+    if (desc->coherent) flags |= UGRID_I_IS_COHERENT;
+    if (desc->deterministic) flags |= UGRID_I_IS_DETERMINISTIC;
+    return flags;
+}
+
+static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
+{
+    const ugrid_desc *desc = &grid->desc;
+    ugrid_i_header header;
+    uint64_t bytes[UGRID_I_FILE_PIECES];
+    int k;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, "ugrid.h\n", sizeof header.magic);
+    header.byte_order = 0x01020304u;
+    header.version = 1;
+    header.real_bytes = (int32_t)sizeof(ugrid_real);
+    header.n = grid->n;
+    header.entries = grid->entries;
+    header.cell_count = grid->cell_count;
+    header.outside = grid->outside;
+    header.dim = desc->dim;
+    header.split = desc->split;
+    header.flags = ugrid_i_flags_of(desc);
+    header.buckets = desc->buckets;
+    header.slots = desc->slots;
+    header.rows = desc->rows;
+    header.method = (int32_t)desc->method;
+    header.placement = (int32_t)desc->placement;
+    header.walk = (int32_t)desc->walk;
+    header.cell_order = (int32_t)desc->cell_order;
+    header.slot_layout = (int32_t)desc->slot_layout;
+    header.leaves = (int32_t)desc->outside;
+    memcpy(header.min, desc->min, sizeof header.min);
+    memcpy(header.max, desc->max, sizeof header.max);
+    header.cell = desc->cell;
+    header.size = desc->size;
+    header.max_cells = desc->max_cells;
+    header.bytes = sizeof header;
+    ugrid_i_file_pieces(grid, bytes);
+    for (k = 0; k < UGRID_I_FILE_PIECES; k++) header.bytes += bytes[k];
+    return header;
+}
+
+static unsigned char *ugrid_i_write(unsigned char *to, const void *from, size_t size)
+{
+    if (size > 0) memcpy(to, from, size);
+    return to + size;
+}
+
+/* Records, without the bytes between their fields, which are nobody's; or positions. */
+static unsigned char *ugrid_i_write_points(unsigned char *to, const ugrid *grid)
+{
+    size_t const point = (size_t)grid->desc.dim * sizeof(ugrid_real);
+    int32_t k;
+    for (k = 0; k < grid->n; k++) {
+        if (grid->record) {
+            ugrid_record record;
+            memset(&record, 0, sizeof record);
+            memcpy(record.x, grid->record[k].x, sizeof record.x);
+            record.link = grid->record[k].link;
+            to = ugrid_i_write(to, &record, sizeof record);
+        } else to = ugrid_i_write(to, (const char *)grid->pos + grid->stride * (size_t)k, point);
+    }
+    return to;
+}
+
+/* The slots in the order of their indices; those that are not in use as -1. */
+static unsigned char *ugrid_i_write_slots(unsigned char *to, const ugrid *grid)
+{
+    int32_t const by_row = grid->desc.slot_layout == UGRID_SLOTS_BY_ROW, none = -1;
+    int32_t const slots = grid->desc.slots, outer = by_row ? grid->cell_count : slots,
+                  inner = by_row ? slots : grid->cell_count;
+    int32_t i, j;
+    for (i = 0; i < outer; i++)
+        for (j = 0; j < inner; j++) {
+            int32_t const cell = by_row ? i : j, s = by_row ? j : i;
+            to = ugrid_i_write(to, s < grid->count[cell]
+                                       ? &grid->slot[ugrid_i_slot(grid, cell, s)] : &none,
+                               sizeof none);
+        }
+    return to;
+}
+
+/* FIXED: does every cell hold what it counted? */
+static int ugrid_i_cells_whole(const ugrid *grid)
+{
+    int32_t c;
+    for (c = 0; grid->count && c < grid->cell_count; c++)
+        if (grid->count[c] > grid->desc.slots) return 0;
+    return 1;
+}
+
+UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capacity,
+                                  int64_t *needed)
+{
+    unsigned char *to = (unsigned char *)bytes;
+    ugrid_i_header header;
+    uint64_t size[UGRID_I_FILE_PIECES];
+    const int32_t *by_cell;
+    if (!grid || !needed || capacity < 0 || (capacity > 0 && !bytes)) return UGRID_BAD_ARGUMENT;
+    *needed = 0;
+    if (!grid->built || (grid->n > 0 && !grid->record && !grid->pos)) return UGRID_NOT_BUILT;
+    if (!ugrid_i_cells_whole(grid)) return UGRID_CELL_FULL;
+    header = ugrid_i_header_of(grid);
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return UGRID_BUFFER_TOO_SMALL;
+    ugrid_i_file_pieces(grid, size);
+    by_cell = grid->start ? grid->start : grid->count ? grid->count : grid->head;
+    to = ugrid_i_write(to + sizeof header, by_cell, (size_t)size[0]);
+    to = ugrid_i_write(to, grid->order, (size_t)size[1]);
+    to = ugrid_i_write(to, grid->inverse, (size_t)size[2]);
+    to = ugrid_i_write_points(to, grid);
+    if (grid->slot) to = ugrid_i_write_slots(to, grid);
+    (void)ugrid_i_write(to, grid->next, (size_t)size[5]);
+    header.checksum = ugrid_i_file_checksum(&header, (const unsigned char *)bytes);
+    memcpy(bytes, &header, sizeof header);
+    return UGRID_OK;
+}
+
+static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
+{
+    ugrid_desc desc;
+    int a;
+    memset(&desc, 0, sizeof desc);
+    for (a = 0; a < 3; a++) desc.periodic[a] = header->flags >> a & 1;
+    desc.unbounded = (header->flags & UGRID_I_UNBOUNDED) != 0;
+    desc.no_records = (header->flags & UGRID_I_NO_RECORDS) != 0;
+    desc.inverse = (header->flags & UGRID_I_INVERSES) != 0;
+    desc.grow = (header->flags & UGRID_I_GROWS) != 0;
+    desc.coherent = (header->flags & UGRID_I_IS_COHERENT) != 0;
+    desc.deterministic = (header->flags & UGRID_I_IS_DETERMINISTIC) != 0;
+    desc.dim = header->dim;
+    desc.split = header->split;
+    desc.buckets = header->buckets;
+    desc.slots = header->slots;
+    desc.rows = header->rows;
+    desc.method = (ugrid_method)header->method;
+    desc.placement = (ugrid_placement)header->placement;
+    desc.walk = (ugrid_walk)header->walk;
+    desc.cell_order = (ugrid_cell_order)header->cell_order;
+    desc.slot_layout = (ugrid_slot_layout)header->slot_layout;
+    desc.outside = (ugrid_outside)header->leaves;
+    memcpy(desc.min, header->min, sizeof desc.min);
+    memcpy(desc.max, header->max, sizeof desc.max);
+    desc.cell = header->cell;
+    desc.size = header->size;
+    desc.max_cells = header->max_cells;
+    return desc;
+}
+
+/* 1 if ugrid_i_header_of could have made this header, for this many bytes. `*shape`: such a grid,
+   without memory. */
+static int ugrid_i_header_valid(const ugrid_i_header *header, int64_t size, ugrid *shape)
+{
+    ugrid_desc const desc = ugrid_i_desc_of_header(header);
+    ugrid_i_header expected;
+    memset(shape, 0, sizeof *shape);
+    if (ugrid_defaults(&shape->desc, &desc) != UGRID_OK) return 0;
+    if (!desc.unbounded && !ugrid_i_box_given(&desc)) return 0;
+    if (desc.cell == 0 || header->n < 0 || header->n > UGRID_I_INT_MAX) return 0;
+    if (ugrid_i_resolve(shape, header->n) != UGRID_OK) return 0;
+    if (ugrid_i_set_rows(shape, header->n) != UGRID_OK) return 0;
+    if (header->entries < 0 || header->entries > header->n * shape->spans) return 0;
+    if (header->outside < 0 || header->outside > header->n) return 0;
+    shape->n = header->n;
+    shape->entries = header->entries;
+    shape->outside = header->outside;
+    expected = ugrid_i_header_of(shape);
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+}
+
+/* Memory for a grid of this shape. The copy of the positions, where it needs one, takes the block
+   of the records. */
+static ugrid_result ugrid_i_load_memory(ugrid *grid, const ugrid *shape)
+{
+    size_t bytes[UGRID_BLOCKS];
+    uint64_t piece[UGRID_I_FILE_PIECES];
+    ugrid_result result = ugrid_i_resolve(grid, shape->n);
+    if (result == UGRID_OK) result = ugrid_i_sizes(grid, shape->n, bytes);
+    if (result != UGRID_OK) return result;
+    ugrid_i_file_pieces(shape, piece);
+    if (piece[3] > SIZE_MAX / 2) return UGRID_OUT_OF_MEMORY;
+    bytes[UGRID_I_RECORD] = (size_t)piece[3];
+    bytes[UGRID_I_WORK_A] = bytes[UGRID_I_WORK_B] = 0;
+    result = ugrid_i_grow(grid, bytes, 0);
+    if (result == UGRID_OK) ugrid_i_bind(grid, grid->block);
+    return result;
+}
+
+/* Fills the arrays of a grid that has the shape and memory for them. */
+static void ugrid_i_read_pieces(ugrid *grid, const ugrid *shape, const unsigned char *from)
+{
+    static const int block[UGRID_I_FILE_PIECES] = {UGRID_I_START,  UGRID_I_ORDER,
+                                                   UGRID_I_INVERSE, UGRID_I_RECORD,
+                                                   UGRID_I_SLOT,   UGRID_I_NEXT};
+    uint64_t piece[UGRID_I_FILE_PIECES];
+    int k;
+    grid->n = shape->n;
+    grid->rows = shape->rows;
+    grid->entries = shape->entries;
+    grid->outside = shape->outside;
+    grid->stride = (size_t)grid->desc.dim * sizeof(ugrid_real);
+    grid->pos = grid->record ? NULL : (const ugrid_real *)grid->block[UGRID_I_RECORD].memory;
+    ugrid_i_file_pieces(shape, piece);
+    for (k = 0; k < UGRID_I_FILE_PIECES; k++) {
+        if (piece[k] > 0) memcpy(grid->block[block[k]].memory, from, (size_t)piece[k]);
+        from += piece[k];
+    }
+}
+
+/* pos[] = the positions in the records, by id; 0 if a record has no id. */
+static int ugrid_i_points_of_records(const ugrid *grid, ugrid_real *pos)
+{
+    int32_t k, id;
+    for (k = 0; k < grid->n; k++) {
+        id = ugrid_i_sorted(grid) ? grid->record[k].link : k;
+        if (id < 0 || id >= grid->n) return 0;
+        memcpy(pos + (size_t)id * (size_t)grid->desc.dim, grid->record[k].x, grid->stride);
+    }
+    return 1;
+}
+
+/* The checks of ugrid_validate on what was read; positions are those of the records or the copy. */
+static ugrid_result ugrid_i_check_loaded(ugrid *grid)
+{
+    const ugrid_allocator *allocator = &grid->desc.allocator;
+    ugrid_result result = UGRID_OK;
+    ugrid_block seen, points;
+    seen.bytes = (size_t)grid->n * (size_t)grid->spans + 1;
+    seen.memory = ugrid_i_alloc(allocator, seen.bytes);
+    points.bytes = grid->record ? (size_t)grid->n * grid->stride + 1 : 0;
+    points.memory = points.bytes > 0 ? ugrid_i_alloc(allocator, points.bytes) : NULL;
+    if (!seen.memory || (points.bytes > 0 && !points.memory)) result = UGRID_OUT_OF_MEMORY;
+    else {
+        memset(seen.memory, 0, seen.bytes);
+        if (points.bytes > 0) {
+            memset(points.memory, 0, points.bytes);
+            grid->pos = (const ugrid_real *)points.memory;
+            if (!ugrid_i_points_of_records(grid, (ugrid_real *)points.memory))
+                result = UGRID_BAD_FILE;
+        }
+        if (result == UGRID_OK) result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
+        if (grid->record) grid->pos = NULL;
+    }
+    ugrid_i_release(allocator, &seen);
+    ugrid_i_release(allocator, &points);
+    return result == UGRID_INVALID ? UGRID_BAD_FILE : result;
+}
+
+/* Empties the grid and takes over the desc of a file whose header and checksum are right. */
+static ugrid_result ugrid_i_load_begin(ugrid *grid, const ugrid_desc *desc, const void *bytes,
+                                       int64_t size, ugrid *shape)
+{
+    ugrid_i_header header;
+    ugrid_desc given;
+    ugrid_result result;
+    memset(&given, 0, sizeof given);
+    if (desc) {
+        given.allocator = desc->allocator;
+        given.cuda_allocator = desc->cuda_allocator;
+        given.parallel = desc->parallel;
+    }
+    grid->desc.grow = 0; /* the slots of an earlier grid do not count */
+    result = ugrid_i_begin(grid, &given);
+    if (result != UGRID_OK) return result;
+    if (size < 0 || (size > 0 && !bytes)) return UGRID_BAD_ARGUMENT;
+    if ((uint64_t)size < sizeof header) return UGRID_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!ugrid_i_header_valid(&header, size, shape)) return UGRID_BAD_FILE;
+    if (ugrid_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
+        return UGRID_BAD_FILE;
+    shape->desc.allocator = given.allocator;
+    shape->desc.cuda_allocator = given.cuda_allocator;
+    shape->desc.parallel = given.parallel;
+    return ugrid_i_begin(grid, &shape->desc);
+}
+
+/* FIXED: entries in the fullest cell. */
+static int32_t ugrid_i_fullest(const ugrid *grid)
+{
+    int32_t most = 0, c;
+    for (c = 0; grid->count && c < grid->cell_count; c++)
+        if (grid->count[c] > most) most = grid->count[c];
+    return most;
+}
+
+UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const void *bytes,
+                                  int64_t size)
+{
+    ugrid shape;
+    ugrid_result result;
+    if (!grid) return UGRID_BAD_ARGUMENT;
+    result = ugrid_i_load_begin(grid, desc, bytes, size, &shape);
+    if (result == UGRID_OK) result = ugrid_i_load_memory(grid, &shape);
+    if (result != UGRID_OK) return result;
+    ugrid_i_read_pieces(grid, &shape, (const unsigned char *)bytes + sizeof(ugrid_i_header));
+    result = ugrid_i_check_loaded(grid);
+    grid->built = result == UGRID_OK;
+    if (grid->built) grid->needed_slots = ugrid_i_fullest(grid);
+    else {
+        grid->n = grid->rows = grid->entries = grid->outside = 0;
+        grid->pos = NULL;
+    }
     return result;
 }
 

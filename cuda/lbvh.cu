@@ -4,8 +4,8 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-    memory, codes, leaves, merge, split, ploc, build, packets, pairs, queries, nearest, wide-build,
-    wide-groups, wide-order, wide-rays, wide-near, wide-overlaps, copies, cuda-api */
+    memory, codes, keys, leaves, merge, split, ploc, build, packets, pairs, queries, nearest,
+    wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps, copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -29,11 +29,12 @@ __device__ __forceinline__ int32_t lbvh_i_thread()
 
 /* Work space. */
 enum {
-    LBVH_I_KEYS_A,  /* codes to sort, of elements or queries; the two halves of the sort's double
+    LBVH_I_KEYS_A,  /* keys to sort, of elements or queries; the two halves of the sort's double
                        buffer */
     LBVH_I_KEYS_B,
     LBVH_I_IDS_A,   /* their ids */
     LBVH_I_IDS_B,
+    LBVH_I_LONG,    /* codes of 63 bits, by element, and samples of them */
     LBVH_I_LINKS,   /* LBVH_SPLIT: counters and parents */
     LBVH_I_ROWS,    /* offsets of the rows of a list of pairs */
     LBVH_I_KEPT,    /* what the first pass of a list found, for the second: the first pairs of each
@@ -103,8 +104,7 @@ template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which)
     return static_cast<T *>(gpu->scratch[which].memory);
 }
 
-template <class Key>
-cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<Key> &keys,
+cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys,
                               cub::DoubleBuffer<int32_t> &ids, int32_t n, int bits,
                               cudaStream_t stream)
 {
@@ -113,16 +113,15 @@ cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<
 }
 
 /* Temporary storage of the largest CUB call over m keys or rows. */
-template <class Key>
 lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
 {
     size_t scan = 0, sort = 0;
-    cub::DoubleBuffer<Key> keys;
+    cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> ids;
     if (lbvh_i_failed(gpu, lbvh_i_exclusive_sum(nullptr, scan, (int64_t *)nullptr,
                                                 (int64_t *)nullptr, (int64_t)m + 1)))
         return LBVH_CUDA_ERROR;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(nullptr, sort, keys, ids, m, bits, nullptr)))
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs(nullptr, sort, keys, ids, m, bits, nullptr)))
         return LBVH_CUDA_ERROR;
     *bytes = scan > sort ? scan : sort;
     return LBVH_OK;
@@ -160,7 +159,7 @@ lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool list
                                 size_t scratch[LBVH_CUDA_SCRATCH])
 {
     size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
-    lbvh_result const result = lbvh_i_temp_bytes<uint32_t>(gpu, m, 30, &temp);
+    lbvh_result const result = lbvh_i_temp_bytes(gpu, m, 30, &temp);
     lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
     lbvh_i_at_least(&scratch[LBVH_I_KEPT], lists ? lbvh_i_kept_bytes(m) : 0);
     for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B; which++)
@@ -168,26 +167,44 @@ lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool list
     return result;
 }
 
+/* Bits of the keys that elements are sorted by: all of a short code (>>keys). */
+int lbvh_i_key_bits(const lbvh_desc *desc)
+{
+    return desc->bits == 63 ? 32 : lbvh_i_code_bits(desc);
+}
+
+/* Samples of the codes of n elements. */
+constexpr int lbvh_i_most_samples = 1023;
+
+int lbvh_i_samples(int32_t n)
+{
+    return n / 16 < lbvh_i_most_samples ? n / 16 + 1 : lbvh_i_most_samples;
+}
+
+/* Bytes of n codes of 63 bits, and samples. */
+size_t lbvh_i_long_bytes(int32_t n)
+{
+    return ((size_t)n + (size_t)lbvh_i_samples(n)) * sizeof(uint64_t);
+}
+
 /* What a build over n elements needs. */
 lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOCKS],
                                size_t scratch[LBVH_CUDA_SCRATCH])
 {
     const lbvh_desc *desc = &gpu->device.tree.desc;
-    bool const wide = desc->bits > 32;
-    size_t const keys = (size_t)n * (wide ? sizeof(uint64_t) : sizeof(uint32_t)),
-                 ids = (size_t)n * sizeof(int32_t);
+    size_t const keys = (size_t)n * sizeof(uint32_t), ids = (size_t)n * sizeof(int32_t);
     size_t temp = 0;
     lbvh_result result = lbvh_i_sizes(desc, n, bytes);
     if (result != LBVH_OK) return result;
     /* n + 1 bytes, then the facts */
     bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
-    result = wide ? lbvh_i_temp_bytes<uint64_t>(gpu, n, desc->bits, &temp)
-                  : lbvh_i_temp_bytes<uint32_t>(gpu, n, desc->bits, &temp);
+    result = lbvh_i_temp_bytes(gpu, n, lbvh_i_key_bits(desc), &temp);
     lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_A], keys);
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_B], keys);
     lbvh_i_at_least(&scratch[LBVH_I_IDS_A], ids);
     lbvh_i_at_least(&scratch[LBVH_I_IDS_B], ids);
+    if (desc->bits == 63) lbvh_i_at_least(&scratch[LBVH_I_LONG], lbvh_i_long_bytes(n));
     if (desc->builder == LBVH_SPLIT) lbvh_i_at_least(&scratch[LBVH_I_LINKS], 3 * ids);
     return result;
 }
@@ -325,26 +342,329 @@ __device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_fa
     return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
 }
 
-/* Codes and ids, for the sort. Reports invalid elements. */
-template <class Key>
+/* Where work space of a build with codes of 63 bits lies. */
+struct lbvh_i_long {
+    uint64_t *code;   /* [n] by element */
+    uint64_t *sample; /* in order */
+    int32_t samples;  /* 0: codes have 30 bits */
+};
+
+/* The code of element i, and whether the element is valid. */
+__device__ __forceinline__ uint64_t lbvh_i_code_of(const lbvh &tree, const lbvh_lattice &lattice,
+                                                   const lbvh_i_input &input, int32_t i,
+                                                   lbvh_result *valid)
+{
+    lbvh_real min[3], max[3];
+    *valid = lbvh_box_of(&tree.desc, input.data, input.stride, i, min, max);
+    return lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
+}
+
+/* The lattice, by one thread. */
+__device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool bounds_given,
+                                                          const lbvh_cuda_facts *facts)
+{
+    return bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>keys: codes of 63 bits are sorted by keys of 32
+
+   A radix sort of 32 bits takes half of the passes of one of 63. So elements are sorted by keys
+   that ascend with the codes, and those with equal keys by their codes, afterwards. The order, and
+   so the tree, is that of a sort by codes.
+
+       sample    up to 1023 codes, of elements equally far apart in the caller's array, are ranked.
+                 If no two of them share their upper 28 bits, elements are spread out, and the key
+                 is the upper 32 bits of a code. (Of 10M uniform points one in 430 shares its key
+                 with another.) Else the key is relative to the samples (sample sort, Frazer and
+                 McKellar 1970, is the model: samples lie close together where elements do):
+
+                     codes       ----- s0 ----- s1 ----- s2 -----
+                     interval      0   1    2   3    4   5    6      11 bits
+
+                 An odd interval holds the codes that equal a sample, an even one those between two
+                 samples. There 21 bits more are the distance to the nearer sample, as a number of
+                 6 bits of exponent and 14 of mantissa: fine near samples, whatever the scale.
+       sort      keys and ids, by CUB
+       ties      a run of up to 16 equal keys is sorted by one thread, a longer one by a block, in
+                 chunks that are merged
+   ---------------------------------------------------------------------------------------------- */
+
+constexpr int lbvh_i_alike_bits = 28, lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
+
+/* Ranks samples. A block computes all of them, and ranks one for each of its threads. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
-                       bool bounds_given, Key *keys, int32_t *ids, lbvh_cuda_facts *facts)
+    lbvh_i_sample_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                         bool bounds_given, lbvh_i_long to, lbvh_cuda_facts *facts)
 {
     const lbvh &tree = device.tree;
     __shared__ lbvh_lattice lattice;
-    lbvh_real min[3], max[3];
-    if (threadIdx.x == 0)
-        lattice = bounds_given ? lbvh_i_given_lattice(&tree.desc)
-                               : lbvh_i_lattice_from(tree, facts);
+    __shared__ uint64_t codes[lbvh_i_most_samples];
+    if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
+    __syncthreads();
+    for (int s = (int)threadIdx.x; s < to.samples; s += (int)blockDim.x) {
+        lbvh_result valid;
+        int64_t const i = (2 * (int64_t)s + 1) * tree.n / (2 * to.samples);
+        codes[s] = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
+    }
+    __syncthreads();
+    int const own = lbvh_i_thread(), lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits;
+    if (own >= to.samples) return;
+    uint64_t const code = codes[own];
+    int rank = 0, alike = -1; /* itself */
+    for (int s = 0; s < to.samples; s++) {
+        rank += codes[s] < code || (codes[s] == code && s < own);
+        alike += (codes[s] ^ code) >> lower == 0;
+    }
+    to.sample[rank] = code;
+    if (alike > 0) (void)atomicMax(&facts->clustered, 1);
+}
+
+/* A distance as a number with an exponent, rounded down: 20 bits, in the order of distances. */
+__device__ __forceinline__ uint32_t lbvh_i_rounded_down(uint64_t distance)
+{
+    if (distance >> lbvh_i_mantissa_bits == 0) return (uint32_t)distance;
+    int const exponent = 63 - lbvh_i_mantissa_bits - lbvh_i_leading_zeros(distance);
+    return ((uint32_t)exponent << lbvh_i_mantissa_bits) + (uint32_t)(distance >> exponent);
+}
+
+/* The key of a code relative to samples. */
+__device__ uint32_t lbvh_i_relative_key(const uint64_t *sample, int samples, uint64_t code)
+{
+    int low = 0, high = samples; /* bisection: low becomes the number of samples below the code */
+    while (low < high) {
+        int const middle = (low + high) / 2;
+        if (sample[middle] < code) low = middle + 1;
+        else high = middle;
+    }
+    uint32_t const interval = 2 * (uint32_t)low, most = (1u << lbvh_i_distance_bits) - 1;
+    if (low < samples && sample[low] == code) return (interval + 1) << lbvh_i_distance_bits;
+    uint64_t const above = code - (low > 0 ? sample[low - 1] : 0),
+                   below = (low < samples ? sample[low] : ~(uint64_t)0) - code;
+    return interval << lbvh_i_distance_bits |
+           (above <= below ? lbvh_i_rounded_down(above) : most - lbvh_i_rounded_down(below));
+}
+
+/* Keys and ids, for the sort; Long: codes of 63 bits, and their codes. Reports invalid elements. */
+template <bool Long>
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                       bool bounds_given, lbvh_i_long codes, uint32_t *keys, int32_t *ids,
+                       lbvh_cuda_facts *facts)
+{
+    const lbvh &tree = device.tree;
+    __shared__ lbvh_lattice lattice;
+    __shared__ uint64_t sample[Long ? lbvh_i_most_samples : 1];
+    int const lower = lbvh_i_code_bits(&tree.desc) - 32;
+    bool const relative = Long && facts->clustered;
+    if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
+    for (int s = (int)threadIdx.x; relative && s < codes.samples; s += (int)blockDim.x)
+        sample[s] = codes.sample[s];
     __syncthreads();
     for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
-        lbvh_result const box = lbvh_box_of(&tree.desc, input.data, input.stride, (int32_t)i, min,
-                                            max);
-        if (box != LBVH_OK) lbvh_i_report(facts, box, (int32_t)i);
-        keys[i] = (Key)lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
+        lbvh_result valid;
+        uint64_t const code = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
+        if (valid != LBVH_OK) lbvh_i_report(facts, valid, (int32_t)i);
+        if (Long) codes.code[i] = code;
+        keys[i] = relative ? lbvh_i_relative_key(sample, codes.samples, code)
+                           : (uint32_t)(Long ? code >> lower : code);
         ids[i] = (int32_t)i;
     }
+}
+
+/* Equal keys in a row. In memory of the sort: `first` and `other` lie in its spare halves. */
+struct lbvh_i_ties {
+    const uint32_t *key;
+    int32_t *id;          /* [n] */
+    int32_t *other;       /* [n] for merging */
+    const uint64_t *code; /* by element */
+    int32_t *first;       /* [facts->runs] where long runs begin */
+};
+
+constexpr int32_t lbvh_i_short_run = 16;
+
+/* Finds the runs. Sorts the short ones, by insertion, and lists the others. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_ties_kernel(int32_t n, lbvh_i_ties ties, lbvh_cuda_facts *facts)
+{
+    int32_t const k = lbvh_i_thread();
+    if (k + 1 >= n) return;
+    uint32_t const key = ties.key[k];
+    if (ties.key[k + 1] != key || (k > 0 && ties.key[k - 1] == key)) return;
+    /* the same code as a sample */
+    if (facts->clustered && (key >> lbvh_i_distance_bits) % 2 == 1) return;
+    int32_t end = k + 2;
+    while (end < n && end - k <= lbvh_i_short_run && ties.key[end] == key) end++;
+    if (end - k > lbvh_i_short_run) {
+        ties.first[atomicAdd(&facts->runs, 1)] = k;
+        return;
+    }
+    for (int32_t next = k + 1; next < end; next++) {
+        int32_t const id = ties.id[next];
+        uint64_t const code = ties.code[id];
+        int32_t to = next;
+        for (; to > k && ties.code[ties.id[to - 1]] > code; to--) ties.id[to] = ties.id[to - 1];
+        ties.id[to] = id;
+    }
+}
+
+constexpr int lbvh_i_chunk_room = 1024;
+
+/* Elements in shared memory. */
+struct lbvh_i_run_chunk {
+    uint64_t code[lbvh_i_chunk_room];
+    int32_t id[lbvh_i_chunk_room];
+};
+
+/* The order of elements: by codes, equal ones by ids. */
+__device__ __forceinline__ bool lbvh_i_before(uint64_t code, int32_t id, uint64_t other_code,
+                                              int32_t other_id)
+{
+    return code < other_code || (code == other_code && id < other_id);
+}
+
+/* Bitonic sort (Batcher 1968) of `size` elements, a power of 2, by a block. */
+__device__ void lbvh_i_sort_chunk(lbvh_i_run_chunk &chunk, int size)
+{
+    for (int width = 2; width <= size; width *= 2)
+        for (int step = width / 2; step > 0; step /= 2) {
+            for (int pair = (int)threadIdx.x; pair < size / 2; pair += (int)blockDim.x) {
+                int const a = pair / step * 2 * step + pair % step, b = a + step;
+                uint64_t const code_a = chunk.code[a], code_b = chunk.code[b];
+                int32_t const id_a = chunk.id[a], id_b = chunk.id[b];
+                bool const descending = (a & width) != 0;
+                if (lbvh_i_before(code_b, id_b, code_a, id_a) == descending) continue;
+                chunk.code[a] = code_b, chunk.code[b] = code_a;
+                chunk.id[a] = id_b, chunk.id[b] = id_a;
+            }
+            __syncthreads();
+        }
+}
+
+/* Sorts up to 1024 ids by their codes. What fills up to a power of 2 comes last. */
+__device__ void lbvh_i_sort_ids(int32_t *ids, int32_t m, const uint64_t *code)
+{
+    __shared__ lbvh_i_run_chunk chunk;
+    int size = 32;
+    while (size < m) size *= 2;
+    for (int x = (int)threadIdx.x; x < size; x += (int)blockDim.x) {
+        chunk.id[x] = x < m ? ids[x] : INT_MAX;
+        chunk.code[x] = x < m ? code[chunk.id[x]] : ~(uint64_t)0;
+    }
+    __syncthreads();
+    lbvh_i_sort_chunk(chunk, size);
+    for (int x = (int)threadIdx.x; x < m; x += (int)blockDim.x) ids[x] = chunk.id[x];
+    __syncthreads();
+}
+
+/* Ids that a thread merges at a time: their searches overlap. */
+constexpr int lbvh_i_merge_turns = 4;
+
+/* Merges neighbouring sorted chunks of m ids, `width` long, a power of 2: an id moves by the number
+   of ids of the other chunk that come before it, found by steps of halved length. */
+__device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m, int64_t width,
+                                    const uint64_t *code)
+{
+    constexpr int turns = lbvh_i_merge_turns;
+    for (int64_t x = threadIdx.x; x < m; x += turns * (int)blockDim.x) {
+        int32_t id[turns];
+        uint64_t own[turns];
+        int64_t other[turns], length[turns], count[turns];
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            int64_t const k = x + t * (int)blockDim.x < m ? x + t * (int)blockDim.x : x,
+                          rest = m - (k / width ^ 1) * width;
+            id[t] = from[k];
+            own[t] = code[id[t]];
+            other[t] = m - rest;
+            length[t] = rest < 0 ? 0 : rest < width ? rest : width;
+            count[t] = 0;
+        }
+        for (int64_t step = width; step > 0; step /= 2) {
+#pragma unroll
+            for (int t = 0; t < turns; t++) {
+                int64_t const next = count[t] + step;
+                if (next > length[t]) continue;
+                int32_t const there = from[other[t] + next - 1];
+                if (lbvh_i_before(code[there], there, own[t], id[t])) count[t] = next;
+            }
+        }
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            int64_t const k = x + t * (int)blockDim.x;
+            if (k < m) to[k / (2 * width) * (2 * width) + k % width + count[t]] = id[t];
+        }
+    }
+    __syncthreads();
+}
+
+/* Length of the run that begins at `first`: by a block. */
+__device__ int32_t lbvh_i_run_length(const uint32_t *key, int32_t first, int32_t n)
+{
+    int64_t end = first;
+    int more;
+    do {
+        int64_t const at = end + threadIdx.x;
+        more = __syncthreads_count(at < n && key[at] == key[first]);
+        end += more;
+    } while (more == (int)blockDim.x);
+    return (int32_t)(end - first);
+}
+
+/* Sorts the long runs, one at a time per block. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_runs_kernel(int32_t n, lbvh_i_ties ties, const lbvh_cuda_facts *facts)
+{
+    for (int32_t r = (int32_t)blockIdx.x; r < facts->runs; r += (int32_t)gridDim.x) {
+        int32_t const first = ties.first[r], m = lbvh_i_run_length(ties.key, first, n);
+        int32_t *from = ties.id + first, *to = ties.other + first;
+        for (int32_t x = 0; x < m; x += lbvh_i_chunk_room)
+            lbvh_i_sort_ids(from + x, m - x < lbvh_i_chunk_room ? m - x : lbvh_i_chunk_room,
+                            ties.code);
+        for (int64_t width = lbvh_i_chunk_room; width < m; width *= 2) {
+            lbvh_i_merge_chunks(from, to, m, width, ties.code);
+            int32_t *const merged = to;
+            to = from, from = merged;
+        }
+        for (int32_t x = (int32_t)threadIdx.x; from != ties.id + first && x < m;
+             x += (int32_t)blockDim.x)
+            to[x] = from[x];
+    }
+}
+
+/* The sorted codes, of 30 bits. */
+struct lbvh_i_short_codes {
+    const uint32_t *key; /* NULL: none */
+    __device__ uint64_t operator[](int32_t k) const { return key[k]; }
+};
+
+/* The sorted codes, of 63 bits. */
+struct lbvh_i_long_codes {
+    const uint32_t *key;
+    const int32_t *id;
+    const uint64_t *code; /* by element */
+    const lbvh_cuda_facts *facts;
+    __device__ uint64_t operator[](int32_t k) const { return code[id[k]]; }
+};
+
+template <class Codes> __device__ __forceinline__ bool lbvh_i_given(const Codes &codes)
+{
+    return codes.key != nullptr;
+}
+
+/* Common leading bits of the codes at places k - 1 and k, of `bits`. */
+__device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_short_codes &codes,
+                                                int32_t k)
+{
+    return lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k);
+}
+
+/* Keys are the upper 32 bits where they are not relative: a difference shows there already. */
+__device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_long_codes &codes, int32_t k)
+{
+    uint32_t const differ = codes.key[k - 1] ^ codes.key[k];
+    if (differ && !codes.facts->clustered) return __clz((int)differ);
+    return lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -364,19 +684,18 @@ __device__ __forceinline__ void lbvh_i_store(lbvh_node *to, const lbvh_node &nod
 }
 
 /* prefix[k] from the sorted codes. */
-template <class Key>
-__device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Key *codes, int32_t k)
+template <class Codes>
+__device__ __forceinline__ uint8_t lbvh_i_prefix_at(const lbvh &tree, const Codes &codes, int32_t k)
 {
     bool const inside = k > 0 && k < tree.n;
-    return inside ? (uint8_t)(1 + lbvh_i_common(lbvh_i_code_bits(&tree.desc), codes[k - 1],
-                                                codes[k], k - 1, k))
+    return inside ? (uint8_t)(1 + lbvh_i_common_at(lbvh_i_code_bits(&tree.desc), codes, k))
                   : (uint8_t)0;
 }
 
 /* All prefixes, and the codes, where they are kept. LBVH_PLOC: nothing has met at any border. */
-template <class Key>
+template <class Codes>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, const Key *codes,
+    lbvh_i_prefix_kernel(__grid_constant__ const lbvh_device device, Codes codes,
                          unsigned long long *met)
 {
     const lbvh &tree = device.tree;
@@ -624,24 +943,24 @@ __device__ __forceinline__ void lbvh_i_list_active(const Subtrees &s, int m, int
 /* The prefix of border b of m leaves: in a refit from the tree. In a build from the codes, and the
    block of the leaf after the border stores it. One border more than there are leaves is needed,
    for the skip of the last leaf. */
-template <class Key>
+template <class Codes>
 __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leaves &s,
-                                                   const Key *codes, int m, int b)
+                                                   const Codes &codes, int m, int b)
 {
     int32_t const k = s.first(b);
     if (b > m + 1) return;
-    s.prefix[b] = k > tree.n ? (uint8_t)0
-                  : codes    ? lbvh_i_prefix_at(tree, codes, k)
-                             : tree.prefix[k];
-    if (codes && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
+    s.prefix[b] = k > tree.n             ? (uint8_t)0
+                  : lbvh_i_given(codes) ? lbvh_i_prefix_at(tree, codes, k)
+                                        : tree.prefix[k];
+    if (lbvh_i_given(codes) && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
 }
 
 /* Round 1: leaves, and joins within blocks of them. codes and ids NULL: a refit, which keeps
    prefixes and ids. */
-template <class Key>
+template <class Codes>
 __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
-                        const Key *codes, const int32_t *ids, int32_t *active, int32_t *count)
+                        Codes codes, const int32_t *ids, int32_t *active, int32_t *count)
 {
     constexpr int room = lbvh_i_block_threads;
     __shared__ lbvh_i_leaves s;
@@ -656,7 +975,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     s.waits[thread] = -1;
     s.unjoined[thread] = true;
     if (thread == 0) s.ranges = 0;
-    if (codes && tree.code && thread < m) tree.code[k] = codes[k];
+    if (lbvh_i_given(codes) && tree.code && thread < m) tree.code[k] = codes[k];
     if (thread < m) lbvh_i_make_leaf(tree, input, &leaf);
     __syncthreads();
     if (thread < m) {
@@ -1140,10 +1459,10 @@ __global__ void __launch_bounds__(lbvh_i_cluster_block)
 
 /* New places of leaves, the prefixes of the borders before them, and codes where they are kept. A
    tree that is too deep stays that of MERGE. */
-template <class Key>
+template <class Codes>
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_number_kernel(__grid_constant__ const lbvh_device device, lbvh_i_ploc_space space,
-                         const Key *codes, const int32_t *ids, int32_t *new_ids)
+                         Codes codes, const int32_t *ids, int32_t *new_ids)
 {
     const lbvh &tree = device.tree;
     int32_t const k = lbvh_i_thread();
@@ -1179,16 +1498,15 @@ int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? 
 /* Leaves and inner nodes by merging, in rounds until one block has processed all. codes and ids
    NULL: a refit. list, count: [n] work space for the lists of active subtrees and their lengths,
    those of the next round after those of this one. */
-template <class Key>
-lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes,
-                              const int32_t *ids, int32_t *list, int32_t *count,
-                              cudaStream_t stream)
+template <class Codes>
+lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, const int32_t *ids,
+                              int32_t *list, int32_t *count, cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
     lbvh_i_active_lists active = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads),
                                   lbvh_i_block_threads};
     lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads,
-                                       lbvh_i_merge_kernel<Key>, gpu->device, input, codes, ids,
+                                       lbvh_i_merge_kernel<Codes>, gpu->device, input, codes, ids,
                                        list, count);
     while (result == LBVH_OK && active.lists > 1) {
         int32_t const lists = lbvh_i_blocks(active.lists, lbvh_i_round_lists);
@@ -1228,8 +1546,8 @@ lbvh_i_ploc_space lbvh_i_space_of(const lbvh_cuda *gpu)
 }
 
 /* Clusters, new places and prefixes, and the tree over these. new_ids, count: [n] work space. */
-template <class Key>
-lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, const Key *codes, int32_t *ids,
+template <class Codes>
+lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, int32_t *ids,
                              int32_t *new_ids, int32_t *count, cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
@@ -1237,10 +1555,10 @@ lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, const Key *code
     lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_cluster_block, lbvh_i_cluster_kernel,
                                        gpu->device, input, (const int32_t *)ids, space);
     if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_number_kernel<Key>,
+        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_number_kernel<Codes>,
                                gpu->device, space, codes, (const int32_t *)ids, new_ids);
     if (result != LBVH_OK) return result;
-    return lbvh_i_cuda_merge(gpu, input, (const Key *)nullptr, (const int32_t *)new_ids, ids, count,
+    return lbvh_i_cuda_merge(gpu, input, lbvh_i_short_codes(), (const int32_t *)new_ids, ids, count,
                              stream);
 }
 
@@ -1251,43 +1569,103 @@ lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
                : LBVH_OK;
 }
 
-/* Codes, sort, prefixes, nodes. */
-template <class Key>
-lbvh_result lbvh_i_cuda_build_with(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
+/* The buffers of a sort. */
+struct lbvh_i_sort {
+    cub::DoubleBuffer<uint32_t> keys;
+    cub::DoubleBuffer<int32_t> ids;
+};
+
+/* Bounds and keys, of codes of 30 or 63 bits. */
+template <bool Long>
+lbvh_result lbvh_i_make_keys(lbvh_cuda *gpu, lbvh_i_input input, const lbvh_i_long &codes,
+                             lbvh_i_sort *sort, cudaStream_t stream)
 {
-    const lbvh *tree = &gpu->device.tree;
-    int32_t const n = tree->n;
-    bool const given = lbvh_i_bounds_given(&tree->desc);
-    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    cub::DoubleBuffer<Key> keys(lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_A),
-                                lbvh_i_scratch<Key>(gpu, LBVH_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
-                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
+    int32_t const n = gpu->device.tree.n;
+    int64_t const threads = lbvh_i_at_most(n, lbvh_i_grid_stride_threads);
+    bool const given = lbvh_i_bounds_given(&gpu->device.tree.desc);
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK && !given)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
-                               lbvh_i_block_threads, lbvh_i_bounds_kernel, gpu->device, input, n,
+        result = lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_bounds_kernel,
+                               gpu->device, input, n, gpu->d_facts);
+    if (result == LBVH_OK && Long)
+        result = lbvh_i_launch(gpu, stream, codes.samples, lbvh_i_block_threads,
+                               lbvh_i_sample_kernel, gpu->device, input, given, codes,
                                gpu->d_facts);
-    if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
-                               lbvh_i_block_threads, lbvh_i_keys_kernel<Key>, gpu->device, input,
-                               given, keys.Current(), ids.Current(), gpu->d_facts);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<Key>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys, ids,
-                                                  n, lbvh_i_code_bits(&tree->desc), stream)))
-        return LBVH_CUDA_ERROR;
-    if (tree->desc.builder == LBVH_MERGE)
-        return lbvh_i_cuda_merge(gpu, input, (const Key *)keys.Current(), ids.Current(),
-                                 ids.Alternate(), reinterpret_cast<int32_t *>(keys.Alternate()),
-                                 stream);
-    bool const ploc = tree->desc.builder == LBVH_PLOC;
-    result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads,
-                           lbvh_i_prefix_kernel<Key>, gpu->device, (const Key *)keys.Current(),
-                           ploc ? lbvh_i_space_of(gpu).met : nullptr);
+    return lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_keys_kernel<Long>,
+                         gpu->device, input, given, codes, sort->keys.Current(),
+                         sort->ids.Current(), gpu->d_facts);
+}
+
+lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, cudaStream_t stream)
+{
+    const lbvh *tree = &gpu->device.tree;
+    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
+    return lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, sort->keys,
+                                                sort->ids, tree->n, lbvh_i_key_bits(&tree->desc),
+                                                stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
+}
+
+/* Sorts elements with equal keys by their codes. */
+lbvh_result lbvh_i_sort_ties(lbvh_cuda *gpu, const lbvh_i_long &codes, lbvh_i_sort *sort,
+                             cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    lbvh_i_ties const ties = {sort->keys.Current(), sort->ids.Current(), sort->ids.Alternate(),
+                              codes.code,
+                              reinterpret_cast<int32_t *>(sort->keys.Alternate())};
+    lbvh_result const result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads,
+                                             lbvh_i_ties_kernel, n, ties, gpu->d_facts);
     if (result != LBVH_OK) return result;
-    if (!ploc) return lbvh_i_cuda_split(gpu, input, ids.Current(), stream);
-    return lbvh_i_cuda_ploc(gpu, input, (const Key *)keys.Current(), ids.Current(), ids.Alternate(),
-                            reinterpret_cast<int32_t *>(keys.Alternate()), stream);
+    return lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
+                         lbvh_i_block_threads, lbvh_i_runs_kernel, n, ties,
+                         (const lbvh_cuda_facts *)gpu->d_facts);
+}
+
+/* Prefixes and nodes from sorted codes. */
+template <class Codes>
+lbvh_result lbvh_i_make_nodes(lbvh_cuda *gpu, lbvh_i_input input, const Codes &codes,
+                              lbvh_i_sort *sort, cudaStream_t stream)
+{
+    lbvh_builder const builder = gpu->device.tree.desc.builder;
+    int32_t *const ids = sort->ids.Current(), *const spare = sort->ids.Alternate(),
+                  *const count = reinterpret_cast<int32_t *>(sort->keys.Alternate());
+    if (builder == LBVH_MERGE)
+        return lbvh_i_cuda_merge(gpu, input, codes, (const int32_t *)ids, spare, count, stream);
+    bool const ploc = builder == LBVH_PLOC;
+    lbvh_result const result = lbvh_i_launch(gpu, stream, (int64_t)gpu->device.tree.n + 1,
+                                             lbvh_i_block_threads, lbvh_i_prefix_kernel<Codes>,
+                                             gpu->device, codes,
+                                             ploc ? lbvh_i_space_of(gpu).met : nullptr);
+    if (result != LBVH_OK) return result;
+    return ploc ? lbvh_i_cuda_ploc(gpu, input, codes, ids, spare, count, stream)
+                : lbvh_i_cuda_split(gpu, input, ids, stream);
+}
+
+/* Keys, sort, ties, prefixes, nodes. */
+lbvh_result lbvh_i_cuda_build(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    bool const is_long = gpu->device.tree.desc.bits == 63;
+    uint64_t *const code = lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG);
+    lbvh_i_long codes = {};
+    if (is_long) codes = {code, code + n, lbvh_i_samples(n)};
+    lbvh_i_sort sort = {{lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
+                         lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B)},
+                        {lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+                         lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B)}};
+    lbvh_result result = is_long ? lbvh_i_make_keys<true>(gpu, input, codes, &sort, stream)
+                                 : lbvh_i_make_keys<false>(gpu, input, codes, &sort, stream);
+    if (result == LBVH_OK) result = lbvh_i_sort_keys(gpu, &sort, stream);
+    if (result == LBVH_OK && is_long) result = lbvh_i_sort_ties(gpu, codes, &sort, stream);
+    if (result != LBVH_OK) return result;
+    lbvh_i_short_codes const short_codes = {sort.keys.Current()};
+    lbvh_i_long_codes const long_codes = {sort.keys.Current(), sort.ids.Current(), code,
+                                          gpu->d_facts};
+    return is_long ? lbvh_i_make_nodes(gpu, input, long_codes, &sort, stream)
+                   : lbvh_i_make_nodes(gpu, input, short_codes, &sort, stream);
 }
 
 /* Reports the elements that a refit leaves out. (A build does it beside the codes.) */
@@ -1704,7 +2082,7 @@ lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, co
                                              lbvh_i_query_keys_kernel, gpu->device, queries,
                                              bits, keys.Current(), ids.Current());
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs<uint32_t>(gpu->scratch[LBVH_I_TEMP].memory, temp, keys,
+    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, keys,
                                                        ids, queries.n, bits, stream)))
         return LBVH_CUDA_ERROR;
     *order = ids.Current();
@@ -2804,7 +3182,7 @@ lbvh_result lbvh_i_order_wide(lbvh_cuda_wide *gpu, int32_t m, int bits, int flag
                                    lbvh_i_scratch<int32_t>(work, LBVH_I_IDS_B));
     result = make_keys(keys.Current(), ids.Current());
     if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(work, lbvh_i_sort_pairs<uint32_t>(work->scratch[LBVH_I_TEMP].memory, temp,
+    if (lbvh_i_failed(work, lbvh_i_sort_pairs(work->scratch[LBVH_I_TEMP].memory, temp,
                                                         keys, ids, m, bits, stream)))
         return LBVH_CUDA_ERROR;
     *order = ids.Current();
@@ -3225,8 +3603,7 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (result != LBVH_OK || n == 0) return result;
     tree->n = n;
     tree->first_leaf = n - 1;
-    result = tree->desc.bits > 32 ? lbvh_i_cuda_build_with<uint64_t>(gpu, input, stream)
-                                  : lbvh_i_cuda_build_with<uint32_t>(gpu, input, stream);
+    result = lbvh_i_cuda_build(gpu, input, stream);
     if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0;
     return result;
 }
@@ -3246,7 +3623,7 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
         result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads,
                                lbvh_i_note_invalid_kernel, gpu->device, input, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_cuda_merge<uint32_t>(gpu, input, nullptr, nullptr,
+        result = lbvh_i_cuda_merge(gpu, input, lbvh_i_short_codes(), nullptr,
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
     /* it may be half updated */

@@ -22,7 +22,7 @@
        one thread     >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
        calls          >>api-cuda >>again-cuda >>points-cuda
-       more calls     >>estimate-cuda >>step-cuda >>check >>download */
+       more calls     >>estimate-cuda >>step-cuda >>check >>upload >>download */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -224,6 +224,7 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
 /* Keys here are for NBODY_KEY_LEVELS levels: there are no deep trees. */
 nbody_result nbody_i_cuda_levels(const nbody_desc *desc)
 {
+    if (desc && desc->periodic) return NBODY_BAD_OPTION; /* not on the GPU */
     return desc && desc->levels > NBODY_KEY_LEVELS ? NBODY_BAD_LEVELS : NBODY_OK;
 }
 
@@ -245,6 +246,7 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     if (chosen.stage == NBODY_FAST && nbody_i_law_in(&chosen, 0).core)
         chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result result = nbody_i_begin(sim, &chosen, n);
+    if (result == NBODY_OK && chosen.law == NBODY_FUNCTION) result = NBODY_BAD_OPTION;
     if (result == NBODY_OK) result = nbody_i_cuda_levels(&chosen);
     if (result != NBODY_OK) return result;
     if (sim->desc.levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
@@ -2887,6 +2889,57 @@ NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
     if (first_bad) return first_bad == found.bad_finite ? NBODY_NOT_FINITE : NBODY_BAD_MASS;
     if (facts.too_large) return NBODY_TOO_LARGE;
     return facts.undivided ? NBODY_CELLS_FULL : NBODY_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>upload: the bodies of a host tree, and the build of theirs
+   ---------------------------------------------------------------------------------------------- */
+
+namespace {
+
+/* Copies the bodies to the device and builds their tree. host, d_bodies: positions, then masses. */
+nbody_result nbody_i_build_from(nbody_cuda *gpu, const nbody_desc *desc, const void *host,
+                                nbody_real *d_bodies, int32_t n, cudaStream_t stream)
+{
+    size_t const bytes = 3 * sizeof(nbody_real) * (size_t)n;
+    if (n > 0 && nbody_i_failed(gpu, cudaMemcpyAsync(d_bodies, host, bytes, cudaMemcpyHostToDevice,
+                                                     stream)))
+        return NBODY_CUDA_ERROR;
+    nbody_result const result =
+        nbody_cuda_build(gpu, desc, d_bodies, 0, d_bodies + 2 * (size_t)n, n, stream);
+    if (!nbody_i_failed(gpu, cudaStreamSynchronize(stream))) return result;
+    return NBODY_CUDA_ERROR;
+}
+
+} /* namespace */
+
+NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
+                                         struct CUstream_st *stream)
+{
+    if (!gpu || !sim) return NBODY_BAD_ARGUMENT;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    nbody *device = &gpu->device.sim;
+    nbody_desc desc = sim->desc;
+    if (device->desc.cuda_allocator.alloc) desc.cuda_allocator = device->desc.cuda_allocator;
+    desc.mass_stride = desc.acc_stride = 0;
+    nbody_i_make_empty(device);
+    size_t const bytes = 3 * sizeof(nbody_real) * (size_t)sim->n + 1;
+    void *host = nbody_i_alloc(&sim->desc.allocator, bytes);
+    nbody_block bodies = {host ? nbody_i_cuda_alloc(&desc.cuda_allocator, bytes, stream) : nullptr,
+                          bytes};
+    nbody_result result = NBODY_OUT_OF_MEMORY;
+    if (bodies.memory) {
+        nbody_i_write_bodies(sim, static_cast<unsigned char *>(host));
+        result = nbody_i_build_from(gpu, &desc, host, static_cast<nbody_real *>(bodies.memory),
+                                    sim->n, stream);
+    }
+    nbody_i_cuda_release(&desc.cuda_allocator, &bodies, stream);
+    nbody_i_give_back(&sim->desc.allocator, host, bytes);
+    if (result == NBODY_OK) return NBODY_OK;
+    int32_t const error = device->cuda_error;
+    nbody_i_make_empty(device);
+    device->cuda_error = error;
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -511,8 +511,17 @@ __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlis
     return false;
 }
 
-/* A source is searched once, or twice: to count, then to fill. */
-enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
+/* A source is searched once, or twice: to count, then to fill. PLACES: to fill, with places of
+   partners in place of their ids (nlist_i_names). */
+enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND, NLIST_I_PLACES };
+
+/* What a first pass does with the partners it finds. */
+struct nlist_i_tally {
+    int32_t *count;
+    __device__ void operator()(int32_t) const { ++*count; }
+};
+template <class Found> constexpr bool nlist_i_tallies = false;
+template <> constexpr bool nlist_i_tallies<nlist_i_tally> = true;
 
 /* A source is a type with three members. begin: the query of thread `turn`, of job.n threads
    (false: the row stays empty). each: calls found(j) for each partner, in order. compacts: true if
@@ -521,6 +530,12 @@ enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 /* True for a source whose `each` all lanes of a warp must call together: those without a search
    with turn = -1. */
 template <class Source> constexpr bool nlist_i_together = false;
+
+/* The id of the partner at each place, for a source that finds places. NULL: it finds ids. */
+template <class Source> __device__ __forceinline__ const int32_t *nlist_i_names(const Source &)
+{
+    return nullptr;
+}
 
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
@@ -652,6 +667,7 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
         uint32_t found = 0;
         ugrid_contact contact;
         int32_t const above = list.desc.half && Plain ? query.i : -1;
+#pragma unroll 4
         for (int32_t place = begin; place < end; place++) {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
             bool const within = ugrid_i_touch<Path>(grid.grid, query.p, record.x, limit, contact);
@@ -689,21 +705,37 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
                     bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
                     uint32_t *const word = kept ? words + (size_t)piece * job.n + turn : nullptr;
                     uint32_t left;
-                    if (pass == NLIST_I_SECOND && kept) left = *word;
+                    if (pass != NLIST_I_FIRST && kept) left = *word;
                     else {
                         left = test(list, turn, query, limit, begin, end);
                         if (!Plain) left = filter(list, rows, query, left, end);
                     }
                     if (pass == NLIST_I_FIRST && kept) *word = left;
-                    while (left) {
-                        int const bit = 31 - __clz((int)left);
-                        left ^= 1u << bit;
-                        found(pass == NLIST_I_FIRST ? 0 : grid.grid.record[end - 1 - bit].link);
-                    }
+                    if constexpr (nlist_i_tallies<Found>) *found.count += __popc(left);
+                    else each_bit(left, end, pass, found);
                 }
             });
     }
+    /* found(place or id) for the bits of a piece. */
+    template <class Found>
+    __device__ __forceinline__ void each_bit(uint32_t left, int32_t end, nlist_i_pass pass,
+                                             Found &found) const
+    {
+        while (left) {
+            int const bit = 31 - __clz((int)left);
+            int32_t const place = end - 1 - bit;
+            left ^= 1u << bit;
+            found(pass == NLIST_I_PLACES ? place : grid.grid.record[place].link);
+        }
+    }
 };
+
+template <ugrid_path Path, bool Plain>
+__device__ __forceinline__ const int32_t *
+nlist_i_names(const nlist_i_ugrid_source<Path, Plain> &source)
+{
+    return source.grid.grid.order;
+}
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
@@ -1032,7 +1064,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
     if (searches || nlist_i_together<Source>)
         source.each(list, job, rows, searches ? turn : -1, query, NLIST_I_FIRST,
-                    [&](int32_t) { count++; });
+                    nlist_i_tally{&count});
     if (exists) lengths[query.i] = nlist_i_length(rows, count);
 }
 
@@ -1108,20 +1140,39 @@ __device__ __forceinline__ bool nlist_i_stage_rows(nlist_i_compact_row &row)
     return __all_sync(0xFFFFFFFFu, sum <= nlist_i_warp_stage);
 }
 
-/* Writes staged rows; all lanes write one row at a time. */
+/* Writes staged rows; all lanes write one row at a time, several rows in flight. names: of what is
+   in the stage, or NULL. Neighbouring entries of a row lie near each other there. */
 __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
                                                    const nlist_i_compact_row &row,
-                                                   const int32_t *stage)
+                                                   const int32_t *stage, const int32_t *names)
 {
     int const lane = (int)(threadIdx.x % 32);
+    int64_t const free = rows.capacity - row.begin;
+    int32_t const own_room = free >= row.length ? row.length : free > 0 ? (int32_t)free : 0;
     __syncwarp();
+#pragma unroll 4
     for (int r = 0; r < 32; r++) {
-        int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
-        int32_t const length = __shfl_sync(0xFFFFFFFFu, row.length, r),
-                      from = __shfl_sync(0xFFFFFFFFu, row.staged, r);
-        for (int32_t k = lane; k < length; k += 32)
-            if (begin + k < rows.capacity) rows.partner[begin + k] = stage[from + k];
+        int32_t *const to = rows.partner + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
+        int32_t const room = __shfl_sync(0xFFFFFFFFu, own_room, r);
+        const int32_t *const from = stage + __shfl_sync(0xFFFFFFFFu, row.staged, r);
+        if (lane < room) to[lane] = names ? names[from[lane]] : from[lane];
+        for (int32_t k = lane + 32; k < room; k += 32) to[k] = names ? names[from[k]] : from[k];
     }
+}
+
+/* Row `i`, and the whole list, described: a thread per row, in order, so that neighbouring lanes
+   write neighbouring words. */
+__device__ __forceinline__ void nlist_i_note_row(const nlist_rows &rows, const nlist_i_job &job,
+                                                 int to, int32_t i, const int64_t *offsets)
+{
+    if (i < job.rows) {
+        int64_t const begin = offsets[i];
+        rows.start[i] = begin;
+        rows.count[i] = (int32_t)(offsets[i + 1] - begin);
+    }
+    if (i > 0) return;
+    rows.start[job.rows] = offsets[job.rows];
+    job.facts->entries[to] = (uint64_t)offsets[job.rows];
 }
 
 template <class Source>
@@ -1135,6 +1186,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
+    const int32_t *const names = nlist_i_names(source);
     int32_t *const stage = stages[threadIdx.x / 32];
     int32_t const turn = nlist_i_thread();
     nlist_i_query query = {};
@@ -1145,20 +1197,16 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     bool const staged = nlist_i_stage_rows(row);
     int32_t at = 0;
     if (searches || nlist_i_together<Source>)
-        source.each(list, job, rows, searches ? turn : -1, query, NLIST_I_SECOND, [&](int32_t j) {
-            if (staged) stage[row.staged + at] = j;
-            else if (row.begin + at < rows.capacity) rows.partner[row.begin + at] = j;
-            at++;
-        });
-    if (staged) nlist_i_flush_rows(rows, row, stage);
+        source.each(list, job, rows, searches ? turn : -1, query,
+                    names ? NLIST_I_PLACES : NLIST_I_SECOND, [&](int32_t j) {
+                        if (staged) stage[row.staged + at] = j;
+                        else if (row.begin + at < rows.capacity)
+                            rows.partner[row.begin + at] = names ? names[j] : j;
+                        at++;
+                    });
+    if (staged) nlist_i_flush_rows(rows, row, stage, names);
     nlist_i_warp_max(&job.facts->needed_width, row.length);
-    if (exists) {
-        rows.start[query.i] = row.begin;
-        rows.count[query.i] = row.length;
-    }
-    if (turn > 0) return;
-    rows.start[job.rows] = offsets[job.rows];
-    job.facts->entries[to] = (uint64_t)offsets[job.rows];
+    nlist_i_note_row(rows, job, to, turn, offsets);
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@
    other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the
    lowest.
 
-   >>contents: memory, fit, build, parts, build-sorted, attributes, search, hits, twins, query */
+   >>contents: memory, split, fit, build, parts, build-sorted, attributes, search, hits, twins,
+   query */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -196,18 +197,63 @@ ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_B
     return ugrid_i_temp_bytes(gpu, n, &scratch[UGRID_I_TEMP]);
 }
 
+/* ----------------------------------------------------------------------------------------------
+   >>split: desc.method and desc.split where the caller leaves both open
+
+   A search by strips tests whole cells. Cells cut into 4 along x end closer to its radius: a
+   quarter fewer tests in 3D with cells of the radius, but four times as many cells to build. This
+   pays where particles are many, and cells crowded (tests/bench/NOTES.md: counts and lists of 29
+   neighbours, 7 particles a cell, take 0.78 to 0.87 of the time, a build up to 1.1 times).
+   Deterministic grids are those of the serial code, which is slower with split: they have none.
+   ---------------------------------------------------------------------------------------------- */
+
+constexpr int32_t ugrid_i_split = 4, ugrid_i_split_least = 1 << 19, ugrid_i_split_crowd = 6;
+
+/* Does split pay for n particles in this grid, whose cells are not cut? */
+bool ugrid_i_split_pays(const ugrid *grid, int32_t n)
+{
+    const ugrid_desc *desc = &grid->desc;
+    bool const strips = desc->walk == UGRID_STRIPS && desc->cell_order == UGRID_ROWS,
+               closed = !desc->unbounded && !desc->periodic[0] && !desc->periodic[1] &&
+                        !desc->periodic[2],
+               fits = ugrid_i_split * grid->needed_cells <= desc->max_cells &&
+                      ugrid_i_split * (double)grid->axis[0].cells <= UGRID_I_AXIS_CELLS;
+    return desc->dim == 3 && strips && closed && fits && desc->placement == UGRID_LOOSE &&
+           !desc->deterministic && n >= ugrid_i_split_least &&
+           n / ugrid_i_split_crowd >= grid->needed_cells;
+}
+
+const char *ugrid_i_cuda_reason(const ugrid_desc *desc, bool automatic, bool split)
+{
+    if (!automatic) return "chosen by the caller";
+    if (desc->deterministic) return "SORT: a stable sort gives the same bits every time";
+    return split ? "COUNT: one atomic per particle costs less than the passes of a sort; split 4: "
+                   "many particles in crowded cells, and shorter strips save tests"
+                 : "COUNT: one atomic per particle costs less than the passes of a sort";
+}
+
+/* Cells, method and split for n particles. */
+ugrid_result ugrid_i_cuda_resolve(ugrid *grid, int32_t n)
+{
+    bool const automatic = grid->desc.method == UGRID_AUTO, open = grid->desc.split == 0;
+    if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
+    if (open) grid->desc.split = 1;
+    ugrid_result result = ugrid_i_resolve(grid, n);
+    bool const split = automatic && open && result == UGRID_OK && ugrid_i_split_pays(grid, n);
+    if (split) {
+        grid->desc.split = ugrid_i_split;
+        result = ugrid_i_resolve(grid, n);
+    }
+    grid->reason = ugrid_i_cuda_reason(&grid->desc, automatic, split);
+    return result;
+}
+
 /* Cells, method and device memory for n particles; `exact` as in ugrid_i_prepare. */
 ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, int exact, cudaStream_t stream)
 {
     ugrid *grid = &gpu->device.grid;
     size_t bytes[UGRID_BLOCKS], scratch[UGRID_CUDA_SCRATCH];
-    bool const automatic = grid->desc.method == UGRID_AUTO;
-    if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
-    ugrid_result result = ugrid_i_resolve(grid, n);
-    if (automatic)
-        grid->reason = grid->desc.deterministic
-                           ? "SORT: a stable sort gives the same bits every time"
-                           : "COUNT: one atomic per particle costs less than the passes of a sort";
+    ugrid_result result = ugrid_i_cuda_resolve(grid, n);
     if (result == UGRID_OK) result = ugrid_i_cuda_sizes(gpu, n, bytes, scratch);
     for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++)
         result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], exact, stream);
@@ -220,7 +266,8 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
     return UGRID_OK;
 }
 
-/* Empties the grid and stores a checked desc, as ugrid_i_begin does for the host. */
+/* Empties the grid and stores a checked desc, as ugrid_i_begin does for the host; split stays open
+   where the caller left it so. */
 ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStream_t stream)
 {
     ugrid *grid = &gpu->device.grid;
@@ -232,6 +279,7 @@ ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStr
     ugrid_result const result = ugrid_i_begin(grid, desc);
     grid->entries = -1;
     if (result != UGRID_OK) return result;
+    if (!desc || desc->split == 0) grid->desc.split = 0;
     if (grid->desc.rows != 0) return UGRID_BAD_ROWS;
     ugrid_cuda_allocator const given = grid->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
@@ -2151,6 +2199,36 @@ void ugrid_i_fetch(ugrid *grid, int which, const void *from, size_t bytes, cudaS
         cudaMemcpyAsync(grid->block[which].memory, from, bytes, cudaMemcpyDeviceToHost, stream);
 }
 
+/* Copies one array into the device memory of a grid, unless an earlier copy failed. */
+void ugrid_i_send(void *to, const void *from, size_t bytes, cudaStream_t stream,
+                  cudaError_t *error)
+{
+    if (!from || bytes == 0 || *error != cudaSuccess) return;
+    *error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+/* Copies the arrays of a host grid into a device grid that has memory for them. */
+cudaError_t ugrid_i_send_grid(ugrid_cuda *gpu, const ugrid *grid, cudaStream_t stream)
+{
+    const ugrid *device = &gpu->device.grid;
+    const int32_t *by_cell = grid->start ? grid->start : grid->count ? grid->count : grid->head;
+    size_t const word = sizeof(int32_t), n = (size_t)grid->n, cells = (size_t)grid->cell_count,
+                 ordered = ugrid_i_tight(grid) ? (size_t)grid->entries : n;
+    cudaError_t error = cudaSuccess;
+    ugrid_cuda_facts facts = {};
+    facts.outside = grid->outside;
+    ugrid_i_send(gpu->block[UGRID_I_START].memory, by_cell, (cells + (grid->start ? 1 : 0)) * word,
+                 stream, &error);
+    ugrid_i_send(device->order, grid->order, ordered * word, stream, &error);
+    ugrid_i_send(device->inverse, grid->inverse, n * word, stream, &error);
+    ugrid_i_send(device->record, grid->record, n * sizeof(ugrid_record), stream, &error);
+    ugrid_i_send(device->slot, grid->slot, cells * (size_t)grid->desc.slots * word, stream, &error);
+    ugrid_i_send(device->next, grid->next, n * (size_t)grid->spans * word, stream, &error);
+    ugrid_i_send(gpu->d_facts, &facts, sizeof facts, stream, &error);
+    cudaError_t const waited = cudaStreamSynchronize(stream);
+    return error != cudaSuccess ? error : waited;
+}
+
 /* The number of entries of a downloaded grid. */
 int32_t ugrid_i_count_entries(const ugrid *grid)
 {
@@ -2260,6 +2338,28 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu)
     for (int b = 0; b < UGRID_CUDA_SCRATCH; b++)
         ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
     memset(gpu, 0, sizeof *gpu);
+}
+
+UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
+                                         struct CUstream_st *stream)
+{
+    if (!gpu || !grid) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
+    ugrid *device = &gpu->device.grid;
+    ugrid_desc desc = grid->desc;
+    if (device->desc.cuda_allocator.alloc) desc.cuda_allocator = device->desc.cuda_allocator;
+    device->desc.grow = 0; /* the slots of an earlier grid do not count */
+    ugrid_result result = ugrid_i_cuda_begin(gpu, &desc, stream);
+    if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, grid->n, 0, stream);
+    if (result != UGRID_OK) return result;
+    if (ugrid_i_failed(gpu, ugrid_i_send_grid(gpu, grid, stream))) return UGRID_CUDA_ERROR;
+    device->n = device->rows = grid->n;
+    device->entries = grid->entries;
+    device->outside = grid->outside;
+    device->pos = nullptr;
+    device->stride = (size_t)desc.dim * sizeof(ugrid_real);
+    device->built = 1;
+    return UGRID_OK;
 }
 
 UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,

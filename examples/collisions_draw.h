@@ -94,7 +94,7 @@ static void draw_flow(picture *p, int left, const scene *s, const field *f, cons
 static void draw_decay(picture *p, int left, const scene *s, const curve *c)
 {
     double const end = c->t[c->count - 1] > 0 ? c->t[c->count - 1] : 1;
-    double const rate = 2 * s->viscosity * s->k * s->k;
+    double const rate = s->viscosity * s->square;
     int const x0 = left + 100, x1 = left + PANEL - 40, y0 = PANEL - 80, y1 = 60;
     rgb const ours = rgb_of(0.10, 0.35, 0.75), theory = rgb_of(0.85, 0.25, 0.15);
     char text[64];

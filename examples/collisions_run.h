@@ -43,7 +43,7 @@ static double viscosity_by(const scene *s, const curve *c)
         tt += c->t[k] * c->t[k];
         ty += c->t[k] * log_flow;
     }
-    return n < 3 ? 0 : -(n * ty - t * y) / (n * tt - t * t) / (2 * s->k * s->k);
+    return n < 3 ? 0 : -(n * ty - t * y) / (n * tt - t * t) / s->square;
 }
 
 /* Of the numbers of particles in a cell, from the last sums. */
@@ -71,9 +71,11 @@ static void print_figures(const scene *s, const curve *c, const measured *first,
         momentum = fmax(momentum, fabs(last->momentum[a] - first->momentum[a]) / s->n);
     occupancy(s, &mean, &variance);
     printf("figures: particles %ld cells %ld steps %ld viscosity %.5f theory %.5f ratio %.4f "
-           "momentum %.3e energy %.3e flow %.5f mean %.6f variance %.4f\n",
+           "noise %.5f momentum %.3e energy %.3e flow %.5f mean %.6f variance %.4f\n",
            (long)s->n, (long)s->cells, (long)s->model.step, viscosity, s->viscosity,
-           viscosity / s->viscosity, momentum, last->energy / first->energy - 1, last->flow, mean,
+           viscosity / s->viscosity,
+           viscosity_of_noise(s->model.dim, s->options->mean, s->viscosity, sqrt(s->square)),
+           momentum, last->energy / first->energy - 1, last->flow, mean,
            variance);
 }
 
@@ -86,7 +88,7 @@ typedef void advance_fn(void *user, int64_t steps);
 
 static int64_t steps_of(const scene *s)
 {
-    double const decay = 1 / (2 * s->viscosity * s->k * s->k);
+    double const decay = 1 / (s->viscosity * s->square);
     return (int64_t)ceil(s->options->until * decay / s->options->dt);
 }
 

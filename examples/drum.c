@@ -165,33 +165,34 @@ static void drum_serial_advance(void *user, int32_t steps)
     while (steps-- > 0) drum_step((drum_serial *)user);
 }
 
-#ifndef __CUDACC__ /* drum.cu checks its steps against these */
-static const drum_state *drum_serial_look(void *user) { return &((drum_serial *)user)->state; }
-static const nlist *drum_serial_pairs(void *user) { return &((drum_serial *)user)->pairs; }
-static int64_t drum_serial_entries(void *user) { return ((drum_serial *)user)->pairs.total; }
-
-static drum_times drum_serial_times(void *user)
+#ifndef __CUDACC__ /* drum.cu checks its steps against those above */
+/* Lists and forces of the first step: made, or from the file. */
+static void drum_begin(drum_serial *run, const drum_setup *setup, const drum_saved *start)
 {
-    const drum_serial *run = (const drum_serial *)user;
-    return drum_average(&run->spent, run->counted, run->sorts, run->counted);
+    double ignored = seconds_now();
+    if (start->list[0]) {
+        drum_load_list(&run->pairs, &run->pairs_desc, setup, start, 0);
+        drum_load_list(&run->walls, &run->walls_desc, setup, start, 1);
+    } else {
+        drum_look_around(run, &ignored);
+    }
+    memset(&run->spent, 0, sizeof run->spent);
 }
 
 int main(int argc, char **argv)
 {
     drum_options const options = drum_parse(argc, argv);
     drum_setup setup = drum_setup_new(&options);
-    drum_state start = drum_start(&options, &setup.mesh, setup.radius, setup.mass);
-    drum_serial run = drum_serial_new(&options, &setup, &start, 0);
+    drum_saved start = drum_first(&options, &setup);
+    drum_serial run = drum_serial_new(&options, &setup, &start.state, start.step);
     drum_engine const engine = {
-        &run, 1, drum_serial_advance, drum_serial_look, drum_serial_pairs, drum_serial_entries,
-        drum_serial_times};
-    double ignored = seconds_now();
-    drum_state_free(&start);
-    drum_look_around(&run, &ignored);
-    memset(&run.spent, 0, sizeof run.spent);
-    drum_run(&options, &setup, &engine);
+        &run, 1, drum_serial_advance, drum_serial_look, drum_serial_pairs, drum_serial_walls,
+        drum_serial_entries, drum_serial_times};
+    drum_begin(&run, &setup, &start);
+    drum_run(&options, &setup, &engine, (int32_t)start.step);
     drum_finish(&options, &setup, &engine);
     drum_serial_free(&run);
+    drum_saved_free(&start);
     drum_mesh_free(&setup.mesh);
     return 0;
 }

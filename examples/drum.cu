@@ -185,11 +185,11 @@ int main(int argc, char **argv)
     /* the grid must be ready to sort */
     if (options.curves && options.sort_every == 0) options.sort_every = 1;
     drum_setup setup = drum_setup_new(&options);
-    drum_state start = drum_start(&options, &setup.mesh, setup.radius, setup.mass);
+    drum_saved start = drum_first(&options, &setup);
     drum_gpu run;
-    drum_gpu_new(&run, &options, &setup, &start);
-    drum_state_free(&start);
-    drum_gpu_begin(&run);
+    drum_gpu_new(&run, &options, &setup, &start.state);
+    drum_gpu_begin(&run, &start);
+    drum_saved_free(&start);
     if (options.curves) drum_all_curves(&run, &options, options.curves);
     else drum_run_to_the_end(&run, &options, &setup);
     bool const agree = !options.check || drum_check(&options, &setup, &run);

@@ -25,9 +25,10 @@
 
 typedef struct drum_options {
     int32_t n, steps, sort_every, check_every, width, half, history, deterministic, frames, seed;
+    int32_t mean_every;
     int32_t shuffle, vtk, ascii, demo, check; /* flags */
-    const char *layout_name, *mode_name, *stl, *out, *curves;
-    float length, fill, spacing, rpm, dt, friction, softness, skin;
+    const char *layout_name, *mode_name, *stl, *out, *curves, *save, *load;
+    float length, fill, spacing, rpm, dt, friction, softness, skin, mean_cell;
     /* found from the names */
     nlist_layout layout;
     nlist_mode mode;
@@ -82,11 +83,18 @@ static void drum_read_options(int argc, char **argv, drum_options *o)
         FLOAT("--dt", "T", &o->dt, 0, 1,
               "time step in s (default 0: a 30th of a contact's duration)"),
         INT("--seed", "N", &o->seed, 0, INT_MAX, "of the random offsets at the start (default 1)"),
-        FLAG("--shuffle", &o->shuffle, "start with the spheres in random order"),
+        FLAG("--shuffle", &o->shuffle,
+             "start with the spheres in random order (with --load: --history 0)"),
         INT("--frames", "N", &o->frames, 1, 100000,
             "draw N pictures of the run, frame_0000.png ..."),
         FLAG("--vtk", &o->vtk,
              "with each frame, or of the end: spheres_0000.vtk, contacts_, drum_"),
+        INT("--mean-every", "N", &o->mean_every, 1, 1e9,
+            "every N steps add velocities to averages in cells: velocity_0000.vtk at the end"),
+        FLOAT("--mean-cell", "W", &o->mean_cell, 1, 1e3, "edge of these, in radii (default 4)"),
+        TEXT("--save", "FILE", &o->save, "write the end of the run, for --load"),
+        TEXT("--load", "FILE", &o->load,
+             "go on from there to step --steps, with the same bits as without a stop"),
         TEXT("--out", "DIR", &o->out, "where files go (default build/demo)"),
         FLAG("--demo", &o->demo, "pictures of the default run"),
         FLAG("--check", &o->check, "print nothing but \"name value\" lines"),
@@ -110,6 +118,7 @@ static drum_options drum_parse(int argc, char **argv)
     o.length = 0.2f;
     o.fill = 0.35f;
     o.spacing = 1.02f;
+    o.mean_cell = 4;
     o.rpm = 30;
     o.friction = 0.5f;
     o.softness = 0.15f;
@@ -169,6 +178,19 @@ static void drum_copy_state(drum_state *to, const drum_state *from)
     memcpy(to->id, from->id, n * sizeof(int32_t));
 }
 
+/* Is every sphere there once? */
+static int drum_is_whole(const drum_state *state)
+{
+    unsigned char *seen = (unsigned char *)zeros((size_t)state->n, 1);
+    int32_t i, whole = 1;
+    for (i = 0; i < state->n; i++) {
+        if (state->id[i] < 0 || state->id[i] >= state->n || seen[state->id[i]]) whole = 0;
+        else seen[state->id[i]] = 1;
+    }
+    free(seen);
+    return (int)whole;
+}
+
 /* The sites of a lattice in a box around the drum. Each sphere is moved from its site by less
    than half of the gap of two. */
 typedef struct drum_lattice {
@@ -221,16 +243,26 @@ static int32_t drum_fill(const drum_mesh *mesh, const drum_lattice *lattice, uin
     return filled;
 }
 
-/* Each order has the same chance (Knuth 2, 3.4.2, P). */
+static void drum_exchange(float *array, size_t i, size_t j)
+{
+    float keep[4];
+    memcpy(keep, array + 4 * i, sizeof keep);
+    memcpy(array + 4 * i, array + 4 * j, sizeof keep);
+    memcpy(array + 4 * j, keep, sizeof keep);
+}
+
+/* Each order has the same chance (Knuth 2, 3.4.2, P). Sums stay: they are made anew. */
 static void drum_shuffle(uint64_t seed, drum_state *state)
 {
     int32_t i;
     for (i = state->n - 1; i > 0; i--) {
         size_t const j = (size_t)((random_bits(&seed) >> 33) % ((uint64_t)i + 1));
-        float keep[4];
-        memcpy(keep, state->pos + 4 * (size_t)i, sizeof keep);
-        memcpy(state->pos + 4 * (size_t)i, state->pos + 4 * j, sizeof keep);
-        memcpy(state->pos + 4 * j, keep, sizeof keep);
+        int32_t const id = state->id[i];
+        drum_exchange(state->pos, (size_t)i, j);
+        drum_exchange(state->vel, (size_t)i, j);
+        drum_exchange(state->spin, (size_t)i, j);
+        state->id[i] = state->id[j];
+        state->id[j] = id;
     }
 }
 
@@ -251,7 +283,7 @@ static drum_state drum_start(const drum_options *o, const drum_mesh *mesh, float
     if (o->shuffle) drum_shuffle(seed, &state);
     for (i = 0; i < o->n; i++) {
         state.vel[4 * (size_t)i + 3] = 1 / mass;
-        state.id[i] = i;
+        state.id[i] = i; /* by place: also where they were shuffled */
     }
     return state;
 }

@@ -52,9 +52,21 @@ struct drum_gpu {
     gpu_events<DRUM_EVENTS> events;
     drum_times spent;           /* seconds: the parts of `sampled` steps, and all of `counted` */
     int64_t sampled, counted, sorts;
+    double memory[5];           /* MiB in use on the GPU, after each of drum_parts */
     drum_state host;            /* what drum_gpu_look shows */
-    nlist host_pairs;
+    nlist host_pairs, host_walls;
 };
+
+const char *const drum_parts[5] = {"before the run", "spheres and drum", "the grid", "pairs",
+                                   "spheres and triangles"};
+
+/* MiB of all memory that the GPU has given away. */
+double drum_memory()
+{
+    size_t free = 0, total = 0;
+    gpu_must(cudaMemGetInfo(&free, &total), "asking for memory");
+    return static_cast<double>(total - free) / 1048576;
+}
 
 /* The arrays of the system are wherever the last sort has left them. */
 void drum_gpu_use(drum_gpu *run)
@@ -104,10 +116,13 @@ void drum_gpu_reserve(drum_gpu *run, int32_t n)
     int32_t const values = run->options->deterministic ? DEM_SUMS : 0;
     MUST(ugrid, ugrid_cuda_reserve(&run->grid, &run->grid_desc, n, run->stream),
          "memory for the grid");
+    run->memory[2] = drum_memory();
     MUST(nlist, nlist_cuda_reserve(&run->pairs, &run->pairs_desc, n, values, run->stream),
          "memory for the list of pairs");
+    run->memory[3] = drum_memory();
     MUST(nlist, nlist_cuda_reserve(&run->walls, &run->walls_desc, n, values, run->stream),
          "memory for the list of triangles");
+    run->memory[4] = drum_memory();
 }
 
 void drum_gpu_new(drum_gpu *run, const drum_options *o, drum_setup *setup, const drum_state *start)
@@ -123,9 +138,11 @@ void drum_gpu_new(drum_gpu *run, const drum_options *o, drum_setup *setup, const
     /* most spheres touch no wall */
     run->walls_desc.capacity = static_cast<int64_t>(start->n) + 1024;
     run->stream = gpu_stream();
+    run->memory[0] = drum_memory();
     run->events.create();
     drum_gpu_set_spheres(run, start);
     drum_gpu_set_mesh(run, &setup->mesh);
+    run->memory[1] = drum_memory();
     drum_gpu_reserve(run, start->n);
     run->host = drum_state_new(start->n);
 }
@@ -137,6 +154,7 @@ void drum_gpu_free(drum_gpu *run)
     nlist_cuda_free(&run->pairs);
     nlist_cuda_free(&run->walls);
     nlist_free(&run->host_pairs);
+    nlist_free(&run->host_walls);
     gpu_free(run->state.sums);
     drum_device_state_free(&run->state);
     drum_device_state_free(&run->spare);
@@ -193,10 +211,36 @@ void drum_gpu_inspect(drum_gpu *run)
     drum_make_room(&run->walls, &run->walls_desc);
 }
 
+void drum_gpu_load_list(drum_gpu *run, nlist_cuda *list, const nlist_desc *desc, nlist *host,
+                        const drum_saved *start, int which)
+{
+    nlist_desc own = *desc;
+    own.grow = 1;
+    own.if_moved = 0;
+    drum_load_list(host, &own, run->setup, start, which);
+    MUST(nlist, nlist_cuda_upload(list, host, run->stream), "loading a list of contacts");
+}
+
+/* What the next step needs of this one, from the file. */
+void drum_gpu_load(drum_gpu *run, const drum_saved *start)
+{
+    gpu_upload(run->state.sums, start->state.sums,
+               DEM_SUMS * static_cast<size_t>(run->system.n), run->stream);
+    drum_gpu_load_list(run, &run->pairs, &run->pairs_desc, &run->host_pairs, start, 0);
+    drum_gpu_load_list(run, &run->walls, &run->walls_desc, &run->host_walls, start, 1);
+    drum_make_room(&run->pairs, &run->pairs_desc);
+    drum_make_room(&run->walls, &run->walls_desc);
+}
+
 /* Lists and forces at the start, where nothing is known yet of how long the lists will be: they
    may take what they need. */
-void drum_gpu_begin(drum_gpu *run)
+void drum_gpu_begin(drum_gpu *run, const drum_saved *start)
 {
+    run->step = start->step;
+    if (start->list[0]) {
+        drum_gpu_load(run, start);
+        return;
+    }
     run->pairs_desc.grow = run->walls_desc.grow = 1;
     drum_gpu_look_around(run, false);
     drum_gpu_inspect(run);
@@ -245,6 +289,14 @@ const nlist *drum_gpu_pairs(void *user)
     MUST(nlist, nlist_cuda_download(&run->host_pairs, &run->pairs, run->stream),
          "fetching the list of pairs");
     return &run->host_pairs;
+}
+
+const nlist *drum_gpu_walls(void *user)
+{
+    drum_gpu *run = static_cast<drum_gpu *>(user);
+    MUST(nlist, nlist_cuda_download(&run->host_walls, &run->walls, run->stream),
+         "fetching the list of triangles");
+    return &run->host_walls;
 }
 
 int64_t drum_gpu_entries(void *user)

@@ -126,12 +126,22 @@ const drum_curve drum_curves[] = {
 };
 constexpr int32_t drum_points = 20; /* of a curve */
 
-/* A line of a CSV file as tests/bench/bench.h has them. */
-void drum_put_row(FILE *file, const char *workload, const char *curve, const char *what, int64_t n,
-                  double ms, double peer_ms, double value, const char *unit)
+/* A line of a CSV file as tests/bench/bench.h has them: group "turn" goes on from a file. */
+void drum_put_row(FILE *file, const drum_options *o, const char *workload, const char *curve,
+                  const char *what, double ms, double peer_ms, double value, const char *unit)
 {
-    fprintf(file, "drum,drum,%s,\"%s: %s\",%lld,%.6g,0,0,0,%.6g,%.6g,%s,0,0\n", workload, curve,
-            what, static_cast<long long>(n), ms, peer_ms, value, unit);
+    fprintf(file, "drum,%s,%s,\"%s: %s\",%lld,%.6g,0,0,0,%.6g,%.6g,%s,0,0\n",
+            o->load ? "turn" : "drum", workload, curve, what, static_cast<long long>(o->n), ms,
+            peer_ms, value, unit);
+}
+
+/* A point of a curve: the number is the step. */
+void drum_put_point(FILE *file, const drum_options *o, const char *curve, int64_t step, double ms,
+                    double seconds)
+{
+    drum_options own = *o;
+    own.n = static_cast<int32_t>(step);
+    drum_put_row(file, &own, "time", curve, "step", ms, 0, seconds, "s");
 }
 
 /* The parts of a step, and the whole. */
@@ -140,9 +150,9 @@ void drum_put_stages(FILE *file, const drum_options *o, const drum_curve *curve,
 {
     for (int k = 0; k < DRUM_STAGES; k++)
         if (k != DRUM_SORT || curve->sort_every > 0)
-            drum_put_row(file, "stages", curve->name, drum_stage_names[k], o->n, 1e3 * t->stage[k],
+            drum_put_row(file, o, "stages", curve->name, drum_stage_names[k], 1e3 * t->stage[k],
                          from ? from->ms[k] : 0, 0, "");
-    drum_put_row(file, "stages", curve->name, "whole step", o->n, 1e3 * t->step,
+    drum_put_row(file, o, "stages", curve->name, "whole step", 1e3 * t->step,
                  from ? 1e3 / from->steps_per_s : 0, 0, "");
 }
 
@@ -160,17 +170,9 @@ drum_times drum_run_curve(drum_gpu *run, const drum_options *o, const drum_curve
         double const seconds =
             static_cast<double>(run->setup->system.dt) * static_cast<double>(run->step - begin);
         double const ms = 1e3 * (run->spent.step - before) / stride;
-        drum_put_row(file, "time", curve->name, "step", run->step - begin, ms, 0, seconds, "s");
+        drum_put_point(file, o, curve->name, run->step - begin, ms, seconds);
     }
     return drum_gpu_times(run);
-}
-
-/* MiB of all memory that the GPU has given away. */
-double drum_memory()
-{
-    size_t free = 0, total = 0;
-    gpu_must(cudaMemGetInfo(&free, &total), "asking for memory");
-    return static_cast<double>(total - free) / 1048576;
 }
 
 void drum_all_curves(drum_gpu *run, const drum_options *o, const char *path)
@@ -193,8 +195,11 @@ void drum_all_curves(drum_gpu *run, const drum_options *o, const char *path)
         drum_put_stages(file, o, &curve, &times, from);
     }
     run->options = o;
-    drum_put_row(file, "memory", "all", "GPU memory in use", o->n, 0, 0, drum_memory(), "MiB");
-    drum_put_row(file, "memory", "all", "entries of the list of pairs", o->n, 0, 0,
+    drum_put_row(file, o, "memory", "all", "GPU memory in use", 0, 0, drum_memory(), "MiB");
+    for (int k = 0; k < 5; k++)
+        drum_put_row(file, o, "memory", "of it", drum_parts[k], 0, 0,
+                     k ? run->memory[k] - run->memory[k - 1] : run->memory[0], "MiB");
+    drum_put_row(file, o, "memory", "all", "entries of the list of pairs", 0, 0,
                  static_cast<double>(drum_gpu_entries(run)) / o->n, "of each");
     close_file(&out);
 }
@@ -203,10 +208,10 @@ void drum_all_curves(drum_gpu *run, const drum_options *o, const char *path)
 void drum_run_to_the_end(drum_gpu *run, const drum_options *o, drum_setup *setup)
 {
     drum_engine const engine = {run,           o->check_every, drum_gpu_advance,
-                                drum_gpu_look, drum_gpu_pairs, drum_gpu_entries,
-                                drum_gpu_times};
+                                drum_gpu_look, drum_gpu_pairs, drum_gpu_walls,
+                                drum_gpu_entries, drum_gpu_times};
     const drum_source *from = drum_source_for(o->n, o->sort_every > 0, !o->shuffle);
-    drum_run(o, setup, &engine);
+    drum_run(o, setup, &engine, static_cast<int32_t>(run->step));
     drum_finish(o, setup, &engine);
     drum_times const times = drum_gpu_times(run);
     if (from && !o->check && o->steps) drum_print_beside(&times, from);

@@ -10,8 +10,8 @@
 #define DRUM_RUN_H
 
 #include "common/progress.h"
-#include "common/vtk.h"
-#include "drum.h"
+#include "common/vtk_mean.h"
+#include "drum_save.h"
 
 /* -------------------------------------------------------------------------------------------------
    >>figures: the end of the run, measured without its lists: pairs by a grid, walls by a tree
@@ -116,18 +116,6 @@ static void drum_measure_motion(const drum_setup *setup, const drum_state *state
     f->carried = lift / (mass * DRUM_GRAVITY * state->n);
 }
 
-static int drum_is_whole(const drum_state *state)
-{
-    unsigned char *seen = (unsigned char *)zeros((size_t)state->n, 1);
-    int32_t i, whole = 1;
-    for (i = 0; i < state->n; i++) {
-        if (state->id[i] < 0 || state->id[i] >= state->n || seen[state->id[i]]) whole = 0;
-        else seen[state->id[i]] = 1;
-    }
-    free(seen);
-    return (int)whole;
-}
-
 /* Are all numbers numbers? A run that became unstable is told so, not measured. */
 static void drum_must_be_finite(const drum_state *state)
 {
@@ -218,7 +206,7 @@ static void drum_print_figures(const drum_options *o, const drum_setup *setup,
     printf("  list                %.2f entries a sphere, %.2f contacts\n", (double)entries / n,
            (double)f->contacts / n);
     printf("  carried by the drum %.3f of the weight\n", f->carried);
-    if (o->steps) drum_print_times(o, t);
+    if (t->step > 0) drum_print_times(o, t);
 }
 
 /* The last line, the same for both programs. */
@@ -352,15 +340,16 @@ static void drum_vtk_drum(const drum_options *o, const drum_mesh *mesh, int32_t 
    >>run
    ---------------------------------------------------------------------------------------------- */
 
-/* What a program brings: how to make steps, and how to look at the spheres, and at the list of
-   pairs, in their present order. */
+/* What a program brings: how to make steps, and how to look at the spheres, and at the lists, in
+   their present order. */
 typedef struct drum_engine {
     void *user;
     int32_t stride;     /* steps that are best made in one go */
     void (*advance)(void *user, int32_t steps);
     const drum_state *(*look)(void *user);
     const nlist *(*pairs)(void *user);
-    int64_t (*entries)(void *user); /* of that list */
+    const nlist *(*walls)(void *user);
+    int64_t (*entries)(void *user); /* of the list of pairs */
     drum_times (*times)(void *user);
 } drum_engine;
 
@@ -389,23 +378,49 @@ static void drum_shoot(const drum_options *o, drum_setup *setup, const drum_engi
     if (!o->frames && o->vtk && step == o->steps) drum_write_files(o, setup, engine, 0, step);
 }
 
-/* Makes all steps, stopping for pictures and to show how far it is. */
-static void drum_run(const drum_options *o, drum_setup *setup, const drum_engine *engine)
+/* The next step at which the run has to stop. */
+static int32_t drum_next_stop(const drum_options *o, int32_t step)
+{
+    int32_t const frame = next_picture(o->steps, o->frames, step), every = o->mean_every;
+    int64_t const mean = every ? ((int64_t)step / every + 1) * every : frame;
+    return mean < frame ? (int32_t)mean : frame;
+}
+
+/* Cells of the averages, over the box of the drum. */
+static vtk_mean drum_mean_new(const drum_options *o, const drum_setup *setup)
+{
+    vtk_mean mean;
+    memset(&mean, 0, sizeof mean);
+    mean.desc = setup->grid;
+    mean.desc.cell = o->mean_cell * setup->radius;
+    mean.desc.inverse = 0;
+    return mean;
+}
+
+/* Makes the steps from `step` on, stopping for pictures and to show how far it is. */
+static void drum_run(const drum_options *o, drum_setup *setup, const drum_engine *engine,
+                     int32_t step)
 {
     progress bar = progress_begin("step");
     char turns[40];
-    int32_t step = 0;
-    if (o->frames || o->vtk) make_folder(o->out);
-    drum_shoot(o, setup, engine, 0);
+    vtk_mean mean = drum_mean_new(o, setup);
+    if (o->frames || o->vtk || o->mean_every) make_folder(o->out);
+    drum_shoot(o, setup, engine, step);
     while (step < o->steps) {
-        int32_t const frame = next_picture(o->steps, o->frames, step);
-        int32_t todo = frame - step < engine->stride ? frame - step : engine->stride;
+        int32_t const until = drum_next_stop(o, step);
+        int32_t todo = until - step < engine->stride ? until - step : engine->stride;
         engine->advance(engine->user, todo);
         step += todo;
-        if (step == frame) drum_shoot(o, setup, engine, step);
+        if (step == until) drum_shoot(o, setup, engine, step);
+        if (o->mean_every && step % o->mean_every == 0) {
+            const drum_state *state = engine->look(engine->user);
+            vtk_mean_add(&mean, state->pos, state->vel, state->n);
+        }
         snprintf(turns, sizeof turns, "%.2f turns, ", drum_angle(setup, step) / (2 * PI));
         if (!o->check) progress_show(&bar, step, o->steps, turns);
     }
+    if (mean.moments) vtk_mean_write(&mean, o->out, step, o->ascii);
+    vtk_mean_free(&mean);
 }
 
 /* What there is to say at the end. */
@@ -417,6 +432,9 @@ static void drum_finish(const drum_options *o, drum_setup *setup, const drum_eng
     drum_figures f;
     drum_turn_mesh(&setup->mesh, drum_angle(setup, o->steps));
     f = drum_measure(setup, state);
+    if (o->save)
+        drum_save_run(o, setup, state, engine->pairs(engine->user), engine->walls(engine->user),
+                      o->steps);
     if (o->check) {
         drum_print_check(o, setup, &f, entries);
         return;

@@ -76,4 +76,20 @@ static void drum_serial_free(drum_serial *run)
     drum_state_free(&run->spare);
 }
 
+/* ---- for drum_run in drum_run.h ---- */
+
+#ifndef __CUDACC__
+static const drum_state *drum_serial_look(void *user) { return &((drum_serial *)user)->state; }
+static const nlist *drum_serial_pairs(void *user) { return &((drum_serial *)user)->pairs; }
+static const nlist *drum_serial_walls(void *user) { return &((drum_serial *)user)->walls; }
+static int64_t drum_serial_entries(void *user) { return ((drum_serial *)user)->pairs.total; }
+
+static drum_times drum_serial_times(void *user)
+{
+    const drum_serial *run = (const drum_serial *)user;
+    return drum_average(&run->spent, run->counted, run->sorts, run->counted);
+}
+
+#endif
+
 #endif /* DRUM_SERIAL_H */

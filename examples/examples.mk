@@ -32,7 +32,8 @@ build/pick: | deps-pick
 build/galaxy: OWN_CFLAGS = $(SDL_CFLAGS)
 build/boids: OWN_CFLAGS = $(subst GALAXY,BOIDS,$(SDL_CFLAGS))
 build/falling_boxes: OWN_CFLAGS = $(subst GALAXY,FALLING_BOXES,$(SDL_CFLAGS))
-build/galaxy build/boids build/falling_boxes: OWN_LIBS = $(SDL_LIBS)
+build/fluid: OWN_CFLAGS = $(subst GALAXY,FLUID,$(SDL_CFLAGS))
+build/galaxy build/boids build/falling_boxes build/fluid: OWN_LIBS = $(SDL_LIBS)
 
 # ---- in a browser: one file, which needs no server --------------------------------------------
 
@@ -45,7 +46,7 @@ WEB_FLAGS := -msimd128 -msse2 -sSINGLE_FILE=1 -sENVIRONMENT=web -sALLOW_MEMORY_G
 web: build/web/nearfield.html build/web/how.html
 	@echo 'open $^'
 build/web/nearfield.html: examples/web/nearfield.c $(wildcard examples/web/scene_*.h) \
-    examples/web/page.html $(SOURCES)
+    examples/fluid_model.h $(wildcard examples/common/*.h) examples/web/page.html $(SOURCES)
 	@mkdir -p build/web
 	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O3 $(WARN) -I. $(WEB_FLAGS) \
 	    --shell-file examples/web/page.html $< -o $@

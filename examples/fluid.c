@@ -27,7 +27,7 @@
        cc -O3 examples/fluid.c -o fluid -lstb -lm
        ./fluid --scene dam --column 1 --across 60
 
-   What to look at: >>step below, 90 lines; fluid.h, >>model, has the equations. All is in
+   What to look at: >>step below, 90 lines; fluid_model.h has the equations. All is in
    double. */
 
 #define PROGRAM "fluid"

@@ -28,30 +28,43 @@ static rgb pressure_color(double t)
 
 /* ---- moments ---- */
 
+/* Where a panel shows the scene: the pixel of x = 0 and height 0, pixels per unit of length. */
+typedef struct frame { int left, top; double x0, y0, scale; } frame;
+
+static frame frame_of(const scene *s, int shot)
+{
+    int const drop = s->kind == SCENE_DROP;
+    double const h = (double)s->model.h;
+    frame f;
+    f.left = shot % 2 * PANEL_WIDE;
+    f.top = shot / 2 * PANEL_HIGH;
+    f.scale = drop ? PANEL_HIGH / (2.5 * s->width)
+                   : fmin(PANEL_WIDE / (1.1 * s->length + 6 * h),
+                          PANEL_HIGH / (1.3 * s->height + 8 * h));
+    f.x0 = f.left + (drop ? PANEL_WIDE : PANEL_WIDE - s->length * f.scale) / 2;
+    f.y0 = f.top + (drop ? PANEL_HIGH / 2.0 : PANEL_HIGH - 4 * h * f.scale);
+    return f;
+}
+
 static void draw_moment(picture *p, int shot, const scene *s, const char *caption)
 {
-    int const left = shot % 2 * PANEL_WIDE, top = shot / 2 * PANEL_HIGH, up = s->model.dim - 1;
-    int const drop = s->kind == SCENE_DROP;
-    double const scale = drop ? PANEL_HIGH / (2.5 * s->width)
-                              : fmin(PANEL_WIDE / (1.1 * s->length + 6 * (double)s->model.h),
-                                     PANEL_HIGH / (1.3 * s->height + 8 * (double)s->model.h));
-    double const x0 = left + (drop ? PANEL_WIDE : PANEL_WIDE - s->length * scale) / 2,
-                 y0 = top + (drop ? PANEL_HIGH / 2.0 : PANEL_HIGH - 4 * (double)s->model.h * scale);
+    frame const f = frame_of(s, shot);
+    int const drop = s->kind == SCENE_DROP, up = s->model.dim - 1;
     double const most = drop ? 500 * s->speed * s->speed
                              : 1000 * (double)s->model.gravity * s->height,
                  middle = drop ? 0 : s->depth / 2;
     int32_t i;
-    picture_clip(p, left, top, left + PANEL_WIDE, top + PANEL_HIGH);
+    picture_clip(p, f.left, f.top, f.left + PANEL_WIDE, f.top + PANEL_HIGH);
     for (i = 0; i < s->n; i++) {
         const fluid_real *x = s->now.pos + 4 * (size_t)i;
         double const rho = (double)s->now.density[2 * (size_t)i + 1],
                      pressure = (double)s->now.vel[4 * (size_t)i + 3] * rho * rho;
         if (up == 2 && fabs((double)x[1] - middle) > 0.75 * s->spacing) continue;
-        draw_disc(p, x0 + (double)x[0] * scale, y0 - (double)x[up] * scale,
-                  fmax(1, 0.52 * s->spacing * scale),
+        draw_disc(p, f.x0 + (double)x[0] * f.scale, f.y0 - (double)x[up] * f.scale,
+                  fmax(1, 0.52 * s->spacing * f.scale),
                   fluid_is_wall(x) ? gray(0.72) : pressure_color(pressure / most));
     }
-    draw_text(p, left + 50, top + 20, 3, gray(0.1), caption);
+    draw_text(p, f.left + 50, f.top + 20, 3, gray(0.1), caption);
     picture_clip(p, 0, 0, p->width, p->height);
 }
 

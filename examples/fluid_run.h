@@ -344,6 +344,8 @@ static void time_forces(scene *s)
    densities and pressures of its places. */
 typedef void advance_fn(void *user, int64_t steps);
 
+#include "fluid_window.h"
+
 /* A line of text at the start and at each of the pictures. */
 static void show(const scene *s, picture *p, int number, const char *out, const measured *m)
 {
@@ -354,7 +356,7 @@ static void show(const scene *s, picture *p, int number, const char *out, const 
     if (s->options->vtk) write_vtk(s, out, number);
 }
 
-static void run(scene *s, advance_fn *advance, void *user)
+static void run_to_the_end(scene *s, advance_fn *advance, void *user)
 {
     enum { SAMPLES = 120 }; /* a multiple of SHOTS */
     int64_t const steps = (int64_t)ceil(s->until / (double)s->model.dt);
@@ -389,6 +391,12 @@ static void run(scene *s, advance_fn *advance, void *user)
     printf("picture: %s\n", out);
     if (s->options->time) print_times(s);
     print_figures(s, &c, &first, &now, grows);
+}
+
+static void run(scene *s, advance_fn *advance, void *user)
+{
+    if (s->options->window) watch(s, advance, user);
+    else run_to_the_end(s, advance, user);
 }
 
 #endif /* FLUID_RUN_H */

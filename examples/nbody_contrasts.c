@@ -1,13 +1,14 @@
 /* nbody_contrasts.c - error against time: nbody.h beside the methods that came before.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   What it shows: five ways to the forces of the same bodies, from chapter 3 of source 002 and from
+   What it shows: six ways to the forces of the same bodies, from chapter 3 of source 002 and from
    nbody.h, each with the number that trades error for time:
 
        direct         every pair
        Barnes-Hut     opening angle: 1 .. 0.2                   common/barnes_hut.h
        mesh           nodes along an edge: 64 .. 1024           common/particle_mesh.h
        P3M            spacings of the mesh within which pairs act themselves       common/p3m.h
+       nodes alone    force nodes along an edge of a cell: 2, 4, 8   common/force_nodes.h
        force nodes    order: 1, 4, 8                            nbody.h, NBODY_FORCE_NODES
 
    It prints a table, and draws it: at the left below is best. All are in double, on one thread. The
@@ -33,6 +34,7 @@
 #include "../ugrid.h"
 
 #include "common/barnes_hut.h"
+#include "common/force_nodes.h"
 #include "common/p3m.h"
 #include "nbody_contrasts.h"
 
@@ -57,6 +59,12 @@ static void by_p3m(scene *s, work *w)
 {
     p3m_accelerations(&w->p3m, s->pos, s->mass, s->n, s->acc);
     w->terms = 2 * (double)w->p3m.pairs;
+}
+
+static void by_nodes(scene *s, work *w)
+{
+    nodes_accelerations(&w->nodes, s->pos, s->mass, s->n, s->acc);
+    w->terms = w->nodes.terms;
 }
 
 static void by_nbody(scene *s, work *w)
@@ -96,6 +104,7 @@ static void list_methods(scene *s)
         add_work(s, MESH, side, by_mesh)->p3m.mesh = mesh_new(side, 0);
     for (k = 0; k < 5; k++)
         add_work(s, P3M, reaches[k], by_p3m)->p3m = p3m_new(p3m_side(s, reaches[k]), reaches[k]);
+    for (k = 2; k <= 8; k *= 2) add_work(s, NODES_ALONE, k, by_nodes)->nodes = nodes_new(s->n, k);
     for (k = 0; k < 3; k++) {
         work *w = add_work(s, FORCE_NODES, orders[k], by_nbody);
         w->desc.method = NBODY_FORCE_NODES;
@@ -110,6 +119,7 @@ static void free_methods(scene *s)
         bh_free(&s->work[k].tree);
         nbody_free(&s->work[k].sim);
         p3m_free(&s->work[k].p3m);
+        nodes_free(&s->work[k].nodes);
     }
 }
 

@@ -11,10 +11,12 @@
 
 enum { MOST_WORKS = 32, SAMPLES = 200 };
 
-typedef enum method_kind { DIRECT, BARNES_HUT, MESH, P3M, FORCE_NODES, KINDS } method_kind;
+typedef enum method_kind { DIRECT, BARNES_HUT, MESH, P3M, NODES_ALONE, FORCE_NODES,
+                           KINDS } method_kind;
 static const char *const kind_names[KINDS] = {"direct", "Barnes-Hut", "mesh", "P3M",
-                                              "force nodes"};
-static const char *const number_names[KINDS] = {"", "angle", "nodes", "spacings", "order"};
+                                              "nodes alone", "force nodes"};
+static const char *const number_names[KINDS] = {"", "angle", "nodes", "spacings", "edge",
+                                                "order"};
 
 typedef struct options {
     int32_t n, seed, clumps, rounds, mesh;
@@ -34,6 +36,7 @@ typedef struct work {
     nbody sim;
     bh_tree tree;
     p3m p3m;
+    node_layer nodes;
     double seconds, mean, worst, terms, momentum;
 } work;
 
@@ -258,7 +261,7 @@ static void draw_axes(picture *p, const axes *a)
 static void draw(const scene *s, const char *path)
 {
     static rgb const color[KINDS] = {{0.2, 0.2, 0.2}, {0.85, 0.35, 0.1}, {0.2, 0.6, 0.3},
-                                     {0.55, 0.25, 0.65}, {0.1, 0.35, 0.8}};
+                                     {0.55, 0.25, 0.65}, {0.75, 0.6, 0.1}, {0.1, 0.35, 0.8}};
     picture p = picture_new(DRAW_WIDE, DRAW_HIGH, gray(1));
     axes const a = axes_of(s);
     char text[96];

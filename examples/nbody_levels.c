@@ -137,6 +137,7 @@ static void show_source(const options *o, nbody_real *pos)
     by_particles = picture_on_a_body(&s, o->out);
     say_terms(&s, "virtual particles");
     write_text(&s, o->out);
+    if (o->vtk) write_cells(&s, o->out, 0);
     scene_free(&s);
 
     desc.method = NBODY_FORCE_NODES;
@@ -169,6 +170,7 @@ static void show_default(const options *o, nbody_real *pos)
     error = picture_adaptive_walk(&s, o->out);
     say_terms(&s, "the default");
     write_text(&s, o->out);
+    if (o->vtk) write_cells(&s, o->out, 1);
     printf("\nfigures of the adaptive tree: body %ld points %ld levels %ld error %.3e\n",
            (long)s.id, (long)s.points, (long)s.levels, error);
     scene_free(&s);

@@ -38,12 +38,13 @@ typedef struct scene {
 
 typedef struct options {
     int32_t n, levels, body, seed;  /* body -1: chosen */
+    int32_t vtk;                    /* flag */
     const char *out;
 } options;
 
 static options parse(int argc, char **argv)
 {
-    options o = {3000, 5, -1, 1, "build/levels"};
+    options o = {3000, 5, -1, 1, 0, "build/levels"};
     const option_line table[] = {
         INT("-n", "N", &o.n, 1, 100000, "bodies (default 3000)"),
         INT("--seed", "N", &o.seed, 0, 1000000000, "where they are (default 1)"),
@@ -51,6 +52,8 @@ static options parse(int argc, char **argv)
             "levels of the source's tree (default 5); the adaptive tree chooses its own"),
         INT("--body", "I", &o.body, 0, 99999,
             "the body to look at (default: one where there is much to see)"),
+        FLAG("--vtk", &o.vtk,
+             "also cells_0000.vtk (the source's tree), cells_0001.vtk (adaptive), for ParaView"),
         TEXT("--out", "DIR", &o.out,
              "where pictures go, and source.txt and adaptive.txt, what acts as text (default "
              "build/levels)"),

@@ -4,6 +4,8 @@
 #ifndef NBODY_LEVELS_SUMS_H
 #define NBODY_LEVELS_SUMS_H
 
+#include "common/vtk.h"
+
 /* Bodies, points and mass of what acts at a level in one of two ways. */
 typedef struct tally { long cells, bodies, points; double mass; } tally;
 
@@ -232,6 +234,43 @@ static void write_text(const scene *s, const char *folder)
                     s->point[p].m * mass);
     }
     close_file(&out);
+}
+
+/* >>vtk: the cells of all levels as squares, with their level, bodies, and what acts: 0 nothing, 1
+   virtual particles from afar, 2 bodies from afar, 3 virtual particles and 4 bodies nearby. */
+static void write_cells(const scene *s, const char *folder, int32_t number)
+{
+    static const float away[4][2] = {{0, 0}, {1, 0}, {1, 1}, {0, 1}};
+    const nbody_frame *frame = s->sim.frame;
+    int32_t *acts = (int32_t *)zeros((size_t)frame->cells, sizeof *acts);
+    vtk const v = vtk_begin(folder, "cells", number, 0, 1);
+    int32_t c, k;
+    for (k = 0; k < s->actors; k++) acts[s->actor[k].cell] = (int32_t)s->actor[k].how + 1;
+    fprintf(v.out.file, "POINTS %ld float\n", 4 * (long)frame->cells);
+    for (k = 0; k < 4 * frame->cells; k++) {
+        const nbody_cell *cell = &s->sim.cell[k / 4];
+        double const side = frame->size / (double)(1L << cell->level);
+        float const at[3] = {(float)(frame->min[0] + side * (cell->x + (double)away[k % 4][0])),
+                             (float)(frame->min[1] + side * (cell->y + (double)away[k % 4][1])), 0};
+        vtk_floats(&v, at, 3);
+    }
+    fprintf(v.out.file, "\nPOLYGONS %ld %ld\n", (long)frame->cells, 5 * (long)frame->cells);
+    for (c = 0; c < frame->cells; c++) {
+        int32_t const square[5] = {4, 4 * c, 4 * c + 1, 4 * c + 2, 4 * c + 3};
+        vtk_ints(&v, square, 5);
+    }
+    fprintf(v.out.file, "\nCELL_DATA %ld", (long)frame->cells);
+    vtk_scalars(&v, "level", "int");
+    for (c = 0; c < frame->cells; c++) {
+        int32_t const level = s->sim.cell[c].level;
+        vtk_ints(&v, &level, 1);
+    }
+    vtk_scalars(&v, "bodies", "int");
+    for (c = 0; c < frame->cells; c++) vtk_ints(&v, &s->sim.cell[c].count, 1);
+    vtk_scalars(&v, "acts", "int");
+    vtk_ints(&v, acts, frame->cells);
+    vtk_end(&v);
+    free(acts);
 }
 
 static void print_tally(const char *what, tally t, const char *points)

@@ -42,7 +42,7 @@ static tablet_options parse(int argc, char **argv)
         TEXT("--scene", "NAME", &o.scene,
              "lean (default): one tablet at a wall; drum: many; cloud: in free flight; box: many "
              "fall into it"),
-        INT("-n", "N", &o.n, 1, 1000000, "tablets, but for lean (default 200)"),
+        INT("-n", "N", &o.n, 1, 20000000, "tablets, but for lean (default 200)"),
         DOUBLE("--radius", "R", &o.radius, 1e-6, 10, "of the band (default 0.004)"),
         DOUBLE("--band", "H", &o.band, 1e-6, 10, "height of the band (default 0.002)"),
         DOUBLE("--cap", "H", &o.cap, 1e-6, 10, "height of each cap (default 0.001)"),
@@ -237,12 +237,15 @@ static void place_lattice(scene *s)
     if (i < s->options->n) stop(1, "only %ld tablets found room", (long)i);
 }
 
-/* The drum is as wide as 14 tablets, and so long that they fill half of the lattice in it. */
+/* The drum is as wide as 14 tablets, with many of them half as wide as it is long: in a tube of a
+   kilometre floats would be too coarse. They fill half of the lattice in it. */
 static void size_drum(scene *s)
 {
     double const step = 2.02 * (double)s->shapes[0].bound;
-    s->drum = 7 * step;
-    s->length = step * (1.2 + ceil(s->options->n / 70.0));
+    int const many = s->kind == SCENE_DRUM && s->options->n > 100000;
+    double const radius = many ? ceil(cbrt(s->options->n * 49.0 / 280)) : 7;
+    s->drum = radius * step;
+    s->length = step * (1.2 + ceil(s->options->n * 49 / (70.0 * radius * radius)));
     s->omega = s->options->rpm * 2 * PI / 60;
     if (s->kind == SCENE_DRUM) place_drum(s, 0);
 }

@@ -177,6 +177,7 @@ int main(int argc, char **argv)
     show_walks(&s);
     make_folder(o.out);
     write_pictures(&s, o.out);
+    if (o.vtk) write_occupancy(&s, o.out);
     printf("\nPictures: 1_build.png, 2_lists.png, 3_walks.png in %s\n", o.out);
     printf("figures: n %ld cells %ld query %ld hits %ld\n", (long)s.n, (long)s.cells,
            (long)s.query, (long)s.hits);

@@ -5,6 +5,7 @@
 #define UGRID_STEPS_DRAW_H
 
 #include "common/steps.h"
+#include "common/vtk.h"
 
 /* -------------------------------------------------------------------------------------------------
    >>view: the grid in a panel, y up; in 3D its layers beside each other, the lowest at the top left
@@ -268,6 +269,31 @@ static void write_pictures(const steps *s, const char *out)
     draw_build(s, out);
     draw_lists(s, out);
     draw_walks(s, out);
+}
+
+/* -------------------------------------------------------------------------------------------------
+   >>vtk
+   ---------------------------------------------------------------------------------------------- */
+
+/* How many points lie in each cell, and where the cell begins. */
+static void write_occupancy(const steps *s, const char *out)
+{
+    const ugrid_axis *axis = s->sorted.axis;
+    int32_t cells[3] = {0, 0, 0};
+    double low[3] = {0, 0, 0}, edge[3] = {1, 1, 1};
+    vtk v;
+    int a;
+    for (a = 0; a < s->sorted.desc.dim; a++) {
+        cells[a] = axis[a].cells;
+        low[a] = (double)axis[a].min;
+        edge[a] = ((double)axis[a].max - low[a]) / cells[a];
+    }
+    v = vtk_begin_grid(out, "occupancy", 0, 0, 1, cells, low, edge);
+    vtk_scalars(&v, "points", "int");
+    for (a = 0; a < s->cells; a++) vtk_ints(&v, s->fixed.count + a, 1);
+    vtk_scalars(&v, "start", "int");
+    for (a = 0; a < s->cells; a++) vtk_ints(&v, s->sorted.start + a, 1);
+    vtk_end(&v);
 }
 
 #endif /* UGRID_STEPS_DRAW_H */

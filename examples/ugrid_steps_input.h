@@ -7,12 +7,13 @@
 typedef struct options {
     int32_t n, seed, dim, query;    /* n 0: a default; query -1: chosen */
     double cell, radius;            /* 0: chosen */
+    int32_t vtk;                    /* flag */
     const char *points, *out;
 } options;
 
 static options parse(int argc, char **argv)
 {
-    options o = {0, 1, 2, -1, 0, 0, NULL, "build/steps"};
+    options o = {0, 1, 2, -1, 0, 0, 0, NULL, "build/steps"};
     const option_line lines[] = {
         TEXT("--points", "FILE", &o.points,
              "your points: a line \"x y\" (--dim 3: \"x y z\") each"),
@@ -23,6 +24,7 @@ static options parse(int argc, char **argv)
                "edge of a cell (default 1; of your points: about 2 of them in a cell)"),
         DOUBLE("--radius", "R", &o.radius, 1e-6, 1e6, "of the search (default: a cell's edge)"),
         INT("--query", "I", &o.query, 0, MOST - 1, "the point whose neighbours are searched for"),
+        FLAG("--vtk", &o.vtk, "also occupancy_0000.vtk: points of each cell, for ParaView"),
         TEXT("--out", "DIR", &o.out,
              "where 1_build.png, 2_lists.png and 3_walks.png go (default build/steps)"),
         OPTIONS_END};

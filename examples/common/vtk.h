@@ -11,17 +11,41 @@ typedef struct vtk {
     int ascii;
 } vtk;
 
-/* OUT/NAME_0007.vtk */
-static inline vtk vtk_begin(const char *out, const char *name, int32_t number, int32_t step,
-                            int ascii)
+/* OUT/NAME_0007.vtk, up to the kind of its data. */
+static inline vtk vtk_begin_as(const char *out, const char *name, int32_t number, int32_t step,
+                               int ascii, const char *dataset)
 {
     char file[64];
     vtk v;
     snprintf(file, sizeof file, "%s_%04ld.vtk", name, (long)number);
     v.out = create_in(out, file);
     v.ascii = ascii;
-    fprintf(v.out.file, "# vtk DataFile Version 3.0\n%s, step %ld\n%s\nDATASET POLYDATA\n", name,
-            (long)step, ascii ? "ASCII" : "BINARY");
+    fprintf(v.out.file, "# vtk DataFile Version 3.0\n%s, step %ld\n%s\nDATASET %s\n", name,
+            (long)step, ascii ? "ASCII" : "BINARY", dataset);
+    return v;
+}
+
+/* Points, lines, polygons. */
+static inline vtk vtk_begin(const char *out, const char *name, int32_t number, int32_t step,
+                            int ascii)
+{
+    return vtk_begin_as(out, name, number, step, ascii, "POLYDATA");
+}
+
+/* A box of cells from the corner `low` on; then come values of each cell, x fastest. 0 cells: an
+   axis that is not there. */
+static inline vtk vtk_begin_grid(const char *out, const char *name, int32_t number, int32_t step,
+                                 int ascii, const int32_t cells[3], const double low[3],
+                                 const double edge[3])
+{
+    vtk const v = vtk_begin_as(out, name, number, step, ascii, "STRUCTURED_POINTS");
+    double count = 1;
+    int a;
+    for (a = 0; a < 3; a++) count *= cells[a] ? cells[a] : 1;
+    fprintf(v.out.file, "DIMENSIONS %ld %ld %ld\nORIGIN %.9g %.9g %.9g\nSPACING %.9g %.9g %.9g\n",
+            (long)cells[0] + 1, (long)cells[1] + 1, (long)cells[2] + 1, low[0], low[1], low[2],
+            edge[0], edge[1], edge[2]);
+    fprintf(v.out.file, "CELL_DATA %.0f", count);
     return v;
 }
 

@@ -1,6 +1,6 @@
 /* window.h - a window that shows pictures, by SDL2 where the program is made with it
-   (-DGALAXY_WINDOW, -DBOIDS_WINDOW, -DFALLING_BOXES_WINDOW; Debian: libsdl2-dev). No OpenGL:
-   pictures are copied.
+   (-DGALAXY_WINDOW, -DBOIDS_WINDOW, -DFALLING_BOXES_WINDOW, -DFLUID_WINDOW; Debian:
+   libsdl2-dev). No OpenGL: pictures are copied.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef EXAMPLES_WINDOW_H
@@ -8,7 +8,8 @@
 
 #include "picture.h"
 
-#if defined(GALAXY_WINDOW) || defined(BOIDS_WINDOW) || defined(FALLING_BOXES_WINDOW)
+#if defined(GALAXY_WINDOW) || defined(BOIDS_WINDOW) || defined(FALLING_BOXES_WINDOW) || \
+    defined(FLUID_WINDOW)
 
 #define SDL_MAIN_HANDLED /* main is ours */
 #include <SDL.h>

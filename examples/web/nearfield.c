@@ -1,17 +1,22 @@
-/* nearfield.c - four scenes for a browser: boids and a dam break (ugrid.h), a galaxy (nbody.h), the
-   steps of a tree (lbvh.h).
+/* nearfield.c - six scenes for a browser: boids and a dam break (ugrid.h), a galaxy (nbody.h), the
+   steps of a tree (lbvh.h), a fluid and tablets in a drum (nlist.h).
    SPDX-License-Identifier: MIT OR Unlicense
 
    What it shows: the serial headers as they are, compiled to WebAssembly. A scene starts, steps and
    takes the mouse; page.html calls it, and draws what lies in two arrays: points, {x, y, vx, vy}
    each, and boxes, {min x, min y, max x, max y}. Both are in the coordinates of the page: x from 0
    to 16, y from 0 to 9, upwards; speeds are about 1 at most. (Galaxy: vx is the speed, negative in
-   the first disc. Tree: vx is 1 where the query found it.)
+   the first disc. Tree: vx is 1 where the query found it. Tablets:
+   the axis.)
 
    How to run it: make web (emscripten), then open build/web/nearfield.html: one file, which needs
    no server.
 
-   What to look at: scene_dam.h, scene_galaxy.h and scene_tree.h, a simulation each. */
+   What to look at: scene_dam.h, scene_galaxy.h and scene_tree.h, a simulation each; then
+   scene_fluid.h and scene_tablets.h. */
+
+#define PROGRAM "nearfield"
+#include "../common/base.h"
 
 #define UGRID_IMPLEMENTATION
 #include "../boids.h"
@@ -19,6 +24,10 @@
 #include "../../nbody.h"
 #define LBVH_IMPLEMENTATION
 #include "../../lbvh.h"
+#define NLIST_IMPLEMENTATION
+#include "../../nlist.h"
+#include "../fluid_model.h"
+#include "../common/dem_shapes.h"
 
 #ifdef __EMSCRIPTEN__
 #include <emscripten.h>
@@ -71,6 +80,8 @@ typedef struct web_scene {
 #include "scene_dam.h"
 #include "scene_galaxy.h"
 #include "scene_tree.h"
+#include "scene_fluid.h"
+#include "scene_tablets.h"
 
 /* -------------------------------------------------------------------------------------------------
    >>api: what page.html calls
@@ -79,7 +90,9 @@ typedef struct web_scene {
 static const web_scene scenes[] = {{boids_begin, boids_go, boids_end},
                                    {dam_begin, dam_go, dam_end},
                                    {galaxy_begin, galaxy_go, galaxy_end},
-                                   {tree_begin, tree_go, tree_end}};
+                                   {tree_begin, tree_go, tree_end},
+                                   {fluid_begin, fluid_go, fluid_end},
+                                   {tablets_begin, tablets_go, tablets_end}};
 static const web_scene *scene;
 
 /* Ends what goes on and starts a scene with n particles, n > 0. NULL, or what is wrong. */

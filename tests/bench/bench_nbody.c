@@ -7,7 +7,7 @@
        build/bench/bench_nbody --only leaf,pareto              a group that is named does more
        BENCH_THREADS=16 build/bench/bench_nbody --only threads
        groups: pairs methods depth direction length pareto leaf clumps memory sets; only when
-       named: scaling threads auto
+       named: scaling threads auto function
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -334,12 +334,34 @@ static void direct_row(bodies *b)
     print_result(&r);
 }
 
+/* The source's "CPU (Optimized)" is 1/25 of such a loop. */
+static void plain_row(bodies *b)
+{
+    bodies part = *b;
+    double ms;
+    measured r;
+    job j;
+    if (part.n > WHOLE) part.n = WHOLE;
+    j = new_job(&part, direct_desc(&part));
+    ms = measure(work_plain, &j, BUDGET_MS);
+    free_job(&j);
+    memset(&r, 0, sizeof r);
+    r.group = "methods";
+    r.of = b;
+    snprintf(r.method, sizeof r.method, b->n <= WHOLE ? "plain loop" : "plain loop (10k, scaled)");
+    r.levels = 1;
+    r.terms = b->n;
+    r.ms = ms * ((double)b->n / part.n) * ((double)b->n / part.n);
+    print_result(&r);
+}
+
 static void methods_of(int32_t n, double softening)
 {
     bodies b = square_bodies(n, softening);
     measured best[SETTINGS];
     int s;
     direct_row(&b);
+    if (softening == 0) plain_row(&b);
     for (s = 0; s < SETTINGS; s++) best[s] = method_rows(&b, s);
     show_goals(&b, best);
     free_bodies(&b);
@@ -891,6 +913,71 @@ static void bench_auto(void)
     printf("at worst %.2f times the best\n", worst);
 }
 
+/* ---- function: laws of the caller, error by order ---- */
+
+/* *user: an inverse length, or a length. Lengths of the square: 1. */
+static double yukawa(double d, void *user)
+{
+    double const k = *(const double *)user;
+    return (1 + k * d) * exp(-k * d) / (d * d);
+}
+
+static double bell(double d, void *user)
+{
+    double const w = *(const double *)user;
+    return d * exp(-d * d / (w * w)) / w;
+}
+
+static double soft_log(double d, void *user)
+{
+    double const s = *(const double *)user;
+    return d / (d * d + s * s);
+}
+
+static void function_line(const bodies *b, const char *name, double (*force)(double, void *),
+                          double number)
+{
+    int order;
+    bench_line(name);
+    for (order = 2; order <= NBODY_MAX_ORDER; order += 2) {
+        nbody_desc desc;
+        nbody_error error;
+        job j;
+        memset(&desc, 0, sizeof desc);
+        desc.method = NBODY_FORCE_NODES;
+        desc.order = order;
+        desc.law = NBODY_FUNCTION;
+        desc.function.force = force;
+        desc.function.user = &number;
+        j = new_job(b, desc);
+        work_forces(&j);
+        must(nbody_estimate(&j.sim, j.acc, 300, 1, &error));
+        printf(" %9.1e %9.1e", error.mean_share, error.share);
+        fflush(stdout);
+        bench_value("function", b->name, name, order, error.mean_share, "of the sum of |terms|");
+        bench_check(error.mean_share <= (order < 4 ? 5e-2 : order < 8 ? 2e-3 : 1e-6), name);
+        free_job(&j);
+    }
+}
+
+static void bench_function(int32_t n)
+{
+    bodies b = bench.small ? square_bodies(n, 0) : clump_bodies(n);
+    char title[200];
+    int order;
+    snprintf(title, sizeof title, "function: NBODY_FUNCTION, %s: mean and largest error of a force "
+             "as a share of the sum of its |terms|, by order", b.name);
+    bench_matrix(title, "law");
+    for (order = 2; order <= NBODY_MAX_ORDER; order += 2) printf(" %9s %9d", "", order);
+    function_line(&b, "exp(-d/0.1)/d", yukawa, 10);
+    function_line(&b, "exp(-d/0.01)/d", yukawa, 100);
+    function_line(&b, "exp(-(d/0.3)^2)", bell, 0.3);
+    function_line(&b, "exp(-(d/0.03)^2)", bell, 0.03);
+    function_line(&b, "ln(d^2+0.02^2)", soft_log, 0.02);
+    printf("\n");
+    free_bodies(&b);
+}
+
 /* ---- threads: desc.parallel beside serial calls; the same bits ---- */
 
 static void work_build(void *user)
@@ -1079,7 +1166,7 @@ int main(int argc, char **argv)
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
                 "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,sets,scaling,"
-                "threads,auto");
+                "threads,auto,function");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -1109,5 +1196,6 @@ int main(int argc, char **argv)
             scaling_row);
     if (bench_named("threads")) bench_threads(bench.n ? bench.n : 1000000);
     if (bench_named("auto")) bench_auto();
+    if (bench_named("function")) bench_function(bench.n ? bench.n : WHOLE);
     return bench_end();
 }

@@ -17,6 +17,7 @@
 #include "nlist.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_box.h"
+#include "tests/bench/plain_history.h"
 #include "tests/common/workloads.h"
 
 static void must(nlist_result result)
@@ -333,6 +334,11 @@ static void check_signatures(const job *j, int before)
            (long long)begun);
 }
 
+static const char *order_of(const workload *w)
+{
+    return strstr(w->name, "sorted") ? "" : ", any order";
+}
+
 static double history_row(job *j, const char *name, int32_t bytes, double base)
 {
     char text[64];
@@ -341,37 +347,121 @@ static double history_row(job *j, const char *name, int32_t bytes, double base)
     j->desc.history = bytes;
     ms = measure(work_build, j);
     if (bytes)
-        snprintf(text, sizeof text, "build + half: %s, %d bytes of history", name, (int)bytes);
-    else snprintf(text, sizeof text, "build + half: %s", name);
+        snprintf(text, sizeof text, "build + half%s: %s, %d bytes of history", order_of(j->w), name,
+                 (int)bytes);
+    else snprintf(text, sizeof text, "build + half%s: %s", order_of(j->w), name);
     show("history", j->w, text, ms,
          bytes_of_list(j, j->list.total) + 2.0 * bytes * (double)j->list.total,
          base > 0 ? base : ms);
     return ms;
 }
 
+/* A sum over all contacts of what they keep: the same for every order. */
+static uint64_t hash_of_kept(const job *j)
+{
+    uint64_t sum = 0;
+    int32_t i;
+    for (i = 0; i < j->list.n; i++) {
+        nlist_each e = nlist_of(&j->list, i);
+        while (nlist_next(&e)) {
+            uint64_t own;
+            memcpy(&own, e.history, sizeof own);
+            sum += hash_of_pair(i, e.id) ^ own;
+        }
+    }
+    return sum;
+}
+
+typedef struct in_place { job *j; plain_history list; } in_place;
+
+static void work_in_place(void *user)
+{
+    in_place *p = (in_place *)user;
+    job *j = p->j;
+    work_grid(j);
+    plain_history_flag(&p->list);
+    must_grid(ugrid_each_pair(&j->grid, j->w->radius, UGRID_HALF, plain_history_found, &p->list));
+    plain_history_sort(&p->list);
+    if (j->turn) j->frame = 1 - j->frame;
+}
+
+/* After a build: signs, builds again, and compares contacts and signatures with those of `hash`. */
+static void check_in_place(in_place *p, uint64_t hash)
+{
+    plain_history *h = &p->list;
+    uint64_t sum = 0, own;
+    int64_t k;
+    for (k = 0; k < h->count; k++) {
+        own = hash_of_pair(h->now.a[k], h->now.b[k]) | 1;
+        memcpy(&h->now.kept[k], &own, sizeof own);
+    }
+    work_in_place(p);
+    for (k = 0; k < h->count; k++) {
+        memcpy(&own, &h->now.kept[k], sizeof own);
+        sum += hash_of_pair(h->now.a[k], h->now.b[k]) ^ own;
+    }
+    bench_check(sum == hash, "history in place: other contacts, or others persist");
+}
+
+/* Beside the list of j, which was signed and built again. The two are timed in turns: the rows have
+   the least times. */
+static void in_place_rows(job *j)
+{
+    in_place p;
+    int const before = j->frame; /* the list of j was signed in this frame */
+    uint64_t const hash = hash_of_kept(j);
+    double ms[2] = {1e30, 1e30};
+    char text[64];
+    int k;
+    p.j = j;
+    p.list = plain_history_new(j->w->n, 2 * j->list.total + 1024);
+    do work_in_place(&p); while (j->frame == before);
+    check_in_place(&p, hash);
+    for (k = 0; k < 4 * LONG_RUNS; k++) {
+        ms[k & 1] = fmin(ms[k & 1], bench_sample_ms(NULL, k & 1 ? work_in_place : work_build,
+                                                    k & 1 ? (void *)&p : (void *)j));
+        if (k & 1) j->frame = 1 - j->frame; /* each sees both frames in turn */
+    }
+    for (k = 0; k < 2; k++) {
+        snprintf(text, sizeof text, "in turns%s: %s", order_of(j->w),
+                 k ? "history in place (004, 5.5)" : "HYBRID, 16 bytes");
+        show("history", j->w, text, ms[k],
+             bytes_of_list(j, j->list.total) + 2.0 * FLOAT4 * (double)j->list.total, ms[0]);
+    }
+    plain_history_free(&p.list);
+}
+
+/* What one layout pays; the list is then signed, and built again. */
+static void history_of(job *j, const layout *how)
+{
+    double base;
+    int before;
+    choose_layout(j, how, 8);
+    base = history_row(j, how->name, 0, 0);
+    history_row(j, how->name, FLOAT4, base);
+    sign_contacts(&j->list);
+    before = 1 - j->frame; /* of the list as it is */
+    work_build(j);
+    check_signatures(j, before);
+}
+
+/* All layouts in Morton order, the last of them also as the particles were made. */
 static void bench_history(int32_t n)
 {
-    workload w = uniform(n, 8, 1);
-    job j = new_job(&w);
-    int k;
-    j.turn = 1;
-    j.desc.half = 1;
+    int sorted, k;
     bench_title("history: a build after a small motion, about 8 neighbours each (source 004, "
                 "6.3.6: 2.2 times as long)",
                 "without");
-    for (k = 0; k < LAYOUTS; k++) {
-        double base;
-        int before;
-        choose_layout(&j, &layouts[k], 8);
-        base = history_row(&j, layouts[k].name, 0, 0);
-        history_row(&j, layouts[k].name, FLOAT4, base);
-        sign_contacts(&j.list);
-        before = 1 - j.frame; /* of the list as it is */
-        work_build(&j);
-        check_signatures(&j, before);
+    for (sorted = 1; sorted >= 0; sorted--) {
+        workload w = uniform(n, 8, sorted);
+        job j = new_job(&w);
+        j.turn = 1;
+        j.desc.half = 1;
+        for (k = sorted ? 0 : LAYOUTS - 1; k < LAYOUTS; k++) history_of(&j, &layouts[k]);
+        in_place_rows(&j);
+        free_job(&j);
+        free_workload(&w);
     }
-    free_job(&j);
-    free_workload(&w);
 }
 
 /* ---- sums: the same forces in every mode ---- */

@@ -1018,6 +1018,33 @@ struct tree_source {
     int memory; /* MiB, of the whole program */
 };
 
+/* A line of the CSV file: MiB of ours, and of the source's program in the place of its time. */
+void memory_row(const stepper &t, const std::string &method, double mib, int source)
+{
+    bench_row_s row = {};
+    row.group = "tree";
+    row.workload = t.s.name.c_str();
+    row.method = method.c_str();
+    row.n = t.s.n;
+    row.value = mib;
+    row.unit = "MiB";
+    row.peer_ms = source;
+    bench_csv(&row);
+}
+
+/* What grid or tree and the list hold, and all that this program has taken of the GPU. */
+void memory_rows(const stepper &t, const std::string &name, int source)
+{
+    std::size_t free = 0, total = 0;
+    must(cudaMemGetInfo(&free, &total));
+    double const own = t.bytes() / 1048576, all = static_cast<double>(total - free) / 1048576;
+    memory_row(t, name + ": memory, " + name + " and list", own, 0);
+    memory_row(t, name + ": memory, all", all, source);
+    std::printf("  %s and list: %.0f MiB, all on the GPU %.0f MiB", name.c_str(), own, all);
+    if (source) std::printf(" (source: all of the program %d MiB)", source);
+    std::printf("\n");
+}
+
 /* One way to find neighbours, in four rows. Returns the entries of the list. */
 int64_t tree_rows(stepper &t, const std::string &name, int64_t pairs, const tree_source &from)
 {
@@ -1032,9 +1059,7 @@ int64_t tree_rows(stepper &t, const std::string &name, int64_t pairs, const tree
     row_of("tree", t.s, name + ": search", search, search_bytes(t, total), from.search);
     row_of("tree", t.s, name + ": forces", forces, force_bytes(t, total), from.forces);
     row_of("tree", t.s, name + ": whole step", step, step_bytes(t, total), from.step);
-    std::printf("  %s and list: %.0f MiB", name.c_str(), t.bytes() / 1048576);
-    if (from.memory) std::printf(" (source: all memory of the program %d MiB)", from.memory);
-    std::printf("\n");
+    memory_rows(t, name, from.memory);
     return total;
 }
 
@@ -1348,7 +1373,7 @@ void csr_grid(const points &p, int32_t split, gpu_grid &grid)
     ugrid_desc desc = {};
     for (float &max : desc.max) max = 1;
     desc.cell = p.radius;
-    desc.split = split;
+    desc.split = split ? split : 1;
     desc.method = UGRID_COUNT;
     must(ugrid_cuda_build(&grid.gpu, &desc, p.pos.data, 0, p.n, stream));
 }

@@ -4,7 +4,7 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_ugrid --only search --quick
-       groups: search sparse insert walks sums; only when named: threads, scaling */
+       groups: search sparse insert walks sums; only when named: threads, scaling, order */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -14,6 +14,7 @@
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/curves.h"
 #include "tests/bench/plain_grid.h"
 #include "tests/bench/threads.h"
 #include "tests/common/workloads.h"
@@ -787,12 +788,92 @@ static void bench_threads(int32_t n)
     free(few.pos);
 }
 
+/* ---- order: curves that number the cells (000, section 1) ---- */
+
+enum { ORDER_LINES = 5 };
+static const struct { const char *name; int curve, strips; } order_lines[ORDER_LINES] = {
+    {"shuffled, cell by cell", CURVE_SHUFFLED, 0}, {"rows, cell by cell", CURVE_ROWS, 0},
+    {"Morton, cell by cell", CURVE_MORTON, 0},     {"Hilbert, cell by cell", CURVE_HILBERT, 0},
+    {"rows, strips", CURVE_ROWS, 1}
+};
+
+/* Lines of 64 bytes per particle that caches of 32 KB and 1 MB do not hold. */
+static void order_misses(curve_search *s, double misses[2])
+{
+    curve_cache cache[2];
+    int k;
+    cache[0] = curve_cache_of(32, 8);
+    cache[1] = curve_cache_of(1024, 16);
+    for (k = 0; k < 2; k++) s->cache[k] = &cache[k];
+    curve_work(s);
+    for (k = 0; k < 2; k++) {
+        misses[k] = (double)cache[k].misses / s->grid->n;
+        s->cache[k] = NULL;
+        free(cache[k].line);
+    }
+}
+
+static void order_line(curve_grid *g, const float *pos, int line, int64_t *total)
+{
+    char workload_name[32];
+    double joined, misses[2];
+    bench_row_s row;
+    curve_search s;
+    curve_number(g, order_lines[line].curve);
+    curve_build(g, pos);
+    joined = curve_joined(g);
+    if (order_lines[line].curve == CURVE_HILBERT && joined < 1) exit(1); /* that is no curve */
+    memset(&s, 0, sizeof s);
+    s.grid = g;
+    s.strips = order_lines[line].strips;
+    order_misses(&s, misses);
+    memset(&row, 0, sizeof row);
+    snprintf(workload_name, sizeof workload_name, "%dD", g->dim);
+    row.group = "order";
+    row.workload = workload_name;
+    row.method = order_lines[line].name;
+    row.n = g->n;
+    row.ms = bench_cpu_ms(curve_work, &s);
+    if (line == 0) *total = s.total;
+    else bench_check_total(s.total, *total, order_lines[line].name);
+    bench_line(order_lines[line].name);
+    bench_cell(&row, row.ms);
+    bench_number(joined, 9);
+    bench_number(misses[0], 9);
+    bench_number(misses[1], 9);
+    bench_value("order", workload_name, order_lines[line].name, g->n, misses[0], "lines32K");
+    bench_value("order", workload_name, order_lines[line].name, g->n, misses[1], "lines1M");
+}
+
+static void bench_orders(void)
+{
+    int dim, line;
+    for (dim = 2; dim <= 3; dim++) {
+        int const bits = (dim == 2 ? 9 : 6) - (bench.small ? 3 : bench.quick ? 1 : 0);
+        curve_grid g = curve_make(dim, bits, 4 << dim * bits);
+        float *pos = (float *)bench_alloc(12 * (size_t)g.n);
+        char title[160];
+        int64_t total = 0;
+        if (dim == 2) wl_square(g.n, 6, pos);
+        else wl_uniform(g.n, 6, pos);
+        snprintf(title, sizeof title, "order: neighbours of %d particles in %d cells in %dD; "
+                 "lines of 64 bytes per particle that caches do not hold", (int)g.n, (int)g.cells,
+                 dim);
+        bench_matrix(title, "numbers of cells along");
+        printf(" %9s %9s %9s %9s", "ms", "joined", "32 KB", "1 MB");
+        for (line = 0; line < ORDER_LINES; line++) order_line(&g, pos, line, &total);
+        printf("\n");
+        free(pos);
+        curve_free(&g);
+    }
+}
+
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,threads,scaling");
+    bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,threads,scaling,order");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler "
@@ -810,6 +891,7 @@ int main(int argc, char **argv)
     }
     if (bench_wants("sums")) bench_sums(n);
     if (bench_named("threads")) bench_threads(n);
+    if (bench_named("order")) bench_orders();
     if (bench_named("scaling"))
         bench_scaling_rows(
             "scaling: time against n, evenly spread particles; bytes that the header holds",

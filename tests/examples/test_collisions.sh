@@ -32,6 +32,12 @@ theory() {
         printf "%.5f", t * (s - 0.5) + e * (1 - cos(a)) / (w * m * t) }'
 }
 
+# noise M DT DEGREES K: what fluctuations add in 2D, typed again.
+noise() {
+    awk -v m="$1" -v k="$4" -v nu="$(theory 2 "$1" "$2" "$3")" 'BEGIN {
+        printf "%.5f", sqrt(nu * nu - log(k) / (8 * 3.14159265358979 * m)) - nu }'
+}
+
 # ---- on one core ---------------------------------------------------------------------------------
 
 flow_in_2d() {
@@ -45,6 +51,12 @@ flow_in_2d() {
     collisions --dt 1
     viscous "2D, long flights" 0.08; kept 1e-14 1e-11
     expect "the theory of long flights" "$(figure theory)" "$(theory 2 10 1 130)" 1e-5
+    # A wave of shear: of the same fluid, half as fast.
+    collisions --size 64 --waves 1 --shear
+    viscous "2D, shear" 0.15; kept 1e-14 1e-11
+    expect "what fluctuations add" "$(figure noise)" "$(noise 10 0.1 130 0.0981748)" 1e-5
+    collisions --size 64 --waves 1 --shear --dt 1 --angle 90 --until 0.01
+    expect "what they add to a thin fluid" "$(figure noise)" "$(noise 10 1 90 0.0981748)" 1e-5
     # The checks can fail: cells that stay where they are make another fluid.
     collisions --size 64 --waves 1 --mean 20 --no-shift
     kept 1e-14 1e-11

@@ -434,6 +434,91 @@ bits() {
     is_same "--deterministic: the same figures in every digit" one.txt
 }
 
+# A run that is cut in two has the same bits in the end: figures, spheres, contacts with springs.
+cut_in_two() {
+    local options half=$((same_steps / 2 + 3)) begun
+    while read -r options; do
+        # shellcheck disable=SC2206
+        begun=("${place[@]}" --deterministic 1 --sort-every 11 --check $options)
+        drum -n $same_n "${begun[@]}" --vtk --steps $same_steps --out whole
+        grep -v '^reference' "$work/out.txt" >"$work/whole.txt"
+        drum -n $same_n "${begun[@]}" --steps $half --save half.drum
+        drum -n $same_n "${begun[@]}" --vtk --steps $same_steps --out cut --load half.drum
+        report $status "--load: $options" "$(seen)"
+        grep -v '^reference' "$work/out.txt" | cmp -s - "$work/whole.txt" &&
+            cmp -s "$work/whole/spheres_0000.vtk" "$work/cut/spheres_0000.vtk" &&
+            cmp -s "$work/whole/contacts_0000.vtk" "$work/cut/contacts_0000.vtk"
+        report $? "cut in two, with the same bits: $options" "$(seen)"
+    done <<'LINES'
+--layout compact
+--skin 0.2 --layout dynamic
+LINES
+}
+
+# Velocities averaged over cells and two moments, against sums in awk over the spheres of both.
+averages() {
+    drum -n $run_n "${kind[@]}" --steps $same_steps --mean-every $((same_steps / 2)) --frames 3 \
+        --mean-cell 3 --vtk --ascii --check --out mean
+    report $status "--mean-every" "$(seen)"
+    for k in 1 2; do table "$work/mean/spheres_000$k.vtk"; done >"$work/both.txt"
+    awk '
+        FNR == 1 { file++ }
+        file == 1 && $1 == "DIMENSIONS" { for (a = 0; a < 3; a++) n[a] = $(a + 2) - 1 }
+        file == 1 && $1 == "ORIGIN" { for (a = 0; a < 3; a++) low[a] = $(a + 2) }
+        file == 1 && $1 == "SPACING" { for (a = 0; a < 3; a++) edge[a] = $(a + 2) }
+        file == 1 && $1 == "CELL_DATA" { cells = $2 }
+        file == 1 && $1 == "VECTORS" { for (c = 0; c < cells; c++) { getline
+            for (a = 0; a < 3; a++) v[c, a] = $(a + 1) } }
+        file == 1 && $1 == "SCALARS" { getline; for (c = 0; c < cells; c++) { getline; m[c] = $1 } }
+        file == 2 { cell = 0
+            for (a = 2; a >= 0; a--) cell = cell * n[a] + int(($(a + 2) - low[a]) / edge[a])
+            count[cell]++; for (a = 0; a < 3; a++) sum[cell, a] += $(a + 5) }
+        END {
+            for (c = 0; c < cells; c++) {
+                full += count[c] > 2
+                if (m[c] != count[c] / 2) bad++
+                for (a = 0; a < 3; a++) {
+                    d = v[c, a] - (count[c] ? sum[c, a] / count[c] : 0)
+                    if (d > 1e-5 || d < -1e-5) bad++
+                }
+            }
+            exit !(cells == n[0] * n[1] * n[2] && full > 5 && !bad)
+        }' "$work/mean/velocity_0000.vtk" "$work/both.txt"
+    report $? "--mean-every: averages in cells" "$(seen)"
+}
+
+cut_refused() {     # cut_refused WHAT FILE OPTIONS...
+    local what=$1 file=$2; shift 2
+    drum -n $same_n "${place[@]}" --steps $same_steps --check --load "$file" "$@"
+    [ $status -eq 1 ] && [ ! -s "$work/out.txt" ] && grep -q "$what" "$work/err.txt"
+    report $? "--load refuses: $what" "$(seen)"
+}
+
+saved_files() {
+    local size line
+    drum -n $same_n "${place[@]}" --steps 20 --save small.drum --check
+    drum -n $same_n "${place[@]}" --steps 30 --load small.drum --shuffle
+    [ $status -eq 2 ]; report $? "--load --shuffle: only without history" "$(seen)"
+    cut_refused 'radians per second' small.drum --rpm 59
+    cut_refused 'time step' small.drum --dt 1e-4
+    cut_refused 'history' small.drum --history 0
+    cut_refused 'more than --steps' small.drum --steps 19
+    drum -n 5 --fill 0.1 --length 0.1 --steps 0 --stl other.stl
+    cut_refused 'of another' small.drum --stl other.stl
+    cut_refused 'no file of --save' cube.stl
+    cut_refused 'No such file' nowhere.drum
+    size=$(wc -c <"$work/small.drum")
+    for line in 100 $((size / 2)) $((size - 9)); do
+        { head -c "$line" "$work/small.drum"; printf '\251'; tail -c +$((line + 2)) \
+            "$work/small.drum"; } >"$work/damaged.drum"
+        cut_refused 'damaged\|another' damaged.drum
+        head -c "$line" "$work/small.drum" >"$work/short.drum"
+        cut_refused 'damaged\|too short' short.drum
+    done
+    drum -n 5 --fill 0.1 --steps 0 --save no/where.drum
+    report $((status != 1)) "--save: no such folder" "$(seen)"
+}
+
 gpu_against_serial() {
     [ $cuda = yes ] || return
     local options n=3000 steps=1500
@@ -522,6 +607,6 @@ pictures() {
 }
 
 drum_file; against_awk; free_fall; turning; meshes; rest; bad_files
-other_ways; statistics; at_rest; bits; gpu_against_serial
+other_ways; statistics; at_rest; bits; averages; cut_in_two; saved_files; gpu_against_serial
 command_line; pictures
 sum_up

@@ -148,5 +148,38 @@ pictures() {
     done
 }
 
-if [ $cuda = yes ]; then gpu; else dam; still; drop; command_line; pictures; fi
+# Live: it moves, waits, goes on and ends.
+window() {
+    local display empty pid server
+    . tests/examples/screen.sh
+    (cd "$work" && env -u DISPLAY SDL_VIDEODRIVER=x11 "$program" --across 8 --window) \
+        >"$work/out.txt" 2>"$work/err.txt"
+    status=$?
+    grep -q '^fluid: --window: .' "$work/err.txt"; report $? "--window without a screen" "$(seen)"
+    [ $status -eq 1 ] || { skip "the window of fluid: no SDL2 (libsdl2-dev) when it was built"
+        return; }
+    command -v Xvfb >/dev/null || { skip "the window of fluid: no Xvfb (xvfb)"; return; }
+    start_screen 1280x720 || { report 1 "Xvfb starts"; return; }
+    (cd "$work" && DISPLAY=:$display SDL_VIDEODRIVER=x11 exec "$program" --across 12 --window) \
+        >"$work/out.txt" 2>"$work/err.txt" &
+    pid=$!
+    eventually screen_shows_it; report $? "the window shows the fluid" "$(cat "$work/err.txt")"
+    eventually screen_changes; report $? "it flows"
+    if command -v xdotool >/dev/null; then
+        DISPLAY=:$display xdotool mousemove 400 300 key space
+        eventually screen_rests; report $? "space: it waits"
+        DISPLAY=:$display xdotool key space
+        eventually screen_changes; report $? "space again: it flows on"
+    else
+        skip "the keys of fluid: no xdotool"
+    fi
+    kill -TERM $pid 2>/dev/null # SDL takes it as a click on the window's cross
+    eventually gone $pid || kill -KILL $pid
+    wait $pid; status=$?
+    [ $status -eq 0 ] && grep -q '^window: [1-9][0-9]* steps$' "$work/out.txt"
+    report $? "closed" "$(seen)"
+    stop_screen
+}
+
+if [ $cuda = yes ]; then gpu; else dam; still; drop; command_line; pictures; window; fi
 sum_up

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/nbody_contrasts.c: the errors of Barnes and Hut's tree, a mesh and P3M, beside
+# Tests examples/nbody_contrasts.c: the errors of Barnes and Hut's tree, meshes and nodes, beside
 # nbody.h, against the program's own direct sums.
 #
 #   tests/examples/test_nbody_contrasts.sh [PROGRAM]      default: build/nbody_contrasts
@@ -16,7 +16,7 @@ seen() { echo "exit status $status; $(head -c 300 "$work/err.txt" | head -n 3)"
 # column METHOD NUMBER COLUMN: of the table, from the right: 1 momentum, 2 terms, 3 worst, 4 mean
 column() {
     awk -v m="$1" -v n="$2" -v c="$3" '{ name = $1; at = 2
-        if ($1 == "force") { name = "force nodes"; at = 3 }
+        if ($1 == "force" || $1 == "nodes") { name = $1 " " $2; at = 3 }
         if (name == m && $at == n) print $(NF + 1 - c) }' "$work/out.txt"
 }
 between() { awk -v a="$1" -v b="$2" -v c="$3" 'BEGIN { exit !(a != "" && a >= b && a <= c) }'; }
@@ -52,11 +52,15 @@ even() {
     mean P3M 4 1e-2 6e-2
     mean P3M 12 2e-4 1.2e-3
     falls P3M 6 12 6 25
+    mean "nodes alone" 2 2e-3 9e-3; mean "nodes alone" 8 1.5e-4 9e-4
+    falls "nodes alone" 2 8 5 25
     mean "force nodes" 1 2e-4 2e-3
     mean "force nodes" 4 1e-4 6e-4
     mean "force nodes" 8 3e-8 5e-7
     keeps_momentum mesh 512; keeps_momentum P3M 12; keeps_momentum direct 0
-    # At the errors that both reach, ours needs fewer terms.
+    # At the errors that both reach, ours needs fewer terms; nodes alone need most.
+    between "$(column "force nodes" 1 2)" 0 "$(column "nodes alone" 8 2)"
+    report $? "order 1: fewer terms than nodes alone" "$(seen)"
     between "$(column "force nodes" 4 2)" 0 "$(column Barnes-Hut 0.18 2)"
     report $? "order 4: fewer terms than the tree with a larger error" "$(seen)"
 }
@@ -68,6 +72,7 @@ clumps() {
     mean Barnes-Hut 0.25 1e-4 4e-3
     falls Barnes-Hut 1 0.25 8 80
     mean P3M 12 1e-6 3e-3
+    mean "nodes alone" 8 1e-6 3e-3
     mean "force nodes" 8 1e-9 1e-6
     keeps_momentum P3M 12
 }
@@ -80,6 +85,7 @@ two() {
     mean Barnes-Hut 1 0 1e-13
     mean mesh 512 0 3e-3; falls mesh 128 512 6 30
     mean P3M 12 0 1e-3
+    mean "nodes alone" 8 0 1e-1
 }
 
 command_line() {

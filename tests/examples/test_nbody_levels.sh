@@ -288,6 +288,53 @@ pictures() {
     report $? "another seed, another picture" "$(seen)"
 }
 
+# cells FILE TEXT: the bodies of TEXT counted again in each square of FILE, and what acts, against
+# the lines "cell" of TEXT. (Halves: level 0 .. of the square.)
+cells() {
+    awk '
+        # Bodies in square c, whose sides are a little off.
+        function count(c, off,    k, found) {
+            for (k = 0; k < bodies; k++)
+                found += bx[k] > x[4 * c] - off && bx[k] < x[4 * c + 2] + off &&
+                    by[k] > y[4 * c] - off && by[k] < y[4 * c + 2] + off
+            return found + 0
+        }
+        FNR == 1 { file++ }
+        file == 1 && $1 == "POINTS" { n = $2 / 4; for (k = 0; k < 4 * n; k++) { getline
+            x[k] = $1; y[k] = $2 } }
+        file == 1 && $1 == "POLYGONS" { if ($2 != n || $3 != 5 * n) bad++ }
+        file == 1 && $1 == "SCALARS" { what = $2; getline; k = 0
+            while (k < n) { getline; for (f = 1; f <= NF; f++) value[what, k++] = $f } }
+        file == 2 && $1 == "square" { low_x = $2; low_y = $3; size = $4 }
+        file == 2 && $1 == "body" { bx[bodies + 0] = $2; by[bodies++] = $3 }
+        file == 2 && $1 == "cell" { acting++; square[$3, $4, $5] = $6 " " $7 }
+        END {
+            for (c = 0; c < n; c++) {
+                level = value["level", c]; side = size / 2 ^ level
+                if ((x[4 * c + 2] - x[4 * c]) / side < 0.9999 ||
+                    (y[4 * c + 2] - y[4 * c]) / side > 1.0001) bad++
+                least = count(c, -1e-6); most = count(c, 1e-6)
+                if (value["bodies", c] < least || value["bodies", c] > most) bad++
+                off += most - least
+                column = int((x[4 * c] - low_x) / side + 0.5)
+                row = int((y[4 * c] - low_y) / side + 0.5)
+                word = square[level, column, row]
+                code = word == "" ? 0 : 1 + (word ~ /bodies/) + 2 * (word ~ /near/)
+                if (code != value["acts", c]) bad++
+                acts += code > 0
+            }
+            exit !(n > 10 && bodies > 100 && !bad && off <= 20 && acts == acting && acts > 3)
+        }' "$work/vtk/$1" "$work/vtk/$2"
+    report $? "--vtk: bodies and actors of $1" "$(seen)"
+}
+
+vtk_files() {
+    levels -n 300 --levels 4 --vtk --out vtk
+    report $status "--vtk" "$(seen)"
+    cells cells_0000.vtk source.txt
+    cells cells_0001.vtk adaptive.txt
+}
+
 # ---- command line -------------------------------------------------------------------------------
 
 command_line() {
@@ -330,5 +377,5 @@ LINES
     report $? "refused: a file that cannot be written" "$(seen)"
 }
 
-who_acts; the_check_can_fail; pictures; command_line
+who_acts; the_check_can_fail; pictures; vtk_files; command_line
 sum_up

@@ -288,6 +288,41 @@ pictures() {
     report $? "pictures go to build/steps by default" "$(seen)"
 }
 
+# vtk DIM OPTIONS: the numbers of points per cell, counted again from the table of the output, which
+# has the points; the box of the file is that of its head.
+vtk() {
+    local dim=$1; shift
+    steps --vtk --out vtk --dim "$dim" "$@"
+    awk -v dim="$dim" '
+        FNR == 1 { file++ }
+        file == 1 && $1 == "DIMENSIONS" { for (a = 1; a <= 3; a++) n[a] = $(a + 1) - 1 }
+        file == 1 && $1 == "ORIGIN" { for (a = 1; a <= 3; a++) low[a] = $(a + 1) }
+        file == 1 && $1 == "SPACING" { for (a = 1; a <= 3; a++) edge[a] = $(a + 1) }
+        file == 1 && $1 == "CELL_DATA" { cells = $2 }
+        file == 1 && $1 == "SCALARS" { what = $2; getline
+            for (c = 0; c < cells; c++) { getline; value[what, c] = $1 } }
+        file == 2 && $1 == "id" { reads = 1; next }
+        file == 2 && reads && NF == 5 { points++; cell = 0
+            for (a = dim; a >= 1; a--) cell = cell * n[a] + int(($(a + 1) - low[a]) / edge[a])
+            count[cell]++ }
+        file == 2 && NF == 0 && points { reads = 0 }
+        END {
+            if (cells != n[1] * n[2] * (dim == 3 ? n[3] : 1) || (dim == 2 && n[3] != 0)) exit 1
+            for (c = 0; c < cells; c++) {
+                if (value["points", c] != count[c] + 0 || value["start", c] != sum + 0) exit 1
+                sum += count[c]
+            }
+            exit !(points > 5 && sum == points)
+        }' "$work/vtk/occupancy_0000.vtk" "$work/out.txt"
+    report $? "--vtk: points of each cell: $dim $*" "$(seen)"
+}
+
+vtk_files() {
+    vtk 2
+    vtk 2 -n 30 --cell 0.5
+    vtk 3 -n 50
+}
+
 # ---- command line -------------------------------------------------------------------------------
 
 command_line() {
@@ -337,5 +372,5 @@ LINES
     report $? "refused: a file that cannot be written" "$(seen)"
 }
 
-chisholm; barbieri; tables; the_check_can_fail; pictures; command_line
+chisholm; barbieri; tables; the_check_can_fail; pictures; vtk_files; command_line
 sum_up

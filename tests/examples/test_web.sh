@@ -212,19 +212,20 @@ async function rests(name) {
 }
 async function moves(name) { await value('look()'); await holds(name + ': it moves', 'changed()'); }
 
-const scenes = ['boids', 'dam', 'galaxy', 'tree'];
+const scenes = ['boids', 'dam', 'galaxy', 'tree', 'fluid', 'tablets'];
 
 async function scene(k) {
     const name = scenes[k];
     await click('scene_' + k);
     await holds(name + ': chosen', `number === ${k} && byId('scene_${k}').className === 'on'`);
-    if (k === 3) await key('count', 'End');
-    await holds(name + ': 10 thousand', `n === 10000 && byId('n').textContent === '10000'`);
+    if (k >= 3) await key('count', 'End');
+    const many = name === 'tablets' ? 300 : 10000;
+    await holds(`${name}: ${many}`, `n === ${many} && byId('n').textContent === '${many}'`);
     await moves(name);
     report(await value('lit()') > 0.03, name + ': it draws', await value('lit()'));
     await pictures(20);
     console.log(
-        `${name}: 10000 particles, ` +
+        `${name}: ${many} particles, ` +
         await value(
             '`${mean.ms.toFixed(2)} ms a step, ${mean.draw.toFixed(1)} to draw, ' +
             '${mean.rate.toFixed(0)} frames per second`'));
@@ -292,6 +293,18 @@ async function mice() {
     for (let k = 0; k < 5; k++) await key('speed', 'ArrowRight');
     await holds('a level is shown', 'shown === 4 && Module._web_boxes() === 16');
     await shot('tree_mouse');
+    await click('scene_4');
+    await key('speed', 'End');
+    await holds('the fluid flows', 'right() > 9');
+    report(await value('points().every(([x, y]) => x > 0 && x < 16 && y > 0)'),
+           'the fluid stays in its box', await value('right()'));
+    await shot('fluid_mouse');
+    await click('scene_5');
+    await key('speed', 'End');
+    await holds('tablets fall', 'points().reduce((sum, p) => sum + p[1], 0) / n < 1.9');
+    report(await value('points().every(([x, y]) => Math.hypot(x - 8, y - 4.5) < 4.2)'),
+           'tablets stay in the drum', await value('JSON.stringify(points().slice(0, 9))'));
+    await shot('tablets_mouse');
 }
 
 async function open(page) {

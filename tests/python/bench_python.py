@@ -6,8 +6,9 @@ SPDX-License-Identifier: MIT OR Unlicense
 
 nearfield is the one that Python finds (pip install ., or PYTHONPATH=build/python). Each line: the
 CPU time of this thread, ours and the peer's in turn, the median of each, and the median of the
-ratios ours / peer with the bar it should be at or below. Both must find the same number of pairs,
-else the script says so and ends with 1. What is not installed is left out.
+ratios ours / peer with the bar it should be at or below. On a GPU: the time until it has finished,
+with tensors that lie there. Both must find the same number of pairs, else the script says so and
+ends with 1. What is not installed is left out.
 """
 import statistics
 import sys
@@ -20,18 +21,18 @@ import nearfield
 failed = 0
 
 
-def taken(work):
-    begin = time.thread_time()
+def taken(work, clock):
+    begin = clock()
     found = work()
-    return time.thread_time() - begin, found
+    return clock() - begin, found
 
 
-def compare(what, ours, theirs, bar, runs):
+def compare(what, ours, theirs, bar, runs, clock=time.thread_time):
     """One line; ours() and theirs() return how many pairs they found."""
     global failed
     times = []
     for run in range(runs + 1):
-        (a, found), (b, expected) = taken(ours), taken(theirs)
+        (a, found), (b, expected) = taken(ours, clock), taken(theirs, clock)
         if found != expected:
             failed = 1
             print("FAILED   %s: %d pairs, the peer has %d" % (what, found, expected))
@@ -88,13 +89,23 @@ def graphs(most):
         print("skipped  %s is not installed" % error.name)
         return
     torch.set_num_threads(1)
-    for n in (1000, 10000, 100000):
-        if n > most:
-            continue
-        x = torch.from_numpy(system(n, 30)[0].astype(np.float32))
-        compare("radius_graph, torch_cluster on the CPU: %d" % n,
-                lambda: graph.radius_graph(x, 1.0, max_num_neighbors=200).shape[1],
-                lambda: torch_cluster.radius_graph(x, 1.0, max_num_neighbors=200).shape[1], 0.5, 5)
+
+    def finished():
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    places = [("CPU", "cpu", time.thread_time)]
+    if torch.cuda.is_available():
+        places.append(("GPU", "cuda", finished))
+    for name, device, clock in places:
+        for n in (1000, 10000, 100000, 1000000):
+            if n > most or (device == "cpu" and n > 100000):
+                continue
+            x = torch.from_numpy(system(n, 30)[0].astype(np.float32)).to(device)
+            compare("radius_graph, torch_cluster on the %s: %d" % (name, n),
+                    lambda: graph.radius_graph(x, 1.0, max_num_neighbors=200).shape[1],
+                    lambda: torch_cluster.radius_graph(x, 1.0, max_num_neighbors=200).shape[1],
+                    0.5, 5, clock)
 
 
 def main(most=100000):

@@ -51,6 +51,34 @@ def check(dtype, half, nearest):
                                for a, b in zip((i, j, S.reshape(-1, 3)), want))
 
 
+def check_fill(dtype):
+    """Room given, three calls: the arrays stay where they are; too little room is reported."""
+    emulator = gpu_check.Emulator(dtype)
+    boxes = np.zeros(2, np.dtype([("cell", dtype, (3, 3)), ("periodic", np.int32, 3)],
+                                 align=True))
+    boxes["cell"], boxes["periodic"] = 3 * np.eye(3), FLAGS
+    starts = np.array([0, 25, 60], np.int32)
+    there = emulator.to(boxes.view(np.uint8).reshape(-1)), emulator.to(starts), 2
+    search, places = DeviceBoxes(), set()
+    for seed in range(3):
+        x = (3 * np.random.default_rng(seed).random((60, 3))).astype(dtype)
+        rows, j, S = search.fill(emulator.to(x), *there, 1.0, False, True, 2000, None)
+        search.check()
+        places.add((rows.address, j.address, S.address))
+        want = on_cpu(x, starts, False, 0)
+        count = rows.numpy()[-1]
+        if not (50 < count == len(want[0]) and np.array_equal(j.numpy()[:count], want[1]) and
+                np.array_equal(S.numpy().reshape(-1, 3)[:count], want[2])):
+            return False
+    small = DeviceBoxes()
+    rows = small.fill(emulator.to(x), *there, 1.0, False, True, 9, None)[0]
+    try:
+        small.check()
+    except nf.Error:
+        return len(places) == 1 and rows.numpy()[-1] == count
+    return False
+
+
 def on_rows(x, starts):
     i = on_cpu(x, starts, False, 0)[0]
     return np.searchsorted(i, np.arange(len(x) + 1))
@@ -60,6 +88,10 @@ def main(library):
     nf.load(library)
     passed = failed = 0
     for dtype in (np.float64, np.float32):
+        good = check_fill(dtype)
+        passed, failed = passed + bool(good), failed + (not good)
+        print("%-8s python: boxes on the emulator: %s, room given" % (
+            "ok" if good else "FAILED", np.dtype(dtype)))
         for half, nearest in ((False, 0), (True, 0), (False, 2)):
             good = check(dtype, half, nearest)
             passed, failed = passed + bool(good), failed + (not good)

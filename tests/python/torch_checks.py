@@ -92,25 +92,89 @@ def check_gradients():
 
 
 def check_batch():
-    systems = [random_system(seed, n) for seed, n in ((1, 5), (2, 0), (3, 9), (4, 1))]
-    x = torch.cat([s[0] for s in systems])
-    cell, pbc = torch.stack([s[1] for s in systems]), torch.stack([s[2] for s in systems])
-    batch = torch.repeat_interleave(torch.arange(4), torch.tensor([5, 0, 9, 1]))
-    i, j, S, d, D = graph.neighbor_list(x, cell, pbc, 1.2, batch, sorted=True)
-    first, parts = 0, []
-    for one in systems:
-        a = graph.neighbor_list(*one, 1.2, sorted=True)
-        parts.append((a[0] + first, a[1] + first) + a[2:])
-        first += len(one[0])
-    for ours, theirs in zip((i, j, S, d, D), zip(*parts)):
-        assert torch.equal(ours, torch.cat(theirs))
-    for bad in (batch.flip(0), batch[:-1], batch - 1, batch + 1):
+    for device in DEVICES:
+        systems = [random_system(seed, n, device=device)
+                   for seed, n in ((1, 5), (2, 0), (3, 9), (4, 1))]
+        x = torch.cat([s[0] for s in systems])
+        cell, pbc = torch.stack([s[1] for s in systems]), torch.stack([s[2] for s in systems])
+        batch = torch.repeat_interleave(torch.arange(4), torch.tensor([5, 0, 9, 1])).to(device)
+        i, j, S, d, D = graph.neighbor_list(x, cell, pbc, 1.2, batch, sorted=True)
+        first, parts = 0, []
+        for one in systems:
+            a = graph.neighbor_list(*one, 1.2, sorted=True)
+            parts.append((a[0] + first, a[1] + first) + a[2:])
+            first += len(one[0])
+        for ours, theirs in zip((i, j, S), zip(*parts)):
+            assert torch.equal(ours, torch.cat(theirs))
+        for ours, theirs in zip((d, D), list(zip(*parts))[3:]):
+            assert torch.allclose(ours, torch.cat(theirs), rtol=0, atol=1e-12)
+        for bad in (batch.flip(0), batch[:-1], batch - 1, batch + 1):
+            try:
+                graph.neighbor_list(x, cell, pbc, 1.2, bad)
+            except ValueError as error:
+                assert "batch" in str(error)
+            else:
+                raise AssertionError("not refused: %s" % bad)
+
+
+def check_fixed():
+    """FixedNeighborList beside neighbor_list: pairs, padding, gradients, what does not fit."""
+    for device, dtype, half in itertools.product(DEVICES, (torch.float32, torch.float64),
+                                                 (False, True)):
+        systems = [random_system(seed, n, dtype, device) for seed, n in ((1, 5), (3, 9))]
+        cell, pbc = torch.stack([s[1] for s in systems]), torch.stack([s[2] for s in systems])
+        batch = torch.repeat_interleave(torch.arange(2), torch.tensor([5, 9])).to(device)
+        search = graph.FixedNeighborList(14, 800, 1.2, cell, pbc, batch, half=half, sorted=True,
+                                         dtype=dtype, device=device)
+        for turn in range(3):
+            x = torch.cat([s[0] for s in systems]).mul(1 + 0.1 * turn).requires_grad_(True)
+            scaled = cell * (1 + 0.05 * turn)
+            want = graph.neighbor_list(x, scaled, pbc, 1.2, batch, half=half, sorted=True)
+            *found, count = search(x, scaled)
+            search.check()
+            assert 0 < int(count) == len(want[0]) < 800
+            assert all(torch.equal(a[:count], b) for a, b in zip(found, want))
+            i, j, S, d, D = (a[count:] for a in found)
+            assert not i.any() and not j.any() and not S.any() and not D.any()
+            assert bool((d == 1.2).all())
+            ours, theirs = (torch.autograd.grad(((d - 1.2) ** 3).sum(), x)[0]
+                            for d in (found[3], want[3]))
+            assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+        small = graph.FixedNeighborList(14, 3, 1.2, cell, pbc, batch, half=half, dtype=dtype,
+                                        device=device)
+        assert int(small(x)[5]) > 3
         try:
-            graph.neighbor_list(x, cell, pbc, 1.2, bad)
-        except ValueError as error:
-            assert "batch" in str(error)
+            small.check()
+        except nearfield.Error as error:
+            assert "capacity" in str(error)
         else:
-            raise AssertionError("not refused: %s" % bad)
+            raise AssertionError("pairs are missing, and nothing says so")
+
+
+def check_captured():
+    """FixedNeighborList in a CUDA graph, replayed with other positions and another cell."""
+    if "cuda" not in DEVICES:
+        return
+    for dtype in (torch.float32, torch.float64):
+        x, cell, pbc = random_system(5, 300, dtype, "cuda")
+        cell, x = 4 * cell, 4 * x
+        search = graph.FixedNeighborList(300, 60000, 1.5, cell, pbc, sorted=True, dtype=dtype,
+                                         device="cuda")
+        on = torch.cuda.Stream()
+        on.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(on):
+            search(x, cell)
+        torch.cuda.current_stream().wait_stream(on)
+        captured = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(captured):
+            *found, count = search(x, cell)
+        for turn in range(5):
+            x.mul_(1.02)
+            cell.mul_(1.01)
+            captured.replay()
+            want = graph.neighbor_list(x, cell, pbc, 1.5, sorted=True)
+            assert 0 < int(count) == len(want[0])
+            assert all(torch.equal(a[:count], b) for a, b in zip(found, want))
 
 
 def pairs_within(x, r):
@@ -178,28 +242,41 @@ def check_knn_graph():
     assert one.tolist() == [[0] * 6, [0] * 6]
 
 
-def check_operator():
-    """torch's own tests of a registered operator: schema, fake and autograd registrations."""
+def check_operators():
+    """torch's own tests of registered operators: schema, fake and autograd registrations."""
     x, cell, pbc = random_system(2)
-    starts = torch.tensor([0, 12], dtype=torch.int32)
-    torch.library.opcheck(torch.ops.nearfield.pairs.default,
-                          (x, cell[None], pbc[None], starts, 1.0, False, False, 0, True))
+    batch = torch.arange(2).repeat_interleave(6)
+    box, ops = (cell[None], pbc[None]), torch.ops.nearfield
+    for of in (None, batch):
+        torch.library.opcheck(ops.pairs.default, (x, *box, of, 1.0, False, False, 0, True))
+        torch.library.opcheck(ops.radius_graph.default, (x, *box, of, 1.0, 3, True))
+        torch.library.opcheck(ops.knn_graph.default, (x, *box, of, 3, False))
+        torch.library.opcheck(ops.radius.default, (x, x[:12], of, of, 1.0, -1))
 
 
 def check_compile():
-    """No graph break between the inputs and the forces."""
-    def energy(x, cell, pbc):
-        d = graph.neighbor_list(x, cell, pbc, 1.0)[3]
+    """No graph break between the inputs and the forces, or the edges."""
+    def energy(x, cell, pbc, batch):
+        d = graph.neighbor_list(x, cell, pbc, 1.0, batch)[3]
         return ((1 - d) ** 2).sum()
 
+    def edges_of(x):
+        return (graph.radius_graph(x, 0.9, max_num_neighbors=3), graph.knn_graph(x, 4, loop=True),
+                graph.radius(x, x[:5], 0.9), graph.radius_graph(x, 0.9, max_num_neighbors=None))
+
     x, cell, pbc = random_system(4)
-    compiled = torch.compile(energy, fullgraph=True, backend="aot_eager")
-    forces = []
-    for function in (energy, compiled):
-        leaf = x.clone().requires_grad_(True)
-        function(leaf, cell, pbc).backward()
-        forces.append(leaf.grad)
-    assert torch.allclose(*forces, rtol=0, atol=1e-12)
+    halves = torch.arange(2).repeat_interleave(6)
+    for cells, batch in ((cell, None), (cell, halves), (torch.stack([cell, 1.1 * cell]), halves)):
+        torch._dynamo.reset()
+        compiled = torch.compile(energy, fullgraph=True, backend="aot_eager")
+        forces = []
+        for function in (energy, compiled):
+            leaf = x.clone().requires_grad_(True)
+            function(leaf, cells, pbc, batch).backward()
+            forces.append(leaf.grad)
+        assert torch.allclose(*forces, rtol=0, atol=1e-12)
+    compiled = torch.compile(edges_of, fullgraph=True, backend="aot_eager")
+    assert all(map(torch.equal, compiled(x), edges_of(x)))
 
 
 def check_refusals():
@@ -213,6 +290,8 @@ def check_refusals():
             ("independent", lambda: graph.neighbor_list(x, 0 * cell, True, 1.0)),
             ("(n, 3)", lambda: graph.neighbor_list(x[:, :2], cell, pbc, 1.0)),
             ("float32 or float64", lambda: graph.neighbor_list(x.half(), cell, pbc, 1.0)),
+            ("at least 1", lambda: graph.FixedNeighborList(0, 8, 1.0)),
+            ("shape (4, 3)", lambda: graph.FixedNeighborList(4, 8, 1.0)(x.float())),
             ("flow", lambda: graph.radius_graph(x, 1.0, flow="both"))):
         try:
             work()

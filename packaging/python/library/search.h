@@ -4,7 +4,11 @@
    A nearfield_search is a question, the memory for its answer, and the count of pairs. Python sets
    the fields, calls nearfield_search_run, allocates arrays of `count` entries, and has them filled
    by nearfield_search_copy. The pairs are those of nlist_search_boxes that are nearer than (<) the
-   cutoff. One search belongs to one thread at a time. */
+   cutoff. One search belongs to one thread at a time.
+
+   The two calls are the two steps of nlist_search_boxes (nlist.h, >>boxes-serial): rows are found
+   as numbers of candidates, 4 bytes a pair, then every entry is written once, to its place in the
+   arrays of Python. */
 
 #include <stdlib.h>
 #ifdef __linux__
@@ -35,11 +39,7 @@ typedef struct nearfield_search {
     int64_t bad_id;             /* the first atom (or system) that was refused, else -1 */
     /* private */
     int64_t held;               /* bytes that the list has */
-    nlist list;
-    nlist_arrays found;
-    int64_t *start;             /* [n + 1] where the rows begin in the answer */
-    int64_t *begin;             /* [n] where they begin in what was found */
-    int64_t room;               /* rows that both have room for */
+    void *work;                 /* a nearfield_i_work */
     int32_t kinds;
     int32_t *kind;              /* [kinds] the distinct numbers of `between`, ascending */
     int32_t *of;                /* [n] which of them an atom is, or -1 */
@@ -48,9 +48,26 @@ typedef struct nearfield_search {
 
 #ifdef NEARFIELD_IMPLEMENTATION
 
+/* The search in progress. */
+typedef struct nearfield_i_work {
+    nlist list;                 /* holds the memory */
+    nlist_i_finder finder;
+    nlist_i_search rows;
+} nearfield_i_work;
+
 NEARFIELD_API nearfield_search *nearfield_search_new(void)
 {
-    return (nearfield_search *)calloc(1, sizeof(nearfield_search));
+    nearfield_search *search = (nearfield_search *)calloc(1, sizeof(nearfield_search));
+    if (!search) return NULL;
+    search->work = calloc(1, sizeof(nearfield_i_work));
+    if (search->work) return search;
+    free(search);
+    return NULL;
+}
+
+static nearfield_i_work *nearfield_i_work_of(const nearfield_search *search)
+{
+    return (nearfield_i_work *)search->work;
 }
 
 /* Large blocks in large pages, where the system has them: a search that begins with fresh memory
@@ -102,9 +119,8 @@ NEARFIELD_API void nearfield_search_free(nearfield_search *search)
 {
     if (!search) return;
     nearfield_i_forget(search);
-    nlist_free(&search->list);
-    free(search->start);
-    free(search->begin);
+    nlist_free(&nearfield_i_work_of(search)->list);
+    free(search->work);
     free(search);
 }
 
@@ -179,75 +195,17 @@ static nlist_real nearfield_i_below(nlist_real x)
                                      : (nlist_real)nextafter((double)x, 0);
 }
 
-/* Moves entry `from` to place `to` of what was found. */
-static void nearfield_i_move(const nlist_arrays *found, int64_t from, int64_t to)
+/* 1 if the pair is nearer than its cutoff. */
+static int nearfield_i_keeps(const void *user, int32_t i, int32_t j, nlist_real distance)
 {
-    found->i[to] = found->i[from];
-    found->j[to] = found->j[from];
-    found->distance[to] = found->distance[from];
-    if (found->shift) memmove(found->shift + 3 * to, found->shift + 3 * from, 3 * sizeof(int32_t));
-    if (found->offset)
-        memmove(found->offset + 3 * to, found->offset + 3 * from, 3 * sizeof(nlist_real));
+    return distance < nearfield_i_cutoff((const nearfield_search *)user, i, j);
 }
 
-/* Keeps the entries that are nearer than the cutoff of their pair. */
-static void nearfield_i_select(nearfield_search *search)
-{
-    nlist_arrays *found = &search->found;
-    int64_t k, kept = 0;
-    for (k = 0; k < found->count; k++)
-        if (found->distance[k] < nearfield_i_cutoff(search, found->i[k], found->j[k]))
-            nearfield_i_move(found, k, kept++);
-    found->count = kept;
-}
-
-/* Whether atom i is listed as a partner of itself. */
-static int nearfield_i_own(const nearfield_search *search, int32_t i)
-{
-    return search->self && nearfield_i_cutoff(search, i, i) > 0;
-}
-
-/* Room for n rows; 0: there is none. */
-static int nearfield_i_take_rows(nearfield_search *search, int32_t n)
-{
-    if (search->start && search->room >= n) return 1;
-    free(search->start);
-    free(search->begin);
-    search->start = (int64_t *)malloc(sizeof(int64_t) * ((size_t)n + 1));
-    search->begin = (int64_t *)malloc(sizeof(int64_t) * ((size_t)n + 1));
-    search->room = search->start && search->begin ? n : -1;
-    return search->room == n;
-}
-
-/* Where each row begins in the answer, and in what was found. */
-static nlist_result nearfield_i_place_rows(nearfield_search *search, int32_t n)
-{
-    const nlist_arrays *found = &search->found;
-    int64_t k, sum = 0;
-    if (!nearfield_i_take_rows(search, n)) return NLIST_OUT_OF_MEMORY;
-    for (k = 0; k < n; k++) search->start[k] = nearfield_i_own(search, (int32_t)k);
-    for (k = 0; k < found->count;) {
-        int32_t const row = found->i[k];
-        search->begin[row] = k;
-        while (k < found->count && found->i[k] == row) k++;
-        search->start[row] += k - search->begin[row];
-    }
-    for (k = 0; k < n; k++) {
-        int64_t const length = search->start[k];
-        search->start[k] = sum;
-        sum += length;
-    }
-    search->start[n] = sum;
-    search->count = sum;
-    return NLIST_OK;
-}
-
-static nlist_result nearfield_i_find(nearfield_search *search)
+static nlist_desc nearfield_i_desc(nearfield_search *search)
 {
     int const selects = search->radii != NULL || search->between != NULL;
     nlist_desc desc;
     memset(&desc, 0, sizeof desc);
-    memset(&search->found, 0, sizeof search->found);
     desc.radius = search->radii ? 0 : selects ? search->cutoff : nearfield_i_below(search->cutoff);
     desc.radii = search->radii;
     desc.half = search->half;
@@ -256,126 +214,76 @@ static nlist_result nearfield_i_find(nearfield_search *search)
     desc.allocator.alloc = nearfield_i_alloc;
     desc.allocator.free = nearfield_i_free;
     desc.allocator.user = search;
-    search->found.wanted = search->wanted | NLIST_WANT_I | NLIST_WANT_J;
-    if (selects) search->found.wanted |= NLIST_WANT_DISTANCE;
-    if (search->self && search->sorted) search->found.wanted |= NLIST_WANT_SHIFT;
-    return nlist_search_boxes(&search->list, &desc, search->boxes, search->starts, search->systems,
-                              search->pos, (size_t)search->stride, &search->found);
+    return desc;
+}
+
+static nlist_result nearfield_i_find(nearfield_search *search)
+{
+    nearfield_i_work *work = nearfield_i_work_of(search);
+    nlist_desc const desc = nearfield_i_desc(search);
+    nlist_result result;
+    memset(&work->finder, 0, sizeof work->finder);
+    work->finder.boxes = search->boxes;
+    work->finder.starts = search->starts;
+    work->finder.systems = search->systems;
+    result = nlist_i_begin_arrays(&work->finder, &work->list, &desc, search->pos,
+                                  (size_t)search->stride);
+    if (result != NLIST_OK) return result;
+    nlist_i_begin_search(&work->rows, &work->finder);
+    work->rows.ordered = 1;
+    work->rows.self = search->self;
+    if (search->radii || search->between) work->rows.keeps = nearfield_i_keeps;
+    work->rows.user = search;
+    result = nlist_i_find_rows(&work->rows);
+    search->count = work->rows.used;
+    return result;
 }
 
 /* Finds the pairs: a code of nlist.h. Then `count` is how many there are. */
 NEARFIELD_API nlist_result nearfield_search_run(nearfield_search *search)
 {
-    int32_t const n = search->starts[search->systems];
     nlist_result result = NLIST_OK;
     search->count = 0;
     search->bad_id = -1;
-    if (search->between) result = nearfield_i_tabulate(search, n);
-    if (result == NLIST_OK) {
-        result = nearfield_i_find(search);
-        search->bad_id = search->list.bad_id;
-    }
-    if (result == NLIST_OK && (search->radii || search->between)) nearfield_i_select(search);
-    if (result == NLIST_OK) result = nearfield_i_place_rows(search, n);
+    if (search->between) result = nearfield_i_tabulate(search, search->starts[search->systems]);
+    if (result != NLIST_OK) return result;
+    result = nearfield_i_find(search);
+    search->bad_id = nearfield_i_work_of(search)->list.bad_id;
     return result;
 }
 
 /* ---- the answer ---- */
 
-/* The caller's arrays; those that are NULL are not filled. */
-typedef struct nearfield_answer {
-    int64_t *i, *j;
-    int32_t *shift;
-    nlist_real *distance, *offset;
-} nearfield_answer;
-
-/* Entry `at`: the atom and itself. */
-static void nearfield_i_put_own(const nearfield_answer *to, int32_t i, int64_t at)
-{
-    int axis;
-    if (to->i) to->i[at] = i;
-    if (to->j) to->j[at] = i;
-    if (to->distance) to->distance[at] = 0;
-    for (axis = 0; axis < 3; axis++) {
-        if (to->shift) to->shift[3 * at + axis] = 0;
-        if (to->offset) to->offset[3 * at + axis] = 0;
-    }
-}
-
-/* Entries first .. first + count - 1 of what was found, of row i, become the entries from `at`. */
-static void nearfield_i_put(const nlist_arrays *found, const nearfield_answer *to, int64_t first,
-                            int64_t count, int64_t at, int32_t i)
-{
-    size_t const reals = sizeof(nlist_real) * (size_t)count;
-    int64_t k;
-    if (count == 0) return;
-    if (to->i) for (k = 0; k < count; k++) to->i[at + k] = i;
-    if (to->j) for (k = 0; k < count; k++) to->j[at + k] = found->j[first + k];
-    if (to->shift)
-        memcpy(to->shift + 3 * at, found->shift + 3 * first, 3 * sizeof(int32_t) * (size_t)count);
-    if (to->distance) memcpy(to->distance + at, found->distance + first, reals);
-    if (to->offset) memcpy(to->offset + 3 * at, found->offset + 3 * first, 3 * reals);
-}
-
-/* How many entries of a sorted row come before the atom itself. */
-static int64_t nearfield_i_before(const nlist_arrays *found, int64_t first, int64_t count,
-                                  int32_t i)
-{
-    int64_t k;
-    for (k = 0; k < count; k++) {
-        const int32_t *shift = found->shift + 3 * (first + k);
-        int32_t const sign = shift[0] ? shift[0] : shift[1] ? shift[1] : shift[2];
-        if (found->j[first + k] > i || (found->j[first + k] == i && sign > 0)) break;
-    }
-    return k;
-}
-
-/* Row i, with the atom itself where it belongs. */
-static void nearfield_i_put_row(const nearfield_search *search, const nearfield_answer *to,
-                                int32_t i)
-{
-    const nlist_arrays *found = &search->found;
-    int64_t const at = search->start[i], first = search->begin[i];
-    int const own = nearfield_i_own(search, i);
-    int64_t const count = search->start[i + 1] - at - own;
-    int64_t const before = own && search->sorted ? nearfield_i_before(found, first, count, i) : 0;
-    if (own) {
-        nearfield_i_put(found, to, first, before, at, i);
-        nearfield_i_put_own(to, i, at + before);
-    }
-    nearfield_i_put(found, to, first + before, count - before, at + before + own, i);
-}
-
-/* Fills arrays of `count` entries (shift, offset: 3 * count). */
+/* Fills arrays of `count` entries (shift, offset: 3 * count), after a run that returned 0 and with
+   the same pos, boxes and starts; those that are NULL are not wanted. */
 NEARFIELD_API void nearfield_search_copy(nearfield_search *search, int64_t *i, int64_t *j,
                                          int32_t *shift, nlist_real *distance, nlist_real *offset)
 {
-    int32_t const n = search->starts[search->systems];
-    nearfield_answer to;
-    int32_t row;
-    to.i = i, to.j = j, to.shift = shift, to.distance = distance, to.offset = offset;
-    for (row = 0; row < n; row++)
-        if (search->start[row + 1] > search->start[row]) nearfield_i_put_row(search, &to, row);
+    nlist_i_search *rows = &nearfield_i_work_of(search)->rows;
+    rows->wide_i = i;
+    rows->wide_j = j;
+    rows->out.shift = shift;
+    rows->out.distance = distance;
+    rows->out.offset = offset;
+    (void)nlist_i_write_rows(rows);
 }
 
 /* Copies where the rows begin: n + 1 numbers. */
 NEARFIELD_API void nearfield_search_rows(const nearfield_search *search, int64_t *start)
 {
-    memcpy(start, search->start,
-           sizeof(int64_t) * ((size_t)search->starts[search->systems] + 1));
+    const nlist_i_finder *finder = &nearfield_i_work_of(search)->finder;
+    memcpy(start, finder->begin, sizeof(int64_t) * (size_t)finder->n);
+    start[finder->n] = search->count;
 }
 
 /* Ends a run: frees what it does not keep for the next, and everything beyond `bytes`. */
 NEARFIELD_API void nearfield_search_end(nearfield_search *search, int64_t bytes)
 {
+    nearfield_i_work *work = nearfield_i_work_of(search);
     nearfield_i_forget(search);
-    if (search->held + search->room * 2 * (int64_t)sizeof(int64_t) <= bytes) return;
-    nlist_free(&search->list);
-    memset(&search->list, 0, sizeof search->list);
-    free(search->start);
-    free(search->begin);
-    search->start = search->begin = NULL;
-    search->room = 0;
+    if (search->held <= bytes) return;
+    nlist_free(&work->list);
+    memset(&work->list, 0, sizeof work->list);
 }
 
 #endif

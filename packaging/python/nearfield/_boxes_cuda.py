@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import address_of
+from ._arrays import address_of, stream_handle
 from ._object import Object
 
 
@@ -23,18 +23,38 @@ class DeviceBoxes(Object):
         """Where the rows begin (n + 1,), partners (m,) and shifts (3 m,), in this object's memory.
         Waits for the stream. x, d_boxes and d_starts lie on the GPU; d_boxes are the bytes of
         nlist_box."""
+        self._fields = {"nearest": int(nearest), "grow": 1}
+        n = self._build(x, d_boxes, d_starts, systems, cutoff, half, sorted)
+        self.check()
+        return self._views(n, self._state.total)
+
+    def fill(self, x: Any, d_boxes: Any, d_starts: Any, systems: int, cutoff: float, half: bool,
+             sorted: bool, capacity: int, stream: Any) -> tuple[Any, Any, Any]:
+        """The same with room for `capacity` pairs, and without waiting. The first call takes the
+        memory; with the sizes of that call, later ones take none, and the arrays stay where they
+        are."""
+        self._fields = {"capacity": capacity}
+        self._stream_object, self._stream = stream, stream_handle(stream)
+        n = self._build(x, d_boxes, d_starts, systems, cutoff, half, sorted)
+        return self._views(n, capacity)
+
+    def _build(self, x: Any, d_boxes: Any, d_starts: Any, systems: int, cutoff: float, half: bool,
+               sorted: bool) -> int:
         pos, n, stride = self._rows(x, 3)
         real = self._lib.dtype.type
-        self._fields = {"half": int(half), "sorted": int(sorted), "nearest": int(nearest),
-                        "shifts": 1, "grow": 1,
-                        "radius": float(np.nextafter(real(cutoff), real(0)))}
+        self._fields["half"], self._fields["sorted"] = int(half), int(sorted)
+        self._fields["shifts"] = 1
+        self._fields["radius"] = float(np.nextafter(real(cutoff), real(0)))
         desc = self._new_desc(3)
         self._call("build_boxes", ctypes.byref(desc), _pointer(d_boxes), _pointer(d_starts),
                    systems, address_of(pos), stride, n)
-        self.check()
-        rows, total = self._state.rows[self._state.current], self._state.total
-        return (self._look(rows.start, n + 1, np.int64), self._look(rows.partner, total, np.int32),
-                self._look(rows.shift, 3 * total, np.int32))
+        return n
+
+    def _views(self, n: int, entries: int) -> tuple[Any, Any, Any]:
+        rows = self._state.rows[self._state.current]
+        return (self._look(rows.start, n + 1, np.int64),
+                self._look(rows.partner, entries, np.int32),
+                self._look(rows.shift, 3 * entries, np.int32))
 
 
 def _pointer(array: Any) -> int:

@@ -26,7 +26,8 @@ class Object:
         box = fields.pop("box", None)
         if box is not None:
             fields["min"], fields["max"] = box
-        self._fields = {name: value for name, value in fields.items() if value is not None}
+        self._fields: dict[str, Any] = {name: value for name, value in fields.items()
+                                        if value is not None}
         self._stream_object, self._stream = stream, stream_handle(stream)
         self._lib: Any = None
         self._device = False

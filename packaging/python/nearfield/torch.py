@@ -4,6 +4,8 @@ SPDX-License-Identifier: MIT OR Unlicense
 
     neighbor_list   pairs in periodic boxes, of one system or of a batch; D and d have gradients of
                     any order with respect to positions and cell
+    FixedNeighborList   the same pairs in tensors of a given size: nothing waits for the GPU, and a
+                    CUDA graph can hold the call
     radius_graph    edges between points within a radius, in the form of torch_cluster
     radius          edges from query points to points within a radius
     knn_graph       edges to the k nearest
@@ -22,7 +24,7 @@ from torch import Tensor
 from . import _neighbors
 from ._binding import Error
 
-__all__ = ["neighbor_list", "radius_graph", "radius", "knn_graph"]
+__all__ = ["neighbor_list", "FixedNeighborList", "radius_graph", "radius", "knn_graph"]
 
 _WANTED = {"i": 1, "j": 2, "S": 4}
 
@@ -31,10 +33,13 @@ _WANTED = {"i": 1, "j": 2, "S": 4}
 
 
 @torch.library.custom_op("nearfield::pairs", mutates_args=())
-def _pairs(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, cutoff: float,
+def _pairs(positions: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], cutoff: float,
            half: bool, own: bool, nearest: int, ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """i (m,), j (m,) int64 and S (m, 3) int32 of all systems. cell: (b, 3, 3), pbc: (b, 3),
-    starts: (b + 1,) int32."""
+    """i (m,), j (m,) int64 and S (m, 3) int32 of all systems. cell: (b, 3, 3), pbc: (b, 3); b may
+    be 1 for all systems."""
+    starts = _starts(batch, positions.shape[0], cell.shape[0])
+    systems = len(starts) - 1
+    cell, pbc = cell.expand(systems, 3, 3), pbc.expand(systems, 3)
     if positions.is_cuda:
         return _pairs_on_gpu(positions, cell, pbc, starts, cutoff, half, own, nearest, ordered)
     x = _host(positions)
@@ -57,8 +62,8 @@ def _pairs(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, cutoff:
 
 
 @_pairs.register_fake
-def _pairs_shapes(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, cutoff: float,
-                  half: bool, own: bool, nearest: int,
+def _pairs_shapes(positions: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor],
+                  cutoff: float, half: bool, own: bool, nearest: int,
                   ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
     m = torch.library.get_ctx().new_dynamic_size()
     new = positions.new_empty
@@ -66,12 +71,13 @@ def _pairs_shapes(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, 
             new((m, 3), dtype=torch.int32))
 
 
-def _no_gradient(context: Any, *gradients: Optional[Tensor]) -> tuple[None, ...]:
-    return (None,) * 9
+def _no_gradients(inputs: int) -> Any:
+    """Indices and shifts have no gradient: D is computed from them below, in operations of
+    torch."""
+    return lambda context, *gradients: (None,) * inputs
 
 
-# Indices and shifts have no gradient: D is computed from them below, in operations of torch.
-_pairs.register_autograd(_no_gradient)
+_pairs.register_autograd(_no_gradients(9))
 
 
 def _host(positions: Tensor) -> Any:
@@ -117,33 +123,26 @@ def _pairs_on_gpu(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, 
 # ---- systems -------------------------------------------------------------------------------------
 
 
-def _systems(positions: Tensor, cell: Optional[Tensor], pbc: Any,
-             batch: Optional[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """cell (b, 3, 3), pbc (b, 3) and starts (b + 1,) of a batch; without `batch` of one system."""
+def _systems(positions: Tensor, cell: Optional[Tensor], pbc: Any) -> tuple[Tensor, Tensor]:
+    """cell (b, 3, 3) and pbc (b, 3); b is 1 where all systems have the same."""
     if positions.dim() != 2 or positions.shape[1] != 3:
         raise ValueError("positions: expected a tensor of shape (n, 3), not %s"
                          % (tuple(positions.shape),))
     device = positions.device
     if cell is None:
-        cell = torch.eye(3, dtype=positions.dtype, device=device)
-        pbc = False if pbc is None else pbc
-        if torch.as_tensor(pbc).any():
+        if pbc is not None and bool(torch.as_tensor(pbc).any()):
             raise ValueError("cell: periodic axes need one")
+        cell, pbc = torch.eye(3, dtype=positions.dtype, device=device), False
     pbc = torch.as_tensor(True if pbc is None else pbc, dtype=torch.bool, device=device)
-    cell = cell.to(positions.dtype)
     systems = cell.shape[0] if cell.dim() == 3 else 1
-    n = positions.shape[0]
+    return (cell.to(positions.dtype).expand(systems, 3, 3).contiguous(),
+            pbc.reshape(-1, pbc.shape[-1] if pbc.dim() else 1).expand(systems, 3).contiguous())
+
+
+def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
+    """Where each system begins, and n: int32 on the CPU."""
     if batch is None:
-        starts = torch.tensor([0, n], dtype=torch.int32)
-    else:
-        systems, starts = _starts(batch, n, systems)
-    return (cell.expand(systems, 3, 3).contiguous(),
-            pbc.reshape(-1, pbc.shape[-1] if pbc.dim() else 1).expand(systems, 3).contiguous(),
-            starts)
-
-
-def _starts(batch: Tensor, n: int, systems: int) -> tuple[int, Tensor]:
-    """How many systems there are, and where each begins."""
+        return torch.tensor([0] + [n] * cells, dtype=torch.int32)
     if batch.shape != (n,):
         raise ValueError("batch: expected one number for each of the %d points, not a tensor of "
                          "shape %s" % (n, tuple(batch.shape)))
@@ -152,13 +151,12 @@ def _starts(batch: Tensor, n: int, systems: int) -> tuple[int, Tensor]:
     if n and int(batch[0]) < 0:
         raise ValueError("batch must not be negative")
     last = int(batch[-1]) + 1 if n else 1
-    if systems > 1 and last > systems:
-        raise ValueError("batch names system %d, but there are %d cells" % (last - 1, systems))
-    systems = max(systems, last)
-    counts = torch.bincount(batch.to(torch.int64), minlength=systems).cpu()
-    starts = torch.zeros(systems + 1, dtype=torch.int32)
+    if cells > 1 and last > cells:
+        raise ValueError("batch names system %d, but there are %d cells" % (last - 1, cells))
+    counts = torch.bincount(batch.to(torch.int64), minlength=max(cells, last)).cpu()
+    starts = torch.zeros(len(counts) + 1, dtype=torch.int32)
     starts[1:] = counts.cumsum(0)
-    return systems, starts
+    return starts
 
 
 # ---- neighbor_list -------------------------------------------------------------------------------
@@ -214,8 +212,8 @@ def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = N
     >>> x.grad[:, 0]
     tensor([ 0.4000, -0.4000])
     """
-    cells, flags, starts = _systems(positions, cell, pbc, batch)
-    i, j, shift = _pairs(positions, cells, flags, starts, float(cutoff), half, self_interaction, 0,
+    cells, flags = _systems(positions, cell, pbc)
+    i, j, shift = _pairs(positions, cells, flags, batch, float(cutoff), half, self_interaction, 0,
                          sorted)
     D = positions[j] - positions[i] + _shift_vectors(shift, cells, flags, batch, i)
     return i, j, shift, _lengths(D), D
@@ -225,7 +223,7 @@ def _shift_vectors(shift: Tensor, cells: Tensor, flags: Tensor, batch: Optional[
                    i: Tensor) -> Tensor:
     """S @ cell. Vectors that do not repeat have no part in it, and may be anything."""
     vectors = torch.where(flags[:, :, None], cells, torch.zeros_like(cells))
-    if batch is None:
+    if batch is None or cells.shape[0] == 1:
         return shift.to(cells.dtype) @ vectors[0]
     return torch.einsum("ma,mab->mb", shift.to(cells.dtype), vectors[batch[i]])
 
@@ -235,6 +233,142 @@ def _lengths(D: Tensor) -> Tensor:
     squares = (D * D).sum(1)
     none = squares == 0
     return torch.where(none, 0.0, torch.where(none, 1.0, squares).sqrt())
+
+
+# ---- lists of a given size -----------------------------------------------------------------------
+
+
+class FixedNeighborList:
+    """The pairs of `neighbor_list` in tensors of a given size.
+
+    Each call searches again. On a GPU no call waits and none takes memory of its own, so that calls
+    can be captured in a CUDA graph. An object belongs to one stream at a time.
+
+    Parameters
+    ----------
+    n : int
+        Points in each call, at least 1.
+    capacity : int
+        Room for so many pairs, at least 1.
+    cutoff : float
+    cell, pbc, batch
+        As in `neighbor_list`. A call may replace `cell`.
+    half, sorted : bool
+        As in `neighbor_list`.
+    dtype : torch.dtype
+        float32 or float64.
+    device : torch.device or str
+
+    Examples
+    --------
+    >>> import torch, nearfield.torch
+    >>> search = nearfield.torch.FixedNeighborList(2, 4, 0.3, torch.eye(3))
+    >>> i, j, S, d, D, count = search(torch.tensor([[0.0, 0, 0], [0.9, 0, 0]]))
+    >>> i, d, count
+    (tensor([0, 1, 0, 0]), tensor([0.1000, 0.1000, 0.3000, 0.3000]), tensor(2))
+    """
+
+    def __init__(self, n: int, capacity: int, cutoff: float, cell: Optional[Tensor] = None,
+                 pbc: Any = None, batch: Optional[Tensor] = None, *, half: bool = False,
+                 sorted: bool = False, dtype: torch.dtype = torch.float32,
+                 device: Any = "cpu") -> None:
+        if n < 1 or capacity < 1:
+            raise ValueError("n and capacity must be at least 1")
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError("dtype: expected float32 or float64, not %s" % dtype)
+        self._n, self._capacity, self._cutoff = n, capacity, float(cutoff)
+        self._options = (half, sorted)
+        none = torch.full((n, 3), torch.nan, dtype=dtype, device=device)
+        cell = None if cell is None else cell.to(none)
+        batch = None if batch is None else batch.to(none.device)
+        cells, flags = _systems(none, cell, pbc)
+        self._starts = _starts(batch, n, len(cells))
+        systems = len(self._starts) - 1
+        self._cells, self._flags = cells.expand(systems, 3, 3), flags.expand(systems, 3)
+        self._batch, self._device, self._dtype = batch, none.device, dtype
+        self._count: Optional[Tensor] = None
+        self._search: Any = None
+        if none.is_cuda:
+            self._prepare(none)
+
+    def __call__(self, positions: Tensor, cell: Optional[Tensor] = None) -> tuple[
+            Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Search.
+
+        Parameters
+        ----------
+        positions : Tensor, (n, 3)
+        cell : Tensor, (3, 3) or (b, 3, 3), optional
+            Instead of the cell that the object was made with.
+
+        Returns
+        -------
+        i, j, S, d, D
+            As of `neighbor_list`, of `capacity` entries. From `count` on they are padding: i, j, S
+            and D are 0, and d is the cutoff. It has no gradient.
+        count : Tensor of int64, ()
+            How many pairs there are. Above `capacity` pairs are missing: `check` raises an Error.
+        """
+        if positions.shape != (self._n, 3) or positions.dtype != self._dtype:
+            raise ValueError("positions: expected %s of shape (%d, 3), not %s of shape %s" % (
+                self._dtype, self._n, positions.dtype, tuple(positions.shape)))
+        cells = self._cells if cell is None else cell.to(self._dtype).expand_as(self._cells)
+        find = self._on_gpu if self._device.type == "cuda" else self._on_cpu
+        i, j, shift, count = find(positions.detach(), cells.detach())
+        there = torch.arange(self._capacity, device=self._device) < count
+        i, j, shift = (torch.where(there.reshape((-1,) + (1,) * (a.dim() - 1)), a, 0)
+                       for a in (i, j, shift))
+        D = positions[j] - positions[i] + _shift_vectors(shift, cells, self._flags, self._batch, i)
+        D = torch.where(there[:, None], D, 0.0)
+        d = torch.where(there, _lengths(D), self._cutoff)
+        self._count = count
+        return i, j, shift, d, D, count
+
+    def check(self) -> None:
+        """Wait for the last call, and raise an Error where its pairs are not complete: more than
+        `capacity`, or positions that are not finite. (On the CPU the latter are refused by the
+        call.) After an Error on a GPU, make a new object."""
+        if self._count is not None and int(self._count) > self._capacity:
+            raise Error("FixedNeighborList: %d pairs, but capacity is %d"
+                        % (int(self._count), self._capacity))
+        if self._search is not None:
+            self._search.check()
+
+    def _prepare(self, positions: Tensor) -> None:
+        """Takes the memory, by a search among points that are left out."""
+        from ._boxes_cuda import DeviceBoxes
+        real, systems = self._dtype, len(self._cells)
+        width = 12 if real == torch.float32 else 11     # nlist_box: 9 numbers, 3 of int32, padding
+        self._boxes = torch.zeros((systems, width), dtype=real, device=self._device)
+        words = self._boxes.view(torch.int32)
+        first = 9 * self._boxes.element_size() // 4
+        words[:, first:first + 3] = self._flags.to(torch.int32)
+        self._starts = self._starts.to(self._device, torch.int32)
+        self._search = DeviceBoxes(torch.cuda.current_stream(self._device))
+        self._on_gpu(positions, self._cells)
+        torch.cuda.synchronize(self._device)
+
+    def _on_gpu(self, positions: Tensor, cells: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        self._boxes[:, :9] = cells.reshape(-1, 9)
+        found = self._search.fill(positions.contiguous(), self._boxes, self._starts,
+                                  len(self._boxes), self._cutoff, *self._options, self._capacity,
+                                  torch.cuda.current_stream(self._device))
+        rows, partner, shift = (torch.as_tensor(a, device=self._device) for a in found)
+        entry = torch.arange(self._capacity, device=self._device)
+        i = torch.searchsorted(rows[1:].contiguous(), entry, right=True)
+        return i, partner.to(torch.int64), shift.reshape(-1, 3).clone(), rows[-1].clone()
+
+    def _on_cpu(self, positions: Tensor, cells: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        half, ordered = self._options
+        found = _pairs(positions, cells.contiguous(), self._flags, self._batch, self._cutoff, half,
+                       False, 0, ordered)
+        i, j, shift = (_padded(a, self._capacity) for a in found)
+        return i, j, shift, torch.tensor(len(found[0]))
+
+
+def _padded(a: Tensor, rows: int) -> Tensor:
+    """The first `rows` rows, with zeros behind where there are fewer."""
+    return torch.cat([a[:rows], a.new_zeros((max(rows - len(a), 0),) + a.shape[1:])])
 
 
 # ---- graphs --------------------------------------------------------------------------------------
@@ -262,6 +396,42 @@ def _at_most(row: Tensor, col: Tensor, most: int, n: int) -> tuple[Tensor, Tenso
     first = counts.cumsum(0) - counts
     kept = torch.arange(len(row), device=row.device) - first[row] < most
     return row[kept], col[kept]
+
+
+def _looped(row: Tensor, col: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """With each point in front of its row."""
+    each = torch.arange(n, device=row.device)
+    row, col = torch.cat([each, row]), torch.cat([each, col])
+    order = torch.argsort(row, stable=True)
+    return row[order], col[order]
+
+
+def _edges(points: Tensor) -> tuple[Tensor, Tensor]:
+    """What the operators below return, for torch.compile."""
+    m = torch.library.get_ctx().new_dynamic_size()
+    return (points.new_empty((m,), dtype=torch.int64), points.new_empty((m,), dtype=torch.int64))
+
+
+@torch.library.custom_op("nearfield::radius_graph", mutates_args=())
+def _radius_graph(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], r: float,
+                  most: int, loop: bool) -> tuple[Tensor, Tensor]:
+    """row, col of all neighbours, or of the `most` nearest. most: -1 for all."""
+    row, col, _ = _pairs(points, cell, pbc, batch, r, False, False, 0, True)
+    if most >= 0 and len(row) and int(torch.bincount(row).max()) > most - loop:
+        row, col = _nearest(points, cell, pbc, batch, r, max(most - loop, 0))
+    if not loop:
+        return row, col
+    row, col = _looped(row, col, points.shape[0])
+    return _at_most(row, col, most, points.shape[0]) if most >= 0 else (row, col)
+
+
+@_radius_graph.register_fake
+def _radius_graph_shapes(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor],
+                         r: float, most: int, loop: bool) -> tuple[Tensor, Tensor]:
+    return _edges(points)
+
+
+_radius_graph.register_autograd(_no_gradients(7))
 
 
 def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool = False,
@@ -305,27 +475,53 @@ def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool
     if cell is not None and x.shape[-1] != 3:
         raise ValueError("x: in a cell points have 3 numbers")
     points = _three(x)
-    cells, flags, starts = _systems(points, cell, pbc, batch)
-    most = points.shape[0] if max_num_neighbors is None else max_num_neighbors
-    bounded = max_num_neighbors is not None
-    row, col, _ = _pairs(points, cells, flags, starts, float(r), False, False, 0, True)
-    if bounded and len(row) and int(torch.bincount(row).max()) > most - loop:
-        row, col = _nearest(points, cells, flags, starts, float(r), max(most - loop, 0))
-    if loop:
-        each = torch.arange(points.shape[0], device=row.device)
-        row, col = torch.cat([each, row]), torch.cat([each, col])
-        order = torch.argsort(row, stable=True)
-        row, col = _at_most(row[order], col[order], most, points.shape[0])
+    cells, flags = _systems(points, cell, pbc)
+    most = -1 if max_num_neighbors is None else max(max_num_neighbors, 0)
+    row, col = _radius_graph(points, cells, flags, batch, float(r), most, loop)
     return _flow(row, col, flow)
 
 
-def _nearest(points: Tensor, cells: Tensor, flags: Tensor, starts: Tensor, r: float,
+def _nearest(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], r: float,
              k: int) -> tuple[Tensor, Tensor]:
     if k < 1:
         none = torch.zeros(0, dtype=torch.int64, device=points.device)
-        return none, none
-    row, col, _ = _pairs(points, cells, flags, starts, r, False, False, k, False)
+        return none, none.clone()
+    row, col, _ = _pairs(points, cell, pbc, batch, r, False, False, k, False)
     return row, col
+
+
+@torch.library.custom_op("nearfield::radius", mutates_args=())
+def _radius(x: Tensor, y: Tensor, batch_x: Optional[Tensor], batch_y: Optional[Tensor], r: float,
+            most: int) -> tuple[Tensor, Tensor]:
+    """Index in y, index in x; most: -1 for all. All points are searched together, system by
+    system, and pairs within x or within y are dropped."""
+    n, m = x.shape[0], y.shape[0]
+    batch = None
+    order = torch.arange(n + m, device=x.device)
+    if batch_x is not None or batch_y is not None:
+        of_x = batch_x if batch_x is not None else order.new_zeros(n)
+        of_y = batch_y if batch_y is not None else order.new_zeros(m)
+        _starts(of_x, n, 1)
+        _starts(of_y, m, 1)
+        batch, order = torch.cat([of_x, of_y]).sort(stable=True)
+    points = torch.cat([x, y])[order]
+    cell, pbc = _systems(points, None, None)
+    row, col, _ = _pairs(points, cell, pbc, batch, r, False, False, 0, True)
+    row, col = order[row], order[col]
+    across = (row >= n) & (col < n)
+    row, col = row[across] - n, col[across]
+    by_row = torch.argsort(row, stable=True)
+    row, col = row[by_row], col[by_row]
+    return _at_most(row, col, most, m) if most >= 0 else (row, col)
+
+
+@_radius.register_fake
+def _radius_shapes(x: Tensor, y: Tensor, batch_x: Optional[Tensor], batch_y: Optional[Tensor],
+                   r: float, most: int) -> tuple[Tensor, Tensor]:
+    return _edges(x)
+
+
+_radius.register_autograd(_no_gradients(6))
 
 
 def radius(x: Tensor, y: Tensor, r: float, batch_x: Optional[Tensor] = None,
@@ -360,26 +556,8 @@ def radius(x: Tensor, y: Tensor, r: float, batch_x: Optional[Tensor] = None,
     """
     if x.dtype != y.dtype or x.shape[1:] != y.shape[1:]:
         raise ValueError("x and y must have the same type and the same numbers per point")
-    n, m = x.shape[0], y.shape[0]
-    batch = None
-    order = torch.arange(n + m, device=x.device)
-    if batch_x is not None or batch_y is not None:
-        of_x = batch_x if batch_x is not None else order.new_zeros(n)
-        of_y = batch_y if batch_y is not None else order.new_zeros(m)
-        _starts(of_x, n, 1)
-        _starts(of_y, m, 1)
-        batch, order = torch.cat([of_x, of_y]).sort(stable=True)
-    points = _three(torch.cat([x, y]))[order]
-    cells, flags, starts = _systems(points, None, None, batch)
-    row, col, _ = _pairs(points, cells, flags, starts, float(r), False, False, 0, True)
-    row, col = order[row], order[col]
-    across = (row >= n) & (col < n)
-    row, col = row[across] - n, col[across]
-    by_row = torch.argsort(row, stable=True)
-    row, col = row[by_row], col[by_row]
-    if max_num_neighbors is not None:
-        row, col = _at_most(row, col, max_num_neighbors, m)
-    return torch.stack([row, col])
+    most = -1 if max_num_neighbors is None else max(max_num_neighbors, 0)
+    return torch.stack(_radius(_three(x), _three(y), batch_x, batch_y, float(r), most))
 
 
 def knn_graph(x: Tensor, k: int, batch: Optional[Tensor] = None, loop: bool = False,
@@ -411,34 +589,43 @@ def knn_graph(x: Tensor, k: int, batch: Optional[Tensor] = None, loop: bool = Fa
     """
     if cosine:
         raise Error("knn_graph: cosine=True is not there; normalise x")
-    points, few = _three(x), k - loop
-    cells, flags, starts = _systems(points, cell, pbc, batch)
-    row, col = _k_nearest(points, cells, flags, starts, few)
-    if loop:
-        each = torch.arange(points.shape[0], device=row.device)
-        row, col = torch.cat([each, row]), torch.cat([each, col])
-        order = torch.argsort(row, stable=True)
-        row, col = row[order], col[order]
+    points = _three(x)
+    cells, flags = _systems(points, cell, pbc)
+    row, col = _knn_graph(points, cells, flags, batch, k, loop)
     return _flow(row, col, flow)
 
 
-def _k_nearest(points: Tensor, cells: Tensor, flags: Tensor, starts: Tensor,
+@torch.library.custom_op("nearfield::knn_graph", mutates_args=())
+def _knn_graph(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], k: int,
+               loop: bool) -> tuple[Tensor, Tensor]:
+    """row, col; with `loop` the point itself is the first of its row."""
+    row, col = _k_nearest(points, cell, pbc, batch, k - loop)
+    return _looped(row, col, points.shape[0]) if loop else (row, col)
+
+
+@_knn_graph.register_fake
+def _knn_graph_shapes(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], k: int,
+                      loop: bool) -> tuple[Tensor, Tensor]:
+    return _edges(points)
+
+
+_knn_graph.register_autograd(_no_gradients(6))
+
+
+def _k_nearest(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor],
                k: int) -> tuple[Tensor, Tensor]:
     """Searches within a radius that grows until every row has its k, or all that there are."""
     n = points.shape[0]
     if n == 0 or k < 1:
-        return _nearest(points, cells, flags, starts, 1.0, 0)
-    sizes = starts.diff()
-    there = torch.repeat_interleave(sizes, sizes).to(points.device) - 1
-    all_of = torch.where(flags.any(1).cpu(), torch.tensor(k), sizes - 1)
-    wanted = torch.minimum(torch.repeat_interleave(all_of, sizes).to(points.device),
-                           torch.tensor(k, device=points.device))
+        return _nearest(points, cell, pbc, batch, 1.0, 0)
+    sizes = _starts(batch, n, cell.shape[0]).diff()
+    all_of = torch.where(pbc.any(1).cpu().expand(len(sizes)), torch.tensor(k), sizes - 1)
+    wanted = torch.repeat_interleave(all_of, sizes).clamp_max(k).to(points.device)
     low, high = points.detach().amin(0), points.detach().amax(0)
     extent = (high - low).clamp_min(float((high - low).max()) * 1e-3)
     reach = float((extent.prod() * (3 * (k + 4)) / (4 * max(n, 1))) ** (1 / 3)) or 1.0
-    del there
     while True:
-        row, col = _nearest(points, cells, flags, starts, reach, k)
+        row, col = _nearest(points, cell, pbc, batch, reach, k)
         if bool((torch.bincount(row, minlength=n) >= wanted).all()):
             return row, col
         reach *= 1.6

@@ -17,6 +17,8 @@
 #   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8
 #             and 6.10, figure 6.9
 #   tablets   004, tables 6.4 and 6.7: search and forces of tablets in four forms
+#   turn      004, sections 6.3.3 to 6.3.6: the drum after one turn, 1M spheres (3 minutes), and
+#             search and forces of 1M tablets in a drum and 10M in a box (5 minutes); when named
 #   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
 #             as many as fit (most of a minute)
 #   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five
@@ -24,7 +26,7 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 gpu=$here cpu=$here/cpu out=figures only='' size=''
-groups='insert dam walks nbody keys lists drum tablets scaling largest'
+groups='insert dam walks nbody keys lists drum tablets scaling largest' named=turn
 
 has() {
     wanted=$1; shift; for word in "$@"; do [ "$word" != "$wanted" ] || return 0; done; return 1
@@ -39,15 +41,15 @@ while [ $# -gt 0 ]; do
             tr , ' ') ;; --out) out=$2 ;; --gpu) gpu=$2 ;; --cpu) cpu=$2 ;; esac
         shift ;;
     --small|--quick) size=$1 ;;
-    *) sed -n '2,26s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,29s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
     shift
 done
 
 # shellcheck disable=SC2086
 for group in $only; do
-    if ! has "$group" $groups cpu; then
-        echo "there is no group '$group'; there are: $groups cpu"; exit 2
+    if ! has "$group" $groups $named cpu; then
+        echo "there is no group '$group'; there are: $groups $named cpu"; exit 2
     fi
 done
 mkdir -p "$out" || exit 1
@@ -114,14 +116,15 @@ dam() {
 
 measure_insert() { add "$1" "$gpu/bench_ugrid" --only insert --runs 5; }
 
-# Of the largest, what takes 20 seconds for a point (tight) is left out.
+# Tight lists at the largest size take 20 seconds and more.
 measure_dam() {
     sizes='2048 8192 32768 131072'
     [ ! "$size" ] || sizes=2048
     for n in $sizes; do
         dam "$1" "$gpu/dam_break" dam_break_cuda "$n" fixed count sort list packed tight
     done
-    [ "$size" ] || dam "$1" "$gpu/dam_break" dam_break_cuda 524288 fixed count sort list packed
+    [ "$size" ] ||
+        dam "$1" "$gpu/dam_break" dam_break_cuda 524288 fixed count sort list packed tight
 }
 
 measure_walks() { add "$1" "$gpu/bench_ugrid" --only sweep --runs 3; }
@@ -148,27 +151,55 @@ measure_drum() {
     take "$1"
 }
 
-# The example's lines "form: NAME search forces both entries [the source's three] difference".
-measure_tablets() {
-    n=1000000
-    [ ! "$size" ] || n=500
-    how="--scene box -n $n --forms --out $out/tablets.png"
-    echo "== tablets $how" >>"$log"
-    heading >>"$1"
+# One turn, saved; then from there in random order, and sorted.
+measure_turn() {
+    n=1000000 how='--length 1.6 --fill 0.1 --rpm 8 --softness 0.5' steps=200
+    if [ "$size" ]; then n=500 how='--length 0.1 --rpm 600 --fill 0.1'; fi
+    [ "$size" ] || steps=2000
+    how="-n $n $how --history 0 --out $out"
     # shellcheck disable=SC2086
-    "$gpu/tablets" $how 2>&1 </dev/null | tee -a "$log" | awk -v n="$n" '
+    dt=$("$gpu/drum" $how --steps 0 --check 2>>"$log" </dev/null | awk '$1 == "dt" { print $2 }')
+    turn=$(echo "$dt" | awk '{ print int(7.5 / $1) }')
+    [ ! "$size" ] || turn=100
+    echo "== drum $how --steps $turn --save; --load --curves" >>"$log"
+    # shellcheck disable=SC2086
+    if "$gpu/drum" $how --steps "$turn" --save "$out/turn.drum" >>"$log" 2>&1 </dev/null &&
+        "$gpu/drum" $how --load "$out/turn.drum" --shuffle --steps $steps --curves "$1.part" \
+            >>"$log" 2>&1 </dev/null
+    then take "$1"; else echo "drum, one turn" >>"$out/failed"; fi
+    rm -f "$out/drum.stl" "$out/turn.drum"
+    grep -q '^program,' "$1" || heading >>"$1"
+    if [ "$size" ]; then forms "$1" drum 500; forms "$1" box 500; return; fi
+    forms "$1" drum 1000000 --seconds 0.3
+    forms "$1" box 10000000 --seconds 0.1
+}
+
+measure_tablets() {
+    heading >>"$1"
+    if [ "$size" ]; then forms "$1" box 500; else forms "$1" box 1000000; fi
+}
+
+# forms FILE SCENE N OPTIONS: the example's lines "form: NAME search forces both entries [the
+# source's three] difference".
+forms() {
+    file=$1 scene=$2 n=$3; shift 3
+    how="--scene $scene -n $n --forms $* --out $out/tablets.png"
+    echo "== tablets $how" >>"$log"
+    # shellcheck disable=SC2086
+    "$gpu/tablets" $how 2>&1 </dev/null | tee -a "$log" | awk -v n="$n" -v scene="$scene" '
         function row(part, ms, theirs) {
-            printf "tablets,forms,box,\"%s: %s\",%d,%.6g,%.6g,0,0,%.6g,,,0,0\n", $2, part, n, ms,
-                n / ms * 1e-3, theirs
+            printf "tablets,forms,%s,\"%s: %s\",%d,%.6g,%.6g,0,0,%.6g,,,0,0\n", scene, $2, part,
+                n, ms, n / ms * 1e-3, theirs
         }
         $1 == "form:" {
             source = NF == 10
             row("search", $3, source ? $7 : 0); row("forces", $4, source ? $8 : 0)
             row("both", $5, source ? $9 : 0)
-            printf "tablets,forms,box,\"%s: entries\",%d,0,0,0,0,0,%.6g,a tablet,0,0\n", $2, n, $6
+            printf "tablets,forms,%s,\"%s: entries\",%d,0,0,0,0,0,%.6g,a tablet,0,0\n", scene,
+                $2, n, $6
             rows++
         }
-        END { exit rows != 4 }' >>"$1" || echo "tablets" >>"$out/failed"
+        END { exit rows != 4 }' >>"$file" || echo "tablets" >>"$out/failed"
     rm -f "$out/tablets.png"
 }
 
@@ -220,12 +251,12 @@ rm -f "$out/failed"
 begin=$(date +%s)
 # shellcheck disable=SC2086
 if has cpu $only; then if [ "$only" = cpu ]; then measure cpu; else measure cpu & fi; fi
-for group in $groups; do
+for group in $groups $named; do
     # shellcheck disable=SC2086
     if has "$group" $only; then measure "$group"; fi
 done
 wait
-for group in $groups cpu; do
+for group in $groups $named cpu; do
     if [ -f "$out/$group.csv" ]; then cat "$out/$group.csv"; fi
 done >"$out/figures.csv"
 echo "all: $(($(date +%s) - begin)) s; $out/figures.csv, what the programs said: $log"

@@ -199,7 +199,8 @@ source_is "$kalms, Figure 16: time against the number of bodies for CPU (\"optim
           "CPU, the two methods roughly 5 times faster than brute force."
 note 'Ours: sort and tree included; trees of one depth, as in the source. C4 is not in the' \
      'source: order 4, Chebyshev sources. Where n is too large the direct sum is scaled from a' \
-     'smaller n.'
+     'smaller n. "Plain loop / 25" is the source'"'"'s curve "CPU (Optimized)": the loop that one' \
+     'writes first, as if it were 25 times as fast.'
 curve 'GPU: direct sum' ours "$gpu_methods && method ~ /^DIRECT/" n ms
 curve 'GPU: virtual particles' ours "$gpu_methods && method == \"VP\"" n ms
 curve 'GPU: force nodes' ours "$gpu_methods && method == \"FN8\"" n ms
@@ -208,6 +209,7 @@ curve 'CPU: direct sum, one core' cpu:1 "$cpu_methods && method ~ /^DIRECT/" n m
 curve 'CPU: virtual particles' cpu:2 "$cpu_methods && method == \"VP\"" n ms
 curve 'CPU: force nodes' cpu:3 "$cpu_methods && method == \"FN8\"" n ms
 curve 'CPU: C4' cpu:4 "$cpu_methods && method == \"C4\"" n ms
+curve 'CPU: plain loop / 25' cpu:5 "$cpu_methods && method ~ /^plain loop/" n 'ms / 25'
 draw
 
 # error_figure NAME TITLE GROUP YLABEL WHAT PROGRAM
@@ -401,7 +403,8 @@ width_figure 004-6.5 \
 stage_rows() {
     echo '| | n | ours ms | source ms | times as fast | ours steps/s | source steps/s |'
     echo '|---|---:|---:|---:|---:|---:|---:|'
-    select_rows "$1" 'method "\t" n "\t" ms "\t" peer "\t" workload' | awk -F '\t' "$number_text"'
+    select_rows "($1) && unit != \"MiB\"" 'method "\t" n "\t" ms "\t" peer "\t" workload' |
+        awk -F '\t' "$number_text"'
         function some(v) { return v > 0 ? text(v) : "–" }
         { whole = $1 ~ /whole step$/
           kind = $5 ~ /^bidisperse/ ? " (1:10)" : ""
@@ -410,6 +413,14 @@ stage_rows() {
           theirs = whole && $4 > 0 ? some(1000 / $4) : ""
           print "| " $1 kind " | " $2 " | " some($3) " | " some($4) " | " factor " | " ours " | " \
               theirs " |" }'
+    any "($1) && unit == \"MiB\"" || return 0
+    echo
+    echo '| | n | ours MiB | source MiB |'
+    echo '|---|---:|---:|---:|'
+    select_rows "($1) && unit == \"MiB\"" \
+        'method "\t" n "\t" value "\t" peer "\t" workload' | awk -F '\t' '
+        { print "| " $1 ($5 ~ /^bidisperse/ ? " (1:10)" : "") " | " $2 " | " sprintf("%.0f", $3) \
+              " | " ($4 > 0 ? $4 : "–") " |" }'
 }
 # only_table NAME TITLE FILTER SOURCE NOTE
 only_table() {
@@ -433,7 +444,8 @@ only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
 only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' \
     'group == "history" && program == "bench_nlist"' \
     'section 6.3.6, 1M spheres in a drum; the source has no serial figures' \
-    'Grid and half list after a small motion, about 8 neighbours.'
+    'Grid and half list after a small motion, about 8 neighbours. In place: flag, find, append,' \
+    'drop, sort, as the source does it, with a counting sort (tests/bench/plain_history.h).'
 only_table 004-6.3.6-walls 'Spheres against triangles (004, table 6.8 and section 6.3.6)' \
     'group == "walls"' \
     'table 6.8 (10M spheres) and section 6.3.6 (1M): the triangles of a drum' \
@@ -449,8 +461,9 @@ only_table 004-6.12 'Grid and tree (004, tables 6.12 and 6.13)' 'group == "tree"
     "$steps_note"
 
 # drum_table: the parts of a step down, how often data is sorted across.
-drum_table() {
-    select_rows 'program == "drum" && workload == "stages"' 'method "\t" ms "\t" peer' |
+drum_table() { # GROUP
+    select_rows "program == \"drum\" && group == \"$1\" && workload == \"stages\"" \
+        'method "\t" ms "\t" peer' |
         awk -F '\t' "$number_text"'
         function show(ms, what) { return ms > 0 ? text(what == "steps/s" ? 1000 / ms : ms) : "–" }
         function time(how, what) { return show(ms[how ": " what], what) }
@@ -473,23 +486,59 @@ drum_table() {
                     part[k]) " |"
             }
         }'
-    select_rows 'program == "drum" && workload == "memory"' \
-        '"\n" n " spheres. " substr(method, 6) ": " value " " unit "."'
+    select_rows "program == \"drum\" && group == \"$1\" && workload == \"memory\"" \
+        '"\n" n " spheres. " substr(method, index(method, ":") + 2) ": " value " " unit "."'
 }
 begin 004-6.8 'Spheres in a rotating drum (004, tables 6.8 and 6.10)' '' '' ''
 source_is "$kureck, tables 6.8 (data sorted) and 6.10 (not): 10M spheres, 4.3 neighbours each," \
           "after one turn; $maxwell. The code before (\"old\"), search and forces in one: 135 ms" \
           "sorted, 400 not, and 760 ms for triangles in the grid: 0.96 and 0.76 steps/s. GPU" \
           "memory 2011 MiB, old 2071."
-all='program == "drum" && workload == "stages"'
+all='program == "drum" && group == "drum" && workload == "stages"'
 note 'Ours is examples/drum, no history; the spheres begin in a lattice and have not settled. A' \
      'sort is not in every step: its time is that of one sort.'
 rm -f "$results/004-6.8.md"
-if any "$all"; then page drum_table; else echo "- $title" >>"$missing"; fi
+if any "$all"; then page drum_table drum; else echo "- $title" >>"$missing"; fi
 
-# forms_table: the forms down, times and the source's across.
+begin 004-6.8-turn 'Spheres in a rotating drum after one turn, 1M (004, section 6.3.6)' '' '' ''
+source_is "$kureck, section 6.3.6: 1M spheres in a drum after one turn, dynamic lists without" \
+          "history: spheres 1.55 ms to collect and 2.21 for forces, triangles 1.94 and 0.40, 83" \
+          "steps/s; $maxwell. 4.3 neighbours each in its section 6.3.3, with 10M."
+all='program == "drum" && group == "turn" && workload == "stages"'
+note 'Ours is examples/drum after one turn (a softness of 0.5, so that it is 215,000 steps), saved' \
+     'and read again in random order for "never", no history. The columns of the source are of 10M' \
+     'spheres, and stay empty.'
+rm -f "$results/004-6.8-turn.md"
+if any "$all"; then page drum_table turn; else echo "- $title" >>"$missing"; fi
+
+# What a header holds with 10M particles: rows of the group "scaling".
+memory_table() {
+    cat <<'TABLE'
+| source's table | what | bytes |
+|---|---|---|
+| 3.1, grid | hashes, indices; cells | 8 per particle, 4 per cell |
+| 3.2, tree | codes, indices, parents; index, box, links | 12 per leaf, 52 per inner node |
+| 3.3, particle | id, species, place, velocity, force, spin, torque | 104 per particle |
+
+| ours | n | bytes per particle |
+|---|---:|---:|
+TABLE
+    select_rows "$all" '"| " method " | " n " | " sprintf("%.1f", value) " |"'
+    echo '| examples/drum: a sphere, with force and torque | any | 76 |'
+    echo '| the same, with room to sort by copying | any | 128 |'
+}
+begin 004-3 'Bytes per particle (004, tables 3.1 to 3.3)' '' '' ''
+source_is "$kureck, tables 3.1 to 3.3"
+all='group == "scaling" && program ~ /_cuda$/ && unit == "B" && n == 10000000'
+note 'Ours: the memory blocks of each header after a build and a search, with the work space of' \
+     'both, the room to sort among it, which the tables of the source leave out. A grid of ours' \
+     'also has a record of 16 bytes of each particle in the order of the cells.'
+rm -f "$results/004-3.md"
+if any "$all"; then page memory_table; else echo "- $title" >>"$missing"; fi
+
+# forms_table FILTER: the forms down, times and the source's across.
 forms_table() {
-    select_rows 'group == "forms"' 'method "\t" ms "\t" peer "\t" value' |
+    select_rows "$1" 'method "\t" ms "\t" peer "\t" value' |
         awk -F '\t' "$number_text"'
         function some(v) { return v > 0 ? text(v) : "–" }
         { split($1, part, ": "); form = part[1]; column = part[2] }
@@ -512,18 +561,34 @@ forms_table() {
             }
         }'
 }
-begin 004-forms 'Tablets: lists against search and forces in one kernel (004, table 6.4)' '' '' ''
-source_is "$kureck, table 6.4 and section 6.3.7: 1M tablets in a box, 11.95 neighbours; $maxwell"
-all='group == "forms"'
-note 'The source measured search and forces of its lists, and steps per second of all. So the last' \
-     'column compares steps, with all else that is in a step, and the one before it search and' \
-     'forces alone. One kernel: search and forces in one, each contact computed twice. Slots+rest:' \
-     'a hybrid list of 4 slots, forces without history. Pairs: a dynamic list. Rows: both rows of' \
-     'each contact, which is not in the source.' \
-     'The text does not give the size of its tablets and how two of them are tested for contact.' \
-     'Ours: `tablets --scene box`, 10 layers at rest, 6.5 neighbours each.'
-rm -f "$results/004-forms.md"
-if any "$all"; then page forms_table; else echo "- $title" >>"$missing"; fi
+# forms_page NAME TITLE FILTER SOURCE NOTE
+forms_page() {
+    begin "$1" "$2" '' '' ''
+    source_is "$kureck, $4; $maxwell"
+    all=$3
+    note "$5"
+    rm -f "$results/$1.md"
+    if any "$all"; then page forms_table "$all"; else echo "- $title" >>"$missing"; fi
+}
+forms_note='The source measured search and forces of its lists, and steps per second of all. So the last
+column compares steps, with all else that is in a step, and the one before it search and forces
+alone. One kernel: search and forces in one, each contact computed twice. Slots+rest: a hybrid list
+of 4 slots, forces without history. Pairs: a dynamic list. Rows: both rows of each contact, which is
+not in the source. The text does not give the size of its tablets and how two of them are tested for
+contact.'
+forms_note=$(echo "$forms_note" | tr '\n' ' ')
+forms_page 004-forms 'Tablets: lists against search and forces in one kernel (004, table 6.4)' \
+    'group == "forms" && workload == "box" && n < 10000000' \
+    'table 6.4 and section 6.3.7: 1M tablets in a box, 11.95 neighbours' \
+    "${forms_note}Ours: \`tablets --scene box\`, 10 layers at rest, 6.5 neighbours each."
+forms_page 004-forms-10m 'Tablets: lists against one kernel, 10M (004, table 6.5)' \
+    'group == "forms" && workload == "box" && n >= 10000000' \
+    'table 6.5 and section 6.3.7: 10M tablets in a box, 11.9 neighbours' \
+    "${forms_note}Ours: \`tablets --scene box -n 10000000 --seconds 0.1\`, 10 layers."
+forms_page 004-forms-drum 'Tablets in a drum: lists against one kernel, 1M (004, table 6.9)' \
+    'group == "forms" && workload == "drum"' \
+    'table 6.9: 10M tablets in a drum, 7.85 neighbours: old 1051 ms, new 24 + 63' \
+    "${forms_note}Ours: \`tablets --scene drum -n 1000000 --seconds 0.3\`: fallen, not yet one turn."
 
 tablets_table() {
     cat <<'TABLE'
@@ -541,7 +606,7 @@ TABLE
 }
 begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure 6.10)' '' '' ''
 source_is "$kureck, times in ms; $maxwell"
-note 'Not repeated: the drum and the tables at 10M. Tablets in a box: 004-forms. Lists as long as' \
+note 'Not repeated: the drum at 10M. Tablets in a box and in a drum: 004-forms. Lists as long as' \
      'theirs: 004-6.4 and 004-6.5. Figure 6.10 has no numbers in the text.'
 page tablets_table
 

@@ -37,7 +37,7 @@ bench_ugrid,insert 9
 bench_ugrid,walks 84
 bench_ugrid,scaling 4
 bench_lbvh,scaling 4
-bench_nlist,history 8
+bench_nlist,history 14
 bench_nlist,scaling 2
 bench_nbody,methods 13
 bench_nbody,direction 15
@@ -130,17 +130,23 @@ made_up() {
                      "nodes an element")
              }
              list("one-kernel slots+rest pairs rows", " ")
-             for (m in how) {
-                 row("tablets", "forms", "box", how[m] ": both", 1000000)
-                 row("tablets", "forms", "box", how[m] ": entries", 1000000, 6, "a tablet")
-             }
+             for (m in how) for (n = 1000000; n <= 1e7; n *= 10)
+                 for (t = 0; t < 2; t++) {
+                     row("tablets", "forms", t ? "drum" : "box", how[m] ": both", n)
+                     row("tablets", "forms", t ? "drum" : "box", how[m] ": entries", n, 6,
+                         "a tablet")
+                 }
              list("never sorted;sorted every step;sorted every 10 steps;sorted every 100 steps;sorted once", ";")
              for (m in how) {
                  row("drum", "drum", "stages", how[m] ": whole step", 10000000)
+                 row("drum", "turn", "stages", how[m] ": whole step", 1000000)
                  for (t = 1; t <= 5;
                      t++) printf "drum,drum,time,\"%s: step\",%d,%.6g,0,0,0,0,%.6g,s\n", how[m], t,
                          5 + t, t / 1000
              }
+             row("drum", "drum", "memory", "all: GPU memory in use", 10000000, 2000, "MiB")
+             row("bench_nlist_cuda", "tree", "packed-10M", "grid: memory, all", 10000000, 2000,
+                 "MiB")
              list("ugrid: build;ugrid: count neighbours;lbvh: build;lbvh: count neighbours;" \
                   "nlist: half HYBRID list, 8 slots;nbody: forces, order 4", ";")
              for (m in how) for (n = 1000; n <= 1e8; n *= 10)
@@ -149,7 +155,7 @@ made_up() {
          }'
 }
 
-tables='003-reduce 003-traversal 004-forms 004-6.6 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting'
+tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-6.8-turn 004-6.6 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting'
 tables="$tables 004-6.12 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets scaling-cpu scaling-bytes'
 all="000-2 000-3 000-3-coherent 000-3-cpu

@@ -37,6 +37,7 @@ static int size_max;            /* most elements of a build */
 #include "large.cu"
 #include "wide.cu"
 #include "ploc.cu"
+#include "keys.cu"
 
 static const Test tests[] = {
     {"few", test_few},
@@ -63,6 +64,9 @@ static const Test tests[] = {
     {"two streams", test_two_streams},
     {"many blocks", test_many_blocks},
     {"large", test_large},
+    {"keys of one clump", test_keys_of_one_clump},
+    {"keys of clusters", test_keys_of_clusters},
+    {"keys of uniform points", test_keys_of_uniform_points},
     {"ploc few", test_ploc_few},
     {"ploc shapes", test_ploc_shapes},
     {"ploc too deep", test_ploc_too_deep},

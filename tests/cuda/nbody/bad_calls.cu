@@ -22,7 +22,7 @@ static const struct { change_fn *change; nbody_result result; } wrong_descs[] = 
     {[](nbody_desc *x) { x->sources = NBODY_MASS_CENTRES; x->subcells = -2; }, NBODY_BAD_OPTION},
 #ifndef CUDA_EMU /* UBSan stops at a value that the enum does not have */
     {[](nbody_desc *x) { x->method = (nbody_method)4; }, NBODY_BAD_OPTION},
-    {[](nbody_desc *x) { x->law = (nbody_law)3; }, NBODY_BAD_OPTION},
+    {[](nbody_desc *x) { x->law = (nbody_law)4; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->sources = (nbody_sources)3; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->stage = (nbody_stage)4; }, NBODY_BAD_OPTION},
     {[](nbody_desc *x) { x->stage = (nbody_stage)-1; }, NBODY_BAD_OPTION},
@@ -86,6 +86,17 @@ static void test_refused_descs()
     CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
         NBODY_BAD_LEVELS);
     CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, 40, stream), NBODY_BAD_LEVELS);
+    CHECK(b.gpu.device.sim.n == 0 && b.gpu.device.sim.frame == nullptr);
+    d = in.desc;
+    context = "refused descs: periodic squares";
+    d.periodic = 1;
+    d.size = 1;
+    d.method = NBODY_FORCE_NODES;
+    CHECK_RESULT(nbody_accelerations(&b.serial, &d, in.pos.data(), 0, in.mass.data(), 40,
+        deep.acc.data()), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
+        NBODY_BAD_OPTION);
+    CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, 40, stream), NBODY_BAD_OPTION);
     CHECK(b.gpu.device.sim.n == 0 && b.gpu.device.sim.frame == nullptr);
     d = in.desc;
     context = "refused descs: CUDA's allocator";
@@ -185,6 +196,9 @@ static void test_refused_arguments()
     CHECK_RESULT(nbody_cuda_check(nullptr, nullptr, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(nullptr, gpu, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_download(&b.copy, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(nullptr, &b.serial, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(gpu, nullptr, stream), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_cuda_upload(gpu, &b.serial, stream), NBODY_NOT_BUILT);
     CHECK_RESULT(nbody_cuda_step(nullptr, d, nullptr, 1, NBODY_LEAPFROG, stream),
         NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_step(gpu, d, nullptr, 1, NBODY_LEAPFROG, stream), NBODY_BAD_ARGUMENT);
@@ -249,6 +263,13 @@ static void test_refused_questions()
     CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &m.there, 1, (nbody_integrator)2, stream),
         NBODY_BAD_OPTION);
 #endif
+    /* a law of the caller: the host accepts it, a GPU cannot call it */
+    nbody_desc own = in.desc, resolved;
+    own.law = NBODY_FUNCTION;
+    own.function.force = [](double d, void *) { return d; };
+    CHECK_RESULT(nbody_defaults(&resolved, &own, 40), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_reserve(gpu, &own, 40, stream), NBODY_BAD_OPTION);
+    CHECK_RESULT(nbody_cuda_step(gpu, &own, &m.there, 1, NBODY_EULER, stream), NBODY_BAD_OPTION);
     CHECK(same_bits(m.d_pos.get(), m.pos) && same_bits(m.d_vel.get(), m.vel) &&
         "a refused step moved something");
     CHECK(same_bits(there.acc.get(), before) && "a refused call wrote something");

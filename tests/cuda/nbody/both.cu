@@ -355,10 +355,35 @@ static void run_stage(Both *b, const Input &in, nbody_stage stage, const Fields 
     context = name;
 }
 
+/* The serial tree on the GPU: the same tree, and the same bits of sources and forces in a stage
+   that promises them. */
+static void check_upload(Both *b, const Input &in, const Fields &want, const OnDevice &there)
+{
+    Both up;
+    std::string const name = context;
+    context = name + ", upload";
+    b->serial.desc.stage = NBODY_MANY_THREADS;
+    CHECK_RESULT(nbody_cuda_upload(&up.gpu, &b->serial, stream), NBODY_OK);
+    b->serial.desc.stage = NBODY_FAST;
+    CHECK_RESULT(nbody_cuda_check(&up.gpu, nullptr, stream), NBODY_OK);
+    CHECK_RESULT(nbody_cuda_download(&up.copy, &up.gpu, stream), NBODY_OK);
+    CHECK_RESULT(nbody_validate(&up.copy), NBODY_OK);
+    if (check_tree(b->serial, up.copy)) check_sources_exactly(b->serial, up.copy);
+    if (in.desc.mass_stride == 0 && in.desc.acc_stride == 0 && in.outputs == ACCELERATIONS) {
+        there.acc.forget();
+        CHECK_RESULT(nbody_cuda_fields_again(&up.gpu, there.masses(in), there.acc.p, nullptr,
+                                             stream), NBODY_OK);
+        CHECK(same_bits(want.acc, fields_of(there).acc));
+    }
+    context = name;
+}
+
 static void run_stages(Both *b, const Input &in)
 {
     OnDevice const there(in);
     Fields want;
     CHECK_RESULT(run_serial(&b->serial, in, &want), NBODY_OK);
     for (nbody_stage stage : all_stages) run_stage(b, in, stage, want, there);
+    static int turn;
+    if (turn++ % 4 == 0) check_upload(b, in, want, there);
 }

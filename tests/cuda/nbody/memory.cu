@@ -96,6 +96,33 @@ static long run_out_of_memory(const Input &of, const Input &then, nbody_stage st
     return h.calls;
 }
 
+/* The same for an upload, on the host and on the device. */
+static void test_uploads_out_of_memory()
+{
+    Input const in = plain_input(setting_like(NBODY_FORCE_NODES, 0), 60, 1);
+    Fields want;
+    Both b;
+    Heap h = {};
+    long calls = 1;
+    context = "uploads, out of memory";
+    CHECK_RESULT(run_serial(&b.serial, in, &want), NBODY_OK);
+    b.serial.desc.cuda_allocator = allocator_of(&h);
+    for (long fail = 0; fail <= calls; fail++) {
+        nbody_cuda gpu = {};
+        h.calls = 0;
+        h.fail_at = fail;
+        CHECK_RESULT(nbody_cuda_upload(&gpu, &b.serial, stream),
+            fail ? NBODY_OUT_OF_MEMORY : NBODY_OK);
+        if (fail == 0) calls = h.calls;
+        CHECK((gpu.device.sim.frame == nullptr) == (fail > 0));
+        h.fail_at = 0;
+        CHECK_RESULT(nbody_cuda_upload(&gpu, &b.serial, stream), NBODY_OK);
+        nbody_cuda_free(&gpu);
+        CHECK(h.live == 0 && h.live_bytes == 0 && !h.wrong_stream);
+    }
+    CHECK(calls > 3);
+}
+
 /* Each allocation fails once: the result is its code, and the next call works. */
 static void test_out_of_memory()
 {

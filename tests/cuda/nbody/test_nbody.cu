@@ -111,6 +111,7 @@ static const Test tests[] = {
     {"refused questions", test_refused_questions},
     {"reserve", test_reserve},
     {"out of memory", test_out_of_memory},
+    {"uploads, out of memory", test_uploads_out_of_memory},
     {"launch errors", test_launch_errors},
     {"graph", test_graph},
     {"graph steps", test_graph_steps},

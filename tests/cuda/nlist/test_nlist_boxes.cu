@@ -420,10 +420,58 @@ static void test_memory()
     boxes_forget(&s);
 }
 
+/* A build with room enough, captured once and replayed while the particles and the box change. */
+static void test_graph()
+{
+    wl_random dice = wl_seed(10);
+    nlist_cuda gpu = {};
+    nlist list = {}, back = {};
+    boxes_system s;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    boxes_make(&s, BOXES_TRICLINIC, 3, 7, 120, &dice);
+    nlist_desc d = desc_of(s, 0);
+    d.capacity = 120 * 200;
+    d.grow = 0;
+    Device<real> pos(positions(s));
+    Device<nlist_box> box(std::vector<nlist_box>(1, s.box));
+    Device<int32_t> starts(std::vector<int32_t>{0, s.n});
+    auto const build = [&] {
+        return nlist_cuda_build_boxes(&gpu, &d, box.p, starts.p, 1, pos.p, 0, s.n, stream);
+    };
+    CHECK_RESULT(build(), NLIST_OK); /* takes the memory */
+    MUST(cudaStreamSynchronize(stream));
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CHECK_RESULT(build(), NLIST_OK);
+    MUST(cudaStreamEndCapture(stream, &graph));
+    MUST(cudaGraphInstantiate(&exec, graph, 0));
+    for (int turn = 0; turn < 4; turn++) {
+        context = "graph, replay " + std::to_string(turn);
+        for (int k = 0; k < 3 * s.n; k++) s.pos[k] *= (real)1.01;
+        for (auto &axis : s.box.cell)
+            for (real &x : axis) x *= (real)1.02;
+        pos.set(positions(s));
+        box.set(std::vector<nlist_box>(1, s.box));
+        MUST(cudaDeviceSynchronize());
+        MUST(cudaGraphLaunch(exec, stream));
+        CHECK_RESULT(nlist_build_box(&list, &d, &s.box, s.pos, 0, s.n), NLIST_OK);
+        CHECK_RESULT(nlist_cuda_check(&gpu, stream), NLIST_OK);
+        CHECK_RESULT(nlist_cuda_download(&back, &gpu, stream), NLIST_OK);
+        CHECK(list.total > s.n);
+        check_same(list, back);
+    }
+    MUST(cudaGraphExecDestroy(exec));
+    MUST(cudaGraphDestroy(graph));
+    nlist_free(&back);
+    nlist_free(&list);
+    nlist_cuda_free(&gpu);
+    boxes_forget(&s);
+}
+
 static const Test tests[] = {
     {"shapes", test_shapes},     {"criteria", test_criteria}, {"systems", test_systems},
     {"nearest", test_nearest},   {"history", test_history},   {"upload", test_upload},
-    {"refusals", test_refusals}, {"memory", test_memory},
+    {"refusals", test_refusals}, {"memory", test_memory},     {"graph", test_graph},
 };
 
 int main(int argc, char **argv)

@@ -25,6 +25,7 @@ static void test_refusals()
     CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, INT32_MAX, stream), UGRID_TOO_MANY_ENTRIES);
     CHECK_RESULT(ugrid_cuda_check(nullptr, stream), UGRID_BAD_ARGUMENT);
     CHECK_RESULT(ugrid_cuda_download(nullptr, &gpu, stream), UGRID_BAD_ARGUMENT);
+    CHECK_RESULT(ugrid_cuda_upload(&gpu, nullptr, stream), UGRID_BAD_ARGUMENT);
     memset(d.min, 0, sizeof d.min);
     memset(d.max, 0, sizeof d.max);
     CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, 10, stream), UGRID_BAD_BOX);
@@ -256,6 +257,50 @@ static void test_failing_calls()
             CHECK(cudaPeekAtLastError() == cudaSuccess);
         }
     }
+}
+
+/* An upload whose n-th copy or allocation fails leaves nothing, and the next one is complete. What
+   cannot go up is refused. */
+static void test_failing_uploads()
+{
+    Case const c = {3, 1, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, 0, 0};
+    ugrid_desc d = desc_of(c);
+    std::vector<real> const pos = mixed_points(d, 100, 6);
+    Grids g;
+    Heap h = {};
+    bool good = false;
+    context = "failing uploads";
+    CHECK_RESULT(ugrid_cuda_upload(&g.gpu, &g.serial, stream), UGRID_NOT_BUILT);
+    d.rows = 50;
+    CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, 100), UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_upload(&g.gpu, &g.serial, stream), UGRID_BAD_ROWS);
+    d.rows = 0;
+    d.cuda_allocator = allocator_of(&h);
+    CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, 100), UGRID_OK);
+    for (long fail = 1; !good; fail++) {
+        ugrid_cuda gpu = {};
+        spoil_at = fail;
+        ugrid_result const r = ugrid_cuda_upload(&gpu, &g.serial, stream);
+        good = spoil_at > 0;
+        spoil_at = 0;
+        CHECK_RESULT(r, good ? UGRID_OK : UGRID_CUDA_ERROR);
+        CHECK(gpu.device.grid.built == good && (!good || fail > 5));
+        CHECK_RESULT(ugrid_cuda_upload(&gpu, &g.serial, stream), UGRID_OK);
+        ugrid_cuda_free(&gpu);
+    }
+    for (long fail = 1, calls = 1; fail <= calls; fail++) {
+        ugrid_cuda gpu = {};
+        h.calls = 0;
+        h.fail_at = fail;
+        CHECK_RESULT(ugrid_cuda_upload(&gpu, &g.serial, stream), UGRID_OUT_OF_MEMORY);
+        CHECK(!gpu.device.grid.built);
+        h.fail_at = h.calls = 0;
+        ugrid_cuda_free(&gpu);
+        CHECK_RESULT(ugrid_cuda_upload(&gpu, &g.serial, stream), UGRID_OK);
+        calls = h.calls;
+        ugrid_cuda_free(&gpu);
+    }
+    CHECK(h.live == 0 && h.live_bytes == 0 && !h.wrong_stream);
 }
 
 /* Whatever the GPU does not tell, a build of many does without it. Its memory has room for the

@@ -2,6 +2,27 @@
    object with many builds, strides, numbers that are not finite, full cells.
    SPDX-License-Identifier: MIT OR Unlicense */
 
+/* The serial grid on the GPU: every array in the same bits, and its pairs are found there. */
+static void check_upload(const Case &c, const Grids &g, const Device<real> &d_pos, real radius)
+{
+    Case exact = c;
+    Grids up;
+    Device<int64_t> d_pairs(1);
+    int64_t pairs = -1;
+    exact.deterministic = 1;
+    CHECK_RESULT(ugrid_cuda_upload(&up.gpu, &g.serial, stream), UGRID_OK);
+    up.gpu.device.grid.pos = d_pos.p;
+    CHECK_RESULT(ugrid_cuda_check(&up.gpu, stream), UGRID_OK);
+    CHECK(up.gpu.device.grid.outside == g.serial.outside);
+    CHECK_RESULT(ugrid_cuda_download(&up.copy, &up.gpu, stream), UGRID_OK);
+    up.copy.pos = g.copy.pos;
+    up.copy.stride = g.copy.stride;
+    check_arrays(exact, g.serial, up.copy);
+    CHECK_RESULT(ugrid_count_pairs(&g.serial, radius, &pairs), UGRID_OK);
+    CHECK_RESULT(ugrid_cuda_count_pairs(&up.gpu, radius, d_pairs.p, stream), UGRID_OK);
+    CHECK(d_pairs.get()[0] == pairs);
+}
+
 static void test_product()
 {
     std::vector<Case> const cases = all_cases();
@@ -25,6 +46,7 @@ static void test_product()
         check_neighbors_at(g, points, d_points, radius);
         check_sums(g, 1 + (int)(k % 3));
         check_moves(g);
+        check_upload(c, g, d_pos, radius);
     }
 }
 

@@ -1,6 +1,89 @@
-/* large.cu - a part of test_ugrid.cu: the number of pairs of large workloads, against numbers
-   counted by other programs.
+/* large.cu - a part of test_ugrid.cu: when cells are cut by themselves (desc.split); the number of
+   pairs of large workloads, against numbers counted by other programs.
    SPDX-License-Identifier: MIT OR Unlicense */
+
+/* 79,507 cells: 6 particles and more in each from 477,042 on; and 2^19 is where split begins. */
+static ugrid_desc crowded_desc()
+{
+    ugrid_desc d = {};
+    d.max[0] = d.max[1] = d.max[2] = 43;
+    d.cell = 1;
+    return d;
+}
+
+/* What a build of n would choose, and whether the reason tells it. */
+static void check_split(const char *name, const ugrid_desc &d, int32_t n, int32_t split)
+{
+    ugrid_cuda gpu = {};
+    context = std::string("split: ") + name;
+    CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, n, stream), UGRID_OK);
+    const ugrid &grid = gpu.device.grid;
+    CHECK(grid.desc.split == split && grid.axis[0].cells == (d.unbounded ? 1 : 43 * split));
+    bool const told = std::string(grid.reason).find("split 4") != std::string::npos;
+    CHECK(told == (split == 4 && d.split == 0));
+    ugrid_cuda_free(&gpu);
+}
+
+static void test_split()
+{
+    static const struct { const char *name; void (*change)(ugrid_desc *); int32_t split; } cases[] =
+        {{"as it is", [](ugrid_desc *) {}, 4},
+         {"COUNT", [](ugrid_desc *d) { d->method = UGRID_COUNT; }, 1},
+         {"SORT", [](ugrid_desc *d) { d->method = UGRID_SORT; }, 1},
+         {"strips", [](ugrid_desc *d) { d->walk = UGRID_STRIPS; }, 4},
+         {"given", [](ugrid_desc *d) { d->split = 1; }, 1},
+         {"given, 4", [](ugrid_desc *d) { d->split = 4; }, 4},
+         {"room", [](ugrid_desc *d) { d->max_cells = 4 * 79507; }, 4},
+         {"no room", [](ugrid_desc *d) { d->max_cells = 4 * 79507 - 1; }, 1},
+         {"deterministic", [](ugrid_desc *d) { d->deterministic = 1; }, 1},
+         {"periodic", [](ugrid_desc *d) { d->periodic[2] = 1; }, 1},
+         {"cells", [](ugrid_desc *d) { d->walk = UGRID_CELLS; }, 1},
+         {"Morton", [](ugrid_desc *d) { d->cell_order = UGRID_MORTON; }, 1},
+         {"tight", [](ugrid_desc *d) { d->placement = UGRID_TIGHT; }, 1},
+         {"lists", [](ugrid_desc *d) { d->method = UGRID_LIST; }, 1},
+         {"unbounded", [](ugrid_desc *d) { d->unbounded = 1; }, 1},
+         {"in the plane", [](ugrid_desc *d) { d->dim = 2; }, 1}};
+    for (auto const &c : cases) {
+        ugrid_desc d = crowded_desc();
+        c.change(&d);
+        check_split(c.name, d, 1 << 19, c.split);
+    }
+    check_split("too few", crowded_desc(), (1 << 19) - 1, 1);
+    ugrid_desc sparse = crowded_desc();
+    sparse.max[1] = 48; /* 5.9 a cell */
+    check_split("not crowded", sparse, 1 << 19, 1);
+}
+
+/* A build with split as chosen is one with split as given. */
+static void test_split_build()
+{
+#ifndef CUDA_EMU
+    int32_t const n = 600000;
+    std::vector<float> uniform(3 * (size_t)n);
+    wl_uniform(n, 5, uniform.data());
+    std::vector<real> pos(uniform.begin(), uniform.end());
+    for (real &x : pos) x *= 43;
+    Device<real> const d_pos(pos);
+    std::vector<int32_t> counts[2], starts[2];
+    context = "split: build";
+    for (int given = 0; given < 2; given++) {
+        ugrid_cuda gpu = {};
+        ugrid_desc d = crowded_desc();
+        d.split = given ? 4 : 0;
+        Device<int32_t> d_counts((size_t)n);
+        CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_count_neighbors(&gpu, 1, 0, d_counts.p, stream), UGRID_OK);
+        ugrid copy = {};
+        CHECK_RESULT(ugrid_cuda_download(&copy, &gpu, stream), UGRID_OK);
+        CHECK(copy.desc.split == 4 && copy.cell_count == 4 * 79507);
+        starts[given].assign(copy.start, copy.start + copy.cell_count + 1);
+        counts[given] = d_counts.get();
+        ugrid_free(&copy);
+        ugrid_cuda_free(&gpu);
+    }
+    CHECK(starts[0] == starts[1] && counts[0] == counts[1]);
+#endif
+}
 
 /* uniform-100k and uniform-1M have known totals (tests/unit/ugrid/test_ugrid.c). */
 static void test_totals()

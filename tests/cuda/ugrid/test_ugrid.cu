@@ -87,10 +87,13 @@ static const Test tests[] = {
     {"check waits", test_check_waits},
     {"launch errors", test_launch_errors},
     {"failing calls", test_failing_calls},
+    {"failing uploads", test_failing_uploads},
     {"unknown GPU", test_unknown_gpu},
     {"graph", test_graph},
     {"two streams", test_two_streams},
     {"functors", test_functors},
+    {"split", test_split},
+    {"split, build", test_split_build},
     {"totals", test_totals},
 };
 

@@ -1,15 +1,22 @@
-/* fuzz_load.c - lbvh_load and nlist_load of any bytes, and of saved files that were changed, their
-   checksums made right again so that the checks behind them are reached.
+/* fuzz_load.c - ugrid_load, lbvh_load, nlist_load and nbody_load of any bytes, and of saved files
+   that were changed, their checksums made right again so that the checks behind them are reached.
    SPDX-License-Identifier: MIT OR Unlicense
    See README.md here. */
 
 #include "fuzz.h"
+#define UGRID_IMPLEMENTATION
+#include "ugrid.h"
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#define NBODY_IMPLEMENTATION
+#include "nbody.h"
 
-enum { HEAP_MOST = 1 << 22, LBVH_HEAD = 64, NLIST_HEAD = 136 };
+enum {
+    HEAP_MOST = 1 << 22, LBVH_HEAD = 64, NLIST_HEAD = 136,
+    UGRID_HEAD = sizeof(real) == 4 ? 144 : 176, NBODY_HEAD = sizeof(real) == 4 ? 144 : 168
+};
 
 typedef struct file { uint8_t *bytes; int64_t size; } file;
 
@@ -458,15 +465,183 @@ static void load_list(fz *f, file *x)
     FZ_CHECK(heap.blocks == 0);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   ugrid_load
+   ---------------------------------------------------------------------------------------------- */
+
+static file saved_grid(fz *f)
+{
+    int const c = fz_u8(f), more = fz_u8(f);
+    int32_t const n = fz_u8(f) % 40;
+    real *pos = FZ_NEW(real, 3 * n);
+    ugrid grid;
+    ugrid_desc d;
+    file out = {NULL, 0};
+    int32_t i;
+    memset(&grid, 0, sizeof grid);
+    memset(&d, 0, sizeof d);
+    d.dim = c & 1 ? 2 : 3;
+    d.max[0] = d.max[1] = d.max[2] = 1;
+    d.cell = c & 2 ? (real)0.3 : (real)0.5;
+    d.method = (ugrid_method)(1 + (c >> 2 & 7) % 5);
+    d.placement = c & 32 && d.method != UGRID_LIST_PACKED ? UGRID_TIGHT : UGRID_LOOSE;
+    d.periodic[0] = c >> 6 & 1;
+    d.outside = c & 128 ? UGRID_LEAVE_OUT : UGRID_CLAMP;
+    d.cell_order = (ugrid_cell_order)(more & 1);
+    d.slot_layout = (ugrid_slot_layout)(more >> 1 & 1);
+    d.no_records = more >> 2 & 1;
+    d.inverse = more >> 3 & 1;
+    d.rows = n > 4 && more & 16 ? 3 : 0;
+    d.grow = 1;
+    d.slots = 2;
+    fz_seed(f);
+    for (i = 0; i < 3 * n; i++) pos[i] = (real)fz_roll(f, 24) / 16 - (real)0.2;
+    FZ_CHECK(ugrid_build(&grid, &d, pos, 0, n) == UGRID_OK);
+    FZ_CHECK(ugrid_save(&grid, NULL, 0, &out.size) == UGRID_BUFFER_TOO_SMALL);
+    out.bytes = (uint8_t *)fz_exactly((size_t)out.size);
+    FZ_CHECK(ugrid_save(&grid, out.bytes, out.size, &out.size) == UGRID_OK);
+    ugrid_free(&grid);
+    free(pos);
+    return out;
+}
+
+/* An untrusted grid: every search ends, and finds only what is there. */
+static void use_grid(const ugrid *grid)
+{
+    int64_t pairs = -1, needed = -1, *offsets = FZ_NEW(int64_t, grid->n + 1);
+    real const radius = grid->desc.cell;
+    int32_t k, *order = FZ_NEW(int32_t, grid->n), *ids = FZ_NEW(int32_t, grid->n * grid->n);
+    ugrid_result r = ugrid_count_pairs(grid, radius, &pairs);
+    FZ_CHECK(r == UGRID_OK || r == UGRID_BAD_RADIUS);
+    FZ_CHECK(r != UGRID_OK || pairs <= (int64_t)grid->n * (grid->n - 1) / 2);
+    r = ugrid_neighbors(grid, radius, 0, offsets, ids, (int64_t)grid->n * grid->n, &needed);
+    FZ_CHECK(r == UGRID_OK || r == UGRID_BAD_RADIUS);
+    for (k = 0; r == UGRID_OK && k < needed; k++) FZ_CHECK(ids[k] >= 0 && ids[k] < grid->n);
+    for (k = 0; k < grid->n; k++) order[k] = k;
+    if (grid->n > 0) FZ_CHECK(ugrid_gather(grid, order, sizeof *order, ids) == UGRID_OK);
+    r = ugrid_save(grid, NULL, 0, &needed);
+    FZ_CHECK(r == UGRID_BUFFER_TOO_SMALL);
+    free(ids);
+    free(order);
+    free(offsets);
+}
+
+static void load_grid(fz *f, const file *x)
+{
+    fz_heap heap = fz_heap_of(HEAP_MOST);
+    int const c = fz_u8(f);
+    ugrid grid;
+    ugrid_desc d;
+    ugrid_result r;
+    memset(&grid, 0, sizeof grid);
+    memset(&d, 0, sizeof d);
+    d.allocator.alloc = fz_alloc;
+    d.allocator.free = fz_free;
+    d.allocator.user = &heap;
+    if (c >= 224) heap.fail_at = heap.calls + 1 + c % 6;
+    r = ugrid_load(&grid, &d, x->bytes, x->size);
+    FZ_TRACE("grid of %lld bytes: %s, n %d", (long long)x->size, ugrid_result_text(r), grid.n);
+    FZ_CHECK_CODE(r == UGRID_OK || r == UGRID_BAD_FILE ||
+                      (r == UGRID_OUT_OF_MEMORY && heap.failed), ugrid_result_text(r));
+    heap.fail_at = 0;
+    FZ_CHECK(r == UGRID_OK || (grid.n == 0 && !grid.built));
+    if (r == UGRID_OK) use_grid(&grid);
+    if (r == UGRID_OK && grid.pos) FZ_CHECK(ugrid_validate(&grid) == UGRID_OK);
+    ugrid_free(&grid);
+    FZ_CHECK(heap.blocks == 0);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   nbody_load
+   ---------------------------------------------------------------------------------------------- */
+
+static file saved_bodies(fz *f)
+{
+    int const c = fz_u8(f);
+    int32_t const n = fz_u8(f) % 40;
+    real *pos = FZ_NEW(real, 2 * n), *mass = FZ_NEW(real, n);
+    nbody sim;
+    nbody_desc d;
+    file out = {NULL, 0};
+    int32_t i;
+    memset(&sim, 0, sizeof sim);
+    memset(&d, 0, sizeof d);
+    d.method = (nbody_method)(c & 3);
+    d.law = (nbody_law)((c >> 2 & 3) % 3);
+    d.order = d.method == NBODY_FORCE_NODES ? 1 + (c >> 4 & 3) : 0;
+    d.leaf = c & 64 ? 2 : 0;
+    d.levels = c & 128 ? 5 : 0;
+    fz_seed(f);
+    for (i = 0; i < n; i++) {
+        pos[2 * i] = (real)fz_roll(f, 40) / 16;
+        pos[2 * i + 1] = (real)fz_roll(f, 40) / 16;
+        mass[i] = (real)fz_roll(f, 5);
+    }
+    FZ_CHECK(nbody_build(&sim, &d, pos, 0, mass, n) == NBODY_OK);
+    FZ_CHECK(nbody_save(&sim, NULL, 0, &out.size) == NBODY_BUFFER_TOO_SMALL);
+    out.bytes = (uint8_t *)fz_exactly((size_t)out.size);
+    FZ_CHECK(nbody_save(&sim, out.bytes, out.size, &out.size) == NBODY_OK);
+    nbody_free(&sim);
+    free(mass);
+    free(pos);
+    return out;
+}
+
+static void load_bodies(fz *f, const file *x)
+{
+    fz_heap heap = fz_heap_of(HEAP_MOST);
+    int const c = fz_u8(f);
+    real at[2] = {(real)0.25, 1}, acc[2], potential;
+    int32_t law = -1; /* of the file; a function of the caller is not there */
+    nbody sim;
+    nbody_desc d;
+    nbody_result r;
+    memset(&sim, 0, sizeof sim);
+    memset(&d, 0, sizeof d);
+    d.allocator.alloc = fz_alloc;
+    d.allocator.free = fz_free;
+    d.allocator.user = &heap;
+    if (c >= 224) heap.fail_at = heap.calls + 1 + c % 8;
+    r = nbody_load(&sim, &d, x->bytes, x->size);
+    FZ_TRACE("bodies of %lld bytes: %s, n %d", (long long)x->size, nbody_result_text(r), sim.n);
+    if (x->size >= NBODY_HEAD) memcpy(&law, x->bytes + 28, sizeof law);
+    FZ_CHECK_CODE(r == NBODY_OK || r == NBODY_BAD_FILE ||
+                      (r == NBODY_BAD_ARGUMENT && law == NBODY_FUNCTION) ||
+                      (r == NBODY_OUT_OF_MEMORY && heap.failed), nbody_result_text(r));
+    heap.fail_at = 0;
+    FZ_CHECK(r == NBODY_OK || (sim.n == 0 && !sim.frame));
+    if (r == NBODY_OK) {
+        FZ_CHECK(nbody_fields_at(&sim, at, 0, 1, acc, &potential, NULL) == NBODY_OK);
+        r = nbody_validate(&sim);
+        FZ_CHECK_CODE(r == NBODY_OK || (r == NBODY_OUT_OF_MEMORY && heap.failed),
+                      nbody_result_text(r));
+    }
+    nbody_free(&sim);
+    FZ_CHECK(heap.blocks == 0);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* What to load: by the mode, the first byte. */
+enum { LISTS, TREES, GRIDS, SIMS };
+
+static const int64_t head_of[4] = {NLIST_HEAD, LBVH_HEAD, UGRID_HEAD, NBODY_HEAD};
+
+static file saved_of(fz *f, int what)
+{
+    return what == TREES ? saved_tree(f) : what == LISTS ? saved_list(f)
+         : what == GRIDS ? saved_grid(f) : saved_bodies(f);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fz f = fz_of(data, size);
-    int const mode = fz_u8(&f), tree = mode & 1;
-    int64_t const head = tree ? LBVH_HEAD : NLIST_HEAD;
+    int const mode = fz_u8(&f), what = mode >= 192 ? GRIDS + (mode & 1) : mode & 1;
+    int64_t const head = head_of[what];
     file x;
     if ((mode >> 1 & 3) == 0) x = rest_of(&f, NULL, 0);
     else {
-        x = tree ? saved_tree(&f) : saved_list(&f);
+        x = saved_of(&f, what);
         if ((mode >> 1 & 3) == 1) { /* the head of a real one, and anything behind it */
             file const whole = x;
             x = rest_of(&f, whole.bytes, (size_t)(whole.size < head ? whole.size : head));
@@ -474,11 +649,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         damage(&f, &x, head);
     }
-    /* lbvh.h writes the size down, too */
-    if (mode & 8 && tree && x.size >= head) memcpy(x.bytes + 48, &x.size, 8);
+    /* all but nlist.h write the size down, too: before the checksum, lbvh.h earlier */
+    if (mode & 8 && what != LISTS && x.size >= head)
+        memcpy(x.bytes + (what == TREES ? 48 : head - 16), &x.size, 8);
     if (!(mode & 16)) mend(&x, head);
-    if (tree) load_tree(&f, &x);
-    else load_list(&f, &x);
+    if (what == TREES) load_tree(&f, &x);
+    else if (what == LISTS) load_list(&f, &x);
+    else if (what == GRIDS) load_grid(&f, &x);
+    else load_bodies(&f, &x);
     free(x.bytes);
     return 0;
 }

@@ -63,6 +63,12 @@ static nbody_desc any_desc(state *s)
         d.allocator.free = fz_free;
         d.allocator.user = &s->heap[s->which];
     }
+    if (more == 245 || more == 244) { /* without a comparison of fields */
+        d.periodic = 1;
+        if (more == 244 && !(d.size > 0)) d.size = fz_length(f);
+        if (d.order > 6) d.order = 6; /* time */
+    }
+    if (more == 243) d.periodic = fz_choice(f, 4) - 1;
     if (more == 249) d.allocator.free = d.allocator.free ? NULL : fz_free;
     return d;
 }
@@ -90,6 +96,21 @@ static fz_codes codes_of_desc(const nbody_desc *d)
                 (nodes && d->order == 1 && d->sources == NBODY_CHEBYSHEV) ||
                 (d->subcells != 0 && d->subcells != 2 && d->subcells != 4 && d->subcells != 8),
             NBODY_BAD_OPTION);
+    fz_must(&c,
+            d->periodic < 0 || d->periodic > 1 ||
+                (d->periodic && (d->method == NBODY_VIRTUAL_PARTICLES ||
+                                 (nodes && (d->order == 1 || d->sources == NBODY_MASS_CENTRES)))),
+            NBODY_BAD_OPTION);
+    if (d->periodic) {
+        fz_must(&c, (d->levels > 0 && d->levels < 3) || d->levels > NBODY_KEY_LEVELS,
+                NBODY_BAD_LEVELS);
+        fz_must(&c, !(d->size > 0), NBODY_BAD_SQUARE);
+        fz_may(&c, fabs((double)d->min[0]) + fabs((double)d->min[1]) > 1e6 * (double)d->size ||
+                       (double)d->size > (double)FZ_MAX / 4,
+               NBODY_BAD_SQUARE);
+        fz_must(&c, (double)d->softening > 0.26 * (double)d->size, NBODY_BAD_NUMBER);
+        fz_may(&c, (double)d->softening > (double)d->size / 32, NBODY_BAD_NUMBER);
+    }
     /* it may turn out to be a tree */
     fz_may(&c, d->method == NBODY_AUTO && (d->order || d->sources), NBODY_BAD_OPTION);
     fz_must(&c, d->levels < 0 || d->levels > NBODY_MAX_LEVELS || d->leaf < 0 || d->max_cells < 0,
@@ -314,6 +335,7 @@ static void op_build(state *s)
     if (n > 250 && is_tree(&d) &&
         ((d.leaf > 0 && d.leaf < 8) || d.levels > 6 || d.order == 1 || d.order > 5))
         n = 250;
+    if (n > 40 && d.periodic && !is_tree(&d)) n = 40;
     if (n > 60 && d.levels > NBODY_KEY_LEVELS) n = 60; /* cells of one body, on each level */
     /* tables of order^4, on each level */
     if (d.order > 6 && d.levels >= 0 && d.levels <= NBODY_MAX_LEVELS)
@@ -410,7 +432,7 @@ static void op_build(state *s)
             field want;
             if (n > 300 && i % 61 != 0) continue;
             want = direct(s, fz_point(&s->points, i), i, scale);
-            if (apart) want.delicate = 1;
+            if (apart || d.periodic) want.delicate = 1;
             check_field(s, &want, with_acc || what % 4 == 1 ? acc + (size_t)i * acc_step : NULL,
                         with_potential && what % 4 >= 2 ? potential + i : NULL, share, scale);
         }
@@ -461,7 +483,9 @@ static void op_fields_at(state *s)
                                (double)p[1] >= s->sim.frame->min[1] &&
                                (double)p[0] <= s->sim.frame->min[0] + s->sim.frame->size &&
                                (double)p[1] <= s->sim.frame->min[1] + s->sim.frame->size;
-            if (apart || (!inside && (away > 1e9 * scale || scale > 1e9 * away))) want.delicate = 1;
+            if (apart || s->given.periodic ||
+                (!inside && (away > 1e9 * scale || scale > 1e9 * away)))
+                want.delicate = 1;
             check_field(s, &want, outputs & 1 ? acc + 2 * i : NULL,
                         outputs & 2 ? potential + i : NULL, share, fmax(scale, away));
         }
@@ -513,7 +537,7 @@ static void op_sets(state *s)
         for (i = 0; i < n && outputs; i += n > 300 ? 61 : 1) {
             field want = direct(s, fz_point(&s->points, i), i, scale);
             size_t const at = all - (size_t)n + (size_t)i;
-            if (masses_far_apart(s)) want.delicate = 1;
+            if (masses_far_apart(s) || s->sim.desc.periodic) want.delicate = 1;
             check_field(s, &want, outputs & 1 ? acc + at * gap : NULL,
                         outputs & 2 ? potential + at : NULL, share, scale);
         }

@@ -138,16 +138,19 @@ static uint64_t sum_of_bodies(const nbody *sim)
 
 enum { FEW = 9, SOME = 22, MANY = 70, SIDE = 3, TRIANGLES = 2 * SIDE * SIDE };
 
-enum { GRID, POINTS, BOXES, WALLS, COPY, LIST, CONTACTS, LOADED, BODIES, OBJECTS };
+enum {
+    GRID, POINTS, BOXES, WALLS, COPY, LIST, CONTACTS, LOADED, BODIES, GRID_COPY, BODIES_COPY,
+    OBJECTS
+};
 
 typedef struct world {
     faulty *f;
     int kind;                   /* what this program uses of everything */
     int dim;
-    ugrid grid;
+    ugrid grid, grid_copy;
     lbvh points, boxes, walls, copy;
     nlist list, contacts, loaded;
-    nbody sim;
+    nbody sim, sim_copy;
     ugrid_desc of_grid;
     lbvh_desc of_points, of_boxes, of_walls;
     nlist_desc of_list, of_contacts, of_loaded;
@@ -157,8 +160,8 @@ typedef struct world {
     uint32_t masks[MANY];
     int32_t names[MANY], pairs[2 * MANY];
     nlist_mesh mesh;
-    char *tree_file, *list_file;
-    int64_t tree_bytes, list_bytes;
+    char *tree_file, *list_file, *grid_file, *body_file;
+    int64_t tree_bytes, list_bytes, grid_bytes, body_bytes;
 } world;
 
 static uint64_t sum_of(const world *w, int object)
@@ -172,6 +175,8 @@ static uint64_t sum_of(const world *w, int object)
     case LIST: return sum_of_list(&w->list);
     case CONTACTS: return sum_of_list(&w->contacts);
     case LOADED: return sum_of_list(&w->loaded);
+    case GRID_COPY: return sum_of_grid(&w->grid_copy);
+    case BODIES_COPY: return sum_of_bodies(&w->sim_copy);
     default: return sum_of_bodies(&w->sim);
     }
 }
@@ -179,7 +184,8 @@ static uint64_t sum_of(const world *w, int object)
 static int32_t n_of(const world *w, int object)
 {
     const int32_t n[OBJECTS] = {w->grid.n, w->points.n,   w->boxes.n,  w->walls.n, w->copy.n,
-                                w->list.n, w->contacts.n, w->loaded.n, w->sim.n};
+                                w->list.n, w->contacts.n, w->loaded.n, w->sim.n,
+                                w->grid_copy.n, w->sim_copy.n};
     return n[object];
 }
 
@@ -187,7 +193,8 @@ static int64_t bytes_of(const world *w)
 {
     return ugrid_bytes(&w->grid) + lbvh_bytes(&w->points) + lbvh_bytes(&w->boxes) +
            lbvh_bytes(&w->walls) + lbvh_bytes(&w->copy) + nlist_bytes(&w->list) +
-           nlist_bytes(&w->contacts) + nlist_bytes(&w->loaded) + nbody_bytes(&w->sim);
+           nlist_bytes(&w->contacts) + nlist_bytes(&w->loaded) + nbody_bytes(&w->sim) +
+           ugrid_bytes(&w->grid_copy) + nbody_bytes(&w->sim_copy);
 }
 
 static void make_world(world *w, faulty *f, int kind)
@@ -393,6 +400,7 @@ enum { AS_BEFORE, EMPTY, LIST_RULE, NEVER };
     X(LIST, NEVER, 0, (search(w), 0))                                                              \
     X(GRID, EMPTY, 0, of_ugrid(ugrid_build(&w->grid, &w->of_grid, w->pos, 0, MANY)))               \
     X(GRID, AS_BEFORE, 0, of_ugrid(ugrid_validate(&w->grid)))                                      \
+    X(GRID_COPY, EMPTY, 0, save_and_load_grid(w))                                                  \
     X(POINTS, EMPTY, 0, of_lbvh(lbvh_build(&w->points, &w->of_points, w->pos, 0, MANY)))           \
     X(POINTS, AS_BEFORE, 0, of_lbvh(lbvh_validate(&w->points)))                                    \
     X(LIST, LIST_RULE, 0, build_list(w, w->pos, MANY))                                             \
@@ -422,8 +430,9 @@ enum { AS_BEFORE, EMPTY, LIST_RULE, NEVER };
     X(BODIES, EMPTY, 0,                                                                            \
       of_nbody(nbody_accelerations(&w->sim, &w->of_bodies, w->plane, 0, w->mass, MANY, w->out)))   \
     X(BODIES, AS_BEFORE, 0, of_nbody(nbody_validate(&w->sim)))                                     \
-    X(BODIES, EMPTY, 2, of_nbody(nbody_fields_again(&w->sim, w->mass, w->out, w->sums)))           \
-    X(BODIES, EMPTY, 3, sets_of_bodies(w))                                                         \
+    X(BODIES_COPY, EMPTY, 0, save_and_load_bodies(w))                                              \
+    X(BODIES, EMPTY, 3, of_nbody(nbody_fields_again(&w->sim, w->mass, w->out, w->sums)))           \
+    X(BODIES, EMPTY, 4, sets_of_bodies(w))                                                         \
     X(BODIES, NEVER, 0, (search(w), 0))                                                            \
     X(BODIES, EMPTY, 0,                                                                            \
       of_nbody(nbody_fields(&w->sim, &w->of_bodies, w->plane, 0, w->mass, FEW, w->out, w->sums)))  \
@@ -459,6 +468,30 @@ static int save_and_load_list(world *w)
     }
     CHECK(w->f->calls == calls);
     return of_nlist(nlist_load(&w->loaded, &w->of_loaded, w->list_file, w->list_bytes));
+}
+
+static int save_and_load_grid(world *w)
+{
+    int64_t const calls = w->f->calls;
+    if (!w->grid_file) {
+        CHECK(ugrid_save(&w->grid, NULL, 0, &w->grid_bytes) == UGRID_BUFFER_TOO_SMALL);
+        w->grid_file = NEW(char, w->grid_bytes);
+        CHECK(ugrid_save(&w->grid, w->grid_file, w->grid_bytes, &w->grid_bytes) == UGRID_OK);
+    }
+    CHECK(w->f->calls == calls);
+    return of_ugrid(ugrid_load(&w->grid_copy, &w->of_grid, w->grid_file, w->grid_bytes));
+}
+
+static int save_and_load_bodies(world *w)
+{
+    int64_t const calls = w->f->calls;
+    if (!w->body_file) {
+        CHECK(nbody_save(&w->sim, NULL, 0, &w->body_bytes) == NBODY_BUFFER_TOO_SMALL);
+        w->body_file = NEW(char, w->body_bytes);
+        CHECK(nbody_save(&w->sim, w->body_file, w->body_bytes, &w->body_bytes) == NBODY_OK);
+    }
+    CHECK(w->f->calls == calls);
+    return of_nbody(nbody_load(&w->sim_copy, &w->of_bodies, w->body_file, w->body_bytes));
 }
 
 /* The particles were sorted by the grid (or turned round), and the last ones left. */
@@ -569,9 +602,13 @@ static int64_t run(int kind, faulty *f, record *noted, int note)
     nlist_free(&w->contacts);
     nlist_free(&w->loaded);
     nbody_free(&w->sim);
+    ugrid_free(&w->grid_copy);
+    nbody_free(&w->sim_copy);
     CHECK(bytes_of(w) == 0 && f->h.live_bytes == 0 && f->h.live_blocks == 0 && !f->h.wrong);
     free(w->tree_file);
     free(w->list_file);
+    free(w->grid_file);
+    free(w->body_file);
     free(w);
     return f->calls;
 }

@@ -370,14 +370,16 @@ static void searches_that_lose_tasks(void **state)
 static void builds_that_lose_tasks(void **state)
 {
     static scene s;
-    int refit, round, lost = 0;
+    int which, round, lost = 0;
     (void)state;
     make_scene(&s, UNIFORM, PLAIN);
-    for (refit = 0; refit < 2; refit++)
+    for (which = 0; which < 3; which++)
         for (round = 0; round < 16; round++) {
+            int const refit = which == 1;
             lbvh tree;
             lbvh_result result;
             memset(&tree, 0, sizeof tree);
+            s.desc.builder = which == 2 ? LBVH_PLOC : LBVH_MERGE;
             s.desc.parallel = hook(1, 3);
             s.desc.parallel.run = lose_in_a_round;
             rounds_left = refit ? -1 : round;
@@ -392,7 +394,7 @@ static void builds_that_lose_tasks(void **state)
             CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
             lbvh_free(&tree);
         }
-    CHECK(lost == 13 + 3);
+    CHECK(lost == 13 + 3 + 14);
 }
 
 /* ---- refusals, memory ---- */

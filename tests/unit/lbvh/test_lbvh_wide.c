@@ -430,6 +430,34 @@ static void test_rays(void **state)
         }
 }
 
+/* LBVH_PLOC makes one tree, with plain code and by AVX2. */
+static void test_builds(void **state)
+{
+    static const int32_t counts[] = {17, 60, MOST};
+    int kind, k;
+    (void)state;
+    for (kind = 0; kind < SCENES; kind++)
+        for (k = 0; k < COUNT_OF(counts); k++) {
+            lbvh tree[2];
+            size_t const bytes = (2 * (size_t)counts[k] - 1) * sizeof *tree[0].node;
+            begin(kind, counts[k], 1);
+            memset(tree, 0, sizeof tree);
+            asked = 0;
+            for (answer = 0; answer <= has_avx2(); answer++) {
+                lbvh_desc desc = s.tree.desc;
+                desc.builder = LBVH_PLOC;
+                CHECK_RESULT(lbvh_build(&tree[answer], &desc, s.corner, 0, s.n), LBVH_OK);
+            }
+            answer = 0;
+            if (has_avx2()) CHECK(same(tree[0].node, tree[1].node, bytes));
+#if defined(LBVH_I_AVX2)
+            CHECK(asked > 0);
+#endif
+            lbvh_free(&tree[0]);
+            lbvh_free(&tree[1]);
+        }
+}
+
 /* The caller's own test, without copies; it counts. */
 static int own_test(void *user, int32_t id, const real *origin, const real *direction, real *t,
                     real *u, real *v)
@@ -732,6 +760,7 @@ static void test_refusals(void **state)
 
 static const struct CMUnitTest wide[] = {
     TEST(test_structure),   TEST(test_extreme_boxes), TEST(test_validate), TEST(test_rays),
+    TEST(test_builds),
     TEST(test_own_elements), TEST(test_ray_options),  TEST(test_around),   TEST(test_boxes),
     TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
     TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),

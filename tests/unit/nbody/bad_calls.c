@@ -45,7 +45,7 @@ typedef struct refusal { nbody_result want; void (*spoil)(nbody_desc *); } refus
 #define SPOIL(name, statement) static void name(nbody_desc *d) { statement; }
 SPOIL(method_4, d->method = (nbody_method)4)
 SPOIL(method_negative, d->method = (nbody_method)-1)
-SPOIL(law_3, d->law = (nbody_law)3)
+SPOIL(law_4, d->law = (nbody_law)4)
 SPOIL(law_negative, d->law = (nbody_law)-1)
 SPOIL(core_2, d->core = (nbody_core)2; d->law = NBODY_VORTEX)
 SPOIL(core_negative, d->core = (nbody_core)-1)
@@ -90,7 +90,7 @@ SPOIL(cuda_free_alone, d->cuda_allocator.free =
     (void (*)(void *, size_t, struct CUstream_st *, void *))(size_t)1)
 
 static const refusal refusals[] = {
-    {NBODY_BAD_OPTION, method_4}, {NBODY_BAD_OPTION, method_negative}, {NBODY_BAD_OPTION, law_3},
+    {NBODY_BAD_OPTION, method_4}, {NBODY_BAD_OPTION, method_negative}, {NBODY_BAD_OPTION, law_4},
     {NBODY_BAD_OPTION, law_negative}, {NBODY_BAD_OPTION, core_2}, {NBODY_BAD_OPTION, core_negative},
     {NBODY_BAD_OPTION, core_of_square}, {NBODY_BAD_OPTION, sources_3},
     {NBODY_BAD_OPTION, sources_negative}, {NBODY_BAD_OPTION, stage_4},

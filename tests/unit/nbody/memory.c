@@ -79,6 +79,67 @@ static void test_kept_tables(void **state)
     oracle_forget(&s);
 }
 
+/* One call after another on one nbody, each with the bits of a fresh one. */
+static void check_in_turn(nbody *sim, const nbody_desc *d, const oracle_scene *s, int potentials)
+{
+    size_t const n = (size_t)s->n;
+    real *acc = NEW(real, 2 * n), *again = NEW(real, 2 * n), *phi = NEW(real, n),
+         *phi_again = NEW(real, n);
+    nbody fresh = {0};
+    CHECK_RESULT(nbody_fields(sim, d, s->pos, 0, s->mass, s->n, acc, potentials ? phi : NULL),
+        NBODY_OK);
+    CHECK_RESULT(nbody_fields(&fresh, d, s->pos, 0, s->mass, s->n, again,
+        potentials ? phi_again : NULL), NBODY_OK);
+    CHECK(same(acc, again, 2 * n * sizeof *acc));
+    CHECK(!potentials || same(phi, phi_again, n * sizeof *phi));
+    nbody_free(&fresh);
+    free(acc);
+    free(again);
+    free(phi);
+    free(phi_again);
+}
+
+/* Tables of a softened law are kept while square and softening stay: the second call does not
+   repair a table that was spoilt. What has changed is filled anew. */
+static void test_softened_tables(void **state)
+{
+    oracle_scene s = scene_of(60);
+    nbody_desc d = desc_of(KIND_C4);
+    real first[120], second[120];
+    nbody sim = {0};
+    int k;
+    (void)state;
+    d.levels = 5;
+    d.leaf = 0;
+    d.size = 1;
+    d.softening = (real)0.02;
+    for (k = 0; k < 4; k++) {
+        uint64_t const three = 28; /* levels 2, 3 and 4 */
+        d.law = (nbody_law)(k & 1);
+        check_in_turn(&sim, &d, &s, k > 1);
+        CHECK(sim.kept.levels == three && sim.kept.slots == 3);
+        CHECK_RESULT(nbody_accelerations(&sim, &d, s.pos, 0, s.mass, s.n, first), NBODY_OK);
+        memset(sim.block[NBODY_I_TABLE].memory, 0, sim.block[NBODY_I_TABLE].bytes);
+        CHECK_RESULT(nbody_accelerations(&sim, &d, s.pos, 0, s.mass, s.n, second), NBODY_OK);
+        CHECK(!same(first, second, sizeof first));
+        d.softening *= (real)1.5;
+        check_in_turn(&sim, &d, &s, k > 1);
+    }
+    d.size = 2; /* another square, then more levels, and bodies outside: a fitted square */
+    check_in_turn(&sim, &d, &s, 1);
+    d.levels = 7;
+    check_in_turn(&sim, &d, &s, 0);
+    CHECK(sim.kept.slots == 5);
+    s.pos[0] = 3;
+    check_in_turn(&sim, &d, &s, 0);
+    s.pos[0] = 0;
+    d.order = 12; /* too large for a table of each level */
+    for (k = 0; k < (small_run() ? 0 : 2); k++) check_in_turn(&sim, &d, &s, k);
+    CHECK(small_run() || sim.kept.slots == (IS_FLOAT ? 2 : 1));
+    nbody_free(&sim);
+    oracle_forget(&s);
+}
+
 /* A tree of one cell has no sources: the arrays of an earlier one are not taken for its. */
 static void test_no_sources(void **state)
 {

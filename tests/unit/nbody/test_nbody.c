@@ -33,6 +33,9 @@
 #include "several.c"
 #include "again.c"
 #include "sets.c"
+#include "function.c"
+#include "files.c"
+#include "bound.c"
 
 static const struct CMUnitTest fields[] = {
     TEST(test_two_by_hand),
@@ -47,6 +50,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_shallow_trees_are_direct),
     TEST(test_bars),
     TEST(test_orders),
+    TEST(test_displaced_sources),
     TEST(test_any_input),
     TEST(test_near_points),
     TEST(test_crowded_cell),
@@ -98,6 +102,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_no_bodies),
     TEST(test_reuse),
     TEST(test_kept_tables),
+    TEST(test_softened_tables),
     TEST(test_no_sources),
     TEST(test_again_takes_no_memory),
     TEST(test_reserve),
@@ -118,6 +123,20 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_in_tasks),
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
+    TEST(test_files),
+    TEST(test_files_of_options),
+    TEST(test_files_of_extremes),
+    TEST(test_damaged_files),
+    TEST(test_forged_files),
+    TEST(test_calls_for_files),
+    TEST(test_function_errors),
+    TEST(test_function_of_the_laws),
+    TEST(test_function_bits),
+    TEST(test_function_momentum),
+    TEST(test_function_calls),
+    TEST(test_function_units),
+    TEST(test_function_refused),
+    TEST(test_function_step),
 };
 
 int main(void)

@@ -45,6 +45,7 @@
 #include "bad_calls.c"
 #include "limits.c"
 #include "memory.c"
+#include "files.c"
 #include "validate.c"
 #include "choices.c"
 #include "random_steps.c"
@@ -114,6 +115,13 @@ static const struct CMUnitTest tests[] = {
     TEST(test_change_of_allocator),
     TEST(test_reserve),
     TEST(test_reserve_for_automatic_method),
+    TEST(test_files),
+    TEST(test_files_of_parts),
+    TEST(test_head_of_a_file),
+    TEST(test_damaged_files),
+    TEST(test_forged_files),
+    TEST(test_calls_for_files),
+    TEST(test_files_out_of_memory),
     TEST(test_validate_finds_damage),
     TEST(test_two_sizes),
     TEST(test_cells_per_axis),
