@@ -345,6 +345,7 @@
 #define lbvh_world_remove            lbvh_f64_world_remove
 #define lbvh_world_set_state         lbvh_f64_world_set_state
 #define lbvh_world_set_filter        lbvh_f64_world_set_filter
+#define lbvh_i_test_pairs            lbvh_f64_i_test_pairs
 #define lbvh_world_update            lbvh_f64_world_update
 #define lbvh_world_id                lbvh_f64_world_id
 #define lbvh_world_index             lbvh_f64_world_index
@@ -3942,6 +3943,7 @@ static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t r
 /* LBVH_PLOC: sorted keys and their prefixes become those of its places. */
 static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
 {
+    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
     if (tree->n > 2)
         (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
 }
