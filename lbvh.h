@@ -3726,7 +3726,7 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
 
 /* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
    Its last ones are a window. Behind it, and before its keys, is room for keys with nobody. */
-enum { LBVH_I_ROOM = LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
+enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
 typedef struct lbvh_i_clusters {
     lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
     int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */

@@ -4703,10 +4703,10 @@ static double nbody_i_lattice_points(int x, int y, int p, int j)
 /* S(p, 4 j) from p = 13 on: by summation, as far as terms count. */
 static double nbody_i_sum_lattice(int p, int j)
 {
-    int const far = 2 + 320 / p;
+    int const reach = 2 + 320 / p;
     double sum = 0;
     int x, y;
-    for (x = far; x >= 2; x--)
+    for (x = reach; x >= 2; x--)
         for (y = 0; y <= x; y++) sum += nbody_i_lattice_points(x, y, p, j);
     return sum;
 }
@@ -6289,7 +6289,7 @@ static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
 }
 
 /* A point: L2P from the nodes of its cell of level 2, then what is near. */
-static nbody_i_target nbody_i_point_of_square(const nbody *sim, const nbody_i_law *law,
+static NBODY_I_SELDOM nbody_i_target nbody_i_point_of_square(const nbody *sim, const nbody_i_law *law,
                                               const nbody_i_image_nodes *nodes, nbody_real x,
                                               nbody_real y)
 {

@@ -198,6 +198,7 @@ static void test_texts(void **state)
         {UGRID_OUTSIDE_BOX, "UGRID_OUTSIDE_BOX", "desc.outside"},
         {UGRID_BAD_FILTER, "UGRID_BAD_FILTER", "grid.filter"},
         {UGRID_NOT_RUN, "UGRID_NOT_RUN", "desc.parallel.run"},
+        {UGRID_BAD_FILE, "UGRID_BAD_FILE", "saved"},
     };
     int k, other;
     (void)state;
