@@ -6289,9 +6289,9 @@ static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
 }
 
 /* A point: L2P from the nodes of its cell of level 2, then what is near. */
-static NBODY_I_SELDOM nbody_i_target nbody_i_point_of_square(const nbody *sim, const nbody_i_law *law,
-                                              const nbody_i_image_nodes *nodes, nbody_real x,
-                                              nbody_real y)
+static NBODY_I_SELDOM nbody_i_target
+    nbody_i_point_of_square(const nbody *sim, const nbody_i_law *law,
+                            const nbody_i_image_nodes *nodes, nbody_real x, nbody_real y)
 {
     int32_t const column = nbody_i_column(sim->frame, 2, 0, x),
                   row = nbody_i_column(sim->frame, 2, 1, y);
