@@ -387,7 +387,8 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
                  6 bits of exponent and 14 of mantissa: fine near samples, whatever the scale.
        sort      keys and ids, by CUB
        ties      a run of up to 16 equal keys is sorted by one thread, a longer one by a block, in
-                 chunks that are merged
+                 chunks that are merged. With many clumps that no sample tells apart this costs
+                 more than the passes that are saved (bench_lbvh, "specks")
    ---------------------------------------------------------------------------------------------- */
 
 constexpr int lbvh_i_alike_bits = 28, lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
