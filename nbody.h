@@ -3,8 +3,8 @@
 
 /*
    Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
-   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening, or a function
-   of the distance of yours; or the velocities of vortices are computed, with or without cores.
+   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening, or your own
+   function of the distance; or the velocities of vortices are computed, with or without cores.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, n log n: far cells act on bodies as monopoles of sub-cells,
@@ -570,7 +570,8 @@ typedef struct nbody_desc {
     nbody_real gravity;         /* G; negative repels (default: 1) */
     nbody_real softening;       /* a length; what it does: core (default: 0) */
     nbody_real min[2], size;    /* the square: lower corner and side. Bodies outside: the fitted one
-                                   is taken (default: fitted) */
+                                   is taken; periodic: they have images inside (default: fitted;
+                                   periodic: none) */
     size_t mass_stride;         /* bytes from one mass to the next (default: tightly packed) */
     size_t acc_stride;          /* bytes from one acceleration to the next (default: tightly
                                    packed) */
@@ -657,7 +658,8 @@ typedef struct nbody_rule {
 typedef struct nbody_kept {
     double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
     int32_t law;
-    int32_t slots;              /* tables that there is room for; 0: this law needs one in all */
+    int32_t slots;              /* tables that there is room for; 0: one is held, of all levels or
+                                   of the last one */
     uint64_t levels;            /* bit l: that of level l is there */
 } nbody_kept;
 
@@ -2203,8 +2205,8 @@ typedef struct nbody_i_run {
     nbody_real edge;
     int32_t local;                      /* 1: sources are given from `corner` on, so that rounding
                                            is small beside the cell, wherever it lies */
-    double shift[2];                    /* periodic square: of the image that acts, in sides of the
-                                           square; 0 or the edge, up or down */
+    double shift[2];                    /* periodic square: what moves the cell to the image that
+                                           acts: 0, or the edge, up or down */
     int32_t moves;                      /* 1: bodies that act from across its border: targets are
                                            moved too */
     int32_t count;
@@ -3438,7 +3440,8 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
        the field does not depend on where the square begins.
        Total mass 0 (charges, vortices)   The backgrounds cancel. A sum over images in growing
            squares has the same forces and, up to a constant, potentials; but with NBODY_INVERSE a
-           uniform force more, pi G / size^2 times the sum of m_j p_j.
+           uniform force more, pi G / size^2 times the sum of m_j p_j (NBODY_VORTEX: as velocity,
+           turned).
        Else   The background counts: NBODY_INVERSE, around a body: G m pi d / size^2, away from it;
            NBODY_VORTEX: a vorticity of minus the mean. With NBODY_INVERSE_SQUARE an even plane has
            no force in itself: it enters potentials alone.
@@ -3458,8 +3461,8 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
    Tree   Levels 0 and 1 are always divided. Cells touch across the border, and lists go on there:
        from level 2 on, of all images of a cell one at most is in them. On level 2 the M2L table has
-       all images of all 16 cells, but one that touches (Schmidt, Lee; Challacombe). A GAUSSIAN core
-       must end within a cell of level 2.
+       all images of all 16 cells, except the one image that touches, if there is one (Schmidt, Lee;
+       Challacombe). A GAUSSIAN core must end within a cell of level 2.
 
    Ewald: P. Ewald, Die Berechnung optischer und elektrostatischer Gitterpotentiale, Annalen der
              Physik 369, 1921.
@@ -3842,6 +3845,11 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
             sim->kept.levels = 0;
         }
         result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
+        if (result == NBODY_OUT_OF_MEMORY && sim->kept.slots > 1) { /* one is enough */
+            sim->kept.slots = 1;
+            result = nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_reals(sim),
+                                        sizeof(nbody_real), growth);
+        }
     }
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
@@ -3933,7 +3941,7 @@ static int nbody_i_has_tables(const nbody_desc *desc)
     return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
 }
 
-/* Are they filled in each evaluation? */
+/* To fill the tables of one level, in each evaluation. kept: those of the last one may stay. */
 static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
 {
     if (!nbody_i_has_tables(desc) || (kept && nbody_i_has_kept_tables(desc))) return 0;
@@ -4630,6 +4638,7 @@ static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
     if (kept->levels >> level & 1) return 0;
     for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
     kept->levels |= (uint64_t)1 << level;
+    if (!law->potential) kept->length = 0; /* this one has no logarithms */
     return 1;
 }
 
@@ -4685,13 +4694,14 @@ static double nbody_i_raised(double x, int power)
     return product;
 }
 
-/* Adds the four or eight points (x, y), (y, x), (-x, y) .. to S(p, 4 j). */
+/* What the four or eight points (x, y), (y, x), (-x, y) .. have in S(p, 4 j). */
 static double nbody_i_lattice_points(int x, int y, int p, int j)
 {
     double const d2 = x * x + y * y, re = (double)(x * x - y * y) / d2, im = 2.0 * x * y / d2;
     double angle = 1, last = 1, next;
     int k;
-    /* cos(k t) from cos((k - 1) t) and cos((k - 2) t); t = 4 angles, of which re is cos of 2 */
+    /* cos(k t) from those of k - 1 and k - 2; t is 4 times the angle of the point, re and im are
+       cosine and sine of twice it */
     for (k = 1; k <= j; k++) {
         next = k == 1 ? re * re - im * im : 2 * (re * re - im * im) * angle - last;
         last = angle;
@@ -7177,7 +7187,8 @@ static void nbody_i_point_task(void *of_job, int32_t piece, int32_t pieces)
 static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, int32_t *bad)
 {
     nbody_parallel const *parallel = &points->sim->desc.parallel;
-    int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : points->sim->n);
+    int64_t const direct = (int64_t)points->sim->n * (points->nodes ? 64 : 1);
+    int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : direct);
     int32_t const checks = nbody_i_pieces(parallel, (int64_t)m * 4);
     nbody_i_points_job job;
     int32_t k;

@@ -248,7 +248,10 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     nbody_result result = nbody_i_begin(sim, &chosen, n);
     if (result == NBODY_OK && chosen.law == NBODY_FUNCTION) result = NBODY_BAD_OPTION;
     if (result == NBODY_OK) result = nbody_i_cuda_levels(&chosen);
-    if (result != NBODY_OK) return result;
+    if (result != NBODY_OK) {
+        if (holds) sim->desc.cuda_allocator = had; /* what nbody_cuda_free will call */
+        return result;
+    }
     if (sim->desc.levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     nbody_cuda_allocator const given = sim->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
@@ -2922,6 +2925,7 @@ NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
     nbody_desc desc = sim->desc;
     if (device->desc.cuda_allocator.alloc) desc.cuda_allocator = device->desc.cuda_allocator;
     desc.mass_stride = desc.acc_stride = 0;
+    if (!sim->cell) desc.levels = 0; /* no tree: these are only the default */
     nbody_i_make_empty(device);
     size_t const bytes = 3 * sizeof(nbody_real) * (size_t)sim->n + 1;
     void *host = nbody_i_alloc(&sim->desc.allocator, bytes);

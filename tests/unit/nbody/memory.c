@@ -140,6 +140,34 @@ static void test_softened_tables(void **state)
     oracle_forget(&s);
 }
 
+/* Tables without logarithms are not taken for those with: a potential, forces on another square,
+   and a potential there. */
+static void test_tables_without_logarithms(void **state)
+{
+    oracle_scene s = scene_of(60);
+    nbody_desc d = desc_of(KIND_C4);
+    real acc[120], potential[2][60];
+    nbody sim = {0}, fresh = {0};
+    int k;
+    (void)state;
+    d.levels = 5;
+    d.leaf = 0;
+    d.softening = (real)0.02;
+    for (k = 1; k < 3; k++) {
+        d.law = (nbody_law)k;
+        d.size = 1;
+        CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, s.n, acc, potential[0]), NBODY_OK);
+        d.size = 2;
+        CHECK_RESULT(nbody_accelerations(&sim, &d, s.pos, 0, s.mass, s.n, acc), NBODY_OK);
+        CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, s.n, acc, potential[0]), NBODY_OK);
+        CHECK_RESULT(nbody_fields(&fresh, &d, s.pos, 0, s.mass, s.n, acc, potential[1]), NBODY_OK);
+        CHECK(same(potential[0], potential[1], sizeof potential[0]));
+        nbody_free(&fresh);
+    }
+    nbody_free(&sim);
+    oracle_forget(&s);
+}
+
 /* A tree of one cell has no sources: the arrays of an earlier one are not taken for its. */
 static void test_no_sources(void **state)
 {

@@ -103,6 +103,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_reuse),
     TEST(test_kept_tables),
     TEST(test_softened_tables),
+    TEST(test_tables_without_logarithms),
     TEST(test_no_sources),
     TEST(test_again_takes_no_memory),
     TEST(test_reserve),
