@@ -31,8 +31,8 @@
                        wide, cuda-templates
        serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
                        rotations, save, packets, pairs, queries-serial, validate, world-memory,
-                       world-trees, world-pairs,
-                       world-calls, world-update, world-validate, parallel-run,
+                       world-trees, world-pairs, world-calls, world-update, world-validate,
+                       parallel-run,
                        parallel-search, parallel-build, wide-build, wide-rays,
                        wide-lanes, wide-trace, wide-near, wide-validate, wide-save
        end             licence
@@ -93,7 +93,8 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
-       LBVH_PLAIN_LANES      -         one file           wide trees do without AVX2 (>>wide-lanes)
+       LBVH_PLAIN_LANES      -         one file           no AVX2 in wide trees (>>wide-lanes) and
+                                                          LBVH_PLOC
 
    >>rules
 
@@ -2379,11 +2380,13 @@ typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 #define LBVH_I_PREFETCH(address) ((void)(address))
 #endif
 
-/* All pairs with an object that moves, of the boxes asked for. They are those of the last update;
-   LBVH_TIGHT tests the boxes as given since (of an object moved during the walk, before or after).
-   Data stays with its pair, and moves in memory with updates. */
+/* Pairs that a walk tests at a time. */
 enum { LBVH_WALK_PAIRS = 32 };
 
+/* All pairs with an object that moves, of the boxes asked for. They are those of the last update;
+   LBVH_TIGHT tests the boxes as given since (of an object moved during the walk, before or after).
+   Data stays with its pair, and moves in memory with updates. An update ends a walk: begin
+   another. */
 typedef struct lbvh_pair_walk {
     int32_t a, b;           /* indices */
     uint64_t user_a, user_b;
@@ -2415,7 +2418,7 @@ static inline int lbvh_next_pair(lbvh_pair_walk *walk)
     const lbvh_pair *pair;
     int32_t p;
     if (walk->next == walk->hits) lbvh_i_test_pairs(walk);
-    if (walk->next == walk->hits) return 0;
+    if (walk->next == walk->hits || walk->hit[walk->next] >= world->active) return 0;
     p = walk->hit[walk->next++];
     pair = &world->pair[p];
     walk->a = pair->object[0];
@@ -3125,8 +3128,8 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #define LBVH_I_FOUR_WIDE
 #endif
 
-/* The tests of >>wide-lanes, chosen at run time. Not on Windows, where gcc does not align the stack
-   for them. */
+/* Vectors of 8: the tests of >>wide-lanes, and >>ploc; chosen at run time. Not on Windows, where
+   gcc does not align the stack for them. */
 #if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
     !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
     !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES)
@@ -3725,7 +3728,8 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
    ---------------------------------------------------------------------------------------------- */
 
 /* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
-   Its last ones are a window. Behind it, and before its keys, is room for keys with nobody. */
+   Its last ones are the window, with room behind it. Keys have room before the first: keys with
+   nobody. */
 enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
 typedef struct lbvh_i_clusters {
     lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
@@ -6112,9 +6116,8 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
     }
 }
 
-/* If the stored box of `given` holds the caller's box, that becomes the given one. What is within a
-   stored box is finite. In 2D the last axis is the second one, again. (Adding 0 turns -0 into 0.)
-   */
+/* If the stored box of `given` holds the caller's box, that becomes the given one, with -0 as 0.
+   What is within a stored box is finite. In 2D the last axis is the second one, again. */
 LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
 {
 #ifdef LBVH_I_FOUR_WIDE
@@ -6491,7 +6494,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
-/* The largest number not above x; minus infinity: there is none. Without a branch on what rounding
+/* The largest number not above x; an infinity: there is none. Without a branch on what rounding
    did: it would be mispredicted every other time. */
 LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 {
@@ -6500,7 +6503,8 @@ LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 #else
     uint32_t bits, above;
     float rounded;
-    if (x > (double)lbvh_i_largest()) return lbvh_i_largest();
+    if (x > (double)lbvh_i_largest()) /* infinity: there is none below it either */
+        return lbvh_i_finite((float)(x * 1e-280)) ? lbvh_i_largest() : lbvh_i_infinity();
     if (x < -(double)lbvh_i_largest()) return -lbvh_i_infinity();
     rounded = (float)x;
     memcpy(&bits, &rounded, sizeof bits);

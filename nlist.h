@@ -120,12 +120,12 @@
             pairs, a grid, a tree, triangles). Generation: the arrays of one build. Carry: a new
             list takes the history of its contacts from the old one (contact tracking). Wander: a
             contact with a mesh continues on a neighbouring triangle, and keeps its history.
-   Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load,
-            nlist_validate and nlist_verify allocate, by desc.allocator (nlist_cuda_... as told
-            there). Memory is kept. An array that has become too small grows by half at least, so n
-            builds of growing numbers of particles allocate O(log n) times; where that much is not
-            available, it grows to the size needed. A first build, and reserve, take exactly this
-            size. Bytes per particle and per entry, in float:
+   Memory   Only builds, nlist_search_box and _search_boxes, nlist_reserve, nlist_remap, nlist_sum
+            with a unit, nlist_load, nlist_validate and nlist_verify allocate, by desc.allocator
+            (nlist_cuda_... as told there). Memory is kept. An array that has become too small grows
+            by half at least, so n builds of growing numbers of particles allocate O(log n) times;
+            where that much is not available, it grows to the size needed. A first build, and
+            reserve, take exactly this size. Bytes per particle and per entry, in float:
                STATIC   4 + 4 width
                DYNAMIC  12, and 12 an entry
                COMPACT  12, and 4 an entry
@@ -136,8 +136,9 @@
             only after a nlist_remap. An entry takes desc.history bytes more, and events 48. After a
             nlist_remap, half lists with either take 8 a particle more. Work space, serial: 12 a
             particle, 4 to 8 an entry; boxes 76 a particle (CUDA: 64), and what the entries take
-            once more (nlist_search_box, sorted or nearest: 4 an entry). CUDA: 16 a particle where
-            rows are counted first, with a grid
+            once more (nlist_search_box, sorted or nearest: 4 an entry; both up to 5 times that
+            where the first cells are much denser than the rest). CUDA: 16 a particle where rows are
+            counted first, with a grid
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in one thread.
@@ -2842,7 +2843,7 @@ extern "C" {
 #define NLIST_I_RESTRICT
 #endif
 
-enum { NLIST_I_LANES = 8 };             /* candidates that are tested together */
+enum { NLIST_I_LANES = 8 }; /* candidates that are tested together */
 
 /* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
    vectorise them. */
@@ -5919,6 +5920,9 @@ static nlist_result nlist_i_hit_room(nlist_i_search *search)
     if (search->stored) more += nlist_i_growth(search, search->stored, search->count);
     result = nlist_i_grow(list, NLIST_I_HITS, search->stored + more, sizeof(int32_t),
                           (size_t)search->stored * sizeof(int32_t));
+    if (result == NLIST_OUT_OF_MEMORY)
+        result = nlist_i_grow(list, NLIST_I_HITS, need, sizeof(int32_t),
+                              (size_t)search->stored * sizeof(int32_t));
     search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
     return result;
 }

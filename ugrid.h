@@ -22,7 +22,8 @@
    implementation   memory, resolve, fit, build, attributes, search, lanes, filtered, query,
                     points-at, each, validate, save, parallel-run, parallel-build, parallel-search,
                     parallel-points, parallel-attributes, licence
-   cuda/ugrid.cu    memory, fit, build, parts, build-sorted, attributes, search, hits, query
+   cuda/ugrid.cu    memory, split, fit, build, parts, build-sorted, attributes, search, hits,
+                    twins, query
 
    >>use
 
@@ -848,11 +849,11 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
                                   int64_t *needed);
 
 /* Reads a saved grid: every array in the same bits, so all searches give the same, in the same
-   order, without a build and without your positions. It keeps what a new build of the same points
-   cannot repeat: the order within cells that a GPU made without desc.deterministic. (For the time
-   alone it is not worth it: the checks take as long as a build.) desc (NULL: defaults) gives
-   allocators and parallel; all else comes from the bytes. grid->pos is NULL where the grid has
-   records, else a copy in its memory, until the next build.
+   order, without a build and without your positions (grid->filter is not saved: set it again). It
+   keeps what a new build of the same points cannot repeat: the order within cells that a GPU made
+   without desc.deterministic. (For the time alone it is not worth it: the checks take as long as a
+   build.) desc (NULL: defaults) gives allocators and parallel; all else comes from the bytes.
+   grid->pos is NULL where the grid has records, else a copy in its memory, until the next build.
    Any bytes are safe: damaged ones are refused (UGRID_BAD_FILE) after a checksum and the checks of
    ugrid_validate. The grid is empty after a refusal. Allocates the grid's memory, and while it
    checks n * spans bytes, and n positions. */

@@ -4,8 +4,9 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-    memory, codes, keys, leaves, merge, split, ploc, build, packets, pairs, queries, nearest,
-    wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps, copies, cuda-api */
+   >>contents: memory, codes, keys, leaves, merge, split, ploc, build, packets, pairs, queries,
+               nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps,
+               copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -956,8 +957,8 @@ __device__ __forceinline__ void lbvh_i_note_prefix(const lbvh &tree, lbvh_i_leav
     if (lbvh_i_given(codes) && (b < m || (b == m && k == tree.n))) tree.prefix[k] = s.prefix[b];
 }
 
-/* Round 1: leaves, and joins within blocks of them. codes and ids NULL: a refit, which keeps
-   prefixes and ids. */
+/* Round 1: leaves, and joins within blocks of them. codes.key and ids NULL: a refit, which
+   keeps prefixes and ids. */
 template <class Codes>
 __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
@@ -1496,9 +1497,10 @@ int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many %
 
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
-/* Leaves and inner nodes by merging, in rounds until one block has processed all. codes and ids
-   NULL: a refit. list, count: [n] work space for the lists of active subtrees and their lengths,
-   those of the next round after those of this one. */
+/* Leaves and inner nodes by merging, in rounds until one block has processed all. codes.key and ids
+   NULL: a refit. No codes but ids: PLOC, whose prefixes are there. list, count: [n] work space
+   for the lists of active subtrees and their lengths, those of the next round after those of
+   this one. */
 template <class Codes>
 lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, const int32_t *ids,
                               int32_t *list, int32_t *count, cudaStream_t stream)

@@ -180,7 +180,7 @@ static double viscosity_of(int dim, double M, double dt, double angle)
    with the wave, and is small. */
 static double viscosity_of_noise(int dim, double M, double viscosity, double k)
 {
-    double const square = viscosity * viscosity + log(1 / k) / (8 * PI * M);
+    double const square = viscosity * viscosity + log(fmax(1, 1 / k)) / (8 * PI * M);
     return dim == 2 ? sqrt(square) - viscosity : 0;
 }
 

@@ -419,6 +419,8 @@ static void drum_run(const drum_options *o, drum_setup *setup, const drum_engine
         snprintf(turns, sizeof turns, "%.2f turns, ", drum_angle(setup, step) / (2 * PI));
         if (!o->check) progress_show(&bar, step, o->steps, turns);
     }
+    if (o->mean_every && !mean.moments)
+        fprintf(stderr, "drum: --mean-every %ld: no step was averaged\n", (long)o->mean_every);
     if (mean.moments) vtk_mean_write(&mean, o->out, step, o->ascii);
     vtk_mean_free(&mean);
 }

@@ -135,8 +135,8 @@ static void rk4_step(motion *m, double h)
 /* The next h: the error of a step grows as h^5. With a margin, and not by more than 4 at once. */
 static double adaptive_next(double h, double error, double tolerance)
 {
-    double const best = error > 0 ? 0.9 * pow(tolerance / error, 0.2) : 4;
-    return h * (best > 4 ? 4 : best < 0.1 ? 0.1 : best);
+    double const best = error == 0 ? 4 : 0.9 * pow(tolerance / error, 0.2);
+    return h * (best > 4 ? 4 : best >= 0.1 ? best : 0.1); /* NaN: 0.1 */
 }
 
 /* One step of *h at most, but not beyond `end`; *h: of the next one. Every coordinate and velocity
@@ -154,7 +154,10 @@ static void adaptive_step(motion *m, double *h, double end, double tolerance)
         rk4(m, m->time, m->y, step, whole);
         rk4(m, m->time, m->y, step / 2, halves);
         rk4(m, m->time + step / 2, halves, step / 2, halves);
-        for (i = 0; i < all; i++) error = fmax(error, fabs(halves[i] - whole[i]) / 15);
+        for (i = 0; i < all; i++) {
+            double const one = fabs(halves[i] - whole[i]) / 15;
+            if (one > error || one != one) error = one; /* NaN stays */
+        }
         if (error <= tolerance) break;
         m->rejected++;
         *h = adaptive_next(step, error, tolerance);

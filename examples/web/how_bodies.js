@@ -224,7 +224,7 @@ const bodiesEnd = {
              another body to look at it.`
         ][k];
     },
-    code: (a, k) => [['nbody_i_l2p'], ['nbody_i_add_near', 'nbody_next_near'],
+    code: (a, k) => [['nbody_i_l2p', 'nbody_i_l2p_by'], ['nbody_i_add_near', 'nbody_next_near'],
                      ['nbody_i_body']][k],
     mark: (a, k) => [/nbody_i_between/, /nbody_i_add_run/, /nbody_i_l2p|nbody_i_add_near/][k],
     plane: (a, k) => {

@@ -532,6 +532,8 @@ def check_neighbor_list_cutoffs():
                 [0.3, bad])
     none = np.zeros((0, 3)), [1, 1, 1], True
     refused(ValueError, "cutoff must be positive", nf.neighbor_list, "i", none, -1.0)
+    again = nf.neighbor_list("iji", two, [0.2, 0])
+    assert all(np.array_equal(a, nf.neighbor_list(q, two, [0.2, 0])) for a, q in zip(again, "iji"))
     assert as_set(*nf.neighbor_list("ij", two, [0.2, 0])) == {(0, 1), (1, 0)}, \
         "no radius of its own, but near"
 

@@ -168,10 +168,10 @@ static nlist_result nearfield_i_tabulate(nearfield_search *search, int32_t n)
                                          sizeof(nlist_real));
     if (!search->table) return NLIST_OUT_OF_MEMORY;
     for (k = 0; k < search->laws; k++) {
-        int32_t const a = nearfield_i_kind(search, search->between[2 * k]);
-        int32_t const b = nearfield_i_kind(search, search->between[2 * k + 1]);
-        search->table[a * search->kinds + b] = search->laws_cutoff[k];
-        search->table[b * search->kinds + a] = search->laws_cutoff[k];
+        size_t const a = (size_t)nearfield_i_kind(search, search->between[2 * k]);
+        size_t const b = (size_t)nearfield_i_kind(search, search->between[2 * k + 1]);
+        search->table[a * (size_t)search->kinds + b] = search->laws_cutoff[k];
+        search->table[b * (size_t)search->kinds + a] = search->laws_cutoff[k];
     }
     for (k = 0; k < n; k++) search->of[k] = nearfield_i_kind(search, search->numbers[k]);
     return NLIST_OK;
@@ -183,7 +183,7 @@ static nlist_real nearfield_i_cutoff(const nearfield_search *search, int32_t i, 
     if (search->radii) return search->radii[i] + search->radii[j];
     if (!search->between) return search->cutoff;
     if (search->of[i] < 0 || search->of[j] < 0) return 0;
-    return search->table[search->of[i] * search->kinds + search->of[j]];
+    return search->table[(size_t)search->of[i] * (size_t)search->kinds + (size_t)search->of[j]];
 }
 
 /* ---- the search ---- */

@@ -318,14 +318,15 @@ def _empty(quantities: str, m: int, real: Any) -> tuple[Array, ...]:
 def _answer(search: _Search, quantities: str) -> tuple[Array, ...]:
     """New arrays of what was found."""
     m = search.asks.count
-    if m * 8 * sum(3 if q in "SD" else 1 for q in quantities) > search.asks.limit:
+    bytes = m * 8 * sum(3 if q in "SD" else 1 for q in quantities)
+    if search.asks.held + bytes > search.asks.limit:
         raise MemoryError("%d pairs do not fit into the memory of this machine" % m)
     arrays = _empty(quantities, m, search.dtype)
     at = {q: array.__array_interface__["data"][0] for q, array in zip(quantities, arrays)}
     search.lib.nearfield_search_copy(search.address, at.get("i"), at.get("j"), at.get("S"),
                                      at.get("d"), at.get("D"))
     for k, q in enumerate(quantities):
-        if quantities.index(q) < k:
+        if k < quantities.rindex(q):    # asked for again: the last one was filled
             arrays[k][...] = arrays[quantities.rindex(q)]
     return arrays
 

@@ -486,6 +486,7 @@ def _nearest(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor],
     if k < 1:
         none = torch.zeros(0, dtype=torch.int64, device=points.device)
         return none, none.clone()
+    k = min(k, 2**31 - 1)
     row, col, _ = _pairs(points, cell, pbc, batch, r, False, False, k, False)
     return row, col
 

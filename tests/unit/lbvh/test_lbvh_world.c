@@ -659,6 +659,13 @@ static void test_doubles(void **state)
         assert_true((double)out[a] <= box[a] && (double)out[3 + a] >= box[3 + a]);
         if (IS_FLOAT && a < 2) assert_true(nextafterf((float)out[a], 9) == (float)out[3 + a]);
     }
+    for (a = 2; a <= 3; a++) { /* infinity is no bound of floats, on either side */
+        double none[6] = {0}, lower[6] = {0};
+        none[0] = none[a] = -HUGE_VAL;
+        lower[0] = HUGE_VAL;
+        assert_int_equal(lbvh_box_of_doubles(a, none, out), LBVH_NOT_FINITE);
+        assert_int_equal(lbvh_box_of_doubles(a, lower, out), LBVH_NOT_FINITE);
+    }
     if (!IS_FLOAT) return;
     assert_int_equal(lbvh_box_of_doubles(2, tiny, out), LBVH_OK);
     if (denormal > 0) /* else they count as zero here */

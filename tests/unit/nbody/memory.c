@@ -155,9 +155,9 @@ static void test_tables_without_logarithms(void **state)
     d.softening = (real)0.02;
     for (k = 1; k < 3; k++) {
         d.law = (nbody_law)k;
-        d.size = 1;
+        d.size = (real)1.25; /* and 1.75: the same unit of length */
         CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, s.n, acc, potential[0]), NBODY_OK);
-        d.size = 2;
+        d.size = (real)1.75;
         CHECK_RESULT(nbody_accelerations(&sim, &d, s.pos, 0, s.mass, s.n, acc), NBODY_OK);
         CHECK_RESULT(nbody_fields(&sim, &d, s.pos, 0, s.mass, s.n, acc, potential[0]), NBODY_OK);
         CHECK_RESULT(nbody_fields(&fresh, &d, s.pos, 0, s.mass, s.n, acc, potential[1]), NBODY_OK);
