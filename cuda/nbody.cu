@@ -2925,7 +2925,8 @@ NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
     nbody_desc desc = sim->desc;
     if (device->desc.cuda_allocator.alloc) desc.cuda_allocator = device->desc.cuda_allocator;
     desc.mass_stride = desc.acc_stride = 0;
-    if (!sim->cell) desc.levels = 0; /* no tree: these are only the default */
+    /* no tree: so many are only the default of a CPU */
+    if (!sim->cell && desc.levels > NBODY_KEY_LEVELS) desc.levels = 0;
     nbody_i_make_empty(device);
     size_t const bytes = 3 * sizeof(nbody_real) * (size_t)sim->n + 1;
     void *host = nbody_i_alloc(&sim->desc.allocator, bytes);

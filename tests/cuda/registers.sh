@@ -24,6 +24,7 @@ lbvh_i_rays_kernel
 lbvh_i_wide_nearest_kernel
 lbvh_i_wide_nearest_rows_kernel
 lbvh_i_wide_overlaps_kernel
+nlist_i_cut_kernel
 nlist_i_frames_kernel
 nlist_i_reference_kernel
 nlist_i_write_events_kernel'
