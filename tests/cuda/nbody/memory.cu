@@ -123,6 +123,23 @@ static void test_uploads_out_of_memory()
     CHECK(calls > 3);
 }
 
+/* A direct sum with the defaults of the CPU: its levels are more than a GPU has. */
+static void test_uploads_of_defaults()
+{
+    Input const in = plain_input(setting_like(NBODY_DIRECT, 0), 60, 1);
+    nbody serial = {};
+    nbody_cuda gpu = {};
+    nbody_desc d = {};
+    context = "uploads, defaults";
+    d.method = NBODY_DIRECT;
+    CHECK_RESULT(nbody_build(&serial, &d, in.pos.data(), in.stride, nullptr, in.n), NBODY_OK);
+    CHECK(serial.desc.levels > NBODY_KEY_LEVELS);
+    CHECK_RESULT(nbody_cuda_upload(&gpu, &serial, stream), NBODY_OK);
+    CHECK(gpu.device.sim.n == in.n);
+    nbody_cuda_free(&gpu);
+    nbody_free(&serial);
+}
+
 /* Each allocation fails once: the result is its code, and the next call works. */
 static void test_out_of_memory()
 {

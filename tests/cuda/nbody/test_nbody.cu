@@ -112,6 +112,7 @@ static const Test tests[] = {
     {"reserve", test_reserve},
     {"out of memory", test_out_of_memory},
     {"uploads, out of memory", test_uploads_out_of_memory},
+    {"uploads, defaults", test_uploads_of_defaults},
     {"launch errors", test_launch_errors},
     {"graph", test_graph},
     {"graph steps", test_graph_steps},
