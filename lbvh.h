@@ -6121,6 +6121,7 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
 LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
 {
 #ifdef LBVH_I_FOUR_WIDE
+    /* min, link, max, skip: the fourth numbers do not count, and stay */
     float *const at = (float *)(void *)given, *const stored = at + 8;
     __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
                  last = _mm_add_ps(_mm_loadu_ps(box + 2 * (dim - 2)), none), /* 3D: z to z */
@@ -6128,11 +6129,12 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *b
                  upper = dim == 2 ? _mm_movehl_ps(none, first)
                                   : _mm_shuffle_ps(last, last, _MM_SHUFFLE(3, 3, 2, 1)),
                  within = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(stored), lower),
-                                     _mm_cmple_ps(upper, _mm_loadu_ps(stored + 3)));
+                                     _mm_cmple_ps(upper, _mm_loadu_ps(stored + 4)));
     if ((_mm_movemask_ps(_mm_and_ps(within, _mm_cmple_ps(lower, upper))) & 7) != 7) return 0;
-    _mm_storeu_ps(at, lower);
-    _mm_storel_pi((__m64 *)(void *)(at + 3), upper);
-    at[5] = _mm_cvtss_f32(_mm_movehl_ps(upper, upper));
+    _mm_storel_pi((__m64 *)(void *)at, lower);
+    _mm_storel_pi((__m64 *)(void *)(at + 4), upper);
+    at[2] = _mm_cvtss_f32(_mm_movehl_ps(lower, lower));
+    at[6] = _mm_cvtss_f32(_mm_movehl_ps(upper, upper));
     return 1;
 #else
     const lbvh_node *const stored = given + 1;

@@ -645,6 +645,57 @@ static void test_refusals(void **state)
     lbvh_world_free(&world);
 }
 
+/* lbvh_world_stay beside lbvh_world_move in a world like it: it takes a box exactly where the stored
+   one holds it, and leaves user data and all boxes as the other call does. */
+static void test_stay(void **state)
+{
+    lbvh_id const user = 0x123456789ABCDEF0u;
+    wl_random random = wl_seed(17);
+    int dim, k, a, stayed = 0, left = 0;
+    (void)state;
+    for (dim = 2; dim <= 3; dim++) {
+        lbvh_world one, other;
+        lbvh_world_desc desc;
+        real box[6] = {0, 0, 0, 1, 1, 1};
+        lbvh_id id, same;
+        memset(&one, 0, sizeof one);
+        memset(&other, 0, sizeof other);
+        memset(&desc, 0, sizeof desc);
+        desc.dim = dim;
+        desc.margin = (real)0.5;
+        if (dim == 2) box[2] = box[3] = 1;
+        assert_int_equal(lbvh_world_begin(&one, &desc), LBVH_OK);
+        assert_int_equal(lbvh_world_begin(&other, &desc), LBVH_OK);
+        assert_int_equal(lbvh_world_insert(&one, box, NULL, LBVH_MOVING, user, &id), LBVH_OK);
+        assert_int_equal(lbvh_world_insert(&other, box, NULL, LBVH_MOVING, user, &same), LBVH_OK);
+        for (k = 0; k < 400; k++) {
+            const lbvh_node *const node = one.box, *const twin = other.box;
+            int within = 1;
+            for (a = 0; a < dim; a++) {
+                box[a] = (real)(wl_u(&random) - 0.5);
+                if (k % 16 == 3) box[a] = -(real)0.0;
+                box[dim + a] = box[a] + (real)wl_u(&random);
+                if (k % 16 == 4 && a == k / 16 % dim) box[dim + a] = (real)NAN;
+                if (k % 16 == 5 && a == k / 16 % dim) box[dim + a] = box[a] - 1;
+                if (k % 16 == 6 && a == k / 16 % dim) box[a] = (real)-HUGE_VAL;
+                within = within && node[1].min[a] <= box[a] && box[a] <= box[dim + a] &&
+                         box[dim + a] <= node[1].max[a];
+            }
+            assert_int_equal(lbvh_world_stay(&one, id, box), within);
+            assert_true(lbvh_world_user(&one, 0) == user);
+            stayed += within;
+            left += !within;
+            if (!within && lbvh_world_move(&one, id, box, NULL) != LBVH_OK) continue;
+            assert_int_equal(lbvh_world_move(&other, same, box, NULL), LBVH_OK);
+            assert_memory_equal(node, twin, 2 * sizeof *node);
+        }
+        assert_int_equal(lbvh_world_stay(&one, id + 1, box), 0);
+        lbvh_world_free(&one);
+        lbvh_world_free(&other);
+    }
+    assert_true(stayed > 100 && left > 100);
+}
+
 static void test_doubles(void **state)
 {
     double const box[6] = {0.1, -0.1, 1e-30, 0.1, -0.1, 1e-30},
@@ -713,6 +764,7 @@ int main(void)
         cmocka_unit_test(test_random_lives),  cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_deterministic), cmocka_unit_test(test_cheap_steps),
         cmocka_unit_test(test_deep),          cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_doubles),       cmocka_unit_test(test_crowd)};
+        cmocka_unit_test(test_doubles),       cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
