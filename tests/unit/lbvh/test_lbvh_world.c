@@ -645,8 +645,8 @@ static void test_refusals(void **state)
     lbvh_world_free(&world);
 }
 
-/* lbvh_world_stay beside lbvh_world_move in a world like it: it takes a box exactly where the stored
-   one holds it, and leaves user data and all boxes as the other call does. */
+/* lbvh_world_stay beside lbvh_world_move in a world like it: it takes a box exactly where the
+   stored one holds it, and leaves user data and all boxes as the other call does. */
 static void test_stay(void **state)
 {
     lbvh_id const user = 0x123456789ABCDEF0u;
