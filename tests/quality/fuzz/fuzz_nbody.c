@@ -88,7 +88,7 @@ static fz_codes codes_of_desc(const nbody_desc *d)
     int const order_bad = d->order < 0 || (nodes && d->order > NBODY_MAX_ORDER) ||
                           (d->method == NBODY_VIRTUAL_PARTICLES && d->order > 2);
     fz_must(&c,
-            enum_bad((int)d->method, 3) || enum_bad((int)d->law, 2) ||
+            enum_bad((int)d->method, 3) || enum_bad((int)d->law, 3) ||
                 enum_bad((int)d->core, 1) ||
                 (d->core == NBODY_GAUSSIAN && d->law == NBODY_INVERSE_SQUARE) ||
                 enum_bad((int)d->sources, 2) || enum_bad((int)d->stage, 3) || order_bad ||
@@ -96,6 +96,8 @@ static fz_codes codes_of_desc(const nbody_desc *d)
                 (nodes && d->order == 1 && d->sources == NBODY_CHEBYSHEV) ||
                 (d->subcells != 0 && d->subcells != 2 && d->subcells != 4 && d->subcells != 8),
             NBODY_BAD_OPTION);
+    fz_must(&c, d->law == NBODY_FUNCTION, NBODY_BAD_ARGUMENT); /* no function is given */
+    fz_may(&c, d->law == NBODY_FUNCTION, NBODY_BAD_OPTION);
     fz_must(&c,
             d->periodic < 0 || d->periodic > 1 ||
                 (d->periodic && (d->method == NBODY_VIRTUAL_PARTICLES ||
