@@ -603,10 +603,10 @@ typedef struct NBODY_ALIGN_CELL nbody_cell {
     int32_t parent;             /* -1: the root; -2: that of a periodic square */
     int32_t child;              /* the first of its children; -1: a leaf */
     uint8_t level, children;    /* children: 1 .. 4, or 0 */
-    uint8_t besides;
+    uint8_t beside_count;
     uint8_t quarters;           /* which children exist: bit 0 lower left, 1 lower right, 2 upper
                                    left, 3 upper right */
-    int32_t beside[9];          /* adjacent cells, `besides` of them: the cells of its level that
+    int32_t beside[9];          /* adjacent cells, beside_count of them: the cells of its level that
                                    touch it (colleagues), itself included, and larger leaves that
                                    touch it */
 } nbody_cell;
@@ -1796,7 +1796,7 @@ NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, i
     child.parent = parent_at;
     child.child = -1;
     child.level = (uint8_t)(parent->level + 1);
-    child.children = child.besides = child.quarters = 0;
+    child.children = child.beside_count = child.quarters = 0;
     for (k = 0; k < 9; k++) child.beside[k] = -1;
     return child;
 }
@@ -1808,7 +1808,7 @@ NBODY_FN nbody_cell nbody_i_root(int32_t n)
     nbody_cell above = {0, 0, 0, 0, -1, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, root;
     root = nbody_i_child(&above, -1, 0, 0, n);
     root.level = 0;
-    root.besides = 1;
+    root.beside_count = 1;
     root.beside[0] = 0;
     return root;
 }
@@ -1876,7 +1876,7 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
     uint8_t deep[9], quarters[9];
     int k, q, found = 0;
     NBODY_I_UNROLL
-    for (k = 0; k < 9; k++) at[k] = k < parent->besides ? parent->beside[k] : -1;
+    for (k = 0; k < 9; k++) at[k] = k < parent->beside_count ? parent->beside[k] : -1;
     NBODY_I_UNROLL
     for (k = 0; k < 9; k++) {
         const nbody_cell *around = &cells[at[k] < 0 ? 0 : at[k]];
@@ -1904,7 +1904,7 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
             child[k]++;
         }
     }
-    cell->besides = (uint8_t)found;
+    cell->beside_count = (uint8_t)found;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2060,7 +2060,7 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
     const nbody_cell *of = &walk->cells[walk->of], *parent;
     if (of->parent < 0) return 0;
     parent = &walk->cells[of->parent];
-    for (; walk->k < parent->besides; walk->k++, walk->c = 0) {
+    for (; walk->k < parent->beside_count; walk->k++, walk->c = 0) {
         int32_t const at = parent->beside[walk->k];
         const nbody_cell *around = &walk->cells[at];
         if (around->child < 0) {
@@ -2171,8 +2171,9 @@ NBODY_FN void nbody_i_step_over(nbody_near *walk)
         walk->at = cells[walk->at].parent;
     }
     walk->k++;
-    walk->at =
-        walk->of >= 0 && walk->k < cells[walk->of].besides ? cells[walk->of].beside[walk->k] : -1;
+    walk->at = walk->of >= 0 && walk->k < cells[walk->of].beside_count
+                   ? cells[walk->of].beside[walk->k]
+                   : -1;
 }
 
 NBODY_FN int nbody_next_near(nbody_near *walk)
@@ -7871,8 +7872,8 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
     } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
                cell->child > sim->frame->cells - cell->children)
         return 0;
-    if (cell->besides < 1 || cell->besides > 9) return 0;
-    for (k = 0; k < cell->besides; k++)
+    if (cell->beside_count < 1 || cell->beside_count > 9) return 0;
+    for (k = 0; k < cell->beside_count; k++)
         if (cell->beside[k] < 0 || cell->beside[k] >= sim->frame->cells) return 0;
     return 1;
 }
@@ -7922,10 +7923,11 @@ static int nbody_i_beside_valid(const nbody *sim, int32_t at)
 {
     nbody_cell again = sim->cell[at];
     int k;
-    if (at == 0) return again.besides == 1 && again.beside[0] == 0;
+    if (at == 0) return again.beside_count == 1 && again.beside[0] == 0;
     nbody_i_find_beside(sim->cell, &again);
-    if (again.besides != sim->cell[at].besides) return 0;
-    for (k = 0; k < again.besides; k++) if (again.beside[k] != sim->cell[at].beside[k]) return 0;
+    if (again.beside_count != sim->cell[at].beside_count) return 0;
+    for (k = 0; k < again.beside_count; k++)
+        if (again.beside[k] != sim->cell[at].beside[k]) return 0;
     return 1;
 }
 

@@ -6595,7 +6595,7 @@ NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner)
     return skin;
 }
 
-static void nlist_i_settle(nlist_tuner *tuner)
+static void nlist_i_end_tuning(nlist_tuner *tuner)
 {
     tuner->settled = 1;
     tuner->skin = tuner->best;
@@ -6625,7 +6625,7 @@ static void nlist_i_propose(nlist_tuner *tuner)
         tuner->ratio = tuner->ratio > 1.3 ? 1.225 : 1.1;
         tuner->tried = 0;
     }
-    nlist_i_settle(tuner);
+    nlist_i_end_tuning(tuner);
 }
 
 /* The measured skin becomes the best. */

@@ -4022,16 +4022,16 @@ static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int
     return result;
 }
 
-typedef struct ugrid_i_sieve {
+typedef struct ugrid_i_filtering {
     const ugrid_i_search *search;       /* the caller's */
     int32_t kept[UGRID_I_GATHER];
-} ugrid_i_sieve;
+} ugrid_i_filtering;
 
 /* Passes on the places that the filter keeps, by the names that the caller wants. */
 static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places, int32_t count)
 {
-    ugrid_i_sieve *sieve = (ugrid_i_sieve *)user;
-    const ugrid_i_search *search = sieve->search;
+    ugrid_i_filtering *filtering = (ugrid_i_filtering *)user;
+    const ugrid_i_search *search = filtering->search;
     const ugrid *grid = search->grid;
     int32_t const i = ugrid_id(grid, place);
     int32_t k, kept = 0;
@@ -4042,23 +4042,23 @@ static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places
         ugrid_point(grid, places[k], q);
         if (ugrid_i_passes(grid, search->radius, search->half, i, j,
                            ugrid_i_distance2_in_box(grid, p, q)))
-            sieve->kept[kept++] = search->places ? places[k] : j;
+            filtering->kept[kept++] = search->places ? places[k] : j;
     }
-    return kept > 0 && search->sink.take(search->sink.user, place, sieve->kept, kept);
+    return kept > 0 && search->sink.take(search->sink.user, place, filtering->kept, kept);
 }
 
 /* Runs a search; 1 if the callback ended it. */
 static int ugrid_i_search_filtered(const ugrid_i_search *search)
 {
     ugrid_i_search wide = *search;
-    ugrid_i_sieve sieve;
-    sieve.search = search;
+    ugrid_i_filtering filtering;
+    filtering.search = search;
     if (!ugrid_i_filters(search->grid)) return ugrid_i_search_all(search);
     wide.radius = ugrid_i_largest_reach(search->grid, search->radius);
     wide.places = 1;
     wide.count_only = 0;
     wide.sink.take = ugrid_i_take_through;
-    wide.sink.user = &sieve;
+    wide.sink.user = &filtering;
     return ugrid_i_search_all(&wide);
 }
 

@@ -1462,7 +1462,7 @@ __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law
 __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32_t of, int k)
 {
     const nbody_cell *cell = &sim.cell[of], *parent = &sim.cell[cell->parent];
-    if (k / 4 >= parent->besides) return -1;
+    if (k / 4 >= parent->beside_count) return -1;
     int32_t const at = parent->beside[k / 4];
     const nbody_cell *around = &sim.cell[at];
     if (around->child < 0) return k % 4 == 0 && !nbody_i_touch(sim.cell, around, cell) ? at : -1;
@@ -1495,7 +1495,7 @@ __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_
 {
     int const lane = (int)threadIdx.x % 32;
     const nbody_cell *cell = &sim.cell[leaf];
-    int32_t const at = lane < cell->besides ? cell->beside[lane] : -1;
+    int32_t const at = lane < cell->beside_count ? cell->beside[lane] : -1;
     if (!__any_sync(nbody_i_all_lanes, at >= 0 && sim.cell[at].child >= 0)) {
         nbody_i_list(sim, law, pairs, stream, at >= 0, at, true);
         return;
@@ -1755,7 +1755,7 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
 {
     for (; k < nbody_i_slots; k += threads) {
         const nbody_cell *around =
-            k / 4 < parent.besides ? &sim.cell[parent.beside[k / 4]] : nullptr;
+            k / 4 < parent.beside_count ? &sim.cell[parent.beside[k / 4]] : nullptr;
         if (!around || k % 4 >= around->children) continue;
         int32_t const at = around->child + k % 4;
         int const x = sim.cell[at].x - 2 * parent.x + 2, y = sim.cell[at].y - 2 * parent.y + 2;
@@ -1767,7 +1767,7 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
 __device__ void nbody_i_add_p2l(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent,
                                 int32_t child, nbody_i_target *t)
 {
-    for (int k = 0; k < parent.besides; k++) {
+    for (int k = 0; k < parent.beside_count; k++) {
         const nbody_cell *around = &sim.cell[parent.beside[k]];
         if (around->child >= 0 || nbody_i_touch(sim.cell, around, &sim.cell[child])) continue;
         nbody_i_run const run = nbody_i_run_on_nodes(&sim, parent.beside[k], &sim.cell[child]);
@@ -1864,7 +1864,7 @@ __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbod
     nbody_i_add_families<Order>(sim, parent.level + 1, p, a, masses, family);
     nbody_i_table_scale(&sim, &law, parent.level + 1, scale);
     bool leaves = false;
-    for (int k = 0; k < parent.besides; k++) leaves |= sim.cell[parent.beside[k]].child < 0;
+    for (int k = 0; k < parent.beside_count; k++) leaves |= sim.cell[parent.beside[k]].child < 0;
 #pragma unroll
     for (int c = 0; c < 4; c++) {
         int32_t const child = slot[2 + (c & 1) + 6 * (2 + (c >> 1))];

@@ -80,8 +80,8 @@ static bool same_cell(const nbody_cell &a, const nbody_cell &b)
 {
     return a.x == b.x && a.y == b.y && a.first == b.first && a.count == b.count &&
         a.parent == b.parent && a.child == b.child
-           && a.level == b.level && a.children == b.children && a.besides == b.besides &&
-               same_bits(a.beside, b.beside, a.besides);
+           && a.level == b.level && a.children == b.children && a.beside_count == b.beside_count &&
+               same_bits(a.beside, b.beside, a.beside_count);
 }
 
 /* False: no more can be compared. */

@@ -1153,7 +1153,7 @@ static void put_sim(const nbody *sim)
                                 cell->count, cell->parent,   cell->child,
                                 cell->level, cell->children, cell->quarters};
         for (k = 0; k < 9; k++) put_int(numbers[k]);
-        put_ints(cell->beside, cell->besides);
+        put_ints(cell->beside, cell->beside_count);
     }
     for (k = 0; k < sim->rule.side; k++) {
         put_number((double)sim->rule.t[k]);

@@ -34,8 +34,9 @@ static int damage_cell(nbody_cell *cell, int which, int32_t n)
     if (which < 6) *number[which] = odd_number(*number[which], n);
     else if (which == 6) cell->level = (uint8_t)(roll(2) ? cell->level + 1 : roll(256));
     else if (which == 7) cell->children = (uint8_t)roll(6);
-    else if (which == 8) cell->besides = (uint8_t)roll(12);
-    else cell->beside[roll(cell->besides)] = odd_number(cell->beside[roll(cell->besides)], n);
+    else if (which == 8) cell->beside_count = (uint8_t)roll(12);
+    else cell->beside[roll(cell->beside_count)] =
+             odd_number(cell->beside[roll(cell->beside_count)], n);
     return !same(&was, cell, sizeof was);
 }
 
