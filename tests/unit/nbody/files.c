@@ -131,7 +131,7 @@ static void test_files(void **state)
     int kind, k;
     (void)state;
     dice = wl_seed(51);
-    for (kind = 0; kind <= KINDS; kind++) for (k = 0; k < 12; k++) {
+    for (kind = 0; kind <= KINDS; kind++) for (k = 0; k < (small_run() ? 6 : 12); k++) {
         oracle_scene s = scene_of(k < 3 ? k : 1 + roll(k < 11 ? 300 : 2500));
         nbody_desc d;
         memset(&d, 0, sizeof d);

@@ -173,6 +173,7 @@ static void test_function_errors(void **state)
     int32_t const n = small_run() ? 300 : 1000;
     int f, m;
     (void)state;
+    SLOW_TEST();
     dice = wl_seed(71);
     for (f = 0; f < 4; f++) for (m = 0; m < 9; m++) {
         oracle_scene s = clump_scene(n);
