@@ -8029,7 +8029,8 @@ typedef struct nbody_i_header {
     uint32_t version;       /* of this layout */
     int32_t real_bytes, n;
     int32_t method, law, core, stage, sources;
-    int32_t levels, leaf, order, subcells, max_cells, periodic, unused_int; /* of the desc */
+    int32_t levels, leaf, order, subcells, max_cells, periodic; /* of the desc */
+    int32_t padding;        /* 0, as is `unused`: no gaps between fields */
     int32_t made_levels, made_cells;                  /* of the tree: what the bodies must give */
     nbody_real gravity, softening, min[2], size, unused;
     double length, mass, edge;

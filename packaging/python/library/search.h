@@ -25,7 +25,6 @@ typedef struct nearfield_search {
     int32_t half;               /* 1 = each pair once */
     int32_t sorted;             /* 1 = rows ascend by partner, then by shift */
     int32_t self;               /* 1 = each atom is a partner of itself, at distance 0 */
-    int32_t wanted;             /* sum of NLIST_WANT_... */
     int32_t nearest;            /* rows keep their so many nearest entries (0: all) */
     nlist_real cutoff;          /* of all pairs, the largest of all with `between` */
     const nlist_real *radii;    /* [n] the cutoff of a pair is the sum of two, or NULL */

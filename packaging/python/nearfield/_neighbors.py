@@ -14,8 +14,6 @@ from . import _binding
 from ._arrays import Array, count_of, host_array, refuse
 from ._binding import Error
 
-# Sums of NLIST_WANT_..., and how an array of each quantity looks.
-_BITS = {"i": 1, "j": 2, "S": 4, "d": 8, "D": 16}
 _KEPT_BYTES = 64 << 20      # memory that a search keeps for the next one
 _pools: dict[Any, list["_Search"]] = {np.float32: [], np.float64: []}
 
@@ -253,11 +251,9 @@ def _give(search: _Search) -> None:
 def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numbers: Any,
           own: bool, half: bool, sorted: bool) -> Any:
     """All forms above: one system in one box."""
-    wanted = 0
     for q in quantities:
-        if q not in _BITS:
+        if q not in "ijSdD":
             raise ValueError("quantities may be i, j, d, D and S, not %r" % (quantities,))
-        wanted |= _BITS[q]
     real = np.float32 if getattr(positions, "dtype", None) == np.float32 else np.float64
     positions, n, stride = atom_rows(positions, real)
     search = _take(real)
@@ -267,7 +263,7 @@ def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, num
         asks = search.asks
         asks.boxes, asks.starts, asks.systems = search.box_address, search.starts_address, 1
         asks.pos, asks.stride = positions.__array_interface__["data"][0], stride
-        asks.half, asks.sorted, asks.self, asks.wanted = half, sorted, own, wanted
+        asks.half, asks.sorted, asks.self = half, sorted, own
         asks.nearest = 0
         kept = _set_cutoff(search, cutoff, numbers, n)
         if asks.cutoff == 0:

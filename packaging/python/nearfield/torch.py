@@ -26,8 +26,6 @@ from ._binding import Error
 
 __all__ = ["neighbor_list", "FixedNeighborList", "radius_graph", "radius", "knn_graph"]
 
-_WANTED = {"i": 1, "j": 2, "S": 4}
-
 
 # ---- pairs: i, j, S ------------------------------------------------------------------------------
 
@@ -51,7 +49,7 @@ def _pairs(positions: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor]
         asks = search.asks
         asks.boxes, asks.starts, asks.systems = boxes.ctypes.data, first.ctypes.data, len(boxes)
         asks.pos, asks.stride = x.ctypes.data, stride
-        asks.half, asks.sorted, asks.self, asks.wanted = half, ordered, own, 7
+        asks.half, asks.sorted, asks.self = half, ordered, own
         asks.nearest = nearest
         _neighbors._set_cutoff(search, cutoff, None, n)
         _neighbors.run(search, x)

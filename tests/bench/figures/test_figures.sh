@@ -155,14 +155,17 @@ made_up() {
          }'
 }
 
-tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-6.8-turn 004-6.6 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting'
+tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-6.8-turn 004-6.6'
+tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
 tables="$tables 004-6.12 004-6.8 004-tablets largest"
-serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets scaling-cpu scaling-bytes'
+serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets'
+serial="$serial scaling-cpu scaling-bytes"
 all="000-2 000-3 000-3-coherent 000-3-cpu
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
      001-2d-even-best 001-2d-random-best 001-3d-even-best 001-3d-random-best 001-3d-cpu
      003-keys-sorted 003-keys-random 003-filter
-     002-16 002-17 002-18 004-6.2 004-6.3 004-6.3-10m 004-6.4 004-6.5 004-6.9 $tables scaling-gpu scaling-cpu scaling-bytes"
+     002-16 002-17 002-18 004-6.2 004-6.3 004-6.3-10m 004-6.4 004-6.5 004-6.9 $tables
+     scaling-gpu scaling-cpu scaling-bytes"
 have_gnuplot=$(command -v gnuplot)
 
 # ---- running it ----
