@@ -13,7 +13,8 @@
 
    Of triangles that share the touched edge or vertex one is in contact, by the rule of nlist.h's
    lists (nlist_build_mesh): the closest, then the lowest. Here all triangles of the search are
-   looked through for it, there the tree.
+   looked through for it, there the tree. (nlist_i_between, for distances squared, rounds alike on
+   both sides: two triangles must agree on which of them is closer.)
 
    Include lbvh.h and nlist.h first.
    SPDX-License-Identifier: MIT OR Unlicense */
@@ -164,26 +165,20 @@ NLIST_FN int plain_mesh_next(plain_mesh_near *n)
     return 0;
 }
 
-NLIST_FN float plain_mesh_square(const float a[3], const float b[3])
-{
-    float const x = a[0] - b[0], y = a[1] - b[1], z = a[2] - b[2];
-    return x * x + y * y + z * z;
-}
-
 /* Has another triangle the contact at q, which is the closest point of t to p? */
 NLIST_FN int plain_mesh_taken(const plain_mesh_grid *g, const nlist_mesh *mesh, const float p[3],
                               float reach, int32_t t, const float q[3])
 {
-    float const same = reach * (1.0f / 1024), d2 = plain_mesh_square(p, q);
+    float const same = reach * (1.0f / 1024), d2 = nlist_i_between(p, q);
     plain_mesh_near n = plain_mesh_around(g, mesh, p, reach);
     while (plain_mesh_next(&n)) {
         float r[3], through[3], r2;
         if (n.id == t) continue;
         (void)nlist_mesh_closest(mesh, n.id, p, r);
-        r2 = plain_mesh_square(p, r);
+        r2 = nlist_i_between(p, r);
         if (r2 > d2 || (r2 == d2 && n.id > t)) continue;
         (void)nlist_mesh_closest(mesh, n.id, q, through);
-        if (plain_mesh_square(q, through) <= same * same) return 1;
+        if (nlist_i_between(q, through) <= same * same) return 1;
     }
     return 0;
 }
@@ -195,7 +190,7 @@ NLIST_FN int32_t plain_mesh_contact(plain_mesh_near *n, const float p[3], float 
     while (plain_mesh_next(n)) {
         float q[3];
         int32_t const feature = nlist_mesh_closest(n->mesh, n->id, p, q);
-        if (plain_mesh_square(p, q) > reach * reach) continue;
+        if (nlist_i_between(p, q) > reach * reach) continue;
         if (!plain_mesh_taken(n->grid, n->mesh, p, reach, n->id, q))
             return nlist_key(n->id, feature);
     }
