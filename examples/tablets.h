@@ -290,7 +290,7 @@ static void set_search(scene *s)
     s->desc.layout = NLIST_DYNAMIC;
     s->desc.half = 1;
     s->desc.grow = 1;
-    s->desc.history = DEM_HISTORY;
+    s->desc.history = DEM_BODY_HISTORY;
 }
 
 static dem_real *records(const scene *s)

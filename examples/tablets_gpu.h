@@ -110,10 +110,12 @@ bool tablets_check(const tablets_gpu *run)
 struct tablets_source { double search, force, step; };
 const tablets_source source_of[2][3] = {{{0, 0, 115.9}, {2.72, 8.27, 14.5}, {2.88, 8.6, 14.7}},
                                         {{0, 0, 1099}, {28, 96, 144.7}, {29, 88, 135.7}}};
-const form gpu_forms[] = {{"one-kernel", NLIST_COMPACT, 0, 0},
-                          {"slots+rest", NLIST_HYBRID, 1, 1}, /* 4 slots */
-                          {"pairs", NLIST_DYNAMIC, 1, 1},
-                          {"rows", NLIST_COMPACT, 0, 1}};     /* not the source's: full rows */
+const form gpu_forms[] = {{"one-kernel", NLIST_COMPACT, 0, 0, 0},
+                          {"slots+rest", NLIST_HYBRID, 1, 1, 0}, /* 4 slots */
+                          {"pairs", NLIST_DYNAMIC, 1, 1, 0},
+                          /* not the source's: full rows; what a contact can keep */
+                          {"rows", NLIST_COMPACT, 0, 1, 0},
+                          {"pairs+normal", NLIST_DYNAMIC, 1, 1, 1}};
 
 /* A search and the forces, between events 0, 1 and 2. */
 void tablets_form(tablets_gpu *run, const form *f, gpu_events<3> *events)
@@ -121,6 +123,7 @@ void tablets_form(tablets_gpu *run, const form *f, gpu_events<3> *events)
     const dem_system *d = &run->bodies.base;
     run->desc.layout = f->layout;
     run->desc.half = f->half;
+    run->desc.history = f->kept ? DEM_BODY_HISTORY : 0;
     run->desc.width = f->layout == NLIST_HYBRID ? 4 : 0;
     events->record(0, run->stream);
     if (f->listed)
@@ -146,7 +149,6 @@ void tablets_forms(tablets_gpu *run)
     float *first = static_cast<float *>(zeros(count, sizeof(float)));
     gpu_events<3> events;
     events.create();
-    run->desc.history = 0;
     run->desc.skin = 0;
     run->desc.if_moved = 0;
     run->bodies.base.history_off = 1;
@@ -156,7 +158,7 @@ void tablets_forms(tablets_gpu *run)
          "the grid");
     puts("form, search ms, forces ms, both, entries per tablet, source: search, forces, step; "
          "difference:");
-    for (int f = 0; f < 4; f++) {
+    for (int f = 0; f < 5; f++) {
         double spent[3][ROUNDS];
         nlist_cuda_free(&run->pairs);
         run->desc.grow = 1;
@@ -174,7 +176,7 @@ void tablets_forms(tablets_gpu *run)
         if (f == 0) memcpy(first, run->host->sums, count * sizeof(float));
         bool const compared = f < 3 && (d->n == 1000000 || d->n == 10000000);
         const tablets_source *theirs = compared ? &source_of[d->n > 1000000][f] : nullptr;
-        printf("form: %-10s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name,
+        printf("form: %-12s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name,
                median(spent[0], ROUNDS), median(spent[1], ROUNDS), median(spent[2], ROUNDS),
                gpu_forms[f].listed ? static_cast<double>(run->pairs.device.list.total) / d->n : 0);
         if (theirs) printf("%6.4g %6.4g %6.4g", theirs->search, theirs->force, theirs->step);
