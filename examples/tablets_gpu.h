@@ -38,6 +38,7 @@ void tablets_gpu_new(tablets_gpu *run, scene *host)
     run->bodies.shapes = body;
     run->bodies.deep = gpu_array<int32_t>(1);
     gpu_must(cudaMemsetAsync(run->bodies.deep, 0, sizeof(int32_t), run->stream), "clearing");
+    run->events.create();
     gpu_wait(run->stream);
 }
 
@@ -54,6 +55,7 @@ void tablets_gpu_free(tablets_gpu *run)
     gpu_free(run->bodies.deep);
     ugrid_cuda_free(&run->grid);
     nlist_cuda_free(&run->pairs);
+    run->events.destroy();
     gpu_must(cudaStreamDestroy(run->stream), "the stream");
     scene_free(run->host);
 }
@@ -100,6 +102,16 @@ bool tablets_check(const tablets_gpu *run)
            places / s->options->radius, turns);
     scene_free(serial);
     return places < 1e-3 * s->options->radius && turns < 1e-3;
+}
+
+/* Of the last steps, and of all memory that the GPU has given away. */
+[[maybe_unused]] void tablets_print_time(tablets_gpu *run)
+{
+    size_t free = 0, total = 0;
+    double const ms = 1e3 * run->events.seconds(0, 1) / static_cast<double>(run->timed);
+    gpu_must(cudaMemGetInfo(&free, &total), "asking for memory");
+    printf("time: %.4f ms a step, %.1f steps/s in the last %ld steps; %.0f MiB\n", ms, 1e3 / ms,
+           static_cast<long>(run->timed), static_cast<double>(total - free) / 1048576);
 }
 
 /* ---- forms ---- */

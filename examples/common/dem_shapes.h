@@ -27,8 +27,8 @@
    >>bodies
    ---------------------------------------------------------------------------------------------- */
 
-/* Bytes that a contact of two bodies keeps: as DEM_HISTORY, and the direction from i to j with which
-   the next search of their common normal begins, which is kept also while they are apart. */
+/* Bytes that a contact of two bodies keeps: as DEM_HISTORY, and the direction from i to j with
+   which the next search of their common normal begins, which is kept also while they are apart. */
 #define DEM_BODY_HISTORY (2 * DEM_HISTORY)
 
 /* Of base.pos the fourth number is shape.bound, of base.spin the number of the shape. */
