@@ -121,14 +121,14 @@ static void place_drum(scene *s, double angle)
 }
 
 /* How far sites of the lattice at the start are from each other. All have room to turn, but where
-   tablets are packed. */
+   tablets are packed: there they touch from the first step on. */
 static void size_sites(const scene *s, double site[3])
 {
     const tablet_options *o = s->options;
     site[0] = site[1] = site[2] = 2.02 * (double)s->shapes[0].bound;
     if (!o->packed || (s->kind != SCENE_DRUM && s->kind != SCENE_BOX)) return;
     site[0] = site[1] = 2.02 * o->radius;
-    site[2] = 1.02 * (o->band + 2 * o->cap);
+    site[2] = 0.999 * (o->band + 2 * o->cap);
 }
 
 /* An open box, as wide as it must be for LAYERS of tablets. */
@@ -216,6 +216,24 @@ static void flat_turn(uint64_t *seed, double turn[4])
     turn[3] = sin(half);
 }
 
+/* Is body i in front of all planes, or no further behind than neighbours are packed? */
+static int is_free(const scene *s, int32_t i)
+{
+    const dem_system *d = &s->bodies.base;
+    dem_real const zero[3] = {0, 0, 0};
+    shape_placed const body = dem_body_at(&s->bodies, i, zero);
+    shape_touch touch;
+    int32_t k;
+    for (k = 0; k < d->planes; k++) {
+        dem_real const away = dem_dot(d->plane[k].normal, d->pos + 4 * (size_t)i);
+        if (shape_plane(&body, d->plane[k].normal, d->plane[k].offset - away, &touch) ==
+                SHAPE_TOUCH &&
+            (double)touch.overlap > 0.02 * s->options->rounding)
+            return 0;
+    }
+    return 1;
+}
+
 /* Every tablet flies to the middle, and tumbles. */
 static void throw_at_middle(scene *s, int32_t i, uint64_t *seed)
 {
@@ -245,7 +263,9 @@ static void place_lattice(scene *s)
                      : box ? (int)(s->length / site[0] + 0.5) : (int)ceil(cbrt(s->options->n)),
               deep = drum ? (int)(s->length / site[1]) : wide,
               high = drum ? (int)(2 * s->drum / site[2]) : box ? LAYERS : wide;
-    double const bottom = box ? 0.5 : -0.5 * (high - 1);
+    int const packed = drum && s->options->packed;
+    double const bottom = box      ? 0.5
+                          : packed ? 0.5 - s->drum / site[2] : -0.5 * (high - 1);
     uint64_t seed = random_seed(s->options->seed);
     int32_t i = 0;
     int x, y, z;
@@ -255,11 +275,12 @@ static void place_lattice(scene *s)
                 double const px = site[0] * (x - 0.5 * (wide - 1)),
                              py = site[1] * (y - 0.5 * (deep - 1)), pz = site[2] * (z + bottom);
                 double turn[4];
-                if (drum && hypot(px, pz) + (double)s->shapes[0].bound > s->drum)
+                if (drum && !packed && hypot(px, pz) + (double)s->shapes[0].bound > s->drum)
                     continue;
                 if (s->options->packed) flat_turn(&seed, turn);
                 else random_turn(&seed, turn);
                 place(s, i, px, py, pz, turn);
+                if (packed && !is_free(s, i)) continue;
                 if (s->kind == SCENE_CLOUD) throw_at_middle(s, i, &seed);
                 i++;
             }

@@ -7,13 +7,14 @@
        build/cuda/bench_nlist --only width --n 100000000     the source's largest case
        build/cuda/bench_nlist --small      does it work at all? (also on the emulator)
        groups: width nocontact history sorting tree modes csr walls; only when named: tablets
-       scaling largest
+       settled scaling largest
 
    The test cases are those of the source (004: Kureck, section 6.3), whose figures stand beside
    ours: measured on a GeForce GTX Titan X (Maxwell) with CUDA 7.5. His spheres had settled; ours
-   are a dense lattice (face-centred cubic), where each sphere swings about its site, with random
-   phases, and the radius is chosen so that the mean number of neighbours is that of the source. So
-   contacts begin and end all the time, and every step is like every other. */
+   are (but in group settled) a dense lattice (face-centred cubic), where each sphere swings about
+   its site, with random phases, and the radius is chosen so that the mean number of neighbours is
+   that of the source. So contacts begin and end all the time, and every step is like every
+   other. */
 
 #define UGRID_STATIC
 #define UGRID_IMPLEMENTATION
@@ -178,11 +179,11 @@ int64_t pairs_in(gpu_grid &grid, float radius)
 
 /* The diameter at which a sphere has as many neighbours on average. Nearest sites are 1 apart, the
    next 1.41. */
-float find_contact(const spheres &s, double neighbors)
+float find_contact(const spheres &s, double neighbors, float high = 1.2f)
 {
     gpu_grid grid;
-    ugrid_desc const desc = cells_of(s, 1.2f);
-    float low = 0.9f, high = 1.2f;
+    ugrid_desc const desc = cells_of(s, high);
+    float low = 0.9f;
     must(ugrid_cuda_build(&grid.gpu, &desc, s.pos.data, DEM_STRIDE, s.n, stream));
     for (int k = 0; k < 16; k++) {
         float const middle = 0.5f * (low + high);
@@ -1064,11 +1065,10 @@ int64_t tree_rows(stepper &t, const std::string &name, int64_t pairs, const tree
     return total;
 }
 
-void monodisperse_rows(int32_t n)
+void monodisperse_rows(spheres &s)
 {
-    spheres s = make_spheres(n, 7.56);
-    int64_t const pairs = static_cast<int64_t>(3.8 * n);
-    bool const theirs = n == 10000000;
+    int64_t const pairs = static_cast<int64_t>(3.8 * s.n);
+    bool const theirs = s.n == 10000000;
     const char *const where = "004, 6.12";
     tree_source const from[2] = {
         {{12, 0, where}, {18, 0, where}, {31.5, 0, where}, {0, 13.96, where}, 1700},
@@ -1116,9 +1116,8 @@ spheres bidisperse(int32_t small)
     return s;
 }
 
-void bidisperse_rows(int32_t small)
+void bidisperse_rows(spheres &s, int32_t small)
 {
-    spheres s = bidisperse(small);
     device_array<float> radii(static_cast<std::size_t>(s.n));
     const char *const where = "004, 6.13";
     tree_source const from[2] = {{none(), {328, 0, where}, {2.3, 0, where}, {0, 3, where}, 326},
@@ -1143,9 +1142,15 @@ void bench_tree(int32_t n, int32_t small)
     bench_title("tree: grid against tree, HYBRID, width 8; spheres of one size and of two, 1:10 "
                 "(source: tables 6.12, 6.13)",
                 nullptr);
-    monodisperse_rows(n);
-    bidisperse_rows(small);
+    {
+        spheres s = make_spheres(n, 7.56);
+        monodisperse_rows(s);
+    }
+    spheres s = bidisperse(small);
+    bidisperse_rows(s, small);
 }
+
+#include "tests/bench/settled_gpu.h"
 
 /* ---- modes: every way to add up, in every layout --------------------------------------------- */
 
@@ -1723,7 +1728,8 @@ struct list_case {
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "bench_nlist_cuda",
-                "width,nocontact,history,sorting,tree,modes,csr,walls,tablets,scaling,largest");
+                "width,nocontact,history,sorting,tree,modes,csr,walls,tablets,settled,scaling,"
+                "largest");
     double const begin = wall_ms();
     std::vector<int32_t> sizes = {1000000, 10000000};
     if (bench.quick) sizes = {1000000};
@@ -1740,6 +1746,7 @@ int main(int argc, char **argv)
     if (bench_wants("modes")) bench_modes(sizes.back());
     if (bench_wants("csr")) bench_csr(sizes);
     if (bench_wants("walls")) bench_walls(sizes);
+    if (bench_named("settled")) bench_settled(sizes[0], sizes[0]);
     if (bench_named("tablets")) bench_tablets(sizes);
     if (bench_named("scaling")) bench_scaling<list_case>();
     if (bench_named("largest")) bench_largest<list_case>();

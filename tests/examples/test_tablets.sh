@@ -75,6 +75,10 @@ drum() {
     report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
     [ "$(awk '$1 == "form:" { print $2 }' "$work/out.txt" | sort -u | wc -l)" -eq 5 ]
     report $? "five forms are timed" "$(seen)"
+    tablets --scene drum --packed --seconds 0.02 -n 100
+    report $status "the packed drum" "$(seen)"
+    below outside 0.1; report $? "no tablet leaves it, packed" "$(seen)"
+    above contacts 100; report $? "packed, tablets touch at once" "$(seen)"
 }
 
 # ---- on a GPU: the steps of tablets.c ------------------------------------------------------------
@@ -90,6 +94,11 @@ gpu() {
     [ "$(grep -c '^form:' "$work/out.txt")" -eq 5 ] &&
         awk '/^form:/ && $NF > 1e-4 { wrong = 1 } END { exit wrong }' "$work/out.txt"
     report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
+    tablets --scene drum -n 60 --packed --seconds 0.004 --steps 15 --check
+    report $status "the packed drum agrees with serial steps" "$(seen)"
+    grep -q '^time: [0-9.]* ms a step, [0-9.]* steps/s in the last [0-9]* steps; [0-9]* MiB$' \
+        "$work/out.txt"
+    report $? "time per step and memory" "$(seen)"
     tablets
     [ $status -eq 2 ] && grep -q 'scene lean' "$work/err.txt"
     report $? "lean is refused" "$(seen)"
@@ -117,6 +126,7 @@ heap
 --cap 0.005
 --rounding 0.002
 --spheres 2
+--scene drum --packed --spheres 0.5
 -n 0
 LINES
     tablets --seconds 0.001 --out no/where.png

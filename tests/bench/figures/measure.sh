@@ -17,8 +17,9 @@
 #   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8
 #             and 6.10, figure 6.9
 #   tablets   004, tables 6.4 and 6.7: search and forces of tablets in five forms
-#   turn      004, sections 6.3.3 to 6.3.6: the drum after one turn, 1M spheres (3 minutes), and
-#             search and forces of 1M tablets in a drum and 10M in a box (5 minutes); when named
+#   turn      004, sections 6.3.3 to 6.3.6: the drum after one turn, 1M spheres (3 minutes), 1M that
+#             have fallen into a box, and search and forces of 1M tablets in a drum and 10M in a box
+#             (5 minutes); when named
 #   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
 #             as many as fit (most of a minute)
 #   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five
@@ -41,7 +42,7 @@ while [ $# -gt 0 ]; do
             tr , ' ') ;; --out) out=$2 ;; --gpu) gpu=$2 ;; --cpu) cpu=$2 ;; esac
         shift ;;
     --small|--quick) size=$1 ;;
-    *) sed -n '2,29s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,30s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
     shift
 done
@@ -127,10 +128,11 @@ measure_dam() {
         dam "$1" "$gpu/dam_break" dam_break_cuda 524288 fixed count sort list packed tight
 }
 
-measure_walks() { add "$1" "$gpu/bench_ugrid" --only sweep --runs 3; }
+measure_walks() { add "$1" "$gpu/bench_ugrid" --only sweep,messages --runs 3; }
 measure_nbody() { add "$1" "$gpu/bench_nbody" --only methods,direction,length --runs 5; }
 measure_keys() {
     add "$1" "$gpu/bench_keys" --runs 5
+    add "$1" "$gpu/bench_keys" --only buckets --runs 5
     add "$1" "$gpu/bench_traverse" --runs 5
 }
 measure_lists() {
@@ -168,6 +170,7 @@ measure_turn() {
             >>"$log" 2>&1 </dev/null
     then take "$1"; else echo "drum, one turn" >>"$out/failed"; fi
     rm -f "$out/drum.stl" "$out/turn.drum"
+    add "$1" "$gpu/bench_nlist" --only settled --runs 3
     grep -q '^program,' "$1" || heading >>"$1"
     if [ "$size" ]; then forms "$1" drum 500; forms "$1" box 500; return; fi
     forms "$1" drum 1000000 --seconds 0.3

@@ -60,6 +60,16 @@ insert_figure 000-3-coherent 'Insertion, particles nearly in order (000, Figure 
 insert_figure 000-3-cpu 'Insertion, one CPU core, shuffled (000, Figure 3)' \
     'program == "bench_ugrid"' ours
 
+begin 000-buckets 'Pairs of key and value into buckets (000, introduction)' pairs \
+    'million pairs/s' n
+source_is 'a hash table on the GPU that the introduction names (Alcantara et al.): 250 million/s'
+note 'Ours: as many buckets as pairs; no bucket is ever full. Packed: key, value and link side by side.'
+for method in 'linked lists' 'linked lists, packed in 16 bytes' 'sorted by bucket, then starts'; do
+    curve "$method" ours "group == \"buckets\" && method == \"$method\"" n rate
+done
+if [ "$curves" -gt 0 ]; then points 'source' '16384 250' '131072 250' '1000000 250'; fi
+draw
+
 # ---- 001: Chisholm, Richmond, Maddock ----
 
 titan='Chisholm, Richmond, Maddock: Optimising Scattered Memory Access of Uniform Spatial Partitioning (poster)'
@@ -181,6 +191,31 @@ for walk in 'SORT, CELLS, ugrid_next' 'SORT, STRIPS, ugrid_next' 'SORT, MODULAR,
                         index(workload, \"3D-\") == 1 && method == \"$walk\"" \
         'substr(workload, 4)' ms
 done
+draw
+
+# message_curves X BYTES FILTER: the walks and packed lists; strips also through the read-only path.
+message_curves() {
+    local walk
+    for walk in CELLS STRIPS MODULAR HYBRID LIST_PACKED; do
+        curve "$walk" ours "group == \"messages\" && $3 && index(method, \"$walk, \") == 1 &&
+                            method !~ /read-only/ && method ~ /, $2 bytes/" "$1" ms
+    done
+    curve 'STRIPS, read-only' ours "group == \"messages\" && $3 &&
+        method ~ /^STRIPS, .*, $2 bytes, read-only/" "$1" ms
+}
+messages_note='300,000 agents anywhere in 3D. Read-only: by the path of textures (000: with it packed lists'
+messages_note="$messages_note are up to 45 % faster)."
+begin 001-messages '3D, messages of 16 bytes, up to 1000 neighbours (001)' \
+    'neighbours within the radius' 'ms for all agents' 'set logscale xy; set xtics (46, 300, 600, 1000)'
+source_is "$titan, up to 300 neighbours"
+note "$messages_note"
+message_curves 'substr(workload, 4)' 16 1
+draw
+begin 001-messages-bytes '3D, 300 neighbours: size of a message (001)' \
+    'bytes read of each neighbour' 'ms for all agents' 'set logscale xy; set xtics (16, 32, 64, 128)'
+source_is "$titan; the sizes of its messages are not varied"
+note "$messages_note"
+message_curves 'substr(method, match(method, /[0-9]+ bytes/)) + 0' '[0-9]+' 'workload == "3D-300"'
 draw
 
 # ---- 002: Kalms ----
@@ -457,9 +492,15 @@ only_table 004-6.10-sorting \
     'Sorted and unsorted particle data, in a box (004, tables 6.8 and 6.10, figures 6.9 and 6.11)' \
     'group == "sorting"' 'tables 6.8 (sorted) and 6.10 (not), 10M spheres in a drum' \
     "$steps_note $no_list"
-only_table 004-6.12 'Grid and tree (004, tables 6.12 and 6.13)' 'group == "tree"' \
+only_table 004-6.12 'Grid and tree (004, tables 6.12 and 6.13)' \
+    'group == "tree" && workload !~ /^settled/' \
     'table 6.12 (10M spheres of one size) and table 6.13 (1M spheres and 276 ten times as large)' \
     "$steps_note"
+only_table 004-settled 'Settled spheres, by grid and tree (004, cases 1 and 5)' \
+    'workload ~ /^settled/' \
+    'tables 6.2 and 6.12 (of the latter no times here: 10M) and 6.13; its spheres had settled' \
+    "$steps_note" 'Ours: 1M that fell into a box by the DEM of bench_nlist --only settled and lie' \
+    'still; width k: k slots a row, neighbours as in table 6.2 by a wider reach.'
 
 # drum_table: the parts of a step down, how often data is sorted across.
 drum_table() { # GROUP
@@ -575,8 +616,9 @@ forms_note='The source measured search and forces of its lists, and steps per se
 column compares steps, with all else that is in a step, and the one before it search and forces
 alone. One kernel: search and forces in one, each contact computed twice. Slots+rest: a hybrid list
 of 4 slots, forces without history. Pairs: a dynamic list. Rows: both rows of each contact, which is
-not in the source. The text does not give the size of its tablets and how two of them are tested for
-contact.'
+not in the source. Pairs+normal: as pairs, and each contact keeps where its common normal was, from
+which the next search begins; in these times nothing has moved since. The text does not give the
+size of its tablets and how two of them are tested for contact.'
 forms_note=$(echo "$forms_note" | tr '\n' ' ')
 forms_page 004-forms 'Tablets: lists against search and forces in one kernel (004, table 6.4)' \
     'group == "forms" && workload == "box" && n < 10000000' \

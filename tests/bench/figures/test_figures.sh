@@ -112,6 +112,14 @@ made_up() {
                  for (m in how) for (w = 0; w <= 32; w = w ? 2 * w : 1)
                      row("bench_nlist_cuda", at[1], at[2], how[m] ", width " w, 1000000)
              }
+             list("CELLS STRIPS MODULAR HYBRID LIST_PACKED", " ")
+             for (m in how) for (n = 46; n <= 1000; n += 254) for (t = 16; t <= 128; t *= 2)
+                 for (d = 0; d < 2; d++)
+                     row("bench_ugrid_cuda", "messages", "3D-" n,
+                         how[m] ", some walk, " t " bytes" (d ? ", read-only path" : ""), 300000)
+             list("linked lists;linked lists, packed in 16 bytes;sorted by bucket, then starts", ";")
+             for (m in how) for (n = 16384; n <= 1e7; n *= 8)
+                 row("bench_keys_cuda", "buckets", "pairs", how[m], n)
              list("nocontact history sorting tree walls", " ")
              for (m in how) row("bench_nlist_cuda", how[m], "packed-10M", "some: whole step",
                  10000000)
@@ -129,7 +137,7 @@ made_up() {
                  row("bench_traverse_cuda", "traverse", "boxes-1M", how[m] ": nodes", 1000000, 40,
                      "nodes an element")
              }
-             list("one-kernel slots+rest pairs rows", " ")
+             list("one-kernel slots+rest pairs rows pairs+normal", " ")
              for (m in how) for (n = 1000000; n <= 1e7; n *= 10)
                  for (t = 0; t < 2; t++) {
                      row("tablets", "forms", t ? "drum" : "box", how[m] ": both", n)
@@ -145,6 +153,7 @@ made_up() {
                          5 + t, t / 1000
              }
              row("drum", "drum", "memory", "all: GPU memory in use", 10000000, 2000, "MiB")
+             row("bench_nlist_cuda", "tree", "settled-1M", "grid: search", 1000000)
              row("bench_nlist_cuda", "tree", "packed-10M", "grid: memory, all", 10000000, 2000,
                  "MiB")
              list("ugrid: build;ugrid: count neighbours;lbvh: build;lbvh: count neighbours;" \
@@ -157,10 +166,10 @@ made_up() {
 
 tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-6.8-turn 004-6.6'
 tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
-tables="$tables 004-6.12 004-6.8 004-tablets largest"
+tables="$tables 004-6.12 004-settled 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets'
 serial="$serial scaling-cpu scaling-bytes"
-all="000-2 000-3 000-3-coherent 000-3-cpu
+all="000-2 000-3 000-3-coherent 000-3-cpu 000-buckets 001-messages 001-messages-bytes
      001-2d-even 001-2d-random 001-3d-even 001-3d-random 001-2d-agents 001-3d-agents
      001-2d-even-best 001-2d-random-best 001-3d-even-best 001-3d-random-best 001-3d-cpu
      003-keys-sorted 003-keys-random 003-filter
