@@ -23,7 +23,8 @@
        cc -O3 examples/rebound.c -o rebound -lstb -lm
        ./rebound --e 0.8 --beta 0.5 --mu 0.3 --out other.png
 
-   What to look at: >>collision below, 60 lines. rebound_plot.h has the table and the plot. */
+   What to look at: >>collision below, 60 lines. rebound_wall.h has the wall, rebound_plot.h the
+   table and the plot. rebound.cu is the same program with all collisions at once on a GPU. */
 
 #define PROGRAM "rebound"
 #include "common/base.h"
@@ -56,82 +57,7 @@ static options parse(int argc, char **argv)
     return o;
 }
 
-/* -------------------------------------------------------------------------------------------------
-   >>wall: the same wall z = 0 twice, a plane and a mesh
-   ---------------------------------------------------------------------------------------------- */
-
-/* A sphere of 10 mm hits at 1 m/s, and is pressed in by a thousandth of its radius: stiff enough
-   for the exact lines, whose sphere keeps its shape, and coarse enough for floats. The contact
-   lasts 31 microseconds. */
-static double const radius = 0.01, density = 7800, v_n = 1, dent = 1e-5;
-
-/* At v_t/v_n = 9 the contact runs for 0.28 mm, askew, over 6 edges. What the sphere covers of
-   the wall has a radius of sqrt(2 radius dent) = 0.45 mm, 100 triangles. */
-enum { SQUARES = 16 };
-static double const square = 1e-4, askew[3] = {0.9396926, 0.3420201, 0}; /* 20 degrees */
-
-typedef struct wall {
-    dem_system system;
-    dem_real pos[4], vel[4], spin[4], plane_history[4]; /* of the only sphere */
-    dem_real corner[3 * (SQUARES + 1) * (SQUARES + 1)];
-    int32_t index[6 * SQUARES * SQUARES];
-    lbvh tree;
-    nlist list;
-    nlist_desc desc;
-} wall;
-
-/* Squares of two triangles. The sphere starts above a corner. */
-static void make_mesh(wall *w)
-{
-    int32_t x, y, k = 0;
-    for (y = 0; y <= SQUARES; y++)
-        for (x = 0; x <= SQUARES; x++) {
-            dem_real *corner = w->corner + 3 * (y * (SQUARES + 1) + x);
-            corner[0] = (dem_real)((x - SQUARES / 2) * square);
-            corner[1] = (dem_real)((y - SQUARES / 2) * square);
-            corner[2] = 0;
-        }
-    for (y = 0; y < SQUARES; y++)
-        for (x = 0; x < SQUARES; x++) {
-            int32_t const a = y * (SQUARES + 1) + x, b = a + 1, c = b + SQUARES + 1, d = c - 1;
-            int32_t const two[6] = {a, b, c, a, c, d};
-            memcpy(w->index + 6 * k++, two, sizeof two);
-        }
-    w->system.mesh.vertices = w->corner;
-    w->system.mesh.vertex_count = (SQUARES + 1) * (SQUARES + 1);
-    w->system.mesh.indices = w->index;
-    w->system.mesh.triangles = 2 * SQUARES * SQUARES;
-}
-
-static void make_tree(wall *w)
-{
-    lbvh_desc desc;
-    memset(&desc, 0, sizeof desc);
-    desc.kind = LBVH_TRIANGLES;
-    desc.indices = w->index;
-    desc.vertices = w->system.mesh.vertex_count;
-    MUST(lbvh, lbvh_build(&w->tree, &desc, w->corner, 0, w->system.mesh.triangles), "the tree");
-}
-
-static wall *wall_new(const options *o)
-{
-    wall *w = (wall *)zeros(1, sizeof *w);
-    double const mass = dem_mass(radius, density);
-    w->system.n = 1;
-    w->system.pos = w->pos;
-    w->system.vel = w->vel;
-    w->system.spin = w->spin;
-    w->system.plane_history = w->plane_history;
-    w->system.planes = 1;
-    w->system.plane[0].normal[2] = 1;
-    w->system.walls = dem_material_of(mass * v_n * v_n / (dent * dent), o->e, o->beta, o->mu);
-    w->system.dt = (dem_real)(dem_contact_time(&w->system.walls, mass) / o->steps);
-    w->desc.radius = (dem_real)radius;
-    w->desc.history = DEM_HISTORY;
-    make_mesh(w);
-    make_tree(w);
-    return w;
-}
+#include "rebound_wall.h"
 
 /* -------------------------------------------------------------------------------------------------
    >>collision
@@ -154,6 +80,24 @@ static void start(wall *w, double ratio, int way)
     w->system.history_off = !(way & HISTORY);
 }
 
+/* -v_t'/v_n' of the contact point, which goes with velocity + spin x (0, 0, -radius). */
+static double leaving(const dem_real *vel, const dem_real *spin)
+{
+    double const x = (double)vel[0] - (double)spin[1] * radius,
+                 y = (double)vel[1] + (double)spin[0] * radius;
+    return (x * askew[0] + y * askew[1]) / (double)vel[2];
+}
+
+static int has_left(const dem_real *pos, const dem_real *vel)
+{
+    return vel[2] > 0 && pos[2] >= pos[3];
+}
+
+/* The collisions at `count` ratios v_t/v_n; seen: -v_t'/v_n' of each. */
+static void collide_all(wall *w, const options *o, int32_t count, const double *ratios, int way,
+                        double *seen);
+
+#ifndef __CUDACC__ /* rebound.cu has its own */
 static void step(wall *w, int way)
 {
     dem_real sum[DEM_SUMS] = {0, 0, 0, 0, 0, 0};
@@ -168,18 +112,22 @@ static void step(wall *w, int way)
     dem_move(&w->system, 0, sum);
 }
 
-/* -v_t'/v_n' of the contact point, which goes with velocity + spin x (0, 0, -radius). */
 static double collide(wall *w, const options *o, double ratio, int way)
 {
-    double x, y;
     int k;
     start(w, ratio, way);
-    for (k = 0; k < 3 * o->steps && !(w->vel[2] > 0 && w->pos[2] >= w->pos[3]); k++) step(w, way);
+    for (k = 0; k < 3 * o->steps && !has_left(w->pos, w->vel); k++) step(w, way);
     if (k == 3 * o->steps) stop(1, "v_t/v_n = %g: the sphere does not leave the wall", ratio);
-    x = (double)w->vel[0] - (double)w->spin[1] * radius;
-    y = (double)w->vel[1] + (double)w->spin[0] * radius;
-    return (x * askew[0] + y * askew[1]) / (double)w->vel[2];
+    return leaving(w->vel, w->spin);
 }
+
+static void collide_all(wall *w, const options *o, int32_t count, const double *ratios, int way,
+                        double *seen)
+{
+    int32_t k;
+    for (k = 0; k < count; k++) seen[k] = collide(w, o, ratios[k], way);
+}
+#endif
 
 #include "rebound_plot.h"
 

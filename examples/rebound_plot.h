@@ -47,13 +47,16 @@ static void print_row(const options *o, int k, const double seen[WAYS])
 /* Prints the table; seen: [ROWS][WAYS]. */
 static void print_table(wall *w, const options *o, double seen[ROWS][WAYS])
 {
+    double ratios[ROWS], column[ROWS];
     int k, way;
+    for (k = 0; k < ROWS; k++) ratios[k] = table[k][0];
+    for (way = 0; way < WAYS; way++) {
+        collide_all(w, o, ROWS, ratios, way, column);
+        for (k = 0; k < ROWS; k++) seen[k][way] = column[k];
+    }
     puts("-v_t'/v_n'              with history               without history\n"
          "v_t/v_n    exact     plane     mesh table 6.1     plane     mesh table 6.1");
-    for (k = 0; k < ROWS; k++) {
-        for (way = 0; way < WAYS; way++) seen[k][way] = collide(w, o, table[k][0], way);
-        print_row(o, k, seen[k]);
-    }
+    for (k = 0; k < ROWS; k++) print_row(o, k, seen[k]);
 }
 
 /* Where the line through two rows crosses 0. */
@@ -130,12 +133,14 @@ static void draw_ring(picture *c, double x, double y, rgb color)
 
 static void draw_simulation(picture *c, wall *w, const options *o, int way, rgb color)
 {
-    double t, before = collide(w, o, 0, way), y;
-    for (t = 0.25; t <= 9; t += 0.25, before = y) {
-        y = collide(w, o, t, way);
-        if (fmin(y, before) >= least && fmax(y, before) <= most)
-            draw_line(c, at_x(t - 0.25), at_y(before), at_x(t), at_y(y), 4, color);
-    }
+    enum { POINTS = 37 };
+    double t[POINTS], y[POINTS];
+    int k;
+    for (k = 0; k < POINTS; k++) t[k] = 0.25 * k;
+    collide_all(w, o, POINTS, t, way, y);
+    for (k = 1; k < POINTS; k++)
+        if (fmin(y[k], y[k - 1]) >= least && fmax(y[k], y[k - 1]) <= most)
+            draw_line(c, at_x(t[k - 1]), at_y(y[k - 1]), at_x(t[k]), at_y(y[k]), 4, color);
 }
 
 static void draw_source(picture *c, int column, rgb color)
