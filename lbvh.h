@@ -5487,6 +5487,14 @@ static void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r
     }
 }
 
+/* 1 if the stored box holds the given one. */
+static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
+{
+    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
+           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
+           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
+}
+
 static int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
 {
     return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
@@ -5509,23 +5517,50 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 }
 
 /* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
-static lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
+LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
 {
+#ifdef LBVH_I_FOUR_WIDE
+    /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
+    const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
+    __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
+                 lower = _mm_and_ps(three, _mm_min_ps(_mm_loadu_ps(a), _mm_loadu_ps(b))),
+                 upper = _mm_and_ps(three, _mm_max_ps(_mm_loadu_ps(a + 4), _mm_loadu_ps(b + 4))),
+                 edge = _mm_sub_ps(upper, lower),
+                 next = _mm_shuffle_ps(edge, edge, _MM_SHUFFLE(3, 0, 2, 1)), /* y z x */
+                 side = dim == 2 ? edge : _mm_mul_ps(edge, next),
+                 two = _mm_add_ss(side, _mm_shuffle_ps(side, side, 1));
+    return _mm_cvtss_f32(dim == 2 ? two : _mm_add_ss(two, _mm_movehl_ps(side, side)));
+#else
     lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
                     y = lbvh_i_max(l->max[1], r->max[1]) - lbvh_i_min(l->min[1], r->min[1]);
     lbvh_real z;
     if (dim == 2) return x + y;
     z = lbvh_i_max(l->max[2], r->max[2]) - lbvh_i_min(l->min[2], r->min[2]);
     return x * y + y * z + z * x;
+#endif
 }
 
-/* The leaf beside which a new one enlarges the tree least: greedily, from the root. Every node on
-   the way takes in the new box. Its depth is returned in *depth. */
-static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, const lbvh_node *box,
+/* The lowest node from `from` up that holds a new box; the nodes above it take in its category.
+   Their number is returned in *depth. From there a leaf that moves a little is put back in a few
+   steps, in nodes that its removal has read (as btDbvt of Bullet does). */
+static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node *box,
+                            uint64_t category, int32_t *depth)
+{
+    int32_t at = from, up;
+    while (at > 0 && !lbvh_i_holds(&tree->node[at], box)) at = tree->parent[at];
+    *depth = 0;
+    for (up = tree->parent[at]; up >= 0; up = tree->parent[up]) {
+        tree->category[up] |= category;
+        ++*depth;
+    }
+    return at;
+}
+
+/* The leaf below `at` beside which a new one enlarges the tree least: greedily. Every node on the
+   way takes in the new box, and is counted in *depth. */
+static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, int32_t at, const lbvh_node *box,
                               uint64_t category, int32_t *depth)
 {
-    int32_t at = 0;
-    *depth = 0;
     while (tree->node[at].link >= 0) {
         int32_t const l = tree->node[at].link;
         const lbvh_node *left = &tree->node[l], *right = left + 1;
@@ -5573,9 +5608,11 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
-static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index)
+/* Adds the leaf of an object; `near`: a node that is probably not far from it. */
+static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t near)
 {
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+    uint64_t const category = world->object[index].filter.category;
     int32_t at, u, old, skip, depth;
     tree->changes++;
     if (tree->leaves++ == 0) {
@@ -5585,7 +5622,8 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
         lbvh_i_put_leaf(world, tree, 0, index, -1);
         return;
     }
-    at = lbvh_i_descend(tree, world->desc.dim, box, world->object[index].filter.category, &depth);
+    at = lbvh_i_climb(tree, near, box, category, &depth);
+    at = lbvh_i_descend(tree, world->desc.dim, at, box, category, &depth);
     if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
     u = lbvh_i_take_two(tree);
     old = ~tree->node[at].link;
@@ -5601,7 +5639,8 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     tree->parent[u] = tree->parent[u + 1] = at;
 }
 
-static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
+/* Removes an object's leaf. The node where its sibling is now. */
+static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree];
@@ -5609,7 +5648,7 @@ static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     int32_t p, u, sibling, skip, at;
     object->leaf = -1;
     tree->changes++;
-    if (--tree->leaves == 0) return;
+    if (--tree->leaves == 0) return 0;
     p = tree->parent[leaf];
     u = tree->node[p].link;
     sibling = u == leaf ? u + 1 : u;
@@ -5624,6 +5663,7 @@ static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     tree->node[u].link = tree->unused;
     tree->unused = u;
     lbvh_i_refit_up(tree, tree->parent[p]);
+    return p;
 }
 
 /* Prefetches the object that lbvh_i_bind_leaf writes a few leaves after this one of scratch. */
@@ -6125,14 +6165,6 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     return LBVH_OK;
 }
 
-/* 1 if the stored box holds the given one. */
-static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
-{
-    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
-           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
-           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
-}
-
 /* Stores the numbers of a box, and leaves what else its node holds. */
 static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
 {
@@ -6291,6 +6323,7 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
                     *target = &world->tree[object->wanted != LBVH_MOVING];
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
     int32_t const leaf = object->leaf;
+    int32_t near = 0;
     if (object->alive && leaf >= 0 && tree == target &&
         (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
@@ -6299,8 +6332,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
         lbvh_i_give_reason(world, LBVH_REFIT);
         return;
     }
-    if (leaf >= 0) lbvh_i_drop_leaf(world, index);
-    if (object->alive) lbvh_i_add_leaf(world, target, index);
+    if (leaf >= 0) near = lbvh_i_drop_leaf(world, index);
+    if (object->alive) lbvh_i_add_leaf(world, target, index, tree == target ? near : 0);
     lbvh_i_give_reason(world, LBVH_REPLACED);
 }
 
@@ -6351,7 +6384,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
         if (stays) lbvh_i_place_leaf(world, index);
         else if (object->leaf >= 0) {
-            lbvh_i_drop_leaf(world, index);
+            (void)lbvh_i_drop_leaf(world, index);
             lbvh_i_give_reason(world, LBVH_REPLACED);
         }
     }
