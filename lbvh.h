@@ -2297,7 +2297,7 @@ typedef struct lbvh_world {
     lbvh_visit *met;            /* objects that they met, */
     int32_t *found;             /* those of one search after the other, */
     int32_t *mark;              /* and by index: the last search that met it */
-    int32_t changed_count, vacant_count, capacity, pair_capacity, token, begun_flag, too_deep;
+    int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
     lbvh scratch;
@@ -5343,8 +5343,8 @@ static void lbvh_i_bind_world(lbvh_world *world)
                             : NULL;
 }
 
-/* A block of room for `count` entries of `size` bytes, with the old content. */
-static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
+/* A block of room for `count` entries of `size` bytes, with the old content where that counts. */
+static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size, int keep)
 {
     lbvh_block *old = &world->block[b], larger;
     if (count > SIZE_MAX / 2 / size) return 0;
@@ -5352,7 +5352,7 @@ static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
     if (larger.bytes <= old->bytes) return 1;
     larger.memory = lbvh_i_alloc(&world->desc.allocator, larger.bytes);
     if (!larger.memory) return 0;
-    if (old->bytes)
+    if (keep && old->bytes)
         memcpy(lbvh_i_start(&larger), lbvh_i_start(old), old->bytes - LBVH_I_LINE);
     lbvh_i_release(&world->desc.allocator, old);
     *old = larger;
@@ -5360,13 +5360,13 @@ static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
     return 1;
 }
 
-/* Half as many again, 16 at least; 0: too many. */
+/* Twice as many and 16; 0: too many. */
 static int32_t lbvh_i_more(int32_t had)
 {
     int32_t const most = LBVH_I_N_MAX / 4;
     if (had >= most) return 0;
-    if (had > most - had / 2 - 16) return most;
-    return had + had / 2 + 16;
+    if (had > (most - 16) / 2) return most;
+    return 2 * had + 16;
 }
 
 /* No search has met any object. */
@@ -5376,40 +5376,52 @@ static void lbvh_i_forget_marks(lbvh_world *world)
     memset(world->mark, 0, (size_t)world->capacity * sizeof *world->mark);
 }
 
-/* Room for one object more, in every array that an update needs. */
-static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
+/* Room for trees of n leaves. */
+static int lbvh_i_grow_trees(lbvh_world *world, int32_t n)
 {
-    int32_t const room = lbvh_i_more(world->capacity);
-    size_t const n = (size_t)room, d = 2 * (size_t)world->desc.dim;
+    size_t const nodes = 2 * (size_t)n + 2;
     lbvh_desc desc;
     lbvh scratch;
-    int t, fits;
-    if (room == 0) return LBVH_TOO_MANY;
-    fits = lbvh_i_extend(world, LBVH_I_OBJECTS, n, sizeof(lbvh_object)) &&
-           lbvh_i_extend(world, LBVH_I_BOXES_OF, 2 * n, sizeof(lbvh_node)) &&
-           lbvh_i_extend(world, LBVH_I_CHANGED, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real)) &&
-           lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit)) &&
-           lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit));
-    for (t = 0; t < 2 && fits; t++)
-        fits = lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t, 2 * n + 2, sizeof(lbvh_node)) &&
-               lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 1, 2 * n + 2, sizeof(int32_t)) &&
-               lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 2, 2 * n + 2, sizeof(uint64_t));
-    if (!fits) return LBVH_OUT_OF_MEMORY;
+    int t;
+    for (t = 0; t < 2; t++) {
+        int const b = LBVH_I_TREE_BLOCKS + 3 * t, keep = world->tree[t].leaves > 0;
+        if (!lbvh_i_extend(world, b, nodes, sizeof(lbvh_node), keep) ||
+            !lbvh_i_extend(world, b + 1, nodes, sizeof(int32_t), keep) ||
+            !lbvh_i_extend(world, b + 2, nodes, sizeof(uint64_t), keep))
+            return 0;
+    }
     memset(&desc, 0, sizeof desc);
     desc.dim = world->desc.dim;
     desc.allocator = world->desc.allocator;
     memset(&scratch, 0, sizeof scratch);
-    if (lbvh_reserve(&scratch, &desc, room) != LBVH_OK) {
+    if (lbvh_reserve(&scratch, &desc, n) != LBVH_OK) {
         lbvh_free(&scratch);
-        return LBVH_OUT_OF_MEMORY;
+        return 0;
     }
     lbvh_free(&world->scratch);
     world->scratch = scratch;
+    return 1;
+}
+
+/* Room for one object more, in every array that an update needs. Only what has a content is copied:
+   from nothing, that is what insertions have written. */
+static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
+{
+    int32_t const room = lbvh_i_more(world->capacity);
+    size_t const n = (size_t)room, d = 2 * (size_t)world->desc.dim;
+    if (room == 0) return LBVH_TOO_MANY;
+    if (!lbvh_i_extend(world, LBVH_I_OBJECTS, n, sizeof(lbvh_object), 1) ||
+        !lbvh_i_extend(world, LBVH_I_BOXES_OF, 2 * n, sizeof(lbvh_node), 1) ||
+        !lbvh_i_extend(world, LBVH_I_CHANGED, n, sizeof(int32_t), 1) ||
+        !lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t), world->vacant_count > 0) ||
+        !lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real), 0) ||
+        !lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
+        !lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
+        !lbvh_i_grow_trees(world, room))
+        return LBVH_OUT_OF_MEMORY;
     world->capacity = room;
     lbvh_i_forget_marks(world);
     return LBVH_OK;
@@ -5421,10 +5433,10 @@ static int lbvh_i_grow_pairs(lbvh_world *world)
     int32_t const room = lbvh_i_more(world->pair_capacity);
     size_t const n = (size_t)room, bytes = (size_t)world->desc.pair_bytes;
     if (room == 0) return 0;
-    if (!lbvh_i_extend(world, LBVH_I_PAIRS, n + 1, sizeof(lbvh_pair))) return 0;
-    if (bytes && !lbvh_i_extend(world, LBVH_I_PAIR_DATA, n + 1, bytes)) return 0;
-    if (!lbvh_i_extend(world, LBVH_I_BEGUN, n, 2 * sizeof(int32_t))) return 0;
-    if (!lbvh_i_extend(world, LBVH_I_ENDED, n, 2 * sizeof(int32_t) + bytes)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_PAIRS, n + 1, sizeof(lbvh_pair), 1)) return 0;
+    if (bytes && !lbvh_i_extend(world, LBVH_I_PAIR_DATA, n + 1, bytes, 1)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_BEGUN, n, 2 * sizeof(int32_t), 1)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_ENDED, n, 2 * sizeof(int32_t) + bytes, 1)) return 0;
     if (bytes && world->ended_count)
         memmove(world->ended + 2 * n, world->ended + 2 * (size_t)world->pair_capacity,
                 bytes * (size_t)world->ended_count);
@@ -5475,6 +5487,14 @@ static void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r
     }
 }
 
+/* 1 if the stored box holds the given one. */
+static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
+{
+    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
+           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
+           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
+}
+
 static int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
 {
     return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
@@ -5497,23 +5517,50 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 }
 
 /* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
-static lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
+LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
 {
+#ifdef LBVH_I_FOUR_WIDE
+    /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
+    const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
+    __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
+                 lower = _mm_and_ps(three, _mm_min_ps(_mm_loadu_ps(a), _mm_loadu_ps(b))),
+                 upper = _mm_and_ps(three, _mm_max_ps(_mm_loadu_ps(a + 4), _mm_loadu_ps(b + 4))),
+                 edge = _mm_sub_ps(upper, lower),
+                 next = _mm_shuffle_ps(edge, edge, _MM_SHUFFLE(3, 0, 2, 1)), /* y z x */
+                 side = dim == 2 ? edge : _mm_mul_ps(edge, next),
+                 two = _mm_add_ss(side, _mm_shuffle_ps(side, side, 1));
+    return _mm_cvtss_f32(dim == 2 ? two : _mm_add_ss(two, _mm_movehl_ps(side, side)));
+#else
     lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
                     y = lbvh_i_max(l->max[1], r->max[1]) - lbvh_i_min(l->min[1], r->min[1]);
     lbvh_real z;
     if (dim == 2) return x + y;
     z = lbvh_i_max(l->max[2], r->max[2]) - lbvh_i_min(l->min[2], r->min[2]);
     return x * y + y * z + z * x;
+#endif
 }
 
-/* The leaf beside which a new one enlarges the tree least: greedily, from the root. Every node on
-   the way takes in the new box. Its depth is returned in *depth. */
-static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, const lbvh_node *box,
+/* The lowest node from `from` up that holds a new box; the nodes above it take in its category.
+   Their number is returned in *depth. From there a leaf that moves a little is put back in a few
+   steps, in nodes that its removal has read (as btDbvt of Bullet does). */
+static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node *box,
+                            uint64_t category, int32_t *depth)
+{
+    int32_t at = from, up;
+    while (at > 0 && !lbvh_i_holds(&tree->node[at], box)) at = tree->parent[at];
+    *depth = 0;
+    for (up = tree->parent[at]; up >= 0; up = tree->parent[up]) {
+        tree->category[up] |= category;
+        ++*depth;
+    }
+    return at;
+}
+
+/* The leaf below `at` beside which a new one enlarges the tree least: greedily. Every node on the
+   way takes in the new box, and is counted in *depth. */
+static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, int32_t at, const lbvh_node *box,
                               uint64_t category, int32_t *depth)
 {
-    int32_t at = 0;
-    *depth = 0;
     while (tree->node[at].link >= 0) {
         int32_t const l = tree->node[at].link;
         const lbvh_node *left = &tree->node[l], *right = left + 1;
@@ -5529,20 +5576,27 @@ static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, const lbvh_node *b
     return at;
 }
 
+/* Node `at`, whose box and skip are there, becomes the leaf of an object. */
+static void lbvh_i_bind_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t index)
+{
+    lbvh_object *object = &world->object[index];
+    tree->node[at].link = ~index;
+    tree->category[at] = object->filter.category;
+    object->leaf = at;
+    object->tree = (uint8_t)(tree - world->tree);
+}
+
 static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t index,
                             int32_t skip)
 {
     lbvh_node *node = &tree->node[at];
     *node = world->box[2 * (size_t)index + 1];
     lbvh_i_fill_gaps(node);
-    node->link = ~index;
     node->skip = skip;
-    tree->category[at] = world->object[index].filter.category;
-    world->object[index].leaf = at;
-    world->object[index].tree = (uint8_t)(tree - world->tree);
+    lbvh_i_bind_leaf(world, tree, at, index);
 }
 
-/* Two free nodes, side by side. There always are: see lbvh_i_grow_objects. */
+/* Two free nodes, side by side. There always are: see lbvh_i_grow_trees. */
 static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
 {
     int32_t const u = tree->unused;
@@ -5554,9 +5608,11 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
-static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index)
+/* Adds the leaf of an object; `near`: a node that is probably not far from it. */
+static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t near)
 {
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+    uint64_t const category = world->object[index].filter.category;
     int32_t at, u, old, skip, depth;
     tree->changes++;
     if (tree->leaves++ == 0) {
@@ -5566,7 +5622,8 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
         lbvh_i_put_leaf(world, tree, 0, index, -1);
         return;
     }
-    at = lbvh_i_descend(tree, world->desc.dim, box, world->object[index].filter.category, &depth);
+    at = lbvh_i_climb(tree, near, box, category, &depth);
+    at = lbvh_i_descend(tree, world->desc.dim, at, box, category, &depth);
     if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
     u = lbvh_i_take_two(tree);
     old = ~tree->node[at].link;
@@ -5582,7 +5639,8 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     tree->parent[u] = tree->parent[u + 1] = at;
 }
 
-static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
+/* Removes an object's leaf. The node where its sibling is now. */
+static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree];
@@ -5590,7 +5648,7 @@ static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     int32_t p, u, sibling, skip, at;
     object->leaf = -1;
     tree->changes++;
-    if (--tree->leaves == 0) return;
+    if (--tree->leaves == 0) return 0;
     p = tree->parent[leaf];
     u = tree->node[p].link;
     sibling = u == leaf ? u + 1 : u;
@@ -5605,6 +5663,15 @@ static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     tree->node[u].link = tree->unused;
     tree->unused = u;
     lbvh_i_refit_up(tree, tree->parent[p]);
+    return p;
+}
+
+/* Prefetches the object that lbvh_i_bind_leaf writes a few leaves after this one of scratch. */
+LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
+{
+    const lbvh *from = &world->scratch;
+    int32_t const last = 2 * from->n - 2, coming = leaf + 8 < last ? leaf + 8 : last;
+    LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
 /* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
@@ -5626,8 +5693,8 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
         tree->node[at] = *node;
         tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
         if (lbvh_is_leaf(from, waiting[0][top])) {
-            lbvh_i_put_leaf(world, tree, at, world->gathered_index[node->link],
-                            tree->node[at].skip);
+            lbvh_i_prefetch_bound(world, waiting[0][top]);
+            lbvh_i_bind_leaf(world, tree, at, world->gathered_index[node->link]);
             continue;
         }
         tree->used += 2;
@@ -6098,14 +6165,6 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     return LBVH_OK;
 }
 
-/* 1 if the stored box holds the given one. */
-static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
-{
-    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
-           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
-           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
-}
-
 /* Stores the numbers of a box, and leaves what else its node holds. */
 static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
 {
@@ -6264,6 +6323,7 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
                     *target = &world->tree[object->wanted != LBVH_MOVING];
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
     int32_t const leaf = object->leaf;
+    int32_t near = 0;
     if (object->alive && leaf >= 0 && tree == target &&
         (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
@@ -6272,8 +6332,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
         lbvh_i_give_reason(world, LBVH_REFIT);
         return;
     }
-    if (leaf >= 0) lbvh_i_drop_leaf(world, index);
-    if (object->alive) lbvh_i_add_leaf(world, target, index);
+    if (leaf >= 0) near = lbvh_i_drop_leaf(world, index);
+    if (object->alive) lbvh_i_add_leaf(world, target, index, tree == target ? near : 0);
     lbvh_i_give_reason(world, LBVH_REPLACED);
 }
 
@@ -6324,7 +6384,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
         if (stays) lbvh_i_place_leaf(world, index);
         else if (object->leaf >= 0) {
-            lbvh_i_drop_leaf(world, index);
+            (void)lbvh_i_drop_leaf(world, index);
             lbvh_i_give_reason(world, LBVH_REPLACED);
         }
     }
@@ -6422,24 +6482,6 @@ static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
     }
 }
 
-/* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
-   0: no memory. */
-static int lbvh_i_update_pairs(lbvh_world *world)
-{
-    int const all = lbvh_i_all_search(world);
-    int32_t index[LBVH_I_TOGETHER], count = 0, k;
-    int fits = 1;
-    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
-    for (k = 0; k < world->changed_count; k++) {
-        const lbvh_object *object = &world->object[world->changed[k]];
-        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
-        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
-        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
-        count = 0;
-    }
-    return fits;
-}
-
 /* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
    stable radix sort, by 11 bits of the leaf's node at a time. */
 static void lbvh_i_sort_changes(lbvh_world *world)
@@ -6461,6 +6503,32 @@ static void lbvh_i_sort_changes(lbvh_world *world)
         to = from;
         from = world->gathered_index;
     }
+}
+
+/* 1 if no search can find anything: all objects are static. */
+static int lbvh_i_all_static(const lbvh_world *world)
+{
+    return world->tree[0].leaves == 0 && world->sleepers == 0;
+}
+
+/* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
+   0: no memory. */
+static int lbvh_i_update_pairs(lbvh_world *world)
+{
+    int const all = lbvh_i_all_search(world);
+    int32_t index[LBVH_I_TOGETHER], count = 0, k;
+    int fits = 1;
+    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
+    else if (world->changed_count > LBVH_I_UNSORTED && !lbvh_i_all_static(world))
+        lbvh_i_sort_changes(world);
+    for (k = 0; k < world->changed_count; k++) {
+        const lbvh_object *object = &world->object[world->changed[k]];
+        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
+        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
+        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
+        count = 0;
+    }
+    return fits;
 }
 
 /* Removed objects give their indices back; those that have to search again stay listed. */
@@ -6490,7 +6558,6 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     if (world->changed_count == 0) return LBVH_OK;
     lbvh_i_update_trees(world);
     if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
-    if (world->changed_count > LBVH_I_UNSORTED) lbvh_i_sort_changes(world);
     fits = lbvh_i_update_pairs(world);
     lbvh_i_end_changes(world);
     return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
