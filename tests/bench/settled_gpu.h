@@ -86,14 +86,14 @@ dem_system settled_system(const spheres &s, float diameter)
     return system;
 }
 
-/* For three times as long as a free fall takes from a fifth of the box's height to the floor, and
+/* For four times as long as a free fall takes from a fifth of the box's height to the floor, and
    at most half as fast as that. */
 void settle(stepper &t, float diameter)
 {
     dem_system system = settled_system(t.s, diameter);
     float const fall = 0.2f * t.s.edge, speed2 = -2 * system.gravity[2] * fall,
                 most = 0.5f * std::sqrt(speed2);
-    float const time = 3 * std::sqrt(2 * fall / -system.gravity[2]);
+    float const time = 4 * std::sqrt(2 * fall / -system.gravity[2]);
     int32_t const steps = bench.small ? 40 : static_cast<int32_t>(time / system.dt);
     for (int32_t step = 0; step < steps; step++) {
         t.index();
