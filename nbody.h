@@ -14,7 +14,7 @@
 
    The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
    double can be estimated (nbody_estimate). CPU and GPU give the same bits, except for NBODY_FAST
-   on the GPU, and for trees of more than 17 levels, which the GPU does not make (>>deep).
+   on the GPU, and by default for trees of more than 17 levels, which a GPU makes if asked (>>deep).
 
    >>contents: the banners in order; search for >> and the name
 
@@ -178,13 +178,14 @@
 
    n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 49, where bodies crowd: the smallest cell is
    2^-48 = 4e-15 of the square's side. Bodies that crowd into one such cell, and many at one point,
-   are summed pair by pair; so is on a GPU what crowds into 1/65536 of the side
-   (NBODY_KEY_LEVELS = 17; desc.levels = 17 with desc.leaf is that tree on the CPU too), and with
-   MASS_CENTRES what crowds away from the origin: >>deep. MASS_CENTRES has sources in coordinates
-   like yours: f times the square's side away from the origin they lose log2 f of their bits
-   relative to the cell; shift such a scene. Let L be about the largest of coordinates, square and
-   softening. Points of nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that
-   distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on.
+   are summed pair by pair; so is on a GPU what crowds into 1/65536 of the side, unless
+   desc.levels is more than NBODY_KEY_LEVELS = 17 (desc.levels = 17 with desc.leaf is that tree on
+   the CPU too), and with MASS_CENTRES what crowds away from the origin: >>deep. MASS_CENTRES has
+   sources in coordinates like yours: f times the square's side away from the origin they lose log2
+   f of their bits relative to the cell; shift such a scene. Let L be about the largest of
+   coordinates, square and softening. Points of nbody_fields_at farther away than 1e18 L (double:
+   1e150 L) count as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0
+   from 1e15 L on.
    Pairs nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
    nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
@@ -389,9 +390,9 @@ extern "C" {
                             "given to nbody_step; or NBODY_FUNCTION to a GPU; or " \
                             "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
-    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS (CUDA: " \
-                            "NBODY_KEY_LEVELS), and desc.leaf and desc.max_cells not " \
-                            "negative; desc.periodic: levels 0 or 3 .. NBODY_KEY_LEVELS") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf " \
+                            "and desc.max_cells not negative; desc.periodic: levels 0 or 3 " \
+                            ".. NBODY_KEY_LEVELS") \
     X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
                             "be finite; desc.periodic: softening at most 1/4 of desc.size, of " \
                             "a Gaussian core 1/17 (double 1/26)") \
@@ -463,8 +464,9 @@ typedef NBODY_REAL nbody_real;
 
 typedef enum nbody_method {
     NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
-                                   least, >>cost; sim.desc says what it was. CUDA: DIRECT for up to
-                                   1024 bodies */
+                                   least, >>cost; sim.desc says what it was. Not by cost: periodic
+                                   squares, DIRECT for up to 8 order bodies; CUDA, DIRECT for up to
+                                   1024 */
     NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
     NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): order n
                                    log n terms */
@@ -544,7 +546,7 @@ typedef struct nbody_cuda_allocator {
 
 enum {
     NBODY_MAX_LEVELS = 49,      /* three keys of a sort, each with 16 bits of a cell's numbers */
-    NBODY_KEY_LEVELS = 17,      /* levels that one key is enough for; CUDA: the most. >>deep */
+    NBODY_KEY_LEVELS = 17,      /* levels that one key is enough for; CUDA: the default. >>deep */
     NBODY_MAX_ORDER = 12,
     NBODY_CHUNK = 64            /* bodies, sources or nodes in one piece of work (Kalms section
                                    5.4), and terms of a partial sum: >>sums */
@@ -553,11 +555,11 @@ enum {
 typedef struct nbody_desc {
     nbody_method method;        /* (default: NBODY_AUTO) */
     nbody_law law;              /* (default: NBODY_INVERSE_SQUARE) */
-    int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS (CUDA:
-                                   NBODY_KEY_LEVELS): the last has 2^(levels - 1) cells per side; up
-                                   to 2 are the direct sum (default: adaptive, as many as leaf
-                                   requires at the local density; sim.desc says how many there could
-                                   have been) */
+    int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has
+                                   2^(levels - 1) cells per side; up to 2 are the direct sum
+                                   (default: adaptive, as many as leaf requires at the local
+                                   density; CUDA: 17 at most, where NBODY_MAX_LEVELS with a leaf
+                                   gives all; sim.desc says how many there could have been) */
     int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with
                                    levels: 0, all leaves are on the last level, as in the source;
                                    else what was measured best for method and order) */
@@ -775,8 +777,10 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
    or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
    NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
-   cells that do not touch its own. A body exactly at a point exerts no force on it, and counts in
-   its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+   cells that do not touch its own. A tree of a periodic square first takes 256 order^4 products per
+   component in each call: give all points at once. A body exactly at a point exerts no force on
+   it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the
+   first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
@@ -918,7 +922,10 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
                                           struct CUstream_st *stream);
 
 /* As the serial ones. Bodies that are not finite are not refused here: the forces are then
-   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. To capture
+   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. With desc.levels
+   above NBODY_KEY_LEVELS each build waits for the stream once, to learn whether bodies crowd, and
+   cannot be captured (NBODY_CUDA_ERROR). Where they do, the tree is that of the serial code,
+   NBODY_FAST is NBODY_SHARED_MEMORY, and tables take the memory of all levels. To capture
    nbody_cuda_step in a graph, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for EULER: a
    graph keeps the value at capture. */
 NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
@@ -966,9 +973,9 @@ NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
 
 /* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
    Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
-   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; NBODY_BAD_LEVELS: it has more
-   levels than a GPU makes; else as nbody_cuda_build. Strides are the default. Takes 12 bytes per
-   body (double: 24) of both memories while it copies. */
+   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; else as nbody_cuda_build.
+   Strides are the default. Takes 12 bytes per body (double: 24) of both memories while it
+   copies. */
 NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
                                          struct CUstream_st *stream);
 
@@ -1552,13 +1559,13 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
    >>square: cells, keys and units of bodies (Kalms section 5.3)
    ---------------------------------------------------------------------------------------------- */
 
+/* 2^level, by its exponent: a GPU converts integers slowly. */
 NBODY_FN double nbody_i_cells_per_side(int level)
 {
-#ifdef __CUDA_ARCH__
-    return (double)(1 << level); /* no deep trees */
-#else
-    return (double)((int64_t)1 << level);
-#endif
+    uint64_t const bits = (uint64_t)(1023 + level) << 52;
+    double cells;
+    memcpy(&cells, &bits, sizeof cells);
+    return cells;
 }
 
 /* Side of a cell of this level, and how many such sides a unit of length has. */
@@ -1912,7 +1919,8 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
 
    A key of 32 bits names the cells of 17 levels. Where bodies crowd into a cell of the last of
    them, the tree is made again with up to 49: the sort then has three such keys, for 16 levels
-   each. The serial code does so, the GPU does not.
+   each. On a GPU only if desc.levels asks for more than 17: a build then waits for the stream, to
+   learn whether bodies crowd, and NBODY_FAST is NBODY_SHARED_MEMORY where they do.
 
    Numbers near 0 resolve more than those near the border of the square: a float 1e-12 from the
    origin has 24 bits of its own. The square of a deep tree is therefore aligned: its side is a
@@ -1931,13 +1939,13 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
    cell does not overflow. A float mass below 1e-45 n times the largest one counts as 0 then.
    ---------------------------------------------------------------------------------------------- */
 
-NBODY_FN int nbody_i_is_deep(const nbody_frame *frame)
+/* On a GPU by what a kernel is given, not by memory. */
+NBODY_FN int nbody_i_is_deep(const nbody *sim)
 {
 #ifdef __CUDA_ARCH__
-    (void)frame;
-    return 0;
+    return sim->desc.levels > NBODY_KEY_LEVELS;
 #else
-    return frame->deep;
+    return sim->frame->deep;
 #endif
 }
 
@@ -1957,7 +1965,7 @@ NBODY_FN double nbody_i_number(const nbody_cell *cells, const nbody_cell *cell, 
 
 NBODY_FN double nbody_i_corner_of(const nbody *sim, const nbody_cell *cell, int axis)
 {
-    double const number = nbody_i_is_deep(sim->frame) ? nbody_i_number(sim->cell, cell, axis)
+    double const number = nbody_i_is_deep(sim) ? nbody_i_number(sim->cell, cell, axis)
                           : axis == 0                 ? cell->x
                                                       : cell->y;
     return nbody_i_corner(sim->frame, cell->level, axis, number);
@@ -1968,7 +1976,7 @@ NBODY_FN nbody_real nbody_i_within_cell(const nbody *sim, const nbody_cell *cell
                                         nbody_real x)
 {
     double at;
-    if (!nbody_i_is_deep(sim->frame))
+    if (!nbody_i_is_deep(sim))
         return nbody_i_within(sim->frame, cell->level, axis, axis == 0 ? cell->x : cell->y, x);
     at = nbody_i_product((double)x - nbody_i_corner_of(sim, cell, axis),
                          nbody_i_cells_per_unit(sim->frame, cell->level));
@@ -2004,6 +2012,51 @@ NBODY_FN uint32_t nbody_i_deep_key(const nbody_frame *frame, nbody_real x, nbody
     int const shift = 16 * (2 - part);
     return nbody_i_code((int32_t)(nbody_i_deep_column(frame, 0, x) >> shift & 0xFFFF),
                         (int32_t)(nbody_i_deep_column(frame, 1, y) >> shift & 0xFFFF));
+}
+
+/* The unit of masses. In deep trees all of them together are at most 1: the largest 1 / u^(3/2)
+   times the mass of a cell would overflow else. */
+NBODY_FN double nbody_i_unit_of_masses(const nbody *sim, double heaviest)
+{
+    double const unit = nbody_i_unit(heaviest), all = unit * nbody_i_unit((double)sim->n);
+    return nbody_i_is_deep(sim) && nbody_i_finite(all) ? all : unit;
+}
+
+/* Where a key has the two bits of the children of a cell on this level. */
+NBODY_FN int nbody_i_shift_of(const nbody *sim, int level)
+{
+    return 2 * (nbody_i_is_deep(sim) ? 15 - level % 16 : sim->desc.levels - 2 - level);
+}
+
+/* Deep trees with MASS_CENTRES: are the children of a cell large enough? */
+NBODY_FN int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
+{
+    double const least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -16 : -45),
+                 x = fabs(nbody_i_corner_of(sim, cell, 0)),
+                 y = fabs(nbody_i_corner_of(sim, cell, 1));
+    return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
+}
+
+/* Deep trees: are all bodies of a cell in one of the last level? They are sorted: then the first
+   and the last are. */
+NBODY_FN int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
+{
+    int32_t const last = cell->first + cell->count - 1;
+    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
+    return nbody_i_deep_column(sim->frame, 0, sim->x[cell->first]) >> shift ==
+               nbody_i_deep_column(sim->frame, 0, sim->x[last]) >> shift &&
+           nbody_i_deep_column(sim->frame, 1, sim->y[cell->first]) >> shift ==
+               nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
+}
+
+/* Is a cell to be divided? In deep trees not where its bodies would stay together: many at one
+   point are one leaf. */
+NBODY_FN int nbody_i_is_divided(const nbody *sim, const nbody_cell *cell)
+{
+    if (!nbody_i_divides(sim, cell)) return 0;
+    if (!nbody_i_is_deep(sim) || cell->level < NBODY_KEY_LEVELS) return 1;
+    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
+    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2148,7 +2201,7 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
         return nbody_i_spans(nbody_i_column(frame, cell->level, 0, walk->x), 0, cell->x, bits) &&
                nbody_i_spans(nbody_i_column(frame, cell->level, 1, walk->y), 0, cell->y, bits);
     }
-    if (nbody_i_is_deep(walk->sim->frame))
+    if (nbody_i_is_deep(walk->sim))
         return nbody_i_beside_point(walk->sim, cell, 0, walk->x) &&
                nbody_i_beside_point(walk->sim, cell, 1, walk->y);
     x = nbody_i_any_column(walk->sim->frame, cell->level, 0, walk->x);
@@ -2660,7 +2713,7 @@ NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
 NBODY_FN int nbody_i_is_small(const nbody *sim, int level)
 {
     double const edge = nbody_i_edge(sim->frame, level);
-    return nbody_i_is_deep(sim->frame) &&
+    return nbody_i_is_deep(sim) &&
            nbody_i_product(edge, edge) < 4194304 * sim->frame->soften2;
 }
 
@@ -4404,12 +4457,6 @@ static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth g
     return result;
 }
 
-/* Where a key has the two bits of the children of a cell on this level. */
-static int nbody_i_shift_of(const nbody *sim, int level)
-{
-    return 2 * (sim->frame->deep ? 15 - level % 16 : sim->desc.levels - 2 - level);
-}
-
 /* Deep trees: on levels 0, 16 and 32, the keys that divide the bodies of a cell from here on. */
 static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys)
 {
@@ -4417,37 +4464,6 @@ static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t
     if (!sim->frame->deep || cell->level % 16 != 0) return;
     for (b = cell->first; b < cell->first + cell->count; b++)
         keys[b] = nbody_i_deep_key(sim->frame, sim->x[b], sim->y[b], cell->level / 16);
-}
-
-/* Deep trees with MASS_CENTRES: are the children of a cell large enough? */
-static int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
-{
-    double const least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -16 : -45),
-                 x = fabs(nbody_i_corner_of(sim, cell, 0)),
-                 y = fabs(nbody_i_corner_of(sim, cell, 1));
-    return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
-}
-
-/* Deep trees: are all bodies of a cell in one of the last level? They are sorted: then the first
-   and the last are. */
-static int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
-{
-    int32_t const last = cell->first + cell->count - 1;
-    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
-    return nbody_i_deep_column(sim->frame, 0, sim->x[cell->first]) >> shift ==
-               nbody_i_deep_column(sim->frame, 0, sim->x[last]) >> shift &&
-           nbody_i_deep_column(sim->frame, 1, sim->y[cell->first]) >> shift ==
-               nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
-}
-
-/* Is a cell to be divided? In deep trees not where its bodies would stay together: many at one
-   point are one leaf. */
-static int nbody_i_is_divided(const nbody *sim, const nbody_cell *cell)
-{
-    if (!nbody_i_divides(sim, cell)) return 0;
-    if (!sim->frame->deep || cell->level < NBODY_KEY_LEVELS) return 1;
-    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
-    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
 }
 
 /* Divides one cell; its children are appended at `*end`. */
@@ -4543,14 +4559,6 @@ static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2]
         fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
     }
     return fits;
-}
-
-/* The unit of masses. In deep trees all of them together are at most 1: the largest 1 / u^(3/2)
-   times the mass of a cell would overflow else. */
-static double nbody_i_unit_of_masses(const nbody *sim, double heaviest)
-{
-    double const unit = nbody_i_unit(heaviest), all = unit * nbody_i_unit((double)sim->n);
-    return sim->frame->deep && nbody_i_finite(all) ? all : unit;
 }
 
 /* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
@@ -8038,6 +8046,27 @@ typedef struct nbody_i_header {
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } nbody_i_header;
 
+/* What a header has of the desc: type here, type there, field. */
+#define NBODY_I_SAVED(X) \
+    X(int32_t, nbody_method, method) \
+    X(int32_t, nbody_law, law) \
+    X(int32_t, nbody_core, core) \
+    X(int32_t, nbody_stage, stage) \
+    X(int32_t, nbody_sources, sources) \
+    X(int32_t, int32_t, levels) \
+    X(int32_t, int32_t, leaf) \
+    X(int32_t, int32_t, order) \
+    X(int32_t, int32_t, subcells) \
+    X(int32_t, int32_t, max_cells) \
+    X(int32_t, int32_t, periodic) \
+    X(nbody_real, nbody_real, gravity) \
+    X(nbody_real, nbody_real, softening) \
+    X(nbody_real, nbody_real, min[0]) \
+    X(nbody_real, nbody_real, min[1]) \
+    X(nbody_real, nbody_real, size)
+#define NBODY_I_TO_HEADER(saved, given, field) header.field = (saved)desc->field;
+#define NBODY_I_TO_DESC(saved, given, field) desc.field = (given)header->field;
+
 /* FNV-1a, Fowler, Noll and Vo */
 static uint64_t nbody_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
@@ -8068,21 +8097,7 @@ static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n,
     header.version = 1;
     header.real_bytes = (int32_t)sizeof(nbody_real);
     header.n = n;
-    header.method = (int32_t)desc->method;
-    header.law = (int32_t)desc->law;
-    header.core = (int32_t)desc->core;
-    header.stage = (int32_t)desc->stage;
-    header.sources = (int32_t)desc->sources;
-    header.levels = desc->levels;
-    header.leaf = desc->leaf;
-    header.order = desc->order;
-    header.subcells = desc->subcells;
-    header.max_cells = desc->max_cells;
-    header.periodic = desc->periodic;
-    header.gravity = desc->gravity;
-    header.softening = desc->softening;
-    memcpy(header.min, desc->min, sizeof header.min);
-    header.size = desc->size;
+    NBODY_I_SAVED(NBODY_I_TO_HEADER)
     if (frame && desc->method != NBODY_DIRECT) {
         header.made_levels = frame->levels;
         header.made_cells = frame->cells;
@@ -8135,21 +8150,7 @@ static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header, const nbo
     nbody_desc desc;
     memset(&desc, 0, sizeof desc);
     if (given) desc.function = given->function;
-    desc.method = (nbody_method)header->method;
-    desc.law = (nbody_law)header->law;
-    desc.core = (nbody_core)header->core;
-    desc.stage = (nbody_stage)header->stage;
-    desc.sources = (nbody_sources)header->sources;
-    desc.levels = header->levels;
-    desc.leaf = header->leaf;
-    desc.order = header->order;
-    desc.subcells = header->subcells;
-    desc.max_cells = header->max_cells;
-    desc.periodic = header->periodic;
-    desc.gravity = header->gravity;
-    desc.softening = header->softening;
-    memcpy(desc.min, header->min, sizeof desc.min);
-    desc.size = header->size;
+    NBODY_I_SAVED(NBODY_I_TO_DESC)
     return desc;
 }
 

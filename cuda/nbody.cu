@@ -17,7 +17,7 @@
 
    >>contents
 
-       all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda
+       all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        one thread     >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
@@ -68,6 +68,7 @@ struct nbody_i_facts {
     int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
                                                    negative mass), 0: none */
     int32_t too_large;
+    int32_t crowded;                            /* >>deep-cuda: bodies crowd on the last level */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
     int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
 };
@@ -125,13 +126,14 @@ template <class T> T *nbody_i_scratch(nbody_cuda *gpu, int which)
     return static_cast<T *>(gpu->scratch[which].memory);
 }
 
+/* levels: of one key; those of deep trees have all its bits. */
 cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys,
                                cub::DoubleBuffer<int32_t> &ids, int32_t n, int levels,
                                cudaStream_t stream)
 {
+    int const bits = levels < NBODY_KEY_LEVELS ? 2 * (levels - 1) : 32;
     (void)cudaGetLastError(); /* CUB would report an unread error of the caller's as its own */
-    return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, 2 * (levels - 1),
-                                           stream);
+    return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
 /* The maximum number of cells on a level: 4 for each cell that may be divided above it. */
@@ -161,13 +163,20 @@ int32_t nbody_i_chunk_room(int32_t n, int32_t cells)
     return n / NBODY_CHUNK + (cells < n ? cells : n) + 1;
 }
 
-/* Bytes of the arrays, for `cells` cells. Tables: one level's, or all levels'. */
+/* Levels that have tables of their own, 1: they share one. Of deep trees all have: small cells need
+   them. */
+int nbody_i_cuda_tables(const nbody_desc *desc, bool potential)
+{
+    nbody_i_law const law = nbody_i_law_in(desc, potential);
+    return nbody_i_scale_free(&law) && desc->levels <= NBODY_KEY_LEVELS ? 1 : desc->levels;
+}
+
+/* Bytes of the arrays, for `cells` cells. */
 nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool potential,
                                 size_t bytes[NBODY_BLOCKS], size_t scratch[NBODY_CUDA_SCRATCH])
 {
     bool const tree = sim->desc.method != NBODY_DIRECT && n > 0,
                chebyshev = sim->desc.sources == NBODY_CHEBYSHEV;
-    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
     memset(bytes, 0, NBODY_BLOCKS * sizeof *bytes);
     memset(scratch, 0, NBODY_CUDA_SCRATCH * sizeof *scratch);
     bytes[NBODY_I_FRAME] = sizeof(nbody_frame);
@@ -192,7 +201,7 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
         bytes[NBODY_I_TABLE] = nbody_i_series_table(sim) * sizeof(nbody_real);
     else if (chebyshev)
         bytes[NBODY_I_TABLE] = nbody_i_table_level(sim) * sizeof(nbody_real) *
-                               (size_t)(nbody_i_scale_free(&law) ? 1 : sim->desc.levels);
+                               (size_t)nbody_i_cuda_tables(&sim->desc, potential);
     return NBODY_OK;
 }
 
@@ -221,11 +230,10 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     return NBODY_OK;
 }
 
-/* Keys here are for NBODY_KEY_LEVELS levels: there are no deep trees. */
-nbody_result nbody_i_cuda_levels(const nbody_desc *desc)
+/* What the serial code alone has. */
+nbody_result nbody_i_not_on_gpu(const nbody_desc *desc)
 {
-    if (desc && desc->periodic) return NBODY_BAD_OPTION; /* not on the GPU */
-    return desc && desc->levels > NBODY_KEY_LEVELS ? NBODY_BAD_LEVELS : NBODY_OK;
+    return desc->periodic || desc->law == NBODY_FUNCTION ? NBODY_BAD_OPTION : NBODY_OK;
 }
 
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
@@ -246,13 +254,13 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     if (chosen.stage == NBODY_FAST && nbody_i_law_in(&chosen, 0).core)
         chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result result = nbody_i_begin(sim, &chosen, n);
-    if (result == NBODY_OK && chosen.law == NBODY_FUNCTION) result = NBODY_BAD_OPTION;
-    if (result == NBODY_OK) result = nbody_i_cuda_levels(&chosen);
+    if (result == NBODY_OK) result = nbody_i_not_on_gpu(&chosen);
     if (result != NBODY_OK) {
         if (holds) sim->desc.cuda_allocator = had; /* what nbody_cuda_free will call */
         return result;
     }
-    if (sim->desc.levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
+    if (chosen.levels == 0 && sim->desc.levels > NBODY_KEY_LEVELS)
+        sim->desc.levels = NBODY_KEY_LEVELS; /* deep trees are for those who ask: >>deep-cuda */
     nbody_cuda_allocator const given = sim->desc.cuda_allocator;
     if (holds && (had.alloc != given.alloc || had.free != given.free || had.user != given.user)) {
         sim->desc.cuda_allocator = had;
@@ -284,6 +292,13 @@ int64_t nbody_i_at_most(int64_t threads)
 {
     int64_t const most = nbody_i_many_blocks * nbody_i_block_threads;
     return threads < most ? threads : most;
+}
+
+/* Number of blocks of `threads` for the cells of one level, or fewer that loop. */
+int64_t nbody_i_blocks_for(int64_t pieces, int threads)
+{
+    int64_t const most = 4 * nbody_i_many_blocks;
+    return (pieces < most ? pieces : most) * threads;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -384,10 +399,33 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         nbody_i_place(&device.sim, &input, (int32_t)place, ids ? ids[place] : (int32_t)place);
 }
 
+/* Deep trees: key number `part` of the bodies, in the order that they have so far. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_deep_keys_kernel(__grid_constant__ const nbody_device device, nbody_i_input input,
+                             int part, uint32_t *keys, int32_t *ids)
+{
+    const nbody_frame *frame = device.sim.frame;
+    int64_t const i = nbody_i_thread();
+    if (i >= device.sim.n) return;
+    if (part == 2) ids[i] = (int32_t)i;
+    const nbody_real *p = nbody_i_at(input.pos, input.stride, ids[i]);
+    keys[i] = nbody_i_deep_key(frame, nbody_i_scaled((double)p[0], frame->length),
+                               nbody_i_scaled((double)p[1], frame->length), part);
+}
+
+/* Deep trees: the keys that divide cells from level 16 part on. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_next_keys_kernel(__grid_constant__ const nbody_device device, int part, uint32_t *keys)
+{
+    const nbody &sim = device.sim;
+    int64_t const k = nbody_i_thread();
+    if (k < sim.n) keys[k] = nbody_i_deep_key(sim.frame, sim.x[k], sim.y[k], part);
+}
+
 /* The sorted keys. starts[code]: the first place of cell `code` of level table_level, or after it;
    for the levels above it replaces the search for the first body of a cell. */
 struct nbody_i_order {
-    const uint32_t *keys;
+    uint32_t *keys;
     int32_t *starts;
     int table_level; /* -1: no table */
 };
@@ -415,6 +453,29 @@ int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
     return level > 0 ? level : -1;
 }
 
+/* Sorts by one key, or by the three of deep trees, from the last one on: a radix sort is stable. */
+nbody_result nbody_i_cuda_sort_keys(nbody_cuda *gpu, const nbody_i_input &input,
+                                    cub::DoubleBuffer<uint32_t> &key,
+                                    cub::DoubleBuffer<int32_t> &id, cudaStream_t stream)
+{
+    const nbody *sim = &gpu->device.sim;
+    bool const deep = sim->desc.levels > NBODY_KEY_LEVELS;
+    for (int part = deep ? 2 : 0; part >= 0; part--) {
+        nbody_result const result =
+            deep ? nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
+                                  nbody_i_deep_keys_kernel, gpu->device, input, part,
+                                  key.Current(), id.Current())
+                 : nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_keys_kernel,
+                                  gpu->device, input, key.Current(), id.Current());
+        size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
+        if (result != NBODY_OK || sim->desc.levels == 1) return result;
+        if (nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key,
+                                                   id, sim->n, sim->desc.levels, stream)))
+            return NBODY_CUDA_ERROR;
+    }
+    return NBODY_OK;
+}
+
 /* Sorts the bodies by their keys. The key buffer that the sort no longer needs holds the starts. */
 nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order,
                                cudaStream_t stream)
@@ -425,17 +486,11 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
                                     nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_B));
     cub::DoubleBuffer<int32_t> id(nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_A),
                                   nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
-    size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
-    nbody_result result = nbody_i_launch(gpu, stream, n, nbody_i_block_threads, nbody_i_keys_kernel,
-                                         gpu->device, input, key.Current(), id.Current());
+    nbody_result result = nbody_i_cuda_sort_keys(gpu, input, key, id, stream);
     if (result != NBODY_OK) return result;
-    if (desc->levels > 1 &&
-        nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key, id, n,
-                                               desc->levels, stream)))
-        return NBODY_CUDA_ERROR;
     *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()),
               nbody_i_table_level_for(desc, n)};
-    if (desc->stage == NBODY_ONE_THREAD) order->table_level = -1;
+    if (desc->stage == NBODY_ONE_THREAD || desc->levels > NBODY_KEY_LEVELS) order->table_level = -1;
     if (order->table_level >= 0)
         result = nbody_i_launch(gpu, stream, ((int64_t)1 << 2 * order->table_level) + 1,
                                 nbody_i_block_threads, nbody_i_starts_kernel, gpu->device, *order);
@@ -481,10 +536,10 @@ __device__ int nbody_i_quarters_of(const nbody &sim, const nbody_i_order &order,
 {
     int const above = order.table_level - 1 - cell.level;
     uint32_t const code = nbody_i_code(cell.x, cell.y) << 2;
-    if (!nbody_i_divides(&sim, &cell)) return 0;
+    if (!nbody_i_is_divided(&sim, &cell)) return 0;
     if (above < 0)
         nbody_i_quarters(order.keys, cell.first, cell.first + cell.count,
-                         2 * (sim.desc.levels - 2 - cell.level), begin);
+                         nbody_i_shift_of(&sim, cell.level), begin);
 #pragma unroll
     for (uint32_t q = 0; q < 5; q++)
         if (above >= 0) begin[q] = order.starts[(code + q) << 2 * above];
@@ -674,6 +729,10 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
                                 nbody_i_top_kernel, gpu->device, order, top, room, facts);
     for (int level = top; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
+        if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
+            result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
+                                    nbody_i_next_keys_kernel, gpu->device, level / 16, order.keys);
+        if (result != NBODY_OK) return result;
         result = nbody_i_launch(gpu, stream, threads, nbody_i_block_threads,
                                 nbody_i_count_children_kernel, gpu->device, order, level, facts);
         /* the last level only needs its adjacent cells */
@@ -795,9 +854,9 @@ __device__ void nbody_i_weigh_bodies(const nbody &sim, const nbody_cell &cell, i
     if (t < count) {
         int32_t const b = first + t;
         nbody_i_stencil const sx = nbody_i_stencil_at(
-            &sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
+            &sim.rule, nbody_i_within_cell(&sim, &cell, 0, sim.x[b]));
         nbody_i_stencil const sy = nbody_i_stencil_at(
-            &sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
+            &sim.rule, nbody_i_within_cell(&sim, &cell, 1, sim.y[b]));
         for (int i = 0; i < sim.rule.side; i++) {
             weights.x[t][i] = sx.weight[i];
             weights.y[t][i] = sy.weight[i];
@@ -876,7 +935,7 @@ nbody_result nbody_i_cuda_table(nbody_cuda *gpu, bool potential, cudaStream_t st
 {
     nbody *sim = &gpu->device.sim;
     nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
-    int const levels = nbody_i_scale_free(&law) ? 1 : sim->desc.levels;
+    int const levels = nbody_i_cuda_tables(&sim->desc, potential);
     if (!sim->table) return NBODY_OK;
     if (sim->series)
         return nbody_i_launch(
@@ -1138,6 +1197,9 @@ __global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device de
     nbody_frame *frame = sim.frame;
     int32_t first = 0, end = 1, next = 1;
     for (int level = 0; level < sim.desc.levels; level++) {
+        bool const new_keys = nbody_i_is_deep(&sim) && (level == 16 || level == 32);
+        for (int32_t k = 0; k < sim.n && new_keys; k++)
+            order.keys[k] = nbody_i_deep_key(sim.frame, sim.x[k], sim.y[k], level / 16);
         for (int32_t c = first; c < end; c++)
             if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
         for (int32_t c = first; c < end; c++) {
@@ -2162,15 +2224,107 @@ template <int Law, bool Potential> __global__ void __launch_bounds__(nbody_i_dir
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>api-cuda: which kernels, in which order
+   >>deep-cuda: trees of more than NBODY_KEY_LEVELS levels, as >>deep in nbody.h
+
+   Only where desc.levels asks for them: the host has to know how many levels there will be, for its
+   launches and its memory. So it waits once, for whether bodies crowd in the tree of one key.
    ---------------------------------------------------------------------------------------------- */
 
-/* Number of blocks of `threads` for the cells of one level, or fewer that loop. */
-int64_t nbody_i_blocks_for(int64_t pieces, int threads)
+/* Sorts, and makes the cells. */
+nbody_result nbody_i_cuda_leaves(nbody_cuda *gpu, const nbody_i_input &input, cudaStream_t stream)
 {
-    int64_t const most = 4 * nbody_i_many_blocks;
-    return (pieces < most ? pieces : most) * threads;
+    nbody *sim = &gpu->device.sim;
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    nbody_i_order order = {};
+    nbody_result result = nbody_i_cuda_sort(gpu, input, &order, stream);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.stage != NBODY_ONE_THREAD) return nbody_i_cuda_cells(gpu, order, stream);
+    int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
+    result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, order, room,
+                            facts);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
+                          nbody_i_chunks_kernel, gpu->device,
+                          nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
 }
+
+/* As nbody_i_is_crowded. A block for each cell of the last level. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_crowded_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    int32_t const *first = sim.frame->level_first;
+    for (int32_t c = first[NBODY_KEY_LEVELS - 1] + (int32_t)blockIdx.x; c < first[NBODY_KEY_LEVELS];
+         c += (int32_t)gridDim.x) {
+        nbody_cell const cell = sim.cell[c];
+        nbody_real const x = sim.x[cell.first], y = sim.y[cell.first];
+        bool apart = sim.desc.leaf == 0;
+        if (cell.count <= sim.desc.leaf) continue;
+        for (int32_t b = cell.first + (int32_t)threadIdx.x; b < cell.first + cell.count && !apart;
+             b += nbody_i_block_threads)
+            apart = sim.x[b] < x || sim.x[b] > x || sim.y[b] < y || sim.y[b] > y;
+        if (apart) atomicMax(&facts->crowded, 1);
+    }
+}
+
+/* The frame of a deep tree, before its cells. */
+__global__ void nbody_i_begin_deep_kernel(__grid_constant__ const nbody_device device,
+                                          nbody_frame frame, nbody_i_facts *facts)
+{
+    *device.sim.frame = frame;
+    device.sim.cell[0] = nbody_i_root(device.sim.n);
+    facts->undivided = 0;
+}
+
+/* Is a deep tree called for, of up to so many levels? Then *frame is its frame. Waits. */
+nbody_result nbody_i_cuda_deepen(nbody_cuda *gpu, int32_t levels, nbody_frame *frame, bool *deep,
+                                 cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_facts *d_facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS), facts;
+    int64_t const cells = nbody_i_level_bound(&sim->desc, sim->n, NBODY_KEY_LEVELS - 1);
+    nbody_result const result =
+        nbody_i_launch(gpu, stream, nbody_i_blocks_for(cells, nbody_i_block_threads),
+                       nbody_i_block_threads, nbody_i_crowded_kernel, gpu->device, d_facts);
+    if (result != NBODY_OK) return result;
+    if (nbody_i_failed(gpu, cudaMemcpyAsync(&facts, d_facts, sizeof facts, cudaMemcpyDeviceToHost,
+                                            stream)) ||
+        nbody_i_failed(gpu, cudaMemcpyAsync(frame, sim->frame, sizeof *frame,
+                                            cudaMemcpyDeviceToHost, stream)) ||
+        nbody_i_failed(gpu, cudaStreamSynchronize(stream)))
+        return NBODY_CUDA_ERROR;
+    nbody host = *sim;
+    host.frame = frame;
+    *deep = facts.crowded && !facts.too_large && frame->deepest >= NBODY_KEY_LEVELS &&
+            nbody_i_deepen(&host, levels);
+    if (!*deep) return NBODY_OK;
+    sim->desc.levels = host.desc.levels;
+    memset(frame->level_first, 0, sizeof frame->level_first);
+    frame->level_first[1] = 1;
+    frame->levels = frame->cells = frame->cells_needed = 0;
+    return NBODY_OK;
+}
+
+/* After the tree of one key: a deep one in its place, if bodies crowd. */
+nbody_result nbody_i_cuda_deep_leaves(nbody_cuda *gpu, const nbody_i_input &input, int32_t levels,
+                                      bool potential, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_frame frame;
+    bool deep = false;
+    nbody_result result = nbody_i_cuda_deepen(gpu, levels, &frame, &deep, stream);
+    if (result != NBODY_OK || !deep) return result;
+    if (sim->desc.stage == NBODY_FAST) sim->desc.stage = NBODY_SHARED_MEMORY;
+    result = nbody_i_cuda_prepare(gpu, sim->n, potential, NBODY_I_AHEAD, stream);
+    if (result == NBODY_OK)
+        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_begin_deep_kernel, gpu->device, frame,
+                                nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+    return result == NBODY_OK ? nbody_i_cuda_leaves(gpu, input, stream) : result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>api-cuda: which kernels, in which order
+   ---------------------------------------------------------------------------------------------- */
 
 nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t stream)
 {
@@ -2368,14 +2522,14 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
                           nbody_i_bodies_kernel, gpu->device, chunks, out);
 }
 
-/* Makes the square, sorts, and makes the cells and their sources. */
-nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
-                                    cudaStream_t stream)
+/* Makes the square, sorts, and makes the cells and their sources. levels: as asked for; the tree of
+   one key first. */
+nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input, int32_t levels,
+                                    bool potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     bool const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
-    nbody_i_order order = {};
     if (nbody_i_failed(gpu, cudaMemsetAsync(facts, 0, sizeof *facts, stream)))
         return NBODY_CUDA_ERROR;
     nbody_result result =
@@ -2387,17 +2541,9 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
     if (!sim->cell)
         return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_place_kernel,
                               gpu->device, input, static_cast<const int32_t *>(nullptr));
-    result = nbody_i_cuda_sort(gpu, input, &order, stream);
-    if (result != NBODY_OK) return result;
-    if (sim->desc.stage == NBODY_ONE_THREAD) {
-        int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
-        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, order,
-                                room, facts);
-        if (result == NBODY_OK)
-            result = nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
-                                    nbody_i_chunks_kernel, gpu->device,
-                                    nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
-    } else result = nbody_i_cuda_cells(gpu, order, stream);
+    result = nbody_i_cuda_leaves(gpu, input, stream);
+    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS)
+        result = nbody_i_cuda_deep_leaves(gpu, input, levels, potential, stream);
     return result == NBODY_OK ? nbody_i_cuda_sources(gpu, stream) : result;
 }
 
@@ -2410,9 +2556,12 @@ nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc,
     nbody_i_make_empty(sim);
     nbody_result result = nbody_i_check_input(&input, n);
     if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, stream);
+    int32_t const levels = sim->desc.levels;
+    if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, potential, NBODY_I_AHEAD, stream);
     sim->n = n;
-    if (result == NBODY_OK) result = nbody_i_cuda_make_tree(gpu, input, stream);
+    if (result == NBODY_OK)
+        result = nbody_i_cuda_make_tree(gpu, input, levels, potential, stream);
     if (result == NBODY_OK) return NBODY_OK;
     int32_t const error = sim->cuda_error;
     nbody_i_make_empty(sim);
@@ -2512,7 +2661,7 @@ __global__ void nbody_i_mass_unit_kernel(__grid_constant__ const nbody_device de
                                          const nbody_i_facts *facts)
 {
     nbody_frame *frame = device.sim.frame;
-    frame->mass = nbody_i_unit(nbody_i_double_of(facts->heaviest));
+    frame->mass = nbody_i_unit_of_masses(&device.sim, nbody_i_double_of(facts->heaviest));
     frame->bad_finite = facts->first_bad[0];
     frame->bad_mass = facts->first_bad[1];
 }
@@ -2752,7 +2901,7 @@ NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
         result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
     if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
-    if (result == NBODY_OK) result = nbody_i_cuda_levels(desc);
+    if (result == NBODY_OK) result = nbody_i_not_on_gpu(&resolved);
     if (result == NBODY_OK && !bodies->fresh)
         result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
     if (result != NBODY_OK) return result;
@@ -2820,38 +2969,43 @@ NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bo
 
 namespace {
 
+/* Are two bodies in one cell of this level? */
+__device__ bool nbody_i_same_cell(const nbody &sim, int level, int64_t a, int64_t b)
+{
+    int const shift = NBODY_MAX_LEVELS - 1 - level;
+    if (nbody_i_is_deep(&sim))
+        return nbody_i_deep_column(sim.frame, 0, sim.x[a]) >> shift ==
+                   nbody_i_deep_column(sim.frame, 0, sim.x[b]) >> shift &&
+               nbody_i_deep_column(sim.frame, 1, sim.y[a]) >> shift ==
+                   nbody_i_deep_column(sim.frame, 1, sim.y[b]) >> shift;
+    return nbody_i_column(sim.frame, level, 0, sim.x[a]) ==
+               nbody_i_column(sim.frame, level, 0, sim.x[b]) &&
+           nbody_i_column(sim.frame, level, 1, sim.y[a]) ==
+               nbody_i_column(sim.frame, level, 1, sim.y[b]);
+}
+
 /* The number of cells of the tree if there were room for all: on each level, bodies that begin a
-   cell whose parent is divided. */
+   cell whose parent is divided. (In deep trees of MASS_CENTRES some of those are not.) */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_needed_kernel(__grid_constant__ const nbody_device device, int32_t *needed)
 {
     const nbody &sim = device.sim;
     int const last = sim.desc.levels - 1,
               deepest = last < sim.frame->deepest ? last : sim.frame->deepest;
-    for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads()) {
-        auto const key = [&](int64_t place) {
-            return nbody_i_code(nbody_i_column(sim.frame, last, 0, sim.x[place]),
-                                nbody_i_column(sim.frame, last, 1, sim.y[place]));
-        };
-        uint32_t const mine = key(k);
+    for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads())
         for (int level = 1; level <= deepest; level++) {
-            int const shift = 2 * (last - level);
-            /* not the first body of its cell */
-            if (k > 0 && key(k - 1) >> shift == mine >> shift) continue;
+            if (k > 0 && nbody_i_same_cell(sim, level, k - 1, k)) continue; /* not the first */
             int64_t bodies = 0; /* of the parent: more than leaf? */
-            for (int64_t other = k;
-                 other < sim.n && key(other) >> shift >> 2 == mine >> shift >> 2 &&
-                 bodies <= sim.desc.leaf;
+            for (int64_t other = k; other < sim.n && bodies <= sim.desc.leaf &&
+                                    nbody_i_same_cell(sim, level - 1, other, k);
                  other++)
                 bodies++;
-            for (int64_t other = k - 1;
-                 other >= 0 && key(other) >> shift >> 2 == mine >> shift >> 2 &&
-                 bodies <= sim.desc.leaf;
+            for (int64_t other = k - 1; other >= 0 && bodies <= sim.desc.leaf &&
+                                        nbody_i_same_cell(sim, level - 1, other, k);
                  other--)
                 bodies++;
             if (bodies > sim.desc.leaf) atomicAdd(needed, 1);
         }
-    }
 }
 
 } /* namespace */

@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr int32_t nearfield_i_few_points = 8192;
+constexpr int32_t nearfield_i_few_points = 16384;
 constexpr int nearfield_i_few_block = 256, nearfield_i_scan_block = 1024;
 
 struct nearfield_i_few {

@@ -70,6 +70,7 @@ static const char *const stage_names[] = {"fast", "one thread", "many threads", 
 #include "points.cu"
 #include "again.cu"
 #include "vortex.cu"
+#include "deep.cu"
 #include "motion.cu"
 #include "checks.cu"
 #include "bad_calls.cu"
@@ -92,6 +93,11 @@ static const Test tests[] = {
     {"vortices", test_vortices},
     {"vortex cells", test_vortex_cells},
     {"vortex steps", test_vortices_are_not_moved},
+    {"deep", test_deep},
+    {"deep, again", test_deep_again},
+    {"deep, even", test_deep_is_not_needed},
+    {"deep, cells full", test_deep_cells_full},
+    {"deep, reserve", test_deep_reserve},
     {"walks", test_walks},
     {"estimate", test_estimate},
     {"energy", test_energy},
@@ -136,6 +142,6 @@ int main(int argc, char **argv)
     share = small ? 200 : 150; /* within a minute; --share 1 runs every case: many minutes */
 #endif
     read_options(argc, argv, {{"--n", &n_max, 70}, {"--share", &share, 1}});
-    if (heavy) return run_tests(tests, {"fast", "truth"}); /* too slow there */
+    if (heavy) return run_tests(tests, {"fast", "truth", "deep"}); /* too slow there */
     return run_tests(tests);
 }
