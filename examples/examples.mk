@@ -106,15 +106,15 @@ shared: build/libnearfield.so build/python/nearfield/libnearfield.so
 build/libnearfield.so: $(wildcard $(PY_LIBRARY)/*.[ch]) $(SOURCES)
 	@mkdir -p build
 	$(CC) -std=c99 -O3 -ffp-contract=off $(WARN) $(CPPFLAGS) -shared -fPIC -I. $(filter %.c,$^) \
-	    -o $@ $(LDFLAGS) -lm
+	    -o $@ $(LDFLAGS) -lm -pthread
 build/python/nearfield/libnearfield.so: build/libnearfield.so $(PY_PACKAGE) \
     packaging/python/declare.py
 	@mkdir -p $(@D)
 	@command -v python3 >/dev/null || { echo "no python3: build/libnearfield.so only"; exit 0; }; \
 	python3 packaging/python/declare.py . $(@D)/_declared.py && cp $(PY_PACKAGE) $< $(@D)/
 shared-cuda: $(CUDA_DIR)/libnearfield_cuda.so $(CUDA_DIR)/libnearfield64_cuda.so
-$(CUDA_DIR)/lib%_cuda.so: $(PY_LIBRARY)/%.cu $(PY_LIBRARY)/nearfield.c $(PY_LIBRARY)/search.h \
-    $(PY_LIBRARY)/nearfield.cu $(PY_LIBRARY)/few.cuh $(SOURCES) $(CUDA_DIR)/arch
+$(CUDA_DIR)/lib%_cuda.so: $(PY_LIBRARY)/%.cu $(PY_LIBRARY)/nearfield.c $(PY_LIBRARY)/nearfield.cu \
+    $(wildcard $(PY_LIBRARY)/*.h) $(PY_LIBRARY)/few.cuh $(SOURCES) $(CUDA_DIR)/arch
 	$(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static -shared -Xcompiler -fPIC \
 	    -I. $< -o $@
 

@@ -25,7 +25,7 @@ nlist_save nlist_load nlist_validate
 nbody_result_text nbody_build nbody_fields nbody_fields_at nbody_estimate nbody_step nbody_validate
 nbody_free
 nearfield_search_new nearfield_search_free nearfield_search_run nearfield_search_copy
-nearfield_search_rows nearfield_search_end
+nearfield_search_rows nearfield_search_end nearfield_run
 """.split()
 
 CUDA_FUNCTIONS = """
@@ -115,7 +115,8 @@ def text_of(name, lines):
 
 
 def declare(root):
-    own = read(HERE, "library", "nearfield.c") + read(HERE, "library", "search.h")
+    own = read(HERE, "library", "nearfield.c") + read(HERE, "library", "search.h") + \
+        read(HERE, "library", "threads.h")
     cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh")
     headers = plain("".join(read(root, name + ".h") for name in HEADERS) + own + cuda_own)
     serial, cuda = read(HERE, "library", "nearfield.c").split("#ifdef UGRID_CUDA", 1)

@@ -171,6 +171,46 @@ def check_grid_options():
     assert grid.n == 7 and len(grid.order) == 7
 
 
+def check_threads():
+    """n_threads: every result is that of one thread, bit for bit; other numbers are refused."""
+    p = rng(8).random((30000, 3))
+    moved = p + 0.003 * rng(9).random(p.shape)
+    boxes = np.concatenate([p, p + 0.02], axis=1)
+
+    def results(n):
+        grid = nf.Grid(p, 0.03, n_threads=n)
+        yield from grid.neighbors(0.03)
+        yield from grid.query(moved, 0.02)
+        yield grid.order
+        yield grid.count_neighbors(0.03)
+        for tree in (nf.Tree(boxes, n_threads=n), nf.Tree(boxes, n_threads=n).refit(boxes + 1)):
+            yield tree.pairs()
+            yield from tree.query(moved, 0.01)
+        tree = nf.Tree(p, "points", n_threads=n)
+        yield from tree.nearest(moved, 5)
+        yield from tree.nearest(moved[:150], 5)
+        contacts = nf.List(p, 0.02, half=True, history="f8", n_threads=n)
+        contacts.history[:] = np.arange(len(contacts.history))
+        contacts.build(moved)
+        yield contacts.history
+        yield contacts.pairs()
+        yield from nf.NBody(n_threads=n).fields(p[:, :2])
+
+    one = list(results(1))
+    assert len(one) > 10 and all(len(array) > 100 for array in one)
+    for n in (2, 7):
+        for number, (a, b) in enumerate(zip(one, results(n))):
+            assert np.array_equal(a, b), (n, number)
+    tree = nf.Tree(p, "points", n_threads=3)
+    lib, calls = tree._lib, []
+    task = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)(
+        lambda context, k: calls.append((k, threading.get_ident())))
+    lib.nearfield_run(ctypes.cast(task, ctypes.c_void_p), None, 40, 3)
+    assert sorted(k for k, _ in calls) == list(range(40)) and len({t for _, t in calls}) <= 3
+    for bad in (0, -1, 257):
+        refused(ValueError, "n_threads", nf.Grid, p, 0.03, n_threads=bad)
+
+
 # ---- Tree ----------------------------------------------------------------------------------------
 
 
@@ -199,6 +239,19 @@ def check_nearest_against_scipy():
                     assert (np.abs(gap - np.sqrt(d2[found])) <= bound).all(), name + ": ids"
                     for row in ids:
                         assert len(set(row[row >= 0])) == (row >= 0).sum(), name + ": an id twice"
+
+
+def check_nearest_in_any_order():
+    """Many points are searched in an order of cells: the rows are those of few at a time."""
+    for dim in (2, 3):
+        for name, points, radius in inputs(dim):
+            tree = nf.Tree(points, "points")
+            at = np.concatenate([rng(6).permutation(points)[:300], 2 * rng(7).random((300, dim))])
+            ids, d2 = tree.nearest(at, 5, 2 * radius)
+            for first in range(0, len(at), 50):
+                few = tree.nearest(at[first:first + 50], 5, 2 * radius)
+                assert np.array_equal(ids[first:first + 50], few[0]), name
+                assert np.array_equal(d2[first:first + 50], few[1]), name
 
 
 def check_boxes_and_spheres():

@@ -70,7 +70,7 @@ newer() { local s; for s in "${sources[@]}"; do [ "$s" -nt "$1" ] && return 0; d
 # library FOLDER OUT [FLAGS]: of the headers and packaging/python/library in that folder
 library() {
     ${CC:-cc} -std=c99 -ffp-contract=off -Wall -Wextra -Wpedantic -Werror -shared -fPIC \
-        "${3:--O3}" -I"$1" "$1"/packaging/python/library/nearfield{,64}.c -o "$2" -lm
+        "${3:--O3}" -I"$1" "$1"/packaging/python/library/nearfield{,64}.c -o "$2" -lm -pthread
 }
 
 # package FOLDER: its Python package, as PYTHONPATH finds it there
@@ -260,13 +260,14 @@ self_check() {
     local arrays=$py/_arrays.py declared=$py/_declared.py
     fresh
     plant ugrid.h 's/d2\[k\] <= limit;/d2[k] < limit;/'
-    plant packaging/python/library/nearfield.c 's/(lbvh_real)HUGE_VAL;/0;/'
+    plant packaging/python/library/nearest.h 's/(lbvh_real)HUGE_VAL;/0;/'
+    plant packaging/python/library/nearest.h 's/(int32_t)(uint32_t)near->order\[turn\]/turn - (turn % 64 == 7)/'
     plant packaging/python/library/search.h 's/search->table\[b \* search->kinds + a\] = .*/;/'
     plant packaging/python/library/search.h 's/return sizeof x == .*/return 1 ? x/'
     plant packaging/python/library/nearfield.c 's/if (at < 0 || at > ray.t_max/if (at < 0/'
     library "$work/src" "$work/planted.so" -O1; report $? "the library with planted bugs compiles"
     has scipy && found grid_against_scipy nearest_against_scipy
-    found rays neighbor_list_forms
+    found rays neighbor_list_forms nearest_in_any_order
     has ase && found neighbor_list_against_ase
     cp $out/libnearfield.so "$work/planted.so"
     finds neighbor_list_shapes \

@@ -7,6 +7,7 @@ SPDX-License-Identifier: MIT OR Unlicense
 nearfield and torch are those that Python finds. A line per check; the last line is "N passed, M
 failed". The oracle is torch over all pairs and all images, in double precision.
 """
+import concurrent.futures
 import itertools
 import sys
 import traceback
@@ -240,6 +241,42 @@ def check_knn_graph():
     cell = torch.eye(3, dtype=torch.float64)
     one = graph.knn_graph(torch.zeros(1, 3, dtype=torch.float64), 6, cell=cell, pbc=True)
     assert one.tolist() == [[0] * 6, [0] * 6]
+
+
+def check_devices():
+    """Edges on the GPU are those on the CPU: of few points, of many, and from several threads, each
+    with a stream of its own."""
+    if "cuda" not in DEVICES:
+        return
+
+    def edges_on(device, n, most, loop):
+        x = torch.rand(n, 3, generator=generator(n)).to(device)
+        batch = (torch.arange(n) * 3 // n).to(device)
+        r = (30 / (4.2 * n)) ** (1 / 3)
+        cell = torch.eye(3, device=device)
+        return [a.cpu() for a in (
+            graph.radius_graph(x, r, None, loop, most), graph.radius_graph(x, r, batch, loop, most),
+            graph.radius_graph(x, r, None, loop, most, cell=cell, pbc=True),
+            graph.knn_graph(x, 4, batch, loop), graph.radius(x, x[:n // 3], r, None, None, None))]
+
+    cases = [(n, most, loop) for n in (500, 20000) for most in (None, 100, 3)
+             for loop in (False, True)]
+    want = [edges_on("cpu", *case) for case in cases]
+
+    def compare(_):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for case, theirs in zip(cases, want):
+                assert all(torch.equal(a, b) for a, b in zip(edges_on("cuda", *case), theirs)), case
+
+    compare(0)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        list(threads.map(compare, range(4)))
+    torch.cuda.synchronize()
+    graph.release()
+    torch.cuda.empty_cache()
+    had = torch.cuda.memory_allocated()
+    edges_on("cuda", 500, 100, False)
+    assert torch.cuda.memory_allocated() - had < 256 << 20
 
 
 def check_operators():

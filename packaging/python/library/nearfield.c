@@ -2,7 +2,7 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
        cc -std=c99 -O3 -ffp-contract=off -shared -fPIC -I. packaging/python/library/nearfield.c \
-           packaging/python/library/nearfield64.c -o build/libnearfield.so -lm
+           packaging/python/library/nearfield64.c -o build/libnearfield.so -lm -pthread
 
    nearfield64.c is this file once more, for doubles: its functions are ugrid_f64_build and so
    on. A library of one of the two does.
@@ -31,6 +31,8 @@ extern "C" {
 
 #define NEARFIELD_IMPLEMENTATION
 #include "search.h"
+#include "nearest.h"
+#include "threads.h"
 
 /* Whether the caller's structs are these: their sizes; the end is 0. declare.py reads the names, in
    this order, and declares these structs for Python. */
@@ -54,22 +56,26 @@ const int32_t nearfield_sizes[] = {
     0};
 
 /* lbvh_nearest for m points, as lbvh_cuda_nearest: row q of ids and distances2 ([m * k]) and found
-   ([m]); unused entries are -1 and infinity. */
+   ([m]); unused entries are -1 and infinity. In tasks of tree->desc.parallel. */
 NEARFIELD_API lbvh_result nearfield_nearest(const lbvh *tree, const lbvh_real *points,
                                             size_t stride, int32_t m, int32_t k, lbvh_real reach,
                                             int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
-    int32_t q, e;
-    for (q = 0; q < m; q++) {
-        const char *at = (const char *)points + stride * (size_t)q;
-        const lbvh_real *p = (const lbvh_real *)(const void *)at;
-        int32_t *id = ids + (size_t)k * (size_t)q;
-        lbvh_real *d2 = distances2 + (size_t)k * (size_t)q;
-        lbvh_result const result = lbvh_nearest(tree, p, k, reach, NULL, NULL, id, d2, &found[q]);
-        if (result != LBVH_OK) return result;
-        for (e = found[q]; e < k; e++) id[e] = -1, d2[e] = (lbvh_real)HUGE_VAL;
-    }
-    return LBVH_OK;
+    nearfield_i_near near;
+    lbvh_result result;
+    near.tree = tree;
+    near.points = points;
+    near.stride = stride ? stride : (size_t)tree->desc.dim * sizeof(lbvh_real);
+    near.k = k;
+    near.reach = reach;
+    near.ids = ids;
+    near.distances2 = distances2;
+    near.found = found;
+    near.m = m;
+    near.order = tree->built ? nearfield_i_near_order(&near, m) : NULL;
+    result = nearfield_i_near_rows(&near);
+    free(near.order);
+    return result;
 }
 
 /* The first triangle that each of m rays meets, from either side: its id (-1: none) and where (t,

@@ -257,6 +257,15 @@ def size_of(shape: Any, dtype: Any) -> int:
     return int(np.prod(shape, dtype=np.int64)) * int(np.dtype(dtype).itemsize)
 
 
+def threads_of(n: int | None) -> int:
+    """A number of threads; None: 1."""
+    if n is None:
+        return 1
+    if not 1 <= n <= 256:
+        raise ValueError("n_threads must be 1 .. 256, not %r" % (n,))
+    return int(n)
+
+
 def count_of(n: int) -> int:
     if n >= 2**31 - 1024:
         raise ValueError("more than 2^31 - 1024 elements")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._arrays import (Array, DeviceArray, DeviceBlock, DeviceMemory, HostMemory, address_of,
                       count_of, cut, device_rows, dtype_of, host_array, order_streams, set_field,
-                      size_of, stream_handle)
+                      size_of, stream_handle, threads_of)
 from ._binding import ARRAYS, Error, library, raise_for
 
 
@@ -23,6 +23,7 @@ class Object:
     _check_arguments: tuple[Any, ...] = ()
 
     def __init__(self, stream: Any = None, **fields: Any) -> None:
+        self._threads = threads_of(fields.pop("n_threads", None))
         box = fields.pop("box", None)
         if box is not None:
             fields["min"], fields["max"] = box
@@ -141,6 +142,10 @@ class Object:
         desc.allocator.alloc, desc.allocator.free = self._host_memory.hooks()
         if self._device:
             desc.cuda_allocator.alloc, desc.cuda_allocator.free = self._memory.hooks()
+        elif self._threads > 1:
+            # some pieces for each thread, since they are not of equal cost
+            desc.parallel.run = ctypes.cast(self._lib.nearfield_run, ctypes.c_void_p)
+            desc.parallel.user, desc.parallel.tasks = self._threads, 4 * self._threads
         return desc
 
     def _set_array(self, desc: Any, name: str, count: int, width: int = 1) -> None:

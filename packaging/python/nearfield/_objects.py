@@ -39,6 +39,8 @@ class Grid(Object):
         No box: cells everywhere, hashed.
     stream : int or stream object, optional
         GPU: the stream to work on.
+    n_threads : int
+        CPU: threads that a call may use, 1 .. 256 (default: 1). The results are the same.
     **fields
         Further fields of ``ugrid_desc``: method, placement, size, walk, cell_order, slots, split,
         buckets, max_cells, ...
@@ -183,6 +185,8 @@ class Tree(Object):
         Elements meet where their masks share a bit.
     stream : int or stream object, optional
         GPU: the stream to work on.
+    n_threads : int
+        CPU: threads that a call may use, 1 .. 256 (default: 1). The results are the same.
     **fields
         Further fields of ``lbvh_desc``: radius, bits, builder, min, max, ...
 
@@ -386,6 +390,8 @@ class List(Object):
         As for `Grid`.
     stream : int or stream object, optional
         GPU: the stream to work on.
+    n_threads : int
+        CPU: threads that a call may use, 1 .. 256 (default: 1). The results are the same.
     **fields
         Further fields of ``nlist_desc``.
 
@@ -458,7 +464,7 @@ class List(Object):
         if 0 < reach < np.inf:          # else the list says what is wrong
             fields["cell"] = reach
         if self._grid is None:
-            self._grid = Grid(stream=self._stream_object)
+            self._grid = Grid(stream=self._stream_object, n_threads=self._threads)
         self._grid._fields = fields
         return self._grid.build(points)
 
@@ -604,6 +610,8 @@ class NBody(Object):
         A length.
     stream : int or stream object, optional
         GPU: the stream to work on.
+    n_threads : int
+        CPU: threads that a call may use, 1 .. 256 (default: 1). The results are the same.
     **fields
         Further fields of ``nbody_desc``.
 
