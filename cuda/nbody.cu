@@ -1296,15 +1296,6 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
                                                                         nbody_i_join
    ---------------------------------------------------------------------------------------------- */
 
-/* For the compiler: NBODY_FAST has no deep trees, and what those need takes registers. */
-__device__ __forceinline__ void nbody_i_one_key(const nbody &sim)
-{
-#ifdef __CUDA_ARCH__
-    __builtin_assume(sim.desc.levels <= NBODY_KEY_LEVELS);
-#endif
-    (void)sim;
-}
-
 /* of a block: one chunk */
 constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps;
 constexpr int nbody_i_fast_blocks = 6; /* occupancy, blocks per multiprocessor: 80 registers per
@@ -1703,7 +1694,6 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
                                const nbody_i_chunk *chunks, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
-    nbody_i_one_key(sim);
     nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_stream<Moments> stream;
     int const lane = (int)threadIdx.x % 32, phase = lane / 8,
@@ -1762,7 +1752,6 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
-    nbody_i_one_key(sim);
     nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_stream<false> stream;
     int const lane = (int)threadIdx.x % 32, phase = lane / 8,
@@ -1954,7 +1943,6 @@ __global__ void __launch_bounds__(nbody_i_family_threads)
     nbody_i_families_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
-    nbody_i_one_key(sim);
     constexpr int families = nbody_i_family_threads / Group;
     __shared__ __align__(16)
         nbody_real shared_masses[Order > 0 ? families * (nbody_i_slots + 1) * Order * Order

@@ -160,6 +160,7 @@ run_programs() {
 # Without what tests the host's side of calls, and takes long: test-emu has it.
 quick_programs() {
     local program slow='growth,out of memory,launch errors,too large,graph,unfit remap'
+    slow="$slow,deep,deep again,deep cells full,deep capture"
     skips "tests of the host's side that take long: make test-emu has them ($slow)"
     for program; do
         unit good "$program" "" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SKIP="$slow" \
