@@ -93,7 +93,7 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
-       LBVH_PLAIN_LANES      -         one file           no AVX2 in wide trees (>>wide-lanes) and
+       LBVH_PLAIN_LANES      -         one file           no AVX2 in >>packets, >>wide-lanes and
                                                           LBVH_PLOC
 
    >>rules
@@ -313,6 +313,16 @@
 #define LBVH_ALIGN_NODE
 #endif
 
+/* Loops of three turns, and of constant length, where gcc is at -O2: it does not unroll the ones,
+   and (12) unrolls the others first, and then makes no vectors of them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define LBVH_I_UNROLL _Pragma("GCC unroll 3")
+#define LBVH_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define LBVH_I_UNROLL
+#define LBVH_I_KEEP_LOOP
+#endif
+
 /* In a double build every function gets a second name. A program that mixes float and double builds
    then does not link, instead of computing wrong results. */
 #if LBVH_I_REAL_KIND == 2
@@ -454,15 +464,17 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
    In tasks run lbvh_build (but the clusters of LBVH_PLOC are made in the calling thread),
-   lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps and lbvh_overlaps. A refit and a
-   search use the hook of the tree's last build, tree.desc.parallel, which you may change; lbvh_load
-   takes it from its desc. Threads that search one tree at once call one `run` at once. Walks,
-   lbvh_each_pair and lbvh_nearest stay in the calling thread, and so do
-   worlds and CUDA calls. A task needs the stack of a search in bulk (>>rules). Nothing is allocated
-   for tasks. Lists may write anywhere below `capacity`, also behind the last entry.
+   lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps, lbvh_overlaps, and with the hook
+   of a wide tree lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and lbvh_closest_points. A
+   refit and a search use the hook of the tree's last build, tree.desc.parallel, which you may
+   change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run` at
+   once. Walks, functions of yours, lbvh_nearest, worlds and CUDA calls stay in the calling thread.
+   A task needs the stack of a search in bulk (>>rules). Nothing is allocated for tasks. Lists may
+   write anywhere below `capacity`, also behind the last entry.
 
    LBVH_NOT_RUN: a task was left out. A build or refit has then left no tree. Numbers, counts and
-   offsets of a search are 0, and its other arrays are not specified.
+   offsets of a search are 0, rays and points have found nothing, and other arrays are not
+   specified.
    ---------------------------------------------------------------------------------------------- */
 
 typedef void lbvh_task(void *context, int32_t index);
@@ -1720,12 +1732,13 @@ typedef struct lbvh_ray {
    and out have three roundings each, half a unit in the last place or less, together 3 units (Ize
    adds 2). A NaN is 0 times infinity: the ray lies in that plane, which then bounds nothing, as
    comparisons with NaN are false. */
-LBVH_FN int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_real *t)
+LBVH_FN_HOT int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lbvh_real *t)
 {
     lbvh_real const widen = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1.00000036
                                                   : (lbvh_real)1.0000000000000007;
     lbvh_real begin = 0, end = ray->t_max;
     int a;
+    LBVH_I_UNROLL
     for (a = 0; a < 3; a++) {
         lbvh_real const down = (node->min[a] - ray->origin[a]) * ray->inverse[a],
                         up = (node->max[a] - ray->origin[a]) * ray->inverse[a];
@@ -2297,7 +2310,7 @@ typedef struct lbvh_world {
     lbvh_visit *met;            /* objects that they met, */
     int32_t *found;             /* those of one search after the other, */
     int32_t *mark;              /* and by index: the last search that met it */
-    int32_t changed_count, vacant_count, capacity, pair_capacity, token, begun_flag, too_deep;
+    int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
     lbvh scratch;
@@ -2844,6 +2857,8 @@ typedef struct lbvh_wide_desc {
                                comment of a search says so (default: 0) */
     lbvh_allocator allocator;   /* (default: malloc and free) */
     lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
+    lbvh_parallel parallel;     /* a hook for threads, for searches of many rays or points; may be
+                                   changed in wide.desc (default: serial) */
 } lbvh_wide_desc;
 
 typedef struct lbvh_wide {
@@ -2862,8 +2877,8 @@ typedef struct lbvh_wide {
 /* Collapses a tree of any builder. From the node down, the child with the largest area that is no
    leaf of the wide tree is replaced by its two children, until there are 8. data and stride: the
    elements, as at the last build or refit of `tree`; read with desc.copy only. desc NULL: all
-   defaults. LBVH_BAD_OPTION: desc.leaf. After a refusal the wide tree is empty, and keeps its
-   memory. O(n), about as long as a build. */
+   defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks. After a refusal the wide tree is
+   empty, and keeps its memory. O(n), about as long as a build. */
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride);
 
@@ -2888,7 +2903,8 @@ LBVH_API lbvh_result lbvh_wide_save(const lbvh_wide *wide, void *bytes, int64_t 
 /* As lbvh_load: any bytes are refused (LBVH_BAD_FILE) or make a tree that can be searched: every
    node and slot has one parent, no walk is deeper than its stack, boxes enclose the copied elements
    below. Ids are 0 or above; that they are below the number of your elements, and that boxes
-   without copies are true, only you can know. desc: the allocators; all else is in the file. */
+   without copies are true, only you can know. desc: the allocators and `parallel`; all else is in
+   the file. */
 LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc, const void *bytes,
                                     int64_t size);
 
@@ -3128,8 +3144,8 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #define LBVH_I_FOUR_WIDE
 #endif
 
-/* Vectors of 8: the tests of >>wide-lanes, and >>ploc; chosen at run time. Not on Windows, where
-   gcc does not align the stack for them. */
+/* Vectors of 8: the tests of >>packets and >>wide-lanes, and >>ploc; chosen at run time. Not on
+   Windows, where gcc does not align the stack for them. */
 #if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
     !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
     !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES)
@@ -4510,15 +4526,16 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
 
    Neighbouring leaves visit nearly the same nodes. So the leaves of a small subtree traverse the
    tree once, as a packet. The leaves near any of its searches are copied into a batch, as a
-   structure of arrays. Then each search tests the batch, in a plain loop without branches. Places
-   ascend in the batch, so every row equals that of lbvh_next, in its order. (On the GPU: the 32
-   searches of a warp.)
+   structure of arrays. Then each search tests the batch, in a plain loop without branches, by
+   the vectors that the processor has. Places ascend in the batch, so every row equals that of
+   lbvh_next, in its order. (On the GPU: the 32 searches of a warp.)
    ---------------------------------------------------------------------------------------------- */
 
 enum {
     LBVH_I_PACKET = 32,      /* largest number of searches in a packet (16: radius counts take 1.2
                                times as long) */
     LBVH_I_FEW = 16,        /* subtrees of at most this many leaves are tested whole */
+    LBVH_I_LANES = 8,       /* entries of a batch that are tested together */
     LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
                                by one */
 };
@@ -4549,17 +4566,18 @@ typedef struct lbvh_i_finder {
     int lists;                          /* 1: places are wanted; 0: only their number */
     int32_t hits, given;                /* of the current search: entries of hit, and those
                                            returned */
-    int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* places */
+    int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* places; before, what the tests say */
     lbvh_i_batch batch;
 } lbvh_i_finder;
 
 /* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
    gap comes out larger than theirs. */
-static int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
+LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
 {
     lbvh_real gap[3];
     int a;
     if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
+    LBVH_I_UNROLL
     for (a = 0; a < 3; a++)
         gap[a] = lbvh_i_max(
             lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
@@ -4575,6 +4593,7 @@ static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lb
     int a;
     for (place = first; place <= last; place++) {
         const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        LBVH_I_UNROLL
         for (a = 0; a < 3; a++) {
             batch->min[a][slot] = leaf->min[a];
             batch->max[a][slot] = leaf->max[a];
@@ -4583,6 +4602,16 @@ static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lb
         slot += lbvh_i_packet_near(packet, leaf);
     }
     batch->count = slot;
+}
+
+/* Fills the lanes behind the last entry, which are tested too: their answers are not read. */
+static void lbvh_i_pad_batch(lbvh_i_batch *batch)
+{
+    int32_t k;
+    int a;
+    for (a = 0; a < 3; a++)
+        for (k = batch->count; k < batch->count + LBVH_I_LANES; k++)
+            batch->min[a][k] = batch->max[a][k] = 0;
 }
 
 /* Collects the batch of a packet from node `at`, whose first leaf is at place `first`; 0 if it does
@@ -4605,7 +4634,9 @@ static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i
         first = last + 1;
         at = node->skip;
     }
-    return batch->count <= LBVH_I_BATCH;
+    if (batch->count > LBVH_I_BATCH) return 0;
+    lbvh_i_pad_batch(batch);
+    return 1;
 }
 
 /* The places of the next packet: the largest subtree from here on that is small enough. Returns its
@@ -4650,51 +4681,118 @@ static void lbvh_i_collect(lbvh_i_finder *finder, int32_t at)
     else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, at, finder->begin);
 }
 
-/* meets[c] = 1 where entry c of the batch, from `from` on, overlaps the search's box. Returns their
-   number. */
-static int32_t lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
-                                 uint8_t *meets)
+/* met[c] = -1 where entry c of the batch, from `from` on, overlaps the search's box, else 0. Some
+   behind the last entry are written too. (By LBVH_I_LANES, because with plain flags compilers make
+   vectors of loops of constant length only.) */
+LBVH_FN_HOT void lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                   int32_t *met)
 {
     lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1],
                     z1 = o->max[2];
-    int32_t c, hits = 0;
-    for (c = from; c < batch->count; c++) {
-        int const touch = (batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) &
-                          (batch->min[2][c] <= z1) & (batch->max[0][c] >= x0) &
-                          (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0);
-        meets[c] = (uint8_t)touch;
-        hits += touch;
+    int32_t const count = batch->count;
+    int32_t first, c;
+    for (first = from; first < count; first += LBVH_I_LANES) {
+        LBVH_I_KEEP_LOOP
+        for (c = first; c < first + LBVH_I_LANES; c++)
+            met[c] = -((batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) &
+                       (batch->min[2][c] <= z1) & (batch->max[0][c] >= x0) &
+                       (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0));
     }
-    return hits;
 }
 
 /* The same for a search within a radius. */
-static int32_t lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
-                                   uint8_t *meets)
+LBVH_FN_HOT void lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                     int32_t *met)
 {
     lbvh_real const x = o->min[0], y = o->min[1], z = o->min[2], reach2 = o->reach2;
-    int32_t c, hits = 0;
-    for (c = from; c < batch->count; c++) {
-        lbvh_real const away2 = lbvh_i_square(
-            lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
-            lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
-            lbvh_i_outside(batch->min[2][c], batch->max[2][c], z));
-        int const within = away2 <= reach2;
-        meets[c] = (uint8_t)within;
-        hits += within;
+    int32_t const count = batch->count;
+    int32_t first, c;
+    for (first = from; first < count; first += LBVH_I_LANES) {
+        LBVH_I_KEEP_LOOP
+        for (c = first; c < first + LBVH_I_LANES; c++)
+            met[c] = -(lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
+                                     lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
+                                     lbvh_i_outside(batch->min[2][c], batch->max[2][c], z)) <=
+                       reach2);
     }
+}
+
+/* The number of entries that are met. */
+LBVH_FN_HOT int32_t lbvh_i_count_met(const lbvh_i_batch *batch, int32_t from, const int32_t *met)
+{
+    int32_t const count = batch->count;
+    int32_t sum[LBVH_I_LANES] = {0}, hits = 0, first, k;
+    for (first = from; first <= count - LBVH_I_LANES; first += LBVH_I_LANES) {
+        LBVH_I_KEEP_LOOP
+        for (k = 0; k < LBVH_I_LANES; k++) sum[k] -= met[first + k];
+    }
+    for (k = 0; k < LBVH_I_LANES; k++) hits += sum[k];
+    for (; first < count; first++) hits -= met[first];
     return hits;
 }
 
-/* The places of the entries with meets[c] = 1. */
-static void lbvh_i_list_hits(const lbvh_i_batch *batch, int32_t from, const uint8_t *meets,
-                             int32_t *hit)
+/* Tests the batch, from `from` on, into met. Returns how many are met. */
+LBVH_FN_HOT int32_t lbvh_i_test_batch(const lbvh_i_batch *batch, int32_t from,
+                                      const lbvh_overlap *o, int32_t *met)
 {
-    int32_t c, hits = 0;
+    if (o->reach2 >= 0) lbvh_i_test_spheres(batch, from, o, met);
+    else lbvh_i_test_boxes(batch, from, o, met);
+    return lbvh_i_count_met(batch, from, met);
+}
+
+/* The places of the entries that are met, over met: an entry is read before a place takes its room.
+   `hits` are there already. */
+static void lbvh_i_list_met(const lbvh_i_batch *batch, int32_t from, int32_t *met, int32_t hits)
+{
+    int32_t c;
     for (c = from; c < batch->count; c++) {
-        hit[hits] = batch->place[c];
-        hits += meets[c];
+        int32_t const one = met[c];
+        met[hits] = batch->place[c];
+        hits -= one;
     }
+}
+
+#ifdef LBVH_I_AVX2
+LBVH_I_AVX2 static int32_t lbvh_i_wide_test(const lbvh_i_batch *batch, int32_t from,
+                                            const lbvh_overlap *o, int32_t *met)
+{
+    return lbvh_i_test_batch(batch, from, o, met);
+}
+
+/* lbvh_i_list_met, 4 at a time: the places of those met are moved to the front and written with
+   the others, and the end advances by their number. */
+LBVH_I_AVX2 static void lbvh_i_wide_list(const lbvh_i_batch *batch, int32_t from, int32_t *met)
+{
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    int32_t c, hits = 0;
+    for (c = from; c <= batch->count - 4; c += 4) {
+        __m128 const places = _mm_loadu_ps((const float *)(const void *)(batch->place + c)),
+                     meets = _mm_loadu_ps((const float *)(const void *)(met + c));
+        int const bits = _mm_movemask_ps(meets);
+        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+        _mm_storeu_ps((float *)(void *)(met + hits), _mm_permutevar_ps(places, order));
+        hits += __builtin_popcount((unsigned)bits);
+    }
+    lbvh_i_list_met(batch, c, met, hits);
+}
+#endif
+
+/* Tests the batch for a search: finder->hits, and in finder->hit, if places are wanted, which. */
+static void lbvh_i_find_in_batch(lbvh_i_finder *finder, int32_t from, const lbvh_overlap *o)
+{
+    const lbvh_i_batch *const batch = &finder->batch;
+#ifdef LBVH_I_AVX2
+    if (LBVH_I_HAS_AVX2()) {
+        finder->hits = lbvh_i_wide_test(batch, from, o, finder->hit);
+        if (finder->lists) lbvh_i_wide_list(batch, from, finder->hit);
+        return;
+    }
+#endif
+    finder->hits = lbvh_i_test_batch(batch, from, o, finder->hit);
+    if (finder->lists) lbvh_i_list_met(batch, from, finder->hit, 0);
 }
 
 /* The largest subtree of a packet's size that begins at this place: its node. */
@@ -4726,18 +4824,13 @@ static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree,
 /* Begins the search of the next place; -1 after the last place. */
 static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
 {
-    uint8_t meets[LBVH_I_BATCH + LBVH_I_FEW];
-    const lbvh_overlap *o;
     int32_t from = 0;
     if (finder->place + 1 >= finder->end) return -1;
     if (++finder->place > finder->last) lbvh_i_collect(finder, lbvh_i_next_subtree(finder));
     if (!finder->fits) return finder->place;
     if (finder->queries->flags & LBVH_HALF)
         while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
-    o = &finder->search[finder->place - finder->begin];
-    finder->hits = o->reach2 >= 0 ? lbvh_i_test_spheres(&finder->batch, from, o, meets)
-                                  : lbvh_i_test_boxes(&finder->batch, from, o, meets);
-    if (finder->lists) lbvh_i_list_hits(&finder->batch, from, meets, finder->hit);
+    lbvh_i_find_in_batch(finder, from, &finder->search[finder->place - finder->begin]);
     finder->given = 0;
     return finder->place;
 }
@@ -5343,8 +5436,8 @@ static void lbvh_i_bind_world(lbvh_world *world)
                             : NULL;
 }
 
-/* A block of room for `count` entries of `size` bytes, with the old content. */
-static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
+/* A block of room for `count` entries of `size` bytes, with the old content where that counts. */
+static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size, int keep)
 {
     lbvh_block *old = &world->block[b], larger;
     if (count > SIZE_MAX / 2 / size) return 0;
@@ -5352,7 +5445,7 @@ static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
     if (larger.bytes <= old->bytes) return 1;
     larger.memory = lbvh_i_alloc(&world->desc.allocator, larger.bytes);
     if (!larger.memory) return 0;
-    if (old->bytes)
+    if (keep && old->bytes)
         memcpy(lbvh_i_start(&larger), lbvh_i_start(old), old->bytes - LBVH_I_LINE);
     lbvh_i_release(&world->desc.allocator, old);
     *old = larger;
@@ -5360,13 +5453,13 @@ static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size)
     return 1;
 }
 
-/* Half as many again, 16 at least; 0: too many. */
+/* Twice as many and 16; 0: too many. */
 static int32_t lbvh_i_more(int32_t had)
 {
     int32_t const most = LBVH_I_N_MAX / 4;
     if (had >= most) return 0;
-    if (had > most - had / 2 - 16) return most;
-    return had + had / 2 + 16;
+    if (had > (most - 16) / 2) return most;
+    return 2 * had + 16;
 }
 
 /* No search has met any object. */
@@ -5376,40 +5469,52 @@ static void lbvh_i_forget_marks(lbvh_world *world)
     memset(world->mark, 0, (size_t)world->capacity * sizeof *world->mark);
 }
 
-/* Room for one object more, in every array that an update needs. */
-static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
+/* Room for trees of n leaves. */
+static int lbvh_i_grow_trees(lbvh_world *world, int32_t n)
 {
-    int32_t const room = lbvh_i_more(world->capacity);
-    size_t const n = (size_t)room, d = 2 * (size_t)world->desc.dim;
+    size_t const nodes = 2 * (size_t)n + 2;
     lbvh_desc desc;
     lbvh scratch;
-    int t, fits;
-    if (room == 0) return LBVH_TOO_MANY;
-    fits = lbvh_i_extend(world, LBVH_I_OBJECTS, n, sizeof(lbvh_object)) &&
-           lbvh_i_extend(world, LBVH_I_BOXES_OF, 2 * n, sizeof(lbvh_node)) &&
-           lbvh_i_extend(world, LBVH_I_CHANGED, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real)) &&
-           lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t)) &&
-           lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit)) &&
-           lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit));
-    for (t = 0; t < 2 && fits; t++)
-        fits = lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t, 2 * n + 2, sizeof(lbvh_node)) &&
-               lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 1, 2 * n + 2, sizeof(int32_t)) &&
-               lbvh_i_extend(world, LBVH_I_TREE_BLOCKS + 3 * t + 2, 2 * n + 2, sizeof(uint64_t));
-    if (!fits) return LBVH_OUT_OF_MEMORY;
+    int t;
+    for (t = 0; t < 2; t++) {
+        int const b = LBVH_I_TREE_BLOCKS + 3 * t, keep = world->tree[t].leaves > 0;
+        if (!lbvh_i_extend(world, b, nodes, sizeof(lbvh_node), keep) ||
+            !lbvh_i_extend(world, b + 1, nodes, sizeof(int32_t), keep) ||
+            !lbvh_i_extend(world, b + 2, nodes, sizeof(uint64_t), keep))
+            return 0;
+    }
     memset(&desc, 0, sizeof desc);
     desc.dim = world->desc.dim;
     desc.allocator = world->desc.allocator;
     memset(&scratch, 0, sizeof scratch);
-    if (lbvh_reserve(&scratch, &desc, room) != LBVH_OK) {
+    if (lbvh_reserve(&scratch, &desc, n) != LBVH_OK) {
         lbvh_free(&scratch);
-        return LBVH_OUT_OF_MEMORY;
+        return 0;
     }
     lbvh_free(&world->scratch);
     world->scratch = scratch;
+    return 1;
+}
+
+/* Room for one object more, in every array that an update needs. Only what has a content is copied:
+   from nothing, that is what insertions have written. */
+static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
+{
+    int32_t const room = lbvh_i_more(world->capacity);
+    size_t const n = (size_t)room, d = 2 * (size_t)world->desc.dim;
+    if (room == 0) return LBVH_TOO_MANY;
+    if (!lbvh_i_extend(world, LBVH_I_OBJECTS, n, sizeof(lbvh_object), 1) ||
+        !lbvh_i_extend(world, LBVH_I_BOXES_OF, 2 * n, sizeof(lbvh_node), 1) ||
+        !lbvh_i_extend(world, LBVH_I_CHANGED, n, sizeof(int32_t), 1) ||
+        !lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t), world->vacant_count > 0) ||
+        !lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real), 0) ||
+        !lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
+        !lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
+        !lbvh_i_grow_trees(world, room))
+        return LBVH_OUT_OF_MEMORY;
     world->capacity = room;
     lbvh_i_forget_marks(world);
     return LBVH_OK;
@@ -5421,10 +5526,10 @@ static int lbvh_i_grow_pairs(lbvh_world *world)
     int32_t const room = lbvh_i_more(world->pair_capacity);
     size_t const n = (size_t)room, bytes = (size_t)world->desc.pair_bytes;
     if (room == 0) return 0;
-    if (!lbvh_i_extend(world, LBVH_I_PAIRS, n + 1, sizeof(lbvh_pair))) return 0;
-    if (bytes && !lbvh_i_extend(world, LBVH_I_PAIR_DATA, n + 1, bytes)) return 0;
-    if (!lbvh_i_extend(world, LBVH_I_BEGUN, n, 2 * sizeof(int32_t))) return 0;
-    if (!lbvh_i_extend(world, LBVH_I_ENDED, n, 2 * sizeof(int32_t) + bytes)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_PAIRS, n + 1, sizeof(lbvh_pair), 1)) return 0;
+    if (bytes && !lbvh_i_extend(world, LBVH_I_PAIR_DATA, n + 1, bytes, 1)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_BEGUN, n, 2 * sizeof(int32_t), 1)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_ENDED, n, 2 * sizeof(int32_t) + bytes, 1)) return 0;
     if (bytes && world->ended_count)
         memmove(world->ended + 2 * n, world->ended + 2 * (size_t)world->pair_capacity,
                 bytes * (size_t)world->ended_count);
@@ -5475,6 +5580,14 @@ static void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r
     }
 }
 
+/* 1 if the stored box holds the given one. */
+static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
+{
+    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
+           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
+           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
+}
+
 static int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
 {
     return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
@@ -5497,23 +5610,50 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 }
 
 /* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
-static lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
+LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
 {
+#ifdef LBVH_I_FOUR_WIDE
+    /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
+    const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
+    __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
+                 lower = _mm_and_ps(three, _mm_min_ps(_mm_loadu_ps(a), _mm_loadu_ps(b))),
+                 upper = _mm_and_ps(three, _mm_max_ps(_mm_loadu_ps(a + 4), _mm_loadu_ps(b + 4))),
+                 edge = _mm_sub_ps(upper, lower),
+                 next = _mm_shuffle_ps(edge, edge, _MM_SHUFFLE(3, 0, 2, 1)), /* y z x */
+                 side = dim == 2 ? edge : _mm_mul_ps(edge, next),
+                 two = _mm_add_ss(side, _mm_shuffle_ps(side, side, 1));
+    return _mm_cvtss_f32(dim == 2 ? two : _mm_add_ss(two, _mm_movehl_ps(side, side)));
+#else
     lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
                     y = lbvh_i_max(l->max[1], r->max[1]) - lbvh_i_min(l->min[1], r->min[1]);
     lbvh_real z;
     if (dim == 2) return x + y;
     z = lbvh_i_max(l->max[2], r->max[2]) - lbvh_i_min(l->min[2], r->min[2]);
     return x * y + y * z + z * x;
+#endif
 }
 
-/* The leaf beside which a new one enlarges the tree least: greedily, from the root. Every node on
-   the way takes in the new box. Its depth is returned in *depth. */
-static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, const lbvh_node *box,
+/* The lowest node from `from` up that holds a new box; the nodes above it take in its category.
+   Their number is returned in *depth. From there a leaf that moves a little is put back in a few
+   steps, in nodes that its removal has read (as btDbvt of Bullet does). */
+static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node *box,
+                            uint64_t category, int32_t *depth)
+{
+    int32_t at = from, up;
+    while (at > 0 && !lbvh_i_holds(&tree->node[at], box)) at = tree->parent[at];
+    *depth = 0;
+    for (up = tree->parent[at]; up >= 0; up = tree->parent[up]) {
+        tree->category[up] |= category;
+        ++*depth;
+    }
+    return at;
+}
+
+/* The leaf below `at` beside which a new one enlarges the tree least: greedily. Every node on the
+   way takes in the new box, and is counted in *depth. */
+static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, int32_t at, const lbvh_node *box,
                               uint64_t category, int32_t *depth)
 {
-    int32_t at = 0;
-    *depth = 0;
     while (tree->node[at].link >= 0) {
         int32_t const l = tree->node[at].link;
         const lbvh_node *left = &tree->node[l], *right = left + 1;
@@ -5529,20 +5669,27 @@ static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, const lbvh_node *b
     return at;
 }
 
+/* Node `at`, whose box and skip are there, becomes the leaf of an object. */
+static void lbvh_i_bind_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t index)
+{
+    lbvh_object *object = &world->object[index];
+    tree->node[at].link = ~index;
+    tree->category[at] = object->filter.category;
+    object->leaf = at;
+    object->tree = (uint8_t)(tree - world->tree);
+}
+
 static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t index,
                             int32_t skip)
 {
     lbvh_node *node = &tree->node[at];
     *node = world->box[2 * (size_t)index + 1];
     lbvh_i_fill_gaps(node);
-    node->link = ~index;
     node->skip = skip;
-    tree->category[at] = world->object[index].filter.category;
-    world->object[index].leaf = at;
-    world->object[index].tree = (uint8_t)(tree - world->tree);
+    lbvh_i_bind_leaf(world, tree, at, index);
 }
 
-/* Two free nodes, side by side. There always are: see lbvh_i_grow_objects. */
+/* Two free nodes, side by side. There always are: see lbvh_i_grow_trees. */
 static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
 {
     int32_t const u = tree->unused;
@@ -5554,9 +5701,11 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
-static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index)
+/* Adds the leaf of an object; `near`: a node that is probably not far from it. */
+static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t near)
 {
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+    uint64_t const category = world->object[index].filter.category;
     int32_t at, u, old, skip, depth;
     tree->changes++;
     if (tree->leaves++ == 0) {
@@ -5566,7 +5715,8 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
         lbvh_i_put_leaf(world, tree, 0, index, -1);
         return;
     }
-    at = lbvh_i_descend(tree, world->desc.dim, box, world->object[index].filter.category, &depth);
+    at = lbvh_i_climb(tree, near, box, category, &depth);
+    at = lbvh_i_descend(tree, world->desc.dim, at, box, category, &depth);
     if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
     u = lbvh_i_take_two(tree);
     old = ~tree->node[at].link;
@@ -5582,7 +5732,8 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     tree->parent[u] = tree->parent[u + 1] = at;
 }
 
-static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
+/* Removes an object's leaf. The node where its sibling is now. */
+static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree];
@@ -5590,7 +5741,7 @@ static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     int32_t p, u, sibling, skip, at;
     object->leaf = -1;
     tree->changes++;
-    if (--tree->leaves == 0) return;
+    if (--tree->leaves == 0) return 0;
     p = tree->parent[leaf];
     u = tree->node[p].link;
     sibling = u == leaf ? u + 1 : u;
@@ -5605,6 +5756,15 @@ static void lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     tree->node[u].link = tree->unused;
     tree->unused = u;
     lbvh_i_refit_up(tree, tree->parent[p]);
+    return p;
+}
+
+/* Prefetches the object that lbvh_i_bind_leaf writes a few leaves after this one of scratch. */
+LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
+{
+    const lbvh *from = &world->scratch;
+    int32_t const last = 2 * from->n - 2, coming = leaf + 8 < last ? leaf + 8 : last;
+    LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
 /* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
@@ -5626,8 +5786,8 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
         tree->node[at] = *node;
         tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
         if (lbvh_is_leaf(from, waiting[0][top])) {
-            lbvh_i_put_leaf(world, tree, at, world->gathered_index[node->link],
-                            tree->node[at].skip);
+            lbvh_i_prefetch_bound(world, waiting[0][top]);
+            lbvh_i_bind_leaf(world, tree, at, world->gathered_index[node->link]);
             continue;
         }
         tree->used += 2;
@@ -6098,14 +6258,6 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     return LBVH_OK;
 }
 
-/* 1 if the stored box holds the given one. */
-static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
-{
-    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
-           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
-           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
-}
-
 /* Stores the numbers of a box, and leaves what else its node holds. */
 static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
 {
@@ -6264,6 +6416,7 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
                     *target = &world->tree[object->wanted != LBVH_MOVING];
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
     int32_t const leaf = object->leaf;
+    int32_t near = 0;
     if (object->alive && leaf >= 0 && tree == target &&
         (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
@@ -6272,8 +6425,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
         lbvh_i_give_reason(world, LBVH_REFIT);
         return;
     }
-    if (leaf >= 0) lbvh_i_drop_leaf(world, index);
-    if (object->alive) lbvh_i_add_leaf(world, target, index);
+    if (leaf >= 0) near = lbvh_i_drop_leaf(world, index);
+    if (object->alive) lbvh_i_add_leaf(world, target, index, tree == target ? near : 0);
     lbvh_i_give_reason(world, LBVH_REPLACED);
 }
 
@@ -6324,7 +6477,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
         if (stays) lbvh_i_place_leaf(world, index);
         else if (object->leaf >= 0) {
-            lbvh_i_drop_leaf(world, index);
+            (void)lbvh_i_drop_leaf(world, index);
             lbvh_i_give_reason(world, LBVH_REPLACED);
         }
     }
@@ -6422,24 +6575,6 @@ static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
     }
 }
 
-/* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
-   0: no memory. */
-static int lbvh_i_update_pairs(lbvh_world *world)
-{
-    int const all = lbvh_i_all_search(world);
-    int32_t index[LBVH_I_TOGETHER], count = 0, k;
-    int fits = 1;
-    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
-    for (k = 0; k < world->changed_count; k++) {
-        const lbvh_object *object = &world->object[world->changed[k]];
-        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
-        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
-        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
-        count = 0;
-    }
-    return fits;
-}
-
 /* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
    stable radix sort, by 11 bits of the leaf's node at a time. */
 static void lbvh_i_sort_changes(lbvh_world *world)
@@ -6461,6 +6596,32 @@ static void lbvh_i_sort_changes(lbvh_world *world)
         to = from;
         from = world->gathered_index;
     }
+}
+
+/* 1 if no search can find anything: all objects are static. */
+static int lbvh_i_all_static(const lbvh_world *world)
+{
+    return world->tree[0].leaves == 0 && world->sleepers == 0;
+}
+
+/* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
+   0: no memory. */
+static int lbvh_i_update_pairs(lbvh_world *world)
+{
+    int const all = lbvh_i_all_search(world);
+    int32_t index[LBVH_I_TOGETHER], count = 0, k;
+    int fits = 1;
+    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
+    else if (world->changed_count > LBVH_I_UNSORTED && !lbvh_i_all_static(world))
+        lbvh_i_sort_changes(world);
+    for (k = 0; k < world->changed_count; k++) {
+        const lbvh_object *object = &world->object[world->changed[k]];
+        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
+        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
+        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
+        count = 0;
+    }
+    return fits;
 }
 
 /* Removed objects give their indices back; those that have to search again stay listed. */
@@ -6490,7 +6651,6 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     if (world->changed_count == 0) return LBVH_OK;
     lbvh_i_update_trees(world);
     if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
-    if (world->changed_count > LBVH_I_UNSORTED) lbvh_i_sort_changes(world);
     fits = lbvh_i_update_pairs(world);
     lbvh_i_end_changes(world);
     return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
@@ -7550,6 +7710,7 @@ static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_des
     if (desc) *out = *desc;
     if (out->leaf == 0) out->leaf = LBVH_WIDE_LEAF;
     if (out->leaf < 1 || out->leaf > LBVH_WIDE_LEAF) return LBVH_BAD_OPTION;
+    if (out->parallel.tasks < 0 || out->parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
     if (!out->allocator.alloc != !out->allocator.free) return LBVH_BAD_ALLOCATOR;
     if (!out->cuda_allocator.alloc != !out->cuda_allocator.free) return LBVH_BAD_ALLOCATOR;
     return LBVH_OK;
@@ -7928,12 +8089,6 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_
 
 #ifdef LBVH_I_AVX2
 
-#ifdef __clang__
-#define LBVH_I_UNROLL
-#else
-#define LBVH_I_UNROLL _Pragma("GCC unroll 3")
-#endif
-
 /* (corner + q) * step for 8 planes. */
 LBVH_I_AVX2 static inline __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m256 step)
 {
@@ -8213,7 +8368,8 @@ LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child
 typedef struct lbvh_i_bundle {
     const lbvh_i_tracer *tracer;
     const lbvh_rays *rays;
-    int32_t next;
+    int32_t next, end;
+    int32_t pieces;         /* of the call */
     lbvh_ray_hit *hits;     /* NULL: `hit` is wanted */
     uint8_t *hit;
 } lbvh_i_bundle;
@@ -8234,7 +8390,7 @@ LBVH_FN int lbvh_i_take_ray(const lbvh_i_tracer *tracer, const lbvh_rays *rays, 
 /* The next ray of the bundle that can hit anything; 0: there is none. */
 static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
 {
-    while (bundle->next < bundle->rays->n) {
+    while (bundle->next < bundle->end) {
         if (lbvh_i_take_ray(bundle->tracer, bundle->rays, bundle->next++, ray)) return 1;
         lbvh_i_end_ray(bundle, ray);
     }
@@ -8490,6 +8646,50 @@ static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray)
     else bundle->hit[ray->number] = ray->id >= 0;
 }
 
+/* Into how many pieces n rays or points are cut. A ray takes about a microsecond. */
+static int32_t lbvh_i_wide_pieces(const lbvh_wide *wide, int32_t n)
+{
+    return lbvh_i_pieces_of(&wide->desc.parallel, n, LBVH_I_PIECE / 4, LBVH_I_MOST_PIECES);
+}
+
+static void lbvh_i_walk_bundle(lbvh_i_bundle *bundle)
+{
+#ifdef LBVH_I_AVX2
+    const lbvh_i_tracer *const tracer = bundle->tracer;
+    if (tracer->lanes && !tracer->fn && (bundle->rays->flags & LBVH_SORTED)) {
+        lbvh_i_walk_packs(bundle);
+        return;
+    }
+    if (tracer->lanes) {
+        lbvh_i_walk_lanes(bundle);
+        return;
+    }
+#endif
+    lbvh_i_walk_plain(bundle);
+}
+
+static void lbvh_i_rays_piece(void *all, int32_t k)
+{
+    lbvh_i_bundle piece = *(const lbvh_i_bundle *)all;
+    piece.next = (int32_t)lbvh_i_cut(piece.rays->n, piece.pieces, k);
+    piece.end = (int32_t)lbvh_i_cut(piece.rays->n, piece.pieces, k + 1);
+    lbvh_i_walk_bundle(&piece);
+}
+
+/* No ray hits anything. */
+static void lbvh_i_hit_nothing(const lbvh_i_bundle *bundle)
+{
+    int32_t r;
+    for (r = 0; r < bundle->rays->n; r++) {
+        if (!bundle->hits) {
+            bundle->hit[r] = 0;
+            continue;
+        }
+        memset(&bundle->hits[r], 0, sizeof bundle->hits[r]);
+        bundle->hits[r].id = -1;
+    }
+}
+
 static lbvh_result lbvh_i_trace(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
                                 void *user, lbvh_ray_hit *hits, uint8_t *hit)
 {
@@ -8497,21 +8697,23 @@ static lbvh_result lbvh_i_trace(const lbvh_wide *wide, const lbvh_rays *rays, lb
     lbvh_i_tracer tracer;
     lbvh_i_bundle bundle;
     const void *out = hits ? (const void *)hits : (const void *)hit;
-    lbvh_result const result = lbvh_i_check_rays(wide, rays, fn, out, &checked);
+    lbvh_result result = lbvh_i_check_rays(wide, rays, fn, out, &checked);
     if (result != LBVH_OK) return result;
     tracer = lbvh_i_tracer_of(wide, fn, user, hits == NULL);
     bundle.tracer = &tracer;
     bundle.rays = &checked;
     bundle.next = 0;
+    bundle.end = checked.n;
+    bundle.pieces = fn ? 1 : lbvh_i_wide_pieces(wide, checked.n);
     bundle.hits = hits;
     bundle.hit = hit;
-#ifdef LBVH_I_AVX2
-    if (tracer.lanes && !fn && (checked.flags & LBVH_SORTED)) lbvh_i_walk_packs(&bundle);
-    else if (tracer.lanes) lbvh_i_walk_lanes(&bundle);
-    else
-#endif
-        lbvh_i_walk_plain(&bundle);
-    return LBVH_OK;
+    if (bundle.pieces == 1) {
+        lbvh_i_walk_bundle(&bundle);
+        return LBVH_OK;
+    }
+    result = lbvh_i_in_pieces(&wide->desc.parallel, bundle.pieces, lbvh_i_rays_piece, &bundle);
+    if (result != LBVH_OK) lbvh_i_hit_nothing(&bundle);
+    return result;
 }
 
 LBVH_API lbvh_result lbvh_closest_hits(const lbvh_wide *wide, const lbvh_rays *rays,
@@ -8724,27 +8926,62 @@ LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p
     return LBVH_OK;
 }
 
+/* The points of a call. */
+typedef struct lbvh_i_points {
+    const lbvh_wide *wide;
+    const lbvh_real *points;
+    size_t stride;
+    int32_t n, pieces;
+    lbvh_real reach;
+    lbvh_closest *closest;
+} lbvh_i_points;
+
+LBVH_FN lbvh_closest lbvh_i_no_point(void)
+{
+    lbvh_closest none;
+    memset(&none, 0, sizeof none);
+    none.id = -1;
+    return none;
+}
+
+static void lbvh_i_points_piece(void *context, int32_t k)
+{
+    const lbvh_i_points *job = (const lbvh_i_points *)context;
+    int64_t i, end = lbvh_i_cut(job->n, job->pieces, k + 1);
+    lbvh_i_around search;
+    memset(&search, 0, sizeof search);
+    search.wide = job->wide;
+    for (i = lbvh_i_cut(job->n, job->pieces, k); i < end; i++) {
+        job->closest[i] = lbvh_i_no_point();
+        search.closest = &job->closest[i];
+        lbvh_i_search_around(&search, lbvh_i_at(job->points, job->stride, (int32_t)i), job->reach);
+    }
+}
+
 LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,
                                          size_t stride, int32_t n, lbvh_real reach,
                                          lbvh_closest *closest)
 {
     size_t const tight = 3 * sizeof(lbvh_real);
-    lbvh_i_around search;
+    lbvh_i_points job;
+    lbvh_result result = LBVH_OK;
     int32_t i;
     if (!wide || n < 0 || (n > 0 && (!points || !closest))) return LBVH_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
     if (stride < tight || stride % sizeof(lbvh_real)) return LBVH_BAD_ARGUMENT;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     if (!wide->built || wide->numbers != 9) return LBVH_NOT_BUILT;
-    memset(&search, 0, sizeof search);
-    search.wide = wide;
-    for (i = 0; i < n; i++) {
-        memset(&closest[i], 0, sizeof closest[i]);
-        closest[i].id = -1;
-        search.closest = &closest[i];
-        lbvh_i_search_around(&search, lbvh_i_at(points, stride, i), reach);
-    }
-    return LBVH_OK;
+    job.wide = wide;
+    job.points = points;
+    job.stride = stride;
+    job.n = n;
+    job.reach = reach;
+    job.closest = closest;
+    job.pieces = lbvh_i_wide_pieces(wide, n);
+    if (job.pieces == 1) lbvh_i_points_piece(&job, 0);
+    else result = lbvh_i_in_pieces(&wide->desc.parallel, job.pieces, lbvh_i_points_piece, &job);
+    for (i = 0; i < n && result != LBVH_OK; i++) closest[i] = lbvh_i_no_point();
+    return result;
 }
 
 /* The children whose boxes touch the box of the search, as bits. */
@@ -9154,6 +9391,7 @@ LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc,
     memset(&given, 0, sizeof given);
     if (desc) given.allocator = desc->allocator;
     if (desc) given.cuda_allocator = desc->cuda_allocator;
+    if (desc) given.parallel = desc->parallel;
     result = lbvh_i_wide_begin(wide, &given);
     if (result != LBVH_OK) return result;
     if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;

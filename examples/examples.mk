@@ -114,7 +114,7 @@ build/python/nearfield/libnearfield.so: build/libnearfield.so $(PY_PACKAGE) \
 	python3 packaging/python/declare.py . $(@D)/_declared.py && cp $(PY_PACKAGE) $< $(@D)/
 shared-cuda: $(CUDA_DIR)/libnearfield_cuda.so $(CUDA_DIR)/libnearfield64_cuda.so
 $(CUDA_DIR)/lib%_cuda.so: $(PY_LIBRARY)/%.cu $(PY_LIBRARY)/nearfield.c $(PY_LIBRARY)/search.h \
-    $(PY_LIBRARY)/nearfield.cu $(SOURCES) $(CUDA_DIR)/arch
+    $(PY_LIBRARY)/nearfield.cu $(PY_LIBRARY)/few.cuh $(SOURCES) $(CUDA_DIR)/arch
 	$(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static -shared -Xcompiler -fPIC \
 	    -I. $< -o $@
 

@@ -15,7 +15,7 @@
 /* Source 004 does not say how large its tablets are: these are those of a usual 8 mm punch. Metres,
    kg, seconds. */
 typedef struct tablet_options {
-    int32_t n, seed, forms, check;
+    int32_t n, seed, packed, forms, check;
     double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps;
     const char *scene, *out;
 } tablet_options;
@@ -29,7 +29,7 @@ static double const density = 1300, gravity = 9.81;
 
 static tablet_options tablet_defaults(void)
 {
-    tablet_options const o = {200, 1, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0, 30, 0.1,
+    tablet_options const o = {200, 1, 0, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0, 30, 0.1,
                               40, "lean", NULL};
     return o;
 }
@@ -58,12 +58,15 @@ static tablet_options parse(int argc, char **argv)
         DOUBLE("--skin", "S", &o.skin, 0, 2,
                "in radii: lists reach further, and serve several steps (default 0.1)"),
         INT("--seed", "N", &o.seed, 0, INT_MAX, "of places and turns at the start (default 1)"),
+        FLAG("--packed", &o.packed,
+             "drum and box: start with tablets that lie flat and close, not with room to turn"),
         FLAG("--forms", &o.forms, "in the end, time forces with and without lists"),
         FLAG("--check", &o.check, "GPU: compare with serial steps, in a short run"),
         TEXT("--out", "FILE", &o.out, "the picture (default build/tablets_SCENE.png)"),
         OPTIONS_END};
     options_read(argc, argv, table, NULL, "Bi-convex tablets: contacts of convex shapes.",
                  "--scene drum -n 500 --seconds 1");
+    if (o.packed && o.spheres > 0) stop(2, "--packed is for tablets: without --spheres");
 #ifndef __CUDACC__
     if (o.check) stop(2, "--check is for the program on a GPU");
 #endif
@@ -117,12 +120,25 @@ static void place_drum(scene *s, double angle)
     }
 }
 
+/* How far sites of the lattice at the start are from each other. All have room to turn, but where
+   tablets are packed. */
+static void size_sites(const scene *s, double site[3])
+{
+    const tablet_options *o = s->options;
+    site[0] = site[1] = site[2] = 2.02 * (double)s->shapes[0].bound;
+    if (!o->packed || (s->kind != SCENE_DRUM && s->kind != SCENE_BOX)) return;
+    site[0] = site[1] = 2.02 * o->radius;
+    site[2] = 1.02 * (o->band + 2 * o->cap);
+}
+
 /* An open box, as wide as it must be for LAYERS of tablets. */
 static void place_box(scene *s)
 {
     dem_system *d = &s->bodies.base;
+    double site[3];
     int k;
-    s->length = 2.02 * (double)s->shapes[0].bound * ceil(sqrt((double)s->options->n / LAYERS));
+    size_sites(s, site);
+    s->length = site[0] * ceil(sqrt((double)s->options->n / LAYERS));
     d->planes = 5;
     d->plane[4].normal[2] = 1;
     for (k = 0; k < 4; k++) {
@@ -190,6 +206,16 @@ static void random_turn(uint64_t *seed, double turn[4])
     } while (length > 1 || length < 0.01);
 }
 
+/* Flat, with either score line up, and askew by a little. */
+static void flat_turn(uint64_t *seed, double turn[4])
+{
+    double const half = PI * random_double(seed);
+    turn[0] = cos(half);
+    turn[1] = 0.004 * (2 * random_double(seed) - 1);
+    turn[2] = 0.004 * (2 * random_double(seed) - 1);
+    turn[3] = sin(half);
+}
+
 /* Every tablet flies to the middle, and tumbles. */
 static void throw_at_middle(scene *s, int32_t i, uint64_t *seed)
 {
@@ -208,28 +234,31 @@ static void throw_at_middle(scene *s, int32_t i, uint64_t *seed)
     dem_spin_of(s->bodies.turn + at, inertia, s->bodies.momentum + at, s->bodies.base.spin + at);
 }
 
-/* Places on a lattice, in layers from below, turned at random; in the drum those with room
+/* Places on a lattice, in layers from below, turned at random or flat; in the drum those with room
    around. */
 static void place_lattice(scene *s)
 {
-    double const step = 2.02 * (double)s->shapes[0].bound;
+    double site[3];
+    size_sites(s, site);
     int const drum = s->kind == SCENE_DRUM, box = s->kind == SCENE_BOX,
-              wide = drum  ? (int)(2 * s->drum / step)
-                     : box ? (int)(s->length / step + 0.5) : (int)ceil(cbrt(s->options->n)),
-              deep = drum ? (int)(s->length / step) : wide, high = box ? LAYERS : wide;
-    double const bottom = box ? 0.5 : -0.5 * (wide - 1);
+              wide = drum  ? (int)(2 * s->drum / site[0])
+                     : box ? (int)(s->length / site[0] + 0.5) : (int)ceil(cbrt(s->options->n)),
+              deep = drum ? (int)(s->length / site[1]) : wide,
+              high = drum ? (int)(2 * s->drum / site[2]) : box ? LAYERS : wide;
+    double const bottom = box ? 0.5 : -0.5 * (high - 1);
     uint64_t seed = random_seed(s->options->seed);
     int32_t i = 0;
     int x, y, z;
     for (z = 0; z < high; z++)
         for (x = 0; x < wide; x++)
             for (y = 0; y < deep && i < s->options->n; y++) {
-                double const px = step * (x - 0.5 * (wide - 1)), py = step * (y - 0.5 * (deep - 1)),
-                             pz = step * (z + bottom);
+                double const px = site[0] * (x - 0.5 * (wide - 1)),
+                             py = site[1] * (y - 0.5 * (deep - 1)), pz = site[2] * (z + bottom);
                 double turn[4];
                 if (drum && hypot(px, pz) + (double)s->shapes[0].bound > s->drum)
                     continue;
-                random_turn(&seed, turn);
+                if (s->options->packed) flat_turn(&seed, turn);
+                else random_turn(&seed, turn);
                 place(s, i, px, py, pz, turn);
                 if (s->kind == SCENE_CLOUD) throw_at_middle(s, i, &seed);
                 i++;
@@ -242,10 +271,14 @@ static void place_lattice(scene *s)
 static void size_drum(scene *s)
 {
     double const step = 2.02 * (double)s->shapes[0].bound;
+    double site[3];
+    size_sites(s, site);
     int const many = s->kind == SCENE_DRUM && s->options->n > 100000;
-    double const radius = many ? ceil(cbrt(s->options->n * 49.0 / 280)) : 7;
+    /* as many as have room to turn in the space of n sites */
+    double const n = s->options->n * (site[0] * site[1] * site[2]) / (step * step * step);
+    double const radius = many ? ceil(cbrt(n * 49 / 280)) : 7;
     s->drum = radius * step;
-    s->length = step * (1.2 + ceil(s->options->n * 49 / (70.0 * radius * radius)));
+    s->length = step * (1.2 + ceil(n * 49 / (70 * radius * radius)));
     s->omega = s->options->rpm * 2 * PI / 60;
     if (s->kind == SCENE_DRUM) place_drum(s, 0);
 }
@@ -290,7 +323,7 @@ static void set_search(scene *s)
     s->desc.layout = NLIST_DYNAMIC;
     s->desc.half = 1;
     s->desc.grow = 1;
-    s->desc.history = DEM_HISTORY;
+    s->desc.history = DEM_BODY_HISTORY;
 }
 
 static dem_real *records(const scene *s)

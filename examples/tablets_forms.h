@@ -1,10 +1,11 @@
-/* tablets_forms.h - the forces of tablets.c in four forms, timed: search and force together, and
+/* tablets_forms.h - the forces of tablets.c in five forms, timed: search and force together, and
    with lists.
    SPDX-License-Identifier: MIT OR Unlicense
 
    Source 004 (tables 6.4, 6.5, 6.7, 6.9) compares on a GPU: search and force in one kernel, "old";
    a list with slots and a rest; a list of pairs alone. Here they are loops of one core, without
-   history, which the first form cannot keep, and without a skin: every form searches in each step.
+   springs, which the first form cannot keep, and without a skin: every form searches in each step.
+   The last form keeps something of a contact: where its common normal was.
    The time of building the grid, the same for all, is left out. */
 
 #ifndef TABLETS_FORMS_H
@@ -13,7 +14,7 @@
 typedef struct form {
     const char *name;
     nlist_layout layout;
-    int32_t half, listed;
+    int32_t half, listed, kept;
 } form;
 
 /* The largest difference to `sums`, in parts of the largest number there. */
@@ -30,13 +31,14 @@ static double differs(const scene *s, const dem_real *sums)
 
 #ifndef __CUDACC__ /* tablets_gpu.h has its own */
 
-enum { FORMS = 4, FORM_ROUNDS = 7 };
+enum { FORMS = 5, FORM_ROUNDS = 7 };
 
 static const form forms[FORMS] = {
-    {"one-loop", NLIST_COMPACT, 0, 0},          /* each tablet searches its own forces */
-    {"full-list", NLIST_COMPACT, 0, 1},
-    {"slots+rest", NLIST_HYBRID, 1, 1},         /* 4 slots, the source's best for 1M tablets */
-    {"pairs", NLIST_DYNAMIC, 1, 1}              /* its best for 10M */
+    {"one-loop", NLIST_COMPACT, 0, 0, 0},       /* each tablet searches its own forces */
+    {"full-list", NLIST_COMPACT, 0, 1, 0},
+    {"slots+rest", NLIST_HYBRID, 1, 1, 0},      /* 4 slots, the source's best for 1M tablets */
+    {"pairs", NLIST_DYNAMIC, 1, 1, 0},          /* its best for 10M */
+    {"pairs+normal", NLIST_DYNAMIC, 1, 1, 1}
 };
 
 /* Search and force together: nothing is kept, and every contact is computed for both of its
@@ -53,23 +55,24 @@ static void push_while_searching(scene *s)
     }
 }
 
-/* seconds[2]: search, forces. */
-static void time_form(scene *s, const form *f, double seconds[2])
+/* seconds[2]: search, forces. list: of this form. */
+static void time_form(scene *s, const form *f, nlist *list, double seconds[2])
 {
     const dem_system *d = &s->bodies.base;
     nlist_sums how = {DEM_SUMS, NLIST_AUTO, 0};
     double start = processor_seconds();
     s->desc.layout = f->layout;
     s->desc.half = f->half;
+    s->desc.history = f->kept ? DEM_BODY_HISTORY : 0;
     s->desc.width = f->layout == NLIST_HYBRID ? 4 : 0;
     memset(s->sums, 0, (size_t)d->n * DEM_SUMS * sizeof *s->sums);
     if (f->listed)
-        MUST(nlist, nlist_build_ugrid(&s->pairs, &s->desc, &s->grid, d->pos, DEM_STRIDE, d->n),
+        MUST(nlist, nlist_build_ugrid(list, &s->desc, &s->grid, d->pos, DEM_STRIDE, d->n),
              "the list");
     seconds[0] = processor_seconds() - start;
     start += seconds[0];
     if (f->listed)
-        MUST(nlist, nlist_sum(&s->pairs, &how, dem_bodies_fn, &s->bodies, s->sums), "the forces");
+        MUST(nlist, nlist_sum(list, &how, dem_bodies_fn, &s->bodies, s->sums), "the forces");
     else push_while_searching(s);
     seconds[1] = processor_seconds() - start;
 }
@@ -80,9 +83,10 @@ static void print_forms(scene *s)
 {
     size_t const bytes = (size_t)s->bodies.base.n * DEM_SUMS * sizeof *s->sums;
     dem_real *first = (dem_real *)zeros(1, bytes);
-    double spent[FORMS][3][FORM_ROUNDS], apart[FORMS], listed[FORMS];
+    double spent[FORMS][3][FORM_ROUNDS], apart[FORMS];
+    nlist list[FORMS];
     int f, round, k;
-    s->desc.history = 0;
+    memset(list, 0, sizeof list);
     s->desc.skin = 0;
     s->cells.cell = s->desc.radius;
     s->bodies.base.history_off = 1;
@@ -92,18 +96,20 @@ static void print_forms(scene *s)
     for (round = 0; round < FORM_ROUNDS; round++)
         for (f = 0; f < FORMS; f++) {
             double seconds[2];
-            time_form(s, &forms[f], seconds);
+            time_form(s, &forms[f], &list[f], seconds);
             if (!f) memcpy(first, s->sums, bytes);
             apart[f] = differs(s, first);
-            listed[f] = forms[f].listed ? (double)s->pairs.total / (double)s->bodies.base.n : 0;
             for (k = 0; k < 2; k++) spent[f][k][round] = 1e6 * seconds[k];
             spent[f][2][round] = 1e6 * (seconds[0] + seconds[1]);
         }
     puts("form, search us, forces us, together us, entries per tablet, difference:");
-    for (f = 0; f < FORMS; f++)
-        printf("form: %-10s %8.1f %8.1f %8.1f %6.2f %.1e\n", forms[f].name,
+    for (f = 0; f < FORMS; f++) {
+        printf("form: %-12s %8.1f %8.1f %8.1f %6.2f %.1e\n", forms[f].name,
                median(spent[f][0], FORM_ROUNDS), median(spent[f][1], FORM_ROUNDS),
-               median(spent[f][2], FORM_ROUNDS), listed[f], apart[f]);
+               median(spent[f][2], FORM_ROUNDS),
+               (double)list[f].total / (double)s->bodies.base.n, apart[f]);
+        nlist_free(&list[f]);
+    }
     free(first);
 }
 

@@ -38,6 +38,7 @@ void tablets_gpu_new(tablets_gpu *run, scene *host)
     run->bodies.shapes = body;
     run->bodies.deep = gpu_array<int32_t>(1);
     gpu_must(cudaMemsetAsync(run->bodies.deep, 0, sizeof(int32_t), run->stream), "clearing");
+    run->events.create();
     gpu_wait(run->stream);
 }
 
@@ -54,6 +55,7 @@ void tablets_gpu_free(tablets_gpu *run)
     gpu_free(run->bodies.deep);
     ugrid_cuda_free(&run->grid);
     nlist_cuda_free(&run->pairs);
+    run->events.destroy();
     gpu_must(cudaStreamDestroy(run->stream), "the stream");
     scene_free(run->host);
 }
@@ -102,6 +104,16 @@ bool tablets_check(const tablets_gpu *run)
     return places < 1e-3 * s->options->radius && turns < 1e-3;
 }
 
+/* Of the last steps, and of all memory that the GPU has given away. */
+[[maybe_unused]] void tablets_print_time(tablets_gpu *run)
+{
+    size_t free = 0, total = 0;
+    double const ms = 1e3 * run->events.seconds(0, 1) / static_cast<double>(run->timed);
+    gpu_must(cudaMemGetInfo(&free, &total), "asking for memory");
+    printf("time: %.4f ms a step, %.1f steps/s in the last %ld steps; %.0f MiB\n", ms, 1e3 / ms,
+           static_cast<long>(run->timed), static_cast<double>(total - free) / 1048576);
+}
+
 /* ---- forms ---- */
 
 /* Milliseconds of the source (tables 6.4 and 6.5: search; static and dynamic list), 1M and 10M
@@ -110,10 +122,12 @@ bool tablets_check(const tablets_gpu *run)
 struct tablets_source { double search, force, step; };
 const tablets_source source_of[2][3] = {{{0, 0, 115.9}, {2.72, 8.27, 14.5}, {2.88, 8.6, 14.7}},
                                         {{0, 0, 1099}, {28, 96, 144.7}, {29, 88, 135.7}}};
-const form gpu_forms[] = {{"one-kernel", NLIST_COMPACT, 0, 0},
-                          {"slots+rest", NLIST_HYBRID, 1, 1}, /* 4 slots */
-                          {"pairs", NLIST_DYNAMIC, 1, 1},
-                          {"rows", NLIST_COMPACT, 0, 1}};     /* not the source's: full rows */
+const form gpu_forms[] = {{"one-kernel", NLIST_COMPACT, 0, 0, 0},
+                          {"slots+rest", NLIST_HYBRID, 1, 1, 0}, /* 4 slots */
+                          {"pairs", NLIST_DYNAMIC, 1, 1, 0},
+                          /* not the source's: full rows; what a contact can keep */
+                          {"rows", NLIST_COMPACT, 0, 1, 0},
+                          {"pairs+normal", NLIST_DYNAMIC, 1, 1, 1}};
 
 /* A search and the forces, between events 0, 1 and 2. */
 void tablets_form(tablets_gpu *run, const form *f, gpu_events<3> *events)
@@ -121,6 +135,7 @@ void tablets_form(tablets_gpu *run, const form *f, gpu_events<3> *events)
     const dem_system *d = &run->bodies.base;
     run->desc.layout = f->layout;
     run->desc.half = f->half;
+    run->desc.history = f->kept ? DEM_BODY_HISTORY : 0;
     run->desc.width = f->layout == NLIST_HYBRID ? 4 : 0;
     events->record(0, run->stream);
     if (f->listed)
@@ -146,7 +161,6 @@ void tablets_forms(tablets_gpu *run)
     float *first = static_cast<float *>(zeros(count, sizeof(float)));
     gpu_events<3> events;
     events.create();
-    run->desc.history = 0;
     run->desc.skin = 0;
     run->desc.if_moved = 0;
     run->bodies.base.history_off = 1;
@@ -156,7 +170,7 @@ void tablets_forms(tablets_gpu *run)
          "the grid");
     puts("form, search ms, forces ms, both, entries per tablet, source: search, forces, step; "
          "difference:");
-    for (int f = 0; f < 4; f++) {
+    for (int f = 0; f < 5; f++) {
         double spent[3][ROUNDS];
         nlist_cuda_free(&run->pairs);
         run->desc.grow = 1;
@@ -174,7 +188,7 @@ void tablets_forms(tablets_gpu *run)
         if (f == 0) memcpy(first, run->host->sums, count * sizeof(float));
         bool const compared = f < 3 && (d->n == 1000000 || d->n == 10000000);
         const tablets_source *theirs = compared ? &source_of[d->n > 1000000][f] : nullptr;
-        printf("form: %-10s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name,
+        printf("form: %-12s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name,
                median(spent[0], ROUNDS), median(spent[1], ROUNDS), median(spent[2], ROUNDS),
                gpu_forms[f].listed ? static_cast<double>(run->pairs.device.list.total) / d->n : 0);
         if (theirs) printf("%6.4g %6.4g %6.4g", theirs->search, theirs->force, theirs->step);

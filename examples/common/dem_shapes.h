@@ -8,7 +8,7 @@
 
    Include lbvh.h and nlist.h first. A time step is that of dem.h with other names:
 
-       build the lists     radius: of the spheres around the bodies; desc.history = DEM_HISTORY
+       build the lists     radius: of the spheres around the bodies; desc.history = DEM_BODY_HISTORY
        clear the sums      6 numbers per body: force, torque
        add the contacts    nlist_sum(&list, &how, dem_bodies_fn, &bodies, sums)
        planes, motion      dem_body_planes(&bodies, i, sums + 6 * i),
@@ -26,6 +26,10 @@
 /* -------------------------------------------------------------------------------------------------
    >>bodies
    ---------------------------------------------------------------------------------------------- */
+
+/* Bytes that a contact of two bodies keeps: as DEM_HISTORY, and the direction from i to j with
+   which the next search of their common normal begins, which is kept also while they are apart. */
+#define DEM_BODY_HISTORY (2 * DEM_HISTORY)
 
 /* Of base.pos the fourth number is shape.bound, of base.spin the number of the shape. */
 typedef struct dem_bodies {
@@ -81,7 +85,20 @@ DEM_FN int dem_bodies_apart(const dem_bodies *s, shape_result found, dem_real *h
     return dem_apart(history);
 }
 
-/* Entry i, j of a list of bodies. All places are measured from the middle of i. */
+/* The common normal of a and b, sought from where the entry has seen it last. */
+DEM_FN shape_result dem_bodies_normal(const shape_placed *a, const shape_placed *b, dem_real *entry,
+                                      shape_touch *touch)
+{
+    dem_real way[4] = {0, 0, 0, 0};
+    shape_result found;
+    if (entry) dem_load(entry, 1, way);
+    found = shape_contact_from(a, b, way, touch);
+    if (entry) dem_store(entry, 1, way);
+    return found;
+}
+
+/* Entry i, j of a list of bodies: DEM_BODY_HISTORY bytes or NULL. Without history it keeps the
+   direction alone. All places are measured from the middle of i. */
 DEM_FN int dem_bodies_pair(const dem_bodies *s, int32_t i, int32_t j, void *entry, dem_real *own,
                            dem_real *other)
 {
@@ -99,7 +116,7 @@ DEM_FN int dem_bodies_pair(const dem_bodies *s, int32_t i, int32_t j, void *entr
     if (!(dem_dot(d, d) < reach * reach)) return dem_apart(history);
     a = dem_body_at(s, i, zero);
     b = dem_body_at(s, j, d);
-    found = shape_contact(&a, &b, &touch);
+    found = dem_bodies_normal(&a, &b, (dem_real *)entry, &touch);
     if (found != SHAPE_TOUCH) return dem_bodies_apart(s, found, history);
     for (k = 0; k < 3; k++) arm[k] = touch.at[k] - d[k];
     w = dem_body_speed(s, i, touch.at, ui) + dem_body_speed(s, j, arm, u);

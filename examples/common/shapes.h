@@ -661,9 +661,10 @@ DEM_FN void shape_turn(const shape_placed *a, const shape_placed *b, const dem_r
     for (k = 0; k < 3; k++) n[k] *= scale;
 }
 
-/* v and p as shape_between has them, from a v that is nearly right. 0: not found, nothing has
-   changed. */
-DEM_FN int shape_newton(const shape_placed *a, const shape_placed *b, dem_real v[3], dem_real p[3])
+/* v and p as shape_between has them, from a v that is nearly right. SHAPE_APART: by more than
+   `reach` along the v that it leaves. SHAPE_DEEP: not found, nothing has changed. */
+DEM_FN shape_result shape_newton(const shape_placed *a, const shape_placed *b, dem_real reach,
+                                 dem_real v[3], dem_real p[3])
 {
     dem_real const scale = -1 / dem_root(dem_dot(v, v));
     dem_real n[3] = {scale * v[0], scale * v[1], scale * v[2]}, w[3], from[3], gap, w2;
@@ -674,19 +675,19 @@ DEM_FN int shape_newton(const shape_placed *a, const shape_placed *b, dem_real v
         dem_add(w, -1, from);
         gap = dem_dot(n, w);
         w2 = dem_dot(w, w);
-        if (!(gap > 0)) return 0;
+        if (!(gap > 0)) return SHAPE_DEEP;
         dem_add(w, -gap, n);
-        if (dem_dot(w, w) <= SHAPE_ACROSS * SHAPE_ACROSS * w2) {
+        if (gap > reach || dem_dot(w, w) <= SHAPE_ACROSS * SHAPE_ACROSS * w2) {
             for (k = 0; k < 3; k++) {
                 v[k] = -gap * n[k];
                 p[k] = from[k];
             }
-            return 1;
+            return gap > reach ? SHAPE_APART : SHAPE_TOUCH;
         }
         dem_add(w, gap, n);
         shape_turn(a, b, w, n);
     }
-    return 0;
+    return SHAPE_DEEP;
 }
 
 /* Is Newton's method to be tried after this round? */
@@ -698,6 +699,7 @@ DEM_FN shape_result shape_between(const shape_placed *a, const shape_placed *b, 
                                   dem_real v[3], dem_real p[3])
 {
     shape_simplex s;
+    shape_result found;
     int round, k, separate = 0;
     s.count = 0;
     for (round = 0; round < SHAPE_ROUNDS; round++) {
@@ -718,26 +720,43 @@ DEM_FN shape_result shape_between(const shape_placed *a, const shape_placed *b, 
         if (round && !(dem_dot(shorter, shorter) < v2)) break; /* by rounding */
         for (k = 0; k < 3; k++) v[k] = shorter[k];
         shape_blend(s.count, s.a, s.t, p);
-        if (shape_is_rough(round) && shape_newton(a, b, v, p)) break;
+        if (!shape_is_rough(round)) continue;
+        found = shape_newton(a, b, reach, v, p);
+        if (found != SHAPE_DEEP) return found;
     }
     return SHAPE_TOUCH;
 }
 
-/* Two placed shapes, or a shape and a triangle. SHAPE_DEEP: the overlap is larger than the
-   roundings, and there is no normal: use smaller steps, a stiffer material or larger roundings. */
-DEM_FN shape_result shape_contact(const shape_placed *a, const shape_placed *b, shape_touch *touch)
+/* v: from the middle of B, which may be a triangle, to that of A. */
+DEM_FN void shape_middles(const shape_placed *a, const shape_placed *b, dem_real v[3])
 {
-    dem_real const ra = a->body->rounding, rb = b->body ? b->body->rounding : 0;
-    dem_real v[3] = {1, 0, 0}, apart;
-    shape_result found;
     int k;
     for (k = 0; k < 3; k++)
-        touch->n[k] = a->middle[k] -
-                      (b->body ? b->middle[k]
-                               : (b->axes[0][k] + b->axes[1][k] + b->axes[2][k]) / 3);
-    if (dem_dot(touch->n, touch->n) > 0)
-        for (k = 0; k < 3; k++) v[k] = touch->n[k];
-    found = shape_between(a, b, ra + rb, v, touch->at);
+        v[k] = a->middle[k] - (b->body ? b->middle[k]
+                                       : (b->axes[0][k] + b->axes[1][k] + b->axes[2][k]) / 3);
+    if (!(dem_dot(v, v) > 0)) v[0] = 1;
+}
+
+/* Two placed shapes, or a shape and a triangle. SHAPE_DEEP: the overlap is larger than the
+   roundings, and there is no normal: use smaller steps, a stiffer material or larger roundings.
+
+   way: a direction from A to B that may be close to the common normal, such as that of the last
+   step; 0 0 0: none is known. Newton's method begins with it, and the search only where that finds
+   nothing. It may be wrong: there is one common normal, so both find the same. Afterwards way is
+   the normal or, where they are apart, a direction along which they are. */
+DEM_FN shape_result shape_contact_from(const shape_placed *a, const shape_placed *b,
+                                       dem_real way[3], shape_touch *touch)
+{
+    dem_real const ra = a->body->rounding, rb = b->body ? b->body->rounding : 0;
+    dem_real v[3] = {-way[0], -way[1], -way[2]}, apart;
+    shape_result found = SHAPE_DEEP;
+    int k;
+    if (dem_dot(v, v) > 0) found = shape_newton(a, b, ra + rb, v, touch->at);
+    if (found == SHAPE_DEEP) {
+        shape_middles(a, b, v);
+        found = shape_between(a, b, ra + rb, v, touch->at);
+    }
+    for (k = 0; k < 3; k++) way[k] = found == SHAPE_DEEP ? 0 : -v[k];
     if (found != SHAPE_TOUCH) return found;
     apart = dem_root(dem_dot(v, v));
     touch->overlap = ra + rb - apart;
@@ -745,6 +764,13 @@ DEM_FN shape_result shape_contact(const shape_placed *a, const shape_placed *b, 
     for (k = 0; k < 3; k++) touch->n[k] = -v[k] / apart;
     dem_add(touch->at, (ra + apart - rb) / 2, touch->n);
     return SHAPE_TOUCH;
+}
+
+/* The same where nothing is known. */
+DEM_FN shape_result shape_contact(const shape_placed *a, const shape_placed *b, shape_touch *touch)
+{
+    dem_real way[3] = {0, 0, 0};
+    return shape_contact_from(a, b, way, touch);
 }
 
 /* The plane normal . x = offset; normal, of length 1, points to where the shape is. */

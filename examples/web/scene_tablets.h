@@ -154,7 +154,7 @@ static const char *tablets_collect(void)
     cells.cell = reach + desc.skin;
     desc.layout = NLIST_DYNAMIC;
     desc.half = desc.grow = 1;
-    desc.history = DEM_HISTORY;
+    desc.history = DEM_BODY_HISTORY;
     built = ugrid_build(&tablets.grid, &cells, d->pos, DEM_STRIDE, d->n);
     if (built != UGRID_OK) return ugrid_result_text(built);
     result = nlist_build_ugrid(&tablets.list, &desc, &tablets.grid, d->pos, DEM_STRIDE, d->n);

@@ -30,6 +30,7 @@ nearfield_search_rows nearfield_search_end
 
 CUDA_FUNCTIONS = """
 nearfield_cuda_alloc nearfield_cuda_free nearfield_cuda_fetch nearfield_cuda_order
+nearfield_cuda_few nearfield_cuda_few_count nearfield_cuda_few_write nearfield_cuda_entries
 ugrid_cuda_fit ugrid_cuda_build ugrid_cuda_check ugrid_cuda_free ugrid_cuda_download
 ugrid_cuda_count_pairs ugrid_cuda_count_neighbors ugrid_cuda_neighbors ugrid_cuda_neighbors_at
 lbvh_cuda_build lbvh_cuda_refit lbvh_cuda_check lbvh_cuda_free lbvh_cuda_download
@@ -115,7 +116,7 @@ def text_of(name, lines):
 
 def declare(root):
     own = read(HERE, "library", "nearfield.c") + read(HERE, "library", "search.h")
-    cuda_own = read(HERE, "library", "nearfield.cu")
+    cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh")
     headers = plain("".join(read(root, name + ".h") for name in HEADERS) + own + cuda_own)
     serial, cuda = read(HERE, "library", "nearfield.c").split("#ifdef UGRID_CUDA", 1)
     structs, cuda_structs = ([struct(headers, name) for name in

@@ -5,7 +5,8 @@
        make bench                                       all of it, about three minutes
        build/bench/bench_lbvh --only build,pairs --quick
        groups: build pairs own radius nearest rays wide quality
-       when named: rotate (1,000 steps: some minutes), threads, scaling */
+       when named: rotate (1,000 steps: some minutes), threads,
+       overhead, scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -1368,13 +1369,43 @@ static void bench_threads(int32_t n)
     free_workload(&w);
 }
 
+/* ---- overhead: the hook where it brings nothing ---- */
+
+static void overhead_of(int32_t n, int32_t tasks)
+{
+    workload w = bidisperse(n);
+    job alone = new_job(&w), hooked = new_job(&w);
+    hooked.desc.parallel.run = parallel_threads;
+    hooked.desc.parallel.user = &threads.pool;
+    hooked.desc.parallel.tasks = tasks;
+    overhead_row(w.name, "build", n, work_build, &alone, &hooked);
+    overhead_row(w.name, "refit", n, work_refit, &alone, &hooked);
+    overhead_row(w.name, "count pairs", n, work_count_pairs, &alone, &hooked);
+    threads_room(&alone);
+    threads_room(&hooked);
+    overhead_row(w.name, "pairs", n, work_pairs, &alone, &hooked);
+    overhead_row(w.name, "count overlaps, by place", n, work_within, &alone, &hooked);
+    bench_check(alone.total == hooked.total, "overhead: the same pairs");
+    free_job(&alone);
+    free_job(&hooked);
+    free_workload(&w);
+}
+
+static void bench_overhead(int32_t n)
+{
+    overhead_begin();
+    overhead_of(n, 1);
+    overhead_of(OVERHEAD_SMALL, threads.tasks);
+    overhead_end();
+}
+
 /* ---- all of it ---- */
 
 int main(int argc, char **argv)
 {
     int32_t n;
     bench_start(argc, argv, "bench_lbvh", "build,pairs,own,radius,nearest,rays,wide,quality,"
-                                         "rotate,threads,scaling");
+                                         "rotate,threads,overhead,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     give_memory_back();
     bench_measure_copy();
@@ -1394,6 +1425,7 @@ int main(int argc, char **argv)
     if (bench_wants("quality")) bench_quality(n);
     if (bench_named("rotate")) bench_rotate(n);
     if (bench_named("threads")) bench_threads(n);
+    if (bench_named("overhead")) bench_overhead(n);
     if (bench_named("scaling"))
         bench_scaling_rows(
             "scaling: time against n, evenly spread points; bytes that the header holds",

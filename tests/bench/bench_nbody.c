@@ -892,13 +892,18 @@ static void ask_at_bodies(job *j)
     work_build(j);
 }
 
-static void threads_try(const char *what, void (*work)(void *), const bodies *b, nbody_desc desc)
+/* The same work without the hook and with it, in so many tasks: a row of either group. */
+typedef void threads_line(const char *workload, const char *method, int64_t n,
+                          void (*work)(void *), void *alone, void *together);
+
+static void threads_compare(const char *what, void (*work)(void *), const bodies *b,
+                            nbody_desc desc, int32_t tasks, threads_line *line)
 {
     size_t const bytes = 2 * (size_t)b->n * sizeof(nbody_real);
     job alone = new_job(b, desc), together;
     desc.parallel.run = parallel_threads;
     desc.parallel.user = &threads.pool;
-    desc.parallel.tasks = threads.tasks;
+    desc.parallel.tasks = tasks;
     together = new_job(b, desc);
     memset(alone.acc, 0, bytes); /* a build writes none */
     memset(together.acc, 0, bytes);
@@ -906,10 +911,15 @@ static void threads_try(const char *what, void (*work)(void *), const bodies *b,
         ask_at_bodies(&alone);
         ask_at_bodies(&together);
     }
-    threads_row(b->name, what, b->n, work, &alone, &together);
+    line(b->name, what, b->n, work, &alone, &together);
     bench_check(memcmp(alone.acc, together.acc, bytes) == 0, "threads: the same bits");
     free_job(&alone);
     free_job(&together);
+}
+
+static void threads_try(const char *what, void (*work)(void *), const bodies *b, nbody_desc desc)
+{
+    threads_compare(what, work, b, desc, threads.tasks, threads_row);
 }
 
 static void threads_methods(const bodies *b)
@@ -949,6 +959,31 @@ static void bench_threads(int32_t n)
     free_bodies(&all);
     free_bodies(&fewer);
     free_bodies(&few);
+}
+
+/* ---- overhead: the hook where it brings nothing ---- */
+
+static void overhead_of(int32_t n, int32_t tasks)
+{
+    bodies b = square_bodies(n, 0);
+    nbody_desc d;
+    memset(&d, 0, sizeof d);
+    d.method = NBODY_FORCE_NODES;
+    threads_compare("build", work_build, &b, d, tasks, overhead_row);
+    threads_compare("C4", work_forces, &b, d, tasks, overhead_row);
+    d.method = NBODY_VIRTUAL_PARTICLES;
+    if (n == OVERHEAD_SMALL) threads_compare("VP", work_forces, &b, d, tasks, overhead_row);
+    d.method = NBODY_DIRECT;
+    if (n == OVERHEAD_SMALL) threads_compare("DIRECT", work_forces, &b, d, tasks, overhead_row);
+    free_bodies(&b);
+}
+
+static void bench_overhead(int32_t n)
+{
+    overhead_begin();
+    overhead_of(n, 1);
+    overhead_of(OVERHEAD_SMALL, threads.tasks);
+    overhead_end();
 }
 
 /* ---- sets: several sets of masses at once ---- */
@@ -1062,7 +1097,7 @@ int main(int argc, char **argv)
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
                 "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,sets,scaling,"
-                "threads,auto,function");
+                "threads,overhead,auto,function");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -1091,6 +1126,7 @@ int main(int argc, char **argv)
             "scaling: time against n, evenly spread bodies; bytes that the header holds",
             scaling_row);
     if (bench_named("threads")) bench_threads(bench.n ? bench.n : 1000000);
+    if (bench_named("overhead")) bench_overhead(bench.n ? bench.n : 1000000);
     if (bench_named("auto")) bench_auto();
     if (bench_named("function")) bench_function(bench.n ? bench.n : WHOLE);
     return bench_end();

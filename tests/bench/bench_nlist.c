@@ -4,7 +4,7 @@
 
        make bench                                       all of it, about a minute
        build/bench/bench_nlist --only lists,sums --quick
-       groups: lists history sums boxes; only when named: scaling */
+       groups: lists history sums boxes walls; only when named: scaling */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -13,11 +13,15 @@
 #define UGRID_STATIC
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_STATIC
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_box.h"
 #include "tests/bench/plain_history.h"
+#include "tests/bench/plain_mesh_grid.h"
 #include "tests/common/workloads.h"
 
 static void must(nlist_result result)
@@ -685,6 +689,128 @@ static void bench_boxes(void)
     }
 }
 
+/* ---- walls: points against the triangles of a box, by the tree and by a grid of triangles ---- */
+
+typedef struct wall_job {
+    const workload *w;
+    nlist_mesh mesh;
+    float *vertices;
+    lbvh tree;
+    nlist list;
+    nlist_desc desc;
+    plain_mesh_grid grid;
+    int64_t contacts;
+    uint64_t hash;
+} wall_job;
+
+/* The unit cube: each side is a square of count * count squares of two triangles. */
+static void wall_mesh(wall_job *j, int count)
+{
+    static const int corner[6] = {0, 1, 2, 1, 3, 2};
+    int32_t const triangles = 12 * count * count;
+    int32_t t;
+    int v;
+    j->vertices = (float *)bench_alloc(9 * (size_t)triangles * sizeof(float));
+    for (t = 0; t < triangles; t++) {
+        int const side = t / (2 * count * count), square = t / 2 % (count * count);
+        for (v = 0; v < 3; v++) {
+            int const c = corner[3 * (t % 2) + v];
+            float *p = j->vertices + 9 * (size_t)t + 3 * v;
+            p[side / 2] = (float)(side % 2);
+            p[(side / 2 + 1) % 3] = (float)(square / count + c % 2) / (float)count;
+            p[(side / 2 + 2) % 3] = (float)(square % count + c / 2) / (float)count;
+        }
+    }
+    j->mesh.vertices = j->vertices;
+    j->mesh.triangles = triangles;
+}
+
+static void work_wall_tree(void *user)
+{
+    wall_job *j = (wall_job *)user;
+    lbvh_desc desc;
+    memset(&desc, 0, sizeof desc);
+    desc.kind = LBVH_TRIANGLES;
+    if (lbvh_build(&j->tree, &desc, j->vertices, 0, j->mesh.triangles) != LBVH_OK) exit(1);
+}
+
+static void work_wall_list(void *user)
+{
+    wall_job *j = (wall_job *)user;
+    must(nlist_build_mesh(&j->list, &j->desc, &j->tree, &j->mesh, j->w->frame[0], 0, j->w->n));
+}
+
+static void work_wall_grid(void *user)
+{
+    wall_job *j = (wall_job *)user;
+    plain_mesh_grid_build(&j->grid, &j->mesh);
+}
+
+static void work_wall_near(void *user)
+{
+    wall_job *j = (wall_job *)user;
+    int32_t i, key;
+    j->contacts = 0;
+    j->hash = 0;
+    for (i = 0; i < j->w->n; i++) {
+        const float *p = j->w->frame[0] + 3 * (size_t)i;
+        plain_mesh_near n = plain_mesh_around(&j->grid, &j->mesh, p, j->desc.radius);
+        while ((key = plain_mesh_contact(&n, p, j->desc.radius)) >= 0) {
+            j->hash += hash_of_pair(i, key);
+            j->contacts++;
+        }
+    }
+}
+
+/* A grid with cells of so many diameters, and the same contacts as those of the list. */
+static void wall_grid_rows(wall_job *j, float diameters, double build, double search)
+{
+    float const low[3] = {0, 0, 0}, high[3] = {1, 1, 1};
+    char name[64];
+    double ms;
+    j->grid = plain_mesh_grid_over(low, high, 2 * diameters * j->desc.radius);
+    plain_mesh_grid_room(&j->grid, &j->mesh);
+    ms = measure(work_wall_grid, j);
+    snprintf(name, sizeof name, "triangles into a grid, cells of %g diameters",
+             (double)diameters);
+    show("walls", j->w, name, ms,
+         4.0 * (double)plain_mesh_grid_cells(&j->grid) + 8.0 * (double)j->grid.entries, build);
+    ms = measure(work_wall_near, j);
+    snprintf(name, sizeof name, "search by the grid, cells of %g diameters", (double)diameters);
+    show("walls", j->w, name, ms, 12.0 * j->w->n, search);
+    printf("  %lld entries of %d triangles\n", (long long)j->grid.entries,
+           (int)j->mesh.triangles);
+    bench_check_total(j->contacts, j->list.total, name);
+    bench_check(j->hash == hash_of_list(&j->list), name);
+    plain_mesh_grid_free(&j->grid);
+}
+
+static void bench_walls(int32_t n)
+{
+    workload w = uniform(n, 4.3, 1);
+    double build, search;
+    wall_job j;
+    memset(&j, 0, sizeof j);
+    j.w = &w;
+    j.desc.radius = w.radius / 2;
+    j.desc.layout = NLIST_DYNAMIC;
+    j.desc.grow = 1;
+    wall_mesh(&j, n < 100000 ? 8 : 64);
+    bench_title("walls: points against the triangles of a box (source 004, table 6.8: triangles "
+                "in the grid, and in a tree)",
+                "tree");
+    build = measure(work_wall_tree, &j);
+    search = measure(work_wall_list, &j);
+    show("walls", &w, "tree over the triangles", build, (36.0 + 65) * j.mesh.triangles, build);
+    show("walls", &w, "search by the tree", search, 12.0 * n, search);
+    wall_grid_rows(&j, 1, build, search);
+    wall_grid_rows(&j, 4, build, search);
+    lbvh_free(&j.tree);
+    nlist_free(&j.list);
+    free(j.vertices);
+    free_workload(&w);
+}
+
 /* ---- scaling: time and memory against n ---- */
 
 static void work_list(void *user)
@@ -717,7 +843,7 @@ static void scaling_rows(int32_t n)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_nlist", "lists,history,sums,boxes,scaling");
+    bench_start(argc, argv, "bench_nlist", "lists,history,sums,boxes,walls,scaling");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("nlist.h %d on one CPU core: thread-CPU time, median of %d runs (%d above %d ms) after "
@@ -729,6 +855,7 @@ int main(int argc, char **argv)
     if (bench_wants("history")) bench_history(n / 4);
     if (bench_wants("sums")) bench_sums(n / 4);
     if (bench_wants("boxes")) bench_boxes();
+    if (bench_wants("walls")) bench_walls(n / 4);
     if (bench_named("scaling"))
         bench_scaling_rows("scaling: time against n, evenly spread particles, about 8 neighbours; "
                            "bytes that the list holds",

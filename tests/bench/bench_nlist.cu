@@ -28,6 +28,7 @@
 #include "nlist.h"
 #include "examples/common/dem.h"
 #include "tests/bench/bench_gpu.h"
+#include "tests/bench/plain_mesh_grid.h"
 #include "tests/bench/scaling_gpu.h"
 #include "tests/common/workloads.h"
 
@@ -1571,13 +1572,21 @@ struct walls {
         must(nlist_cuda_build_mesh(&list.gpu, &desc, &tree.gpu, &mesh, s.pos.data, DEM_STRIDE, s.n,
                                    stream));
     }
-    void forces()
+    void clear() { must(cudaMemsetAsync(sums.data, 0, sums.count * sizeof(float), stream)); }
+    dem_system system()
     {
         dem_system system = system_of(s);
         system.mesh = mesh;
-        must(nlist_cuda_sum<DEM_SUMS>(&list.gpu, &how, dem_triangle_op{system}, sums.data, stream));
+        return system;
+    }
+    void forces()
+    {
+        must(nlist_cuda_sum<DEM_SUMS>(&list.gpu, &how, dem_triangle_op{system()}, sums.data,
+                                      stream));
     }
 };
+
+#include "tests/bench/mesh_grid_gpu.h"
 
 /* Where a plane is touched or not is a matter of rounding for some. */
 void check_walls(walls &w)
@@ -1603,6 +1612,36 @@ source wall_source(const spheres &s, bool history, double at_10m, double at_1m,
     return none();
 }
 
+/* Triangles in a grid with cells of so many diameters; then as the source's old code, search and
+   force in one kernel. Forces and contacts are those of the list, which has no history here. */
+void wall_grid_rows(walls &w, float diameters, double index, double list)
+{
+    float const low[3] = {}, high[3] = {w.s.edge, w.s.edge, w.s.edge};
+    mesh_grid g(plain_mesh_grid_over(low, high, diameters * w.s.contact), w.mesh);
+    char cells[48];
+    std::snprintf(cells, sizeof cells, ", cells of %g diameters", static_cast<double>(diameters));
+    double const build = gpu_ms([&] { g.build(); });
+    std::string const kept = cells;
+    row_of("walls", w.s, "triangles into a grid" + kept, build,
+           4.0 * static_cast<double>(g.start.count) + 8.0 * static_cast<double>(g.grid.entries),
+           at(w.s.n, 10000000, {760, 0, "004, 6.8, old"}), index);
+    device_array<float> direct(w.sums.count);
+    float const reach = w.s.contact / 2;
+    double const ms = gpu_ms([&] { g.forces(w.system(), reach, direct.data); });
+    row_of("walls", w.s, "search and forces by the grid" + kept, ms, 20.0 * w.s.n,
+           at(w.s.n, 10000000, {104.5, 0, "004, 6.8, old"}), list);
+    w.clear();
+    w.forces();
+    float const most = worst_of(w.sums.data, nullptr, direct.count);
+    bench_check(most > 0 && worst_of(direct.data, w.sums.data, direct.count) <= 1e-4f * most,
+                "walls: other forces by the grid than by the list");
+    bench_check_total(g.contacts(w.system(), reach), w.list.gpu.device.list.total,
+                      "walls: contacts by the grid");
+    std::printf("  %lld entries, %.0f MiB; tree: %.0f MiB\n",
+                static_cast<long long>(g.grid.entries), g.mib(),
+                (bytes_in(w.tree.gpu.block) + bytes_in(w.tree.gpu.scratch)) / 1048576);
+}
+
 void wall_rows(spheres &s, const std::vector<float> &triangles)
 {
     double base = 0;
@@ -1622,6 +1661,8 @@ void wall_rows(spheres &s, const std::vector<float> &triangles)
                wall_source(s, bytes, 11.75, 1.94, 6.10), base);
         row_of("walls", s, "forces" + kept, forces, 0, wall_source(s, bytes, 1, 0.40, 0.46));
         check_walls(w);
+        if (bytes) continue;
+        for (float diameters : {1.0f, 4.0f}) wall_grid_rows(w, diameters, build, search + forces);
     }
 }
 

@@ -4,7 +4,8 @@
 
        make bench                                       all of it, about three minutes
        build/bench/bench_ugrid --only search --quick
-       groups: search sparse insert walks sums; only when named: threads, scaling, order */
+       groups: search sparse insert walks sums; only when named:
+       threads, overhead, scaling, order */
 
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
@@ -788,6 +789,36 @@ static void bench_threads(int32_t n)
     free(few.pos);
 }
 
+/* ---- overhead: the hook where it brings nothing ---- */
+
+static void overhead_of(int32_t n, int32_t tasks)
+{
+    workload w = uniform(n);
+    job alone = search_job(&w), hooked = search_job(&w);
+    hooked.desc.parallel.run = parallel_threads;
+    hooked.desc.parallel.user = &threads.pool;
+    hooked.desc.parallel.tasks = tasks;
+    alone.flags = hooked.flags = UGRID_PLACES;
+    overhead_row(w.name, "build", n, work_build, &alone, &hooked);
+    overhead_row(w.name, "count neighbours", n, work_count, &alone, &hooked);
+    overhead_row(w.name, "count pairs", n, work_pairs, &alone, &hooked);
+    threads_room(&alone);
+    threads_room(&hooked);
+    overhead_row(w.name, "list by place", n, work_csr, &alone, &hooked);
+    bench_check(alone.offsets[n] == hooked.offsets[n], "overhead: the same list");
+    free_job(&alone);
+    free_job(&hooked);
+    free(w.pos);
+}
+
+static void bench_overhead(int32_t n)
+{
+    overhead_begin();
+    overhead_of(n, 1);
+    overhead_of(OVERHEAD_SMALL, threads.tasks);
+    overhead_end();
+}
+
 /* ---- order: curves that number the cells (000, section 1) ---- */
 
 enum { ORDER_LINES = 5 };
@@ -873,7 +904,8 @@ static void bench_orders(void)
 int main(int argc, char **argv)
 {
     int32_t n;
-    bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,threads,scaling,order");
+    bench_start(argc, argv, "bench_ugrid", "search,sparse,insert,walks,sums,threads,overhead,"
+                                          "scaling,order");
     n = bench.n ? bench.n : bench.quick ? 100000 : 1000000;
     bench_measure_copy();
     printf("ugrid.h %d on one CPU core: thread-CPU time, median of %d runs after warm-up; compiler "
@@ -891,6 +923,7 @@ int main(int argc, char **argv)
     }
     if (bench_wants("sums")) bench_sums(n);
     if (bench_named("threads")) bench_threads(n);
+    if (bench_named("overhead")) bench_overhead(n);
     if (bench_named("order")) bench_orders();
     if (bench_named("scaling"))
         bench_scaling_rows(

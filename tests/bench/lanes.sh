@@ -1,7 +1,8 @@
 #!/bin/sh
 # How near to -march=native do plain flags come, with the lanes that are chosen at run time, and
-# without them? tests/bench/lanes.sh [COMPILER]     (cc; about two minutes; x86-64)
+# without them? tests/bench/lanes.sh [COMPILER [WORK]]     (cc; about five minutes; x86-64)
 #
+# WORK: only rows whose names contain it, as "tree".
 # Ratios of CPU time to -O3 -march=native. Exit status 1 if bits differ.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -15,7 +16,7 @@ way() {
     ways="$ways X($name)"
     objects="${objects:-} $out/$name.o"
 }
-plain='-DUGRID_PLAIN_LANES -DNBODY_PLAIN_LANES'
+plain='-DUGRID_PLAIN_LANES -DNBODY_PLAIN_LANES -DLBVH_PLAIN_LANES'
 # shellcheck disable=SC2086
 way o2_plain -O2 $plain
 way o2 -O2
@@ -25,4 +26,5 @@ way o3 -O3
 way native -O3 -march=native -ffp-contract=off
 # shellcheck disable=SC2086
 "$cc" -std=c99 -O2 "-DWAYS=$ways" -I. tests/bench/lanes.c $objects -o "$out/lanes" -lm
-"$out/lanes"
+shift $(($# > 0))
+"$out/lanes" "$@"

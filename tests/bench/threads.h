@@ -1,5 +1,5 @@
-/* threads.h - the group `threads` of the benchmarks: desc.parallel on a pool of threads beside
-   serial calls, by the clock on the wall.
+/* threads.h - the groups `threads` and `overhead` of the benchmarks: desc.parallel on a pool of
+   threads beside serial calls, by the clock on the wall.
    SPDX-License-Identifier: MIT OR Unlicense
 
        threads_begin();                             BENCH_THREADS threads (2); title, two ceilings
@@ -8,6 +8,11 @@
        together.desc.parallel.tasks = threads.tasks;
        threads_row("uniform", "build", n, work, &alone, &together);
        threads_end();
+
+       overhead_begin();                            BENCH_THREADS threads (16)
+       together.desc.parallel.tasks = 1;
+       overhead_row("uniform", "build", n, work, &alone, &together);
+       overhead_end();
 
    The ceilings are what these threads gain where nothing is shared (arithmetic in registers) and
    where all of it is (a copy): cores that are two threads of one core, or share their memory's
@@ -118,15 +123,20 @@ BENCH_FN void threads_ceilings(void)
 
 /* ---- begin and end ---- */
 
-BENCH_FN void threads_begin(void)
+BENCH_FN void threads_open(int32_t fallback)
 {
     const char *const given = getenv("BENCH_THREADS");
-    char title[120];
-    threads.count = given ? (int32_t)strtol(given, NULL, 10) : 2;
+    threads.count = given ? (int32_t)strtol(given, NULL, 10) : fallback;
     if (threads.count < 1) threads.count = 1;
     threads.tasks = 4 * threads.count;
     parallel_all_used();
     parallel_start(&threads.pool, threads.count);
+}
+
+BENCH_FN void threads_begin(void)
+{
+    char title[120];
+    threads_open(2);
     snprintf(title, sizeof title, "threads: desc.parallel, %d tasks on %d threads, "
              "by the clock on the wall", (int)threads.tasks, (int)threads.count);
     bench_title(title, "serial");
@@ -134,5 +144,45 @@ BENCH_FN void threads_begin(void)
 }
 
 BENCH_FN void threads_end(void) { parallel_stop(&threads.pool); }
+
+/* ---- what the hook costs where it brings nothing ---- */
+
+enum { OVERHEAD_SMALL = 1000, OVERHEAD_RUNS = 2000 };
+
+BENCH_FN void overhead_begin(void)
+{
+    char title[160];
+    threads_open(16);
+    snprintf(title, sizeof title, "overhead: the hook with one piece (bar: 2 %% more), and for %d "
+             "elements on %d threads (5 us more); least times", OVERHEAD_SMALL, (int)threads.count);
+    bench_title(title, "serial");
+}
+
+/* The least times of calls made in turn, for two seconds or OVERHEAD_RUNS of each. */
+BENCH_FN void overhead_row(const char *workload, const char *method, int64_t n,
+                           void (*work)(void *), void *alone, void *together)
+{
+    double sum = 0;
+    bench_row_s row;
+    int k;
+    memset(&row, 0, sizeof row);
+    row.group = "overhead";
+    row.workload = workload;
+    row.method = method;
+    row.n = n;
+    work(alone);
+    work(together);
+    for (k = 0; k < OVERHEAD_RUNS && (k < 3 || sum < 2000); k++) {
+        double const one = threads_ms(work, alone), all = threads_ms(work, together);
+        if (k == 0 || one < row.base_ms) row.base_ms = one;
+        if (k == 0 || all < row.ms) row.ms = all;
+        sum += one + all;
+    }
+    if (n > OVERHEAD_SMALL) row.bar_ratio = 1.02;
+    else row.bar_ratio = (row.base_ms + 0.005) / row.base_ms;
+    bench_row(&row);
+}
+
+BENCH_FN void overhead_end(void) { parallel_stop(&threads.pool); }
 
 #endif

@@ -51,13 +51,17 @@ good() {
     fi
 }
 
+# Tests of the host's side of calls. They take long, and another order of the threads is nothing to
+# them: the runs in order have them.
+host_side='growth,out of memory,launch errors,too large,graph,deep capture,unfit remap'
+
 # Each build in the orders that make sense for it, the longest first. TEST_SMALL asks a program for
 # less work: a thousand elements where one thread takes a hundred times as long, and where all that
 # is new is another order of the threads.
 all_modes() {
     local name=$1 argument=${2:-}
     unit good "$dir/$name.asan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} EMU_PREEMPT=4 \
-        EMU_LAZY=1 EMU_BLOCKS=3
+        EMU_LAZY=1 EMU_BLOCKS=3 TEST_SKIP="$host_side"
     unit good "$dir/$name.asan" "$argument" EMU_ORDER=forward
     unit good "$dir/$name.tsan" "$argument" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SMALL=1
     unit good "$dir/$name.tsan" "$argument" EMU_TSAN_BLOCKS=1 TEST_SMALL=1
@@ -157,11 +161,9 @@ run_programs() {
     report_kernels "$dir/kernels.txt"
 }
 
-# Without what tests the host's side of calls, and takes long: test-emu has it.
 quick_programs() {
-    local program slow='growth,out of memory,launch errors,too large,graph,unfit remap'
-    slow="$slow,deep,deep again,deep cells full,deep capture"
-    skips "tests of the host's side that take long: make test-emu has them ($slow)"
+    local program slow="$host_side,deep,deep again,deep cells full"
+    skips "tests of the host's side, or long: make test-emu has them ($slow)"
     for program; do
         unit good "$program" "" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SKIP="$slow" \
             TEST_SMALL=1

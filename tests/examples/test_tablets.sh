@@ -70,11 +70,11 @@ drum() {
     below outside 0.1; report $? "no tablet leaves it" "$(seen)"
     above contacts 10; report $? "tablets touch" "$(seen)"
     # The forms add the same forces.
-    [ "$(grep -c '^form:' "$work/out.txt")" -eq 4 ] &&
+    [ "$(grep -c '^form:' "$work/out.txt")" -eq 5 ] &&
         awk '/^form:/ && $NF > 1e-9 { wrong = 1 } END { exit wrong }' "$work/out.txt"
     report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
-    [ "$(awk '$1 == "form:" { print $2 }' "$work/out.txt" | sort -u | wc -l)" -eq 4 ]
-    report $? "four forms are timed" "$(seen)"
+    [ "$(awk '$1 == "form:" { print $2 }' "$work/out.txt" | sort -u | wc -l)" -eq 5 ]
+    report $? "five forms are timed" "$(seen)"
 }
 
 # ---- on a GPU: the steps of tablets.c ------------------------------------------------------------
@@ -87,7 +87,7 @@ gpu() {
     below momentum 1e-5 && below turning 1e-4; report $? "momentum is kept" "$(seen)"
     tablets --scene drum -n 40 --seconds 0.03 --steps 15 --check --forms
     report $status "the drum agrees with serial steps" "$(seen)"
-    [ "$(grep -c '^form:' "$work/out.txt")" -eq 4 ] &&
+    [ "$(grep -c '^form:' "$work/out.txt")" -eq 5 ] &&
         awk '/^form:/ && $NF > 1e-4 { wrong = 1 } END { exit wrong }' "$work/out.txt"
     report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
     tablets

@@ -4,6 +4,8 @@ SPDX-License-Identifier: MIT OR Unlicense
 
     python3 tests/python/bench_python.py [MOST]        default: systems of up to 100000 atoms
 
+For radius_graph on a GPU a second line says where the time of ours goes.
+
 nearfield is the one that Python finds (pip install ., or PYTHONPATH=build/python). Each line: the
 CPU time of this thread, ours and the peer's in turn, the median of each, and the median of the
 ratios ours / peer with the bar it should be at or below. On a GPU: the time until it has finished,
@@ -105,7 +107,43 @@ def graphs(most):
             compare("radius_graph, torch_cluster on the %s: %d" % (name, n),
                     lambda: graph.radius_graph(x, 1.0, max_num_neighbors=200).shape[1],
                     lambda: torch_cluster.radius_graph(x, 1.0, max_num_neighbors=200).shape[1],
-                    0.5, 5, clock)
+                    0.5, 21 if device == "cuda" else 5, clock)
+            if device == "cuda":
+                parts(graph, x, finished)
+
+
+def parts(graph, x, clock):
+    """Where the time of a call goes: from the kernels alone to all layers of Python. Each is the
+    least of 50 runs, in us."""
+    import torch
+    from nearfield import _torch_cuda
+    most, lib, n = 200, _torch_cuda._lib(x), x.shape[0]
+    layers = []
+    if n <= lib.nearfield_cuda_few():
+        begin, told = torch.empty(n + 3, dtype=torch.int64, device="cuda"), np.zeros(3, np.int64)
+        ask = x.data_ptr(), 0, n, None, 1, 1.0, 0, 0, begin.data_ptr()
+        stream = torch.cuda.current_stream().cuda_stream
+        lib.nearfield_cuda_few_count(*ask, told.ctypes.data, stream)
+        out = torch.empty((2, int(told[0])), dtype=torch.int64, device="cuda")
+        layers += [("count, wait", lambda: lib.nearfield_cuda_few_count(
+            *ask, told.ctypes.data, stream)), ("write", lambda: lib.nearfield_cuda_few_write(
+                *ask, out[0].data_ptr(), out[1].data_ptr(), stream))]
+    else:
+        boxes = torch.zeros(128, dtype=torch.uint8, device="cuda")
+        starts = torch.tensor([0, n], dtype=torch.int32, device="cuda")
+        search = _torch_cuda._Search(x.device, torch.cuda.current_stream())
+        give = [_torch_cuda._Given(a, kind) for a, kind in
+                ((x, "<f4"), (boxes, "|u1"), (starts, "<i4"))]
+        layers.append(("search, its memory kept", lambda: search.search(
+            *give, 1, 1.0, False, True, 0)))
+    operator = torch.ops.nearfield.radius_graph.default
+    layers += [("pairs", lambda: _torch_cuda.index_pairs(x, None, None, 1, 1.0, most=most,
+                                                         flow=True)),
+               ("operator", lambda: operator(x, None, None, None, 1.0, most, False, True)),
+               ("radius_graph", lambda: graph.radius_graph(x, 1.0, max_num_neighbors=most))]
+    times = [min(taken(work, clock)[0] for _ in range(50)) * 1e6 for _, work in layers]
+    print("    of it: " + ", ".join("%s %.0f" % (name, time) for (name, _), time in
+                                    zip(layers, times)), flush=True)
 
 
 def main(most=100000):

@@ -216,6 +216,8 @@ gpu() {
     esac
     export EMU_LEAKS=0 EMU_QUIET=1
     counted "$python" tests/python/boxes_emulated.py $emu
+    if has torch; then counted "$python" tests/python/torch_emulated.py $emu
+    else skip "nearfield.torch on the emulator: no torch"; fi
     for lazy in ${FULL:+0} 1; do     # 1: streams run only when they are waited for
         EMU_LAZY=$lazy counted "$python" examples/python/gpu_check.py --emulator $emu
     done

@@ -249,7 +249,7 @@ def check_operators():
     box, ops = (cell[None], pbc[None]), torch.ops.nearfield
     for of in (None, batch):
         torch.library.opcheck(ops.pairs.default, (x, *box, of, 1.0, False, False, 0, True))
-        torch.library.opcheck(ops.radius_graph.default, (x, *box, of, 1.0, 3, True))
+        torch.library.opcheck(ops.radius_graph.default, (x, *box, of, 1.0, 3, True, False))
         torch.library.opcheck(ops.knn_graph.default, (x, *box, of, 3, False))
         torch.library.opcheck(ops.radius.default, (x, x[:12], of, of, 1.0, -1))
 

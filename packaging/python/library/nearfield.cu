@@ -50,3 +50,5 @@ NEARFIELD_API int nearfield_cuda_order(cudaStream_t first, cudaStream_t then)
 }
 
 } // extern "C"
+
+#include "few.cuh"

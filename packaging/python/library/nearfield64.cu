@@ -20,4 +20,8 @@
 #define nearfield_cuda_free  nearfield_f64_cuda_free
 #define nearfield_cuda_fetch nearfield_f64_cuda_fetch
 #define nearfield_cuda_order nearfield_f64_cuda_order
+#define nearfield_cuda_few       nearfield_f64_cuda_few
+#define nearfield_cuda_few_count nearfield_f64_cuda_few_count
+#define nearfield_cuda_few_write nearfield_f64_cuda_few_write
+#define nearfield_cuda_entries   nearfield_f64_cuda_entries
 #include "nearfield.cu"

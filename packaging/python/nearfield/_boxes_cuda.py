@@ -19,13 +19,12 @@ class DeviceBoxes(Object):
     _header = "nlist"
 
     def search(self, x: Any, d_boxes: Any, d_starts: Any, systems: int, cutoff: float, half: bool,
-               sorted: bool, nearest: int) -> tuple[Any, Any, Any]:
+               sorted: bool, nearest: int, room: int = 0) -> tuple[Any, Any, Any]:
         """Where the rows begin (n + 1,), partners (m,) and shifts (3 m,), in this object's memory.
         Waits for the stream. x, d_boxes and d_starts lie on the GPU; d_boxes are the bytes of
-        nlist_box."""
-        self._fields = {"nearest": int(nearest), "grow": 1}
+        nlist_box. room: for so many pairs it begins with memory."""
+        self._fields = {"nearest": int(nearest), "grow": 1, "capacity": int(room)}
         n = self._build(x, d_boxes, d_starts, systems, cutoff, half, sorted)
-        self.check()
         return self._views(n, self._state.total)
 
     def fill(self, x: Any, d_boxes: Any, d_starts: Any, systems: int, cutoff: float, half: bool,

@@ -84,10 +84,12 @@ class Object:
         self._struct = getattr(lib, self._header + "_cuda" * device)()
         self._state = self._struct.device if device else self._struct
         self._host_memory = host_memory or HostMemory()    # GPU: for copies on the host
-        self._memory: Any = (DeviceMemory(lib, self._stream_object) if device
-                             else self._host_memory)
+        self._memory: Any = self._device_memory() if device else self._host_memory
         free = getattr(lib, self._header + "_cuda" * device + "_free")
         weakref.finalize(self, _release, free, self._struct, self._memory)
+
+    def _device_memory(self) -> DeviceMemory:
+        return DeviceMemory(self._lib, self._stream_object)
 
     def _rows(self, values: Any, width: int) -> tuple[Any, int, int]:
         """(array, its rows, bytes from one to the next) of rows of `width` numbers, with as few

@@ -9,6 +9,7 @@ SPDX-License-Identifier: MIT OR Unlicense
     radius_graph    edges between points within a radius, in the form of torch_cluster
     radius          edges from query points to points within a radius
     knn_graph       edges to the k nearest
+    release         frees what searches on GPUs keep
 
 CPU tensors are searched by the headers' serial code. Tensors on a GPU are searched by their CUDA
 part, on the current stream, where libnearfield_cuda.so is installed.
@@ -24,22 +25,37 @@ from torch import Tensor
 from . import _neighbors
 from ._binding import Error
 
-__all__ = ["neighbor_list", "FixedNeighborList", "radius_graph", "radius", "knn_graph"]
+__all__ = ["neighbor_list", "FixedNeighborList", "radius_graph", "radius", "knn_graph", "release"]
 
 
 # ---- pairs: i, j, S ------------------------------------------------------------------------------
 
 
 @torch.library.custom_op("nearfield::pairs", mutates_args=())
-def _pairs(positions: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], cutoff: float,
-           half: bool, own: bool, nearest: int, ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _pairs(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+           batch: Optional[Tensor], cutoff: float, half: bool, own: bool, nearest: int,
+           ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
     """i (m,), j (m,) int64 and S (m, 3) int32 of all systems. cell: (b, 3, 3), pbc: (b, 3); b may
-    be 1 for all systems."""
+    be 1 for all systems; None: no periodic axes."""
+    return _find_pairs(positions, cell, pbc, batch, cutoff, half, own, nearest, ordered)
+
+
+def _find_pairs(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+                batch: Optional[Tensor], cutoff: float, half: bool, own: bool, nearest: int,
+                ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The operator's work, for other operators too."""
+    if _is_on_gpu(positions):
+        found = _on_gpu(positions, cell, pbc, batch, cutoff, half=half, own=int(own),
+                        nearest=nearest, ordered=ordered)
+        assert found is not None
+        i, j, shift = found[:3]
+        if shift is None:
+            shift = torch.zeros((len(i), 3), dtype=torch.int32, device=i.device)
+        return i, j, shift
+    cell, pbc = _cells(positions, cell, pbc)
     starts = _starts(batch, positions.shape[0], cell.shape[0])
     systems = len(starts) - 1
     cell, pbc = cell.expand(systems, 3, 3), pbc.expand(systems, 3)
-    if positions.is_cuda:
-        return _pairs_on_gpu(positions, cell, pbc, starts, cutoff, half, own, nearest, ordered)
     x = _host(positions)
     boxes = _boxes(cell, pbc, x.dtype)
     first = np.ascontiguousarray(starts.numpy(), np.int32)
@@ -60,8 +76,8 @@ def _pairs(positions: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor]
 
 
 @_pairs.register_fake
-def _pairs_shapes(positions: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor],
-                  cutoff: float, half: bool, own: bool, nearest: int,
+def _pairs_shapes(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+                  batch: Optional[Tensor], cutoff: float, half: bool, own: bool, nearest: int,
                   ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
     m = torch.library.get_ctx().new_dynamic_size()
     new = positions.new_empty
@@ -91,38 +107,49 @@ def _boxes(cell: Tensor, pbc: Tensor, real: Any) -> Any:
     return boxes
 
 
-def _pairs_on_gpu(positions: Tensor, cell: Tensor, pbc: Tensor, starts: Tensor, cutoff: float,
-                  half: bool, own: bool, nearest: int,
-                  ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The CUDA part, on the current stream: waits once, for the number of pairs."""
-    from ._boxes_cuda import DeviceBoxes
-    boxes = np.zeros(len(cell), np.dtype([
-        ("cell", np.float32 if positions.dtype == torch.float32 else np.float64, (3, 3)),
-        ("periodic", np.int32, 3)], align=True))
-    boxes["cell"], boxes["periodic"] = cell.detach().cpu().numpy(), pbc.cpu().numpy()
-    d_boxes = torch.from_numpy(boxes.view(np.uint8).reshape(-1)).to(positions.device)
-    d_starts = starts.to(positions.device, torch.int32)
-    x = positions.detach().contiguous()
-    found = DeviceBoxes(torch.cuda.current_stream(positions.device)).search(
-        x, d_boxes, d_starts, len(boxes), cutoff, half, ordered, nearest)
-    rows, partner, shift = (torch.as_tensor(a, device=positions.device).clone() for a in found)
-    i = torch.repeat_interleave(torch.arange(len(x), device=x.device), rows.diff(),
-                                output_size=len(partner))
-    j, shift = partner.to(torch.int64), shift.reshape(-1, 3)
-    if own:
-        each = torch.arange(len(x), device=x.device)
-        i, j = torch.cat([i, each]), torch.cat([j, each])
-        shift = torch.cat([shift, shift.new_zeros((len(x), 3))])
-        order = torch.argsort(i, stable=True)
-        i, j, shift = i[order], j[order], shift[order]
-    return i, j, shift
+def _is_on_gpu(x: Tensor) -> bool:
+    return x.is_cuda
+
+
+def _on_gpu(x: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], batch: Optional[Tensor],
+            cutoff: float, **options: Any) -> Any:
+    """The CUDA part, on the current stream: `_torch_cuda.index_pairs`."""
+    from . import _torch_cuda
+    starts, systems = _device_starts(x, batch, 1 if cell is None else cell.shape[0])
+    boxes = None
+    if cell is not None and pbc is not None:
+        boxes = _device_boxes(cell.detach().expand(systems, 3, 3),
+                              pbc.expand(systems, 3)).to(x.device)
+    return _torch_cuda.index_pairs(x, boxes, starts, systems, cutoff, **options)
+
+
+def _device_boxes(cell: Tensor, pbc: Tensor) -> Tensor:
+    """The bytes of nlist_box: 9 numbers, 3 of int32, padding."""
+    width = 12 if cell.dtype == torch.float32 else 11
+    boxes = torch.zeros((len(cell), width), dtype=cell.dtype, device=cell.device)
+    boxes[:, :9] = cell.reshape(-1, 9)
+    first = 9 * boxes.element_size() // 4
+    boxes.view(torch.int32)[:, first:first + 3] = pbc.to(boxes.device, torch.int32)
+    return boxes.view(torch.uint8)
+
+
+def release() -> None:
+    """Free the memory on GPUs that searches keep from one call to the next.
+
+    That is at most 256 MiB, in 8 pieces; it goes back to torch's caching allocator. Not to be
+    called while another thread captures a CUDA graph.
+    """
+    from . import _torch_cuda
+    _torch_cuda.release()
 
 
 # ---- systems -------------------------------------------------------------------------------------
 
 
-def _systems(positions: Tensor, cell: Optional[Tensor], pbc: Any) -> tuple[Tensor, Tensor]:
-    """cell (b, 3, 3) and pbc (b, 3); b is 1 where all systems have the same."""
+def _systems(positions: Tensor, cell: Optional[Tensor],
+             pbc: Any) -> tuple[Optional[Tensor], Optional[Tensor]]:
+    """cell (b, 3, 3) and pbc (b, 3); b is 1 where all systems have the same. None: no periodic
+    axes."""
     if positions.dim() != 2 or positions.shape[1] != 3:
         raise ValueError("positions: expected a tensor of shape (n, 3), not %s"
                          % (tuple(positions.shape),))
@@ -130,27 +157,64 @@ def _systems(positions: Tensor, cell: Optional[Tensor], pbc: Any) -> tuple[Tenso
     if cell is None:
         if pbc is not None and bool(torch.as_tensor(pbc).any()):
             raise ValueError("cell: periodic axes need one")
-        cell, pbc = torch.eye(3, dtype=positions.dtype, device=device), False
+        return None, None
     pbc = torch.as_tensor(True if pbc is None else pbc, dtype=torch.bool, device=device)
     systems = cell.shape[0] if cell.dim() == 3 else 1
     return (cell.to(positions.dtype).expand(systems, 3, 3).contiguous(),
             pbc.reshape(-1, pbc.shape[-1] if pbc.dim() else 1).expand(systems, 3).contiguous())
 
 
+def _cells(positions: Tensor, cell: Optional[Tensor],
+           pbc: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+    """Those of `_systems`; for None a box without periodic axes."""
+    if cell is not None and pbc is not None:
+        return cell, pbc
+    return (torch.eye(3, dtype=positions.dtype, device=positions.device)[None],
+            torch.zeros((1, 3), dtype=torch.bool, device=positions.device))
+
+
+def _device_starts(x: Tensor, batch: Optional[Tensor],
+                   cells: int) -> tuple[Optional[Tensor], int]:
+    """Where each system begins, and n: int32 beside x (None: there is one); how many systems."""
+    n = x.shape[0]
+    if batch is None and cells == 1:
+        return None, 1
+    if batch is None or n == 0:
+        starts = _starts(batch, n, cells)
+        return starts.to(x.device), len(starts) - 1
+    _check_batch_shape(batch, n)
+    descends = (batch[1:] < batch[:-1]).any().to(batch.dtype)
+    first, last, bad = torch.stack([batch[0], batch[-1], descends]).tolist()
+    _check_batch(first, last, bad, cells)
+    systems = max(cells, last + 1)
+    numbers = torch.arange(systems + 1, dtype=batch.dtype, device=batch.device)
+    starts = torch.searchsorted(batch.contiguous(), numbers, out_int32=True)
+    return starts.to(x.device), systems
+
+
+def _check_batch_shape(batch: Tensor, n: int) -> None:
+    if batch.shape != (n,):
+        raise ValueError("batch: expected one number for each of the %d points, not a tensor of "
+                         "shape %s" % (n, tuple(batch.shape)))
+
+
+def _check_batch(first: int, last: int, descends: int, cells: int) -> None:
+    if descends:
+        raise ValueError("batch must not descend")
+    if first < 0:
+        raise ValueError("batch must not be negative")
+    if cells > 1 and last >= cells:
+        raise ValueError("batch names system %d, but there are %d cells" % (last, cells))
+
+
 def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
     """Where each system begins, and n: int32 on the CPU."""
     if batch is None:
         return torch.tensor([0] + [n] * cells, dtype=torch.int32)
-    if batch.shape != (n,):
-        raise ValueError("batch: expected one number for each of the %d points, not a tensor of "
-                         "shape %s" % (n, tuple(batch.shape)))
-    if n and bool((batch[1:] < batch[:-1]).any()):
-        raise ValueError("batch must not descend")
-    if n and int(batch[0]) < 0:
-        raise ValueError("batch must not be negative")
+    _check_batch_shape(batch, n)
     last = int(batch[-1]) + 1 if n else 1
-    if cells > 1 and last > cells:
-        raise ValueError("batch names system %d, but there are %d cells" % (last - 1, cells))
+    if n:
+        _check_batch(int(batch[0]), last - 1, bool((batch[1:] < batch[:-1]).any()), cells)
     counts = torch.bincount(batch.to(torch.int64), minlength=max(cells, last)).cpu()
     starts = torch.zeros(len(counts) + 1, dtype=torch.int32)
     starts[1:] = counts.cumsum(0)
@@ -213,7 +277,9 @@ def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = N
     cells, flags = _systems(positions, cell, pbc)
     i, j, shift = _pairs(positions, cells, flags, batch, float(cutoff), half, self_interaction, 0,
                          sorted)
-    D = positions[j] - positions[i] + _shift_vectors(shift, cells, flags, batch, i)
+    D = positions[j] - positions[i]
+    if cells is not None and flags is not None:
+        D = D + _shift_vectors(shift, cells, flags, batch, i)
     return i, j, shift, _lengths(D), D
 
 
@@ -279,7 +345,7 @@ class FixedNeighborList:
         none = torch.full((n, 3), torch.nan, dtype=dtype, device=device)
         cell = None if cell is None else cell.to(none)
         batch = None if batch is None else batch.to(none.device)
-        cells, flags = _systems(none, cell, pbc)
+        cells, flags = _cells(none, *_systems(none, cell, pbc))
         self._starts = _starts(batch, n, len(cells))
         systems = len(self._starts) - 1
         self._cells, self._flags = cells.expand(systems, 3, 3), flags.expand(systems, 3)
@@ -381,11 +447,11 @@ def _three(x: Tensor) -> Tensor:
     return x if x.shape[1] == 3 else torch.nn.functional.pad(x, (0, 3 - x.shape[1]))
 
 
-def _flow(row: Tensor, col: Tensor, flow: str) -> Tensor:
-    """row: the point whose neighbours are listed."""
+def _to_target(flow: str) -> bool:
+    """Whether the point whose neighbours are listed is in row 1 of the edges."""
     if flow not in ("source_to_target", "target_to_source"):
         raise ValueError('flow must be "source_to_target" or "target_to_source", not %r' % (flow,))
-    return torch.stack([col, row] if flow == "source_to_target" else [row, col])
+    return flow == "source_to_target"
 
 
 def _at_most(row: Tensor, col: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
@@ -411,25 +477,33 @@ def _edges(points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.library.custom_op("nearfield::radius_graph", mutates_args=())
-def _radius_graph(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], r: float,
-                  most: int, loop: bool) -> tuple[Tensor, Tensor]:
-    """row, col of all neighbours, or of the `most` nearest. most: -1 for all."""
-    row, col, _ = _pairs(points, cell, pbc, batch, r, False, False, 0, True)
+def _radius_graph(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+                  batch: Optional[Tensor], r: float, most: int, loop: bool,
+                  to_target: bool) -> Tensor:
+    """Edges to all neighbours, or to the `most` nearest. most: -1 for all."""
+    if _is_on_gpu(points) and most != 0:
+        found = _on_gpu(points, cell, pbc, batch, r, own=2 * loop, most=most, flow=to_target)
+        if found is not None:
+            edges: Tensor = found.edges
+            return edges
+    row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, 0, True)
     if most >= 0 and len(row) and int(torch.bincount(row).max()) > most - loop:
         row, col = _nearest(points, cell, pbc, batch, r, max(most - loop, 0))
-    if not loop:
-        return row, col
-    row, col = _looped(row, col, points.shape[0])
-    return _at_most(row, col, most, points.shape[0]) if most >= 0 else (row, col)
+    if loop:
+        row, col = _looped(row, col, points.shape[0])
+        row, col = _at_most(row, col, most, points.shape[0]) if most >= 0 else (row, col)
+    return torch.stack([col, row] if to_target else [row, col])
 
 
 @_radius_graph.register_fake
-def _radius_graph_shapes(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor],
-                         r: float, most: int, loop: bool) -> tuple[Tensor, Tensor]:
-    return _edges(points)
+def _radius_graph_shapes(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+                         batch: Optional[Tensor], r: float, most: int, loop: bool,
+                         to_target: bool) -> Tensor:
+    m = torch.library.get_ctx().new_dynamic_size()
+    return points.new_empty((2, m), dtype=torch.int64)
 
 
-_radius_graph.register_autograd(_no_gradients(7))
+_radius_graph.register_autograd(_no_gradients(8))
 
 
 def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool = False,
@@ -475,17 +549,18 @@ def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool
     points = _three(x)
     cells, flags = _systems(points, cell, pbc)
     most = -1 if max_num_neighbors is None else max(max_num_neighbors, 0)
-    row, col = _radius_graph(points, cells, flags, batch, float(r), most, loop)
-    return _flow(row, col, flow)
+    edges: Tensor = _radius_graph(points, cells, flags, batch, float(r), most, loop,
+                                  _to_target(flow))
+    return edges
 
 
-def _nearest(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], r: float,
-             k: int) -> tuple[Tensor, Tensor]:
+def _nearest(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+             batch: Optional[Tensor], r: float, k: int) -> tuple[Tensor, Tensor]:
     if k < 1:
         none = torch.zeros(0, dtype=torch.int64, device=points.device)
         return none, none.clone()
     k = min(k, 2**31 - 1)
-    row, col, _ = _pairs(points, cell, pbc, batch, r, False, False, k, False)
+    row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, k, False)
     return row, col
 
 
@@ -505,7 +580,7 @@ def _radius(x: Tensor, y: Tensor, batch_x: Optional[Tensor], batch_y: Optional[T
         batch, order = torch.cat([of_x, of_y]).sort(stable=True)
     points = torch.cat([x, y])[order]
     cell, pbc = _systems(points, None, None)
-    row, col, _ = _pairs(points, cell, pbc, batch, r, False, False, 0, True)
+    row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, 0, True)
     row, col = order[row], order[col]
     across = (row >= n) & (col < n)
     row, col = row[across] - n, col[across]
@@ -591,34 +666,35 @@ def knn_graph(x: Tensor, k: int, batch: Optional[Tensor] = None, loop: bool = Fa
     points = _three(x)
     cells, flags = _systems(points, cell, pbc)
     row, col = _knn_graph(points, cells, flags, batch, k, loop)
-    return _flow(row, col, flow)
+    return torch.stack([col, row] if _to_target(flow) else [row, col])
 
 
 @torch.library.custom_op("nearfield::knn_graph", mutates_args=())
-def _knn_graph(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], k: int,
-               loop: bool) -> tuple[Tensor, Tensor]:
+def _knn_graph(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+               batch: Optional[Tensor], k: int, loop: bool) -> tuple[Tensor, Tensor]:
     """row, col; with `loop` the point itself is the first of its row."""
     row, col = _k_nearest(points, cell, pbc, batch, k - loop)
     return _looped(row, col, points.shape[0]) if loop else (row, col)
 
 
 @_knn_graph.register_fake
-def _knn_graph_shapes(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor], k: int,
-                      loop: bool) -> tuple[Tensor, Tensor]:
+def _knn_graph_shapes(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+                      batch: Optional[Tensor], k: int, loop: bool) -> tuple[Tensor, Tensor]:
     return _edges(points)
 
 
 _knn_graph.register_autograd(_no_gradients(6))
 
 
-def _k_nearest(points: Tensor, cell: Tensor, pbc: Tensor, batch: Optional[Tensor],
-               k: int) -> tuple[Tensor, Tensor]:
+def _k_nearest(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+               batch: Optional[Tensor], k: int) -> tuple[Tensor, Tensor]:
     """Searches within a radius that grows until every row has its k, or all that there are."""
     n = points.shape[0]
     if n == 0 or k < 1:
         return _nearest(points, cell, pbc, batch, 1.0, 0)
-    sizes = _starts(batch, n, cell.shape[0]).diff()
-    all_of = torch.where(pbc.any(1).cpu().expand(len(sizes)), torch.tensor(k), sizes - 1)
+    sizes = _starts(batch, n, 1 if cell is None else cell.shape[0]).diff()
+    repeats = torch.zeros(1, dtype=torch.bool) if pbc is None else pbc.any(1).cpu()
+    all_of = torch.where(repeats.expand(len(sizes)), torch.tensor(k), sizes - 1)
     wanted = torch.repeat_interleave(all_of, sizes).clamp_max(k).to(points.device)
     low, high = points.detach().amin(0), points.detach().amax(0)
     extent = (high - low).clamp_min(float((high - low).max()) * 1e-3)

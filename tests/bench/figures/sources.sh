@@ -426,7 +426,7 @@ stage_rows() {
 only_table() {
     begin "$1" "$2" '' '' ''
     source_is "$kureck, $4; $maxwell"
-    notes=$'\n\n'$5
+    notes=$'\n\n'${*:5}
     all=$3
     rm -f "$results/$1.png" "$results/$1.md"
     if ! any "$3"; then echo "- $2" >>"$missing"; return; fi
@@ -447,9 +447,10 @@ only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)'
     'Grid and half list after a small motion, about 8 neighbours. In place: flag, find, append,' \
     'drop, sort, as the source does it, with a counting sort (tests/bench/plain_history.h).'
 only_table 004-6.3.6-walls 'Spheres against triangles (004, table 6.8 and section 6.3.6)' \
-    'group == "walls"' \
+    'group == "walls" && program == "bench_nlist_cuda"' \
     'table 6.8 (10M spheres) and section 6.3.6 (1M): the triangles of a drum' \
-    'Ours: a box whose sides are 49,152 triangles.'
+    'Ours: a box whose sides are 49,152 triangles. By the grid: the source before it had a tree, each' \
+    'triangle in all cells that its box overlaps, and no list (tests/bench/plain_mesh_grid.h).'
 no_list='"No list": search and forces in one kernel, as the source did before it had lists ("old", figure 6.11); its whole steps,'
 no_list="$no_list 0.96 sorted and 0.76 steps/s not, are mostly spent in sorting triangles into the grid."
 only_table 004-6.10-sorting \

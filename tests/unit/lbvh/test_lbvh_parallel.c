@@ -7,6 +7,9 @@
    A scene is built and searched serially and with each hook, and whatever comes out is compared:
    nodes, results, lists. A piece is worth a task from 4 searches on. */
 
+static int lanes; /* does the processor have AVX2? */
+#define LBVH_I_HAS_AVX2() lanes
+
 #define LBVH_I_PIECE 4
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
@@ -242,7 +245,13 @@ static lbvh_parallel serial(void)
     return none;
 }
 
-/* Every hook and number of tasks. */
+#if defined(__x86_64__) && defined(__GNUC__)
+static int has_lanes(void) { return __builtin_cpu_supports("avx2") != 0; }
+#else
+static int has_lanes(void) { return 0; }
+#endif
+
+/* Every hook and number of tasks; vectors too give what plain code does. */
 static void same_bits(void **state)
 {
     static const int32_t tasks[] = { 1, 2, 3, 7, 64 };
@@ -259,7 +268,13 @@ static void same_bits(void **state)
             for (k = 0; k < 4 * COUNT_OF(tasks); k++) {
                 lbvh_parallel parallel;
                 if (!chosen(counter++)) continue;
-                if (!asked++) ask(&want, &s, serial(), serial());
+                if (!asked++) {
+                    lanes = 0;
+                    ask(&want, &s, serial(), serial());
+                    lanes = has_lanes();
+                    ask(&got, &s, serial(), serial());
+                    compare(&got, &want);
+                }
                 parallel = hook(k % 4, tasks[k / 4]);
                 ask(&got, &s, parallel, parallel);
                 compare(&got, &want);
@@ -502,6 +517,129 @@ static void loaded_trees_have_the_hook(void **state)
     lbvh_free(&tree);
 }
 
+/* ---- rays and points of a wide tree ---- */
+
+enum { RAYS = 203 };    /* no multiple of the tasks, walkers and packs */
+
+typedef struct found {
+    lbvh_result result[3];
+    lbvh_ray_hit hits[RAYS];
+    uint8_t hit[RAYS];
+    lbvh_closest closest[RAYS];
+} found;
+
+static real corners[9 * MOST], lines[6 * RAYS];
+
+/* Triangles in a cube, and rays from a square before it: half of them nearly parallel, some with
+   numbers that are none. */
+static void put_rays(void)
+{
+    int32_t i;
+    int a;
+    for (i = 0; i < 9 * MOST; i++)
+        corners[i] = i % 9 < 3 ? between(-1, 1)
+                               : corners[i - i % 9 + i % 3] + between(0, (real)0.2);
+    for (i = 0; i < RAYS; i++)
+        for (a = 0; a < 3; a++) {
+            lines[6 * i + a] = a == 2 ? -2 : between(-1, 1) * (i % 50 < 25 ? (real)0.01 : 1);
+            lines[6 * i + 3 + a] = (a == 2) + between(0, (real)0.01);
+        }
+    for (i = 3; i < RAYS; i += 60) lines[6 * i + i % 6] = REAL_NAN;
+}
+
+static void trace(const lbvh_wide *wide, int flags, found *out)
+{
+    lbvh_rays rays;
+    memset(&rays, 0, sizeof rays);
+    memset(out, 7, sizeof *out);
+    rays.data = lines;
+    rays.n = RAYS;
+    rays.flags = flags;
+    out->result[0] = lbvh_closest_hits(wide, &rays, NULL, NULL, out->hits);
+    out->result[1] = lbvh_any_hits(wide, &rays, NULL, NULL, out->hit);
+    out->result[2] = lbvh_closest_points(wide, lines, 6 * sizeof(real), RAYS, 2, out->closest);
+}
+
+static void check_nothing_found(const found *out)
+{
+    int32_t i;
+    int k;
+    for (k = 0; k < 3; k++) CHECK_RESULT(out->result[k], LBVH_NOT_RUN);
+    for (i = 0; i < RAYS; i++) {
+        CHECK(out->hits[i].id == -1 && out->hits[i].t == 0 && out->hit[i] == 0);
+        CHECK(out->closest[i].id == -1 && out->closest[i].distance2 == 0);
+    }
+}
+
+static int never(void *user, int32_t id, const real *origin, const real *direction, real *t,
+                 real *u, real *v)
+{
+    (void)user, (void)id, (void)origin, (void)direction, (void)t, (void)u, (void)v;
+    return 0;
+}
+
+/* Your own test runs in the calling thread. */
+static void check_own_test(lbvh_wide *wide)
+{
+    static uint8_t hit[RAYS];
+    lbvh_rays rays;
+    memset(&rays, 0, sizeof rays);
+    rays.data = lines;
+    rays.n = RAYS;
+    wide->desc.parallel = hook(4, 64);
+    CHECK_RESULT(lbvh_any_hits(wide, &rays, never, NULL, hit), LBVH_OK);
+    CHECK(all_zero(hit, sizeof hit));
+}
+
+static void wide_searches(void **state)
+{
+    static const int32_t tasks[] = { 1, 2, 3, 7, 64 };
+    static found want, got;
+    lbvh tree;
+    lbvh_desc desc;
+    lbvh_wide wide;
+    lbvh_wide_desc with;
+    int k, flags, some = 0;
+    (void)state;
+    memset(&tree, 0, sizeof tree);
+    memset(&wide, 0, sizeof wide);
+    memset(&desc, 0, sizeof desc);
+    memset(&with, 0, sizeof with);
+    put_rays();
+    desc.kind = LBVH_TRIANGLES;
+    with.copy = 1;
+    with.parallel.tasks = 1025;
+    CHECK_RESULT(lbvh_build(&tree, &desc, corners, 0, MOST), LBVH_OK);
+    CHECK_RESULT(lbvh_wide_build(&wide, &with, &tree, corners, 0), LBVH_BAD_OPTION);
+    with.parallel = serial();
+    CHECK_RESULT(lbvh_wide_build(&wide, &with, &tree, corners, 0), LBVH_OK);
+    for (flags = 0; flags <= LBVH_SORTED; flags += LBVH_SORTED) {
+        lanes = 0;
+        wide.desc.parallel = serial();
+        trace(&wide, flags, &want);
+        lanes = has_lanes();
+        for (k = 0; k < 4 * COUNT_OF(tasks); k++) {
+            wide.desc.parallel = hook(k % 4, tasks[k / 4]);
+            trace(&wide, flags, &got);
+            CHECK(same(&got, &want, sizeof got));
+        }
+        for (k = 4; k < 6; k++) {
+            wide.desc.parallel = hook(k, 3);
+            trace(&wide, flags, &got);
+            check_nothing_found(&got);
+        }
+        wide.desc.parallel.run = watch;
+        most_seen = 0;
+        trace(&wide, flags, &got);
+        CHECK(most_seen == 3);
+    }
+    for (k = 0; k < RAYS; k++) some += want.hit[k];
+    CHECK(some > RAYS / 4 && some < RAYS);
+    check_own_test(&wide);
+    lbvh_wide_free(&wide);
+    lbvh_free(&tree);
+}
+
 static int stop_pool(void **state)
 {
     (void)state;
@@ -520,6 +658,7 @@ int main(void)
         TEST(allocates_as_serial),
         TEST(refuses_numbers_of_tasks),
         TEST(loaded_trees_have_the_hook),
+        TEST(wide_searches),
     };
     int failed = 0;
     parallel_all_used();

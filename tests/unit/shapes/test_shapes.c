@@ -253,6 +253,46 @@ static void check_middle(const shape_placed *a, const shape_placed *b, const sha
     }
 }
 
+/* The contact found from nothing, from any direction, and from one near the common normal: all are
+   compared with the same minimum. */
+static shape_result contact_from(uint64_t *seed, int how, const shape_placed *a,
+                                 const shape_placed *b, dem_real way[3], shape_touch *touch)
+{
+    dem_real aside[3];
+    int k;
+    for (k = 0; k < 3; k++) way[k] = 0;
+    if (how == 0) return shape_contact(a, b, touch);
+    random_direction(seed, 3, aside);
+    if (how == 2) (void)shape_contact_from(a, b, way, touch);
+    for (k = 0; k < 3; k++)
+        way[k] = how == 2 ? way[k] / (dem_root(dem_dot(way, way)) + (dem_real)1e-30) +
+                                (dem_real)0.05 * aside[k]
+                          : aside[k];
+    return shape_contact_from(a, b, way, touch);
+}
+
+/* way: along it they are apart by `reach`, or it is the normal. */
+static void check_way(const shape_placed *a, const shape_placed *b, shape_result found,
+                      const dem_real way[3], const shape_touch *touch)
+{
+    double const length = sqrt((double)dem_dot(way, way));
+    double const reach = (double)a->body->rounding + (double)b->body->rounding;
+    dem_real p[3], q[3];
+    if (found == SHAPE_DEEP) {
+        CHECK(length == 0);
+        return;
+    }
+    CHECK(length > 0);
+    if (found == SHAPE_TOUCH) {
+        CHECK_BELOW(fabs((double)dem_dot(way, touch->n) / length - 1), IS_FLOAT ? 1e-5 : 1e-12);
+        return;
+    }
+    shape_furthest(a, 1, way, p);
+    shape_furthest(b, -1, way, q);
+    dem_add(q, -1, p);
+    CHECK((double)dem_dot(way, q) / length > reach - (IS_FLOAT ? 1e-5 : 1e-9));
+}
+
 static void test_pairs(void **state)
 {
     int const pairs = environment("TEST_SMALL", 0) || SANITIZED ? 600 : 10000;
@@ -267,12 +307,13 @@ static void test_pairs(void **state)
         shape_placed b;
         shape_touch touch;
         shape_result found;
-        dem_real n[3];
+        dem_real n[3], way[3];
         int same;
         random_direction(&seed, 3, n);
         b = place_at(&seed, two, 1 + away * (double)n[0], 2 + away * (double)n[1],
                      3 + away * (double)n[2]);
-        found = shape_contact(&a, &b, &touch);
+        found = contact_from(&seed, i / 4 % 3, &a, &b, way, &touch);
+        if (i / 4 % 3) check_way(&a, &b, found, way, &touch);
         same = compare(&a, &b, found, &touch);
         seen[1 + same]++;
         if (same == 1) check_middle(&a, &b, &touch);

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""torch_emulated.py - what nearfield.torch does with CUDA tensors, by the emulator.
+SPDX-License-Identifier: MIT OR Unlicense
+
+    python3 tests/python/torch_emulated.py LIBRARY      that of tests/python/run.sh
+
+The emulator's device memory is the host's: tensors of the CPU can look at it. What the package asks
+torch for on its way to the kernels is replaced. The oracle is the package on the CPU. The last
+line is "N passed, M failed".
+"""
+import contextlib
+import ctypes
+import sys
+import traceback
+import types
+
+try:
+    import torch
+except ImportError:
+    print("skipped  torch is not installed")
+    sys.exit(77)
+
+import nearfield
+import nearfield.torch as graph
+from nearfield import _arrays, _torch_cuda
+
+STREAM = types.SimpleNamespace(cuda_stream=0)
+
+
+def there(tensor):
+    """A copy in the memory of the emulator. (Each precision has one of its own.)"""
+    if tensor is None or tensor.numel() == 0:
+        return tensor
+    block = _arrays.DeviceBlock(Torch.lib, 0, tensor.nbytes)
+    memory = (ctypes.c_uint8 * tensor.nbytes).from_address(block.address)
+    memory.block = block
+    out = torch.frombuffer(memory, dtype=tensor.dtype).reshape(tensor.shape)
+    return out.copy_(tensor.detach())
+
+
+class Torch:
+    """torch, but new tensors are of the emulator."""
+
+    lib = None
+    cuda = types.SimpleNamespace(
+        is_current_stream_capturing=lambda: False, current_stream=lambda device: STREAM,
+        device=lambda device: contextlib.nullcontext())
+
+    def __getattr__(self, name):
+        made = getattr(torch, name)
+        if name in ("empty", "zeros", "full"):
+            return lambda *arguments, **named: there(made(*arguments, **named))
+        return made
+
+
+@contextlib.contextmanager
+def emulated():
+    """Within it all tensors pass for ones of the GPU."""
+    find = _torch_cuda.index_pairs
+
+    def find_there(x, boxes, starts, *more, **options):
+        Torch.lib = _torch_cuda._lib(x)
+        return find(there(x), there(boxes), there(starts), *more, **options)
+    try:
+        graph._is_on_gpu = lambda x: True
+        _torch_cuda.torch, _torch_cuda.index_pairs = Torch(), find_there
+        yield
+    finally:
+        graph._is_on_gpu = lambda x: x.is_cuda
+        _torch_cuda.torch, _torch_cuda.index_pairs = torch, find
+
+
+def points(n, seed, dtype=torch.float32):
+    return torch.rand(n, 3, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def same(ours, theirs):
+    ours, theirs = (a if isinstance(a, tuple) else (a,) for a in (ours, theirs))
+    return len(ours) == len(theirs) and all(torch.equal(a, b) for a, b in zip(ours, theirs))
+
+
+def check_both(call, *arguments, **named):
+    """The same on the GPU as on the CPU."""
+    want = call(*arguments, **named)
+    with emulated():
+        found = call(*arguments, **named)
+    assert same(found, want)
+    return want
+
+
+def check_few():
+    """Points that are tried each with each: rows, batches, halves, loops, limits."""
+    for dtype in (torch.float32, torch.float64):
+        x = points(150, 1, dtype)
+        batch = torch.tensor([0] * 40 + [2] * 70 + [3] * 40)
+        for of in (None, batch):
+            for flow in ("source_to_target", "target_to_source"):
+                for loop in (False, True):
+                    for most in (None, 1000, 7, 1, 0):
+                        check_both(graph.radius_graph, x, 0.3, of, loop, most, flow)
+            for half in (False, True):
+                for own in (False, True):
+                    found = check_both(graph.neighbor_list, x, None, None, 0.3, of, half=half,
+                                       self_interaction=own, sorted=True)
+                    assert len(found[0]) > 150
+            check_both(graph.radius, x, x[:40], 0.3, of, None if of is None else of[:40])
+            check_both(graph.knn_graph, x, 3, of)
+    for n in (0, 1, 2, 33):
+        check_both(graph.radius_graph, points(n, 2), 0.5, loop=True)
+
+
+def check_cells():
+    """Periodic boxes, and more points than are tried each with each."""
+    for dtype in (torch.float32, torch.float64):
+        x, cell = points(150, 3, dtype), torch.eye(3, dtype=dtype)
+        for own in (False, True):
+            check_both(graph.neighbor_list, x, cell, True, 0.3, self_interaction=own, sorted=True)
+        batch, cells = torch.arange(150) // 50, torch.stack([cell, 2 * cell, 3 * cell])
+        check_both(graph.neighbor_list, x, cells, [True, False, True], 0.3, batch,
+                   sorted=True)
+        check_both(graph.radius_graph, x, 0.3, loop=True, cell=cell,
+                   max_num_neighbors=5)
+    with emulated():
+        few = graph.radius_graph(x, 0.2, loop=True, max_num_neighbors=200)
+        lib = _torch_cuda._lib(x)
+        had, lib.nearfield_cuda_few = lib.nearfield_cuda_few, lambda: 0
+        many = graph.radius_graph(x, 0.2, loop=True, max_num_neighbors=200)
+        lib.nearfield_cuda_few = had
+    assert few.shape[1] > 300 and torch.equal(few, many)
+
+
+def check_kept():
+    """One search for calls one after the other; at most so many; none after release()."""
+    x, cell = points(60, 4), torch.eye(3)
+    with emulated():
+        graph.release()
+        assert not _torch_cuda._kept
+        graph.neighbor_list(x, cell, True, 0.3)
+        (_, search), = _torch_cuda._kept
+        blocks = set(search._memory._blocks)
+        for cutoff in (0.3, 0.2, 0.3):
+            graph.neighbor_list(x, cell, True, cutoff)
+        assert _torch_cuda._kept[0][1] is search and set(search._memory._blocks) == blocks
+        for stream in range(20):
+            _torch_cuda._give(("stream", stream), _torch_cuda._Search(x.device, STREAM))
+        keys = [key for key, _ in _torch_cuda._kept]
+        assert keys == [("stream", stream) for stream in range(12, 20)]
+        had, _torch_cuda._KEPT_BYTES = _torch_cuda._KEPT_BYTES, 1000
+        graph.release()
+        graph.neighbor_list(x, cell, True, 0.3)
+        assert not _torch_cuda._kept
+        _torch_cuda._KEPT_BYTES = had
+
+
+def check_refusals():
+    x = points(60, 5)
+    x[7, 1] = torch.nan
+    with emulated():
+        for cell in (None, torch.eye(3)):
+            try:
+                graph.neighbor_list(x, cell, None, 0.3)
+            except nearfield.Error as error:
+                assert "bad_id = 7" in str(error), error
+            else:
+                raise AssertionError("NaN is not refused")
+        Torch.cuda.is_current_stream_capturing = lambda: True
+        try:
+            graph.radius_graph(points(5, 1), 0.3)
+        except nearfield.Error as error:
+            assert "FixedNeighborList" in str(error)
+        else:
+            raise AssertionError("a capture is not refused")
+        Torch.cuda.is_current_stream_capturing = lambda: False
+
+
+def main(library):
+    passed = failed = 0
+    nearfield.load(library)
+    for check in (check_few, check_cells, check_kept, check_refusals):
+        name = check.__name__[6:]
+        try:
+            check()
+        except Exception:
+            traceback.print_exc()
+            failed += 1
+            print("FAILED   python: torch on the emulator: %s" % name)
+        else:
+            passed += 1
+            print("ok       python: torch on the emulator: %s" % name)
+    print("%d passed, %d failed" % (passed, failed))
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
