@@ -7,7 +7,7 @@
        build/cuda/bench_nbody --only leaf,pareto             a group that is named does more
        build/cuda/bench_nbody --small      does it work at all? (also on the emulator)
        groups: pairs methods stages depth direction length pareto leaf clumps step; only when named:
-       scaling largest
+       scaling largest automatic deep
 
    The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not
    printed in its text, but for two: at 100k bodies the methods were about 5 times faster than all
@@ -607,6 +607,77 @@ void bench_leaf(const std::vector<int32_t> &sizes)
     }
 }
 
+/* ---- automatic: what automatic depth costs, by levels (launches, bits of keys) and leaf ------ */
+
+constexpr int32_t auto_levels[] = {8, 9, 11, 14, 17}, auto_leaves[] = {0, 80, 100, 128, 160};
+
+void bench_automatic(int32_t n)
+{
+    for (auto make : {+[](int32_t count) { return square_bodies(count, 0); }, clump_bodies}) {
+        device_bodies on(make(n));
+        std::string const title = std::string("automatic: ms of C4, ") + on.b.name +
+                                  "; leaf 0: all leaves on the last level; default: 17, 80";
+        bench_matrix(title.c_str(), "leaf");
+        for (int32_t levels : auto_levels) std::printf(" %9d", static_cast<int>(levels));
+        for (int32_t leaf : auto_leaves) {
+            bench_line(std::to_string(leaf).c_str());
+            for (int32_t levels : auto_levels) {
+                nbody_desc desc = desc_of(&settings[C4], &on.b);
+                if (leaf == 0 && levels > 9) { bench_number(0, 9); continue; }
+                desc.leaf = leaf;
+                desc.levels = levels;
+                evaluator e(on, desc);
+                (void)cell_of(e, "automatic", "levels " + std::to_string(levels) + ", leaf " +
+                                                  std::to_string(leaf));
+            }
+        }
+        std::printf("\n");
+    }
+}
+
+/* ---- deep: half of the bodies in a clump of 1e-6. Wall time, as such a build waits ----------- */
+
+bodies deep_bodies(int32_t n)
+{
+    bodies b = square_bodies(n, 0);
+    for (int32_t i = 1; i < n; i += 2)
+        for (std::size_t a = 0; a < 2; a++) b.pos[2 * std::size_t(i) + a] *= nbody_real(1e-6);
+    return b;
+}
+
+double wall_of(evaluator &e)
+{
+    double best = 0;
+    for (int k = 0; k < 5; k++) {
+        must(cudaStreamSynchronize(stream));
+        double const begin = wall_ms();
+        e.run();
+        must(cudaStreamSynchronize(stream));
+        double const ms = wall_ms() - begin;
+        if (k == 1 || (k > 1 && ms < best)) best = ms;
+    }
+    return best;
+}
+
+void bench_deep(const std::vector<int32_t> &sizes)
+{
+    bench_matrix("deep: ms of C4, half of the bodies in a clump of 1e-6, by desc.levels", "n");
+    std::printf(" %9s %9s %12s", "17", "49", "mean share");
+    for (int32_t n : sizes) {
+        device_bodies on(deep_bodies(n));
+        nbody_desc desc = desc_of(&settings[C4], &on.b);
+        bench_line(std::to_string(n).c_str());
+        desc.leaf = default_leaf(&desc, n);
+        for (int32_t levels : {NBODY_KEY_LEVELS + 0, NBODY_MAX_LEVELS + 0}) {
+            desc.levels = levels;
+            evaluator e(on, desc);
+            std::printf(" %9.2f", wall_of(e));
+            if (levels > NBODY_KEY_LEVELS) std::printf(" %12.2g", e.error_of(200, 1).mean_share);
+        }
+    }
+    std::printf("\n");
+}
+
 /* ---- clumps: where bodies crowd -------------------------------------------------------------- */
 
 /* The tree of the source at the depth that is best here: deeper, until it takes longer. */
@@ -775,7 +846,8 @@ int main(int argc, char **argv)
 {
     bench_start(
         argc, argv, "bench_nbody_cuda",
-        "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest");
+        "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest,"
+        "automatic,deep");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("nbody.h", nbody_version());
@@ -793,6 +865,8 @@ int main(int argc, char **argv)
     if (bench_wants("leaf")) bench_leaf(sizes_of({100000, 1000000}));
     if (bench_wants("clumps")) bench_clumps(sizes_of({100000, 1000000}).back());
     if (bench_wants("step")) bench_step(sizes_of({100000, 1000000}));
+    if (bench_named("automatic")) bench_automatic(sizes_of({100000, 1000000}).back());
+    if (bench_named("deep")) bench_deep(sizes_of({10000, 100000, 1000000}));
     if (bench_named("scaling")) bench_scaling<body_case>();
     if (bench_named("largest")) bench_largest<body_case>();
     stop_gpu();

@@ -53,7 +53,7 @@ good() {
 
 # Tests of the host's side of calls. They take long, and another order of the threads is nothing to
 # them: the runs in order have them.
-host_side='growth,out of memory,launch errors,too large,graph,unfit remap'
+host_side='growth,out of memory,launch errors,too large,graph,deep capture,unfit remap'
 
 # Each build in the orders that make sense for it, the longest first. TEST_SMALL asks a program for
 # less work: a thousand elements where one thread takes a hundred times as long, and where all that
@@ -162,10 +162,10 @@ run_programs() {
 }
 
 quick_programs() {
-    local program
-    skips "tests of the host's side: make test-emu has them ($host_side)"
+    local program slow="$host_side,deep,deep again,deep cells full"
+    skips "tests of the host's side, or long: make test-emu has them ($slow)"
     for program; do
-        unit good "$program" "" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SKIP="$host_side" \
+        unit good "$program" "" EMU_ORDER=random EMU_SEED=${EMU_SEED:-1} TEST_SKIP="$slow" \
             TEST_SMALL=1
     done
 }

@@ -59,7 +59,7 @@ static void check_is_deep(const Both &b, Crowd crowd, int n)
 static void test_deep()
 {
     static const int which[] = {9, 1, 12, 7, 4, 10}, quick[] = {0, 18, 7, 21, 22};
-    int const n = std::min(n_max, thin > 1 ? 45 : 300);
+    int const n = std::min(n_max, thin > 1 ? 45 : 150);
     for (int k = 0; k < 6 * CROWDS; k++) {
         int const setting = which[k % 6];
         Crowd const crowd = (Crowd)((k + k / 6) % CROWDS);
@@ -138,4 +138,22 @@ static void test_deep_reserve()
     CHECK_RESULT(run_gpu(&b.gpu, in, NBODY_FAST, there), NBODY_OK);
     CHECK(b.gpu.device.sim.desc.levels > NBODY_KEY_LEVELS);
     CHECK(memcmp(had, b.gpu.block, sizeof had) == 0);
+}
+
+/* A build that waits cannot be captured, and says so. */
+static void test_deep_capture()
+{
+    Input const in = deep_input(12, NESTED, 40, 0);
+    OnDevice const there(in);
+    Both b;
+    cudaGraph_t graph = nullptr;
+    context = "deep: capture";
+    CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &in.desc, in.n, stream), NBODY_OK);
+    MUST(cudaStreamSynchronize(stream));
+    MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    CHECK_RESULT(run_gpu(&b.gpu, in, NBODY_FAST, there), NBODY_CUDA_ERROR);
+    CHECK(b.gpu.device.sim.cuda_error != 0 && b.gpu.device.sim.frame == nullptr);
+    CHECK(cudaStreamEndCapture(stream, &graph) != cudaSuccess);
+    (void)cudaGetLastError();
+    CHECK_RESULT(run_gpu(&b.gpu, in, NBODY_FAST, there), NBODY_OK);
 }

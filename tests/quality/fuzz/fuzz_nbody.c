@@ -7,6 +7,12 @@
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 
+/* What the Ewald sums of the tests need. */
+#define ORACLE_PI 3.14159265358979323846
+typedef struct oracle_body { double x, y, m; } oracle_body;
+typedef struct oracle_field { double x, y, p, share, p_share; } oracle_field;
+#include "../../unit/nbody/ewald.h"
+
 enum { OPS = 8, HEAP_MOST = 1 << 24 };
 
 typedef struct state {
@@ -20,6 +26,23 @@ typedef struct state {
     size_t mass_step;
     int built;
 } state;
+
+/* Laws of a caller: f(d) and its integral, finite everywhere. *user: the power. */
+static double pull_at(double d, void *user) { return pow(1 + d, -*(const double *)user); }
+
+static double pull_integral(double d, void *user)
+{
+    return *(const double *)user > 1 ? -1 / (1 + d) : log1p(d);
+}
+
+static void give_function(nbody_desc *d, int kind)
+{
+    static double power[2] = {1, 2};
+    d->law = NBODY_FUNCTION;
+    d->function.user = &power[kind & 1];
+    d->function.force = pull_at;
+    if (kind & 2) d->function.potential = pull_integral;
+}
 
 static nbody_desc any_desc(state *s)
 {
@@ -63,12 +86,14 @@ static nbody_desc any_desc(state *s)
         d.allocator.free = fz_free;
         d.allocator.user = &s->heap[s->which];
     }
-    if (more == 245 || more == 244) { /* without a comparison of fields */
+    if (more >= 228 && more <= 236) {
         d.periodic = 1;
-        if (more == 244 && !(d.size > 0)) d.size = fz_length(f);
+        if (more > 228 && !(d.size > 0)) d.size = more > 231 ? 1 : fz_length(f);
+        if (more > 234) d.softening = 0;
         if (d.order > 6) d.order = 6; /* time */
     }
-    if (more == 243) d.periodic = fz_choice(f, 4) - 1;
+    if (more == 243) d.periodic = fz_choice(f, 2);
+    if (more >= 237 && more <= 242) give_function(&d, more);
     if (more == 249) d.allocator.free = d.allocator.free ? NULL : fz_free;
     return d;
 }
@@ -96,8 +121,11 @@ static fz_codes codes_of_desc(const nbody_desc *d)
                 (nodes && d->order == 1 && d->sources == NBODY_CHEBYSHEV) ||
                 (d->subcells != 0 && d->subcells != 2 && d->subcells != 4 && d->subcells != 8),
             NBODY_BAD_OPTION);
-    fz_must(&c, d->law == NBODY_FUNCTION, NBODY_BAD_ARGUMENT); /* no function is given */
-    fz_may(&c, d->law == NBODY_FUNCTION, NBODY_BAD_OPTION);
+    fz_must(&c, d->law == NBODY_FUNCTION && !d->function.force, NBODY_BAD_ARGUMENT);
+    fz_must(&c,
+            d->law == NBODY_FUNCTION &&
+                (d->core || d->periodic || (d->method == NBODY_VIRTUAL_PARTICLES && d->order == 2)),
+            NBODY_BAD_OPTION);
     fz_must(&c,
             d->periodic < 0 || d->periodic > 1 ||
                 (d->periodic && (d->method == NBODY_VIRTUAL_PARTICLES ||
@@ -149,7 +177,8 @@ static void check_empty(state *s)
    The direct sum in double
    ---------------------------------------------------------------------------------------------- */
 
-typedef struct field { double x, y, p, share, p_share, mass; int delicate; } field;
+/* slack: an error of so much of share, beside the method's. */
+typedef struct field { double x, y, p, share, p_share, mass, slack; int delicate; } field;
 
 /* The scale of the scene: the largest of coordinates, square and softening. */
 static double scale_of(const state *s)
@@ -163,12 +192,13 @@ static double scale_of(const state *s)
 }
 
 /* delicate: a pair so near that its place is rounded, or softened by the header. */
-static field direct(const state *s, const real *at, int32_t self, double scale)
+static field direct_sum(const state *s, const real *at, int32_t self, double scale)
 {
     double const eps = (double)s->given.softening;
     double g = s->given.gravity == 0 ? 1 : (double)s->given.gravity;
-    int const inverse = s->given.law != NBODY_INVERSE_SQUARE, core = s->given.core && eps > 0;
-    field f = {0, 0, 0, 0, 0, 0, 0};
+    int const inverse = s->given.law != NBODY_INVERSE_SQUARE, core = s->given.core && eps > 0,
+              own = s->given.law == NBODY_FUNCTION;
+    field f = {0, 0, 0, 0, 0, 0, 0, 0};
     int32_t j;
     for (j = 0; j < s->points.n; j++) {
         double const dx = (double)fz_point(&s->points, j)[0] - (double)at[0],
@@ -179,13 +209,17 @@ static field direct(const state *s, const real *at, int32_t self, double scale)
         if (bare == 0 && !(eps > 0)) continue;
         if (r < 1e-8 * scale) f.delicate = 1;
         if (r > 0) {
-            double const pull = (inverse ? m / r / r : m / r / r / r) *
-                                (core ? -expm1(-(r / eps) * (r / eps)) : 1);
+            double const pull = own ? m * pull_at(r, s->given.function.user) / r
+                                    : (inverse ? m / r / r : m / r / r / r) *
+                                          (core ? -expm1(-(r / eps) * (r / eps)) : 1);
+            double const phi = own       ? pull_integral(r, s->given.function.user)
+                               : inverse ? log(r)
+                                         : -1 / r;
             f.x += pull * dx;
             f.y += pull * dy;
             f.share += fabs(pull * bare);
-            f.p += inverse ? m * log(r) : -m / r;
-            f.p_share += inverse ? fabs(m) * (fabs(log(r)) + 1) : fabs(m) / r;
+            f.p += m * phi;
+            f.p_share += fabs(m) * (fabs(phi) + (inverse ? 1 : 0));
         }
         f.mass += fabs(m);
     }
@@ -203,6 +237,58 @@ static field direct(const state *s, const real *at, int32_t self, double scale)
     f.p_share *= fabs(g);
     f.mass *= fabs(g);
     return f;
+}
+
+/* Ewald sums where they are exact: these need no waves beyond the 50th. Positions within some sides
+   of the square, and not nearer to each other than their rounding allows. */
+static field periodic_sum(const state *s, const real *at, int32_t self)
+{
+    static ewald sums;
+    static oracle_body body[64];
+    const nbody_desc *d = &s->given;
+    double const size = (double)d->size, eps = (double)d->softening / size;
+    double closest = 1, far = 1;
+    int32_t j;
+    int a;
+    nbody_desc given = *d;
+    field f = {0, 0, 0, 0, 0, 0, 0, 1};
+    oracle_field sum;
+    if (s->points.n > 64 || size < 1e-3 || size > 1e3) return f;
+    if (eps > 0 && eps < (d->core ? 0.036 : 0.12)) return f;
+    for (j = -1; j < s->points.n; j++) {
+        const real *p = j < 0 ? at : fz_point(&s->points, j);
+        double square = eps * eps;
+        for (a = 0; a < 2; a++) {
+            double gap = ((double)p[a] - (double)at[a]) / size;
+            far = fmax(far, fmax(fabs((double)p[a]), fabs((double)d->min[a])) / size);
+            gap -= floor(gap + 0.5);
+            square += gap * gap;
+        }
+        if (j >= 0 && j != self) closest = fmin(closest, sqrt(square));
+        if (j < 0) continue;
+        body[j].x = (double)p[0];
+        body[j].y = (double)p[1];
+        body[j].m = (double)mass_of(s, j);
+        f.mass += fabs(body[j].m);
+    }
+    if (far > 30 || closest < 1e4 * FZ_EPSILON * far) return f;
+    given.gravity = d->gravity == 0 ? 1 : d->gravity;
+    f.mass *= fabs((double)given.gravity);
+    ewald_make(&sums, &given, body, s->points.n);
+    sum = ewald_at(&sums, &given, (double)at[0], (double)at[1], self);
+    f.x = sum.x;
+    f.y = sum.y;
+    f.p = sum.p;
+    f.share = sum.share + 4 * f.mass / size / (d->law == NBODY_INVERSE_SQUARE ? size : 1);
+    f.p_share = sum.p_share + 4 * f.mass * (1 + fabs(log(size)));
+    f.slack = 16 * FZ_EPSILON * far / closest; /* positions in the square are rounded */
+    f.delicate = 0;
+    return f;
+}
+
+static field direct(const state *s, const real *at, int32_t self, double scale)
+{
+    return s->given.periodic ? periodic_sum(s, at, self) : direct_sum(s, at, self, scale);
 }
 
 /* What rounding does: to sums, and to the places of sources, which are as exact as their
@@ -256,6 +342,7 @@ static void check_field(const state *s, const field *want, const real *acc, cons
                         double share, double scale)
 {
     double const most = (double)FZ_MAX / 8, tiny = (double)FZ_MIN;
+    share += want->slack;
     if (acc) {
         FZ_CHECK(acc[0] == acc[0] && acc[1] == acc[1]);
         if (!want->delicate && want->share < most) {
@@ -371,6 +458,9 @@ static void op_build(state *s)
     fz_must(&codes, s->points.stride_bad || lie >= 254 || (lie == 253 && n > 0),
             NBODY_BAD_ARGUMENT);
     fz_must(&codes, first >= 0, NBODY_NOT_FINITE);
+    fz_must(&codes,
+            d.law == NBODY_FUNCTION && !d.function.potential && with_potential && what % 4 >= 2,
+            NBODY_BAD_ARGUMENT);
     if (d.method == NBODY_AUTO) fz_may(&codes, negative >= 0 && !direct_method, NBODY_BAD_MASS);
     else fz_must(&codes, negative >= 0 && !any_sign, NBODY_BAD_MASS);
     fz_may(&codes,
@@ -432,9 +522,9 @@ static void op_build(state *s)
         apart = masses_far_apart(s);
         for (i = 0; i < n && what % 4 != 0 && (with_acc || with_potential); i++) {
             field want;
-            if (n > 300 && i % 61 != 0) continue;
+            if ((n > 300 && i % 61 != 0) || (d.periodic && i > 1)) continue;
             want = direct(s, fz_point(&s->points, i), i, scale);
-            if (apart || d.periodic) want.delicate = 1;
+            if (apart) want.delicate = 1;
             check_field(s, &want, with_acc || what % 4 == 1 ? acc + (size_t)i * acc_step : NULL,
                         with_potential && what % 4 >= 2 ? potential + i : NULL, share, scale);
         }
@@ -448,6 +538,11 @@ static void op_build(state *s)
     }
     free(potential);
     free(acc);
+}
+
+static int lacks_potential(const state *s)
+{
+    return s->built && s->given.law == NBODY_FUNCTION && !s->given.function.potential;
 }
 
 static void op_fields_at(state *s)
@@ -469,6 +564,7 @@ static void op_fields_at(state *s)
     first = fz_first_not_finite(&q);
     codes.must &= ~((uint64_t)1 << NBODY_NOT_FINITE);
     fz_must(&codes, first >= 0, NBODY_NOT_FINITE);
+    fz_must(&codes, outputs & 2 && lacks_potential(s), NBODY_BAD_ARGUMENT);
     r = nbody_fields_at(&s->sim, q.x, q.stride, m, outputs & 1 ? acc : NULL,
                         outputs & 2 ? potential : NULL, &bad);
     FZ_TRACE("fields at %d: %s", m, nbody_result_text(r));
@@ -485,8 +581,8 @@ static void op_fields_at(state *s)
                                (double)p[1] >= s->sim.frame->min[1] &&
                                (double)p[0] <= s->sim.frame->min[0] + s->sim.frame->size &&
                                (double)p[1] <= s->sim.frame->min[1] + s->sim.frame->size;
-            if (apart || s->given.periodic ||
-                (!inside && (away > 1e9 * scale || scale > 1e9 * away)))
+            if (apart || (!s->given.periodic && !inside &&
+                          (away > 1e9 * scale || scale > 1e9 * away)))
                 want.delicate = 1;
             check_field(s, &want, outputs & 1 ? acc + 2 * i : NULL,
                         outputs & 2 ? potential + i : NULL, share, fmax(scale, away));
@@ -518,7 +614,7 @@ static void op_sets(state *s)
     for (k = 0; k < all; k++)
         fz_must(&codes, mass[k * step] < 0 && s->sim.desc.method != NBODY_DIRECT &&
                             s->sim.desc.sources != NBODY_CHEBYSHEV, NBODY_BAD_MASS);
-    fz_must(&codes, count < 0, NBODY_BAD_ARGUMENT);
+    fz_must(&codes, count < 0 || (outputs & 2 && lacks_potential(s)), NBODY_BAD_ARGUMENT);
     fz_must(&codes, !s->built, NBODY_NOT_BUILT);
     if (s->which < 2) fz_plan_failure(s->f, &s->heap[s->which]);
     r = again ? nbody_fields_again(&s->sim, mass, outputs & 1 ? acc : NULL,
@@ -536,10 +632,10 @@ static void op_sets(state *s)
         s->mass = FZ_NEW(real, (size_t)n * step);
         s->mass_step = step;
         memcpy(s->mass, mass + (all - (size_t)n) * step, (size_t)n * step * sizeof(real));
-        for (i = 0; i < n && outputs; i += n > 300 ? 61 : 1) {
+        for (i = 0; i < n && outputs; i += n > 300 || s->given.periodic ? 61 : 1) {
             field want = direct(s, fz_point(&s->points, i), i, scale);
             size_t const at = all - (size_t)n + (size_t)i;
-            if (masses_far_apart(s) || s->sim.desc.periodic) want.delicate = 1;
+            if (masses_far_apart(s)) want.delicate = 1;
             check_field(s, &want, outputs & 1 ? acc + at * gap : NULL,
                         outputs & 2 ? potential + at : NULL, share, scale);
         }

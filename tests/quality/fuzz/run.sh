@@ -173,7 +173,11 @@ self_check() {
     planted nlist nlist 'a particle at the distance is not listed' \
         's/return d2 <= limit \&\& nlist_i_may_list/return d2 < limit \&\& nlist_i_may_list/'
     planted nbody nbody 'the cell on the right is not beside' \
-        's/if (dx >= -1 \&\& dx <= 1 \&\& dy >= -1/if (dx >= -1 \&\& dx < 1 \&\& dy >= -1/'
+        's/ \& bits) <= (1u << s) + 1;/ \& bits) < (1u << s) + 1;/'
+    planted nbody nbody 'a law of the caller is too strong between near bodies' \
+        's/return law->function.force(r \* law->length, law->function.user) \/ r;/return 1.1 * law->function.force(r * law->length, law->function.user) \/ r;/'
+    planted nbody nbody 'in a periodic square the image across the border is not the nearest' \
+        's/return d > edge \/ 2 ? d - edge : d < -edge \/ 2 ? d + edge : d;/(void)edge; return d;/'
     planted load lbvh 'links of a loaded tree are not looked at' \
         's/valid = node->link == left \&\& node->skip == r->skip;/valid = node->skip == r->skip;/'
     planted load nlist 'partners of a loaded list may be any' \
