@@ -3134,6 +3134,14 @@ static void ugrid_i_finish_order(ugrid *grid)
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
 
+enum { UGRID_I_SOON = 24 };
+/* Asks for the cache line where an entry will be put soon, after those between. */
+UGRID_FN void ugrid_i_prefetch_place(const ugrid *grid, const int32_t *numbers, int32_t e)
+{
+    if (e >= 0 && numbers[e] >= 0 && grid->record)
+        UGRID_I_PREFETCH(&grid->record[grid->start[numbers[e]] - 1]);
+}
+
 /* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter. The scatter starts with
    the last entry and fills each cell from its end. So ids ascend, and every end becomes the start
    of its cell: cell 5 ends at 4, so particle 4 goes to place 3 and particle 2 to place 2. */
@@ -3145,8 +3153,10 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
     ugrid_result const result = ugrid_i_number_entries(grid, numbers);
     if (result != UGRID_OK) return result;
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
-    for (e = view.n * view.spans - 1; e >= 0; e--)
+    for (e = view.n * view.spans - 1; e >= 0; e--) {
+        ugrid_i_prefetch_place(&view, numbers, e - UGRID_I_SOON);
         if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
+    }
     ugrid_i_finish_order(grid);
     return UGRID_OK;
 }
@@ -3618,29 +3628,47 @@ UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *swee
            (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
 }
 
-/* Appends 4 records at a time, as a matrix of 4 x 4 that is transposed (>>lanes). Returns the first
-   record that is left. */
+/* Appends 8 records at a time, two matrices of 4 x 4 that are transposed side by side (>>lanes).
+   What was read behind `end` is overwritten by the next records. Returns the first record that is
+   left: some are at the end of the grid, and of the buffer. */
 #if defined(UGRID_I_AVX2) && UGRID_I_REAL_KIND == 1
+UGRID_I_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
+                                                      const ugrid_record *other)
+{
+    __m128 const low = _mm_loadu_ps((const float *)(const void *)one);
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(low),
+                                _mm_loadu_ps((const float *)(const void *)other), 1);
+}
+
 UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_copy(const ugrid_i_search *search, int32_t begin,
                                                      int32_t end, ugrid_i_candidates *set)
 {
     const ugrid_record *const record = search->grid->record;
-    __m128i const ascending = _mm_setr_epi32(0, 1, 2, 3);
+    __m256i const ascending = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    int32_t const last = search->grid->entries - 8;
     int const places = search->places;
     int32_t k, at = set->count;
-    for (k = begin; k <= end - 4; k += 4, at += 4) {
-        const float *const one = (const float *)(const void *)&record[k];
-        __m128 x = _mm_loadu_ps(one), y = _mm_loadu_ps(one + 4), z = _mm_loadu_ps(one + 8),
-               name = _mm_loadu_ps(one + 12);
-        _MM_TRANSPOSE4_PS(x, y, z, name);
-        if (places) name = _mm_castsi128_ps(_mm_add_epi32(_mm_set1_epi32(k), ascending));
-        _mm_storeu_ps(set->x + at, x);
-        _mm_storeu_ps(set->y + at, y);
-        _mm_storeu_ps(set->z + at, z);
-        _mm_storeu_ps((float *)(void *)(set->name + at), name);
+    for (k = begin; k < end && k <= last && at <= UGRID_I_GATHER - 8; k += 8, at += 8) {
+        __m256 const a = ugrid_i_two_records(&record[k], &record[k + 4]),
+                     b = ugrid_i_two_records(&record[k + 1], &record[k + 5]),
+                     c = ugrid_i_two_records(&record[k + 2], &record[k + 6]),
+                     d = ugrid_i_two_records(&record[k + 3], &record[k + 7]),
+                     xy_ab = _mm256_unpacklo_ps(a, b), xy_cd = _mm256_unpacklo_ps(c, d),
+                     zn_ab = _mm256_unpackhi_ps(a, b), zn_cd = _mm256_unpackhi_ps(c, d);
+        __m256 name = _mm256_shuffle_ps(zn_ab, zn_cd, 0xEE);
+        if (places)
+            name = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_set1_epi32(k), ascending));
+        _mm256_storeu_ps(set->x + at, _mm256_shuffle_ps(xy_ab, xy_cd, 0x44));
+        _mm256_storeu_ps(set->y + at, _mm256_shuffle_ps(xy_ab, xy_cd, 0xEE));
+        _mm256_storeu_ps(set->z + at, _mm256_shuffle_ps(zn_ab, zn_cd, 0x44));
+        _mm256_storeu_ps((float *)(void *)(set->name + at), name);
     }
-    set->count = at;
-    return k;
+    if (k < end) {
+        set->count = at;
+        return k;
+    }
+    set->count = at - (k - end);
+    return end;
 }
 #endif
 
