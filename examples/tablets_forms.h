@@ -17,7 +17,9 @@ typedef struct form {
     int32_t half, listed, kept;
 } form;
 
-/* The largest difference to `sums`, in parts of the largest number there. */
+/* The largest difference to `sums`, in parts of the largest number there. In float it is not small
+   where tablets meet at speed: a contact that begins has its damping at once, and rounding may find
+   it from one of the two sides alone. */
 static double differs(const scene *s, const dem_real *sums)
 {
     double most = 0, largest = 1e-30;
