@@ -26,7 +26,7 @@
                       GPU; cuda-templates
    Serial             memory, resolve, build, sources, skin, remap, process, save, reserve,
                       validate, boxes-serial, tuner, parallel-run, parallel-build,
-                      parallel-ugrid
+                      parallel-ugrid, parallel-boxes
    CUDA               cuda/nlist.cu, with the same words
    At the end         licence
 
@@ -532,10 +532,12 @@ typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nli
    (an example: ugrid.h, >>parallel). The list, its history and its events are those of the serial
    build, bit for bit, for any number of tasks in any order.
 
-   In tasks run: nlist_build_ugrid; of the other serial builds and of nlist_remap what follows the
-   search (the layout, what entries carry, history, events). nlist_sum calls your function in the
-   calling thread. CUDA builds ignore the hook. A task needs the stack of a search (>>rules in
-   ugrid.h) and allocates nothing. Half lists from a grid are made by a full search in tasks.
+   In tasks run: nlist_build_ugrid; nlist_build_box, nlist_search_box and those of several boxes
+   (within a box: small ones run one after the other); of the other serial builds and of nlist_remap
+   what follows the search (the layout, what entries carry, history, events). nlist_sum calls your
+   function in the calling thread. CUDA builds ignore the hook. A task needs the stack of a search
+   (>>rules in ugrid.h) and allocates nothing. Half lists from a grid are made by a full search in
+   tasks. The tasks of a box need work space of their own for the candidates around a cell.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its
@@ -2880,6 +2882,10 @@ static int32_t nlist_i_light_pieces(const struct nlist_i_finder *finder);
 static nlist_result nlist_i_particles_in_pieces(struct nlist_i_finder *finder);
 static nlist_result nlist_i_rows_in_pieces(struct nlist_i_finder *finder,
                                            const nlist_rows *old_rows, int32_t to);
+struct nlist_i_search;
+static int32_t nlist_i_box_pieces(const struct nlist_i_search *search);
+static nlist_result nlist_i_find_in_pieces(struct nlist_i_search *search);
+static nlist_result nlist_i_write_in_pieces(struct nlist_i_search *search);
 #ifdef NLIST_I_UGRID
 static int32_t nlist_i_search_pieces(const struct nlist_i_finder *finder);
 static nlist_result nlist_i_ugrid_in_pieces(struct nlist_i_finder *finder);
@@ -5472,6 +5478,7 @@ typedef struct nlist_i_search {
     int owned;              /* 1: out is memory of the list, and grows */
     int64_t used;           /* entries, written or not */
     int32_t rows;           /* found so far */
+    int32_t rows_cut;       /* of these: as list.rows_cut */
     int self;               /* 1: each particle is a partner of itself, the first of its row */
     int (*keeps)(const void *user, int32_t i, int32_t j, nlist_real distance);
     const void *user;       /* a further criterion, or NULL. (wide_i, wide_j, self, keeps: for
@@ -5479,6 +5486,8 @@ typedef struct nlist_i_search {
     int ordered;            /* 1: rows are found first (hits), and written in the order of ids */
     int32_t *hits;          /* numbers of candidates: of all rows, or of the row in progress */
     int64_t stored;         /* in hits */
+    int64_t hit_room;       /* a task: where its part of hits ends; else 0, and hits grow */
+    int32_t next;           /* a task: the first place whose row is not found */
     int32_t system;         /* whose particles are in the arrays below, or -1 */
     nlist_i_frame frame;
     int plain;              /* 1: distance and ids are the only criteria */
@@ -5627,6 +5636,15 @@ static void nlist_i_write_row(const nlist_i_search *search, int32_t place, const
         NLIST_I_CHOSEN(nlist_i_plain_values, nlist_i_wide_values)(search, place, number, count, at);
 }
 
+/* The same where the arrays may end before: what has no room is not written. */
+static void nlist_i_write_some(const nlist_i_search *search, int32_t place, const int32_t *number,
+                               int32_t count, int64_t at)
+{
+    int64_t const left = search->out.capacity - at;
+    nlist_i_write_row(search, place, number, left < count ? (left > 0 ? (int32_t)left : 0) : count,
+                      at);
+}
+
 /* By how much an array that holds `used` numbers of the rows so far is to grow for `count` more: by
    half at least, and by what the rows so far let expect, up to four times. */
 static int64_t nlist_i_growth(const nlist_i_search *search, int64_t used, int32_t count)
@@ -5645,14 +5663,11 @@ static nlist_result nlist_i_append_row(nlist_i_search *search, int32_t place, co
 {
     int64_t const at = search->used;
     nlist_result result = NLIST_OK;
-    int64_t left;
     if (search->owned && at + count > search->out.capacity)
         result = nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, at,
                                      nlist_i_growth(search, at, count), &search->out);
     if (result != NLIST_OK) return result;
-    left = search->out.capacity - at;
-    nlist_i_write_row(search, place, number, left < count ? (left > 0 ? (int32_t)left : 0) : count,
-                      at);
+    nlist_i_write_some(search, place, number, count, at);
     search->used += count;
     return NLIST_OK;
 }
@@ -5753,7 +5768,7 @@ static nlist_result nlist_i_close_row(nlist_i_search *search, int32_t place, int
     if (desc->nearest > 0 || desc->sorted)
         count = nlist_i_order_row(search, place, number, count, own);
     if (finder->within) finder->within[i] = within;
-    finder->list->rows_cut += within > count;
+    search->rows_cut += within > count;
     finder->begin[i] = search->used;
     finder->length[i] = count;
     search->rows++;
@@ -5907,7 +5922,7 @@ NLIST_I_AVX2 NLIST_I_APART int32_t nlist_i_wide_test(const nlist_i_search *searc
 }
 #endif
 
-/* Room for the hits of a row. */
+/* Room for the hits of a row. A task, which must not allocate: NLIST_BUFFER_TOO_SMALL. */
 static nlist_result nlist_i_hit_room(nlist_i_search *search)
 {
     nlist *list = search->finder->list;
@@ -5916,6 +5931,7 @@ static nlist_result nlist_i_hit_room(nlist_i_search *search)
     int64_t more = search->count + NLIST_I_LANES;
     nlist_result result;
     search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
+    if (search->hit_room > 0) return need <= search->hit_room ? NLIST_OK : NLIST_BUFFER_TOO_SMALL;
     if (need <= room) return NLIST_OK;
     if (search->stored) more += nlist_i_growth(search, search->stored, search->count);
     result = nlist_i_grow(list, NLIST_I_HITS, search->stored + more, sizeof(int32_t),
@@ -6002,32 +6018,43 @@ static int64_t nlist_i_list_runs(nlist_i_search *search, int32_t cell, int32_t b
     return number;
 }
 
+/* Bytes of a candidate, in all arrays. */
+static size_t nlist_i_candidate_bytes(void)
+{
+    return sizeof(nlist_i_candidate) + sizeof(nlist_i_hit) + 2 * sizeof(uint64_t) +
+           4 * sizeof(float) + 4 * sizeof(int32_t);
+}
+
+/* The arrays of `room` candidates begin at `memory`. */
+static void nlist_i_set_candidates(nlist_i_search *search, char *memory, int32_t room)
+{
+    search->room = room;
+    search->key = (uint64_t *)(void *)memory;
+    search->hit = (nlist_i_hit *)(void *)(search->key + 2 * (size_t)room);
+    search->candidate = (nlist_i_candidate *)(void *)(search->hit + room);
+    search->x = (float *)(void *)(search->candidate + room);
+    search->y = search->x + room;
+    search->z = search->y + room;
+    search->d2 = search->z + room;
+    search->number = (int32_t *)(void *)(search->d2 + room);
+    search->near_id = search->number + room;
+    search->passed = search->near_id + room;
+    search->work = search->passed + room;
+}
+
 /* Room for the candidates of a cell. */
 static nlist_result nlist_i_take_candidates(nlist_i_search *search, int64_t count)
 {
     nlist *list = search->finder->list;
-    size_t const each = sizeof(nlist_i_candidate) + sizeof(nlist_i_hit) + 2 * sizeof(uint64_t) +
-                        4 * sizeof(float) + 4 * sizeof(int32_t);
+    size_t const each = nlist_i_candidate_bytes();
     nlist_result result;
     size_t room;
-    char *at;
     if (count + NLIST_I_LANES <= search->room) return NLIST_OK;
     result = nlist_i_grow(list, NLIST_I_NEAR, count + NLIST_I_LANES, each, 0);
     if (result != NLIST_OK) return result;
     room = list->block[NLIST_I_NEAR].bytes / each;
-    search->room = (int32_t)(room < NLIST_I_INT_MAX ? room : NLIST_I_INT_MAX);
-    at = (char *)list->block[NLIST_I_NEAR].memory;
-    search->key = (uint64_t *)(void *)at;
-    search->hit = (nlist_i_hit *)(void *)(search->key + 2 * (size_t)search->room);
-    search->candidate = (nlist_i_candidate *)(void *)(search->hit + search->room);
-    search->x = (float *)(void *)(search->candidate + search->room);
-    search->y = search->x + search->room;
-    search->z = search->y + search->room;
-    search->d2 = search->z + search->room;
-    search->number = (int32_t *)(void *)(search->d2 + search->room);
-    search->near_id = search->number + search->room;
-    search->passed = search->near_id + search->room;
-    search->work = search->passed + search->room;
+    nlist_i_set_candidates(search, (char *)list->block[NLIST_I_NEAR].memory,
+                           (int32_t)(room < NLIST_I_INT_MAX ? room : NLIST_I_INT_MAX));
     return NLIST_OK;
 }
 
@@ -6165,7 +6192,7 @@ static void nlist_i_gather(nlist_i_search *search)
         search->x[k] = search->y[k] = search->z[k] = 0;
 }
 
-/* Gathers the candidates of a cell, then finds the rows of its particles. */
+/* Gathers the candidates of a cell, then finds the rows of its particles from search->next on. */
 static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
 {
     int32_t const begin = search->start[cell], end = search->start[cell + 1],
@@ -6177,13 +6204,17 @@ static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
     if (result != NLIST_OK) return result;
     nlist_i_bound_cell(search, begin, end);
     nlist_i_gather(search);
-    for (k = begin; k < end && result == NLIST_OK; k++)
+    for (k = begin > search->next ? begin : search->next; k < end; k++) {
         if (search->id[k] < rows)
             result = nlist_i_find_row(search, k, search->own + k - begin);
+        if (result != NLIST_OK) break;
+    }
+    search->next = k;
     return result;
 }
 
-/* Writes the rows of a cell, which are found, each to its place. */
+/* Writes the rows of a cell, which are found, each to its place; where rows are not in the order of
+   ids, one behind the other. */
 static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
 {
     const nlist_i_finder *finder = search->finder;
@@ -6194,9 +6225,15 @@ static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
     result = nlist_i_number_candidates(search, cell, begin);
     for (k = begin; k < end && result == NLIST_OK; k++) {
         int32_t const i = search->id[k];
+        const int32_t *number = search->hits + search->stored;
         if (i >= nlist_i_row_count(finder)) continue;
-        nlist_i_write_row(search, k, search->hits + search->stored, finder->length[i],
-                          finder->begin[i]);
+        if (search->ordered) {
+            nlist_i_write_row(search, k, number, finder->length[i], finder->begin[i]);
+        } else {
+            finder->begin[i] = search->used;
+            nlist_i_write_some(search, k, number, finder->length[i], search->used);
+            search->used += finder->length[i];
+        }
         search->stored += finder->length[i];
     }
     return result;
@@ -6346,19 +6383,40 @@ static nlist_result nlist_i_enter_system(nlist_i_search *search, int32_t s)
     return result == NLIST_OK ? nlist_i_sort_particles(search) : result;
 }
 
-/* Finds (or, where they are found, writes) the rows of all cells of all systems. */
-static nlist_result nlist_i_each_cell(nlist_i_search *search,
+/* Finds (or, where they are found, writes) the rows of the cells `first` to `last` - 1. */
+static nlist_result nlist_i_each_cell(nlist_i_search *search, int32_t first, int32_t last,
                                       nlist_result (*work)(nlist_i_search *, int32_t))
+{
+    nlist_result result = NLIST_OK;
+    int32_t cell;
+    for (cell = first; cell < last && result == NLIST_OK; cell++) result = work(search, cell);
+    return result;
+}
+
+static nlist_result nlist_i_find_system(nlist_i_search *search)
+{
+    search->next = 0;
+    if (nlist_i_box_pieces(search) > 1) return nlist_i_find_in_pieces(search);
+    return nlist_i_each_cell(search, 0, nlist_i_cell_count(&search->frame), nlist_i_search_cell);
+}
+
+static nlist_result nlist_i_write_system(nlist_i_search *search)
+{
+    if (nlist_i_box_pieces(search) > 1) return nlist_i_write_in_pieces(search);
+    return nlist_i_each_cell(search, 0, nlist_i_cell_count(&search->frame), nlist_i_write_cell);
+}
+
+/* Finds or writes the rows of all systems. */
+static nlist_result nlist_i_each_system(nlist_i_search *search,
+                                        nlist_result (*work)(nlist_i_search *))
 {
     nlist_i_finder *finder = search->finder;
     nlist_result result = NLIST_OK;
-    int32_t s, cell, cells;
+    int32_t s;
     for (s = 0; s < finder->systems && result == NLIST_OK; s++) {
         result = nlist_i_enter_system(search, s);
         if (result == NLIST_BAD_BOX || result == NLIST_TOO_MANY_IMAGES) finder->list->bad_id = s;
-        if (result != NLIST_OK || search->frame.n == 0) continue;
-        cells = nlist_i_cell_count(&search->frame);
-        for (cell = 0; cell < cells && result == NLIST_OK; cell++) result = work(search, cell);
+        if (result == NLIST_OK && search->frame.n > 0) result = work(search);
     }
     return result;
 }
@@ -6380,7 +6438,8 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
     int64_t sum = 0;
     int32_t i;
     search->plain = nlist_i_plain(&finder->list->desc, finder->uid) && !search->keeps;
-    result = nlist_i_each_cell(search, nlist_i_search_cell);
+    result = nlist_i_each_system(search, nlist_i_find_system);
+    finder->list->rows_cut = search->rows_cut;
     for (i = 0; i < rows && search->ordered && result == NLIST_OK; i++) {
         finder->begin[i] = sum;
         sum += finder->length[i];
@@ -6389,11 +6448,11 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
 }
 
 /* Writes the rows that nlist_i_find_rows has found, in the order of ids. It takes no memory, and
-   does not fail. */
+   fails only where the hook of desc.parallel leaves a task out. */
 static nlist_result nlist_i_write_rows(nlist_i_search *search)
 {
     search->stored = 0;
-    return nlist_i_each_cell(search, nlist_i_write_cell);
+    return nlist_i_each_system(search, nlist_i_write_system);
 }
 
 /* ---- the calls ---- */
@@ -7080,6 +7139,300 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
     return result;
 }
 #endif /* NLIST_I_UGRID */
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-boxes: the cells of a box (>>boxes-serial) in pieces of about as many particles
+
+       measure   the most candidates around a cell of a piece: then memory is taken
+       find      each piece has a part of hits, and stops at the row that does not fit; the parts
+                 are moved together, get room for what is left, and the pieces go on from there
+       write     each piece knows how many entries the pieces before it have
+
+   So tasks take no memory, hits are those of the serial search, and no row is searched twice.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NLIST_I_FIRST_HITS = 16 }; /* per particle: room of the first round */
+
+typedef struct nlist_i_span {
+    int32_t first, cell, last;  /* cells: begin of the piece, where it goes on, end */
+    int32_t begin, next, end;   /* places */
+    int64_t at, room, stored;   /* its part of hits: begin, size, hits in it */
+    int64_t candidates;         /* the most around a cell */
+    int32_t rows, rows_cut;     /* found */
+    nlist_result result;
+} nlist_i_span;
+
+typedef struct nlist_i_spans {
+    const nlist_i_search *search;
+    int64_t runs;               /* work space of each piece: runs, candidates */
+    int32_t room;
+    int32_t pieces;
+    nlist_i_span span[NLIST_I_TASKS];
+} nlist_i_spans;
+
+static int32_t nlist_i_box_pieces(const nlist_i_search *search)
+{
+    return nlist_i_pieces(&search->finder->list->desc.parallel, search->frame.n, NLIST_I_PIECE);
+}
+
+/* The first cell that begins at a place, or behind it. */
+static int32_t nlist_i_cell_from(const nlist_i_search *search, int32_t place)
+{
+    int32_t low = 0, high = nlist_i_cell_count(&search->frame);
+    while (low < high) {
+        int32_t const middle = low + (high - low) / 2;
+        if (search->start[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static void nlist_i_begin_spans(nlist_i_spans *spans, const nlist_i_search *search)
+{
+    int32_t const n = search->frame.n;
+    int32_t k;
+    memset(spans, 0, sizeof *spans);
+    spans->search = search;
+    spans->runs = nlist_i_most_runs(&search->frame);
+    spans->pieces = nlist_i_box_pieces(search);
+    for (k = 0; k < spans->pieces; k++) {
+        nlist_i_span *span = &spans->span[k];
+        span->first = nlist_i_cell_from(search, nlist_i_cut_at(n, spans->pieces, k));
+        span->last = nlist_i_cell_from(search, nlist_i_cut_at(n, spans->pieces, k + 1));
+        span->begin = span->next = search->start[span->first];
+        span->end = search->start[span->last];
+        span->cell = span->first;
+    }
+}
+
+/* The search of a piece, with its own work space. */
+static nlist_i_search nlist_i_search_of(const nlist_i_spans *spans, int32_t k)
+{
+    const nlist_block *block = spans->search->finder->list->block;
+    nlist_i_search own = *spans->search;
+    own.run = (nlist_i_run *)block[NLIST_I_RUNS].memory + spans->runs * k;
+    if (spans->room > 0)
+        nlist_i_set_candidates(&own, (char *)block[NLIST_I_NEAR].memory +
+                                     (size_t)spans->room * nlist_i_candidate_bytes() * (size_t)k,
+                               spans->room);
+    own.hits = (int32_t *)block[NLIST_I_HITS].memory;
+    own.rows = own.rows_cut = 0;
+    return own;
+}
+
+static void nlist_i_measure_span(void *context, int32_t k)
+{
+    nlist_i_spans *spans = (nlist_i_spans *)context;
+    nlist_i_span *span = &spans->span[k];
+    nlist_i_search own = nlist_i_search_of(spans, k);
+    int32_t cell;
+    for (cell = span->first; cell < span->last; cell++) {
+        int64_t count;
+        if (own.start[cell] == own.start[cell + 1]) continue;
+        count = nlist_i_list_runs(&own, cell, own.start[cell]);
+        if (count < 0) span->result = NLIST_TOO_MANY;
+        if (count > span->candidates) span->candidates = count;
+    }
+}
+
+/* Work space of the pieces. What the search itself has there is not valid then. */
+static nlist_result nlist_i_take_spans(nlist_i_search *search, nlist_i_spans *spans)
+{
+    nlist *list = search->finder->list;
+    int64_t most = 0;
+    nlist_result result;
+    int32_t k;
+    result = nlist_i_grow(list, NLIST_I_RUNS, spans->runs * spans->pieces, sizeof(nlist_i_run), 0);
+    search->run = (nlist_i_run *)list->block[NLIST_I_RUNS].memory;
+    if (result == NLIST_OK)
+        result = nlist_i_in_pieces(list, spans->pieces, nlist_i_measure_span, spans);
+    for (k = 0; k < spans->pieces && result == NLIST_OK; k++) {
+        result = spans->span[k].result;
+        if (spans->span[k].candidates > most) most = spans->span[k].candidates;
+    }
+    if (result != NLIST_OK) return result;
+    search->room = 0;
+    spans->room = (int32_t)(most + 2 * NLIST_I_LANES - most % NLIST_I_LANES);
+    return nlist_i_grow(list, NLIST_I_NEAR, (int64_t)spans->room * spans->pieces,
+                        nlist_i_candidate_bytes(), 0);
+}
+
+/* ---- find ---- */
+
+static void nlist_i_find_span(void *context, int32_t k)
+{
+    nlist_i_spans *spans = (nlist_i_spans *)context;
+    nlist_i_span *span = &spans->span[k];
+    nlist_i_search own = nlist_i_search_of(spans, k);
+    own.ordered = 1; /* found first, written later */
+    own.stored = span->at + span->stored;
+    own.hit_room = span->at + span->room;
+    own.next = span->next;
+    span->result = NLIST_OK;
+    while (span->cell < span->last) {
+        span->result = nlist_i_search_cell(&own, span->cell);
+        if (span->result != NLIST_OK) break;
+        span->cell++;
+    }
+    span->next = own.next;
+    span->stored = own.stored - span->at;
+    span->rows += own.rows;
+    span->rows_cut += own.rows_cut;
+}
+
+/* Moves the parts of the pieces together, behind the hits of other systems. Returns where they end;
+   `*stopped`: pieces that had no room. */
+static int64_t nlist_i_join_hits(nlist_i_spans *spans, int32_t *stopped)
+{
+    int32_t *hits = (int32_t *)spans->search->finder->list->block[NLIST_I_HITS].memory;
+    int64_t to = spans->search->stored;
+    int32_t k;
+    *stopped = 0;
+    for (k = 0; k < spans->pieces; k++) {
+        nlist_i_span *span = &spans->span[k];
+        if (span->at != to && span->stored > 0)
+            memmove(hits + to, hits + span->at, (size_t)span->stored * sizeof *hits);
+        span->at = to;
+        to += span->stored;
+        *stopped += span->result != NLIST_OK;
+    }
+    return to;
+}
+
+/* Room of a part: what it has and, where rows are left, what those found let expect and an eighth
+   more, up to four times. */
+static int64_t nlist_i_span_room(const nlist_i_spans *spans, const nlist_i_span *span)
+{
+    int64_t const left = span->end - span->next, had = span->next - span->begin;
+    int64_t more = NLIST_I_FIRST_HITS * left;
+    if (left == 0) return span->stored;
+    if (had > 0) {
+        double const expected = (double)span->stored * (double)left / (double)had * 1.125;
+        double const most = 4.0 * (double)span->stored;
+        more = (int64_t)(expected < most ? expected : most);
+    }
+    return span->stored + more + spans->room;
+}
+
+/* The parts, which are together, get room; what memory there is beyond is given to those that need
+   room in equal shares. */
+static nlist_result nlist_i_spread_hits(nlist_i_spans *spans, int64_t used)
+{
+    nlist *list = spans->search->finder->list;
+    int64_t end = spans->search->stored, share;
+    int32_t *hits;
+    int32_t k, open = 0;
+    nlist_result result;
+    for (k = 0; k < spans->pieces; k++) {
+        nlist_i_span *span = &spans->span[k];
+        span->room = nlist_i_span_room(spans, span);
+        end += span->room;
+        open += span->next < span->end;
+    }
+    result = nlist_i_grow(list, NLIST_I_HITS, end, sizeof *hits, (size_t)used * sizeof *hits);
+    if (result != NLIST_OK) return result;
+    hits = (int32_t *)list->block[NLIST_I_HITS].memory;
+    share = ((int64_t)(list->block[NLIST_I_HITS].bytes / sizeof *hits) - end) / (open ? open : 1);
+    end += share * open;
+    for (k = spans->pieces - 1; k >= 0; k--) {
+        nlist_i_span *span = &spans->span[k];
+        if (span->next < span->end) span->room += share;
+        end -= span->room;
+        if (span->stored > 0 && span->at != end)
+            memmove(hits + end, hits + span->at, (size_t)span->stored * sizeof *hits);
+        span->at = end;
+    }
+    return NLIST_OK;
+}
+
+/* ---- write ---- */
+
+static void nlist_i_sum_span(void *context, int32_t k)
+{
+    nlist_i_spans *spans = (nlist_i_spans *)context;
+    nlist_i_span *span = &spans->span[k];
+    const nlist_i_finder *finder = spans->search->finder;
+    const int32_t *id = spans->search->id;
+    int32_t const rows = nlist_i_row_count(finder);
+    int32_t place;
+    for (place = span->begin; place < span->end; place++)
+        if (id[place] < rows) span->stored += finder->length[id[place]];
+}
+
+static void nlist_i_write_span(void *context, int32_t k)
+{
+    nlist_i_spans *spans = (nlist_i_spans *)context;
+    const nlist_i_span *span = &spans->span[k];
+    nlist_i_search own = nlist_i_search_of(spans, k);
+    own.used += span->at - own.stored;
+    own.stored = span->at;
+    (void)nlist_i_each_cell(&own, span->first, span->last, nlist_i_write_cell);
+}
+
+/* Writes what was found, behind the entries of other systems. */
+static nlist_result nlist_i_append_spans(nlist_i_search *search, nlist_i_spans *spans,
+                                         int64_t count)
+{
+    nlist *list = search->finder->list;
+    nlist_result result = NLIST_OK;
+    if (search->owned && search->used + count > search->out.capacity)
+        result = nlist_i_grow_arrays(list, NLIST_I_OUT, search->out.wanted, search->used, count,
+                                     &search->out);
+    if (result == NLIST_OK)
+        result = nlist_i_in_pieces(list, spans->pieces, nlist_i_write_span, spans);
+    return result;
+}
+
+/* ---- one system ---- */
+
+static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
+{
+    nlist *list = search->finder->list;
+    nlist_i_spans spans;
+    nlist_result result;
+    int64_t end = search->stored, count;
+    int32_t stopped = 1, k;
+    nlist_i_begin_spans(&spans, search);
+    result = nlist_i_take_spans(search, &spans);
+    while (result == NLIST_OK && stopped > 0) {
+        result = nlist_i_spread_hits(&spans, end);
+        if (result == NLIST_OK)
+            result = nlist_i_in_pieces(list, spans.pieces, nlist_i_find_span, &spans);
+        if (result == NLIST_OK) end = nlist_i_join_hits(&spans, &stopped);
+    }
+    if (result != NLIST_OK) return result;
+    for (k = 0; k < spans.pieces; k++) {
+        search->rows += spans.span[k].rows;
+        search->rows_cut += spans.span[k].rows_cut;
+    }
+    search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
+    count = end - search->stored;
+    if (search->ordered) search->stored = end;
+    else result = nlist_i_append_spans(search, &spans, count);
+    search->used += count;
+    return result;
+}
+
+static nlist_result nlist_i_write_in_pieces(nlist_i_search *search)
+{
+    const nlist *list = search->finder->list;
+    nlist_i_spans spans;
+    nlist_result result;
+    int64_t end = search->stored;
+    int32_t k;
+    nlist_i_begin_spans(&spans, search);
+    result = nlist_i_take_spans(search, &spans);
+    if (result == NLIST_OK)
+        result = nlist_i_in_pieces(list, spans.pieces, nlist_i_sum_span, &spans);
+    for (k = 0; k < spans.pieces; k++) {
+        spans.span[k].at = end;
+        end += spans.span[k].stored;
+    }
+    if (result == NLIST_OK)
+        result = nlist_i_in_pieces(list, spans.pieces, nlist_i_write_span, &spans);
+    search->stored = end;
+    return result;
+}
 
 #ifdef __cplusplus
 }

@@ -327,7 +327,7 @@ static void calls_the_hook(void **state)
     nlist_free(&list);
 }
 
-/* ---- hooks that lose tasks, memory, refusals ---- */
+/* ---- hooks that lose tasks ---- */
 
 static int32_t rounds_left;
 
@@ -340,12 +340,12 @@ static void lose_in_a_round(nlist_task *task, void *context, int32_t tasks, void
 static void builds_that_lose_tasks(void **state)
 {
     static scene s;
-    int options, round, lost = 0, kept = 0;
+    int options, round, source, lost = 0, kept = 0;
     (void)state;
     tested = &s;
     describe = tell;
     for (options = 0; options < OPTIONS; options += HISTORY)
-        for (round = 0; round < 8; round++) {
+        for (round = 0; round < 16; round++) {
             static const nlist_parallel serial;
             nlist_parallel parallel = hook(1, 3);
             nlist list, other;
@@ -353,11 +353,12 @@ static void builds_that_lose_tasks(void **state)
             parallel.run = lose_in_a_round;
             memset(&list, 0, sizeof list);
             memset(&other, 0, sizeof other);
-            make_scene(&s, UNIFORM, BY_GRID, options, NLIST_HYBRID);
+            source = round % 2 ? BY_BOX : BY_GRID;
+            make_scene(&s, UNIFORM, source, options, NLIST_HYBRID);
             CHECK_RESULT(build(&list, &s, serial), NLIST_OK);
             CHECK_RESULT(build(&other, &s, serial), NLIST_OK);
             move(&s);
-            rounds_left = round;
+            rounds_left = round / 2;
             result = build(&list, &s, parallel);
             CHECK_RESULT(result, rounds_left < 0 ? NLIST_NOT_RUN : NLIST_OK);
             rounds_left = -1;
@@ -378,8 +379,228 @@ static void builds_that_lose_tasks(void **state)
             nlist_free(&list);
             nlist_free(&other);
         }
-    CHECK(lost > 40 && kept > 20);
+    CHECK(lost > 80 && kept > 40);
 }
+
+/* ---- searches of boxes ---- */
+
+enum { BOXES = 4 };
+
+/* Systems of very different size: some are cut, some are not. */
+typedef struct systems {
+    scene s;
+    nlist_box box[BOXES];
+    int32_t starts[BOXES + 1];
+} systems;
+
+static void make_systems(systems *all, int input, int options, int order)
+{
+    int k, a;
+    make_scene(&all->s, input, BY_BOX, options, NLIST_COMPACT);
+    all->s.desc.sorted = order == 1;
+    all->s.desc.nearest = order == 2 && !(options & HALF) ? 5 : 0;
+    memset(all->box, 0, sizeof all->box);
+    for (k = 0; k < BOXES; k++) {
+        for (a = 0; a < 3; a++) {
+            all->box[k].cell[a][a] = 1;
+            all->box[k].periodic[a] = options & PERIODIC && a != k % 3;
+        }
+        all->box[k].cell[1][0] = (real)0.25;
+        all->starts[k + 1] = k == 0 ? all->s.n / 2 : k == 1 ? all->s.n / 2 : all->s.n;
+    }
+    if (all->s.n > 20) all->starts[2] += 3;
+}
+
+static nlist_result search(nlist *list, const systems *all, nlist_parallel parallel,
+                           nlist_arrays *found)
+{
+    nlist_desc desc = all->s.desc;
+    desc.parallel = parallel;
+    return nlist_search_boxes(list, &desc, all->box, all->starts, BOXES, all->s.pos, 0, found);
+}
+
+static void same_found(const nlist_arrays *a, const nlist_arrays *b)
+{
+    CHECK(a->count == b->count && a->rows_cut == b->rows_cut);
+    same_array(a->i, b->i, a->count, sizeof *a->i);
+    same_array(a->j, b->j, a->count, sizeof *a->j);
+    same_array(a->shift, b->shift, 3 * a->count, sizeof *a->shift);
+    same_array(a->distance, b->distance, a->count, sizeof *a->distance);
+    same_array(a->offset, b->offset, 3 * a->count, sizeof *a->offset);
+}
+
+/* All arrays, in memory of the list, then of the caller: as many as needed, then too few. */
+static void same_searches(const systems *all, nlist *a, nlist *b, nlist_parallel parallel)
+{
+    static const nlist_parallel serial;
+    nlist_arrays x, y;
+    int32_t *i, *j;
+    int64_t room;
+    memset(&x, 0, sizeof x);
+    memset(&y, 0, sizeof y);
+    x.wanted = y.wanted = 31;
+    CHECK_RESULT(search(a, all, serial, &x), NLIST_OK);
+    CHECK_RESULT(search(b, all, parallel, &y), NLIST_OK);
+    same_found(&x, &y);
+    room = x.count;
+    i = NEW(int32_t, room + 1);
+    j = NEW(int32_t, room + 1);
+    memset(&y, 0, sizeof y);
+    y.i = i;
+    y.j = j;
+    for (y.capacity = room; y.capacity >= 0 && y.capacity > room - 9; y.capacity -= 4) {
+        i[y.capacity] = j[y.capacity] = -7;
+        CHECK_RESULT(search(b, all, parallel, &y),
+                     y.capacity < room ? NLIST_BUFFER_TOO_SMALL : NLIST_OK);
+        CHECK(y.count == room && i[y.capacity] == -7 && j[y.capacity] == -7);
+        if (y.capacity < room) continue;
+        CHECK(same(i, x.i, (size_t)room * sizeof *i) && same(j, x.j, (size_t)room * sizeof *j));
+    }
+    free(i);
+    free(j);
+}
+
+static void same_builds(const systems *all, nlist *a, nlist *b, nlist_parallel parallel)
+{
+    nlist_desc desc = all->s.desc;
+    CHECK_RESULT(nlist_build_boxes(a, &desc, all->box, all->starts, BOXES, all->s.pos, 0),
+                 NLIST_OK);
+    desc.parallel = parallel;
+    CHECK_RESULT(nlist_build_boxes(b, &desc, all->box, all->starts, BOXES, all->s.pos, 0),
+                 NLIST_OK);
+    CHECK(a->rows_cut == b->rows_cut);
+    same_lists(a, b);
+    CHECK_RESULT(nlist_validate(b), NLIST_OK);
+}
+
+static void same_bits_of_boxes(void **state)
+{
+    static const int32_t tasks[] = { 1, 2, 3, 7, 64 };
+    static systems all;
+    int input, order, k, counter = 0;
+    (void)state;
+    tested = &all.s;
+    describe = tell;
+    for (input = 0; input < INPUTS; input++)
+        for (order = 0; order < 3; order++)
+            for (k = 0; k < COUNT_OF(tasks); k++) {
+                nlist a, b;
+                make_systems(&all, input, roll(HISTORY) | (roll(4) ? PERIODIC : 0), order);
+                memset(&a, 0, sizeof a);
+                memset(&b, 0, sizeof b);
+                same_searches(&all, &a, &b, hook(counter % 4, tasks[k]));
+                move(&all.s);
+                same_searches(&all, &a, &b, hook(++counter % 4, tasks[k])); /* memory is kept */
+                same_builds(&all, &a, &b, hook(counter % 4, tasks[k]));
+                nlist_free(&a);
+                nlist_free(&b);
+            }
+}
+
+/* Tasks must not allocate; `user` is the heap. */
+static int32_t rounds;
+
+static void run_without_memory(nlist_task *task, void *context, int32_t tasks, void *user)
+{
+    const heap *h = (const heap *)user;
+    int64_t const before = h->calls;
+    rounds++;
+    parallel_backward(task, context, tasks, NULL);
+    CHECK(h->calls == before);
+}
+
+/* A first search has no memory for what it finds, and pieces stop and go on; a second has. */
+static void tasks_take_no_memory(void **state)
+{
+    static systems all;
+    heap h = { 0, 0, 0, 0, 0, 0 };
+    nlist_parallel parallel = hook(2, 7);
+    nlist_arrays found;
+    nlist list;
+    int32_t first;
+    int64_t calls;
+    (void)state;
+    parallel.run = run_without_memory;
+    parallel.user = &h;
+    memset(&list, 0, sizeof list);
+    memset(&found, 0, sizeof found);
+    make_systems(&all, COINCIDENT, 0, 1);
+    all.s.desc.radius = (real)1.25; /* periodic, so that each has many images */
+    memset(all.box[0].periodic, 1, sizeof all.box[0].periodic);
+    all.s.desc.allocator = allocator_of(&h);
+    rounds = 0;
+    found.wanted = 31;
+    CHECK_RESULT(search(&list, &all, parallel, &found), NLIST_OK);
+    first = rounds;
+    calls = h.calls;
+    rounds = 0;
+    CHECK_RESULT(search(&list, &all, parallel, &found), NLIST_OK);
+    CHECK(first > rounds && rounds > 6 && h.calls == calls);
+    nlist_free(&list);
+    CHECK(!h.wrong && h.live_blocks == 0);
+}
+
+/* A refused round: a code, and a list that was built before is as it was. */
+static void searches_that_lose_tasks(void **state)
+{
+    static systems all;
+    int round, order, lost = 0;
+    (void)state;
+    for (order = 0; order < 3; order++)
+        for (round = 0; round < 12; round++) {
+            nlist_parallel parallel = hook(1, 3);
+            nlist a, b;
+            nlist_arrays found;
+            nlist_result result;
+            parallel.run = lose_in_a_round;
+            memset(&a, 0, sizeof a);
+            memset(&b, 0, sizeof b);
+            memset(&found, 0, sizeof found);
+            found.wanted = 31;
+            make_systems(&all, UNIFORM, PERIODIC, order);
+            rounds_left = -1;
+            same_builds(&all, &a, &b, hook(1, 1));
+            parallel.run = lose_in_a_round;
+            rounds_left = round;
+            result = search(&b, &all, parallel, &found);
+            CHECK_RESULT(result, rounds_left < 0 ? NLIST_NOT_RUN : NLIST_OK);
+            rounds_left = -1;
+            lost += result != NLIST_OK;
+            same_lists(&a, &b);
+            same_searches(&all, &a, &b, hook(3, 3));
+            nlist_free(&a);
+            nlist_free(&b);
+        }
+    CHECK(lost >= 3 * 7);
+}
+
+static void names_the_first_bad_box(void **state)
+{
+    static const nlist_parallel serial;
+    static systems all;
+    int first;
+    (void)state;
+    for (first = 0; first < BOXES; first++) {
+        nlist_arrays found;
+        nlist a, b;
+        int k, a_axis;
+        memset(&a, 0, sizeof a);
+        memset(&b, 0, sizeof b);
+        memset(&found, 0, sizeof found);
+        found.wanted = 1;
+        make_systems(&all, UNIFORM, PERIODIC, 0);
+        for (k = first; k < BOXES; k++)
+            for (a_axis = 0; a_axis < 3; a_axis++)
+                all.box[k].periodic[a_axis] = 1, all.box[k].cell[2][a_axis] = 0;
+        CHECK_RESULT(search(&a, &all, serial, &found), NLIST_BAD_BOX);
+        CHECK_RESULT(search(&b, &all, hook(first, 7), &found), NLIST_BAD_BOX);
+        CHECK(a.bad_id == first && b.bad_id == first);
+        nlist_free(&a);
+        nlist_free(&b);
+    }
+}
+
+/* ---- memory, refusals ---- */
 
 static void reserved_builds_allocate_nothing(void **state)
 {
@@ -412,18 +633,18 @@ static void every_allocation_fails(void **state)
     static scene s;
     int fail, failures = 0;
     (void)state;
-    for (fail = 1; fail < 20; fail++) {
+    for (fail = 1; fail < 70; fail++) {
         nlist list;
         nlist_result result;
         heap h = { 0, 0, 0, 0, 0, 0 };
         memset(&list, 0, sizeof list);
-        make_scene(&s, UNIFORM, BY_GRID, HISTORY | EVENTS, NLIST_HYBRID);
+        make_scene(&s, UNIFORM, fail % 2 ? BY_GRID : BY_BOX, HISTORY | EVENTS, NLIST_HYBRID);
         s.desc.allocator.alloc = scarce_alloc;
         s.desc.allocator.free = heap_free;
         s.desc.allocator.user = &h;
-        h.fail_at = fail;
+        h.fail_at = (fail + 1) / 2;
         result = build(&list, &s, hook(3, 3));
-        CHECK_RESULT(result, h.calls < fail ? NLIST_OK : NLIST_OUT_OF_MEMORY);
+        CHECK_RESULT(result, h.calls < (fail + 1) / 2 ? NLIST_OK : NLIST_OUT_OF_MEMORY);
         failures += result != NLIST_OK;
         h.fail_at = 0;
         CHECK_RESULT(build(&list, &s, hook(3, 3)), NLIST_OK);
@@ -431,7 +652,7 @@ static void every_allocation_fails(void **state)
         nlist_free(&list);
         CHECK(!h.wrong && h.live_blocks == 0);
     }
-    CHECK(failures >= 8);
+    CHECK(failures >= 30);
 }
 
 static void refuses_numbers_of_tasks(void **state)
@@ -487,6 +708,10 @@ int main(void)
         TEST(same_bits),
         TEST(calls_the_hook),
         TEST(builds_that_lose_tasks),
+        TEST(same_bits_of_boxes),
+        TEST(tasks_take_no_memory),
+        TEST(searches_that_lose_tasks),
+        TEST(names_the_first_bad_box),
         TEST(reserved_builds_allocate_nothing),
         TEST(every_allocation_fails),
         TEST(refuses_numbers_of_tasks),
