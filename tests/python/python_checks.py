@@ -176,6 +176,7 @@ def check_threads():
     p = rng(8).random((30000, 3))
     moved = p + 0.003 * rng(9).random(p.shape)
     boxes = np.concatenate([p, p + 0.02], axis=1)
+    kinds = rng(10).integers(1, 4, len(p))
 
     def results(n):
         grid = nf.Grid(p, 0.03, n_threads=n)
@@ -183,7 +184,7 @@ def check_threads():
         yield from grid.query(moved, 0.02)
         yield grid.order
         yield grid.count_neighbors(0.03)
-        for tree in (nf.Tree(boxes, n_threads=n), nf.Tree(boxes, n_threads=n).refit(boxes + 1)):
+        for tree in (nf.Tree(boxes, n_threads=n), nf.Tree(boxes, n_threads=n).refit(boxes + 0.01)):
             yield tree.pairs()
             yield from tree.query(moved, 0.01)
         tree = nf.Tree(p, "points", n_threads=n)
@@ -195,12 +196,21 @@ def check_threads():
         yield contacts.history
         yield contacts.pairs()
         yield from nf.NBody(n_threads=n).fields(p[:, :2])
+        for dtype in np.float32, np.float64:
+            atoms = (20 * p - 3).astype(dtype), np.diag([14.0, 15, 16]), (True, True, False), kinds
+            yield from nf.neighbor_list("ijSdD", atoms, 0.8, n_threads=n)
+            yield from nf.neighbor_list("ijSd", atoms, 0.8, True, half=True, sorted=True,
+                                        n_threads=n)
+            yield from nf.neighbor_list("jS", atoms, {(1, 2): 0.8, (3, 3): 0.5}, n_threads=n)
+        finder = nf.NeighborList(cutoff=0.8, full_list=True, n_threads=n)
+        yield from finder.compute(*atoms[:3], "Pd")
 
     one = list(results(1))
     assert len(one) > 10 and all(len(array) > 100 for array in one)
     for n in (2, 7):
         for number, (a, b) in enumerate(zip(one, results(n))):
             assert np.array_equal(a, b), (n, number)
+    atoms = p[:9], np.eye(3), True
     tree = nf.Tree(p, "points", n_threads=3)
     lib, calls = tree._lib, []
     task = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32)(
@@ -209,6 +219,7 @@ def check_threads():
     assert sorted(k for k, _ in calls) == list(range(40)) and len({t for _, t in calls}) <= 3
     for bad in (0, -1, 257):
         refused(ValueError, "n_threads", nf.Grid, p, 0.03, n_threads=bad)
+        refused(ValueError, "n_threads", nf.neighbor_list, "i", atoms, 0.3, n_threads=bad)
 
 
 # ---- Tree ----------------------------------------------------------------------------------------
@@ -961,7 +972,7 @@ def check_out_of_memory():
     assert grid.build(p).count_pairs(0.1) == len(brute_pairs(p, 0.1))
 
 
-def check_threads():
+def check_many_callers():
     p = rng().random((30000, 3))
     grid = nf.Grid(p, cell=0.05)
     want, failures = grid.neighbors(0.05)[1], []

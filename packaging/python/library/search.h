@@ -33,6 +33,7 @@ typedef struct nearfield_search {
     const nlist_real *laws_cutoff; /* [laws] cutoffs between these kinds; others are not listed */
     int64_t laws;
     int64_t limit;              /* most bytes that the search may take */
+    nlist_parallel parallel;    /* as desc.parallel: nearfield_run of threads.h, or serial */
     /* the answer */
     int64_t count;
     int64_t bad_id;             /* the first atom (or system) that was refused, else -1 */
@@ -210,6 +211,7 @@ static nlist_desc nearfield_i_desc(nearfield_search *search)
     desc.half = search->half;
     desc.sorted = search->sorted;
     desc.nearest = search->nearest;
+    desc.parallel = search->parallel;
     desc.allocator.alloc = nearfield_i_alloc;
     desc.allocator.free = nearfield_i_free;
     desc.allocator.user = search;

@@ -266,6 +266,13 @@ def threads_of(n: int | None) -> int:
     return int(n)
 
 
+def set_parallel(lib: Any, parallel: Any, threads: int) -> None:
+    """desc.parallel of a header: tasks on so many threads; 1: serial."""
+    parallel.run = ctypes.cast(lib.nearfield_run, ctypes.c_void_p) if threads > 1 else None
+    # some pieces for each thread, since they are not of equal cost
+    parallel.user, parallel.tasks = threads, 4 * threads
+
+
 def count_of(n: int) -> int:
     if n >= 2**31 - 1024:
         raise ValueError("more than 2^31 - 1024 elements")

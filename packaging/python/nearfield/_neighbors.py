@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _binding
-from ._arrays import Array, count_of, host_array, refuse
+from ._arrays import Array, count_of, host_array, refuse, set_parallel, threads_of
 from ._binding import Error
 
 _KEPT_BYTES = 64 << 20      # memory that a search keeps for the next one
@@ -26,7 +26,8 @@ _NUMBERS = {symbol: number for number, symbol in enumerate(_SYMBOLS)}
 
 
 def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool = False,
-                  max_nbins: float = 1e6, *, half: bool = False, sorted: bool = False) -> Any:
+                  max_nbins: float = 1e6, *, half: bool = False, sorted: bool = False,
+                  n_threads: int = 1) -> Any:
     """Pairs of atoms that are nearer than a cutoff, as ``ase.neighborlist.neighbor_list``.
 
     Parameters
@@ -58,6 +59,8 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
         whose first number other than 0 is positive).
     sorted : bool
         Within equal ``i`` ascending by ``j``, then by ``S``. Else in no particular order there.
+    n_threads : int
+        Threads that the search may use, 1 .. 256. The results are the same.
 
     Returns
     -------
@@ -89,7 +92,8 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
         positions, cell, pbc = a.positions, a.cell, a.pbc
         if isinstance(cutoff, dict):
             numbers = a.numbers
-    return _find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, half, sorted)
+    return _find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, half, sorted,
+                 threads_of(n_threads))
 
 
 def primitive_neighbor_list(quantities: str, pbc: Any, cell: Any, positions: Any, cutoff: Any,
@@ -169,6 +173,8 @@ class NeighborList:
         Each pair twice, i-j and j-i; else once.
     sorted : bool
         By i, then j, then S.
+    n_threads : int
+        Threads that a search may use, 1 .. 256. The results are the same.
 
     Examples
     --------
@@ -179,8 +185,10 @@ class NeighborList:
     (array([0]), array([1]), array([1.]))
     """
 
-    def __init__(self, *, cutoff: float, full_list: bool, sorted: bool = False) -> None:
+    def __init__(self, *, cutoff: float, full_list: bool, sorted: bool = False,
+                 n_threads: int = 1) -> None:
         self.cutoff, self.full_list, self.sorted = float(cutoff), bool(full_list), bool(sorted)
+        self.n_threads = threads_of(n_threads)
 
     def compute(self, points: Any, box: Any, periodic: Any, quantities: str = "ij",
                 copy: bool = True) -> list[Array]:
@@ -202,7 +210,7 @@ class NeighborList:
         """
         asked = quantities.replace("P", "ij") or "ij"
         found = _find("".join(dict.fromkeys(asked)), points, box, periodic, self.cutoff, None,
-                      False, not self.full_list, self.sorted)
+                      False, not self.full_list, self.sorted, self.n_threads)
         arrays = dict(zip(dict.fromkeys(asked), found if isinstance(found, tuple) else (found,)))
         return [np.stack([arrays["i"], arrays["j"]], axis=1) if q == "P" else arrays[q]
                 for q in quantities]
@@ -249,7 +257,7 @@ def _give(search: _Search) -> None:
 
 
 def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numbers: Any,
-          own: bool, half: bool, sorted: bool) -> Any:
+          own: bool, half: bool, sorted: bool, threads: int = 1) -> Any:
     """All forms above: one system in one box."""
     for q in quantities:
         if q not in "ijSdD":
@@ -265,6 +273,8 @@ def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, num
         asks.pos, asks.stride = positions.__array_interface__["data"][0], stride
         asks.half, asks.sorted, asks.self = half, sorted, own
         asks.nearest = 0
+        if threads > 1:
+            set_parallel(search.lib, asks.parallel, threads)
         kept = _set_cutoff(search, cutoff, numbers, n)
         if asks.cutoff == 0:
             result = _empty(quantities, 0, real)
@@ -273,6 +283,8 @@ def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, num
             result = _answer(search, quantities)
         del kept
     finally:
+        if threads > 1:
+            set_parallel(search.lib, search.asks.parallel, 1)
         _give(search)
     return result[0] if len(result) == 1 else result
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._arrays import (Array, DeviceArray, DeviceBlock, DeviceMemory, HostMemory, address_of,
                       count_of, cut, device_rows, dtype_of, host_array, order_streams, set_field,
-                      size_of, stream_handle, threads_of)
+                      set_parallel, size_of, stream_handle, threads_of)
 from ._binding import ARRAYS, Error, library, raise_for
 
 
@@ -143,9 +143,7 @@ class Object:
         if self._device:
             desc.cuda_allocator.alloc, desc.cuda_allocator.free = self._memory.hooks()
         elif self._threads > 1:
-            # some pieces for each thread, since they are not of equal cost
-            desc.parallel.run = ctypes.cast(self._lib.nearfield_run, ctypes.c_void_p)
-            desc.parallel.user, desc.parallel.tasks = self._threads, 4 * self._threads
+            set_parallel(self._lib, desc.parallel, self._threads)
         return desc
 
     def _set_array(self, desc: Any, name: str, count: int, width: int = 1) -> None:
