@@ -111,7 +111,7 @@
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
             double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC (double: 100 KB), 1
             KB for a ray or a nearest walk. A world takes about 420 bytes for each object, 40 and
-            twice desc.pair_bytes for each pair (float); its arrays grow by half, in
+            twice desc.pair_bytes for each pair (float); its arrays double, in
             lbvh_world_insert and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
