@@ -2923,7 +2923,8 @@ enum {
     NLIST_I_CELLS,                              /* boxes: where each cell begins */
     NLIST_I_RUNS,                               /* boxes: runs of the walk around a cell */
     NLIST_I_NEAR,                               /* boxes: candidates of a cell */
-    NLIST_I_HITS                                /* boxes: candidates that are listed */
+    NLIST_I_HITS,                               /* boxes: candidates that are listed */
+    NLIST_I_PARTS                               /* boxes in pieces: whose part of these begins where */
 };
 
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
@@ -5488,6 +5489,7 @@ typedef struct nlist_i_search {
     int64_t stored;         /* in hits */
     int64_t hit_room;       /* a task: where its part of hits ends; else 0, and hits grow */
     int32_t next;           /* a task: the first place whose row is not found */
+    int32_t cut;            /* systems so far that were cut into pieces */
     int32_t system;         /* whose particles are in the arrays below, or -1 */
     nlist_i_frame frame;
     int plain;              /* 1: distance and ids are the only criteria */
@@ -6452,6 +6454,7 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
 static nlist_result nlist_i_write_rows(nlist_i_search *search)
 {
     search->stored = 0;
+    search->cut = 0;
     return nlist_i_each_system(search, nlist_i_write_system);
 }
 
@@ -7145,10 +7148,10 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
 
        measure   the most candidates around a cell of a piece: then memory is taken
        find      each piece has a part of hits, and stops at the row that does not fit; the parts
-                 are moved together, get room for what is left, and the pieces go on from there
-       write     each piece knows how many entries the pieces before it have
+                 get room for what is left, and the pieces go on from there
+       write     where entries go is known then
 
-   So tasks take no memory, hits are those of the serial search, and no row is searched twice.
+   So tasks take no memory, and no row is searched twice.
    ---------------------------------------------------------------------------------------------- */
 
 enum { NLIST_I_FIRST_HITS = 16 }; /* per particle: room of the first round */
@@ -7157,6 +7160,7 @@ typedef struct nlist_i_span {
     int32_t first, cell, last;  /* cells: begin of the piece, where it goes on, end */
     int32_t begin, next, end;   /* places */
     int64_t at, room, stored;   /* its part of hits: begin, size, hits in it */
+    int64_t before;             /* hits of the pieces before it */
     int64_t candidates;         /* the most around a cell */
     int32_t rows, rows_cut;     /* found */
     nlist_result result;
@@ -7280,21 +7284,27 @@ static void nlist_i_find_span(void *context, int32_t k)
     span->rows_cut += own.rows_cut;
 }
 
-/* Moves the parts of the pieces together, behind the hits of other systems. Returns where they end;
-   `*stopped`: pieces that had no room. */
-static int64_t nlist_i_join_hits(nlist_i_spans *spans, int32_t *stopped)
+/* 1 if pieces had no room. */
+static int nlist_i_spans_stopped(const nlist_i_spans *spans)
+{
+    int32_t k;
+    for (k = 0; k < spans->pieces; k++) if (spans->span[k].next < spans->span[k].end) return 1;
+    return 0;
+}
+
+/* Moves the parts of the pieces together, behind the hits of other systems. Returns where they
+   end. */
+static int64_t nlist_i_join_hits(nlist_i_spans *spans)
 {
     int32_t *hits = (int32_t *)spans->search->finder->list->block[NLIST_I_HITS].memory;
     int64_t to = spans->search->stored;
     int32_t k;
-    *stopped = 0;
     for (k = 0; k < spans->pieces; k++) {
         nlist_i_span *span = &spans->span[k];
         if (span->at != to && span->stored > 0)
             memmove(hits + to, hits + span->at, (size_t)span->stored * sizeof *hits);
         span->at = to;
         to += span->stored;
-        *stopped += span->result != NLIST_OK;
     }
     return to;
 }
@@ -7314,11 +7324,12 @@ static int64_t nlist_i_span_room(const nlist_i_spans *spans, const nlist_i_span 
     return span->stored + more + spans->room;
 }
 
-/* The parts, which are together, get room; what memory there is beyond is given to those that need
+/* The parts get room; what memory there is beyond is given to those that need
    room in equal shares. */
-static nlist_result nlist_i_spread_hits(nlist_i_spans *spans, int64_t used)
+static nlist_result nlist_i_spread_hits(nlist_i_spans *spans)
 {
     nlist *list = spans->search->finder->list;
+    int64_t const used = nlist_i_join_hits(spans);
     int64_t end = spans->search->stored, share;
     int32_t *hits;
     int32_t k, open = 0;
@@ -7347,24 +7358,12 @@ static nlist_result nlist_i_spread_hits(nlist_i_spans *spans, int64_t used)
 
 /* ---- write ---- */
 
-static void nlist_i_sum_span(void *context, int32_t k)
-{
-    nlist_i_spans *spans = (nlist_i_spans *)context;
-    nlist_i_span *span = &spans->span[k];
-    const nlist_i_finder *finder = spans->search->finder;
-    const int32_t *id = spans->search->id;
-    int32_t const rows = nlist_i_row_count(finder);
-    int32_t place;
-    for (place = span->begin; place < span->end; place++)
-        if (id[place] < rows) span->stored += finder->length[id[place]];
-}
-
 static void nlist_i_write_span(void *context, int32_t k)
 {
     nlist_i_spans *spans = (nlist_i_spans *)context;
     const nlist_i_span *span = &spans->span[k];
     nlist_i_search own = nlist_i_search_of(spans, k);
-    own.used += span->at - own.stored;
+    own.used += span->before;
     own.stored = span->at;
     (void)nlist_i_each_cell(&own, span->first, span->last, nlist_i_write_cell);
 }
@@ -7383,6 +7382,27 @@ static nlist_result nlist_i_append_spans(nlist_i_search *search, nlist_i_spans *
     return result;
 }
 
+/* Keeps where the parts begin, and the last one ends, for nlist_i_write_in_pieces. Hits of other
+   systems follow without gaps. */
+static nlist_result nlist_i_keep_parts(nlist_i_search *search, nlist_i_spans *spans)
+{
+    nlist *list = search->finder->list;
+    int64_t const had = (int64_t)search->cut * (NLIST_I_TASKS + 1);
+    nlist_result const result = nlist_i_grow(list, NLIST_I_PARTS, had + NLIST_I_TASKS + 1,
+                                             sizeof(int64_t), (size_t)had * sizeof(int64_t));
+    int64_t *at = (int64_t *)list->block[NLIST_I_PARTS].memory + had;
+    int32_t k;
+    if (result != NLIST_OK) return result;
+    if (search->finder->systems > 1) (void)nlist_i_join_hits(spans);
+    for (k = 0; k < spans->pieces; k++) {
+        at[k] = spans->span[k].at;
+        at[k + 1] = at[k] + spans->span[k].stored;
+    }
+    search->stored = at[spans->pieces];
+    search->cut++;
+    return NLIST_OK;
+}
+
 /* ---- one system ---- */
 
 static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
@@ -7390,25 +7410,25 @@ static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
     nlist *list = search->finder->list;
     nlist_i_spans spans;
     nlist_result result;
-    int64_t end = search->stored, count;
-    int32_t stopped = 1, k;
+    int64_t count = 0;
+    int32_t k;
     nlist_i_begin_spans(&spans, search);
     result = nlist_i_take_spans(search, &spans);
-    while (result == NLIST_OK && stopped > 0) {
-        result = nlist_i_spread_hits(&spans, end);
+    while (result == NLIST_OK && nlist_i_spans_stopped(&spans)) {
+        result = nlist_i_spread_hits(&spans);
         if (result == NLIST_OK)
             result = nlist_i_in_pieces(list, spans.pieces, nlist_i_find_span, &spans);
-        if (result == NLIST_OK) end = nlist_i_join_hits(&spans, &stopped);
     }
     if (result != NLIST_OK) return result;
     for (k = 0; k < spans.pieces; k++) {
+        spans.span[k].before = count;
+        count += spans.span[k].stored;
         search->rows += spans.span[k].rows;
         search->rows_cut += spans.span[k].rows_cut;
     }
     search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
-    count = end - search->stored;
-    if (search->ordered) search->stored = end;
-    else result = nlist_i_append_spans(search, &spans, count);
+    result = search->ordered ? nlist_i_keep_parts(search, &spans)
+                             : nlist_i_append_spans(search, &spans, count);
     search->used += count;
     return result;
 }
@@ -7416,21 +7436,18 @@ static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
 static nlist_result nlist_i_write_in_pieces(nlist_i_search *search)
 {
     const nlist *list = search->finder->list;
+    const int64_t *at = (const int64_t *)list->block[NLIST_I_PARTS].memory +
+                        (size_t)search->cut * (NLIST_I_TASKS + 1);
     nlist_i_spans spans;
     nlist_result result;
-    int64_t end = search->stored;
     int32_t k;
     nlist_i_begin_spans(&spans, search);
     result = nlist_i_take_spans(search, &spans);
-    if (result == NLIST_OK)
-        result = nlist_i_in_pieces(list, spans.pieces, nlist_i_sum_span, &spans);
-    for (k = 0; k < spans.pieces; k++) {
-        spans.span[k].at = end;
-        end += spans.span[k].stored;
-    }
+    for (k = 0; k < spans.pieces; k++) spans.span[k].at = at[k];
     if (result == NLIST_OK)
         result = nlist_i_in_pieces(list, spans.pieces, nlist_i_write_span, &spans);
-    search->stored = end;
+    search->stored = at[spans.pieces];
+    search->cut++;
     return result;
 }
 
