@@ -2924,7 +2924,7 @@ enum {
     NLIST_I_RUNS,                               /* boxes: runs of the walk around a cell */
     NLIST_I_NEAR,                               /* boxes: candidates of a cell */
     NLIST_I_HITS,                               /* boxes: candidates that are listed */
-    NLIST_I_PARTS                               /* boxes in pieces: whose part of these begins where */
+    NLIST_I_PARTS                               /* boxes: where each part of these begins */
 };
 
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
