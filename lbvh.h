@@ -111,7 +111,7 @@
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
             double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC (double: 100 KB), 1
             KB for a ray or a nearest walk. A world takes about 420 bytes for each object, 40 and
-            twice desc.pair_bytes for each pair (float); its arrays grow by half, in
+            twice desc.pair_bytes for each pair (float); its arrays double, in
             lbvh_world_insert and, for pairs, in lbvh_world_update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
@@ -6004,7 +6004,6 @@ static int lbvh_i_begin_pairs(lbvh_world *world, int32_t index, const int32_t *f
 typedef struct lbvh_i_wanted {
     lbvh_node box;
     uint64_t mask;
-    int masked;     /* the mask leaves something out */
 } lbvh_i_wanted;
 
 /* Searches that go through a tree together. Each one's way down is a chain of loads, each of which
@@ -6014,33 +6013,27 @@ typedef struct lbvh_i_group {
     int32_t first[LBVH_I_TOGETHER + 1]; /* where in world->found what each one met begins */
     lbvh_i_wanted wanted[LBVH_I_TOGETHER];
     int32_t count, met;
+    int masked;     /* some mask leaves something out */
     int later;      /* only leaves of the own tree that follow the own one: all of them search */
 } lbvh_i_group;
 
-LBVH_FN_HOT int lbvh_i_wants(const lbvh_world_tree *tree, int32_t at, const lbvh_i_wanted *wanted)
-{
-    return lbvh_i_nodes_touch(&tree->node[at], &wanted->box) &
-           (!wanted->masked || (tree->category[at] & wanted->mask));
-}
-
-/* How many nodes wait, and how many objects were met. */
+/* Where the next node that waits is written, and the next object met. */
 typedef struct lbvh_i_visited {
-    int32_t waiting, met;
+    lbvh_visit *waiting, *met;
 } lbvh_i_visited;
 
-/* Tests a node for search s. It is written to what waits and to what was met, and counted in one
-   of them or in none: a branch that depends on the test would often be mispredicted. */
-LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world *world, const lbvh_world_tree *tree,
-                                   const lbvh_i_group *group, int32_t at, int32_t s,
-                                   lbvh_i_visited *visited)
+/* Tests a node for search s. It is written to what waits and to what was met, and stays in one of
+   them or in none: a branch that depends on the test would often be mispredicted. */
+LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world_tree *tree, const lbvh_i_group *group,
+                                   int32_t at, int32_t s, lbvh_i_visited *visited)
 {
+    const lbvh_i_wanted *const wanted = &group->wanted[s];
     int32_t const link = tree->node[at].link;
-    int const wants = lbvh_i_wants(tree, at, &group->wanted[s]);
-    lbvh_visit *const next = &world->waiting[visited->waiting],
-               *const met = &world->met[visited->met];
-    next->at = link;
-    met->at = ~link;
-    next->search = met->search = s;
+    int wants = lbvh_i_nodes_touch(&tree->node[at], &wanted->box);
+    if (group->masked) wants &= (tree->category[at] & wanted->mask) != 0;
+    visited->waiting->at = link;
+    visited->met->at = ~link;
+    visited->waiting->search = visited->met->search = s;
     visited->waiting += wants & (link >= 0);
     visited->met += wants & (link < 0);
 }
@@ -6062,22 +6055,25 @@ static int lbvh_i_search_tree(const lbvh_world *world, lbvh_i_group *group, int 
 {
     const lbvh_world_tree *tree = &world->tree[t];
     int32_t const room = world->capacity + LBVH_I_VISITS - 2;
+    const lbvh_visit *const waiting_end = world->waiting + room, *const met_end = world->met + room;
+    const lbvh_visit *visit;
     lbvh_i_visited visited;
-    int32_t s, k, at;
-    visited.waiting = 0;
-    visited.met = group->met;
+    int32_t s, at;
+    visited.waiting = world->waiting;
+    visited.met = world->met + group->met;
     for (s = 0; s < group->count; s++)
         for (at = lbvh_i_search_from(world, group, t, s); at >= 0; at = tree->node[at].skip) {
-            if (visited.waiting > room || visited.met > room) return 0;
-            lbvh_i_visit_node(world, tree, group, at, s, &visited);
+            if (visited.waiting > waiting_end || visited.met > met_end) return 0;
+            lbvh_i_visit_node(tree, group, at, s, &visited);
         }
-    for (k = 0; k < visited.waiting; k++) {
-        lbvh_visit const visit = world->waiting[k];
-        if (visited.waiting > room || visited.met > room) return 0;
-        lbvh_i_visit_node(world, tree, group, visit.at, visit.search, &visited);
-        lbvh_i_visit_node(world, tree, group, visit.at + 1, visit.search, &visited);
+    for (visit = world->waiting; visit < visited.waiting; visit++) {
+        if (visited.waiting > waiting_end || visited.met > met_end) return 0;
+        at = visit->at;
+        s = visit->search;
+        lbvh_i_visit_node(tree, group, at, s, &visited);
+        lbvh_i_visit_node(tree, group, at + 1, s, &visited);
     }
-    group->met = visited.met;
+    group->met = (int32_t)(visited.met - world->met);
     return 1;
 }
 
@@ -6105,12 +6101,13 @@ static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
 {
     int32_t s;
     int const t = group->count > 0 ? world->object[group->index[0]].tree : 0;
+    group->masked = 0;
     for (s = 0; s < group->count; s++) {
         const lbvh_filter *filter = &world->object[group->index[s]].filter;
         lbvh_i_wanted *wanted = &group->wanted[s];
         wanted->box = world->box[2 * (size_t)group->index[s] + 1];
         wanted->mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
-        wanted->masked = wanted->mask != ~(uint64_t)0;
+        group->masked |= wanted->mask != ~(uint64_t)0;
     }
     group->met = 0;
     if (!lbvh_i_search_tree(world, group, 1 - t) || !lbvh_i_search_tree(world, group, t)) return 0;
