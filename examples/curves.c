@@ -113,7 +113,7 @@ static layout make_layout(const ugrid *grid, int order)
     return l;
 }
 
-/* The ranges of places in the 3 x 3 cells around a cell. Returns how many: 3 strips or 9 cells. */
+/* The ranges of places in the 3 x 3 cells around a cell. Returns how many: up to 3 or 9. */
 static int ranges_near(const layout *l, int32_t cell, range *near)
 {
     int32_t const side = l->along.side, x = cell % side, y = cell / side;
