@@ -71,8 +71,7 @@ lists() {
         report $? "--cells $side -n $n: curves and sums" "$fault"
     done <<'SIZES'
 2 1
-2 40
-4 3
+4 40
 16 400
 32 10
 SIZES
@@ -138,8 +137,6 @@ pictures() {
     curves --cells 64 -n 5000
     is_picture out.png 1248 +900 100
     cp "$work/out.png" "$work/one.png"
-    curves --cells 64 -n 5000
-    cmp -s "$work/one.png" "$work/out.png"; report $? "the same run, the same picture"
     curves --cells 64 -n 5000 --seed 2
     ! cmp -s "$work/one.png" "$work/out.png"; report $? "another seed, another picture"
 }
