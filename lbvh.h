@@ -5701,8 +5701,8 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
-/* Adds the leaf of an object; `near`: a node that is probably not far from it. */
-static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t near)
+/* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
+static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
     uint64_t const category = world->object[index].filter.category;
@@ -5715,7 +5715,7 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
         lbvh_i_put_leaf(world, tree, 0, index, -1);
         return;
     }
-    at = lbvh_i_climb(tree, near, box, category, &depth);
+    at = lbvh_i_climb(tree, beside, box, category, &depth);
     at = lbvh_i_descend(tree, world->desc.dim, at, box, category, &depth);
     if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
     u = lbvh_i_take_two(tree);
@@ -6413,7 +6413,7 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
                     *target = &world->tree[object->wanted != LBVH_MOVING];
     lbvh_node const *box = &world->box[2 * (size_t)index + 1];
     int32_t const leaf = object->leaf;
-    int32_t near = 0;
+    int32_t beside = 0;
     if (object->alive && leaf >= 0 && tree == target &&
         (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
@@ -6422,8 +6422,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
         lbvh_i_give_reason(world, LBVH_REFIT);
         return;
     }
-    if (leaf >= 0) near = lbvh_i_drop_leaf(world, index);
-    if (object->alive) lbvh_i_add_leaf(world, target, index, tree == target ? near : 0);
+    if (leaf >= 0) beside = lbvh_i_drop_leaf(world, index);
+    if (object->alive) lbvh_i_add_leaf(world, target, index, tree == target ? beside : 0);
     lbvh_i_give_reason(world, LBVH_REPLACED);
 }
 
