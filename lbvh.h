@@ -315,7 +315,8 @@
 
 /* Loops of three turns, and of constant length, where gcc is at -O2: it does not unroll the ones,
    and (12) unrolls the others first, and then makes no vectors of them. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__CUDACC__)
 #define LBVH_I_UNROLL _Pragma("GCC unroll 3")
 #define LBVH_I_KEEP_LOOP _Pragma("GCC unroll 1")
 #else
@@ -5510,7 +5511,7 @@ static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
         !lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real), 0) ||
         !lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t), 0) ||
         !lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t), 0) ||
-        !lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t), 1) ||
         !lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
         !lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
         !lbvh_i_grow_trees(world, room))
@@ -5633,9 +5634,9 @@ LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh
 #endif
 }
 
-/* The lowest node from `from` up that holds a new box; the nodes above it take in its category.
-   Their number is returned in *depth. From there a leaf that moves a little is put back in a few
-   steps, in nodes that its removal has read (as btDbvt of Bullet does). */
+/* The lowest node from `from` up that holds a new box, or else the root; the nodes above it take in
+   its category. Their number is returned in *depth. From there a leaf that moves a little is put
+   back in a few steps, in nodes that its removal has read (as btDbvt of Bullet does). */
 static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node *box,
                             uint64_t category, int32_t *depth)
 {

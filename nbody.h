@@ -558,8 +558,8 @@ typedef struct nbody_desc {
     int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has
                                    2^(levels - 1) cells per side; up to 2 are the direct sum
                                    (default: adaptive, as many as leaf requires at the local
-                                   density; CUDA: 17 at most, where NBODY_MAX_LEVELS with a leaf
-                                   gives all; sim.desc says how many there could have been) */
+                                   density; sim.desc says how many there could have been; CUDA:
+                                   17 at most, more only if asked for here, with a leaf) */
     int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with
                                    levels: 0, all leaves are on the last level, as in the source;
                                    else what was measured best for method and order) */
@@ -1939,7 +1939,7 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
    cell does not overflow. A float mass below 1e-45 n times the largest one counts as 0 then.
    ---------------------------------------------------------------------------------------------- */
 
-/* On a GPU by what a kernel is given, not by memory. */
+/* On a GPU desc.levels is above 17 only where the tree is deep: a kernel need not read memory. */
 NBODY_FN int nbody_i_is_deep(const nbody *sim)
 {
 #ifdef __CUDA_ARCH__

@@ -537,7 +537,8 @@ typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nli
    what follows the search (the layout, what entries carry, history, events). nlist_sum calls your
    function in the calling thread. CUDA builds ignore the hook. A task needs the stack of a search
    (>>rules in ugrid.h) and allocates nothing. Half lists from a grid are made by a full search in
-   tasks. The tasks of a box need work space of their own for the candidates around a cell.
+   tasks. A box in tasks takes more work space: the candidates around a cell once for each task, and
+   4 bytes an entry (64 a particle at least) until all are found.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its
@@ -6227,8 +6228,9 @@ static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
     result = nlist_i_number_candidates(search, cell, begin);
     for (k = begin; k < end && result == NLIST_OK; k++) {
         int32_t const i = search->id[k];
-        const int32_t *number = search->hits + search->stored;
+        const int32_t *number;
         if (i >= nlist_i_row_count(finder)) continue;
+        number = search->hits + search->stored;
         if (search->ordered) {
             nlist_i_write_row(search, k, number, finder->length[i], finder->begin[i]);
         } else {

@@ -3134,7 +3134,8 @@ static void ugrid_i_finish_order(ugrid *grid)
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
 
-enum { UGRID_I_SOON = 24 };
+enum { UGRID_I_SOON = 24 };     /* entries ahead; measured */
+
 /* Asks for the cache line where an entry will be put soon, after those between. */
 UGRID_FN void ugrid_i_prefetch_place(const ugrid *grid, const int32_t *numbers, int32_t e)
 {
@@ -3629,8 +3630,9 @@ UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *swee
 }
 
 /* Appends 8 records at a time, two matrices of 4 x 4 that are transposed side by side (>>lanes).
-   What was read behind `end` is overwritten by the next records. Returns the first record that is
-   left: some are at the end of the grid, and of the buffer. */
+   What was read behind `end` is overwritten by the next records, or lies behind the last one that
+   counts. Returns the first record that is left: some are at the end of the grid, and of the
+   buffer. */
 #if defined(UGRID_I_AVX2) && UGRID_I_REAL_KIND == 1
 UGRID_I_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
                                                       const ugrid_record *other)

@@ -2985,7 +2985,8 @@ __device__ bool nbody_i_same_cell(const nbody &sim, int level, int64_t a, int64_
 }
 
 /* The number of cells of the tree if there were room for all: on each level, bodies that begin a
-   cell whose parent is divided. (In deep trees of MASS_CENTRES some of those are not.) */
+   cell whose parent is divided. (In deep trees some of those are not: of MASS_CENTRES, and where
+   all bodies of a cell are at one point. Then the number is larger than needed.) */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_needed_kernel(__grid_constant__ const nbody_device device, int32_t *needed)
 {

@@ -135,7 +135,7 @@ def parts(graph, x, clock):
         give = [_torch_cuda._Given(a, kind) for a, kind in
                 ((x, "<f4"), (boxes, "|u1"), (starts, "<i4"))]
         layers.append(("search, its memory kept", lambda: search.search(
-            *give, 1, 1.0, False, True, 0)))
+            *give, 1, 1.0, False, True, 0, False)))
     operator = torch.ops.nearfield.radius_graph.default
     layers += [("pairs", lambda: _torch_cuda.index_pairs(x, None, None, 1, 1.0, most=most,
                                                          flow=True)),

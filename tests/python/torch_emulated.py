@@ -105,6 +105,8 @@ def check_few():
                     assert len(found[0]) > 150
             check_both(graph.radius, x, x[:40], 0.3, of, None if of is None else of[:40])
             check_both(graph.knn_graph, x, 3, of)
+    bytes = torch.cat([torch.zeros(75), torch.full((75,), 255)]).to(torch.uint8)
+    check_both(graph.radius_graph, points(150, 1), 0.3, bytes)
     for n in (0, 1, 2, 33):
         check_both(graph.radius_graph, points(n, 2), 0.5, loop=True)
 
@@ -152,6 +154,20 @@ def check_kept():
         _torch_cuda._KEPT_BYTES = had
 
 
+def check_guess():
+    """Room for as many pairs as in the last search; where that is too much, the search counts."""
+    x, cell = points(60, 4), torch.eye(3)
+    want = graph.neighbor_list(x, cell, True, 0.3)
+    with emulated():
+        for most in (0, 1, 10**15):
+            graph.neighbor_list(x, cell, True, 0.3)
+            assert len(_torch_cuda._per_point) == 1
+            for like in _torch_cuda._per_point:
+                _torch_cuda._per_point[like] = most
+            assert same(graph.neighbor_list(x, cell, True, 0.3), want)
+            graph.release()
+
+
 def check_refusals():
     x = points(60, 5)
     x[7, 1] = torch.nan
@@ -163,6 +179,14 @@ def check_refusals():
                 assert "bad_id = 7" in str(error), error
             else:
                 raise AssertionError("NaN is not refused")
+        for cutoff in (0.0, -0.3, float("inf"), float("nan")):
+            for cell in (None, torch.eye(3)):       # tried each with each; in cells
+                try:
+                    graph.neighbor_list(points(60, 6), cell, None, cutoff)
+                except (nearfield.Error, ValueError) as error:
+                    assert "bad_id" not in str(error), error
+                else:
+                    raise AssertionError("the cutoff %s is not refused" % cutoff)
         Torch.cuda.is_current_stream_capturing = lambda: True
         try:
             graph.radius_graph(points(5, 1), 0.3)
@@ -176,7 +200,7 @@ def check_refusals():
 def main(library):
     passed = failed = 0
     nearfield.load(library)
-    for check in (check_few, check_cells, check_kept, check_refusals):
+    for check in (check_few, check_cells, check_kept, check_guess, check_refusals):
         name = check.__name__[6:]
         try:
             check()

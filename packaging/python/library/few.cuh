@@ -208,7 +208,8 @@ NEARFIELD_API nlist_result nearfield_cuda_few_count(const nlist_real *d_pos, siz
     nlist_result result;
     if (n < 0 || n > nearfield_i_few_points || (n > 0 && !d_pos) || few.stride == 0 || !d_begin)
         return NLIST_BAD_ARGUMENT;
-    if (!(limit >= NLIST_I_REAL_MIN)) return NLIST_BAD_RADIUS;
+    if (!(few.desc.radius > 0) || !(limit >= NLIST_I_REAL_MIN) || !nlist_i_finite(limit))
+        return NLIST_BAD_RADIUS;
     result = nearfield_i_launch_rows(stream, n, nearfield_i_few_kernel, few, nullptr, nullptr);
     if (result == NLIST_OK)
         result = nearfield_i_launch(stream, 1, nearfield_i_scan_block,

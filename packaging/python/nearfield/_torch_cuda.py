@@ -21,7 +21,7 @@ from ._arrays import DeviceMemory, size_of
 from ._binding import Error, library, result_text
 from ._boxes_cuda import DeviceBoxes
 
-_KEPT, _KEPT_BYTES = 8, 32 << 20
+_KEPT, _KEPT_BYTES, _GUESSES = 8, 32 << 20, 64
 
 
 class Pairs(NamedTuple):
@@ -92,7 +92,7 @@ class _Search(DeviceBoxes):
 
 _lock = threading.Lock()
 _kept: list[tuple[Any, _Search]] = []       # the last one was used last
-_per_point: dict[Any, float] = {}           # pairs of the last search
+_per_point: dict[Any, float] = {}           # pairs of the last search like this one
 
 
 def _take(key: Any, device: torch.device, stream: Any) -> _Search:
@@ -139,9 +139,6 @@ def index_pairs(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], sy
     (False) or 1 (True) of them. None is returned where a row has more than `most` entries
     (< 0: any).
     """
-    if torch.cuda.is_current_stream_capturing():
-        raise Error("a CUDA graph cannot hold a search that waits for the number of pairs: use "
-                    "FixedNeighborList")
     x = x.detach().contiguous()
     few = boxes is None and nearest == 0 and x.shape[0] <= _lib(x).nearfield_cuda_few()
     with torch.cuda.device(x.device):
@@ -151,6 +148,12 @@ def index_pairs(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], sy
         found = _in_cells(x, boxes, starts, systems, cutoff, half, ordered, nearest, most,
                           None if own else flow)
     return _with_own(found, x, own, ordered, flow) if own and found else found
+
+
+def refuse_capture() -> None:
+    if torch.cuda.is_current_stream_capturing():
+        raise Error("a CUDA graph cannot hold a search that waits for the number of pairs: use "
+                    "FixedNeighborList")
 
 
 def _lib(x: Tensor) -> Any:
@@ -182,7 +185,7 @@ def _among_few(x: Tensor, starts: Optional[Tensor], systems: int, cutoff: float,
     lib, n = _lib(x), x.shape[0]
     stream = torch.cuda.current_stream(x.device).cuda_stream
     begin = torch.empty(n + 3, dtype=torch.int64, device=x.device)
-    told = (ctypes.c_int64 * 3)()
+    told = (ctypes.c_int64 * 3)(0, 0, -1)
     question = (x.data_ptr(), 0, n, starts.data_ptr() if starts is not None else None, systems,
                 cutoff, int(half), own, begin.data_ptr())
     result = lib.nearfield_cuda_few_count(*question, ctypes.addressof(told), stream)
@@ -208,14 +211,12 @@ def _in_cells(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], syst
     if starts is None:
         starts = torch.full((2,), n, dtype=torch.int32, device=device)
         starts[:1].zero_()
-    key = device, stream.cuda_stream, x.dtype
-    room = int(1.06 * n * _per_point.get(key, 0))
+    key = id(lib), device, stream.cuda_stream, x.dtype
     search = _take(key, device, stream)
-    rows, partner, shift = search.search(
+    rows, partner, shift = _searched(search, key, n, (
         _Given(x, lib.dtype.str), _Given(boxes, "|u1"), _Given(starts, "<i4"), systems, cutoff,
-        half, ordered, nearest, room)
+        half, ordered, nearest, not open_box))
     m = len(partner)
-    _per_point[key] = m / max(n, 1)
     if 0 <= most and m and int(rows.diff().max()) > most:
         _give(key, search)
         return None
@@ -227,6 +228,23 @@ def _in_cells(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], syst
     if not open_box:
         found = found._replace(shift=shift.reshape(-1, 3).clone())
     _give(key, search)
+    return found
+
+
+def _searched(search: _Search, key: Any, n: int, question: tuple[Any, ...]) -> Any:
+    """Begins with room for as many pairs as points had in the last search like this one. A guess
+    that does not fit into memory is dropped: the search then counts before it takes memory."""
+    like = key, n, question[4:]
+    room = int(1.06 * n * _per_point.pop(like, 0))
+    try:
+        found = search.search(*question, room)
+    except (Error, MemoryError):
+        if room == 0:
+            raise
+        found = search.search(*question, 0)
+    if len(_per_point) >= _GUESSES:
+        _per_point.clear()
+    _per_point[like] = len(found[1]) / max(n, 1)
     return found
 
 

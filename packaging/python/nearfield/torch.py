@@ -115,6 +115,7 @@ def _on_gpu(x: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], batch: Opt
             cutoff: float, **options: Any) -> Any:
     """The CUDA part, on the current stream: `_torch_cuda.index_pairs`."""
     from . import _torch_cuda
+    _torch_cuda.refuse_capture()
     starts, systems = _device_starts(x, batch, 1 if cell is None else cell.shape[0])
     boxes = None
     if cell is not None and pbc is not None:
@@ -183,6 +184,7 @@ def _device_starts(x: Tensor, batch: Optional[Tensor],
         starts = _starts(batch, n, cells)
         return starts.to(x.device), len(starts) - 1
     _check_batch_shape(batch, n)
+    batch = batch.to(torch.int64)
     descends = (batch[1:] < batch[:-1]).any().to(batch.dtype)
     first, last, bad = torch.stack([batch[0], batch[-1], descends]).tolist()
     _check_batch(first, last, bad, cells)
@@ -486,9 +488,11 @@ def _radius_graph(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
         if found is not None:
             edges: Tensor = found.edges
             return edges
-    row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, 0, True)
-    if most >= 0 and len(row) and int(torch.bincount(row).max()) > most - loop:
         row, col = _nearest(points, cell, pbc, batch, r, max(most - loop, 0))
+    else:
+        row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, 0, True)
+        if most >= 0 and len(row) and int(torch.bincount(row).max()) > most - loop:
+            row, col = _nearest(points, cell, pbc, batch, r, max(most - loop, 0))
     if loop:
         row, col = _looped(row, col, points.shape[0])
         row, col = _at_most(row, col, most, points.shape[0]) if most >= 0 else (row, col)
