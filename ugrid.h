@@ -3137,7 +3137,7 @@ static void ugrid_i_finish_order(ugrid *grid)
 enum { UGRID_I_SOON = 24 };     /* entries ahead; measured */
 
 /* Asks for the cache line where an entry will be put soon, after those between. */
-UGRID_FN void ugrid_i_prefetch_place(const ugrid *grid, const int32_t *numbers, int32_t e)
+static void ugrid_i_prefetch_place(const ugrid *grid, const int32_t *numbers, int32_t e)
 {
     if (e >= 0 && numbers[e] >= 0 && grid->record)
         UGRID_I_PREFETCH(&grid->record[grid->start[numbers[e]] - 1]);
