@@ -237,11 +237,11 @@ def _searched(search: _Search, key: Any, n: int, question: tuple[Any, ...]) -> A
     like = key, n, question[4:]
     room = int(1.06 * n * _per_point.pop(like, 0))
     try:
-        found = search.search(*question, room)
+        found = search.search(*question, room=room)
     except (Error, MemoryError):
         if room == 0:
             raise
-        found = search.search(*question, 0)
+        found = search.search(*question)
     if len(_per_point) >= _GUESSES:
         _per_point.clear()
     _per_point[like] = len(found[1]) / max(n, 1)
