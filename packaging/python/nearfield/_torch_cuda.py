@@ -231,10 +231,10 @@ def _in_cells(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], syst
     return found
 
 
-def _searched(search: _Search, key: Any, n: int, question: tuple[Any, ...]) -> Any:
+def _searched(search: _Search, key: Any, n: int, question: Any) -> Any:
     """Begins with room for as many pairs as points had in the last search like this one. A guess
     that does not fit into memory is dropped: the search then counts before it takes memory."""
-    like = key, n, question[4:]
+    like = key, question[4:]
     room = int(1.06 * n * _per_point.pop(like, 0))
     try:
         found = search.search(*question, room=room)
