@@ -234,14 +234,15 @@ def _in_cells(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], syst
 def _searched(search: _Search, key: Any, n: int, question: Any) -> Any:
     """Begins with room for as many pairs as points had in the last search like this one. A guess
     that does not fit into memory is dropped: the search then counts before it takes memory."""
+    ask: Any = search.search
     like = key, question[4:]
     room = int(1.06 * n * _per_point.pop(like, 0))
     try:
-        found = search.search(*question, room=room)
+        found = ask(*question, room=room)
     except (Error, MemoryError):
         if room == 0:
             raise
-        found = search.search(*question)
+        found = ask(*question)
     if len(_per_point) >= _GUESSES:
         _per_point.clear()
     _per_point[like] = len(found[1]) / max(n, 1)
