@@ -313,8 +313,9 @@
 #define LBVH_ALIGN_NODE
 #endif
 
-/* Loops of three turns, and of constant length, where gcc is at -O2: it does not unroll the ones,
-   and (12) unrolls the others first, and then makes no vectors of them. */
+/* For gcc at -O2. It does not unroll a loop over three axes: LBVH_I_UNROLL asks for it. gcc 12
+   unrolls a longer loop of constant length before it looks for vectors, and then finds none:
+   LBVH_I_KEEP_LOOP forbids that. */
 #if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
     !defined(__CUDACC__)
 #define LBVH_I_UNROLL _Pragma("GCC unroll 3")

@@ -7286,12 +7286,17 @@ static void nlist_i_find_span(void *context, int32_t k)
     span->rows_cut += own.rows_cut;
 }
 
-/* 1 if pieces had no room. */
-static int nlist_i_spans_stopped(const nlist_i_spans *spans)
+/* NLIST_BUFFER_TOO_SMALL: pieces had no room. */
+static nlist_result nlist_i_spans_result(const nlist_i_spans *spans)
 {
+    nlist_result result = NLIST_OK;
     int32_t k;
-    for (k = 0; k < spans->pieces; k++) if (spans->span[k].next < spans->span[k].end) return 1;
-    return 0;
+    for (k = 0; k < spans->pieces; k++) {
+        nlist_result const own = spans->span[k].result;
+        if (own != NLIST_OK && own != NLIST_BUFFER_TOO_SMALL) return own;
+        if (spans->span[k].next < spans->span[k].end) result = NLIST_BUFFER_TOO_SMALL;
+    }
+    return result;
 }
 
 /* Moves the parts of the pieces together, behind the hits of other systems. Returns where they
@@ -7326,8 +7331,7 @@ static int64_t nlist_i_span_room(const nlist_i_spans *spans, const nlist_i_span 
     return span->stored + more + spans->room;
 }
 
-/* The parts get room; what memory there is beyond is given to those that need
-   room in equal shares. */
+/* Gives room to the parts. What memory is left is shared equally by those that need room. */
 static nlist_result nlist_i_spread_hits(nlist_i_spans *spans)
 {
     nlist *list = spans->search->finder->list;
@@ -7392,9 +7396,10 @@ static nlist_result nlist_i_keep_parts(nlist_i_search *search, nlist_i_spans *sp
     int64_t const had = (int64_t)search->cut * (NLIST_I_TASKS + 1);
     nlist_result const result = nlist_i_grow(list, NLIST_I_PARTS, had + NLIST_I_TASKS + 1,
                                              sizeof(int64_t), (size_t)had * sizeof(int64_t));
-    int64_t *at = (int64_t *)list->block[NLIST_I_PARTS].memory + had;
+    int64_t *at;
     int32_t k;
     if (result != NLIST_OK) return result;
+    at = (int64_t *)list->block[NLIST_I_PARTS].memory + had;
     if (search->finder->systems > 1) (void)nlist_i_join_hits(spans);
     for (k = 0; k < spans->pieces; k++) {
         at[k] = spans->span[k].at;
@@ -7416,10 +7421,12 @@ static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
     int32_t k;
     nlist_i_begin_spans(&spans, search);
     result = nlist_i_take_spans(search, &spans);
-    while (result == NLIST_OK && nlist_i_spans_stopped(&spans)) {
+    if (result == NLIST_OK) result = nlist_i_spans_result(&spans);
+    while (result == NLIST_BUFFER_TOO_SMALL) {
         result = nlist_i_spread_hits(&spans);
         if (result == NLIST_OK)
             result = nlist_i_in_pieces(list, spans.pieces, nlist_i_find_span, &spans);
+        if (result == NLIST_OK) result = nlist_i_spans_result(&spans);
     }
     if (result != NLIST_OK) return result;
     for (k = 0; k < spans.pieces; k++) {
