@@ -3041,7 +3041,8 @@ lbvh_result lbvh_i_cuda_collapse(lbvh_cuda_wide *gpu, const lbvh_device &device,
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-groups: the order in which a thread visits the children of wide nodes
+   >>wide-groups: the order in which a thread visits the children of wide nodes, and a warp its
+   threads
 
    The children that a search meets are a group, nearest first. A child is a ticket of 16 bits: 13
    of its distance, rounded down, and 3 of its index. (The first 13 bits after the sign: they order
@@ -3055,6 +3056,9 @@ lbvh_result lbvh_i_cuda_collapse(lbvh_cuda_wide *gpu, const lbvh_device &device,
 
    The stack has at most one entry for each level: 20 bytes times LBVH_STACK of a thread's memory.
    (Ylitie et al. keep bits of children and order them by octants, without distances.)
+
+   Threads of a warp that are at a node and threads that are at a leaf cannot work together. So the
+   warp goes in turns: those go on that are more, and the others wait.
    ---------------------------------------------------------------------------------------------- */
 
 struct lbvh_i_group {
@@ -3144,6 +3148,33 @@ __device__ __forceinline__ bool lbvh_i_take_child(lbvh_i_group &here, const lbvh
         }
         if (top == 0) return false;
         here = waiting[--top];
+    }
+}
+
+/* The walk of a warp's searches, one for each lane where `going`. open(node, distance) gives the
+   children that a search meets, as bits, and how far they are; visit(block) its limit from then on,
+   negative: it ends. */
+template <class Open, class Visit>
+__device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool going,
+                                                     lbvh_real limit, Open open, Visit visit)
+{
+    lbvh_i_group waiting[LBVH_STACK], here = lbvh_i_no_group();
+    uint32_t at = 0;
+    int top = 0, c = 0;
+    for (;;) {
+        bool const at_leaf = (at & LBVH_I_LEAF_BIT) != 0;
+        unsigned const leaves = __ballot_sync(lbvh_i_all_lanes, going && at_leaf),
+                       nodes = __ballot_sync(lbvh_i_all_lanes, going && !at_leaf);
+        if ((leaves | nodes) == 0) return;
+        if (!going || at_leaf != (__popc(leaves) > __popc(nodes))) continue;
+        if (at_leaf) limit = visit(at & ~LBVH_I_LEAF_BIT);
+        else {
+            lbvh_real distance[LBVH_WIDE];
+            uint32_t const met = open(&wide.node[at], distance);
+            lbvh_i_open_group(here, waiting, top, lbvh_i_group_of(at, met, distance));
+        }
+        going = limit >= 0 && lbvh_i_take_child(here, waiting, top, limit, c);
+        if (going) at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
     }
 }
 
@@ -3275,29 +3306,12 @@ __device__ __forceinline__ void lbvh_i_hit_leaf(const lbvh_wide &wide, lbvh_i_be
             lbvh_i_keep_hit(&wide, &ray, (size_t)block * LBVH_WIDE_LEAF + (size_t)lane, t[lane]);
 }
 
-/* Inner nodes until a leaf comes, then that leaf: the threads of a warp do the same again. */
-template <bool Any> __device__ void lbvh_i_walk_ray(const lbvh_wide &wide, lbvh_i_beam &ray)
-{
-    lbvh_i_group waiting[LBVH_STACK], here = lbvh_i_no_group();
-    uint32_t at = 0;
-    int top = 0, c = 0;
-    for (;;) {
-        while (!(at & LBVH_I_LEAF_BIT)) {
-            lbvh_real enters[LBVH_WIDE];
-            uint32_t const met = lbvh_i_enter_children(&ray, &wide.node[at], enters);
-            lbvh_i_open_group(here, waiting, top, lbvh_i_group_of(at, met, enters));
-            if (!lbvh_i_take_child(here, waiting, top, ray.t_max, c)) return;
-            at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
-        }
-        lbvh_i_hit_leaf(wide, ray, at & ~LBVH_I_LEAF_BIT);
-        if (Any && ray.id >= 0) return;
-        if (!lbvh_i_take_child(here, waiting, top, ray.t_max, c)) return;
-        at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
-    }
-}
+/* Blocks of a multiprocessor: more warps are worth a few registers. */
+constexpr int lbvh_i_ray_blocks = LBVH_I_REAL_KIND == 1 ? 7 : 4,
+              lbvh_i_near_blocks = LBVH_I_REAL_KIND == 1 ? 8 : 4;
 
 template <bool Any>
-__global__ void __launch_bounds__(lbvh_i_search_block)
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     lbvh_i_rays_kernel(__grid_constant__ const lbvh_wide_device device,
                        __grid_constant__ const lbvh_rays rays, const int32_t *order,
                        lbvh_ray_hit *hits, uint8_t *hit)
@@ -3306,11 +3320,19 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_tracer tracer = {};
     lbvh_i_beam ray;
     int32_t const thread = lbvh_i_thread();
-    if (thread >= rays.n) return;
-    int32_t const r = order ? order[thread] : thread;
+    int32_t const last = thread < rays.n ? thread : rays.n - 1, r = order ? order[last] : last;
     tracer.wide = &wide;
     for (int a = 0; a < 3; a++) tracer.size[a] = lbvh_i_wide_size(&wide, a);
-    if (lbvh_i_take_ray(&tracer, &rays, r, &ray)) lbvh_i_walk_ray<Any>(wide, ray);
+    bool const going = lbvh_i_take_ray(&tracer, &rays, r, &ray) && thread < rays.n;
+    auto const open = [&](const lbvh_wide_node *node, lbvh_real enters[LBVH_WIDE]) {
+        return lbvh_i_enter_children(&ray, node, enters);
+    };
+    auto const visit = [&](uint32_t block) {
+        lbvh_i_hit_leaf(wide, ray, block);
+        return Any && ray.id >= 0 ? (lbvh_real)-1 : ray.t_max;
+    };
+    lbvh_i_walk_in_turns(wide, going, ray.t_max, open, visit);
+    if (thread >= rays.n) return;
     if (Any) hit[r] = ray.id >= 0;
     else hits[r] = lbvh_i_copied_hit(&wide, &ray);
 }
@@ -3339,30 +3361,21 @@ lbvh_result lbvh_i_cuda_trace(lbvh_cuda_wide *gpu, const lbvh_rays *rays, lbvh_r
    >>wide-near: a thread for each point
    ---------------------------------------------------------------------------------------------- */
 
-/* Visits the blocks around p, nearer children first: visit(block) returns the squared reach. */
+/* Visits the blocks around p, nearer children first: visit(block) returns the squared reach. All
+   threads of a warp call it, those without a point with `going` false. */
 template <class Visit>
-__device__ __forceinline__ void lbvh_i_walk_near(const lbvh_wide &wide, const lbvh_real p[3],
-                                                 lbvh_real reach2, Visit visit)
+__device__ __forceinline__ void lbvh_i_walk_near(const lbvh_wide &wide, bool going,
+                                                 const lbvh_real p[3], lbvh_real &reach2,
+                                                 Visit visit)
 {
-    lbvh_i_group waiting[LBVH_STACK], here = lbvh_i_no_group();
-    uint32_t at = 0;
-    int top = 0, c = 0;
-    for (;;) {
-        while (!(at & LBVH_I_LEAF_BIT)) {
-            const lbvh_wide_node *node = &wide.node[at];
-            lbvh_real away2[LBVH_WIDE];
-            uint32_t met = 0;
-            lbvh_i_children_away2(p, node, away2);
+    auto const open = [&](const lbvh_wide_node *node, lbvh_real away2[LBVH_WIDE]) {
+        uint32_t met = 0;
+        lbvh_i_children_away2(p, node, away2);
 #pragma unroll
-            for (c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(away2[c] <= reach2) << c;
-            lbvh_i_open_group(here, waiting, top, lbvh_i_group_of(at, met & node->used, away2));
-            if (!lbvh_i_take_child(here, waiting, top, reach2, c)) return;
-            at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
-        }
-        reach2 = visit(at & ~LBVH_I_LEAF_BIT);
-        if (!lbvh_i_take_child(here, waiting, top, reach2, c)) return;
-        at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
-    }
+        for (int c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(away2[c] <= reach2) << c;
+        return met & node->used;
+    };
+    lbvh_i_walk_in_turns(wide, going, reach2, open, visit);
 }
 
 /* Squared distances to the elements of a block: lbvh_i_copied_distance2, in loads of 16 bytes. */
@@ -3407,7 +3420,7 @@ __device__ __forceinline__ int32_t lbvh_i_lane_id(const lbvh_wide &wide, uint32_
 
 /* lbvh_wide_nearest, up to Room elements. */
 template <int Room>
-__global__ void __launch_bounds__(lbvh_i_search_block)
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_near_blocks)
     lbvh_i_wide_nearest_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input points,
                                int32_t m, const int32_t *order, int32_t k, lbvh_real reach,
                                int32_t *ids, lbvh_real *distances2, int32_t *found)
@@ -3415,8 +3428,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     const lbvh_wide &wide = device.wide;
     lbvh_real p[3], reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
     int32_t const thread = lbvh_i_thread();
-    if (thread >= m) return;
-    int32_t const q = order ? order[thread] : thread;
+    int32_t const last = thread < m ? thread : m - 1, q = order ? order[last] : last;
+    bool const going = lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p) &&
+                       thread < m;
     lbvh_i_nearest<Room> list;
     list.clear(k);
     auto const visit = [&](uint32_t block) {
@@ -3431,9 +3445,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
         }
         return reach2;
     };
-    if (lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p))
-        lbvh_i_walk_near(wide, p, reach2, visit);
-    found[q] = list.store(q, k, ids, distances2);
+    lbvh_i_walk_near(wide, going, p, reach2, visit);
+    if (thread < m) found[q] = list.store(q, k, ids, distances2);
 }
 
 /* lbvh_wide_nearest, any k: in the rows themselves. */
@@ -3446,8 +3459,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     const lbvh_wide &wide = device.wide;
     lbvh_real p[3], reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
     int32_t const thread = lbvh_i_thread();
-    if (thread >= m) return;
-    int32_t const q = order ? order[thread] : thread;
+    int32_t const last = thread < m ? thread : m - 1, q = order ? order[last] : last;
+    bool const going = lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p) &&
+                       thread < m;
     int32_t *const row_ids = ids + (int64_t)q * k;
     lbvh_real *const row_distances2 = distances2 + (int64_t)q * k;
     int32_t count = 0;
@@ -3463,8 +3477,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
         }
         return reach2;
     };
-    if (lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p))
-        lbvh_i_walk_near(wide, p, reach2, visit);
+    lbvh_i_walk_near(wide, going, p, reach2, visit);
+    if (thread >= m) return;
     found[q] = count;
     for (int32_t slot = count; slot < k; slot++) {
         row_ids[slot] = -1;
@@ -3473,7 +3487,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
 }
 
 /* lbvh_closest_points. */
-__global__ void __launch_bounds__(lbvh_i_search_block)
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_near_blocks)
     lbvh_i_closest_points_kernel(__grid_constant__ const lbvh_wide_device device,
                                  lbvh_i_input points, int32_t m, const int32_t *order,
                                  lbvh_real reach, lbvh_closest *closest)
@@ -3482,19 +3496,27 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_real p[3], reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
     lbvh_closest best = {};
     int32_t const thread = lbvh_i_thread();
-    if (thread >= m) return;
-    int32_t const q = order ? order[thread] : thread;
+    int32_t const last = thread < m ? thread : m - 1, q = order ? order[last] : last;
+    bool const going = lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p) &&
+                       thread < m;
     best.id = -1;
     auto const visit = [&](uint32_t block) {
+        lbvh_real distance2[LBVH_WIDE_LEAF];
+        lbvh_i_block_distances2(wide, block, p, distance2);
+        uint32_t near = 0; /* rarely more than one */
+#pragma unroll
         for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++)
+            near |= (uint32_t)(distance2[lane] <= reach2) << lane;
+        for (; near; near &= near - 1) {
+            int const lane = lbvh_i_lowest_bit(near);
             if (lbvh_i_lane_id(wide, block, lane) >= 0)
                 lbvh_i_keep_closest(&wide, (size_t)block * LBVH_WIDE_LEAF + (size_t)lane, p, &best,
                                     &reach2);
+        }
         return reach2;
     };
-    if (lbvh_i_take_point(&wide, lbvh_i_at(points.data, points.stride, q), p))
-        lbvh_i_walk_near(wide, p, reach2, visit);
-    closest[q] = best;
+    lbvh_i_walk_near(wide, going, p, reach2, visit);
+    if (thread < m) closest[q] = best;
 }
 
 /* ------------------------------------------------------------------------------------------------
