@@ -1714,7 +1714,8 @@ struct list_case {
         must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, pos.data, 0, n, stream));
     }
     void search() {}
-    double bytes() const { return held_by(list.gpu.device.list.block) + held_by(list.gpu.scratch); }
+    double arrays() const { return held_by(list.gpu.device.list.block); }
+    double space() const { return held_by(list.gpu.scratch); }
     void check()
     {
         must(nlist_cuda_check(&list.gpu, stream));

@@ -161,6 +161,8 @@ made_up() {
              for (m in how) for (n = 1000; n <= 1e8; n *= 10)
                  printf "bench_x_cuda,%s,uniform,\"%s\",%d,%.6g,1,0,0,0,40,B\n",
                      n < 5e7 ? "scaling" : "largest", how[m], n, n / 1e6
+             list("ugrid: arrays;ugrid: work space;lbvh: arrays;lbvh: work space", ";")
+             for (m in how) row("bench_x_cuda", "scaling", "bytes", how[m], 10000000, 40, "B")
          }'
 }
 
