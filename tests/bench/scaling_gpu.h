@@ -12,13 +12,13 @@
            static constexpr int64_t most = ...;             as many particles as the header takes
            explicit grid_case(int32_t n);
            void build(); void search();                     the two parts
-           double arrays() const, space() const;            bytes of the header's own blocks: the
-                                                            structure, and work space
+           double arrays() const, space() const;            bytes of the header's own blocks: of
+                                                            the structure, and work space
            void check();                                    by bench_check
        };
 
-   Memory is given twice: the header's own blocks, also in these two parts, and what the GPU has less
-   than before (input and results included). */
+   Memory is given twice: the header's own blocks, also in their two parts, and what the GPU has
+   less than before (input and results included). */
 
 #ifndef SCALING_GPU_H
 #define SCALING_GPU_H
