@@ -664,8 +664,9 @@ TABLE
 }
 begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure 6.10)' '' '' ''
 source_is "$kureck, times in ms; $maxwell"
-note 'Not repeated: the drum at 10M. Tablets in a box and in a drum: 004-forms. Lists as long as' \
-     'theirs: 004-6.4 and 004-6.5. Figure 6.10 has no numbers in the text.'
+note 'Not repeated: tables 6.7 and 6.11. The drum of table 6.9: docs/then-and-now.md. Tablets in a' \
+     'box and in a drum: 004-forms. Lists as long as theirs: 004-6.4 and 004-6.5. Figure 6.10 has' \
+     'no numbers in the text.'
 page tablets_table
 
 begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \
