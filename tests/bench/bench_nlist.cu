@@ -869,6 +869,35 @@ void history_rows(spheres &s, const std::string &name, nlist_layout layout, int3
                 with.step / without.step);
 }
 
+#include "tests/bench/plain_history_gpu.h"
+
+/* As the source keeps history: beside "search, history" of the rows above. */
+void in_place_rows(spheres &s, int64_t pairs)
+{
+    stepper t(s);
+    two_frames frames(t);
+    history_in_place h(s.n, static_cast<int32_t>(pairs + pairs / 3 + 1024));
+    device_array<unsigned long long> found(3);
+    auto build = [&] {
+        frames.now = 1 - frames.now;
+        h.build(&frames.grid[frames.now].gpu, s.contact);
+    };
+    for (int k = 0; k < 3; k++) build();
+    h.fit();
+    double const ms = gpu_ms(build);
+    must(cudaMemsetAsync(found.data, 0, 3 * sizeof *found.data, stream));
+    launch(h.used, in_place_sign_kernel, h.list());
+    verify_op const verify = {frames.pos[frames.now].data, s.contact, found.data};
+    build();
+    launch(h.used, in_place_verify_kernel, h.list(), verify);
+    std::vector<unsigned long long> const counts = found.download();
+    bench_check(counts[2] == 0 && counts[0] > 0, "history in place: lost, or made up");
+    bench_check_total(static_cast<int64_t>(counts[0] + counts[1]),
+                      pairs_in(frames.grid[frames.now], s.contact), "history in place");
+    row_of("history", s, "in place (004, 5.5): search, history", ms,
+           search_bytes(t, h.count.download()[0]), none());
+}
+
 void bench_history(const std::vector<int32_t> &sizes)
 {
     bench_title("history: off and on, 4.3 neighbours as in the source's drum; bar x: the source's "
@@ -879,6 +908,7 @@ void bench_history(const std::vector<int32_t> &sizes)
         int64_t const pairs = static_cast<int64_t>(2.2 * n);
         history_rows(s, "DYNAMIC", NLIST_DYNAMIC, 0, pairs);
         history_rows(s, "HYBRID, width 8", NLIST_HYBRID, 8, pairs);
+        in_place_rows(s, pairs);
     }
 }
 

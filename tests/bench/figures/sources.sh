@@ -475,7 +475,9 @@ only_table 004-6.6 'No contacts (004, tables 6.6 and 6.7)' 'group == "nocontact"
 only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
     'group == "history" && program == "bench_nlist_cuda"' \
     'section 6.3.6, 1M spheres in a drum, dynamic lists' \
-    "$steps_note History: 16 bytes for each contact. The source's steps have a drum, ours no walls."
+    "$steps_note History: 16 bytes for each contact. The source's steps have a drum, ours no walls." \
+    'In place: flag, find, append, drop, sort, as the source does it, beside "search, history"' \
+    '(tests/bench/plain_history_gpu.h).'
 only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' \
     'group == "history" && program == "bench_nlist"' \
     'section 6.3.6, 1M spheres in a drum; the source has no serial figures' \
