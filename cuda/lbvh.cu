@@ -113,6 +113,61 @@ cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
+/* Few keys are sorted by one block: on so few, each pass of CUB's device-wide sort takes as long as
+   all passes here. Up to 4096 CUB has a kernel of one block itself. */
+constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_items = 11, lbvh_i_sort_least = 4097,
+              lbvh_i_sort_most = lbvh_i_sort_block * lbvh_i_sort_items;
+
+__global__ void __launch_bounds__(lbvh_i_sort_block)
+    lbvh_i_sort_few_kernel(uint32_t *keys, int32_t *ids, int32_t n, int bits)
+{
+    using sort = cub::BlockRadixSort<uint32_t, lbvh_i_sort_block, lbvh_i_sort_items, int32_t>;
+    __shared__ typename sort::TempStorage temp;
+    uint32_t key[lbvh_i_sort_items];
+    int32_t id[lbvh_i_sort_items];
+    int const first = (int)threadIdx.x * lbvh_i_sort_items;
+#pragma unroll
+    for (int k = 0; k < lbvh_i_sort_items; k++) {
+        key[k] = first + k < n ? keys[first + k] : ~0u; /* stays behind the last */
+        id[k] = first + k < n ? ids[first + k] : 0;
+    }
+    sort(temp).SortBlockedToStriped(key, id, 0, bits);
+#pragma unroll
+    for (int k = 0; k < lbvh_i_sort_items; k++) {
+        int const to = k * lbvh_i_sort_block + (int)threadIdx.x;
+        if (to < n) keys[to] = key[k], ids[to] = id[k];
+    }
+}
+
+/* The buffers of a sort. */
+struct lbvh_i_sort {
+    cub::DoubleBuffer<uint32_t> keys;
+    cub::DoubleBuffer<int32_t> ids;
+};
+
+lbvh_i_sort lbvh_i_sort_of(lbvh_cuda *gpu)
+{
+    return {{lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
+             lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B)},
+            {lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
+             lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B)}};
+}
+
+/* Sorts n ids by the lower bits of their keys. */
+lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
+                             cudaStream_t stream)
+{
+    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
+    if (n >= lbvh_i_sort_least && n <= lbvh_i_sort_most)
+        return lbvh_i_launch(gpu, stream, lbvh_i_sort_block, lbvh_i_sort_block,
+                             lbvh_i_sort_few_kernel, sort->keys.Current(), sort->ids.Current(), n,
+                             bits);
+    return lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, sort->keys,
+                                                sort->ids, n, bits, stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
+}
+
 /* Temporary storage of the largest CUB call over m keys or rows. */
 lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
 {
@@ -168,10 +223,12 @@ lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool list
     return result;
 }
 
-/* Bits of the keys that elements are sorted by: all of a short code (>>keys). */
-int lbvh_i_key_bits(const lbvh_desc *desc)
+/* Bits of the keys that n elements are sorted by: all of a short code. Of a long one (>>keys) the
+   fewer, the fewer elements: 8 bits are a pass of the sort. */
+int lbvh_i_key_bits(const lbvh_desc *desc, int32_t n)
 {
-    return desc->bits == 63 ? 32 : lbvh_i_code_bits(desc);
+    if (desc->bits != 63) return lbvh_i_code_bits(desc);
+    return n <= lbvh_i_sort_most ? 20 : n <= 1 << 18 ? 24 : 32;
 }
 
 /* Samples of the codes of n elements. */
@@ -199,7 +256,7 @@ lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOC
     if (result != LBVH_OK) return result;
     /* n + 1 bytes, then the facts */
     bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
-    result = lbvh_i_temp_bytes(gpu, n, lbvh_i_key_bits(desc), &temp);
+    result = lbvh_i_temp_bytes(gpu, n, lbvh_i_key_bits(desc, n), &temp);
     lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_A], keys);
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_B], keys);
@@ -348,6 +405,7 @@ struct lbvh_i_long {
     uint64_t *code;   /* [n] by element */
     uint64_t *sample; /* in order */
     int32_t samples;  /* 0: codes have 30 bits */
+    int key_bits;
 };
 
 /* The code of element i, and whether the element is valid. */
@@ -368,7 +426,7 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>keys: codes of 63 bits are sorted by keys of 32
+   >>keys: codes of 63 bits are sorted by keys of at most 32
 
    A radix sort of 32 bits takes half of the passes of one of 63. So elements are sorted by keys
    that ascend with the codes, and those with equal keys by their codes, afterwards. The order, and
@@ -378,7 +436,8 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
                  If no two of them share their upper 28 bits, elements are spread out, and the key
                  is the upper 32 bits of a code. (Of 10M uniform points one in 430 shares its key
                  with another.) Else the key is relative to the samples (sample sort, Frazer and
-                 McKellar 1970, is the model: samples lie close together where elements do):
+                 McKellar 1970, is the model: samples lie close together where elements do). Fewer
+                 elements need fewer bits: keys of 24 and 20 are the upper ones of these.
 
                      codes       ----- s0 ----- s1 ----- s2 -----
                      interval      0   1    2   3    4   5    6      11 bits
@@ -392,9 +451,15 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
                  more than the passes that are saved (bench_lbvh, "specks")
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int lbvh_i_alike_bits = 28, lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
+constexpr int lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
 
-/* Ranks samples. A block computes all of them, and ranks one for each of its threads. */
+/* The bits that samples must not share. */
+__device__ __forceinline__ int lbvh_i_alike_bits(int key_bits)
+{
+    return key_bits < 24 ? key_bits + 4 : 28;
+}
+
+/* Ranks samples. A block computes all of them, and ranks one for each of its warps. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_sample_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
                          bool bounds_given, lbvh_i_long to, lbvh_cuda_facts *facts)
@@ -410,16 +475,19 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
         codes[s] = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
     }
     __syncthreads();
-    int const own = lbvh_i_thread(), lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits;
+    int const own = lbvh_i_thread() / 32, lane = (int)(threadIdx.x % 32),
+              lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits(to.key_bits);
     if (own >= to.samples) return;
     uint64_t const code = codes[own];
-    int rank = 0, alike = -1; /* itself */
-    for (int s = 0; s < to.samples; s++) {
+    int rank = 0;
+    bool alike = false;
+    for (int s = lane; s < to.samples; s += 32) {
         rank += codes[s] < code || (codes[s] == code && s < own);
-        alike += (codes[s] ^ code) >> lower == 0;
+        alike |= (codes[s] ^ code) >> lower == 0 && s != own;
     }
-    to.sample[rank] = code;
-    if (alike > 0) (void)atomicMax(&facts->clustered, 1);
+    for (int step = 16; step > 0; step /= 2) rank += __shfl_xor_sync(0xFFFFFFFFu, rank, step);
+    if (alike) (void)atomicMax(&facts->clustered, 1);
+    if (lane == 0) to.sample[rank] = code;
 }
 
 /* A distance as a number with an exponent, rounded down: 20 bits, in the order of distances. */
@@ -468,8 +536,9 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
         uint64_t const code = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
         if (valid != LBVH_OK) lbvh_i_report(facts, valid, (int32_t)i);
         if (Long) codes.code[i] = code;
-        keys[i] = relative ? lbvh_i_relative_key(sample, codes.samples, code)
-                           : (uint32_t)(Long ? code >> lower : code);
+        uint32_t const key = relative ? lbvh_i_relative_key(sample, codes.samples, code)
+                                      : (uint32_t)(Long ? code >> lower : code);
+        keys[i] = Long ? key >> (32 - codes.key_bits) : key;
         ids[i] = (int32_t)i;
     }
 }
@@ -481,6 +550,7 @@ struct lbvh_i_ties {
     int32_t *other;       /* [n] for merging */
     const uint64_t *code; /* by element */
     int32_t *first;       /* [facts->runs] where long runs begin */
+    int interval_bit;     /* the lowest bit of a key's interval */
 };
 
 constexpr int32_t lbvh_i_short_run = 16;
@@ -494,7 +564,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     uint32_t const key = ties.key[k];
     if (ties.key[k + 1] != key || (k > 0 && ties.key[k - 1] == key)) return;
     /* the same code as a sample */
-    if (facts->clustered && (key >> lbvh_i_distance_bits) % 2 == 1) return;
+    if (facts->clustered && (key >> ties.interval_bit) % 2 == 1) return;
     int32_t end = k + 2;
     while (end < n && end - k <= lbvh_i_short_run && ties.key[end] == key) end++;
     if (end - k > lbvh_i_short_run) {
@@ -646,6 +716,7 @@ struct lbvh_i_long_codes {
     const int32_t *id;
     const uint64_t *code; /* by element */
     const lbvh_cuda_facts *facts;
+    int key_bits;
     __device__ uint64_t operator[](int32_t k) const { return code[id[k]]; }
 };
 
@@ -661,11 +732,11 @@ __device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_short_cod
     return lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k);
 }
 
-/* Keys are the upper 32 bits where they are not relative: a difference shows there already. */
+/* Keys are the upper bits where they are not relative: a difference shows there already. */
 __device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_long_codes &codes, int32_t k)
 {
     uint32_t const differ = codes.key[k - 1] ^ codes.key[k];
-    if (differ && !codes.facts->clustered) return __clz((int)differ);
+    if (differ && !codes.facts->clustered) return __clz((int)(differ << (32 - codes.key_bits)));
     return lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k);
 }
 
@@ -1180,8 +1251,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
    used; and where codes will be, which are written last.
    ---------------------------------------------------------------------------------------------- */
 
-/* Threads of a block that makes clusters: few, for a long climb keeps its whole block resident. */
-constexpr int lbvh_i_cluster_block = 64;
+/* Threads of a block that makes clusters: one warp, for a long climb keeps its block resident. */
+constexpr int lbvh_i_cluster_block = 32;
 
 struct __align__(8) lbvh_i_cluster {
     int32_t node, first; /* its node; the first place in it, in the order of the codes */
@@ -1572,12 +1643,6 @@ lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
                : LBVH_OK;
 }
 
-/* The buffers of a sort. */
-struct lbvh_i_sort {
-    cub::DoubleBuffer<uint32_t> keys;
-    cub::DoubleBuffer<int32_t> ids;
-};
-
 /* Bounds and keys, of codes of 30 or 63 bits. */
 template <bool Long>
 lbvh_result lbvh_i_make_keys(lbvh_cuda *gpu, lbvh_i_input input, const lbvh_i_long &codes,
@@ -1591,24 +1656,13 @@ lbvh_result lbvh_i_make_keys(lbvh_cuda *gpu, lbvh_i_input input, const lbvh_i_lo
         result = lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_bounds_kernel,
                                gpu->device, input, n, gpu->d_facts);
     if (result == LBVH_OK && Long)
-        result = lbvh_i_launch(gpu, stream, codes.samples, lbvh_i_block_threads,
+        result = lbvh_i_launch(gpu, stream, 32 * (int64_t)codes.samples, lbvh_i_block_threads,
                                lbvh_i_sample_kernel, gpu->device, input, given, codes,
                                gpu->d_facts);
     if (result != LBVH_OK) return result;
     return lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_keys_kernel<Long>,
                          gpu->device, input, given, codes, sort->keys.Current(),
                          sort->ids.Current(), gpu->d_facts);
-}
-
-lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, cudaStream_t stream)
-{
-    const lbvh *tree = &gpu->device.tree;
-    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    return lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, sort->keys,
-                                                sort->ids, tree->n, lbvh_i_key_bits(&tree->desc),
-                                                stream))
-               ? LBVH_CUDA_ERROR
-               : LBVH_OK;
 }
 
 /* Sorts elements with equal keys by their codes. */
@@ -1618,7 +1672,8 @@ lbvh_result lbvh_i_sort_ties(lbvh_cuda *gpu, const lbvh_i_long &codes, lbvh_i_so
     int32_t const n = gpu->device.tree.n;
     lbvh_i_ties const ties = {sort->keys.Current(), sort->ids.Current(), sort->ids.Alternate(),
                               codes.code,
-                              reinterpret_cast<int32_t *>(sort->keys.Alternate())};
+                              reinterpret_cast<int32_t *>(sort->keys.Alternate()),
+                              lbvh_i_distance_bits - (32 - codes.key_bits)};
     lbvh_result const result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads,
                                              lbvh_i_ties_kernel, n, ties, gpu->d_facts);
     if (result != LBVH_OK) return result;
@@ -1654,19 +1709,17 @@ lbvh_result lbvh_i_cuda_build(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t s
     bool const is_long = gpu->device.tree.desc.bits == 63;
     uint64_t *const code = lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG);
     lbvh_i_long codes = {};
-    if (is_long) codes = {code, code + n, lbvh_i_samples(n)};
-    lbvh_i_sort sort = {{lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
-                         lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B)},
-                        {lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
-                         lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B)}};
+    int const key_bits = lbvh_i_key_bits(&gpu->device.tree.desc, n);
+    if (is_long) codes = {code, code + n, lbvh_i_samples(n), key_bits};
+    lbvh_i_sort sort = lbvh_i_sort_of(gpu);
     lbvh_result result = is_long ? lbvh_i_make_keys<true>(gpu, input, codes, &sort, stream)
                                  : lbvh_i_make_keys<false>(gpu, input, codes, &sort, stream);
-    if (result == LBVH_OK) result = lbvh_i_sort_keys(gpu, &sort, stream);
+    if (result == LBVH_OK) result = lbvh_i_sort_keys(gpu, &sort, n, key_bits, stream);
     if (result == LBVH_OK && is_long) result = lbvh_i_sort_ties(gpu, codes, &sort, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_short_codes const short_codes = {sort.keys.Current()};
     lbvh_i_long_codes const long_codes = {sort.keys.Current(), sort.ids.Current(), code,
-                                          gpu->d_facts};
+                                          gpu->d_facts, key_bits};
     return is_long ? lbvh_i_make_nodes(gpu, input, long_codes, &sort, stream)
                    : lbvh_i_make_nodes(gpu, input, short_codes, &sort, stream);
 }
@@ -2075,21 +2128,14 @@ lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, co
     *order = nullptr;
     if (!queries.data || (queries.flags & LBVH_SORTED) || queries.n == 0 || gpu->device.tree.n == 0)
         return LBVH_OK;
-    size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
     int const bits = lbvh_i_query_bits(queries.n);
-    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
-                                     lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
-                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B));
-    lbvh_result const result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads,
-                                             lbvh_i_query_keys_kernel, gpu->device, queries,
-                                             bits, keys.Current(), ids.Current());
-    if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, keys,
-                                                       ids, queries.n, bits, stream)))
-        return LBVH_CUDA_ERROR;
-    *order = ids.Current();
-    return LBVH_OK;
+    lbvh_i_sort sort = lbvh_i_sort_of(gpu);
+    lbvh_result result = lbvh_i_launch(gpu, stream, queries.n, lbvh_i_block_threads,
+                                       lbvh_i_query_keys_kernel, gpu->device, queries, bits,
+                                       sort.keys.Current(), sort.ids.Current());
+    if (result == LBVH_OK) result = lbvh_i_sort_keys(gpu, &sort, queries.n, bits, stream);
+    if (result == LBVH_OK) *order = sort.ids.Current();
+    return result;
 }
 
 bool lbvh_i_sorts_queries(const lbvh_queries &queries)
@@ -3178,18 +3224,11 @@ lbvh_result lbvh_i_order_wide(lbvh_cuda_wide *gpu, int32_t m, int bits, int flag
     *order = nullptr;
     lbvh_result result = lbvh_i_prepare_search(work, m, sorts, false, LBVH_I_AHEAD, stream);
     if (result != LBVH_OK || !sorts) return result;
-    size_t temp = work->scratch[LBVH_I_TEMP].bytes;
-    cub::DoubleBuffer<uint32_t> keys(lbvh_i_scratch<uint32_t>(work, LBVH_I_KEYS_A),
-                                     lbvh_i_scratch<uint32_t>(work, LBVH_I_KEYS_B));
-    cub::DoubleBuffer<int32_t> ids(lbvh_i_scratch<int32_t>(work, LBVH_I_IDS_A),
-                                   lbvh_i_scratch<int32_t>(work, LBVH_I_IDS_B));
-    result = make_keys(keys.Current(), ids.Current());
-    if (result != LBVH_OK) return result;
-    if (lbvh_i_failed(work, lbvh_i_sort_pairs(work->scratch[LBVH_I_TEMP].memory, temp,
-                                                        keys, ids, m, bits, stream)))
-        return LBVH_CUDA_ERROR;
-    *order = ids.Current();
-    return LBVH_OK;
+    lbvh_i_sort sort = lbvh_i_sort_of(work);
+    result = make_keys(sort.keys.Current(), sort.ids.Current());
+    if (result == LBVH_OK) result = lbvh_i_sort_keys(work, &sort, m, bits, stream);
+    if (result == LBVH_OK) *order = sort.ids.Current();
+    return result;
 }
 
 /* Checks what all searches around places share; m points, or boxes, of which *input is made. */

@@ -251,7 +251,8 @@ double build_bytes(const elements &e)
 void build_targets(bench_row_s &row, const elements &e)
 {
     if (e.name.compare(0, 8, "uniform-") != 0) return;
-    row.bar_ms = pick(e.n, 0.13, 0.85);
+    row.bar_ms = e.n == 10000 ? 0.04 : e.n == 100000 ? 0.07 : pick(e.n, 0.13, 0.85);
+    if (e.n < 1000000) return;
     row.peer_ms = pick(e.n, 0.301, 1.65);
     row.peer = "HOOMD LBVH; cuBQL";
 }
@@ -301,6 +302,8 @@ void bench_builds(const std::vector<int32_t> &sizes)
         build_rows(dam(n), sorts);
         build_rows(bidisperse(n), sorts);
     }
+    for (int32_t n : {10000, 100000})
+        if (!bench.n) build_rows(uniform(n, false), measure_sorts(n));
 }
 
 /* ---- phases: where the time of a build goes -------------------------------------------------- */

@@ -375,10 +375,12 @@ __global__ void block_algorithms(int *out)
     typedef cub::BlockScan<int, 128> Scan;
     typedef cub::WarpReduce<int> Warp;
     typedef cub::WarpReduce<int, 8> Eight;
+    typedef cub::BlockRadixSort<unsigned, 128, 2, int> Sort;
     __shared__ typename Reduce::TempStorage reduce_storage;
     __shared__ typename Scan::TempStorage scan_storage;
     __shared__ typename Warp::TempStorage warp_storage[4];
     __shared__ typename Eight::TempStorage eight_storage[16];
+    __shared__ typename Sort::TempStorage sort_storage;
     int i = (int)threadIdx.x, before, total, upto, right = 1;
     int sum = Reduce(reduce_storage).Sum(i);
     if (i == 0) right &= sum == 8128;
@@ -390,6 +392,12 @@ __global__ void block_algorithms(int *out)
     int warp = Warp(warp_storage[i / 32]).Sum(1), eight = Eight(eight_storage[i / 8]).Sum(i % 8);
     if (i % 32 == 0) right &= warp == 32;
     if (i % 8 == 0) right &= eight == 28;
+    /* by the second bit alone: 0 1 4 5 8 9 ..., then 2 3 6 7 10 11 ... */
+    unsigned key[2] = {2u * (unsigned)i, 2u * (unsigned)i + 1};
+    int id[2] = {2 * i, 2 * i + 1};
+    Sort(sort_storage).SortBlockedToStriped(key, id, 1, 2);
+    for (int k = 0; k < 2; k++)
+        right &= id[k] == 4 * (i / 2) + i % 2 + 2 * k && key[k] == (unsigned)id[k];
     out[i] = right;
 }
 void test_block_algorithms()

@@ -1,5 +1,6 @@
-/* keys.cu - a part of test_lbvh.cu: codes of 63 bits, which are sorted by keys of 32 bits: elements
-   whose keys are equal, a few, many, in several chunks; keys relative to samples at all scales.
+/* keys.cu - a part of test_lbvh.cu: codes of 63 bits, which are sorted by keys of 20 to 32 bits:
+   elements whose keys are equal, a few, many, in several chunks; keys relative to samples at all
+   scales; the sizes at which the sort and the number of bits change.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /* Where the build takes its samples: up to 1023, of element (2 s + 1) n / (2 samples). */
@@ -44,7 +45,8 @@ static void check_keys(const Input &in, int clustered, int least_runs, int most_
     CHECK(facts.runs >= least_runs && facts.runs <= most_runs);
 }
 
-/* All but the samples lie in one cell of the upper 32 bits: a run in `n / 1024` chunks. */
+/* Samples lie anywhere; all others are in one cell of the upper 32 bits: a run in `n / 1024`
+   chunks. */
 static void test_keys_of_one_clump()
 {
     for (int n : {17, 40, 300, 1200, 2300, 4500})
@@ -52,11 +54,9 @@ static void test_keys_of_one_clump()
             if (n > 2 * size_max) continue;
             context = "keys of one clump: " + std::to_string(n);
             Points p(dim, LBVH_MERGE, n);
-            for (int i = 0; i < n; i++) {
-                double const far = (i + 0.5) / n;
-                p.add(is_sample(i, n) ? far : 0.25,
-                      is_sample(i, n) ? 0 : dim == 2 ? 1.0 / 131072 : 1.0 / 4096);
-            }
+            for (int i = 0; i < n; i++)
+                if (is_sample(i, n)) p.add(0, 1);
+                else p.add(0.25, dim == 2 ? 1.0 / 131072 : 1.0 / 4096);
             check_keys(p.in, 0, n > 17, 1);
         }
 }
@@ -83,11 +83,19 @@ static void test_keys_of_clusters()
             }
 }
 
-/* Keys that all differ: uniform points. */
+/* Uniform points: sorted by CUB, by one block, by CUB; of 20 bits, 24, and 32 on a GPU. */
 static void test_keys_of_uniform_points()
 {
-    Points p(3, LBVH_MERGE, std::min(2000, size_max));
-    for (int i = 0; i < p.in.n; i++) p.add(0, 1);
-    context = "keys of uniform points";
-    check_keys(p.in, 0, 0, 0);
+#ifdef CUDA_EMU
+    int const most = 3 * size_max;
+#else
+    int const most = INT_MAX;
+#endif
+    for (int n : {2000, 4096, 4097, 11264, 11265, 1 << 18, (1 << 18) + 1}) {
+        if (n > most) continue;
+        context = "keys of uniform points: " + std::to_string(n);
+        Points p(3, LBVH_MERGE, n);
+        for (int i = 0; i < p.in.n; i++) p.add(0, 1);
+        check_keys(p.in, 0, 0, 0);
+    }
 }

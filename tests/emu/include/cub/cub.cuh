@@ -578,6 +578,37 @@ private:
     }
 };
 
+/* Items of a thread lie side by side before, and X apart afterwards. */
+template <class K, int X, int items, class V> class BlockRadixSort
+{
+  public:
+    struct TempStorage {
+        K key[X * items];
+        V value[X * items];
+    };
+    explicit BlockRadixSort(TempStorage &storage) : storage_(storage) {}
+
+    void SortBlockedToStriped(K (&keys)[items], V (&values)[items], int begin, int end, EMU_SITE) {
+        int const rank = emu_detail::thread_rank();
+        for (int k = 0; k < items; ++k) {
+            storage_.key[rank * items + k] = keys[k];
+            storage_.value[rank * items + k] = values[k];
+        }
+        emu::barrier(emu::Op::barrier, 0, site);
+        if (rank == 0)
+            emu_detail::sort_now(storage_.key, storage_.key, storage_.value, storage_.value,
+                                 (size_t)X * items, begin, end, false);
+        emu::barrier(emu::Op::barrier, 0, site);
+        for (int k = 0; k < items; ++k) {
+            keys[k] = storage_.key[k * X + rank];
+            values[k] = storage_.value[k * X + rank];
+        }
+    }
+
+private:
+    TempStorage &storage_;
+};
+
 /* ---- >>warp ---------------------------------------------------------------------------------- */
 
 namespace emu_detail {
