@@ -132,6 +132,9 @@ build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) $(HEADE
     | deps-test
 	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $(LINKED) \
 	    $< -x none $(ON_CPU) $(HEADERS_ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
+# In double: with headers of its own.
+build/emu/cuda_pyramid.asan: LINKED =
+build/emu/cuda_pyramid.asan: HEADERS_ON_CPU =
 
 .PHONY: test-examples
 test-examples: $(EXAMPLES) $(CUDA_EXAMPLES_ON_CPU) $(MPI_PROGRAMS)

@@ -1,4 +1,5 @@
-/* pyramid.h - what pyramid.c needs besides its steps: the heap at the start, and the pictures.
+/* pyramid.h - what pyramid.c and pyramid.cu need besides their steps: the heap at the start, the
+   pictures.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #ifndef PYRAMID_H
@@ -18,19 +19,24 @@ static double const radius = 0.01, density = 7800, gravity = 9.81, dent = 1e-5, 
 
 enum { SPHERES = 4, TOP = 3, LINES = 21, STEPS_PER_CONTACT = 40 };
 
-typedef struct heap {
-    dem_system system;
+/* Only numbers, so that a GPU takes a copy of it whole. */
+typedef struct heap_spheres {
     dem_real pos[4 * SPHERES], vel[4 * SPHERES], spin[4 * SPHERES], sum[DEM_SUMS * SPHERES];
     dem_real start[4 * SPHERES];        /* pos at the start */
     dem_real axes[SPHERES][3][3];       /* how each sphere has turned: for the pictures only */
+    dem_real moved[SPHERES];            /* the furthest that each ever was from its start */
+} heap_spheres;
+
+typedef struct heap {
+    dem_system system;
+    heap_spheres spheres;
     dem_real corner[3 * LINES * LINES];
     int32_t index[6 * (LINES - 1) * (LINES - 1)];
     lbvh floor;
     nlist pairs, walls;                 /* spheres and spheres, spheres and triangles */
-    double moved;                       /* the furthest that any sphere ever was from its start */
 } heap;
 
-static void place_spheres(heap *h)
+static void place_spheres(heap_spheres *s)
 {
     static double const place[SPHERES][3] = {/* in radii */
                                              {0, 1, 0},
@@ -40,13 +46,13 @@ static void place_spheres(heap *h)
     int i, a;
     for (i = 0; i < SPHERES; i++) {
         for (a = 0; a < 3; a++) {
-            h->pos[4 * i + a] = (dem_real)(radius * place[i][a]);
-            h->axes[i][a][a] = 1;
+            s->pos[4 * i + a] = (dem_real)(radius * place[i][a]);
+            s->axes[i][a][a] = 1;
         }
-        h->pos[4 * i + 3] = (dem_real)radius;
-        h->vel[4 * i + 3] = (dem_real)(1 / dem_mass(radius, density));
+        s->pos[4 * i + 3] = (dem_real)radius;
+        s->vel[4 * i + 3] = (dem_real)(1 / dem_mass(radius, density));
     }
-    memcpy(h->start, h->pos, sizeof h->start);
+    memcpy(s->start, s->pos, sizeof s->start);
 }
 
 /* Lines at 0, 1, 2, 4 ... 512 radii to both sides: the spheres lie on corners and edges, and
@@ -87,14 +93,14 @@ static heap *heap_new(double mu, int history)
     heap *h = (heap *)zeros(1, sizeof *h);
     double const mass = dem_mass(radius, density);
     h->system.n = SPHERES;
-    h->system.pos = h->pos;
-    h->system.vel = h->vel;
-    h->system.spin = h->spin;
+    h->system.pos = h->spheres.pos;
+    h->system.vel = h->spheres.vel;
+    h->system.spin = h->spheres.spin;
     h->system.between = h->system.walls = dem_material_of(mass * gravity / dent, e, beta, mu);
     h->system.gravity[1] = (dem_real)-gravity;
     h->system.dt = (dem_real)(dem_contact_time(&h->system.between, mass / 2) / STEPS_PER_CONTACT);
     h->system.history_off = !history;
-    place_spheres(h);
+    place_spheres(&h->spheres);
     make_floor(h);
     return h;
 }
@@ -108,7 +114,7 @@ static void heap_free(heap *h)
 }
 
 /* axes turn with the sphere; then they are made to stand upright on each other again. */
-static void turn(dem_real axes[3][3], const dem_real *spin, dem_real dt)
+DEM_FN void turn(dem_real axes[3][3], const dem_real *spin, dem_real dt)
 {
     dem_real by[3];
     int a;
@@ -169,7 +175,7 @@ static int first_sphere(const heap *h, const double from[3], const double along[
     int i, k, found = -1;
     for (i = 0; i < SPHERES; i++) {
         double d[3], middle, root;
-        for (k = 0; k < 3; k++) d[k] = (double)h->pos[4 * i + k] - from[k];
+        for (k = 0; k < 3; k++) d[k] = (double)h->spheres.pos[4 * i + k] - from[k];
         middle = dot(d, along);
         root = middle * middle - dot(d, d) + radius * radius;
         if (root <= 0) continue;
@@ -186,7 +192,7 @@ static rgb paint(const heap *h, int i, const double n[3])
         {0.25, 0.5, 0.8}, {0.35, 0.65, 0.4}, {0.9, 0.65, 0.2}, {0.8, 0.25, 0.2}};
     int k, patch = 0;
     for (k = 0; k < 3; k++) {
-        const dem_real *axis = h->axes[i][k];
+        const dem_real *axis = h->spheres.axes[i][k];
         patch ^= n[0] * (double)axis[0] + n[1] * (double)axis[1] + n[2] * (double)axis[2] > 0;
     }
     if (patch) return rgb_of(tone[i][0], tone[i][1], tone[i][2]);
@@ -213,7 +219,7 @@ static rgb ray_color(const heap *h, const double from[3], const double along[3])
     if (i < 0) t = -from[1] / along[1];
     for (k = 0; k < 3; k++) {
         at[k] = from[k] + t * along[k];
-        if (i >= 0) n[k] = (at[k] - (double)h->pos[4 * i + k]) / radius;
+        if (i >= 0) n[k] = (at[k] - (double)h->spheres.pos[4 * i + k]) / radius;
     }
     color = i >= 0 ? paint(h, i, n) : floor_paint(at[0], at[2]);
     to_unit(light);

@@ -15,7 +15,7 @@
 /* Source 004 does not say how large its tablets are: these are those of a usual 8 mm punch. Metres,
    kg, seconds. */
 typedef struct tablet_options {
-    int32_t n, seed, packed, forms, check;
+    int32_t n, seed, packed, shuffle, forms, check;
     double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps;
     const char *scene, *out;
 } tablet_options;
@@ -29,8 +29,8 @@ static double const density = 1300, gravity = 9.81;
 
 static tablet_options tablet_defaults(void)
 {
-    tablet_options const o = {200, 1, 0, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0, 30, 0.1,
-                              40, "lean", NULL};
+    tablet_options const o = {200, 1, 0, 0, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0, 30,
+                              0.1, 40, "lean", NULL};
     return o;
 }
 
@@ -60,6 +60,7 @@ static tablet_options parse(int argc, char **argv)
         INT("--seed", "N", &o.seed, 0, INT_MAX, "of places and turns at the start (default 1)"),
         FLAG("--packed", &o.packed,
              "drum and box: start with tablets that lie flat and close, not with room to turn"),
+        FLAG("--shuffle", &o.shuffle, "tablets lie in memory in random order (table 6.11)"),
         FLAG("--forms", &o.forms, "in the end, time forces with and without lists"),
         FLAG("--check", &o.check, "GPU: compare with serial steps, in a short run"),
         TEXT("--out", "FILE", &o.out, "the picture (default build/tablets_SCENE.png)"),
@@ -287,6 +288,25 @@ static void place_lattice(scene *s)
     if (i < s->options->n) stop(1, "only %ld tablets found room", (long)i);
 }
 
+/* Neighbours lie far apart in memory, as after long mixing. */
+static void shuffle(scene *s)
+{
+    dem_bodies *b = &s->bodies;
+    dem_real *const of_each[] = {b->base.pos, b->base.vel, b->base.spin, b->turn, b->momentum};
+    uint64_t seed = random_seed(s->options->seed);
+    int32_t i;
+    int k;
+    for (i = b->base.n - 1; i > 0; i--) {
+        int32_t const j = random_below(&seed, i + 1);
+        for (k = 0; k < 5; k++) {
+            dem_real was[4], *one = of_each[k] + 4 * (size_t)i, *other = of_each[k] + 4 * (size_t)j;
+            memcpy(was, one, sizeof was);
+            memmove(one, other, sizeof was); /* i may be j */
+            memcpy(other, was, sizeof was);
+        }
+    }
+}
+
 /* The drum is as wide as 14 tablets, with many of them half as wide as it is long: in a tube of a
    kilometre floats would be too coarse. They fill half of the lattice in it. */
 static void size_drum(scene *s)
@@ -383,6 +403,7 @@ static scene *scene_new(const tablet_options *o, int history)
     if (s->kind == SCENE_BOX) place_box(s);
     if (s->kind == SCENE_LEAN) place_leaning(s);
     else place_lattice(s);
+    if (o->shuffle) shuffle(s);
     set_material(s);
     set_search(s);
     return s;

@@ -186,7 +186,8 @@ void tablets_forms(tablets_gpu *run)
         gpu_download(run->host->sums, run->sums, count, run->stream);
         gpu_wait(run->stream);
         if (f == 0) memcpy(first, run->host->sums, count * sizeof(float));
-        bool const compared = f < 3 && (d->n == 1000000 || d->n == 10000000);
+        bool const compared = f < 3 && run->host->kind == SCENE_BOX &&
+                              (d->n == 1000000 || d->n == 10000000);
         const tablets_source *theirs = compared ? &source_of[d->n > 1000000][f] : nullptr;
         printf("form: %-12s %8.3f %8.3f %8.3f %6.2f  ", gpu_forms[f].name,
                median(spent[0], ROUNDS), median(spent[1], ROUNDS), median(spent[2], ROUNDS),

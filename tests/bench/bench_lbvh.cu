@@ -945,7 +945,8 @@ struct tree_case {
     }
     void build() { tree.build(desc, pos, n); }
     void search() { must(lbvh_cuda_count_overlaps(&tree.gpu, &ask, counts.data, stream)); }
-    double bytes() const { return held_by(tree.gpu.block) + held_by(tree.gpu.scratch); }
+    double arrays() const { return held_by(tree.gpu.block); }
+    double space() const { return held_by(tree.gpu.scratch); }
     void check()
     {
         int64_t const total = sum_of(counts);

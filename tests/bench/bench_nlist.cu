@@ -5,6 +5,7 @@
        make bench-cuda                                       all of it, about a minute on an H200
        build/cuda/bench_nlist --only width,history --quick --csv nlist.csv
        build/cuda/bench_nlist --only width --n 100000000     the source's largest case
+       build/cuda/bench_nlist --only settled --n 100000000 --runs 2      and as it was, settled
        build/cuda/bench_nlist --small      does it work at all? (also on the emulator)
        groups: width nocontact history sorting tree modes csr walls; only when named: tablets
        settled scaling largest
@@ -119,6 +120,7 @@ struct spheres {
     bool swinging;
     /* as dem.h has them; spin[3]: the sphere's number, which is its site */
     device_array<float> pos, vel, spin;
+    float wide[3] = {0, 0, 0};  /* along an axis where the box is no cube; else 0 */
 };
 
 /* Site `number` of a face-centred cubic lattice: integers x, y, z whose sum is even, in rows along
@@ -165,7 +167,7 @@ __global__ void radius_kernel(float *pos, int32_t n, float radius)
 ugrid_desc cells_of(const spheres &s, float cell)
 {
     ugrid_desc desc = {};
-    for (float &max : desc.max) max = s.edge;
+    for (int a = 0; a < 3; a++) desc.max[a] = s.wide[a] > 0 ? s.wide[a] : s.edge;
     desc.cell = cell;
     return desc;
 }
@@ -867,6 +869,35 @@ void history_rows(spheres &s, const std::string &name, nlist_layout layout, int3
                 with.step / without.step);
 }
 
+#include "tests/bench/plain_history_gpu.h"
+
+/* As the source keeps history: beside "search, history" of the rows above. */
+void in_place_rows(spheres &s, int64_t pairs)
+{
+    stepper t(s);
+    two_frames frames(t);
+    history_in_place h(s.n, static_cast<int32_t>(pairs + pairs / 3 + 1024));
+    device_array<unsigned long long> found(3);
+    auto build = [&] {
+        frames.now = 1 - frames.now;
+        h.build(&frames.grid[frames.now].gpu, s.contact);
+    };
+    for (int k = 0; k < 3; k++) build();
+    h.fit();
+    double const ms = gpu_ms(build);
+    must(cudaMemsetAsync(found.data, 0, 3 * sizeof *found.data, stream));
+    launch(h.used, in_place_sign_kernel, h.list());
+    verify_op const verify = {frames.pos[frames.now].data, s.contact, found.data};
+    build();
+    launch(h.used, in_place_verify_kernel, h.list(), verify);
+    std::vector<unsigned long long> const counts = found.download();
+    bench_check(counts[2] == 0 && counts[0] > 0, "history in place: lost, or made up");
+    bench_check_total(static_cast<int64_t>(counts[0] + counts[1]),
+                      pairs_in(frames.grid[frames.now], s.contact), "history in place");
+    row_of("history", s, "in place (004, 5.5): search, history", ms,
+           search_bytes(t, h.count.download()[0]), none());
+}
+
 void bench_history(const std::vector<int32_t> &sizes)
 {
     bench_title("history: off and on, 4.3 neighbours as in the source's drum; bar x: the source's "
@@ -877,6 +908,7 @@ void bench_history(const std::vector<int32_t> &sizes)
         int64_t const pairs = static_cast<int64_t>(2.2 * n);
         history_rows(s, "DYNAMIC", NLIST_DYNAMIC, 0, pairs);
         history_rows(s, "HYBRID, width 8", NLIST_HYBRID, 8, pairs);
+        in_place_rows(s, pairs);
     }
 }
 
@@ -1714,7 +1746,8 @@ struct list_case {
         must(nlist_cuda_build_ugrid(&list.gpu, &desc, &grid.gpu, pos.data, 0, n, stream));
     }
     void search() {}
-    double bytes() const { return held_by(list.gpu.device.list.block) + held_by(list.gpu.scratch); }
+    double arrays() const { return held_by(list.gpu.device.list.block); }
+    double space() const { return held_by(list.gpu.scratch); }
     void check()
     {
         must(nlist_cuda_check(&list.gpu, stream));
@@ -1746,7 +1779,7 @@ int main(int argc, char **argv)
     if (bench_wants("modes")) bench_modes(sizes.back());
     if (bench_wants("csr")) bench_csr(sizes);
     if (bench_wants("walls")) bench_walls(sizes);
-    if (bench_named("settled")) bench_settled(sizes[0], sizes[0]);
+    if (bench_named("settled")) bench_settled(sizes[0]);
     if (bench_named("tablets")) bench_tablets(sizes);
     if (bench_named("scaling")) bench_scaling<list_case>();
     if (bench_named("largest")) bench_largest<list_case>();

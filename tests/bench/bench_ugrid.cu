@@ -1121,7 +1121,8 @@ struct grid_case {
     {
         must(ugrid_cuda_count_neighbors(&grid.gpu, radius, UGRID_PLACES, counts.data, stream));
     }
-    double bytes() const { return held_by(grid.gpu.block) + held_by(grid.gpu.scratch); }
+    double arrays() const { return held_by(grid.gpu.block); }
+    double space() const { return held_by(grid.gpu.scratch); }
     void check()
     {
         int64_t const total = sum_of(counts);

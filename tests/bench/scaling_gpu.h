@@ -12,12 +12,13 @@
            static constexpr int64_t most = ...;             as many particles as the header takes
            explicit grid_case(int32_t n);
            void build(); void search();                     the two parts
-           double bytes() const;                            of the header's own blocks
+           double arrays() const, space() const;            bytes of the header's own blocks: of
+                                                            the structure, and work space
            void check();                                    by bench_check
        };
 
-   Memory is given twice: the header's own blocks, and what the GPU has less than before (input and
-   results included). */
+   Memory is given twice: the header's own blocks, also in their two parts, and what the GPU has
+   less than before (input and results included). */
 
 #ifndef SCALING_GPU_H
 #define SCALING_GPU_H
@@ -69,7 +70,7 @@ double free_memory()
 }
 
 /* What one run told. */
-struct scaled { double first_ms, second_ms, held, taken; };
+struct scaled { double first_ms, second_ms, arrays, space, taken; };
 
 template <class Case>
 scaled scale(int32_t n)
@@ -80,16 +81,28 @@ scaled scale(int32_t n)
     s.first_ms = gpu_ms([&] { c.build(); });
     if (Case::second) s.second_ms = gpu_ms([&] { c.search(); });
     s.taken = before - free_memory();
-    s.held = c.bytes();
+    s.arrays = c.arrays();
+    s.space = c.space();
     c.check();
     return s;
+}
+
+/* The parts of the bytes: "ugrid: arrays", "ugrid: work space". */
+template <class Case>
+void parts_rows(const char *group, int32_t n, const scaled &s)
+{
+    std::string const first = Case::first, header = first.substr(0, first.find(':'));
+    std::printf("  arrays %.1f, work space %.1f bytes a particle\n", s.arrays / n, s.space / n);
+    bench_value(group, "bytes", (header + ": arrays").c_str(), n, s.arrays / n, "B");
+    bench_value(group, "bytes", (header + ": work space").c_str(), n, s.space / n, "B");
 }
 
 template <class Case>
 void scaling_rows(const char *group, int32_t n, const scaled &s)
 {
-    bench_scaling_row(group, "uniform", Case::first, n, s.first_ms, s.held / n);
+    bench_scaling_row(group, "uniform", Case::first, n, s.first_ms, (s.arrays + s.space) / n);
     if (Case::second) bench_scaling_row(group, "uniform", Case::second, n, s.second_ms, 0);
+    parts_rows<Case>(group, n, s);
 }
 
 template <class Case>
@@ -119,7 +132,8 @@ void bench_largest()
     int32_t const hundred = 100000000, at = bench.small ? bench.n : measure_at;
     bench_scaling_title("largest: 100 million, and as many as memory holds");
     scaled const small = scale<Case>(at);
-    double const each = small.taken > 0 ? small.taken / at : small.held / at + 16;
+    double const held = small.arrays + small.space,
+                 each = small.taken > 0 ? small.taken / at : held / at + 16;
     int32_t const n = bench.small ? at : largest_n<Case>(each);
     std::printf("%.1f GB free, %.1f bytes a particle at %d with input and results: %d particles\n",
                 free_memory() * 1e-9, each, static_cast<int>(at), static_cast<int>(n));

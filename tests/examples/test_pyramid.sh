@@ -1,7 +1,8 @@
 #!/bin/bash
-# Tests examples/pyramid.c: four spheres that stay where they are, if contacts have a history.
+# Tests examples/pyramid.c and pyramid.cu: four spheres that stay where they are, if contacts have a
+# history.
 #
-#   tests/examples/test_pyramid.sh [PROGRAM]      default: build/pyramid
+#   tests/examples/test_pyramid.sh [PROGRAM]      default: build/pyramid; also build/cuda/pyramid
 #
 # Expected forces come from statics, worked out in awk below: they do not depend on how contacts are
 # simulated. The runs without history, and with too little friction, show that the checks can fail.
@@ -51,8 +52,17 @@ contacts() {
         END { exit !(all == 6 && floors == 3 && tops == 3 && !wrong) }' "$work/out.txt"
 }
 
+# The GPU's heap beside the serial one, at each second; and the energy that is left.
+beside_serial() {
+    [ "$(grep -c 'off the serial heap by' "$work/out.txt")" -eq "$1" ]
+    report $? "$1 comparisons with the serial heap" "$(seen)"
+    [ "$(awk '/off the serial heap/ && $NF < 1e-7' "$work/out.txt" | wc -l)" -eq "$1" ]
+    report $? "both heaps are the same" "$(grep 'off the serial' "$work/out.txt")"
+}
+energy() { sed -n "s/^$1 history.* energy \([^,]*\),.*/\1/p" "$work/out.txt" | tail -n 1; }
+
 default_run() {
-    pyramid
+    if [ $cuda = yes ]; then pyramid --check; else pyramid; fi
     report $status "the default run" "$(seen)"
     cp "$work/out.txt" "$work/first.txt"; cp "$work/out.png" "$work/first.png"
     grep -q '^with history   10.000 s' "$work/out.txt"; report $? "10 s with history" "$(seen)"
@@ -61,9 +71,25 @@ default_run() {
     fell without; report $? "without it does not" "$(seen)"
     contacts 0.001; report $? "the forces are those of statics" "$(grep '^contact' "$work/out.txt")"
     # Not creeping: nothing moves any more after the first second.
-    [ "$(awk '/^with history/ && $3 >= 1 { print $NF, $(NF - 1) }' "$work/out.txt" | sort -u |
+    [ "$(awk '/^with history/ && $3 >= 1 { print $11 }' "$work/out.txt" | sort -u |
         wc -l)" -eq 1 ]
     report $? "it does not creep" "$(grep '^with history' "$work/out.txt")"
+    [ $cuda = no ] || { beside_serial 14; at_rest; }
+}
+at_rest() {
+    awk -v e="$(energy with)" 'BEGIN { exit !(e != "" && e < 1e-12) }'
+    report $? "with history it comes to rest" "$(energy with)"
+    awk -v e="$(energy without)" 'BEGIN { exit !(e > 1e-6) }'
+    report $? "without it rolls" "$(energy without)"
+}
+
+# On the CPU kernels take a thousand times as long: how the heap is pressed together.
+short_run() {
+    pyramid --check --seconds 0.02
+    report $status "0.02 s" "$(seen)"
+    below with 0.005 && above without 0.01; report $? "it begins to slip without history" "$(seen)"
+    [ "$(grep -c '^contact' "$work/out.txt")" -eq 6 ]; report $? "six contacts" "$(seen)"
+    beside_serial 4
 }
 
 # Each sphere below is held by friction if that is at least tan(a/2) = 0.3178 between the spheres,
@@ -117,11 +143,11 @@ heap
 --mu
 --mu -1
 --mu much
---seconds 1
+--seconds 0
 --seconds nan
 --out
 LINES
-    pyramid --seconds 2 --out no/where.png
+    pyramid --seconds 0.001 --out no/where.png
     [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
     report $? "refused: cannot draw there" "$(seen)"
 }
@@ -151,5 +177,6 @@ pictures() {
     report $? "with history they hardly do" "pixels: $more"
 }
 
+if [ "$small" ]; then short_run; command_line; sum_up; exit; fi
 default_run; friction; checks_can_fail; command_line; pictures
 sum_up

@@ -18,8 +18,8 @@
 #             and 6.10, figure 6.9
 #   tablets   004, tables 6.4 and 6.7: search and forces of tablets in five forms
 #   turn      004, sections 6.3.3 to 6.3.6: the drum after one turn, 1M spheres (3 minutes), 1M that
-#             have fallen into a box, and search and forces of 1M tablets in a drum and 10M in a box
-#             (5 minutes); when named
+#             have fallen into a box, 10M and 100M in copies of that, and search and forces of 1M
+#             tablets in a drum and 10M in a box (7 minutes); when named
 #   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
 #             as many as fit (most of a minute)
 #   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five
@@ -171,6 +171,9 @@ measure_turn() {
     then take "$1"; else echo "drum, one turn" >>"$out/failed"; fi
     rm -f "$out/drum.stl" "$out/turn.drum"
     add "$1" "$gpu/bench_nlist" --only settled --runs 3
+    [ "$size" ] || for heaps in 10000000 100000000; do
+        add "$1" "$gpu/bench_nlist" --only settled --n $heaps --runs 2
+    done
     grep -q '^program,' "$1" || heading >>"$1"
     if [ "$size" ]; then forms "$1" drum 500; forms "$1" box 500; return; fi
     forms "$1" drum 1000000 --seconds 0.3

@@ -475,7 +475,9 @@ only_table 004-6.6 'No contacts (004, tables 6.6 and 6.7)' 'group == "nocontact"
 only_table 004-6.3.6 'What history costs (004, section 6.3.6)' \
     'group == "history" && program == "bench_nlist_cuda"' \
     'section 6.3.6, 1M spheres in a drum, dynamic lists' \
-    "$steps_note History: 16 bytes for each contact. The source's steps have a drum, ours no walls."
+    "$steps_note History: 16 bytes for each contact. The source's steps have a drum, ours no walls." \
+    'In place: flag, find, append, drop, sort, as the source does it, beside "search, history"' \
+    '(tests/bench/plain_history_gpu.h).'
 only_table 004-6.3.6-cpu 'What history costs, one CPU core (004, section 6.3.6)' \
     'group == "history" && program == "bench_nlist"' \
     'section 6.3.6, 1M spheres in a drum; the source has no serial figures' \
@@ -497,10 +499,16 @@ only_table 004-6.12 'Grid and tree (004, tables 6.12 and 6.13)' \
     'table 6.12 (10M spheres of one size) and table 6.13 (1M spheres and 276 ten times as large)' \
     "$steps_note"
 only_table 004-settled 'Settled spheres, by grid and tree (004, cases 1 and 5)' \
-    'workload ~ /^settled/' \
+    'workload ~ /^settled/ && n < 10000000' \
     'tables 6.2 and 6.12 (of the latter no times here: 10M) and 6.13; its spheres had settled' \
     "$steps_note" 'Ours: 1M that fell into a box by the DEM of bench_nlist --only settled and lie' \
     'still; width k: k slots a row, neighbours as in table 6.2 by a wider reach.'
+only_table 004-settled-large 'Settled spheres, 10M and 100M (004, cases 1 and 5)' \
+    'workload ~ /^settled/ && n >= 10000000' \
+    'tables 6.12 (10M, grid and tree) and 6.3 (100M, slots); its spheres had settled' \
+    "$steps_note" 'Ours: copies of a heap of 1M (004-settled), side by side, every second one mirrored' \
+    'so that what lies at a wall lies against its image; neighbours as in table 6.3 by a wider' \
+    'reach. A fall of 100M would take five times the steps, each a hundred times as long.'
 
 # drum_table: the parts of a step down, how often data is sorted across.
 drum_table() { # GROUP
@@ -553,28 +561,37 @@ note 'Ours is examples/drum after one turn (a softness of 0.5, so that it is 215
 rm -f "$results/004-6.8-turn.md"
 if any "$all"; then page drum_table turn; else echo "- $title" >>"$missing"; fi
 
-# What a header holds with 10M particles: rows of the group "scaling".
+# What a header holds with 10M particles: rows "bytes" of the group "scaling". The grid of the
+# benchmark has 0.14 cells a particle: 30 in a sphere as wide as two cells.
 memory_table() {
-    cat <<'TABLE'
-| source's table | what | bytes |
-|---|---|---|
-| 3.1, grid | hashes, indices; cells | 8 per particle, 4 per cell |
-| 3.2, tree | codes, indices, parents; index, box, links | 12 per leaf, 52 per inner node |
-| 3.3, particle | id, species, place, velocity, force, spin, torque | 104 per particle |
-
-| ours | n | bytes per particle |
-|---|---:|---:|
-TABLE
-    select_rows "$all" '"| " method " | " n " | " sprintf("%.1f", value) " |"'
-    echo '| examples/drum: a sphere, with force and torque | any | 76 |'
-    echo '| the same, with room to sort by copying | any | 128 |'
+    select_rows "$all" 'method "\t" value' | awk -F '\t' '
+        { bytes[$1] = sprintf("%.1f", $2) }
+        END {
+            print "| | source | bytes | ours | bytes | ours, work space |"
+            print "|---|---|---:|---|---:|---:|"
+            printf "| grid, per particle (table 3.1) | hashes, indices 8; %s | %.1f ",
+                "cells 4 each", 8 + 4 * 0.14
+            print "| ids 4, records 16; cells 4 each | " bytes["ugrid: arrays"] " | " \
+                bytes["ugrid: work space"] " |"
+            print "| tree, per leaf (table 3.2) | codes, indices, parents 12;", \
+                "per inner node box, links, index 52 | 64 | nodes 32, for leaves too;", \
+                "lengths of prefixes 1 | " bytes["lbvh: arrays"] " | " \
+                bytes["lbvh: work space"] " |"
+            print "| particle (table 3.3) | id, species 8; place, velocity, force, quaternion,", \
+                "spin, torque 96 | 104 | examples/drum: id 4; place, velocity, spin 48;", \
+                "force and torque 24 | 76 | 52 |"
+        }'
 }
 begin 004-3 'Bytes per particle (004, tables 3.1 to 3.3)' '' '' ''
-source_is "$kureck, tables 3.1 to 3.3"
-all='group == "scaling" && program ~ /_cuda$/ && unit == "B" && n == 10000000'
-note 'Ours: the memory blocks of each header after a build and a search, with the work space of' \
-     'both, the room to sort among it, which the tables of the source leave out. A grid of ours' \
-     'also has a record of 16 bytes of each particle in the order of the cells.'
+source_is "$kureck, tables 3.1 to 3.3; no work space in them"
+all='group == "scaling" && workload == "bytes" && program ~ /_cuda$/ && n == 10000000'
+note 'Ours: the memory blocks of each header after a build and a search, as the benchmark counts' \
+     'them. The hashes and codes of the source are needed only while its grid and tree are built;' \
+     'ours are work space. A record has the place and id of a particle, in the order of the cells,' \
+     'so that a search reads them one after another; without them (no_records) 4 bytes and the' \
+     'cells are left. The tree of the source reads the boxes of the leaves from elsewhere. A' \
+     'particle of ours is a sphere, of one kind, so it has neither species nor quaternion; its' \
+     'work space is a copy for sorting.'
 rm -f "$results/004-3.md"
 if any "$all"; then page memory_table; else echo "- $title" >>"$missing"; fi
 
@@ -649,8 +666,9 @@ TABLE
 }
 begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure 6.10)' '' '' ''
 source_is "$kureck, times in ms; $maxwell"
-note 'Not repeated: the drum at 10M. Tablets in a box and in a drum: 004-forms. Lists as long as' \
-     'theirs: 004-6.4 and 004-6.5. Figure 6.10 has no numbers in the text.'
+note 'Not repeated: tables 6.7 and 6.11. The drum of table 6.9: docs/then-and-now.md. Tablets in a' \
+     'box and in a drum: 004-forms. Lists as long as theirs: 004-6.4 and 004-6.5. Figure 6.10 has' \
+     'no numbers in the text.'
 page tablets_table
 
 begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \

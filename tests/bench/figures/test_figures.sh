@@ -154,6 +154,7 @@ made_up() {
              }
              row("drum", "drum", "memory", "all: GPU memory in use", 10000000, 2000, "MiB")
              row("bench_nlist_cuda", "tree", "settled-1M", "grid: search", 1000000)
+             row("bench_nlist_cuda", "settled", "settled-100M", "search, width 8", 100000000)
              row("bench_nlist_cuda", "tree", "packed-10M", "grid: memory, all", 10000000, 2000,
                  "MiB")
              list("ugrid: build;ugrid: count neighbours;lbvh: build;lbvh: count neighbours;" \
@@ -161,12 +162,14 @@ made_up() {
              for (m in how) for (n = 1000; n <= 1e8; n *= 10)
                  printf "bench_x_cuda,%s,uniform,\"%s\",%d,%.6g,1,0,0,0,40,B\n",
                      n < 5e7 ? "scaling" : "largest", how[m], n, n / 1e6
+             list("ugrid: arrays;ugrid: work space;lbvh: arrays;lbvh: work space", ";")
+             for (m in how) row("bench_x_cuda", "scaling", "bytes", how[m], 10000000, 40, "B")
          }'
 }
 
 tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-6.8-turn 004-6.6'
 tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
-tables="$tables 004-6.12 004-settled 004-6.8 004-tablets largest"
+tables="$tables 004-6.12 004-settled 004-settled-large 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets'
 serial="$serial scaling-cpu scaling-bytes"
 all="000-2 000-3 000-3-coherent 000-3-cpu 000-buckets 001-messages 001-messages-bytes
