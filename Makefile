@@ -92,7 +92,7 @@ demo: build/dam_break
 # What several groups need, before two of them make it at once.
 .PHONY: quick-prepared test-prepared
 quick-prepared: deps-test $(ON_CPU)
-test-prepared: deps-test $(EXAMPLES) $(BENCHES) $(ON_CPU) $(HEADERS_ON_CPU)
+test-prepared: deps-test $(LINKED_EXAMPLES) $(ON_CPU) $(HEADERS_ON_CPU)
 
 clean:
 	rm -rf build
