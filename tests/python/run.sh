@@ -203,7 +203,8 @@ vtk_files() {
         [ -x build/linked/$program ] || { skip "VTK files: make build/linked/$program"; return; }
     done
     mkdir "$work/vtk"
-    counted "$python" tests/python/python_vtk.py build/linked/{dam_break,drum,lbvh_steps} "$work/vtk"
+    counted "$python" tests/python/python_vtk.py build/linked/{dam_break,drum,lbvh_steps} \
+        "$work/vtk"
 }
 
 gpu() {

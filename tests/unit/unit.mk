@@ -22,7 +22,8 @@ UNIT_OF_HEADERS := $(addprefix test_,ugrid lbvh nlist nbody)
 UNIT_QUICK_SANITIZED := $(UNIT_OF_HEADERS) test_faults
 # Of the others each is compiled once with sanitizers: with doubles, since floats are there without;
 # twice what has code of its own for floats (AVX2).
-UNIT_FLOATS_SANITIZED := $(UNIT_ONE_TYPE) $(filter %_lanes,$(UNIT)) test_lbvh_wide test_lbvh_parallel
+UNIT_FLOATS_SANITIZED := $(UNIT_ONE_TYPE) $(filter %_lanes,$(UNIT)) \
+    test_lbvh_wide test_lbvh_parallel
 UNIT_PROGRAMS := $(call unit_programs,plain,$(UNIT)) \
     $(call unit_programs,sanitized,$(if $(FULL),$(UNIT),\
         $(filter-out $(UNIT_QUICK_SANITIZED),$(UNIT_FLOATS_SANITIZED)))) \
