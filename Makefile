@@ -67,8 +67,8 @@ deps-demo deps-pick deps-test deps-figures: deps-%:
 
 # Groups of tests, those first that take longest. tests/README.md says what each is for.
 QUICK_GROUPS := quick-emu quick-unit quick-readme quick-headers test-style test-run-all
-ALL_GROUPS := test-emu test-unit test-examples test-vendor test-cuda test-readme test-python \
-    consumers test-fuzz test-portability test-packages test-flags test-figures test-run-all \
+ALL_GROUPS := test-emu test-unit test-vendor test-examples test-flags test-fuzz consumers \
+    test-python test-readme test-cuda test-packages test-portability test-figures test-run-all \
     $(if $(FULL),test-compilers)
 
 # Two groups at a time, also after a failure, and one sum at the end.
@@ -92,7 +92,7 @@ demo: build/dam_break
 # What several groups need, before two of them make it at once.
 .PHONY: quick-prepared test-prepared
 quick-prepared: deps-test $(ON_CPU)
-test-prepared: deps-test $(EXAMPLES) $(BENCHES) $(ON_CPU) $(HEADERS_ON_CPU)
+test-prepared: deps-test $(LINKED_EXAMPLES) $(ON_CPU) $(HEADERS_ON_CPU)
 
 clean:
 	rm -rf build

@@ -124,6 +124,12 @@ inline bool chosen(size_t k, int every, int most)
     return scattered(k) % (uint32_t)std::max(std::min(every, most), 1) == 0;
 }
 
+/* Sizes of a test of growth: 1, 2, ... 64, 72, 80, ... most. */
+inline int next_size(int n, int most)
+{
+    return n < 64 || n >= most ? n + 1 : std::min(n + 8, most);
+}
+
 /* ---- the device ---- */
 
 inline cudaStream_t stream;     /* of all tests but those with two */

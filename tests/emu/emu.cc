@@ -227,12 +227,15 @@ struct Kernel {
     char name[120];
     long launches;
     int dynamic_limit; /* bytes of dynamic shared memory; more only after cudaFuncSetAttribute */
+    Name scope;        /* "sum<float>(float*, int)::", as it stands in the names of what is local */
     std::vector<Part> parts; /* of the shared memory, all that is not another kernel's alone */
+    bool parts_known;
 };
 
 struct SharedVariable {
-    Name symbol;
+    Name symbol, text; /* text: as in the source */
     Part part;
+    const Kernel *owner; /* the only kernel that can reach it; null: not known */
 };
 
 std::deque<Kernel> kernels EMU_FIRST;
@@ -260,14 +263,26 @@ void shorten(const char *text, char *out, size_t room)
     out[n] = 0;
 }
 
-void add_kernel(const void *address, const char *symbol)
+/* As in the source; what has no other name keeps its symbol. */
+Name demangled(const char *symbol)
 {
     int status = 0;
     char *text = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
     if (text && msan()) __msan_unpoison_string(text); /* libstdc++ wrote it, unseen */
-    kernels.push_back(Kernel{address, name_of(symbol), "", 0, 48 << 10, {}});
-    shorten(text ? text : symbol, kernels.back().name, sizeof kernels.back().name);
+    Name name = name_of(text ? text : symbol);
     free(text);
+    return name;
+}
+
+void add_kernel(const void *address, const char *symbol)
+{
+    Name text = demangled(symbol);
+    const char *scope = text.data() + (strncmp(text.data(), "void ", 5) ? 0 : 5);
+    kernels.push_back(Kernel{address, name_of(symbol), "", 0, 48 << 10, {}, {}, false});
+    Kernel &kernel = kernels.back();
+    shorten(text.data(), kernel.name, sizeof kernel.name);
+    kernel.scope.assign(scope, scope + strlen(scope));
+    for (char c : {':', ':', '\0'}) kernel.scope.push_back(c);
 }
 
 uintptr_t load_address()
@@ -309,8 +324,9 @@ void add_shared_variables(const char *file, const Elf64_Shdr *sections, const El
         if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || s.st_shndx != section || s.st_size == 0)
             continue;
         size_t const first = s.st_value - sections[section].sh_addr;
-        shared_variables.push_back(
-            SharedVariable{name_of(names + s.st_name), {first, first + s.st_size}});
+        const char *symbol = names + s.st_name;
+        shared_variables.push_back(SharedVariable{name_of(symbol), demangled(symbol),
+                                                  {first, first + s.st_size}, nullptr});
     }
     std::sort(shared_variables.begin(), shared_variables.end(),
               [](const SharedVariable &a, const SharedVariable &b) {
@@ -328,17 +344,37 @@ bool is_variable_of(const SharedVariable &variable, const Kernel &kernel)
            !strncmp(name + 3, function + 2, length - 2) && name[length + 1] == 'E';
 }
 
+/* Is it a variable of an instance of a template that was made for something local to this kernel,
+   such as a lambda? Nobody else can name that. */
+bool is_made_for(const SharedVariable &variable, const Kernel &kernel)
+{
+    const char *at = variable.text.data();
+    while ((at = strstr(at, kernel.scope.data())) != nullptr) {
+        /* a template's argument, not the end of a longer name */
+        if (at > variable.text.data() && strchr("< ", at[-1])) return true;
+        ++at;
+    }
+    return false;
+}
+
+const Kernel *owner_of(const SharedVariable &variable)
+{
+    for (const Kernel &kernel : kernels)
+        if (is_variable_of(variable, kernel)) return &kernel;
+    for (const Kernel &kernel : kernels)
+        if (is_made_for(variable, kernel)) return &kernel;
+    return nullptr;
+}
+
 /* A program has the shared memory of all its kernels side by side; a kernel is at home in a small
    part of it. What is not for certain another kernel's alone is taken as its own. */
 void find_parts(Kernel &kernel)
 {
     size_t at = 0;
-    for (const SharedVariable &variable : shared_variables) {
-        bool const others = !is_variable_of(variable, kernel) &&
-                            std::any_of(kernels.begin(), kernels.end(), [&](const Kernel &k) {
-                                return is_variable_of(variable, k);
-                            });
-        if (!others) continue;
+    kernel.parts_known = true;
+    for (SharedVariable &variable : shared_variables) {
+        if (!variable.owner) variable.owner = owner_of(variable);
+        if (!variable.owner || variable.owner == &kernel) continue;
         if (variable.part.first > at) kernel.parts.push_back({at, variable.part.first});
         at = std::max(at, variable.part.end);
     }
@@ -1417,7 +1453,7 @@ void run_blocks(const std::vector<size_t> &order, size_t in_flight)
 void run_grid(Launch &launch)
 {
     launch_now = &launch;
-    if (launch.kernel->parts.empty()) find_parts(*launch.kernel);
+    if (!launch.kernel->parts_known) find_parts(*launch.kernel);
     size_t all = (size_t)launch.grid.x * launch.grid.y * launch.grid.z;
     size_t in_flight = blocks_in_flight(all);
     prepare_grid(in_flight);

@@ -200,10 +200,11 @@ vtk_files() {
     has vtk || { skip "VTK files: no vtk"; return; }
     local program
     for program in dam_break drum lbvh_steps; do
-        [ -x build/$program ] || { skip "VTK files: make build/$program"; return; }
+        [ -x build/linked/$program ] || { skip "VTK files: make build/linked/$program"; return; }
     done
     mkdir "$work/vtk"
-    counted "$python" tests/python/python_vtk.py build/{dam_break,drum,lbvh_steps} "$work/vtk"
+    counted "$python" tests/python/python_vtk.py build/linked/{dam_break,drum,lbvh_steps} \
+        "$work/vtk"
 }
 
 gpu() {
@@ -303,14 +304,14 @@ self_check() {
         grep -q '^FAILED.*: streams' "$work/said.txt"
         report $? "planted bug found by: gpu_check.py" "$(tail -n 1 "$work/said.txt")"
     fi
-    if has vtk && [ -x build/dam_break ]; then
+    if has vtk && [ -x build/linked/dam_break ]; then
         mkdir "$work/vtk"
         # shellcheck disable=SC2016
         printf '#!/bin/sh\n%s "$@" && for f in %s/frame_*.vtk; do printf "\\1" | dd of="$f" bs=1 seek=150 conv=notrunc 2>/dev/null; done\n' \
-            "$PWD/build/dam_break" "$work/vtk" >"$work/dam"
+            "$PWD/build/linked/dam_break" "$work/vtk" >"$work/dam"
         chmod +x "$work/dam"
-        ! "$python" tests/python/python_vtk.py "$work/dam" build/drum build/lbvh_steps "$work/vtk" \
-            >"$work/said.txt" 2>&1 &&
+        ! "$python" tests/python/python_vtk.py "$work/dam" build/linked/{drum,lbvh_steps} \
+            "$work/vtk" >"$work/said.txt" 2>&1 &&
             grep -q '^FAILED.*in every bit' "$work/said.txt"
         report $? "planted bug found by: VTK files" "$(tail -n 2 "$work/said.txt")"
     fi

@@ -70,7 +70,7 @@ consumers: deps-test
 	@NVCC='$(NVCC)' $(Q)/consumers/run.sh
 
 # From Python, against scipy, ASE and VTK (PyPI; skipped where they cannot be had).
-test-python: deps-test build/dam_break build/drum build/lbvh_steps
+test-python: deps-test $(addprefix build/linked/,dam_break drum lbvh_steps)
 	@$(call checked,tests/python/run.sh)
 
 # A wheel, in an environment of its own; TORCH=python: one that has torch.

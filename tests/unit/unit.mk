@@ -8,8 +8,8 @@
 # compiles a header's implementation once.
 #
 #   quick-unit   the sanitized variants at small sizes, float, and double where numbers matter
-#   test-unit    plain, double-sanitized, sanitized what quick-unit has not, small sizes under
-#                valgrind; FULL=1: all variants of all
+#   test-unit    plain, double-sanitized, sanitized what has code of its own for floats, small sizes
+#                under valgrind; FULL=1: all variants of all
 
 UNIT_SOURCES := $(wildcard tests/unit/*/test_*.c)
 UNIT := $(basename $(notdir $(UNIT_SOURCES)))
@@ -20,9 +20,13 @@ unit_programs = $(addprefix build/tests/,$(addsuffix .$1,$2))
 # Those that make test runs with sanitizers: float has been there, double is here.
 UNIT_OF_HEADERS := $(addprefix test_,ugrid lbvh nlist nbody)
 UNIT_QUICK_SANITIZED := $(UNIT_OF_HEADERS) test_faults
+# Of the others each is compiled once with sanitizers: with doubles, since floats are there without;
+# twice what has code of its own for floats (AVX2).
+UNIT_FLOATS_SANITIZED := $(UNIT_ONE_TYPE) $(filter %_lanes,$(UNIT)) \
+    test_lbvh_wide test_lbvh_parallel
 UNIT_PROGRAMS := $(call unit_programs,plain,$(UNIT)) \
     $(call unit_programs,sanitized,$(if $(FULL),$(UNIT),\
-        $(filter-out $(UNIT_QUICK_SANITIZED),$(UNIT)))) \
+        $(filter-out $(UNIT_QUICK_SANITIZED),$(UNIT_FLOATS_SANITIZED)))) \
     $(call unit_programs,double-sanitized,$(if $(FULL),$(UNIT),$(UNIT_TWO_TYPES))) \
     $(if $(FULL),$(call unit_programs,double,$(UNIT)))
 

@@ -190,7 +190,7 @@ expect() {
 }
 
 measure() {
-    if $figures/measure.sh --small --gpu none --cpu build/bench --out "$work/data" >"$work/said" \
+    if $figures/measure.sh --small --gpu none --cpu build/bench/test --out "$work/data" >"$work/said" \
         2>&1; then
         good; return
     fi

@@ -178,7 +178,7 @@ static void test_cells_full()
    reserve takes what it needs. */
 static void test_growth()
 {
-    int const most = n_max < 260 ? 150 : 600, growths = 18;
+    int const most = n_max < 260 ? 150 : 600, growths = 8;
     size_t const body = sizeof(int32_t) + 3 * sizeof(real); /* what is kept of each */
     for (nbody_method method : {NBODY_DIRECT, NBODY_VIRTUAL_PARTICLES, NBODY_FORCE_NODES}) {
         Input const in = plain_input(setting_like(method, 0), most, 1);
@@ -189,7 +189,7 @@ static void test_growth()
         int grown = 0;
         context = "growth: method " + std::to_string((int)method);
         d.cuda_allocator = allocator_of(&h);
-        for (int n = 1; n <= most; n++) {
+        for (int n = 1; n <= most; n = next_size(n, most)) {
             int64_t const had = nbody_bytes(&b.copy);
             CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, n, stream),
                 NBODY_OK);

@@ -117,8 +117,8 @@ static std::vector<size_t> reserved_bytes(const ugrid_desc &d, int n)
     return bytes;
 }
 
-/* So many builds, with searches, each with one particle more, and query points beyond these: every
-   array, work space included, grows O(log n) times, and a reserve takes what it needs. */
+/* Builds up to n, with searches, each with a few particles more, and query points beyond these:
+   every array, work space included, grows O(log n) times, and a reserve takes what it needs. */
 static void check_growth(const Case &c, int n, const Device<real> &d_pos)
 {
     Heap h = {};
@@ -131,9 +131,9 @@ static void check_growth(const Case &c, int n, const Device<real> &d_pos)
     context = "growth: " + name_of(c);
     d.slots = 8;
     d.cuda_allocator = allocator_of(&h);
-    for (int m = 1; m <= n; m++) {
+    for (int m = 1; m <= n; m = next_size(m, n)) {
         CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, m, stream), UGRID_OK);
-        if (m % 8) continue;
+        if (m % 8 || c.deterministic) continue; /* that is nothing to a search */
         CHECK_RESULT(ugrid_cuda_neighbors(&gpu, d.cell, 0, offsets.p, ids.p, 100, stream),
             UGRID_OK);
         CHECK_RESULT(ugrid_cuda_neighbors_at(&gpu, d_pos.p, 0, 2 * m, d.cell, offsets.p, ids.p, 100,
