@@ -82,6 +82,8 @@
                                                            a dllexport
        NBODY_REAL             float     all files          float or double; a program that mixes
                                                            them does not link
+       NBODY_CUDA_FORCE,      -         the .cu file that  your functions for both sides:
+       NBODY_CUDA_POTENTIAL             implements         >>function
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
                                         implements         (x86: AVX2 where the CPU has it); the
                                                            results are the same
@@ -194,8 +196,8 @@
 
    >>not-here
 
-   3D, periodic squares on the GPU, relativistic or collisional physics; individual time steps;
-   images, windows, files of other programs (see examples/galaxy.c).
+   3D, relativistic or collisional physics; individual time steps; images, windows, files of other
+   programs (see examples/galaxy.c).
 
    >>changes
 
@@ -386,8 +388,8 @@ extern "C" {
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
                             "together: see desc.order, desc.sources, desc.subcells, " \
                             "desc.stage, desc.core, desc.periodic (DIRECT, or FORCE_NODES of " \
-                            "order 2 or more; not CUDA, not NBODY_FUNCTION); or NBODY_VORTEX is " \
-                            "given to nbody_step; or NBODY_FUNCTION to a GPU; or " \
+                            "order 2 or more; not NBODY_FUNCTION); or NBODY_VORTEX is given to " \
+                            "nbody_step; or desc.function is not NBODY_CUDA_FORCE on a GPU; or " \
                             "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf " \
@@ -478,7 +480,7 @@ typedef enum nbody_law {
     NBODY_INVERSE_SQUARE = 0,   /* G m_i m_j / d^2 */
     NBODY_INVERSE,              /* G m_i m_j / d */
     NBODY_VORTEX,               /* velocities of vortices: >>vortex */
-    NBODY_FUNCTION              /* m_i m_j f(d), serial only: desc.function */
+    NBODY_FUNCTION              /* m_i m_j f(d): desc.function */
 } nbody_law;
 
 /* NBODY_FUNCTION: a law of yours, called for distances d > 0 in your units; >>function. Several
@@ -511,7 +513,8 @@ typedef enum nbody_sources {
    the other two are FAST there. */
 typedef enum nbody_stage {
     NBODY_FAST = 0,             /* CUDA: registers, warps, few launches; SHARED_MEMORY for
-                                   NBODY_GAUSSIAN. Serial: 16 targets at a time, >>lanes */
+                                   NBODY_GAUSSIAN, NBODY_FUNCTION and periodic squares. Serial: 16
+                                   targets at a time, >>lanes */
     NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread
                                    (bounds, sort and table are computed as in the other stages).
                                    Serial: the same bits as FAST, several times slower */
@@ -580,7 +583,8 @@ typedef struct nbody_desc {
     nbody_stage stage;          /* which program computes the sums (default: NBODY_FAST) */
     int32_t max_cells;          /* CUDA: capacity in cells, before their number is known (default:
                                    enough for levels, or for any but the oddest of inputs). Too few:
-                                   cells stay undivided, nbody_cuda_check reports it */
+                                   cells stay undivided, nbody_cuda_check reports it; periodic: 21
+                                   at least */
     nbody_allocator allocator;  /* (default: malloc and free) */
     nbody_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
     nbody_parallel parallel;    /* a hook for threads: >>parallel (default: serial) */
@@ -602,7 +606,7 @@ typedef struct NBODY_ALIGN_CELL nbody_cell {
     int32_t x, y;               /* column and row at its level, 0 .. 2^level - 1; deeper than level
                                    31 their low 32 bits, nbody_i_number has all */
     int32_t first, count;       /* its bodies: places first .. first + count - 1 */
-    int32_t parent;             /* -1: the root; -2: that of a periodic square */
+    int32_t parent;             /* -1: the root */
     int32_t child;              /* the first of its children; -1: a leaf */
     uint8_t level, children;    /* children: 1 .. 4, or 0 */
     uint8_t beside_count;
@@ -917,7 +921,8 @@ typedef struct nbody_cuda {
 
 /* Allocates all memory that evaluations of up to n bodies need, with potentials: after it they
    allocate nothing, and a step can be captured in a CUDA graph. A graph keeps n, desc and
-   addresses: a later call that needs more memory, or another n or desc, makes it stale. */
+   addresses: a later call that needs more memory, or another n or desc, makes it stale. Of a
+   periodic square it holds 4 KB of the host's memory besides (desc.allocator). */
 NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
                                           struct CUstream_st *stream);
 
@@ -1313,11 +1318,11 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
-/* NBODY_FUNCTION: see >>function. Always 0 on a GPU, where a function of the host cannot be called:
-   the compiler then drops what follows. */
+/* NBODY_FUNCTION: see >>function. Always 0 on a GPU without NBODY_CUDA_FORCE: the compiler then
+   drops what follows. */
 NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
 {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && !defined(NBODY_CUDA_FORCE)
     (void)law;
     return 0;
 #else
@@ -1366,29 +1371,45 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
    call as 60 terms of NBODY_INVERSE_SQUARE, 28 ns. What the functions return enters sums as
    nbody_real, and must be in its range: NaN gives NaN. The least distance is not raised (>>limits),
    and bodies at one point exert no force on each other. VIRTUAL_PARTICLES of order 2 would need
-   derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION, and so is
-   NBODY_FUNCTION in calls nbody_cuda_...
+   derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
+
+   On a GPU   A kernel cannot call a function of the host by its address. So the .cu file with
+   NBODY_IMPLEMENTATION names a function that is compiled for both sides:
+
+       __host__ __device__ double spring(double d, void *user) { return d; }
+       #define NBODY_CUDA_FORCE spring            and NBODY_CUDA_POTENTIAL, if there is one
+       #define NBODY_IMPLEMENTATION
+       #define NBODY_CUDA
+       #include "nbody.h"
+
+   and desc.function is that of the serial code, {spring, NULL, NULL}. Calls nbody_cuda_... refuse
+   all other functions with NBODY_BAD_OPTION; `user`, which may tell several laws apart, is then
+   read on the GPU. NBODY_FAST is NBODY_SHARED_MEMORY. Forces have the bits of the serial code if
+   f has the same bits on both sides: that takes nvcc -fmad=false, and exp, log and the like differ.
    ---------------------------------------------------------------------------------------------- */
 
 /* f(r) / r for u = r^2, in the units of the arrays. */
 NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
 {
-#ifdef __CUDA_ARCH__
-    (void)law;
-    return u;
+    double const r = sqrt(u), d = nbody_i_product(r, law->length);
+#if !defined(__CUDA_ARCH__)
+    return law->function.force(d, law->function.user) / r;
+#elif defined(NBODY_CUDA_FORCE)
+    return NBODY_CUDA_FORCE(d, law->function.user) / r;
 #else
-    double const r = sqrt(u);
-    return law->function.force(r * law->length, law->function.user) / r;
+    return d; /* not reached: nbody_i_by_function */
 #endif
 }
 
 NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
 {
-#ifdef __CUDA_ARCH__
-    (void)law;
-    return u;
+    double const d = nbody_i_product(sqrt(u), law->length);
+#if !defined(__CUDA_ARCH__)
+    return law->function.potential(d, law->function.user);
+#elif defined(NBODY_CUDA_POTENTIAL)
+    return NBODY_CUDA_POTENTIAL(d, law->function.user);
 #else
-    return law->function.potential(sqrt(u) * law->length, law->function.user);
+    return d; /* not reached: none may be requested */
 #endif
 }
 
@@ -1699,14 +1720,17 @@ NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 /* A body in the units of the arrays: divisions by powers of two, exact. */
 NBODY_FN nbody_real nbody_i_scaled(double value, double unit) { return (nbody_real)(value / unit); }
 
-NBODY_FN int nbody_i_is_periodic(const nbody_frame *frame)
+/* From the desc, which kernels have among their parameters: they need not read memory. */
+NBODY_FN int nbody_i_is_periodic(const nbody *sim) { return sim->desc.periodic; }
+
+/* Bodies outside a periodic square have images inside: its bounds are theirs. */
+NBODY_FN void nbody_i_bound_square(const nbody_desc *desc, double least[2], double most[2])
 {
-#ifdef __CUDA_ARCH__
-    (void)frame;
-    return 0; /* not on the GPU */
-#else
-    return frame->periodic;
-#endif
+    int a;
+    for (a = 0; a < 2; a++) {
+        least[a] = (double)desc->min[a];
+        most[a] = least[a] + (double)desc->size;
+    }
 }
 
 /* In a periodic square: a number of sides is subtracted, by an exact remainder. */
@@ -1716,14 +1740,14 @@ NBODY_I_SELDOM NBODY_FN nbody_real nbody_i_wrapped(const nbody_frame *frame, int
                  at = value / frame->length, left = fmod(at - origin, frame->edge);
     nbody_real const x = (nbody_real)(origin + (left < 0 ? left + frame->edge : left));
     if (at >= origin && at < end) return (nbody_real)at;
-    return (double)x < end ? x : (nbody_real)origin;
+    return (double)x >= end ? (nbody_real)origin : x; /* NaN stays */
 }
 
 /* A coordinate of a body or point. */
 NBODY_FN nbody_real nbody_i_placed(const nbody_frame *frame, int axis, double value)
 {
-    return nbody_i_is_periodic(frame) ? nbody_i_wrapped(frame, axis, value)
-                                      : nbody_i_scaled(value, frame->length);
+    return frame->periodic ? nbody_i_wrapped(frame, axis, value)
+                           : nbody_i_scaled(value, frame->length);
 }
 
 /* Key of body i: the Morton number of its cell on the last level. */
@@ -1779,7 +1803,7 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
 
 NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
 {
-    if (cell->level < 2 && nbody_i_is_periodic(sim->frame)) return 1;
+    if (cell->level < 2 && nbody_i_is_periodic(sim)) return 1;
     return cell->count > sim->desc.leaf && cell->level < sim->desc.levels - 1 &&
            cell->level < sim->frame->deepest;
 }
@@ -1808,8 +1832,6 @@ NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, i
     return child;
 }
 
-enum { NBODY_I_ROUND = -2 }; /* the root's parent in a periodic square */
-
 NBODY_FN nbody_cell nbody_i_root(int32_t n)
 {
     nbody_cell above = {0, 0, 0, 0, -1, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, root;
@@ -1822,14 +1844,9 @@ NBODY_FN nbody_cell nbody_i_root(int32_t n)
 
 /* The bits of a column's number that count in comparisons on a level. In a periodic square those of
    the level: so the last column is next to column 0. */
-NBODY_FN uint32_t nbody_i_column_bits(const nbody_cell *cells, int level)
+NBODY_FN uint32_t nbody_i_column_bits(const nbody *sim, int level)
 {
-#ifndef __CUDA_ARCH__
-    if (cells[0].parent == NBODY_I_ROUND) return (1u << level) - 1;
-#endif
-    (void)cells;
-    (void)level;
-    return 0xFFFFFFFFu;
+    return nbody_i_is_periodic(sim) ? (1u << level) - 1 : 0xFFFFFFFFu;
 }
 
 /* Along one axis, does a cell touch a smaller one, s levels deeper? On the level of the smaller
@@ -1853,20 +1870,24 @@ NBODY_FN int nbody_i_spans_deep(int32_t large, int32_t above, int deeper, int32_
     return at == 0xFFFFFFFFu ? within == last : at == 1u << NBODY_I_APART && within == 0;
 }
 
-/* Do a cell and another of the same level or a deeper one touch? Of cells whose parents do. */
-NBODY_FN int nbody_i_touch(const nbody_cell *cells, const nbody_cell *large,
-                           const nbody_cell *little)
+/* Do a cell and another of the same level or a deeper one touch? Of cells whose parents do. bits:
+   of the deeper one's level. */
+NBODY_FN int nbody_i_touch_by(const nbody_cell *cells, const nbody_cell *large,
+                              const nbody_cell *little, uint32_t bits)
 {
     int const s = little->level - large->level;
     const nbody_cell *above = little;
-    if (s <= NBODY_I_APART) {
-        uint32_t const bits = nbody_i_column_bits(cells, little->level);
+    if (s <= NBODY_I_APART)
         return nbody_i_spans(large->x, s, little->x, bits) &&
                nbody_i_spans(large->y, s, little->y, bits);
-    }
     while (above->level > large->level + NBODY_I_APART) above = &cells[above->parent];
     return nbody_i_spans_deep(large->x, above->x, s - NBODY_I_APART, little->x) &&
            nbody_i_spans_deep(large->y, above->y, s - NBODY_I_APART, little->y);
+}
+
+NBODY_FN int nbody_i_touch(const nbody *sim, const nbody_cell *large, const nbody_cell *little)
+{
+    return nbody_i_touch_by(sim->cell, large, little, nbody_i_column_bits(sim, little->level));
 }
 
 /* Finds the adjacent cells: of the cells adjacent to the parent, the leaves that touch this cell,
@@ -1874,11 +1895,11 @@ NBODY_FN int nbody_i_touch(const nbody_cell *cells, const nbody_cell *large,
    else needs to be tested.) All nine are read before anything is written, so that a GPU has one
    memory latency instead of nine; the index of a child follows from `quarters`, without reading
    it. */
-NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
+NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
 {
-    const nbody_cell *parent = &cells[cell->parent];
+    const nbody_cell *cells = sim->cell, *parent = &cells[cell->parent];
     int32_t const cx = cell->x, cy = cell->y, level = cell->level;
-    uint32_t const bits = nbody_i_column_bits(cells, level);
+    uint32_t const bits = nbody_i_column_bits(sim, level);
     int32_t at[9], x[9], y[9], child[9];
     uint8_t deep[9], quarters[9];
     int k, q, found = 0;
@@ -1898,7 +1919,7 @@ NBODY_FN void nbody_i_find_beside(const nbody_cell *cells, nbody_cell *cell)
         int const s = level - deep[k];
         if (at[k] < 0) continue;
         if (child[k] < 0 &&
-            (s > NBODY_I_APART ? nbody_i_touch(cells, &cells[at[k]], cell)
+            (s > NBODY_I_APART ? nbody_i_touch(sim, &cells[at[k]], cell)
                                : nbody_i_spans(x[k], s, cx, bits) &&
                                      nbody_i_spans(y[k], s, cy, bits)))
             cell->beside[found++] = at[k];
@@ -2093,7 +2114,7 @@ typedef struct nbody_far {
     int32_t cell;               /* the one found: a cell of the same level, or a larger leaf. Larger
                                    leaves contribute their bodies; other cells their sources, but
                                    leaves of MASS_CENTRES their bodies */
-    const nbody_cell *cells;
+    const nbody *sim;
     int32_t of;                 /* the target cell */
     int32_t k, c;               /* next: child c of the k-th cell adjacent to the parent */
 } nbody_far;
@@ -2102,7 +2123,7 @@ NBODY_FN nbody_far nbody_far_of(const nbody *sim, int32_t cell)
 {
     nbody_far walk;
     walk.cell = -1;
-    walk.cells = sim->cell;
+    walk.sim = sim;
     walk.of = cell;
     walk.k = walk.c = 0;
     return walk;
@@ -2110,14 +2131,14 @@ NBODY_FN nbody_far nbody_far_of(const nbody *sim, int32_t cell)
 
 NBODY_FN int nbody_next_far(nbody_far *walk)
 {
-    const nbody_cell *of = &walk->cells[walk->of], *parent;
+    const nbody_cell *cells = walk->sim->cell, *of = &cells[walk->of], *parent;
     if (of->parent < 0) return 0;
-    parent = &walk->cells[of->parent];
+    parent = &cells[of->parent];
     for (; walk->k < parent->beside_count; walk->k++, walk->c = 0) {
         int32_t const at = parent->beside[walk->k];
-        const nbody_cell *around = &walk->cells[at];
+        const nbody_cell *around = &cells[at];
         if (around->child < 0) {
-            if (walk->c++ == 0 && !nbody_i_touch(walk->cells, around, of)) {
+            if (walk->c++ == 0 && !nbody_i_touch(walk->sim, around, of)) {
                 walk->cell = at;
                 return 1;
             }
@@ -2125,7 +2146,7 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
         }
         while (walk->c < around->children) {
             walk->cell = around->child + walk->c++;
-            if (!nbody_i_touch(walk->cells, &walk->cells[walk->cell], of)) return 1;
+            if (!nbody_i_touch(walk->sim, &cells[walk->cell], of)) return 1;
         }
     }
     return 0;
@@ -2192,10 +2213,10 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
     if (cell->level < 2) return 1;
     if (walk->of >= 0) {
         const nbody_cell *cells = walk->sim->cell, *leaf = &cells[walk->of];
-        return cell->level < leaf->level ? nbody_i_touch(cells, cell, leaf)
-                                         : nbody_i_touch(cells, leaf, cell);
+        return cell->level < leaf->level ? nbody_i_touch(walk->sim, cell, leaf)
+                                         : nbody_i_touch(walk->sim, leaf, cell);
     }
-    if (nbody_i_is_periodic(walk->sim->frame)) {
+    if (nbody_i_is_periodic(walk->sim)) {
         const nbody_frame *frame = walk->sim->frame;
         uint32_t const bits = (1u << cell->level) - 1;
         return nbody_i_spans(nbody_i_column(frame, cell->level, 0, walk->x), 0, cell->x, bits) &&
@@ -2242,7 +2263,7 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
         walk->whole = close;
         nbody_i_step_over(walk);
         /* a periodic square: those of level 2 that are far from a point act with their images */
-        if (!close && cell->level == 2 && nbody_i_is_periodic(walk->sim->frame)) continue;
+        if (!close && cell->level == 2 && nbody_i_is_periodic(walk->sim)) continue;
         return 1;
     }
     return 0;
@@ -2339,18 +2360,24 @@ NBODY_FN double nbody_i_shift(const nbody *sim, const nbody_cell *cell, int axis
 }
 
 /* The same on nodes, which CHEBYSHEV has from the corner of their cell on. */
-NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
+NBODY_FN nbody_i_run nbody_i_open_run_on_nodes(const nbody *sim, int32_t from,
+                                               const nbody_cell *cell)
 {
     nbody_i_run run = nbody_i_run_of(sim, from, cell->level);
     int a;
     if (sim->desc.sources != NBODY_CHEBYSHEV) return run;
-    for (a = 0; a < 2; a++) {
-        run.corner[a] = nbody_i_corner_of(sim, cell, a);
-        if (nbody_i_is_periodic(sim->frame))
-            run.corner[a] -=
-                nbody_i_shift(sim, &sim->cell[from], a, nbody_i_middle_of(sim, cell, a));
-    }
+    for (a = 0; a < 2; a++) run.corner[a] = nbody_i_corner_of(sim, cell, a);
     run.local = 1;
+    return run;
+}
+
+/* In a periodic square from across the border, too. */
+NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
+{
+    nbody_i_run run = nbody_i_open_run_on_nodes(sim, from, cell);
+    int a;
+    for (a = 0; a < 2 && nbody_i_is_periodic(sim); a++)
+        run.corner[a] -= nbody_i_shift(sim, &sim->cell[from], a, nbody_i_middle_of(sim, cell, a));
     return run;
 }
 
@@ -3198,7 +3225,7 @@ NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_n
 {
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
-        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
+        if (nbody_i_is_periodic(sim)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_add_run(sim, law, &run, t);
     }
 }
@@ -3484,8 +3511,8 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
    both directions. Bodies and points may lie anywhere and count as at their place in the square;
    your positions are not changed. Offered are all laws and cores but NBODY_FUNCTION, and all calls,
    by DIRECT, and by FORCE_NODES with CHEBYSHEV and up to 17 levels. NBODY_BAD_OPTION:
-   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; a function of yours,
-   whose sum over images is not known; and CUDA.
+   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; and a function of yours,
+   whose sum over images is not known.
 
    When the sum exists   The plain sum over all images does not converge. What is computed is the
        field of each body, of its images, and of minus its mass spread evenly over the plane: the
@@ -4488,7 +4515,6 @@ static nbody_result nbody_i_begin_cells(nbody *sim)
     nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->cell[0] = nbody_i_root(sim->n);
-    if (sim->frame->periodic) sim->cell[0].parent = NBODY_I_ROUND;
     sim->frame->cells = sim->frame->levels = 1;
     sim->frame->level_first[1] = 1;
     return NBODY_OK;
@@ -4525,7 +4551,7 @@ static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
                 nbody_i_divide(sim, keys, c, &frame->cells);
         first = end;
         end = frame->cells;
-        for (c = first; c < end; c++) nbody_i_find_beside(sim->cell, &sim->cell[c]);
+        for (c = first; c < end; c++) nbody_i_find_beside(sim, &sim->cell[c]);
         if (end > first) frame->level_first[++frame->levels] = end;
     }
     if (result == NBODY_OK) nbody_i_finish_cells(sim);
@@ -4843,21 +4869,21 @@ static void nbody_i_make_lattice(nbody_i_lattice *lattice)
 }
 
 /* The eight images around the nearest. The sum of logarithms is that of a product. */
-static void nbody_i_add_ring(const nbody_i_lattice *lattice, double x, double y, int potential,
-                             double field[NBODY_I_PARTS])
+NBODY_FN void nbody_i_add_ring(const nbody_i_lattice *lattice, double x, double y, int potential,
+                               double field[NBODY_I_PARTS])
 {
     int const inverse = lattice->key.law > 0;
     double product = 1;
     int k;
     for (k = 0; k < 9; k++) {
         double const dx = x + (k % 3 - 1), dy = y + (k / 3 - 1),
-                     u = dx * dx + dy * dy + lattice->key.soften2;
+                     u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + lattice->key.soften2;
         double root, g;
         if (k == 4) continue;
         root = inverse ? 0 : 1 / sqrt(u);
-        g = inverse ? 1 / u : root * root * root;
-        field[NBODY_I_X] += g * dx;
-        field[NBODY_I_Y] += g * dy;
+        g = inverse ? 1 / u : nbody_i_product(nbody_i_product(root, root), root);
+        field[NBODY_I_X] += nbody_i_product(g, dx);
+        field[NBODY_I_Y] += nbody_i_product(g, dy);
         field[NBODY_I_POTENTIAL] -= root;
         product *= u;
     }
@@ -4865,10 +4891,10 @@ static void nbody_i_add_ring(const nbody_i_lattice *lattice, double x, double y,
 }
 
 /* The polynomial and its gradient. power: d^(4 j - 1), then d^(4 j). */
-static void nbody_i_add_polynomial(const nbody_i_lattice *lattice, double x, double y,
-                                   double field[NBODY_I_PARTS])
+NBODY_FN void nbody_i_add_polynomial(const nbody_i_lattice *lattice, double x, double y,
+                                     double field[NBODY_I_PARTS])
 {
-    double const d2 = x * x + y * y;
+    double const d2 = nbody_i_product(x, x) + nbody_i_product(y, y);
     nbody_i_complex d, fourth, power = {0, 0};
     int32_t j, b;
     d.re = x;
@@ -4878,22 +4904,24 @@ static void nbody_i_add_polynomial(const nbody_i_lattice *lattice, double x, dou
         double value = 0, slope = 0; /* of the polynomial in |d|^2 */
         double re = 1;               /* of d^(4 j) */
         for (b = lattice->powers[j] - 1; b >= 0; b--) {
-            slope = slope * d2 + value;
-            value = value * d2 + lattice->factor[j][b];
+            slope = nbody_i_product(slope, d2) + value;
+            value = nbody_i_product(value, d2) + lattice->factor[j][b];
         }
         if (j == 1) power = nbody_i_turn(d, nbody_i_turn(d, d));
         else if (j > 1) power = nbody_i_turn(power, fourth);
-        if (j > 0) re = power.re * x - power.im * y;
-        field[NBODY_I_X] += 2 * slope * x * re + 4 * j * value * power.re;
-        field[NBODY_I_Y] += 2 * slope * y * re - 4 * j * value * power.im;
-        field[NBODY_I_POTENTIAL] += value * re;
+        if (j > 0) re = nbody_i_product(power.re, x) - nbody_i_product(power.im, y);
+        field[NBODY_I_X] += nbody_i_product(nbody_i_product(2 * slope, x), re) +
+                            nbody_i_product(nbody_i_product(4 * j, value), power.re);
+        field[NBODY_I_Y] += nbody_i_product(nbody_i_product(2 * slope, y), re) -
+                            nbody_i_product(nbody_i_product(4 * j, value), power.im);
+        field[NBODY_I_POTENTIAL] += nbody_i_product(value, re);
     }
 }
 
 /* All images of a source of unit mass at d from a target, but the nearest: |x|, |y| <= 1/2. The
    potential is to be added to one with the logarithm of your lengths. */
-static void nbody_i_images(const nbody_i_lattice *lattice, double x, double y, int potential,
-                           double field[NBODY_I_PARTS])
+NBODY_FN void nbody_i_images(const nbody_i_lattice *lattice, double x, double y, int potential,
+                             double field[NBODY_I_PARTS])
 {
     field[NBODY_I_X] = field[NBODY_I_Y] = field[NBODY_I_POTENTIAL] = 0;
     nbody_i_add_ring(lattice, x, y, potential, field);
@@ -4901,21 +4929,21 @@ static void nbody_i_images(const nbody_i_lattice *lattice, double x, double y, i
 }
 
 /* The nearest itself, where it is no core's width away. */
-static void nbody_i_add_nearest(const nbody_i_lattice *lattice, double x, double y,
-                                double field[NBODY_I_PARTS])
+NBODY_FN void nbody_i_add_nearest(const nbody_i_lattice *lattice, double x, double y,
+                                  double field[NBODY_I_PARTS])
 {
-    double const u = x * x + y * y + lattice->key.soften2, root = 1 / sqrt(u);
-    double const g = lattice->key.law > 0 ? 1 / u : root / u;
-    field[NBODY_I_X] += g * x;
-    field[NBODY_I_Y] += g * y;
+    double const u = nbody_i_product(x, x) + nbody_i_product(y, y) + lattice->key.soften2,
+                 root = 1 / sqrt(u), g = lattice->key.law > 0 ? 1 / u : root / u;
+    field[NBODY_I_X] += nbody_i_product(g, x);
+    field[NBODY_I_Y] += nbody_i_product(g, y);
     field[NBODY_I_POTENTIAL] +=
         lattice->key.law > 0 ? nbody_i_log(u) / 2 + lattice->key.log_side : -root;
 }
 
 /* An entry of the table of level 2: columns and rows apart are -1 .. 2, as 2 is also -2. Images of
    cells that touch act on deeper levels: -1 .. 1. */
-static void nbody_i_image_entry(const nbody *sim, int apart, int32_t b, int32_t a,
-                                double entry[NBODY_I_PARTS])
+NBODY_FN void nbody_i_image_entry(const nbody *sim, int apart, int32_t b, int32_t a,
+                                  double entry[NBODY_I_PARTS])
 {
     int const side = sim->rule.side, columns = apart % 4 - 1, rows = apart / 4 - 1;
     double x = (columns + ((double)sim->rule.t[b % side] - (double)sim->rule.t[a % side])) / 4,
@@ -4927,25 +4955,28 @@ static void nbody_i_image_entry(const nbody *sim, int apart, int32_t b, int32_t 
 }
 
 /* Its layout is that of >>table, with 16 offsets: the rows of one. */
-static nbody_real *nbody_i_image_rows(const nbody *sim, int apart, int component)
+NBODY_FN nbody_real *nbody_i_image_rows(const nbody *sim, int apart, int component)
 {
     return sim->images + (size_t)((apart * NBODY_I_PARTS + component) * sim->per_cell) *
                              (size_t)nbody_i_row(sim);
 }
 
+NBODY_FN void nbody_i_fill_image_entry(const nbody *sim, int apart, int32_t b, int32_t a)
+{
+    double entry[NBODY_I_PARTS] = {0, 0, 0};
+    int p;
+    if (a < sim->nodes) nbody_i_image_entry(sim, apart, b, a, entry);
+    for (p = 0; p < NBODY_I_PARTS; p++)
+        nbody_i_image_rows(sim, apart, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
+}
+
 static void nbody_i_fill_images(const nbody *sim)
 {
-    int32_t const row = nbody_i_row(sim);
-    int apart, p;
+    int apart;
     int32_t a, b;
     for (apart = 0; apart < NBODY_I_IMAGES; apart++)
         for (b = 0; b < sim->per_cell; b++)
-            for (a = 0; a < row; a++) {
-                double entry[NBODY_I_PARTS] = {0, 0, 0};
-                if (a < sim->nodes) nbody_i_image_entry(sim, apart, b, a, entry);
-                for (p = 0; p < NBODY_I_PARTS; p++)
-                    nbody_i_image_rows(sim, apart, p)[b * row + a] = (nbody_real)entry[p];
-            }
+            for (a = 0; a < nbody_i_row(sim); a++) nbody_i_fill_image_entry(sim, apart, b, a);
 }
 
 static size_t nbody_i_lattice_bytes(const nbody *sim)
@@ -4977,6 +5008,12 @@ static nbody_i_lattice_key nbody_i_lattice_key_of(const nbody *sim)
     return key;
 }
 
+static void nbody_i_bind_lattice(nbody *sim, void *memory)
+{
+    sim->lattice = (nbody_i_lattice *)memory;
+    sim->images = sim->nodes > 0 ? (nbody_real *)(void *)(sim->lattice + 1) : NULL;
+}
+
 /* Makes it, unless what there is fits: it is kept as long as the key is the same. */
 static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth)
 {
@@ -4986,8 +5023,7 @@ static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth)
     nbody_i_lattice_key const key = nbody_i_lattice_key_of(sim);
     nbody_result const result = nbody_i_grow(sim, NBODY_I_LATTICE, bytes, 0, growth);
     if (result != NBODY_OK) return result;
-    sim->lattice = (nbody_i_lattice *)block->memory;
-    sim->images = sim->nodes > 0 ? (nbody_real *)(void *)(sim->lattice + 1) : NULL;
+    nbody_i_bind_lattice(sim, block->memory);
     if (!fresh && memcmp(&key, &sim->lattice->key, sizeof key) == 0) return NBODY_OK;
     sim->lattice->key = key;
     nbody_i_make_lattice(sim->lattice);
@@ -4996,7 +5032,7 @@ static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth)
 }
 
 /* Factors of its numbers: of forces, and of the potential. */
-static void nbody_i_lattice_scale(const nbody *sim, double scale[NBODY_I_PARTS])
+NBODY_FN void nbody_i_lattice_scale(const nbody *sim, double scale[NBODY_I_PARTS])
 {
     double const over = 1 / sim->frame->edge;
     int const inverse = sim->lattice->key.law > 0;
@@ -5016,8 +5052,10 @@ static void nbody_i_lattice_scale(const nbody *sim, double scale[NBODY_I_PARTS])
 
 static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_ONE_THREAD; }
 
+/* The first level whose nodes are made from lists. */
+NBODY_FN int nbody_i_first_level(const nbody *sim) { return nbody_i_is_periodic(sim) ? 3 : 2; }
+
 /* Periodic squares: >>images. */
-static int nbody_i_first_level(const nbody *sim);
 static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law);
 static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
                                   const nbody_i_outcome *out, int32_t first, int32_t count);
@@ -5074,7 +5112,7 @@ static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
     int level;
     int32_t at, a;
     if (sim->series) nbody_i_plain_series(sim, law);
-    if (sim->frame->periodic) nbody_i_make_image_nodes(sim, 1, law);
+    if (nbody_i_is_periodic(sim)) nbody_i_make_image_nodes(sim, 1, law);
     for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
         nbody_i_ready_table(sim, law, level);
         for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
@@ -5092,7 +5130,7 @@ static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
     int32_t const first = leaf < 0 ? 0 : sim->cell[leaf].first;
     int32_t const end = leaf < 0 ? sim->n : first + sim->cell[leaf].count;
     int32_t place;
-    if (sim->frame->periodic && leaf < 0) {
+    if (nbody_i_is_periodic(sim) && leaf < 0) {
         nbody_i_sum_images_on(sim, 1, law, out, first, end - first);
         return;
     }
@@ -6147,7 +6185,7 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
     if (sim->series) nbody_i_ready_table(sim, law, 2);
     for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
         nbody_i_lanes_moment(sim, sets, at);
-    if (sim->frame->periodic) nbody_i_make_image_nodes(sim, sets, law);
+    if (nbody_i_is_periodic(sim)) nbody_i_make_image_nodes(sim, sets, law);
     for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
         int32_t const end = sim->frame->level_first[level + 1];
         nbody_i_ready_table(sim, law, level);
@@ -6166,12 +6204,29 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
    ---------------------------------------------------------------------------------------------- */
 
 /* Which cells exist on level 2, by 4 y + x; -1: empty. */
-static void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
+NBODY_FN void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
 {
     int32_t c;
     for (c = 0; c < NBODY_I_IMAGES; c++) at[c] = -1;
     for (c = sim->frame->level_first[2]; c < sim->frame->level_first[3]; c++)
         at[4 * sim->cell[c].y + sim->cell[c].x] = c;
+}
+
+/* M2L: all images of one cell on node a of another, as nbody_i_add_table. */
+NBODY_FN void nbody_i_add_image(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
+                                int32_t a, const nbody_real scale[NBODY_I_PARTS],
+                                nbody_i_target *t)
+{
+    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
+    int32_t b;
+    int p;
+    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+        const nbody_real *row = nbody_i_image_rows(sim, apart, p) + a;
+        for (b = 0; b < sim->per_cell; b++)
+            t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
+    }
+    t->terms += sim->per_cell;
+    if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
 }
 
 /* M2L: all images of one cell, as nbody_i_add_offset. */
@@ -6191,7 +6246,28 @@ static void nbody_i_add_images(const nbody *sim, const nbody_i_law *law, int apa
     }
 }
 
-/* M2L on level 2: all images of the 16 cells at the nodes of cell (x, y), which may be empty. */
+/* M2L on level 2: all images of the 16 cells at node a of cell (x, y) = (cell % 4, cell / 4), which
+   may be empty. Called on the GPU; the serial code has the lanes of the next function. */
+NBODY_FN nbody_i_target nbody_i_image_node(const nbody *sim, const nbody_i_law *law,
+                                           const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
+                                           int32_t a)
+{
+    nbody_i_target t = nbody_i_target_at(0, 0, -1);
+    nbody_real scale[NBODY_I_PARTS];
+    double factor[NBODY_I_PARTS];
+    int apart, p;
+    nbody_i_lattice_scale(sim, factor);
+    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
+    for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
+        int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4,
+                      from = sixteen[4 * y + x];
+        if (from >= 0) nbody_i_add_image(sim, law, apart, from, a, scale, &t);
+    }
+    nbody_i_carry_table(&t, scale);
+    return t;
+}
+
+/* At all nodes of the cell. */
 static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
                                    const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
                                    nbody_real *const to[NBODY_I_PARTS])
@@ -6236,11 +6312,8 @@ static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_l
         }
 }
 
-/* The first level whose nodes are made from lists. */
-static int nbody_i_first_level(const nbody *sim) { return sim->frame->periodic ? 3 : 2; }
-
 /* From a target to the nearest image of a source. */
-static double nbody_i_nearest(const nbody *sim, double d)
+NBODY_FN double nbody_i_nearest(const nbody *sim, double d)
 {
     double const edge = sim->frame->edge;
     return d > edge / 2 ? d - edge : d < -edge / 2 ? d + edge : d;
@@ -6248,8 +6321,8 @@ static double nbody_i_nearest(const nbody *sim, double d)
 
 /* DIRECT: all bodies on a target, place -1: a point. The nearest images act as everywhere, the
    others in double. */
-static nbody_i_target nbody_i_sum_images(const nbody *sim, const nbody_i_law *law, nbody_real x,
-                                         nbody_real y, int32_t place)
+NBODY_FN nbody_i_target nbody_i_sum_images(const nbody *sim, const nbody_i_law *law, nbody_real x,
+                                           nbody_real y, int32_t place)
 {
     nbody_i_target t = nbody_i_target_at(0, 0, place);
     double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], sum[NBODY_I_PARTS] = {0, 0, 0};
@@ -6266,7 +6339,8 @@ static nbody_i_target nbody_i_sum_images(const nbody *sim, const nbody_i_law *la
         nbody_i_add(law, &source, 0, &t);
         nbody_i_images(sim->lattice, dx / sim->frame->edge, dy / sim->frame->edge, law->potential,
                        field);
-        for (p = 0; p < NBODY_I_PARTS; p++) sum[p] += (double)sim->m[from] * field[p];
+        for (p = 0; p < NBODY_I_PARTS; p++)
+            sum[p] += nbody_i_product((double)sim->m[from], field[p]);
     }
     nbody_i_carry_target(&t);
     nbody_i_lattice_scale(sim, scale);
@@ -6308,7 +6382,7 @@ static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
 }
 
 /* A point: L2P from the nodes of its cell of level 2, then what is near. */
-static NBODY_I_SELDOM nbody_i_target
+NBODY_I_SELDOM NBODY_FN nbody_i_target
     nbody_i_point_of_square(const nbody *sim, const nbody_i_law *law,
                             const nbody_i_image_nodes *nodes, nbody_real x, nbody_real y)
 {
@@ -6329,8 +6403,8 @@ static NBODY_I_SELDOM nbody_i_target
 }
 
 /* Of nbody_estimate, as nbody_i_add_exact: body `from` and its images on another body. */
-static void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t from,
-                                     nbody_i_exact *sum)
+NBODY_FN void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t from,
+                                       nbody_i_exact *sum)
 {
     double const edge = sim->frame->edge, m = (double)sim->m[from],
                  dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)sim->x[place]),
@@ -6435,7 +6509,7 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
     else if (cell->level >= 2) nbody_i_lanes_l2p(sim, sets, law, leaf, count, lanes);
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
-        if (nbody_i_is_periodic(sim->frame)) nbody_i_shift_run(sim, &walk, &run);
+        if (nbody_i_is_periodic(sim)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
     nbody_i_carry_lanes(lanes, sets);
@@ -6469,7 +6543,7 @@ static void nbody_i_make_direct_from(const nbody *sim, int sets, const nbody_i_l
     int32_t const count = sim->n - first < NBODY_I_LANES ? sim->n - first : NBODY_I_LANES;
     nbody_i_lanes lanes[NBODY_I_SETS];
     int s;
-    if (sim->frame->periodic) {
+    if (nbody_i_is_periodic(sim)) {
         nbody_i_sum_images_on(sim, sets, law, out, first, count);
         return;
     }
@@ -6947,7 +7021,7 @@ static void nbody_i_beside_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++)
-        nbody_i_find_beside(job->sim->cell, &job->sim->cell[first]);
+        nbody_i_find_beside(job->sim, &job->sim->cell[first]);
 }
 
 /* Terms that pass by while a cell is made. */
@@ -7093,7 +7167,7 @@ static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
                              (int64_t)(job->end - job->first) * sim->series * sim->per_cell / 8,
                              nbody_i_moment_task);
     }
-    if (sim->frame->periodic && result == NBODY_OK)
+    if (nbody_i_is_periodic(sim) && result == NBODY_OK)
         nbody_i_make_image_nodes(sim, job->sets, job->law);
     for (level = nbody_i_first_level(sim); level < sim->frame->levels && result == NBODY_OK;
          level++) {
@@ -7165,7 +7239,7 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
     job.law = law;
     job.out = out;
     if (!sim->cell)
-        return nbody_i_cut(&job, (sim->frame->periodic ? 64 : 1) * (int64_t)sim->n * sim->n,
+        return nbody_i_cut(&job, (nbody_i_is_periodic(sim) ? 64 : 1) * (int64_t)sim->n * sim->n,
                            nbody_i_direct_task);
     if (sim->nodes > 0) result = nbody_i_cut_nodes(&job);
     return result == NBODY_OK ? nbody_i_cut_bodies(&job) : result;
@@ -7247,16 +7321,6 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
     return NBODY_OK;
 }
 
-/* Bodies outside a periodic square have images inside. */
-static void nbody_i_bound_square(const nbody_desc *desc, nbody_i_bounds *bounds)
-{
-    int a;
-    for (a = 0; a < 2; a++) {
-        bounds->least[a] = (double)desc->min[a];
-        bounds->most[a] = bounds->least[a] + (double)desc->size;
-    }
-}
-
 static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
 {
     nbody_i_bounds bounds;
@@ -7266,7 +7330,7 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     sim->n = n;
-    if (sim->desc.periodic) nbody_i_bound_square(&sim->desc, &bounds);
+    if (sim->desc.periodic) nbody_i_bound_square(&sim->desc, bounds.least, bounds.most);
     if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest))
         return NBODY_TOO_LARGE;
     sim->frame->periodic = sim->desc.periodic;
@@ -7394,7 +7458,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     given.out.acc_stride = 2 * sizeof(nbody_real);
     given.law = nbody_i_law_of(sim, potential != NULL);
     given.nodes = NULL;
-    result = sim->frame->periodic && m > 0 ? nbody_i_points_of_square(&given, m, &bad)
+    result = nbody_i_is_periodic(sim) && m > 0 ? nbody_i_points_of_square(&given, m, &bad)
                                            : nbody_i_all_points(&given, m, &bad);
     if (bad_id) *bad_id = bad;
     return result;
@@ -7620,7 +7684,7 @@ static nbody_error nbody_i_error_of(const nbody_i_samples *job, int32_t k)
     nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
     int32_t from;
     for (from = 0; from < sim->n; from++) {
-        if (sim->frame->periodic) nbody_i_add_exact_images(sim, place, from, &exact);
+        if (nbody_i_is_periodic(sim)) nbody_i_add_exact_images(sim, place, from, &exact);
         else nbody_i_add_exact(sim, place, from, &exact);
     }
     return nbody_i_sample_error(sim, job->acc, place, &exact);
@@ -7678,7 +7742,7 @@ static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbo
 {
     const nbody_cell *cell = &sim->cell[at];
     nbody_far walk = nbody_far_of(sim, at);
-    if (cell->level == 2 && sim->frame->periodic) { /* from all 16 */
+    if (cell->level == 2 && nbody_i_is_periodic(sim)) { /* from all 16 */
         counts->table_terms += targets * sim->per_cell *
                                (sim->frame->level_first[3] - sim->frame->level_first[2]);
         return;
@@ -7873,8 +7937,7 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
                              cell->y >> cell->level != 0))
         return 0;
     if (cell->level == 31 && (cell->x < 0 || cell->y < 0)) return 0;
-    if (at == 0 ? cell->parent != (sim->frame->periodic ? NBODY_I_ROUND : -1)
-                : cell->parent < 0 || cell->parent >= at)
+    if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at)
         return 0;
     if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0;
     } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
@@ -7932,7 +7995,7 @@ static int nbody_i_beside_valid(const nbody *sim, int32_t at)
     nbody_cell again = sim->cell[at];
     int k;
     if (at == 0) return again.beside_count == 1 && again.beside[0] == 0;
-    nbody_i_find_beside(sim->cell, &again);
+    nbody_i_find_beside(sim, &again);
     if (again.beside_count != sim->cell[at].beside_count) return 0;
     for (k = 0; k < again.beside_count; k++)
         if (again.beside[k] != sim->cell[at].beside[k]) return 0;

@@ -19,6 +19,7 @@
 
        all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
+       periodic       >>images-cuda (all stages)
        one thread     >>one-thread
        NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
        calls          >>api-cuda >>again-cuda >>points-cuda
@@ -39,6 +40,7 @@ constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_cuda_few = 1024; /* NBODY_AUTO: up to so many, NBODY_DIRECT */
 constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
+constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 
 __device__ __forceinline__ int64_t nbody_i_thread()
@@ -140,7 +142,8 @@ cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer
 int64_t nbody_i_level_bound(const nbody_desc *desc, int32_t n, int level)
 {
     int64_t const all = level >= 16 ? INT64_MAX : (int64_t)1 << 2 * level;
-    int64_t const divided = desc->leaf > 0 ? 4 * ((int64_t)n / (desc->leaf + 1)) + 1 : n;
+    bool const always = desc->leaf == 0 || (desc->periodic && level <= 2);
+    int64_t const divided = always ? n : 4 * ((int64_t)n / (desc->leaf + 1)) + 1;
     int64_t const bound = divided < n ? divided : n;
     return all < bound ? all : bound > 0 ? bound : 1;
 }
@@ -154,6 +157,7 @@ int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
     int64_t const usual = 8 * ((int64_t)n / (desc->leaf + 1)) + 4096, most = NBODY_I_N_MAX;
     if (desc->leaf > 0 && cells > usual) cells = usual;
     if (desc->max_cells > 0) cells = desc->max_cells;
+    if (desc->periodic && cells < nbody_i_square_cells) cells = nbody_i_square_cells;
     return (int32_t)(cells < most ? cells : most) + 4; /* a cell is divided while there is room for
                                                           4 children */
 }
@@ -183,6 +187,8 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     bytes[NBODY_I_BODIES] = (size_t)n * NBODY_I_BODY;
     scratch[NBODY_I_FACTS] = sizeof(nbody_i_facts);
     scratch[NBODY_I_PARTIAL] = (size_t)nbody_i_many_blocks * NBODY_I_SUMS * sizeof(double);
+    if (sim->desc.periodic)
+        bytes[NBODY_I_LATTICE] = nbody_i_lattice_bytes(sim) + sizeof(nbody_i_image_nodes);
     if (!tree) return NBODY_OK;
     for (int which = NBODY_I_KEYS_A; which <= NBODY_I_IDS_B; which++)
         scratch[which] = (size_t)n * sizeof(uint32_t);
@@ -220,6 +226,7 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     if (result != NBODY_OK) return result;
     sim->frame = static_cast<nbody_frame *>(gpu->block[NBODY_I_FRAME].memory);
     nbody_i_bind_bodies(sim, gpu->block[NBODY_I_BODIES].memory, n);
+    if (sim->desc.periodic) nbody_i_bind_lattice(sim, gpu->block[NBODY_I_LATTICE].memory);
     if (sim->desc.method == NBODY_DIRECT || n == 0) return NBODY_OK;
     sim->cell = static_cast<nbody_cell *>(gpu->block[NBODY_I_CELLS].memory);
     nbody_i_bind_sources(sim, gpu->block[NBODY_I_SOURCES].memory, gpu->block[NBODY_I_MADE].memory,
@@ -230,10 +237,27 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
     return NBODY_OK;
 }
 
-/* What the serial code alone has. */
-nbody_result nbody_i_not_on_gpu(const nbody_desc *desc)
+/* May kernels be asked for these functions? Only if they are those that they were compiled with. */
+nbody_result nbody_i_check_function(const nbody_desc *desc)
 {
-    return desc->periodic || desc->law == NBODY_FUNCTION ? NBODY_BAD_OPTION : NBODY_OK;
+    double (*force)(double, void *) = nullptr, (*potential)(double, void *) = nullptr;
+#ifdef NBODY_CUDA_FORCE
+    force = NBODY_CUDA_FORCE;
+#endif
+#ifdef NBODY_CUDA_POTENTIAL
+    potential = NBODY_CUDA_POTENTIAL;
+#endif
+    if (desc->law != NBODY_FUNCTION) return NBODY_OK;
+    return desc->function.force == force &&
+                   (!desc->function.potential || desc->function.potential == potential)
+               ? NBODY_OK
+               : NBODY_BAD_OPTION;
+}
+
+/* NBODY_FAST has no kernels for these. */
+bool nbody_i_never_fast(const nbody_desc *desc)
+{
+    return nbody_i_law_in(desc, 0).core || desc->periodic || desc->law == NBODY_FUNCTION;
 }
 
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
@@ -248,13 +272,12 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++) holds |= gpu->scratch[b].memory != nullptr;
     nbody_desc chosen{};
     if (desc) chosen = *desc;
-    if (chosen.method == NBODY_AUTO)
+    if (chosen.method == NBODY_AUTO && !chosen.periodic)
         chosen.method = n <= nbody_i_cuda_few ? NBODY_DIRECT : NBODY_FORCE_NODES;
-    /* NBODY_FAST has no kernels for Gaussian cores */
-    if (chosen.stage == NBODY_FAST && nbody_i_law_in(&chosen, 0).core)
+    if (chosen.stage == NBODY_FAST && nbody_i_never_fast(&chosen))
         chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result result = nbody_i_begin(sim, &chosen, n);
-    if (result == NBODY_OK) result = nbody_i_not_on_gpu(&chosen);
+    if (result == NBODY_OK) result = nbody_i_check_function(&chosen);
     if (result != NBODY_OK) {
         if (holds) sim->desc.cuda_allocator = had; /* what nbody_cuda_free will call */
         return result;
@@ -362,12 +385,13 @@ __global__ void nbody_i_frame_kernel(__grid_constant__ const nbody_device device
                                      nbody_i_facts *facts)
 {
     nbody_frame *frame = device.sim.frame;
-    double const least[2] = {-nbody_i_double_of(facts->least[0]),
-                             -nbody_i_double_of(facts->least[1])};
-    double const most[2] = {nbody_i_double_of(facts->most[0]), nbody_i_double_of(facts->most[1])};
+    double least[2] = {-nbody_i_double_of(facts->least[0]), -nbody_i_double_of(facts->least[1])};
+    double most[2] = {nbody_i_double_of(facts->most[0]), nbody_i_double_of(facts->most[1])};
     nbody_frame made = {};
+    if (device.sim.desc.periodic) nbody_i_bound_square(&device.sim.desc, least, most);
     facts->too_large = !nbody_i_make_frame(&made, &device.sim.desc, least, most,
                                            nbody_i_double_of(facts->heaviest));
+    made.periodic = device.sim.desc.periodic;
     made.bad_finite = facts->first_bad[0];
     made.bad_mass = facts->first_bad[1];
     made.level_first[1] = 1;
@@ -580,7 +604,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int32_t begin[5];
     for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end;
          c += nbody_i_block_threads) {
-        if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
+        if (level > 0) nbody_i_find_beside(&sim, &sim.cell[c]);
         count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
     }
     (void)nbody_i_sum_before(count, shared, &all);
@@ -668,7 +692,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
             int32_t const at = c + (int32_t)threadIdx.x;
             int32_t begin[5];
             int turn = 0, count = 0;
-            if (at < end && level > 0) nbody_i_find_beside(sim.cell, &sim.cell[at]);
+            if (at < end && level > 0) nbody_i_find_beside(&sim, &sim.cell[at]);
             if (at < end) count = nbody_i_quarters_of(sim, order, sim.cell[at], begin);
             int const mine = nbody_i_sum_before(count, shared, &turn);
             bool const fits = next + turn <= room - 3;
@@ -967,7 +991,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_locals_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
-    int64_t const first = (int64_t)sim.frame->level_first[2] * sim.series,
+    int64_t const first =
+                      (int64_t)sim.frame->level_first[nbody_i_first_level(&sim)] * sim.series,
                   end = (int64_t)sim.frame->cells * sim.series;
     for (int64_t k = first + nbody_i_thread(); k < end; k += nbody_i_threads()) {
         int32_t const at = (int32_t)(k / sim.series);
@@ -1176,13 +1201,139 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
                 nbody_i_l2p(&sim, chunk.leaf, law.potential, &t);
             nbody_near walk = nbody_near_of(&sim, chunk.leaf);
             while (nbody_next_near(&walk)) {
-                nbody_i_run const run = nbody_i_near_run(&sim, &walk);
+                nbody_i_run run = nbody_i_near_run(&sim, &walk);
+                if (nbody_i_is_periodic(&sim)) nbody_i_shift_run(&sim, &walk, &run);
                 nbody_i_add_tiles(sim, law, run, tile, has_body, &t);
             }
         }
         nbody_i_carry_target(&t);
         if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.total, t.compensation);
     }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>images-cuda: periodic squares, as >>lattice and >>images in nbody.h. The same kernels in all
+   stages; NBODY_ONE_THREAD has one thread of them.
+
+   The sums over the lattice follow from the desc alone. The host makes them, keeps them in the
+   nbody's block of its own memory, and passes them as an argument of a kernel: a copy would wait
+   for the host's memory, and a graph would read it again.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The lattice in host memory, without a table; made, if there is another or none. */
+nbody_result nbody_i_host_lattice(nbody *sim, const nbody_i_lattice **lattice)
+{
+    nbody_frame frame = {};
+    nbody host = *sim;
+    double least[2], most[2];
+    nbody_i_bound_square(&sim->desc, least, most);
+    if (!nbody_i_make_frame(&frame, &sim->desc, least, most, 1)) return NBODY_TOO_LARGE;
+    host.frame = &frame;
+    host.nodes = 0;
+    nbody_result const result = nbody_i_prepare_lattice(&host, NBODY_I_EXACT);
+    sim->block[NBODY_I_LATTICE] = host.block[NBODY_I_LATTICE];
+    if (lattice) *lattice = host.lattice;
+    return result;
+}
+
+/* One block. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_lattice_kernel(__grid_constant__ const nbody_i_lattice lattice, nbody_i_lattice *to)
+{
+    constexpr int factors = NBODY_I_ANGLES * NBODY_I_POWERS;
+    for (int k = (int)threadIdx.x; k < factors; k += nbody_i_block_threads)
+        to->factor[k / NBODY_I_POWERS][k % NBODY_I_POWERS] =
+            lattice.factor[k / NBODY_I_POWERS][k % NBODY_I_POWERS];
+    if (threadIdx.x < NBODY_I_ANGLES) to->powers[threadIdx.x] = lattice.powers[threadIdx.x];
+    if (threadIdx.x > 0) return;
+    to->key = lattice.key;
+    to->degree = lattice.degree;
+    to->angles = lattice.angles;
+}
+
+/* The M2L table of level 2: a thread for each entry. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_image_table_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    int32_t const row = nbody_i_row(&sim);
+    int64_t const entries = (int64_t)sim.per_cell * row;
+    for (int64_t k = nbody_i_thread(); k < NBODY_I_IMAGES * entries; k += nbody_i_threads())
+        nbody_i_fill_image_entry(&sim, (int)(k / entries), (int32_t)(k % entries / row),
+                                 (int32_t)(k % row));
+}
+
+nbody_result nbody_i_cuda_lattice(nbody_cuda *gpu, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    const nbody_i_lattice *lattice = nullptr;
+    static_assert(sizeof *lattice <= 4000, "the parameters of a kernel are 4096 bytes at most");
+    nbody_result result = nbody_i_host_lattice(sim, &lattice);
+    if (result == NBODY_OK)
+        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads,
+                                nbody_i_lattice_kernel, *lattice, sim->lattice);
+    if (result != NBODY_OK || !sim->images) return result;
+    int64_t const entries = (int64_t)NBODY_I_IMAGES * sim->per_cell * nbody_i_row(sim);
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads,
+                          nbody_i_image_table_kernel, gpu->device);
+}
+
+/* M2L of level 2: a thread for each node of the 16 cells, empty ones too, for points in them. With
+   `store`, those of cells that exist are stored as theirs. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_image_nodes_kernel(__grid_constant__ const nbody_device device, int potential,
+                               bool store, nbody_i_image_nodes *to)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, potential);
+    int32_t sixteen[NBODY_I_IMAGES];
+    nbody_i_find_sixteen(&sim, sixteen);
+    for (int64_t k = nbody_i_thread(); k < NBODY_I_IMAGES * sim.nodes; k += nbody_i_threads()) {
+        int32_t const cell = (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
+        nbody_i_target const t = nbody_i_image_node(&sim, &law, sixteen, cell, a);
+        for (int p = 0; p < NBODY_I_PARTS; p++)
+            to->value[p][cell][a] = t.total[p] + t.compensation[p];
+        if (store && sixteen[cell] >= 0) nbody_i_store_node(&sim, &law, sixteen[cell], a, &t);
+    }
+}
+
+nbody_i_image_nodes *nbody_i_image_nodes_on_gpu(const nbody *sim)
+{
+    unsigned char *lattice = reinterpret_cast<unsigned char *>(sim->lattice);
+    return reinterpret_cast<nbody_i_image_nodes *>(lattice + nbody_i_lattice_bytes(sim));
+}
+
+nbody_result nbody_i_cuda_image_nodes(nbody_cuda *gpu, int potential, bool store,
+                                      cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    bool const alone = sim->desc.stage == NBODY_ONE_THREAD;
+    return nbody_i_launch(gpu, stream, alone ? 1 : NBODY_I_IMAGES * sim->nodes,
+                          alone ? 1 : nbody_i_block_threads, nbody_i_image_nodes_kernel,
+                          gpu->device, potential, store, nbody_i_image_nodes_on_gpu(sim));
+}
+
+/* DIRECT: a thread for each body. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_direct_images_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
+    for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads()) {
+        nbody_i_target const t =
+            nbody_i_sum_images(&sim, &law, sim.x[k], sim.y[k], (int32_t)k);
+        nbody_i_store(&sim, &out, sim.id[k], t.total, t.compensation);
+    }
+}
+
+nbody_result nbody_i_cuda_direct_images(nbody_cuda *gpu, const nbody_i_outcome &out,
+                                        cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    bool const alone = sim->desc.stage == NBODY_ONE_THREAD;
+    return nbody_i_launch(gpu, stream, alone ? 1 : nbody_i_at_most(sim->n),
+                          alone ? 1 : nbody_i_block_threads, nbody_i_direct_images_kernel,
+                          gpu->device, out);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1201,7 +1352,7 @@ __global__ void nbody_i_cells_one_kernel(__grid_constant__ const nbody_device de
         for (int32_t k = 0; k < sim.n && new_keys; k++)
             order.keys[k] = nbody_i_deep_key(sim.frame, sim.x[k], sim.y[k], level / 16);
         for (int32_t c = first; c < end; c++)
-            if (level > 0) nbody_i_find_beside(sim.cell, &sim.cell[c]);
+            if (level > 0) nbody_i_find_beside(&sim, &sim.cell[c]);
         for (int32_t c = first; c < end; c++) {
             int32_t begin[5];
             int const count = nbody_i_quarters_of(sim, order, sim.cell[c], begin);
@@ -1246,7 +1397,8 @@ __device__ void nbody_i_series_alone(const nbody &sim)
     for (int32_t at = first; at < sim.frame->cells; at++)
         for (int32_t k = 0; k < sim.series; k++)
             sim.moment[(size_t)at * count + (size_t)k] = nbody_i_moment(&sim, at, k);
-    for (int32_t at = first; at < sim.frame->cells; at++) {
+    for (int32_t at = sim.frame->level_first[nbody_i_first_level(&sim)]; at < sim.frame->cells;
+         at++) {
         nbody_i_around around;
         nbody_i_find_around(&sim, at, &around);
         for (int32_t k = 0; k < sim.series; k++)
@@ -1261,9 +1413,10 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
     int32_t const cells = sim.cell ? sim.frame->cells : 0;
+    int const first = nbody_i_first_level(&sim);
     if (sim.series && cells > 0) nbody_i_series_alone(sim);
     for (int32_t at = 0; at < cells; at++)
-        for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= 2; a++) {
+        for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= first; a++) {
             nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
             nbody_i_store_node(&sim, &law, at, a, &t);
         }
@@ -1519,6 +1672,13 @@ __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law
     pairs.ranges += more;
 }
 
+/* As nbody_i_touch: no square is periodic here. */
+__device__ __forceinline__ bool nbody_i_touch_fast(const nbody &sim, const nbody_cell *large,
+                                                   const nbody_cell *little)
+{
+    return nbody_i_touch_by(sim.cell, large, little, 0xFFFFFFFFu);
+}
+
 /* Candidate number k among the far cells of `of`: child k % 4 of the (k / 4)-th cell adjacent to
    its parent. -1: none. */
 __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32_t of, int k)
@@ -1527,10 +1687,11 @@ __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32
     if (k / 4 >= parent->beside_count) return -1;
     int32_t const at = parent->beside[k / 4];
     const nbody_cell *around = &sim.cell[at];
-    if (around->child < 0) return k % 4 == 0 && !nbody_i_touch(sim.cell, around, cell) ? at : -1;
+    if (around->child < 0) return k % 4 == 0 && !nbody_i_touch_fast(sim, around, cell) ? at : -1;
     if (k % 4 >= around->children) return -1;
-    return nbody_i_touch(sim.cell, &sim.cell[around->child + k % 4], cell) ? -1
-                                                                         : around->child + k % 4;
+    return nbody_i_touch_fast(sim, &sim.cell[around->child + k % 4], cell)
+               ? -1
+               : around->child + k % 4;
 }
 
 /* Appends lists 2 and 4: all far cells of a cell. */
@@ -1831,8 +1992,8 @@ __device__ void nbody_i_add_p2l(const nbody &sim, const nbody_i_law &law, const 
 {
     for (int k = 0; k < parent.beside_count; k++) {
         const nbody_cell *around = &sim.cell[parent.beside[k]];
-        if (around->child >= 0 || nbody_i_touch(sim.cell, around, &sim.cell[child])) continue;
-        nbody_i_run const run = nbody_i_run_on_nodes(&sim, parent.beside[k], &sim.cell[child]);
+        if (around->child >= 0 || nbody_i_touch_fast(sim, around, &sim.cell[child])) continue;
+        nbody_i_run const run = nbody_i_open_run_on_nodes(&sim, parent.beside[k], &sim.cell[child]);
         nbody_i_add_run(&sim, &law, &run, t);
     }
 }
@@ -2435,7 +2596,8 @@ nbody_result nbody_i_cuda_nodes(nbody_cuda *gpu, int potential, cudaStream_t str
     nbody *sim = &gpu->device.sim;
     bool const shared = sim->desc.stage == NBODY_SHARED_MEMORY;
     nbody_result result = NBODY_OK;
-    for (int level = 2; level < sim->desc.levels && result == NBODY_OK; level++) {
+    for (int level = nbody_i_first_level(sim); level < sim->desc.levels && result == NBODY_OK;
+         level++) {
         int64_t const cells = nbody_i_level_bound(&sim->desc, sim->n, level),
                       groups = (sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
         result = shared
@@ -2501,7 +2663,10 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
     int64_t const pieces = sim->cell
                                ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n))
                                : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    if (sim->desc.periodic && !sim->cell) return nbody_i_cuda_direct_images(gpu, out, stream);
     nbody_result result = nbody_i_cuda_table(gpu, potential, stream);
+    if (result == NBODY_OK && sim->desc.periodic)
+        result = nbody_i_cuda_image_nodes(gpu, potential, true, stream);
     if (result == NBODY_OK && sim->series && sim->cell && sim->desc.stage != NBODY_ONE_THREAD)
         result = nbody_i_cuda_series(gpu, stream);
     if (result != NBODY_OK) return result;
@@ -2537,6 +2702,7 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
                        nbody_i_bounds_kernel, input, sim->n, any_sign, facts);
     if (result == NBODY_OK)
         result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
+    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_cuda_lattice(gpu, stream);
     if (result != NBODY_OK || sim->n == 0) return result;
     if (!sim->cell)
         return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_place_kernel,
@@ -2556,6 +2722,8 @@ nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc,
     nbody_i_make_empty(sim);
     nbody_result result = nbody_i_check_input(&input, n);
     if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, stream);
+    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
+        result = NBODY_BAD_ARGUMENT;
     int32_t const levels = sim->desc.levels;
     if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, potential, NBODY_I_AHEAD, stream);
@@ -2580,6 +2748,7 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     nbody_result result = nbody_i_cuda_begin(gpu, desc, n, stream);
     if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, NBODY_I_EXACT, stream);
+    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_host_lattice(sim, nullptr);
     int32_t const error = sim->cuda_error;
     nbody_i_make_empty(sim);
     sim->cuda_error = error;
@@ -2715,6 +2884,7 @@ NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
     if (!gpu || sets < 0) return NBODY_BAD_ARGUMENT;
     nbody *sim = &gpu->device.sim;
     if (!sim->frame) return NBODY_NOT_BUILT;
+    if (d_potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
     gpu->stream = stream;
     if (sim->n == 0 || sets == 0) return NBODY_OK;
     nbody_result result =
@@ -2742,21 +2912,26 @@ NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real
 
 namespace {
 
-/* A thread for each point. Points that are not finite get NaN. */
+/* A thread for each point. Points that are not finite get NaN. Square: it is periodic; its nodes of
+   level 2. */
+template <bool Square>
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_points_at_kernel(__grid_constant__ const nbody_device device, nbody_i_input points,
-                             int32_t m, nbody_i_outcome out)
+                             int32_t m, const nbody_i_image_nodes *nodes, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
     int64_t const i = nbody_i_thread();
     if (i >= m) return;
     const nbody_real *p = nbody_i_at(points.pos, points.stride, (int32_t)i);
-    nbody_real const x = nbody_i_point_at((double)p[0], sim.frame->length),
-                     y = nbody_i_point_at((double)p[1], sim.frame->length);
     bool const finite = nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1]);
-    nbody_i_target t = nbody_i_target_at(x, y, -1);
-    if (finite) t = nbody_i_point(&sim, &law, x, y);
+    nbody_i_target t = nbody_i_target_at(0, 0, -1);
+    if (finite && Square)
+        t = nbody_i_point_of_square(&sim, &law, nodes, nbody_i_placed(sim.frame, 0, (double)p[0]),
+                                    nbody_i_placed(sim.frame, 1, (double)p[1]));
+    else if (finite)
+        t = nbody_i_point(&sim, &law, nbody_i_point_at((double)p[0], sim.frame->length),
+                          nbody_i_point_at((double)p[1], sim.frame->length));
     for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.total[k] = (p[0] - p[0]) + (p[1] - p[1]);
     nbody_i_store(&sim, &out, (int32_t)i, t.total, t.compensation);
 }
@@ -2770,12 +2945,22 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
     size_t const step = nbody_i_stride(stride, 2);
     if (!gpu || m < 0 || step == 0 || (m > 0 && !d_points)) return NBODY_BAD_ARGUMENT;
     if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    if (!gpu->device.sim.frame) return NBODY_NOT_BUILT;
+    const nbody *sim = &gpu->device.sim;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (d_potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
     gpu->stream = stream;
     nbody_i_input const points = {d_points, nullptr, step, 0};
     nbody_i_outcome const out = {d_acc, d_potential, 2 * sizeof(nbody_real)};
-    return nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_points_at_kernel,
-                          gpu->device, points, m, out);
+    const nbody_i_image_nodes *nodes =
+        sim->desc.periodic ? nbody_i_image_nodes_on_gpu(sim) : nullptr;
+    nbody_result const result =
+        nodes && sim->cell && m > 0
+            ? nbody_i_cuda_image_nodes(gpu, d_potential != nullptr, false, stream)
+            : NBODY_OK;
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, m, nbody_i_block_threads,
+                          nodes ? nbody_i_points_at_kernel<true> : nbody_i_points_at_kernel<false>,
+                          gpu->device, points, m, nodes, out);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2806,8 +2991,10 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     for (int32_t k = (int32_t)blockIdx.x; k < samples; k += (int32_t)gridDim.x) {
         int32_t const place = nbody_i_sample_place(sim.n, samples, seed, k);
         nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
-        for (int32_t from = (int32_t)threadIdx.x; from < sim.n; from += nbody_i_block_threads)
-            nbody_i_add_exact(&sim, place, from, &exact);
+        for (int32_t from = (int32_t)threadIdx.x; from < sim.n; from += nbody_i_block_threads) {
+            if (nbody_i_is_periodic(&sim)) nbody_i_add_exact_images(&sim, place, from, &exact);
+            else nbody_i_add_exact(&sim, place, from, &exact);
+        }
         exact.x = nbody_i_block_sum(exact.x, shared);
         exact.y = nbody_i_block_sum(exact.y, shared);
         exact.all = nbody_i_block_sum(exact.all, shared);
@@ -2901,7 +3088,7 @@ NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
         result = NBODY_BAD_OPTION;
     if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
     if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
-    if (result == NBODY_OK) result = nbody_i_not_on_gpu(&resolved);
+    if (result == NBODY_OK) result = nbody_i_check_function(&resolved);
     if (result == NBODY_OK && !bodies->fresh)
         result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
     if (result != NBODY_OK) return result;
@@ -3005,7 +3192,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
                                         nbody_i_same_cell(sim, level - 1, other, k);
                  other--)
                 bodies++;
-            if (bodies > sim.desc.leaf) atomicAdd(needed, 1);
+            bool const always = nbody_i_is_periodic(&sim) && level <= 2;
+            if (always || bodies > sim.desc.leaf) atomicAdd(needed, 1);
         }
 }
 
@@ -3174,6 +3362,8 @@ NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
                                      (size_t)from->n * sizeof(int32_t), stream);
     if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream)))
         result = NBODY_CUDA_ERROR;
+    if (result == NBODY_OK && sim->desc.periodic)
+        result = nbody_i_prepare_lattice(sim, NBODY_I_AHEAD);
     if (result == NBODY_OK && from->cell) result = nbody_i_fetch_tree(sim, &borrowed, stream);
     if (result == NBODY_OK && nbody_i_failed(&borrowed, cudaStreamSynchronize(stream)))
         result = NBODY_CUDA_ERROR;
@@ -3191,5 +3381,6 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu)
         nbody_i_cuda_release(&allocator, &gpu->block[b], gpu->stream);
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++)
         nbody_i_cuda_release(&allocator, &gpu->scratch[b], gpu->stream);
+    nbody_free(&gpu->device.sim); /* host memory: >>images-cuda */
     memset(gpu, 0, sizeof *gpu);
 }

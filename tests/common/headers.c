@@ -7,5 +7,8 @@
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#ifdef NBODY_CUDA
+#include "tests/common/own_law.h"
+#endif
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"

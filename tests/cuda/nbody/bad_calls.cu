@@ -77,18 +77,6 @@ static void test_refused_descs()
         if (number % 4 == 0) check_works(&b, number % SETTINGS, all_stages[number / 4 % 4]);
     }
     nbody_desc d = in.desc;
-    Fields serial = {unset(80), unset(40)};
-    context = "refused descs: periodic squares";
-    d.periodic = 1;
-    d.size = 1;
-    d.method = NBODY_FORCE_NODES;
-    CHECK_RESULT(nbody_accelerations(&b.serial, &d, in.pos.data(), 0, in.mass.data(), 40,
-        serial.acc.data()), NBODY_OK);
-    CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
-        NBODY_BAD_OPTION);
-    CHECK_RESULT(nbody_cuda_reserve(&b.gpu, &d, 40, stream), NBODY_BAD_OPTION);
-    CHECK(b.gpu.device.sim.n == 0 && b.gpu.device.sim.frame == nullptr);
-    d = in.desc;
     context = "refused descs: CUDA's allocator";
     d.cuda_allocator.alloc = [](size_t, struct CUstream_st *, void *) -> void * { return nullptr; };
     CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, 0, there.mass.p, 40, stream),
@@ -253,13 +241,6 @@ static void test_refused_questions()
     CHECK_RESULT(nbody_cuda_step(gpu, &in.desc, &m.there, 1, (nbody_integrator)2, stream),
         NBODY_BAD_OPTION);
 #endif
-    /* a law of the caller: the host accepts it, a GPU cannot call it */
-    nbody_desc own = in.desc, resolved;
-    own.law = NBODY_FUNCTION;
-    own.function.force = [](double d, void *) { return d; };
-    CHECK_RESULT(nbody_defaults(&resolved, &own, 40), NBODY_OK);
-    CHECK_RESULT(nbody_cuda_reserve(gpu, &own, 40, stream), NBODY_BAD_OPTION);
-    CHECK_RESULT(nbody_cuda_step(gpu, &own, &m.there, 1, NBODY_EULER, stream), NBODY_BAD_OPTION);
     CHECK(same_bits(m.d_pos.get(), m.pos) && same_bits(m.d_vel.get(), m.vel) &&
         "a refused step moved something");
     CHECK(same_bits(there.acc.get(), before) && "a refused call wrote something");

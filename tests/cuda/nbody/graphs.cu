@@ -99,6 +99,26 @@ static void test_graph()
     }
 }
 
+/* The sums over images are an argument in the graph. */
+static void test_periodic_graph()
+{
+    for (int k = 0; k < 4; k += share > 400 ? 3 : 1) {
+        int const setting = setting_like(k % 2 ? NBODY_FORCE_NODES : NBODY_DIRECT, 0), n = 60;
+        nbody_stage const stage = exact_stages[1 + k / 2];
+        cudaGraphExec_t exec = nullptr;
+        Both b;
+        Recorded r(in_square(setting, 4 * k, n));
+        context = "periodic graph " + std::to_string(k);
+        record(&b, r, stage, &exec);
+        for (int step = 0; step < 2; step++) {
+            Input now = r.in;
+            for (size_t i = 0; i < now.pos.size(); i++) now.pos[i] += (real)(0.3 * step);
+            replay(&b, &r, stage, exec, now);
+        }
+        MUST(cudaGraphExecDestroy(exec));
+    }
+}
+
 /* A whole time step, captured and replayed: the bodies move on, as the serial ones do. NBODY_FAST:
    as those of a second object do that is not captured. */
 static void run_graph_steps(const Case &c, nbody_stage stage, nbody_integrator integrator, int seed)

@@ -121,6 +121,33 @@ __global__ void see_walks(__grid_constant__ const nbody_device device, int32_t c
 
 } /* namespace */
 
+/* A kernel meets the same cells as the serial code, and the same number of terms. */
+static void check_walks(Both *b, const Input &in, nbody_stage stage)
+{
+    Fields want;
+    OnDevice const there(in);
+    CHECK_RESULT(run_serial(&b->serial, in, &want), NBODY_OK);
+    CHECK_RESULT(run_gpu(&b->gpu, in, stage, there), NBODY_OK);
+    int32_t const cells = b->serial.frame->cells;
+    Device<Seen> d_seen((size_t)cells);
+    launch(cells, see_walks, b->gpu.device, cells, d_seen.p);
+    std::vector<Seen> const got = d_seen.get();
+    bool same = true;
+    for (int32_t i = 0; i < cells; i++) {
+        Seen const s = walk_from(&b->serial, i);
+        same = same && s.count == got[(size_t)i].count && s.hash == got[(size_t)i].hash;
+    }
+    CHECK(same && "a kernel meets the same cells");
+    nbody_counts counts = {}, other = {};
+    CHECK_RESULT(nbody_cuda_download(&b->copy, &b->gpu, stream), NBODY_OK);
+    CHECK_RESULT(nbody_count(&b->serial, &counts), NBODY_OK);
+    CHECK_RESULT(nbody_count(&b->copy, &other), NBODY_OK);
+    CHECK(counts.cells == other.cells && counts.leaves == other.leaves &&
+        counts.levels == other.levels);
+    CHECK(counts.near_terms == other.near_terms && counts.far_terms == other.far_terms);
+    CHECK(counts.table_terms == other.table_terms);
+}
+
 static void test_walks()
 {
     for (size_t k = 0; k < case_count; k++) {
@@ -128,30 +155,8 @@ static void test_walks()
         if (settings[c.setting].method < NBODY_VIRTUAL_PARTICLES || !thinned(k + 4, 2 * share, 60))
             continue;
         Both b;
-        Fields want;
         c.n = std::min(size_of(c.shape, k + 2), 300);
         context = "walks: " + name_of(c);
-        Input const in = input_of(c, (int)k);
-        OnDevice const there(in);
-        CHECK_RESULT(run_serial(&b.serial, in, &want), NBODY_OK);
-        CHECK_RESULT(run_gpu(&b.gpu, in, all_stages[k % 4], there), NBODY_OK);
-        int32_t const cells = b.serial.frame->cells;
-        Device<Seen> d_seen((size_t)cells);
-        launch(cells, see_walks, b.gpu.device, cells, d_seen.p);
-        std::vector<Seen> const got = d_seen.get();
-        bool same = true;
-        for (int32_t i = 0; i < cells; i++) {
-            Seen const s = walk_from(&b.serial, i);
-            same = same && s.count == got[(size_t)i].count && s.hash == got[(size_t)i].hash;
-        }
-        CHECK(same && "a kernel meets the same cells");
-        nbody_counts counts = {}, other = {};
-        CHECK_RESULT(nbody_cuda_download(&b.copy, &b.gpu, stream), NBODY_OK);
-        CHECK_RESULT(nbody_count(&b.serial, &counts), NBODY_OK);
-        CHECK_RESULT(nbody_count(&b.copy, &other), NBODY_OK);
-        CHECK(counts.cells == other.cells && counts.leaves == other.leaves &&
-            counts.levels == other.levels);
-        CHECK(counts.near_terms == other.near_terms && counts.far_terms == other.far_terms);
-        CHECK(counts.table_terms == other.table_terms);
+        check_walks(&b, input_of(c, (int)k), all_stages[k % 4]);
     }
 }

@@ -18,6 +18,8 @@
    - NBODY_FAST also against the direct sum in double, within the bars of each method and order.
    The serial half is held against the direct sum in its own tests. */
 
+#include <cuda_runtime.h>
+#include "tests/common/own_law.h"
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
 #include "nbody.h"
@@ -70,6 +72,8 @@ static const char *const stage_names[] = {"fast", "one thread", "many threads", 
 #include "points.cu"
 #include "again.cu"
 #include "vortex.cu"
+#include "law.cu"
+#include "periodic.cu"
 #include "deep.cu"
 #include "motion.cu"
 #include "checks.cu"
@@ -93,6 +97,13 @@ static const Test tests[] = {
     {"vortices", test_vortices},
     {"vortex cells", test_vortex_cells},
     {"vortex steps", test_vortices_are_not_moved},
+    {"own law", test_own_law},
+    {"own law, refused", test_own_law_refused},
+    {"periodic", test_periodic},
+    {"periodic walks", test_periodic_walks},
+    {"periodic cells full", test_periodic_cells_full},
+    {"periodic memory", test_periodic_memory},
+    {"periodic graph", test_periodic_graph},
     {"deep", test_deep},
     {"deep again", test_deep_again},
     {"deep even", test_deep_is_not_needed},

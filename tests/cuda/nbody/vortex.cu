@@ -31,8 +31,9 @@ static nbody_error estimate_on_gpu(Both *b, const OnDevice &there)
     return d_error.get()[0];
 }
 
-/* NBODY_FAST has no kernels for Gaussian cores: it gives the bits of the serial code there. */
-static void run_vortices(const Input &in)
+/* All stages, and points; `slow`: NBODY_FAST has no kernels, and gives the bits of the serial
+   code. */
+static void run_with_points(const Input &in, bool slow)
 {
     Both b;
     OnDevice const there(in);
@@ -40,7 +41,7 @@ static void run_vortices(const Input &in)
     nbody_error error;
     CHECK_RESULT(run_serial(&b.serial, in, &want), NBODY_OK);
     for (nbody_stage stage : all_stages) {
-        if (stage != NBODY_FAST || !is_gaussian(in)) {
+        if (stage != NBODY_FAST || !slow) {
             run_stage(&b, in, stage, want, there);
         } else {
             CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
@@ -63,7 +64,8 @@ static void test_vortices()
             if (few_large && is_large(settings[setting])) continue;
             int const every = share > 600 ? 24 : share > 400 ? 8 : share > 50 ? 4 : 1;
             if ((k + setting) % every != 0) continue;
-            run_vortices(vortices(setting, k, std::min(n_max, share > 50 ? 60 : 130)));
+            Input const in = vortices(setting, k, std::min(n_max, share > 50 ? 60 : 130));
+            run_with_points(in, is_gaussian(in));
         }
 }
 
