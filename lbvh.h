@@ -359,6 +359,7 @@
 #define lbvh_world_set_state         lbvh_f64_world_set_state
 #define lbvh_world_set_filter        lbvh_f64_world_set_filter
 #define lbvh_i_test_pairs            lbvh_f64_i_test_pairs
+#define lbvh_i_cast_touches          lbvh_f64_i_cast_touches
 #define lbvh_world_update            lbvh_f64_world_update
 #define lbvh_world_id                lbvh_f64_world_id
 #define lbvh_world_index             lbvh_f64_world_index
@@ -2534,14 +2535,14 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
        while (lbvh_next_cast(&cast))                            // any hit at all: break
            if (hits(cast.user, &t) && t < cast.t_max) cast.t_max = t, closest = cast.user;
 
-   A sphere and a capsule are cast as the boxes around them: `t` is where that box enters the
-   object's, so never later than the shape enters what is in it.
+   `t` is where the shape itself first touches the object's box: a sphere passes a corner that the
+   box around it would touch (>>round-casts).
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_world_cast {
     int32_t index;          /* the object found */
     uint64_t user;
-    lbvh_real t;            /* where its box is entered, in lengths of the vector; 0: at once */
+    lbvh_real t;            /* where its box is touched, in lengths of the vector; 0: at once */
     lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
     lbvh_filter filter;     /* may be set by you (initially all) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
@@ -2549,21 +2550,31 @@ typedef struct lbvh_world_cast {
     const lbvh_world *world;
     lbvh_ray ray;           /* of the shape's centre; its stack holds 2 node + tree */
     lbvh_real half[3];      /* half the edges of the shape's box */
+    int round;              /* 1: all points within radius of the segment between two ends */
+    lbvh_real end[2][3], vector[3], radius;
 } lbvh_world_cast;
 
-/* 1 if the shape enters the box up to t_max: the ray of its centre enters the box grown by its half
-   edges (Minkowski sum; Ericson section 5.5.8). */
+/* 1 if the shape's box enters the box up to t_max: the ray of its centre enters the box grown by
+   its half edges (Minkowski sum; Ericson section 5.5.8). Of a round shape, `*t` is lowered and
+   t_max raised by more than the rounding: its own test decides. */
 LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
 {
+    lbvh_real const spare = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-6 : (lbvh_real)2e-15;
     lbvh_node grown = *node;
-    int a;
+    int a, enters;
     for (a = 0; a < 3; a++) {
         grown.min[a] -= cast->half[a];
         grown.max[a] += cast->half[a];
     }
     cast->ray.t_max = cast->t_max;
-    return lbvh_i_ray_enters(&cast->ray, &grown, t);
+    if (cast->round) cast->ray.t_max += spare * cast->t_max;
+    enters = lbvh_i_ray_enters(&cast->ray, &grown, t);
+    if (cast->round) *t -= spare * *t;
+    return enters;
 }
+
+/* 1 if a round shape touches the box up to t_max; `*t`: where. */
+LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *box, lbvh_real *t);
 
 LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh_real enters)
 {
@@ -2636,29 +2647,43 @@ LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_
     return lbvh_i_cast(world, centre, extents, vector, 1);
 }
 
-/* A box of 2 dim numbers; a sphere; a capsule, all points within radius of the segment from a to
-   b. Inverted boxes and negative radii find nothing. */
+/* A box of 2 dim numbers, swept along the vector. Inverted boxes find nothing. */
 LBVH_FN lbvh_world_cast lbvh_world_cast_box(const lbvh_world *world, const lbvh_real *box,
                                             const lbvh_real *vector)
 {
     return lbvh_i_cast_between(world, box, box + world->desc.dim, 0, vector);
 }
-LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lbvh_real *centre,
-                                               lbvh_real radius, const lbvh_real *vector)
-{
-    return lbvh_i_cast_between(world, centre, centre, radius, vector);
-}
+
+/* A capsule: all points within radius of the segment from a to b; and a sphere, swept along the
+   vector, t in 0 .. 1. Exact: `t` is where it comes within radius of a box, to 2^-46 of the largest
+   coordinate, then rounded. Radius 0: a segment, a point. A vector of 0: what it touches, at t = 0.
+   NaN, infinite numbers and negative radii find nothing. */
 LBVH_FN lbvh_world_cast lbvh_world_cast_capsule(const lbvh_world *world, const lbvh_real *a,
                                                 const lbvh_real *b, lbvh_real radius,
                                                 const lbvh_real *vector)
 {
     lbvh_real min[3] = {0, 0, 0}, max[3] = {0, 0, 0};
-    int x;
+    lbvh_world_cast cast;
+    int x, usable = lbvh_i_finite(radius);
     for (x = 0; x < world->desc.dim; x++) {
         min[x] = lbvh_i_min(a[x], b[x]);
         max[x] = lbvh_i_max(a[x], b[x]);
+        usable = usable && lbvh_i_finite(a[x]) && lbvh_i_finite(b[x]);
     }
-    return lbvh_i_cast_between(world, min, max, radius, vector);
+    cast = lbvh_i_cast_between(world, min, max, usable ? radius : -1, vector);
+    cast.round = 1;
+    cast.radius = radius;
+    for (x = 0; x < world->desc.dim; x++) {
+        cast.end[0][x] = a[x];
+        cast.end[1][x] = b[x];
+        cast.vector[x] = vector[x];
+    }
+    return cast;
+}
+LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lbvh_real *centre,
+                                               lbvh_real radius, const lbvh_real *vector)
+{
+    return lbvh_world_cast_capsule(world, centre, centre, radius, vector);
 }
 
 /* Descends from a node that the shape enters: its children, the nearer one on top. */
@@ -2675,25 +2700,24 @@ LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
     if (!left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
 }
 
-/* The next object whose box the shape enters at or before t_max; 0 when there are no more. */
-LBVH_FN int lbvh_next_cast(lbvh_world_cast *cast)
+/* The next object whose box the shape touches at or before t_max; 0 when there are no more. */
+static inline int lbvh_next_cast(lbvh_world_cast *cast)
 {
     const lbvh_world *world = cast->world;
     while (cast->ray.top > 0) {
         int32_t const entry = cast->ray.node[--cast->ray.top], t = entry % 2, at = entry / 2;
-        const lbvh_node *node = &world->tree[t].node[at];
-        lbvh_real enters;
-        if (!(cast->ray.enters[cast->ray.top] <= cast->t_max)) continue;
+        const lbvh_node *const node = &world->tree[t].node[at], *box = node;
+        lbvh_real enters = cast->ray.enters[cast->ray.top];
+        if (!(enters <= cast->t_max)) continue;
         if (cast->filter.group <= 0 && !(world->tree[t].category[at] & cast->filter.mask)) continue;
         if (node->link >= 0) {
             lbvh_i_cast_open(cast, t, at);
             continue;
         }
-        enters = cast->ray.enters[cast->ray.top];
         if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
-        if (cast->fit == LBVH_TIGHT &&
-            !lbvh_i_cast_enters(cast, &world->box[2 * (size_t)~node->link], &enters))
-            continue;
+        if (cast->fit == LBVH_TIGHT) box = &world->box[2 * (size_t)~node->link];
+        if (box != node && !lbvh_i_cast_enters(cast, box, &enters)) continue;
+        if (cast->round && !lbvh_i_cast_touches(cast, box, &enters)) continue;
         cast->index = ~node->link;
         cast->user = lbvh_world_user(world, cast->index);
         cast->t = enters;
@@ -6139,6 +6163,144 @@ LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
         walk->at = end;
         walk->hits = hits;
     }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>round-casts: where a sphere or a capsule, swept along a line, first touches a box
+
+   A capsule is a segment with a radius; of a sphere both ends are one point. It touches the box
+   where the distance from the segment to the box falls to the radius, on faces, edges and corners
+   alike (the box rounded by the radius; Ericson section 5.5.7). The distance between two convex
+   bodies, of which one moves along a line, is a convex function of the way. So Newton's method,
+   from the beginning of the way, never passes the first touch (conservative advancement; Mirtich
+   1996, section 2.3; the step is that of van den Bergen, Ray Casting against General Convex
+   Objects, 2004):
+
+       distance |\                       step = (distance - radius) / speed,
+                | \ .                    speed: of the nearest points towards each other
+         radius |--\--.--------          speed <= 0 while the distance is larger: never
+                |  step  .  .
+                +---------------- way
+
+   Numbers are doubles, in units of the largest coordinate, so that no square overflows.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_sweep {
+    double at[3], along[3];     /* one end of the segment now, and the other end seen from there */
+    double low[3], high[3];     /* the box */
+    double way[3], radius;      /* the vector, its largest number 1 */
+    double away[3];             /* from the box's nearest point to that of the segment */
+} lbvh_i_sweep;
+
+/* The square root of x > 0: Heron's method, from half the exponent, where it is at most 6 % off.
+   (No math.h: nothing to link.) */
+static double lbvh_i_root(double x)
+{
+    uint64_t bits;
+    double root;
+    int k;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits >> 1) + ((uint64_t)1023 << 51);
+    memcpy(&root, &bits, sizeof root);
+    for (k = 0; k < 4; k++) root = (root + x / root) / 2;
+    return root;
+}
+
+/* How far the segment's point s is from the box, as a vector. Returns half the derivative by s of
+   its squared length. */
+static double lbvh_i_slope(lbvh_i_sweep *sweep, double s)
+{
+    double slope = 0;
+    int a;
+    for (a = 0; a < 3; a++) {
+        double const x = sweep->at[a] + s * sweep->along[a];
+        sweep->away[a] = x < sweep->low[a]    ? x - sweep->low[a]
+                         : x > sweep->high[a] ? x - sweep->high[a]
+                                              : 0;
+        slope += sweep->away[a] * sweep->along[a];
+    }
+    return slope;
+}
+
+/* The nearest points of segment and box. The slope rises with s, in straight pieces that end where
+   the segment crosses a plane of the box: the six planes narrow the range in which it is 0. */
+static void lbvh_i_find_nearest(lbvh_i_sweep *sweep)
+{
+    double first = 0, last = 1, down = lbvh_i_slope(sweep, 0), up;
+    int k;
+    if (down >= 0) return;
+    up = lbvh_i_slope(sweep, 1);
+    if (up <= 0) return;
+    for (k = 0; k < 6; k++) {
+        int const a = k % 3;
+        double const plane = k < 3 ? sweep->low[a] : sweep->high[a],
+                     s = sweep->along[a] != 0 ? (plane - sweep->at[a]) / sweep->along[a] : 0;
+        double slope;
+        if (!(s > first && s < last)) continue;
+        slope = lbvh_i_slope(sweep, s);
+        if (slope < 0) first = s, down = slope;
+        else last = s, up = slope;
+    }
+    (void)lbvh_i_slope(sweep, first + (last - first) * (down / (down - up)));
+}
+
+static double lbvh_i_magnitude(double most, lbvh_real x)
+{
+    double const size = x < 0 ? -(double)x : (double)x;
+    return size > most ? size : most;
+}
+
+/* The sweep in units of the largest coordinate. Returns how often the vector goes into that unit: 0
+   where all numbers are 0. */
+static double lbvh_i_begin_sweep(lbvh_i_sweep *sweep, const lbvh_world_cast *cast,
+                                 const lbvh_node *box)
+{
+    double unit = (double)cast->radius, longest = 0;
+    int a;
+    for (a = 0; a < 3; a++) {
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, box->min[a]), box->max[a]);
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, cast->end[0][a]), cast->end[1][a]);
+        longest = lbvh_i_magnitude(longest, cast->vector[a]);
+    }
+    memset(sweep, 0, sizeof *sweep);
+    if (unit == 0) return 0;
+    for (a = 0; a < 3; a++) {
+        sweep->low[a] = (double)box->min[a] / unit;
+        sweep->high[a] = (double)box->max[a] / unit;
+        sweep->at[a] = (double)cast->end[0][a] / unit;
+        sweep->along[a] = (double)cast->end[1][a] / unit - sweep->at[a];
+        if (longest > 0) sweep->way[a] = (double)cast->vector[a] / longest;
+    }
+    sweep->radius = (double)cast->radius / unit;
+    return longest > 0 ? unit / longest : 0;
+}
+
+LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *box, lbvh_real *t)
+{
+    enum { STEPS = 64 };    /* a grazing touch halves the way in each: 24 */
+    double const near_enough = 1.0 / ((int64_t)1 << 46);
+    lbvh_i_sweep sweep;
+    double const length = lbvh_i_begin_sweep(&sweep, cast, box);
+    double travelled = 0;
+    int a, step;
+    for (step = 0; step < STEPS; step++) {
+        double square = 0, speed = 0, distance, by;
+        lbvh_i_find_nearest(&sweep);
+        for (a = 0; a < 3; a++) {
+            square += sweep.away[a] * sweep.away[a];
+            speed -= sweep.away[a] * sweep.way[a]; /* times distance */
+        }
+        if (square <= near_enough * near_enough) break;
+        distance = lbvh_i_root(square);
+        if (distance - sweep.radius <= near_enough) break;
+        if (!(speed > 0)) return 0;
+        by = (square - sweep.radius * distance) / speed;
+        travelled += by;
+        if (!(travelled * length <= 2 * (double)cast->t_max)) return 0; /* rounding: below */
+        for (a = 0; a < 3; a++) sweep.at[a] += by * sweep.way[a];
+    }
+    *t = (lbvh_real)(travelled * length);
+    return *t <= cast->t_max;
 }
 
 /* ------------------------------------------------------------------------------------------------
