@@ -109,10 +109,11 @@
             16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
-            double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC (double: 100 KB), 1
-            KB for a ray or a nearest walk. A world takes about 420 bytes for each object, 40 and
-            twice desc.pair_bytes for each pair (float); its arrays double, in
-            lbvh_world_insert and, for pairs, in lbvh_world_update.
+            double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC and its tasks
+            (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
+            world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
+            (float); its arrays double, in lbvh_world_insert and, for pairs, in lbvh_world_update.
+            With desc.parallel 36 and 16 more, and 72 KB for each piece of an update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -466,18 +467,22 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
-   In tasks run lbvh_build (but the clusters of LBVH_PLOC are made in the calling thread),
-   lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps, lbvh_overlaps, and with the hook
-   of a wide tree lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and lbvh_closest_points. A
-   refit and a search use the hook of the tree's last build, tree.desc.parallel, which you may
-   change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run` at
-   once. Walks, functions of yours, lbvh_nearest, worlds and CUDA calls stay in the calling thread.
-   A task needs the stack of a search in bulk (>>rules). Nothing is allocated for tasks. Lists may
-   write anywhere below `capacity`, also behind the last entry.
+   In tasks run lbvh_build, lbvh_refit, lbvh_optimize, lbvh_count_pairs, lbvh_pairs,
+   lbvh_count_overlaps, lbvh_overlaps; with the hook of a world lbvh_world_update; with that of a
+   wide tree lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and lbvh_closest_points. A tree's
+   calls use the hook of its last build, tree.desc.parallel, which you may change; lbvh_load takes
+   it from its desc. Threads that search one tree at once call one `run` at once.
+   In the calling thread stay walks, functions of yours, lbvh_nearest (one point), other calls of a
+   world, lbvh_wide_build and CUDA calls. Within a call stay there what has an order: the places of
+   LBVH_PLOC and of rotations once these are found, and in a world leaves that are replaced one by
+   one, and the pairs that begin and end.
 
-   LBVH_NOT_RUN: a task was left out. A build or refit has then left no tree. Numbers, counts and
-   offsets of a search are 0, rays and points have found nothing, and other arrays are not
-   specified.
+   A task needs the stack of a search in bulk, or of LBVH_PLOC (>>rules). Nothing is allocated for
+   tasks, but in a world. Lists may write anywhere below `capacity`, also behind the last entry.
+
+   LBVH_NOT_RUN: a task was left out. A build, refit or lbvh_optimize has then left no tree; a world
+   is complete. Numbers, counts and offsets of a search are 0, rays and points have found nothing,
+   and other arrays are not specified.
    ---------------------------------------------------------------------------------------------- */
 
 typedef void lbvh_task(void *context, int32_t index);
@@ -669,8 +674,8 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    every step or in every 8th. `*rotations` (may be NULL): how many there were; 0: a further call
    changes nothing. A call never raises lbvh_quality.sah. Searches stay exact. Boxes, ids and masks
    stay; places change, and with them the order of hits. Codes that were kept are dropped (tree.code
-   NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. Runs in the calling thread,
-   with the same result for every desc.parallel. Serial only: lbvh_cuda_upload takes the tree. O(n),
+   NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The same result for every
+   desc.parallel; LBVH_NOT_RUN leaves no tree. Serial only: lbvh_cuda_upload takes the tree. O(n),
    1.2 to 1.8 times a refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
@@ -2170,7 +2175,7 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>world: objects that come, move, sleep and go: the broad phase of a simulation. Serial only.
+   >>world: objects that come, move, sleep and go: the broad phase of a simulation. No CUDA form.
 
        lbvh_world world = {0};
        lbvh_world_desc desc = {0};
@@ -2243,6 +2248,7 @@ typedef struct lbvh_world_desc {
     lbvh_allow_fn *allow;   /* (default: none) */
     void *user;             /* for allow */
     lbvh_allocator allocator; /* (default: malloc and free) */
+    lbvh_parallel parallel; /* a hook for threads, for updates (default: serial) */
 } lbvh_world_desc;
 
 typedef struct lbvh_object {
@@ -2284,7 +2290,7 @@ typedef struct lbvh_visit {
     int32_t at, search;
 } lbvh_visit;
 
-enum { LBVH_WORLD_BLOCKS = 20 };
+enum { LBVH_WORLD_BLOCKS = 21 };
 
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
@@ -2314,6 +2320,7 @@ typedef struct lbvh_world {
     int32_t *found;             /* those of one search after the other, */
     int32_t *mark;              /* and by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
+    int32_t not_run;            /* desc.parallel.run left a task of this update out */
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
     lbvh scratch;
@@ -2321,7 +2328,8 @@ typedef struct lbvh_world {
 } lbvh_world;
 
 /* Empties the world and sets its desc (NULL: defaults). LBVH_BAD_DIM, LBVH_BAD_RADIUS (a margin is
-   negative or not finite), LBVH_BAD_ARGUMENT (pair_bytes < 0), LBVH_BAD_ALLOCATOR. */
+   negative or not finite), LBVH_BAD_ARGUMENT (pair_bytes < 0), LBVH_BAD_ALLOCATOR, LBVH_BAD_OPTION
+   (parallel.tasks is not 0 .. 1024). */
 LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *desc);
 
 /* Frees the memory and empties the world; an empty world is fine. */
@@ -2355,7 +2363,10 @@ LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
 
 /* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
    found are there, all others come with a later update that succeeds. The same calls give the same
-   pairs in the same order. */
+   pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
+   rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
+   is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
+   update is complete. */
 LBVH_API lbvh_result lbvh_world_update(lbvh_world *world);
 
 /* The id of an index; 0 where no object has it. And back: LBVH_BAD_ID, *index is -1. */
@@ -3216,6 +3227,10 @@ static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n);
 static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride);
+static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations);
+static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n);
+static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
+                                         int later, int *fits);
 static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
 static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
@@ -3776,7 +3791,9 @@ enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_
 typedef struct lbvh_i_clusters {
     lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
     int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
-    int32_t all;                                   /* clusters on the stack */
+    int32_t all;                                   /* clusters on the stack; of the subtrees */
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* that begin at these leaves, so many of each */
+    int32_t top;
     int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
     int lanes;          /* vectors of 8 floats may be used */
     lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
@@ -3930,29 +3947,34 @@ static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t str
     c->first[at] = k;
 }
 
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. On the stack, those of
-   siblings are neighbours: where they are too many for the parent, rounds follow. Returns the
-   root. */
+/* A subtree of MERGE, whose `count` clusters are on top of the stack. Those of its sibling to the
+   left lie below them: where both are too many for the parent, rounds follow. So up to the first
+   subtree that is itself a left one. */
+static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
+                                 int32_t count)
+{
+    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
+        first = c->waiting[--c->top];
+        count += c->many[c->top];
+        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+            lbvh_i_find_partners(c, tree->desc.dim, count);
+            count = lbvh_i_merge_partners(c, count);
+        }
+    }
+    c->waiting[c->top] = first;
+    c->many[c->top++] = count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
 static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
                               const lbvh_i_keys *keys)
 {
-    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* the first leaf of each; its clusters */
     lbvh_i_clusters c;
-    int32_t k, top = 0;
+    int32_t k;
     lbvh_i_begin_clusters(tree, &c);
     for (k = 0; k < tree->n; k++) {
-        int32_t first = k, count = 1;
         lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
-        while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
-            first = waiting[--top];
-            count += many[top];
-            while (count > (first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
-                lbvh_i_find_partners(&c, tree->desc.dim, count);
-                count = lbvh_i_merge_partners(&c, count);
-            }
-        }
-        waiting[top] = first;
-        many[top++] = count;
+        lbvh_i_join_clusters(tree, &c, k, k, 1);
     }
     return c.node[0];
 }
@@ -4182,6 +4204,9 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
    that is split there as its prefix, as in >>ploc, and lbvh_i_merge makes all nodes anew.
    ---------------------------------------------------------------------------------------------- */
 
+/* Subtrees whose parents are still to come: the first leaf of each. */
+typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+
 /* A rotation: the subtrees at two links change places. */
 typedef struct lbvh_i_rotation {
     int32_t *one, *other;
@@ -4302,31 +4327,39 @@ static int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, dou
     return 0;
 }
 
+/* Rotations at the nodes that the node of the leaves first .. last is the last leaf of, above the
+   first `fixed` tops. The uppermost becomes a top. Returns the fixed ones, with all whose siblings
+   are left of them. */
+static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+                                int32_t last, int32_t *rotations)
+{
+    const uint8_t *prefix = tree->prefix;
+    int const dim = tree->desc.dim;
+    int32_t at = first == last ? tree->first_leaf + last
+                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    double area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
+    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+        int32_t const split = first - 1, right = at;
+        const lbvh_node *left;
+        first = tops->first[--tops->count];
+        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+        left = &tree->node[tree->node[at].link]; /* the left child already */
+        tree->node[at].skip = right;
+        *rotations += lbvh_i_rotate(tree, at, lbvh_i_area(dim, left->min, left->max), area,
+                                    LBVH_STACK - prefix[split + 1]);
+        area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
+    }
+    tops->first[tops->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+}
+
 /* Rotations at all nodes, in the order of lbvh_i_merge: their number. */
 static int32_t lbvh_i_rotate_all(const lbvh *tree)
 {
-    const uint8_t *prefix = tree->prefix;
-    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
-    double areas[LBVH_STACK];
-    int32_t k, top = 0, rotations = 0;
-    for (k = 0; k < tree->n; k++) {
-        int32_t first = k, at = tree->first_leaf + k;
-        double area = lbvh_i_area(tree->desc.dim, tree->node[at].min, tree->node[at].max);
-        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
-            int32_t const split = first - 1, right = at;
-            lbvh_node *node;
-            first = waiting[--top];
-            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
-            node = &tree->node[at];
-            node->skip = right; /* (link is the left child already) */
-            rotations += lbvh_i_rotate(tree, at, areas[top], area,
-                                       LBVH_STACK - prefix[split + 1]);
-            area = lbvh_i_area(tree->desc.dim, node->min, node->max);
-        }
-        areas[top] = area;
-        waiting[top] = first;
-        top += k < tree->n - 1;
-    }
+    lbvh_i_tops tops;
+    int32_t k, rotations = 0;
+    tops.count = 0;
+    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &tops, 0, k, k, &rotations);
     return rotations;
 }
 
@@ -4372,6 +4405,16 @@ static void lbvh_i_reorder_leaves(const lbvh *tree)
     if (mask) mask[last] = moved_mask;
 }
 
+/* After rotations: leaves in their new places. Codes no longer follow them. */
+static void lbvh_i_take_rotations(lbvh *tree)
+{
+    lbvh_i_number_leaves(tree);
+    lbvh_i_reorder_leaves(tree);
+    tree->code = NULL;
+    tree->desc.keep_codes = 0;
+    if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
+}
+
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
 {
     int32_t done;
@@ -4379,14 +4422,9 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
     if (!tree) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
     if (tree->n < 3) return LBVH_OK;
+    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_optimize_in_pieces(tree, rotations);
     done = lbvh_i_rotate_all(tree);
-    if (done > 0) {
-        lbvh_i_number_leaves(tree);
-        lbvh_i_reorder_leaves(tree);
-        tree->code = NULL; /* places no longer follow them */
-        tree->desc.keep_codes = 0;
-        if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
-    }
+    if (done > 0) lbvh_i_take_rotations(tree);
     lbvh_i_merge(tree);
     if (rotations) *rotations = done;
     return LBVH_OK;
@@ -5403,8 +5441,9 @@ enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
     LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_WAITING, LBVH_I_MET,
     LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
-    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN, LBVH_I_ENDED
-    /* with pair_bytes, the data of ended pairs follows their indices */
+    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN,
+    LBVH_I_ENDED,       /* with pair_bytes, the data of ended pairs follows their indices */
+    LBVH_I_PIECES_OF    /* of an update in pieces */
 };
 
 enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
@@ -5587,6 +5626,7 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
     if (!(given.margin_part >= 0) || !lbvh_i_finite(given.margin_part)) return LBVH_BAD_RADIUS;
     if (given.pair_bytes < 0) return LBVH_BAD_ARGUMENT;
     if (!given.allocator.alloc != !given.allocator.free) return LBVH_BAD_ALLOCATOR;
+    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
     world->desc = given;
     world->tree[0].unused = world->tree[1].unused = -1;
     return LBVH_OK;
@@ -5836,13 +5876,14 @@ static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 }
 
 /* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
-   and the boxes were checked. */
+   the boxes were checked, and where a task is left out the build is repeated without tasks. */
 static void lbvh_i_rebuild(lbvh_world *world, int t)
 {
     lbvh_desc desc = world->scratch.desc;
     int const dim = world->desc.dim;
     int32_t index, n = 0;
     int a;
+    desc.parallel = world->desc.parallel;
     for (index = 0; index < world->count; index++) {
         const lbvh_node *box = &world->box[2 * (size_t)index + 1];
         const lbvh_object *object = &world->object[index];
@@ -5854,7 +5895,11 @@ static void lbvh_i_rebuild(lbvh_world *world, int t)
         }
         world->gathered_index[n++] = index;
     }
-    (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
+    if (lbvh_build(&world->scratch, &desc, world->gathered, 0, n) != LBVH_OK) {
+        world->not_run = 1;
+        desc.parallel.run = NULL;
+        (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
+    }
     lbvh_i_copy_scratch(world, &world->tree[t]);
     lbvh_i_give_reason(world, LBVH_REBUILT);
 }
@@ -6036,9 +6081,11 @@ typedef struct lbvh_i_wanted {
    waits for the one before; those of several searches overlap. */
 typedef struct lbvh_i_group {
     int32_t index[LBVH_I_TOGETHER];
-    int32_t first[LBVH_I_TOGETHER + 1]; /* where in world->found what each one met begins */
+    int32_t first[LBVH_I_TOGETHER + 1]; /* where in `found` what each one met begins */
     lbvh_i_wanted wanted[LBVH_I_TOGETHER];
-    int32_t count, met;
+    lbvh_visit *waiting, *visited;      /* [room] what they visit, */
+    int32_t *found;                     /* [found_room] and what they met */
+    int32_t count, met, room, found_room;
     int masked;     /* some mask leaves something out */
     int later;      /* only leaves of the own tree that follow the own one: all of them search */
 } lbvh_i_group;
@@ -6080,35 +6127,35 @@ static int32_t lbvh_i_search_from(const lbvh_world *world, const lbvh_i_group *g
 static int lbvh_i_search_tree(const lbvh_world *world, lbvh_i_group *group, int t)
 {
     const lbvh_world_tree *tree = &world->tree[t];
-    int32_t const room = world->capacity + LBVH_I_VISITS - 2;
-    const lbvh_visit *const waiting_end = world->waiting + room, *const met_end = world->met + room;
+    const lbvh_visit *const waiting_end = group->waiting + group->room - 2,
+                     *const met_end = group->visited + group->room - 2;
     const lbvh_visit *visit;
     lbvh_i_visited visited;
     int32_t s, at;
-    visited.waiting = world->waiting;
-    visited.met = world->met + group->met;
+    visited.waiting = group->waiting;
+    visited.met = group->visited + group->met;
     for (s = 0; s < group->count; s++)
         for (at = lbvh_i_search_from(world, group, t, s); at >= 0; at = tree->node[at].skip) {
             if (visited.waiting > waiting_end || visited.met > met_end) return 0;
             lbvh_i_visit_node(tree, group, at, s, &visited);
         }
-    for (visit = world->waiting; visit < visited.waiting; visit++) {
+    for (visit = group->waiting; visit < visited.waiting; visit++) {
         if (visited.waiting > waiting_end || visited.met > met_end) return 0;
         at = visit->at;
         s = visit->search;
         lbvh_i_visit_node(tree, group, at, s, &visited);
         lbvh_i_visit_node(tree, group, at + 1, s, &visited);
     }
-    group->met = (int32_t)(visited.met - world->met);
+    group->met = (int32_t)(visited.met - group->visited);
     return 1;
 }
 
 /* Sorts what the searches met by search, stable. */
-static void lbvh_i_sort_met(lbvh_world *world, lbvh_i_group *group)
+static void lbvh_i_sort_met(const lbvh_world *world, lbvh_i_group *group)
 {
     int32_t next[LBVH_I_TOGETHER], k, s, sum = 0;
     memset(next, 0, sizeof next);
-    for (k = 0; k < group->met; k++) next[world->met[k].search]++;
+    for (k = 0; k < group->met; k++) next[group->visited[k].search]++;
     for (s = 0; s < group->count; s++) {
         int32_t const count = next[s];
         group->first[s] = next[s] = sum;
@@ -6116,17 +6163,17 @@ static void lbvh_i_sort_met(lbvh_world *world, lbvh_i_group *group)
     }
     group->first[group->count] = sum;
     for (k = 0; k < group->met; k++) {
-        LBVH_I_PREFETCH(&world->object[world->met[k].at]);
-        world->found[next[world->met[k].search]++] = world->met[k].at;
+        LBVH_I_PREFETCH(&world->object[group->visited[k].at]);
+        group->found[next[group->visited[k].search]++] = group->visited[k].at;
     }
 }
 
-/* Finds what touches objects that have a new stored box, state or filter. 0: what they visit has no
-   room; for one object it always has. */
-static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
+/* Finds what touches objects that have a new stored box, state or filter; of each one in the same
+   order, whoever searches with it. 0: what they visit or find has no room; for one object the
+   world's own arrays always have. */
+static int lbvh_i_search_group(const lbvh_world *world, lbvh_i_group *group)
 {
     int32_t s;
-    int const t = group->count > 0 ? world->object[group->index[0]].tree : 0;
     group->masked = 0;
     for (s = 0; s < group->count; s++) {
         const lbvh_filter *filter = &world->object[group->index[s]].filter;
@@ -6136,7 +6183,8 @@ static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
         group->masked |= wanted->mask != ~(uint64_t)0;
     }
     group->met = 0;
-    if (!lbvh_i_search_tree(world, group, 1 - t) || !lbvh_i_search_tree(world, group, t)) return 0;
+    if (!lbvh_i_search_tree(world, group, 1) || !lbvh_i_search_tree(world, group, 0)) return 0;
+    if (group->met > group->found_room) return 0;
     lbvh_i_sort_met(world, group);
     return 1;
 }
@@ -6687,6 +6735,23 @@ static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, const int32
     if (*fits) object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
 }
 
+/* How many of `left` objects search together. */
+static int32_t lbvh_i_group_of(int32_t left)
+{
+    return left < LBVH_I_TOGETHER ? left : (int32_t)LBVH_I_TOGETHER;
+}
+
+/* Those of up to LBVH_I_TOGETHER objects that search. */
+static void lbvh_i_begin_group(const lbvh_world *world, lbvh_i_group *group, const int32_t *index,
+                               int32_t count, int later)
+{
+    int32_t k;
+    group->later = later;
+    group->count = 0;
+    for (k = 0; k < count; k++)
+        if (lbvh_i_searches(&world->object[index[k]])) group->index[group->count++] = index[k];
+}
+
 /* The pairs of up to LBVH_I_TOGETHER changed objects. */
 static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index, int32_t count,
                                          int later, int *fits)
@@ -6694,10 +6759,11 @@ static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index
     lbvh_i_group group;
     int32_t k, s = 0;
     lbvh_i_prefetch_pairs(world, index, count);
-    group.later = later;
-    group.count = 0;
-    for (k = 0; k < count && *fits; k++)
-        if (lbvh_i_searches(&world->object[index[k]])) group.index[group.count++] = index[k];
+    group.waiting = world->waiting;
+    group.visited = world->met;
+    group.found = world->found;
+    group.room = group.found_room = world->capacity + LBVH_I_VISITS;
+    lbvh_i_begin_group(world, &group, index, *fits ? count : 0, later);
     if (!lbvh_i_search_group(world, &group)) {
         for (k = 0; k < count; k++)
             lbvh_i_update_pairs_of_group(world, index + k, 1, later, fits);
@@ -6709,6 +6775,18 @@ static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index
                                searched ? group.first[s + 1] - group.first[s] : 0, fits);
         s += searched;
     }
+}
+
+/* The pairs of n changed objects, in this order. */
+static void lbvh_i_update_pairs_of_list(lbvh_world *world, const int32_t *index, int32_t n,
+                                        int later, int *fits)
+{
+    int32_t k;
+    if (*fits && lbvh_i_world_pieces(world, n) > 1 &&
+        lbvh_i_update_pairs_in_pieces(world, index, n, later, fits))
+        return;
+    for (k = 0; k < n; k += LBVH_I_TOGETHER)
+        lbvh_i_update_pairs_of_group(world, index + k, lbvh_i_group_of(n - k), later, fits);
 }
 
 /* 1 if every leaf of the moving tree has to search: then each pair is looked for once. */
@@ -6725,15 +6803,13 @@ static int lbvh_i_all_search(const lbvh_world *world)
 /* The pairs of all leaves of the moving tree, in its order. */
 static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
 {
-    int32_t index[LBVH_I_TOGETHER], at = 0, count = 0;
+    int32_t at = 0, n = 0;
     while (at >= 0) {
         const lbvh_node *node = &world->tree[0].node[at];
         at = node->link < 0 ? node->skip : node->link;
-        if (node->link < 0) index[count++] = ~node->link;
-        if (count < LBVH_I_TOGETHER && at >= 0) continue;
-        lbvh_i_update_pairs_of_group(world, index, count, 1, fits);
-        count = 0;
+        if (node->link < 0) world->gathered_index[n++] = ~node->link;
     }
+    lbvh_i_update_pairs_of_list(world, world->gathered_index, n, 1, fits);
 }
 
 /* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
@@ -6769,19 +6845,20 @@ static int lbvh_i_all_static(const lbvh_world *world)
    0: no memory. */
 static int lbvh_i_update_pairs(lbvh_world *world)
 {
-    int const all = lbvh_i_all_search(world);
-    int32_t index[LBVH_I_TOGETHER], count = 0, k;
+    int32_t n = 0, k;
     int fits = 1;
-    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
-    else if (world->changed_count > LBVH_I_UNSORTED && !lbvh_i_all_static(world))
-        lbvh_i_sort_changes(world);
+    if (!lbvh_i_all_search(world)) {
+        if (world->changed_count > LBVH_I_UNSORTED && !lbvh_i_all_static(world))
+            lbvh_i_sort_changes(world);
+        lbvh_i_update_pairs_of_list(world, world->changed, world->changed_count, 0, &fits);
+        return fits;
+    }
+    lbvh_i_update_pairs_of_tree(world, &fits);
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
-        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
-        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
-        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
-        count = 0;
+        if (!object->alive || object->tree != 0) world->gathered_index[n++] = world->changed[k];
     }
+    lbvh_i_update_pairs_of_list(world, world->gathered_index, n, 0, &fits);
     return fits;
 }
 
@@ -6809,12 +6886,14 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     if (world->desc.dim == 0) return LBVH_NOT_BUILT;
     world->begun_count = world->ended_count = world->searched = 0;
     world->reason = LBVH_NOTHING;
+    world->not_run = 0;
     if (world->changed_count == 0) return LBVH_OK;
     lbvh_i_update_trees(world);
     if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
     fits = lbvh_i_update_pairs(world);
     lbvh_i_end_changes(world);
-    return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
+    if (!fits) return LBVH_OUT_OF_MEMORY;
+    return world->not_run ? LBVH_NOT_RUN : LBVH_OK;
 }
 
 /* The largest number not above x; an infinity: there is none. Without a branch on what rounding
@@ -7276,11 +7355,14 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *
        count     piece of keys       how often it has each digit; four times with
        deal      piece of keys       each key to its place among equal digits of the pieces before
        low       piece of places     keys with equal upper bits, none of which two pieces share
-       leaves    piece of places     prefixes and leaves (PLOC: prefixes, its own step, leaves)
+       prefixes  piece of places     } PLOC: the clusters of the subtrees within the piece; those
+       clusters  piece of places     } that are left are joined, and the places numbered, after
+       leaves    piece of places     prefixes and leaves
        merge     piece of places     subtrees within the piece; those that are left are merged after
 
-   Counts of digits lie behind the keys, where leaves will be (>>sort): 1024 bytes for each piece,
-   whose leaves have 44 bytes each there.
+   Counts of digits, then clusters that are left, lie behind the keys, where leaves will be
+   (>>sort): 1024 bytes for each piece, or 36 for each place, which has 44 there (double: 64 of
+   104).
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
@@ -7299,8 +7381,12 @@ typedef struct lbvh_i_centres {
     int32_t bad_id;
 } lbvh_i_centres;
 
-/* The tops of a piece: subtrees within it whose parents are not, the first leaf of each. */
-typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+/* A cluster that a piece leaves: of a subtree whose parent is not within the piece. */
+typedef struct lbvh_i_left_cluster {
+    lbvh_real min[3], max[3];
+    int32_t node, first;
+    int32_t last;               /* the last place of that subtree */
+} lbvh_i_left_cluster;
 
 typedef struct lbvh_i_build_job {
     lbvh *tree;
@@ -7309,6 +7395,9 @@ typedef struct lbvh_i_build_job {
     int32_t n, pieces, pass;
     lbvh_i_keys keys;
     int32_t *counts;            /* [pieces][256] */
+    lbvh_i_left_cluster *cluster; /* [n] in the same memory: of each piece from its first place
+                                     on, ... */
+    int32_t left[LBVH_I_BUILD_TASKS]; /* so many; or the rotations of a piece */
     int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
     union {
         lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
@@ -7433,6 +7522,81 @@ static void lbvh_i_prefixes_piece(void *context, int32_t k)
                          lbvh_i_first_of(job, k + 1));
 }
 
+/* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
+   subtree. Returns their number. */
+static int32_t lbvh_i_leave_clusters(lbvh_i_clusters *c, int32_t last, lbvh_i_left_cluster *to)
+{
+    int32_t const left = c->all;
+    int32_t i = left, m;
+    int a;
+    for (; c->top > 0; last = c->waiting[c->top] - 1)
+        for (m = c->many[--c->top]; m > 0; m--) {
+            lbvh_i_left_cluster *one = &to[--i];
+            for (a = 0; a < 3; a++) {
+                one->min[a] = c->min[a][i];
+                one->max[a] = c->max[a][i];
+            }
+            one->node = c->node[i];
+            one->first = c->first[i];
+            one->last = last;
+        }
+    c->all = 0;
+    return left;
+}
+
+/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster does. */
+static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first,
+                                 const lbvh_i_left_cluster *from, int32_t count)
+{
+    int32_t i;
+    int a;
+    for (i = 0; i < count; i++) {
+        int32_t const at = c->all++;
+        for (a = 0; a < 3; a++) {
+            c->min[a][at] = from[i].min[a];
+            c->max[a][at] = from[i].max[a];
+        }
+        c->node[at] = from[i].node;
+        c->first[at] = from[i].first;
+    }
+    lbvh_i_join_clusters(tree, c, first, from->last, count);
+}
+
+/* lbvh_i_cluster within a piece. A right subtree whose sibling begins before the piece is alone on
+   the stack: it is left for later. */
+static void lbvh_i_cluster_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const begin = lbvh_i_first_of(job, k), end = lbvh_i_first_of(job, k + 1);
+    lbvh_i_left_cluster *const to = job->cluster + begin;
+    lbvh_i_clusters c;
+    int32_t place, left = 0;
+    lbvh_i_begin_clusters(job->tree, &c);
+    for (place = begin; place < end; place++) {
+        lbvh_i_push_leaf(job->tree, job->data, job->stride, &job->keys, &c, place);
+        lbvh_i_join_clusters(job->tree, &c, place, place, 1);
+        if (c.top == 1 && !lbvh_i_is_left(job->tree->prefix, c.waiting[0], place))
+            left += lbvh_i_leave_clusters(&c, place, to + left);
+    }
+    job->left[k] = left + lbvh_i_leave_clusters(&c, end - 1, to + left);
+}
+
+/* Joins what the pieces have left. Returns the root. */
+static int32_t lbvh_i_cluster_the_rest(const lbvh_i_build_job *job)
+{
+    lbvh_i_clusters c;
+    int32_t k, i, count, first = 0;
+    lbvh_i_begin_clusters(job->tree, &c);
+    for (k = 0; k < job->pieces; k++)
+        for (i = 0; i < job->left[k]; i += count) {
+            const lbvh_i_left_cluster *from = job->cluster + lbvh_i_first_of(job, k) + i;
+            for (count = 1; i + count < job->left[k] && from[count].last == from->last;) count++;
+            lbvh_i_take_clusters(job->tree, &c, first, from, count);
+            first = from->last + 1;
+        }
+    return c.node[0];
+}
+
 /* (PLOC has its prefixes already.) */
 static void lbvh_i_leaves_piece(void *context, int32_t k)
 {
@@ -7523,7 +7687,20 @@ static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
     return result;
 }
 
-/* All builders: MERGE and SPLIT share a tree. PLOC clusters in the calling thread. */
+/* LBVH_PLOC, as lbvh_i_ploc, but for two leaves, which are no pieces. */
+static lbvh_result lbvh_i_ploc_in_pieces(lbvh_i_build_job *job)
+{
+    size_t const align = sizeof(lbvh_node);
+    uintptr_t const behind = (uintptr_t)(job->keys.low + job->n) + align - 1;
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
+    job->cluster = (lbvh_i_left_cluster *)(behind - behind % align);
+    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
+    if (result != LBVH_OK) return result;
+    (void)lbvh_i_number_clusters(job->tree, &job->keys, lbvh_i_cluster_the_rest(job));
+    return LBVH_OK;
+}
+
+/* All builders: MERGE and SPLIT share a tree. */
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n)
 {
@@ -7540,10 +7717,7 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     job.keys = lbvh_i_key_room(tree);
     job.counts = (int32_t *)(void *)(job.keys.low + n);
     result = lbvh_i_sort_in_pieces(&job);
-    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) {
-        result = lbvh_i_run_build(&job, lbvh_i_prefixes_piece);
-        if (result == LBVH_OK) lbvh_i_ploc(tree, data, stride, &job.keys);
-    }
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
@@ -7575,6 +7749,178 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;
+}
+
+/* Rotations within a piece, which change nothing outside of the subtrees that lie within it. */
+static void lbvh_i_rotate_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_tops *tops = &job->of.tops[k];
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t place, fixed = 0, rotations = 0;
+    tops->count = 0;
+    for (place = lbvh_i_first_of(job, k); place < last; place++)
+        fixed = lbvh_i_rotate_up(job->tree, tops, fixed, place, place, &rotations);
+    job->left[k] = rotations;
+}
+
+/* And at the nodes above the tops of all pieces: the number of all rotations. */
+static int32_t lbvh_i_rotate_tops(lbvh_i_build_job *job)
+{
+    lbvh_i_tops waiting;
+    int32_t k, i, rotations = 0;
+    waiting.count = 0;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_tops *own = &job->of.tops[k];
+        int32_t const end = lbvh_i_first_of(job, k + 1);
+        rotations += job->left[k];
+        for (i = 0; i < own->count; i++)
+            (void)lbvh_i_rotate_up(job->tree, &waiting, 0, own->first[i],
+                                   (i + 1 < own->count ? own->first[i + 1] : end) - 1, &rotations);
+    }
+    return rotations;
+}
+
+static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    int32_t done = 0;
+    lbvh_i_begin_build(&job, tree, NULL, 0, tree->n);
+    result = lbvh_i_run_build(&job, lbvh_i_rotate_piece);
+    if (result == LBVH_OK) {
+        done = lbvh_i_rotate_tops(&job);
+        if (done > 0) lbvh_i_take_rotations(tree);
+        result = lbvh_i_merge_in_pieces(&job);
+    }
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    if (rotations && result == LBVH_OK) *rotations = done;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-world: what changed objects meet, in pieces
+
+   A search reads the trees, which stay as they are while pairs begin and end. So all objects search
+   first, in tasks; then the calling thread goes through them in the serial order, and takes what
+   each one met. A piece has a room of its own for what it finds. A group of searches that has none
+   is left to the calling thread: whatever the rooms, the pairs are the same.
+   ---------------------------------------------------------------------------------------------- */
+
+/* What a piece visits has room for so many, and what it finds for so many more than its share. */
+enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE,
+       LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2 };
+
+typedef struct lbvh_i_world_job {
+    const lbvh_world *world;
+    const int32_t *index;       /* [n] the objects, in the order in which their pairs change */
+    int32_t *met;               /* [n] how many objects each one met, -1: not searched */
+    lbvh_visit *visits;         /* [pieces][2][LBVH_I_PIECE_VISITS] */
+    int32_t *found;             /* [pieces][room] objects met */
+    int32_t n, pieces, room;
+    int later;
+} lbvh_i_world_job;
+
+/* A search of a world costs more than one in a tree of the caller's: it is in no order. */
+static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n)
+{
+    int32_t const fewest = LBVH_I_PIECE / 4;
+    return lbvh_i_pieces_of(&world->desc.parallel, n, fewest < 8 ? 8 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+/* Memory for n searches. By the room for objects and pairs, so that it seldom grows. */
+static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int32_t n)
+{
+    size_t const most = (size_t)lbvh_i_world_pieces(world, world->capacity),
+                 all = 8 * (size_t)world->capacity + 4 * (size_t)world->pair_capacity,
+                 spare = most * LBVH_I_PIECE_SPARE, visits = most * 2 * LBVH_I_PIECE_VISITS;
+    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF,
+                       2 * visits + (size_t)world->capacity + all + spare, sizeof(int32_t), 0))
+        return 0;
+    job->world = world;
+    job->n = n;
+    job->pieces = lbvh_i_world_pieces(world, n);
+    job->visits = (lbvh_visit *)(void *)lbvh_i_start(&world->block[LBVH_I_PIECES_OF]);
+    job->met = (int32_t *)(void *)(job->visits + visits);
+    job->found = job->met + world->capacity;
+    job->room = (int32_t)((all + spare) / (size_t)job->pieces > INT32_MAX / 2
+                              ? INT32_MAX / 2 : (all + spare) / (size_t)job->pieces);
+    return 1;
+}
+
+/* The objects that piece k has, from *begin on, end at *end. */
+static void lbvh_i_range_of_world(const lbvh_i_world_job *job, int32_t k, int32_t *begin,
+                                  int32_t *end)
+{
+    *begin = (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+    *end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
+}
+
+static void lbvh_i_search_world_piece(void *context, int32_t k)
+{
+    lbvh_i_world_job *job = (lbvh_i_world_job *)context;
+    lbvh_i_group group;
+    int32_t i, m, end, used = 0;
+    group.room = LBVH_I_PIECE_VISITS;
+    group.waiting = job->visits + 2 * (size_t)k * LBVH_I_PIECE_VISITS;
+    group.visited = group.waiting + LBVH_I_PIECE_VISITS;
+    lbvh_i_range_of_world(job, k, &i, &end);
+    for (; i < end; i += LBVH_I_TOGETHER) {
+        int32_t const count = lbvh_i_group_of(end - i);
+        int32_t s = 0;
+        int searched;
+        group.found = job->found + (size_t)k * (size_t)job->room + used;
+        group.found_room = job->room - used;
+        lbvh_i_begin_group(job->world, &group, job->index + i, count, job->later);
+        searched = lbvh_i_search_group(job->world, &group);
+        for (m = 0; m < count; m++) {
+            job->met[i + m] = searched ? 0 : -1;
+            if (!searched || s == group.count || group.index[s] != job->index[i + m]) continue;
+            job->met[i + m] = group.first[s + 1] - group.first[s];
+            s++;
+        }
+        if (searched) used += group.met;
+    }
+}
+
+/* Takes what the objects of a piece have met. */
+static void lbvh_i_take_world_piece(const lbvh_i_world_job *job, lbvh_world *world, int32_t k,
+                                    int *fits)
+{
+    const int32_t *found = job->found + (size_t)k * (size_t)job->room;
+    int32_t i, m, end;
+    lbvh_i_range_of_world(job, k, &i, &end);
+    for (; i < end; i += LBVH_I_TOGETHER) {
+        int32_t const count = lbvh_i_group_of(end - i);
+        if (job->met[i] < 0) {
+            lbvh_i_update_pairs_of_group(world, job->index + i, count, job->later, fits);
+            continue;
+        }
+        lbvh_i_prefetch_pairs(world, job->index + i, count);
+        for (m = i; m < i + count; m++) {
+            lbvh_i_update_pairs_of(world, job->index[m], found, job->met[m], fits);
+            found += job->met[m];
+        }
+    }
+}
+
+/* The pairs of n changed objects, in this order; their searches in pieces. 0: no memory for that,
+   and nothing was done. */
+static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
+                                         int later, int *fits)
+{
+    lbvh_i_world_job job;
+    int32_t k;
+    if (!lbvh_i_begin_world_job(&job, world, n)) return 0;
+    job.index = index;
+    job.later = later;
+    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_search_world_piece, &job) !=
+        LBVH_OK) {
+        world->not_run = 1;
+        for (k = 0; k < n; k++) job.met[k] = -1;
+    }
+    for (k = 0; k < job.pieces; k++) lbvh_i_take_world_piece(&job, world, k, fits);
+    return 1;
 }
 
 /* ------------------------------------------------------------------------------------------------

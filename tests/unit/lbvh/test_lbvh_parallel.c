@@ -381,26 +381,28 @@ static void searches_that_lose_tasks(void **state)
     free(pairs);
 }
 
-/* A build or refit that loses tasks leaves no tree, in whichever round; the next build succeeds. */
+/* A build, refit or pass of rotations that loses tasks leaves no tree, in whichever round; the next
+   build succeeds. */
 static void builds_that_lose_tasks(void **state)
 {
     static scene s;
     int which, round, lost = 0;
     (void)state;
     make_scene(&s, UNIFORM, PLAIN);
-    for (which = 0; which < 3; which++)
+    for (which = 0; which < 4; which++) /* build, refit, PLOC, rotations */
         for (round = 0; round < 16; round++) {
-            int const refit = which == 1;
+            int const later = which % 2;
             lbvh tree;
             lbvh_result result;
             memset(&tree, 0, sizeof tree);
             s.desc.builder = which == 2 ? LBVH_PLOC : LBVH_MERGE;
             s.desc.parallel = hook(1, 3);
             s.desc.parallel.run = lose_in_a_round;
-            rounds_left = refit ? -1 : round;
+            rounds_left = later ? -1 : round;
             result = lbvh_build(&tree, &s.desc, s.data, 0, s.n);
-            rounds_left = refit ? round : rounds_left;
-            if (refit) result = lbvh_refit(&tree, s.data, 0);
+            rounds_left = later ? round : rounds_left;
+            if (which == 1) result = lbvh_refit(&tree, s.data, 0);
+            if (which == 3) result = lbvh_optimize(&tree, NULL);
             lost += result == LBVH_NOT_RUN;
             CHECK_RESULT(result, rounds_left < 0 ? LBVH_NOT_RUN : LBVH_OK); /* it was reached */
             CHECK(tree.built == (result == LBVH_OK) && (tree.built || tree.n == 0));
@@ -409,7 +411,7 @@ static void builds_that_lose_tasks(void **state)
             CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
             lbvh_free(&tree);
         }
-    CHECK(lost == 13 + 3 + 14);
+    CHECK(lost == 13 + 3 + 15 + 2);
 }
 
 /* ---- refusals, memory ---- */
@@ -640,6 +642,8 @@ static void wide_searches(void **state)
     lbvh_free(&tree);
 }
 
+#include "parallel_worlds.c"
+
 static int stop_pool(void **state)
 {
     (void)state;
@@ -659,6 +663,9 @@ int main(void)
         TEST(refuses_numbers_of_tasks),
         TEST(loaded_trees_have_the_hook),
         TEST(wide_searches),
+        TEST(worlds),
+        TEST(worlds_without_memory),
+        TEST(worlds_refuse_tasks),
     };
     int failed = 0;
     parallel_all_used();
