@@ -469,20 +469,20 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
    In tasks run lbvh_build, lbvh_refit, lbvh_optimize, lbvh_count_pairs, lbvh_pairs,
    lbvh_count_overlaps, lbvh_overlaps; with the hook of a world lbvh_world_update; with that of a
-   wide tree lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and lbvh_closest_points. A tree's
-   calls use the hook of its last build, tree.desc.parallel, which you may change; lbvh_load takes
-   it from its desc. Threads that search one tree at once call one `run` at once.
-   In the calling thread stay walks, functions of yours, lbvh_nearest (one point), other calls of a
-   world, lbvh_wide_build and CUDA calls. Within a call stay there what has an order: the places of
+   wide tree lbvh_wide_build, lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and
+   lbvh_closest_points. A tree's calls use the hook of its last build, tree.desc.parallel, which you
+   may change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run`
+   at once. In the calling thread stay walks, functions of yours, lbvh_nearest (one point), other
+   calls of a world, and CUDA calls. Within a call stay there what has an order: the places of
    LBVH_PLOC and of rotations once these are found, and in a world leaves that are replaced one by
    one, and the pairs that begin and end.
 
    A task needs the stack of a search in bulk, or of LBVH_PLOC (>>rules). Nothing is allocated for
    tasks, but in a world. Lists may write anywhere below `capacity`, also behind the last entry.
 
-   LBVH_NOT_RUN: a task was left out. A build, refit or lbvh_optimize has then left no tree; a world
-   is complete. Numbers, counts and offsets of a search are 0, rays and points have found nothing,
-   and other arrays are not specified.
+   LBVH_NOT_RUN: a task was left out. A build, refit or lbvh_optimize has then left no tree; a
+   world is complete. Numbers, counts and offsets of a search are 0, rays and points have found
+   nothing, and other arrays are not specified.
    ---------------------------------------------------------------------------------------------- */
 
 typedef void lbvh_task(void *context, int32_t index);
@@ -2894,8 +2894,8 @@ typedef struct lbvh_wide_desc {
                                comment of a search says so (default: 0) */
     lbvh_allocator allocator;   /* (default: malloc and free) */
     lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
-    lbvh_parallel parallel;     /* a hook for threads, for searches of many rays or points; may be
-                                   changed in wide.desc (default: serial) */
+    lbvh_parallel parallel;     /* a hook for threads, for the build and for searches of many rays
+                                   or points; may be changed in wide.desc (default: serial) */
 } lbvh_wide_desc;
 
 typedef struct lbvh_wide {
@@ -2914,8 +2914,8 @@ typedef struct lbvh_wide {
 /* Collapses a tree of any builder. From the node down, the child with the largest area that is no
    leaf of the wide tree is replaced by its two children, until there are 8. data and stride: the
    elements, as at the last build or refit of `tree`; read with desc.copy only. desc NULL: all
-   defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks. After a refusal the wide tree is
-   empty, and keeps its memory. O(n), about as long as a build. */
+   defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks. After a refusal, and LBVH_NOT_RUN, the
+   wide tree is empty, and keeps its memory. O(n), about as long as a build. */
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride);
 
@@ -7945,6 +7945,23 @@ enum { LBVH_I_INNER = 224 };    /* kind of the first inner child */
 /* A node of the binary tree, and its places. */
 typedef struct lbvh_i_span { int32_t at, first, last; } lbvh_i_span;
 
+/* A subtree that a task collapses: how many nodes, leaves and elements it has, and how many come
+   before it. */
+typedef struct lbvh_i_branch {
+    lbvh_i_span span;
+    int32_t at, above;      /* its wide node; what waits above it in the stack */
+    int32_t nodes, leaves, elements, first_node, first_leaf, first_element;
+} lbvh_i_branch;
+
+/* Beyond these, subtrees stay in the calling thread. */
+#ifndef LBVH_I_BRANCHES /* tests: fewer */
+#define LBVH_I_BRANCHES 512
+#endif
+typedef struct lbvh_i_branches {
+    lbvh_i_branch branch[LBVH_I_BRANCHES];
+    int32_t count, largest, pieces;
+} lbvh_i_branches;
+
 /* One collapse. The first run counts, the second fills. */
 typedef struct lbvh_i_collapse {
     const lbvh *tree;
@@ -7952,6 +7969,7 @@ typedef struct lbvh_i_collapse {
     const lbvh_real *data;
     size_t stride;
     int32_t leaf, nodes, leaves, elements;
+    lbvh_i_branches *branches;  /* in pieces; else NULL */
 } lbvh_i_collapse;
 
 LBVH_FN int lbvh_i_span_is_leaf(lbvh_i_span span, int32_t leaf)
@@ -8193,22 +8211,103 @@ static int lbvh_i_collapse_node(lbvh_i_collapse *job, lbvh_i_span span, int32_t 
     return top;
 }
 
-/* All wide nodes, depth first. LBVH_INVALID: no builder makes a tree that is so deep. */
-static lbvh_result lbvh_i_collapse_all(lbvh_i_collapse *job)
+/* 1 if a task collapses this span: the job counts what it has, and goes on behind it. */
+static int lbvh_i_leave_branch(lbvh_i_collapse *job, lbvh_i_span span, int32_t at, int32_t above)
+{
+    lbvh_i_branches *all = job->branches;
+    lbvh_i_branch *branch;
+    if (!all || span.last - span.first >= all->largest || all->count == LBVH_I_BRANCHES) return 0;
+    branch = &all->branch[all->count++];
+    branch->span = span;
+    branch->at = at;
+    branch->above = above;
+    branch->first_node = job->nodes;
+    branch->first_leaf = job->leaves;
+    branch->first_element = job->elements;
+    job->nodes += branch->nodes;
+    job->leaves += branch->leaves;
+    job->elements += branch->elements;
+    return 1;
+}
+
+/* The wide nodes of a span, depth first, from node `at` on. LBVH_INVALID: no builder makes a tree
+   that is so deep. */
+static lbvh_result lbvh_i_collapse_from(lbvh_i_collapse *job, lbvh_i_span span, int32_t at,
+                                        int32_t above)
 {
     lbvh_i_span pending[LBVH_WIDE_STACK + LBVH_WIDE];
     int32_t number[LBVH_WIDE_STACK + LBVH_WIDE];
-    int top = 0;
-    job->nodes = job->leaves = job->elements = 0;
-    if (job->tree->n > 0) top = lbvh_i_add_span(job->tree, pending, 0, 0, 0, job->tree->n - 1);
-    number[0] = 0;
-    job->nodes = top;
+    int top = 1;
+    pending[0] = span;
+    number[0] = at;
     while (top > 0) {
-        lbvh_i_span const span = pending[--top];
-        if (top >= LBVH_WIDE_STACK - LBVH_WIDE) return LBVH_INVALID;
+        span = pending[--top];
+        if (above + top >= LBVH_WIDE_STACK - LBVH_WIDE) return LBVH_INVALID;
+        if (lbvh_i_leave_branch(job, span, number[top], above + top)) continue;
         top += lbvh_i_collapse_node(job, span, number[top], pending + top, number + top);
     }
     return LBVH_OK;
+}
+
+/* All wide nodes, but those of branches. */
+static lbvh_result lbvh_i_collapse_all(lbvh_i_collapse *job)
+{
+    lbvh_i_span root;
+    job->nodes = job->leaves = job->elements = 0;
+    if (job->branches) job->branches->count = 0;
+    if (job->tree->n == 0 ||
+        lbvh_i_add_span(job->tree, &root, 0, 0, 0, job->tree->n - 1) == 0)
+        return LBVH_OK;
+    job->nodes = 1;
+    return lbvh_i_collapse_from(job, root, 0, 0);
+}
+
+/* The branches of a piece: counted, or filled. */
+static void lbvh_i_collapse_piece(void *context, int32_t k)
+{
+    const lbvh_i_collapse *job = (const lbvh_i_collapse *)context;
+    lbvh_i_branches *all = job->branches;
+    int32_t const end = (int32_t)lbvh_i_cut(all->count, all->pieces, k + 1);
+    int32_t i;
+    for (i = (int32_t)lbvh_i_cut(all->count, all->pieces, k); i < end; i++) {
+        lbvh_i_branch *branch = &all->branch[i];
+        lbvh_i_collapse own = *job;
+        lbvh_result result;
+        own.branches = NULL;
+        own.nodes = branch->first_node;
+        own.leaves = branch->first_leaf;
+        own.elements = branch->first_element;
+        result = lbvh_i_collapse_from(&own, branch->span, branch->at, branch->above);
+        branch->nodes = result == LBVH_OK ? own.nodes - branch->first_node : -1;
+        branch->leaves = own.leaves - branch->first_leaf;
+        branch->elements = own.elements - branch->first_element;
+    }
+}
+
+/* 1 if the collapse of n elements is worth pieces: branches for some subtrees a piece. */
+static int lbvh_i_begin_branches(lbvh_i_branches *all, const lbvh_wide_desc *desc, int32_t n)
+{
+    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
+    memset(all, 0, sizeof *all);
+    all->pieces = lbvh_i_pieces_of(&desc->parallel, n, fewest < 32 ? 32 : fewest,
+                                   LBVH_I_BUILD_TASKS / 2);
+    all->largest = n / all->pieces / 2;
+    return all->pieces > 1;
+}
+
+/* The same in pieces: what lies above the branches, then these; and where they are counted, the
+   former again, with what they have. */
+static lbvh_result lbvh_i_collapse_in_pieces(lbvh_i_collapse *job, const lbvh_parallel *parallel)
+{
+    lbvh_i_branches *all = job->branches;
+    lbvh_result result = lbvh_i_collapse_all(job);
+    int32_t i;
+    if (result != LBVH_OK || !all || all->count == 0) return result;
+    if (all->pieces > all->count) all->pieces = all->count;
+    result = lbvh_i_in_pieces(parallel, all->pieces, lbvh_i_collapse_piece, job);
+    for (i = 0; i < all->count && result == LBVH_OK; i++)
+        if (all->branch[i].nodes < 0) return LBVH_INVALID;
+    return result == LBVH_OK && !job->wide ? lbvh_i_collapse_all(job) : result;
 }
 
 static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_desc *desc)
@@ -8252,7 +8351,7 @@ static lbvh_result lbvh_i_wide_array_bytes(int32_t numbers, int masks, int64_t n
 static lbvh_result lbvh_i_wide_sizes(const lbvh_wide_desc *desc, lbvh_i_collapse *job,
                                      size_t bytes[LBVH_BLOCKS])
 {
-    lbvh_result const result = lbvh_i_collapse_all(job);
+    lbvh_result const result = lbvh_i_collapse_in_pieces(job, &desc->parallel);
     memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
     if (result != LBVH_OK) return result;
     return lbvh_i_wide_array_bytes(lbvh_i_wide_numbers(desc, job->tree), job->tree->mask != NULL,
@@ -8313,6 +8412,7 @@ LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc
                                      const lbvh_real *data, size_t stride)
 {
     lbvh_i_collapse job;
+    lbvh_i_branches branches;
     size_t bytes[LBVH_BLOCKS];
     lbvh_result result;
     if (!wide) return LBVH_BAD_ARGUMENT;
@@ -8327,12 +8427,14 @@ LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc
     job.leaf = wide->desc.leaf;
     job.data = data;
     job.stride = stride;
+    if (lbvh_i_begin_branches(&branches, &wide->desc, tree->n)) job.branches = &branches;
     result = lbvh_i_wide_sizes(&wide->desc, &job, bytes);
     if (result == LBVH_OK) result = lbvh_i_wide_prepare(wide, bytes);
     if (result != LBVH_OK) return result;
     wide->numbers = lbvh_i_wide_numbers(&wide->desc, tree);
     job.wide = wide;
-    (void)lbvh_i_collapse_all(&job);
+    result = lbvh_i_collapse_in_pieces(&job, &wide->desc.parallel);
+    if (result != LBVH_OK) return result;
     wide->dim = tree->desc.dim;
     wide->elements = job.elements;
     wide->nodes = job.nodes;

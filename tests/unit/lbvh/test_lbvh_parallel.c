@@ -11,6 +11,7 @@ static int lanes; /* does the processor have AVX2? */
 #define LBVH_I_HAS_AVX2() lanes
 
 #define LBVH_I_PIECE 4
+#define LBVH_I_BRANCHES 24
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define TESTED lbvh
@@ -593,6 +594,65 @@ static void check_own_test(lbvh_wide *wide)
     CHECK(all_zero(hit, sizeof hit));
 }
 
+/* The bytes of a wide tree that this hook collapses. */
+static uint64_t collapse(const lbvh *tree, int copy, int32_t leaf, lbvh_parallel parallel)
+{
+    lbvh_wide_desc desc;
+    lbvh_wide wide;
+    uint64_t sum = 1;
+    int64_t needed;
+    char *bytes;
+    memset(&wide, 0, sizeof wide);
+    memset(&desc, 0, sizeof desc);
+    desc.copy = copy;
+    desc.leaf = leaf;
+    desc.parallel = parallel;
+    CHECK_RESULT(lbvh_wide_build(&wide, &desc, tree, tested->data, 0), LBVH_OK);
+    CHECK_RESULT(lbvh_wide_validate(&wide, tree), LBVH_OK);
+    (void)lbvh_wide_save(&wide, NULL, 0, &needed);
+    bytes = NEW(char, needed);
+    CHECK_RESULT(lbvh_wide_save(&wide, bytes, needed, &needed), LBVH_OK);
+    MIX(sum, bytes, needed);
+    free(bytes);
+    lbvh_wide_free(&wide);
+    return sum;
+}
+
+/* All inputs and variants; a hook that loses tasks, in either round, leaves an empty wide tree. */
+static void wide_builds(void **state)
+{
+    static const int32_t tasks[] = {2, 3, 7, 64};
+    static scene s;
+    int input, variant, k, round;
+    (void)state;
+    tested = &s;
+    for (input = 0; input < INPUTS; input++)
+        for (variant = 0; variant < VARIANTS; variant++) {
+            lbvh tree;
+            uint64_t sum;
+            memset(&tree, 0, sizeof tree);
+            make_scene(&s, input, variant);
+            CHECK_RESULT(lbvh_build(&tree, &s.desc, s.data, 0, s.n), LBVH_OK);
+            k = (input + variant) % 4;
+            sum = collapse(&tree, input % 2, 1 + k, serial());
+            CHECK(collapse(&tree, input % 2, 1 + k, hook((input + 1) % 4, tasks[k])) == sum);
+            for (round = 0; round < 2 && variant == PLAIN; round++) {
+                lbvh_wide wide;
+                lbvh_wide_desc desc;
+                memset(&wide, 0, sizeof wide);
+                memset(&desc, 0, sizeof desc);
+                desc.parallel = hook(1, 3);
+                desc.parallel.run = lose_in_a_round;
+                rounds_left = round;
+                CHECK_RESULT(lbvh_wide_build(&wide, &desc, &tree, NULL, 0),
+                             s.n < 64 ? LBVH_OK : LBVH_NOT_RUN);
+                CHECK(wide.built == (s.n < 64));
+                lbvh_wide_free(&wide);
+            }
+            lbvh_free(&tree);
+        }
+}
+
 static void wide_searches(void **state)
 {
     static const int32_t tasks[] = { 1, 2, 3, 7, 64 };
@@ -662,6 +722,7 @@ int main(void)
         TEST(allocates_as_serial),
         TEST(refuses_numbers_of_tasks),
         TEST(loaded_trees_have_the_hook),
+        TEST(wide_builds),
         TEST(wide_searches),
         TEST(worlds),
         TEST(worlds_without_memory),
