@@ -109,10 +109,11 @@
             16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
             take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
-            double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC (double: 100 KB), 1
-            KB for a ray or a nearest walk. A world takes about 420 bytes for each object, 40 and
-            twice desc.pair_bytes for each pair (float); its arrays double, in
-            lbvh_world_insert and, for pairs, in lbvh_world_update.
+            double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC and its tasks
+            (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
+            world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
+            (float); its arrays double, in lbvh_world_insert and, for pairs, in lbvh_world_update.
+            With desc.parallel 36 and 16 more, and 72 KB for each piece of an update.
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -359,6 +360,7 @@
 #define lbvh_world_set_state         lbvh_f64_world_set_state
 #define lbvh_world_set_filter        lbvh_f64_world_set_filter
 #define lbvh_i_test_pairs            lbvh_f64_i_test_pairs
+#define lbvh_i_cast_touches          lbvh_f64_i_cast_touches
 #define lbvh_world_update            lbvh_f64_world_update
 #define lbvh_world_id                lbvh_f64_world_id
 #define lbvh_world_index             lbvh_f64_world_index
@@ -465,18 +467,22 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
-   In tasks run lbvh_build (but the clusters of LBVH_PLOC are made in the calling thread),
-   lbvh_refit, lbvh_count_pairs, lbvh_pairs, lbvh_count_overlaps, lbvh_overlaps, and with the hook
-   of a wide tree lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and lbvh_closest_points. A
-   refit and a search use the hook of the tree's last build, tree.desc.parallel, which you may
-   change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run` at
-   once. Walks, functions of yours, lbvh_nearest, worlds and CUDA calls stay in the calling thread.
-   A task needs the stack of a search in bulk (>>rules). Nothing is allocated for tasks. Lists may
-   write anywhere below `capacity`, also behind the last entry.
+   In tasks run lbvh_build, lbvh_refit, lbvh_optimize, lbvh_count_pairs, lbvh_pairs,
+   lbvh_count_overlaps, lbvh_overlaps; with the hook of a world lbvh_world_update; with that of a
+   wide tree lbvh_wide_build, lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and
+   lbvh_closest_points. A tree's calls use the hook of its last build, tree.desc.parallel, which you
+   may change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run`
+   at once. In the calling thread stay walks, functions of yours, lbvh_nearest (one point), other
+   calls of a world, and CUDA calls. Within a call stay there what has an order: the places of
+   LBVH_PLOC and of rotations once these are found, and in a world leaves that are replaced one by
+   one, and the pairs that begin and end.
 
-   LBVH_NOT_RUN: a task was left out. A build or refit has then left no tree. Numbers, counts and
-   offsets of a search are 0, rays and points have found nothing, and other arrays are not
-   specified.
+   A task needs the stack of a search in bulk, or of LBVH_PLOC (>>rules). Nothing is allocated for
+   tasks, but in a world. Lists may write anywhere below `capacity`, also behind the last entry.
+
+   LBVH_NOT_RUN: a task was left out. A build, refit or lbvh_optimize has then left no tree; a
+   world is complete. Numbers, counts and offsets of a search are 0, rays and points have found
+   nothing, and other arrays are not specified.
    ---------------------------------------------------------------------------------------------- */
 
 typedef void lbvh_task(void *context, int32_t index);
@@ -668,8 +674,8 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    every step or in every 8th. `*rotations` (may be NULL): how many there were; 0: a further call
    changes nothing. A call never raises lbvh_quality.sah. Searches stay exact. Boxes, ids and masks
    stay; places change, and with them the order of hits. Codes that were kept are dropped (tree.code
-   NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. Runs in the calling thread,
-   with the same result for every desc.parallel. Serial only: lbvh_cuda_upload takes the tree. O(n),
+   NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The same result for every
+   desc.parallel; LBVH_NOT_RUN leaves no tree. Serial only: lbvh_cuda_upload takes the tree. O(n),
    1.2 to 1.8 times a refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
@@ -2169,7 +2175,7 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>world: objects that come, move, sleep and go: the broad phase of a simulation. Serial only.
+   >>world: objects that come, move, sleep and go: the broad phase of a simulation. No CUDA form.
 
        lbvh_world world = {0};
        lbvh_world_desc desc = {0};
@@ -2242,6 +2248,7 @@ typedef struct lbvh_world_desc {
     lbvh_allow_fn *allow;   /* (default: none) */
     void *user;             /* for allow */
     lbvh_allocator allocator; /* (default: malloc and free) */
+    lbvh_parallel parallel; /* a hook for threads, for updates (default: serial) */
 } lbvh_world_desc;
 
 typedef struct lbvh_object {
@@ -2283,7 +2290,7 @@ typedef struct lbvh_visit {
     int32_t at, search;
 } lbvh_visit;
 
-enum { LBVH_WORLD_BLOCKS = 20 };
+enum { LBVH_WORLD_BLOCKS = 21 };
 
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
@@ -2313,6 +2320,7 @@ typedef struct lbvh_world {
     int32_t *found;             /* those of one search after the other, */
     int32_t *mark;              /* and by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
+    int32_t not_run;            /* desc.parallel.run left a task of this update out */
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
     lbvh scratch;
@@ -2320,7 +2328,8 @@ typedef struct lbvh_world {
 } lbvh_world;
 
 /* Empties the world and sets its desc (NULL: defaults). LBVH_BAD_DIM, LBVH_BAD_RADIUS (a margin is
-   negative or not finite), LBVH_BAD_ARGUMENT (pair_bytes < 0), LBVH_BAD_ALLOCATOR. */
+   negative or not finite), LBVH_BAD_ARGUMENT (pair_bytes < 0), LBVH_BAD_ALLOCATOR, LBVH_BAD_OPTION
+   (parallel.tasks is not 0 .. 1024). */
 LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *desc);
 
 /* Frees the memory and empties the world; an empty world is fine. */
@@ -2354,7 +2363,10 @@ LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
 
 /* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
    found are there, all others come with a later update that succeeds. The same calls give the same
-   pairs in the same order. */
+   pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
+   rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
+   is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
+   update is complete. */
 LBVH_API lbvh_result lbvh_world_update(lbvh_world *world);
 
 /* The id of an index; 0 where no object has it. And back: LBVH_BAD_ID, *index is -1. */
@@ -2534,14 +2546,14 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
        while (lbvh_next_cast(&cast))                            // any hit at all: break
            if (hits(cast.user, &t) && t < cast.t_max) cast.t_max = t, closest = cast.user;
 
-   A sphere and a capsule are cast as the boxes around them: `t` is where that box enters the
-   object's, so never later than the shape enters what is in it.
+   `t` is where the shape itself first touches the object's box: a sphere passes a corner that the
+   box around it would touch (>>round-casts).
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_world_cast {
     int32_t index;          /* the object found */
     uint64_t user;
-    lbvh_real t;            /* where its box is entered, in lengths of the vector; 0: at once */
+    lbvh_real t;            /* where its box is touched, in lengths of the vector; 0: at once */
     lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
     lbvh_filter filter;     /* may be set by you (initially all) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
@@ -2549,21 +2561,31 @@ typedef struct lbvh_world_cast {
     const lbvh_world *world;
     lbvh_ray ray;           /* of the shape's centre; its stack holds 2 node + tree */
     lbvh_real half[3];      /* half the edges of the shape's box */
+    int round;              /* 1: all points within radius of the segment between two ends */
+    lbvh_real end[2][3], vector[3], radius;
 } lbvh_world_cast;
 
-/* 1 if the shape enters the box up to t_max: the ray of its centre enters the box grown by its half
-   edges (Minkowski sum; Ericson section 5.5.8). */
+/* 1 if the shape's box enters the box up to t_max: the ray of its centre enters the box grown by
+   its half edges (Minkowski sum; Ericson section 5.5.8). Of a round shape, `*t` is lowered and
+   t_max raised by more than the rounding: its own test decides. */
 LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
 {
+    lbvh_real const spare = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-6 : (lbvh_real)2e-15;
     lbvh_node grown = *node;
-    int a;
+    int a, enters;
     for (a = 0; a < 3; a++) {
         grown.min[a] -= cast->half[a];
         grown.max[a] += cast->half[a];
     }
     cast->ray.t_max = cast->t_max;
-    return lbvh_i_ray_enters(&cast->ray, &grown, t);
+    if (cast->round) cast->ray.t_max += spare * cast->t_max;
+    enters = lbvh_i_ray_enters(&cast->ray, &grown, t);
+    if (cast->round) *t -= spare * *t;
+    return enters;
 }
+
+/* 1 if a round shape touches the box up to t_max; `*t`: where. */
+LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *box, lbvh_real *t);
 
 LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh_real enters)
 {
@@ -2636,29 +2658,43 @@ LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_
     return lbvh_i_cast(world, centre, extents, vector, 1);
 }
 
-/* A box of 2 dim numbers; a sphere; a capsule, all points within radius of the segment from a to
-   b. Inverted boxes and negative radii find nothing. */
+/* A box of 2 dim numbers, swept along the vector. Inverted boxes find nothing. */
 LBVH_FN lbvh_world_cast lbvh_world_cast_box(const lbvh_world *world, const lbvh_real *box,
                                             const lbvh_real *vector)
 {
     return lbvh_i_cast_between(world, box, box + world->desc.dim, 0, vector);
 }
-LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lbvh_real *centre,
-                                               lbvh_real radius, const lbvh_real *vector)
-{
-    return lbvh_i_cast_between(world, centre, centre, radius, vector);
-}
+
+/* A capsule: all points within radius of the segment from a to b; and a sphere, swept along the
+   vector, t in 0 .. 1. Exact: `t` is where it comes within radius of a box, to 2^-46 of the largest
+   coordinate, then rounded. Radius 0: a segment, a point. A vector of 0: what it touches, at t = 0.
+   NaN, infinite numbers and negative radii find nothing. */
 LBVH_FN lbvh_world_cast lbvh_world_cast_capsule(const lbvh_world *world, const lbvh_real *a,
                                                 const lbvh_real *b, lbvh_real radius,
                                                 const lbvh_real *vector)
 {
     lbvh_real min[3] = {0, 0, 0}, max[3] = {0, 0, 0};
-    int x;
+    lbvh_world_cast cast;
+    int x, usable = lbvh_i_finite(radius);
     for (x = 0; x < world->desc.dim; x++) {
         min[x] = lbvh_i_min(a[x], b[x]);
         max[x] = lbvh_i_max(a[x], b[x]);
+        usable = usable && lbvh_i_finite(a[x]) && lbvh_i_finite(b[x]);
     }
-    return lbvh_i_cast_between(world, min, max, radius, vector);
+    cast = lbvh_i_cast_between(world, min, max, usable ? radius : -1, vector);
+    cast.round = 1;
+    cast.radius = radius;
+    for (x = 0; x < world->desc.dim; x++) {
+        cast.end[0][x] = a[x];
+        cast.end[1][x] = b[x];
+        cast.vector[x] = vector[x];
+    }
+    return cast;
+}
+LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lbvh_real *centre,
+                                               lbvh_real radius, const lbvh_real *vector)
+{
+    return lbvh_world_cast_capsule(world, centre, centre, radius, vector);
 }
 
 /* Descends from a node that the shape enters: its children, the nearer one on top. */
@@ -2675,25 +2711,24 @@ LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
     if (!left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
 }
 
-/* The next object whose box the shape enters at or before t_max; 0 when there are no more. */
-LBVH_FN int lbvh_next_cast(lbvh_world_cast *cast)
+/* The next object whose box the shape touches at or before t_max; 0 when there are no more. */
+static inline int lbvh_next_cast(lbvh_world_cast *cast)
 {
     const lbvh_world *world = cast->world;
     while (cast->ray.top > 0) {
         int32_t const entry = cast->ray.node[--cast->ray.top], t = entry % 2, at = entry / 2;
-        const lbvh_node *node = &world->tree[t].node[at];
-        lbvh_real enters;
-        if (!(cast->ray.enters[cast->ray.top] <= cast->t_max)) continue;
+        const lbvh_node *const node = &world->tree[t].node[at], *box = node;
+        lbvh_real enters = cast->ray.enters[cast->ray.top];
+        if (!(enters <= cast->t_max)) continue;
         if (cast->filter.group <= 0 && !(world->tree[t].category[at] & cast->filter.mask)) continue;
         if (node->link >= 0) {
             lbvh_i_cast_open(cast, t, at);
             continue;
         }
-        enters = cast->ray.enters[cast->ray.top];
         if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
-        if (cast->fit == LBVH_TIGHT &&
-            !lbvh_i_cast_enters(cast, &world->box[2 * (size_t)~node->link], &enters))
-            continue;
+        if (cast->fit == LBVH_TIGHT) box = &world->box[2 * (size_t)~node->link];
+        if (box != node && !lbvh_i_cast_enters(cast, box, &enters)) continue;
+        if (cast->round && !lbvh_i_cast_touches(cast, box, &enters)) continue;
         cast->index = ~node->link;
         cast->user = lbvh_world_user(world, cast->index);
         cast->t = enters;
@@ -2859,8 +2894,8 @@ typedef struct lbvh_wide_desc {
                                comment of a search says so (default: 0) */
     lbvh_allocator allocator;   /* (default: malloc and free) */
     lbvh_cuda_allocator cuda_allocator; /* (default: cudaMallocAsync and cudaFreeAsync) */
-    lbvh_parallel parallel;     /* a hook for threads, for searches of many rays or points; may be
-                                   changed in wide.desc (default: serial) */
+    lbvh_parallel parallel;     /* a hook for threads, for the build and for searches of many rays
+                                   or points; may be changed in wide.desc (default: serial) */
 } lbvh_wide_desc;
 
 typedef struct lbvh_wide {
@@ -2879,8 +2914,8 @@ typedef struct lbvh_wide {
 /* Collapses a tree of any builder. From the node down, the child with the largest area that is no
    leaf of the wide tree is replaced by its two children, until there are 8. data and stride: the
    elements, as at the last build or refit of `tree`; read with desc.copy only. desc NULL: all
-   defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks. After a refusal the wide tree is
-   empty, and keeps its memory. O(n), about as long as a build. */
+   defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks. After a refusal, and LBVH_NOT_RUN, the
+   wide tree is empty, and keeps its memory. O(n), about as long as a build. */
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride);
 
@@ -3192,6 +3227,10 @@ static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n);
 static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride);
+static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations);
+static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n);
+static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
+                                         int later, int *fits);
 static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
 static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
@@ -3752,7 +3791,9 @@ enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_
 typedef struct lbvh_i_clusters {
     lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
     int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
-    int32_t all;                                   /* clusters on the stack */
+    int32_t all;                                   /* clusters on the stack; of the subtrees */
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* that begin at these leaves, so many of each */
+    int32_t top;
     int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
     int lanes;          /* vectors of 8 floats may be used */
     lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
@@ -3906,29 +3947,34 @@ static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t str
     c->first[at] = k;
 }
 
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. On the stack, those of
-   siblings are neighbours: where they are too many for the parent, rounds follow. Returns the
-   root. */
+/* A subtree of MERGE, whose `count` clusters are on top of the stack. Those of its sibling to the
+   left lie below them: where both are too many for the parent, rounds follow. So up to the first
+   subtree that is itself a left one. */
+static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
+                                 int32_t count)
+{
+    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
+        first = c->waiting[--c->top];
+        count += c->many[c->top];
+        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+            lbvh_i_find_partners(c, tree->desc.dim, count);
+            count = lbvh_i_merge_partners(c, count);
+        }
+    }
+    c->waiting[c->top] = first;
+    c->many[c->top++] = count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
 static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
                               const lbvh_i_keys *keys)
 {
-    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* the first leaf of each; its clusters */
     lbvh_i_clusters c;
-    int32_t k, top = 0;
+    int32_t k;
     lbvh_i_begin_clusters(tree, &c);
     for (k = 0; k < tree->n; k++) {
-        int32_t first = k, count = 1;
         lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
-        while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
-            first = waiting[--top];
-            count += many[top];
-            while (count > (first == 0 && k == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
-                lbvh_i_find_partners(&c, tree->desc.dim, count);
-                count = lbvh_i_merge_partners(&c, count);
-            }
-        }
-        waiting[top] = first;
-        many[top++] = count;
+        lbvh_i_join_clusters(tree, &c, k, k, 1);
     }
     return c.node[0];
 }
@@ -4158,6 +4204,9 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
    that is split there as its prefix, as in >>ploc, and lbvh_i_merge makes all nodes anew.
    ---------------------------------------------------------------------------------------------- */
 
+/* Subtrees whose parents are still to come: the first leaf of each. */
+typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+
 /* A rotation: the subtrees at two links change places. */
 typedef struct lbvh_i_rotation {
     int32_t *one, *other;
@@ -4278,31 +4327,39 @@ static int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, dou
     return 0;
 }
 
+/* Rotations at the nodes that the node of the leaves first .. last is the last leaf of, above the
+   first `fixed` tops. The uppermost becomes a top. Returns the fixed ones, with all whose siblings
+   are left of them. */
+static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+                                int32_t last, int32_t *rotations)
+{
+    const uint8_t *prefix = tree->prefix;
+    int const dim = tree->desc.dim;
+    int32_t at = first == last ? tree->first_leaf + last
+                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    double area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
+    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+        int32_t const split = first - 1, right = at;
+        const lbvh_node *left;
+        first = tops->first[--tops->count];
+        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+        left = &tree->node[tree->node[at].link]; /* the left child already */
+        tree->node[at].skip = right;
+        *rotations += lbvh_i_rotate(tree, at, lbvh_i_area(dim, left->min, left->max), area,
+                                    LBVH_STACK - prefix[split + 1]);
+        area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
+    }
+    tops->first[tops->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+}
+
 /* Rotations at all nodes, in the order of lbvh_i_merge: their number. */
 static int32_t lbvh_i_rotate_all(const lbvh *tree)
 {
-    const uint8_t *prefix = tree->prefix;
-    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
-    double areas[LBVH_STACK];
-    int32_t k, top = 0, rotations = 0;
-    for (k = 0; k < tree->n; k++) {
-        int32_t first = k, at = tree->first_leaf + k;
-        double area = lbvh_i_area(tree->desc.dim, tree->node[at].min, tree->node[at].max);
-        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
-            int32_t const split = first - 1, right = at;
-            lbvh_node *node;
-            first = waiting[--top];
-            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
-            node = &tree->node[at];
-            node->skip = right; /* (link is the left child already) */
-            rotations += lbvh_i_rotate(tree, at, areas[top], area,
-                                       LBVH_STACK - prefix[split + 1]);
-            area = lbvh_i_area(tree->desc.dim, node->min, node->max);
-        }
-        areas[top] = area;
-        waiting[top] = first;
-        top += k < tree->n - 1;
-    }
+    lbvh_i_tops tops;
+    int32_t k, rotations = 0;
+    tops.count = 0;
+    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &tops, 0, k, k, &rotations);
     return rotations;
 }
 
@@ -4348,6 +4405,16 @@ static void lbvh_i_reorder_leaves(const lbvh *tree)
     if (mask) mask[last] = moved_mask;
 }
 
+/* After rotations: leaves in their new places. Codes no longer follow them. */
+static void lbvh_i_take_rotations(lbvh *tree)
+{
+    lbvh_i_number_leaves(tree);
+    lbvh_i_reorder_leaves(tree);
+    tree->code = NULL;
+    tree->desc.keep_codes = 0;
+    if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
+}
+
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
 {
     int32_t done;
@@ -4355,14 +4422,9 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
     if (!tree) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
     if (tree->n < 3) return LBVH_OK;
+    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_optimize_in_pieces(tree, rotations);
     done = lbvh_i_rotate_all(tree);
-    if (done > 0) {
-        lbvh_i_number_leaves(tree);
-        lbvh_i_reorder_leaves(tree);
-        tree->code = NULL; /* places no longer follow them */
-        tree->desc.keep_codes = 0;
-        if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
-    }
+    if (done > 0) lbvh_i_take_rotations(tree);
     lbvh_i_merge(tree);
     if (rotations) *rotations = done;
     return LBVH_OK;
@@ -5379,8 +5441,9 @@ enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
     LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_WAITING, LBVH_I_MET,
     LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
-    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN, LBVH_I_ENDED
-    /* with pair_bytes, the data of ended pairs follows their indices */
+    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN,
+    LBVH_I_ENDED,       /* with pair_bytes, the data of ended pairs follows their indices */
+    LBVH_I_PIECES_OF    /* of an update in pieces */
 };
 
 enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
@@ -5563,6 +5626,7 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
     if (!(given.margin_part >= 0) || !lbvh_i_finite(given.margin_part)) return LBVH_BAD_RADIUS;
     if (given.pair_bytes < 0) return LBVH_BAD_ARGUMENT;
     if (!given.allocator.alloc != !given.allocator.free) return LBVH_BAD_ALLOCATOR;
+    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
     world->desc = given;
     world->tree[0].unused = world->tree[1].unused = -1;
     return LBVH_OK;
@@ -5812,13 +5876,14 @@ static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 }
 
 /* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
-   and the boxes were checked. */
+   the boxes were checked, and where a task is left out the build is repeated without tasks. */
 static void lbvh_i_rebuild(lbvh_world *world, int t)
 {
     lbvh_desc desc = world->scratch.desc;
     int const dim = world->desc.dim;
     int32_t index, n = 0;
     int a;
+    desc.parallel = world->desc.parallel;
     for (index = 0; index < world->count; index++) {
         const lbvh_node *box = &world->box[2 * (size_t)index + 1];
         const lbvh_object *object = &world->object[index];
@@ -5830,7 +5895,11 @@ static void lbvh_i_rebuild(lbvh_world *world, int t)
         }
         world->gathered_index[n++] = index;
     }
-    (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
+    if (lbvh_build(&world->scratch, &desc, world->gathered, 0, n) != LBVH_OK) {
+        world->not_run = 1;
+        desc.parallel.run = NULL;
+        (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
+    }
     lbvh_i_copy_scratch(world, &world->tree[t]);
     lbvh_i_give_reason(world, LBVH_REBUILT);
 }
@@ -6012,9 +6081,11 @@ typedef struct lbvh_i_wanted {
    waits for the one before; those of several searches overlap. */
 typedef struct lbvh_i_group {
     int32_t index[LBVH_I_TOGETHER];
-    int32_t first[LBVH_I_TOGETHER + 1]; /* where in world->found what each one met begins */
+    int32_t first[LBVH_I_TOGETHER + 1]; /* where in `found` what each one met begins */
     lbvh_i_wanted wanted[LBVH_I_TOGETHER];
-    int32_t count, met;
+    lbvh_visit *waiting, *visited;      /* [room] what they visit, */
+    int32_t *found;                     /* [found_room] and what they met */
+    int32_t count, met, room, found_room;
     int masked;     /* some mask leaves something out */
     int later;      /* only leaves of the own tree that follow the own one: all of them search */
 } lbvh_i_group;
@@ -6056,35 +6127,35 @@ static int32_t lbvh_i_search_from(const lbvh_world *world, const lbvh_i_group *g
 static int lbvh_i_search_tree(const lbvh_world *world, lbvh_i_group *group, int t)
 {
     const lbvh_world_tree *tree = &world->tree[t];
-    int32_t const room = world->capacity + LBVH_I_VISITS - 2;
-    const lbvh_visit *const waiting_end = world->waiting + room, *const met_end = world->met + room;
+    const lbvh_visit *const waiting_end = group->waiting + group->room - 2,
+                     *const met_end = group->visited + group->room - 2;
     const lbvh_visit *visit;
     lbvh_i_visited visited;
     int32_t s, at;
-    visited.waiting = world->waiting;
-    visited.met = world->met + group->met;
+    visited.waiting = group->waiting;
+    visited.met = group->visited + group->met;
     for (s = 0; s < group->count; s++)
         for (at = lbvh_i_search_from(world, group, t, s); at >= 0; at = tree->node[at].skip) {
             if (visited.waiting > waiting_end || visited.met > met_end) return 0;
             lbvh_i_visit_node(tree, group, at, s, &visited);
         }
-    for (visit = world->waiting; visit < visited.waiting; visit++) {
+    for (visit = group->waiting; visit < visited.waiting; visit++) {
         if (visited.waiting > waiting_end || visited.met > met_end) return 0;
         at = visit->at;
         s = visit->search;
         lbvh_i_visit_node(tree, group, at, s, &visited);
         lbvh_i_visit_node(tree, group, at + 1, s, &visited);
     }
-    group->met = (int32_t)(visited.met - world->met);
+    group->met = (int32_t)(visited.met - group->visited);
     return 1;
 }
 
 /* Sorts what the searches met by search, stable. */
-static void lbvh_i_sort_met(lbvh_world *world, lbvh_i_group *group)
+static void lbvh_i_sort_met(const lbvh_world *world, lbvh_i_group *group)
 {
     int32_t next[LBVH_I_TOGETHER], k, s, sum = 0;
     memset(next, 0, sizeof next);
-    for (k = 0; k < group->met; k++) next[world->met[k].search]++;
+    for (k = 0; k < group->met; k++) next[group->visited[k].search]++;
     for (s = 0; s < group->count; s++) {
         int32_t const count = next[s];
         group->first[s] = next[s] = sum;
@@ -6092,17 +6163,17 @@ static void lbvh_i_sort_met(lbvh_world *world, lbvh_i_group *group)
     }
     group->first[group->count] = sum;
     for (k = 0; k < group->met; k++) {
-        LBVH_I_PREFETCH(&world->object[world->met[k].at]);
-        world->found[next[world->met[k].search]++] = world->met[k].at;
+        LBVH_I_PREFETCH(&world->object[group->visited[k].at]);
+        group->found[next[group->visited[k].search]++] = group->visited[k].at;
     }
 }
 
-/* Finds what touches objects that have a new stored box, state or filter. 0: what they visit has no
-   room; for one object it always has. */
-static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
+/* Finds what touches objects that have a new stored box, state or filter; of each one in the same
+   order, whoever searches with it. 0: what they visit or find has no room; for one object the
+   world's own arrays always have. */
+static int lbvh_i_search_group(const lbvh_world *world, lbvh_i_group *group)
 {
     int32_t s;
-    int const t = group->count > 0 ? world->object[group->index[0]].tree : 0;
     group->masked = 0;
     for (s = 0; s < group->count; s++) {
         const lbvh_filter *filter = &world->object[group->index[s]].filter;
@@ -6112,7 +6183,8 @@ static int lbvh_i_search_group(lbvh_world *world, lbvh_i_group *group)
         group->masked |= wanted->mask != ~(uint64_t)0;
     }
     group->met = 0;
-    if (!lbvh_i_search_tree(world, group, 1 - t) || !lbvh_i_search_tree(world, group, t)) return 0;
+    if (!lbvh_i_search_tree(world, group, 1) || !lbvh_i_search_tree(world, group, 0)) return 0;
+    if (group->met > group->found_room) return 0;
     lbvh_i_sort_met(world, group);
     return 1;
 }
@@ -6139,6 +6211,144 @@ LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
         walk->at = end;
         walk->hits = hits;
     }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>round-casts: where a sphere or a capsule, swept along a line, first touches a box
+
+   A capsule is a segment with a radius; of a sphere both ends are one point. It touches the box
+   where the distance from the segment to the box falls to the radius, on faces, edges and corners
+   alike (the box rounded by the radius; Ericson section 5.5.7). The distance between two convex
+   bodies, of which one moves along a line, is a convex function of the way. So Newton's method,
+   from the beginning of the way, never passes the first touch (conservative advancement; Mirtich
+   1996, section 2.3; the step is that of van den Bergen, Ray Casting against General Convex
+   Objects, 2004):
+
+       distance |\                       step = (distance - radius) / speed,
+                | \ .                    speed: of the nearest points towards each other
+         radius |--\--.--------          speed <= 0 while the distance is larger: never
+                |  step  .  .
+                +---------------- way
+
+   Numbers are doubles, in units of the largest coordinate, so that no square overflows.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_sweep {
+    double at[3], along[3];     /* one end of the segment now, and the other end seen from there */
+    double low[3], high[3];     /* the box */
+    double way[3], radius;      /* the vector, its largest number 1 */
+    double away[3];             /* from the box's nearest point to that of the segment */
+} lbvh_i_sweep;
+
+/* The square root of x > 0: Heron's method, from half the exponent, where it is at most 6 % off.
+   (No math.h: nothing to link.) */
+static double lbvh_i_root(double x)
+{
+    uint64_t bits;
+    double root;
+    int k;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits >> 1) + ((uint64_t)1023 << 51);
+    memcpy(&root, &bits, sizeof root);
+    for (k = 0; k < 4; k++) root = (root + x / root) / 2;
+    return root;
+}
+
+/* How far the segment's point s is from the box, as a vector. Returns half the derivative by s of
+   its squared length. */
+static double lbvh_i_slope(lbvh_i_sweep *sweep, double s)
+{
+    double slope = 0;
+    int a;
+    for (a = 0; a < 3; a++) {
+        double const x = sweep->at[a] + s * sweep->along[a];
+        sweep->away[a] = x < sweep->low[a]    ? x - sweep->low[a]
+                         : x > sweep->high[a] ? x - sweep->high[a]
+                                              : 0;
+        slope += sweep->away[a] * sweep->along[a];
+    }
+    return slope;
+}
+
+/* The nearest points of segment and box. The slope rises with s, in straight pieces that end where
+   the segment crosses a plane of the box: the six planes narrow the range in which it is 0. */
+static void lbvh_i_find_nearest(lbvh_i_sweep *sweep)
+{
+    double first = 0, last = 1, down = lbvh_i_slope(sweep, 0), up;
+    int k;
+    if (down >= 0) return;
+    up = lbvh_i_slope(sweep, 1);
+    if (up <= 0) return;
+    for (k = 0; k < 6; k++) {
+        int const a = k % 3;
+        double const plane = k < 3 ? sweep->low[a] : sweep->high[a],
+                     s = sweep->along[a] != 0 ? (plane - sweep->at[a]) / sweep->along[a] : 0;
+        double slope;
+        if (!(s > first && s < last)) continue;
+        slope = lbvh_i_slope(sweep, s);
+        if (slope < 0) first = s, down = slope;
+        else last = s, up = slope;
+    }
+    (void)lbvh_i_slope(sweep, first + (last - first) * (down / (down - up)));
+}
+
+static double lbvh_i_magnitude(double most, lbvh_real x)
+{
+    double const size = x < 0 ? -(double)x : (double)x;
+    return size > most ? size : most;
+}
+
+/* The sweep in units of the largest coordinate. Returns how often the vector goes into that unit: 0
+   where all numbers are 0. */
+static double lbvh_i_begin_sweep(lbvh_i_sweep *sweep, const lbvh_world_cast *cast,
+                                 const lbvh_node *box)
+{
+    double unit = (double)cast->radius, longest = 0;
+    int a;
+    for (a = 0; a < 3; a++) {
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, box->min[a]), box->max[a]);
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, cast->end[0][a]), cast->end[1][a]);
+        longest = lbvh_i_magnitude(longest, cast->vector[a]);
+    }
+    memset(sweep, 0, sizeof *sweep);
+    if (unit == 0) return 0;
+    for (a = 0; a < 3; a++) {
+        sweep->low[a] = (double)box->min[a] / unit;
+        sweep->high[a] = (double)box->max[a] / unit;
+        sweep->at[a] = (double)cast->end[0][a] / unit;
+        sweep->along[a] = (double)cast->end[1][a] / unit - sweep->at[a];
+        if (longest > 0) sweep->way[a] = (double)cast->vector[a] / longest;
+    }
+    sweep->radius = (double)cast->radius / unit;
+    return longest > 0 ? unit / longest : 0;
+}
+
+LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *box, lbvh_real *t)
+{
+    enum { STEPS = 64 };    /* a grazing touch halves the way in each: 24 */
+    double const near_enough = 1.0 / ((int64_t)1 << 46);
+    lbvh_i_sweep sweep;
+    double const length = lbvh_i_begin_sweep(&sweep, cast, box);
+    double travelled = 0;
+    int a, step;
+    for (step = 0; step < STEPS; step++) {
+        double square = 0, speed = 0, distance, by;
+        lbvh_i_find_nearest(&sweep);
+        for (a = 0; a < 3; a++) {
+            square += sweep.away[a] * sweep.away[a];
+            speed -= sweep.away[a] * sweep.way[a]; /* times distance */
+        }
+        if (square <= near_enough * near_enough) break;
+        distance = lbvh_i_root(square);
+        if (distance - sweep.radius <= near_enough) break;
+        if (!(speed > 0)) return 0;
+        by = (square - sweep.radius * distance) / speed;
+        travelled += by;
+        if (!(travelled * length <= 2 * (double)cast->t_max)) return 0; /* rounding: below */
+        for (a = 0; a < 3; a++) sweep.at[a] += by * sweep.way[a];
+    }
+    *t = (lbvh_real)(travelled * length);
+    return *t <= cast->t_max;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -6525,6 +6735,23 @@ static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, const int32
     if (*fits) object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
 }
 
+/* How many of `left` objects search together. */
+static int32_t lbvh_i_group_of(int32_t left)
+{
+    return left < LBVH_I_TOGETHER ? left : (int32_t)LBVH_I_TOGETHER;
+}
+
+/* Those of up to LBVH_I_TOGETHER objects that search. */
+static void lbvh_i_begin_group(const lbvh_world *world, lbvh_i_group *group, const int32_t *index,
+                               int32_t count, int later)
+{
+    int32_t k;
+    group->later = later;
+    group->count = 0;
+    for (k = 0; k < count; k++)
+        if (lbvh_i_searches(&world->object[index[k]])) group->index[group->count++] = index[k];
+}
+
 /* The pairs of up to LBVH_I_TOGETHER changed objects. */
 static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index, int32_t count,
                                          int later, int *fits)
@@ -6532,10 +6759,11 @@ static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index
     lbvh_i_group group;
     int32_t k, s = 0;
     lbvh_i_prefetch_pairs(world, index, count);
-    group.later = later;
-    group.count = 0;
-    for (k = 0; k < count && *fits; k++)
-        if (lbvh_i_searches(&world->object[index[k]])) group.index[group.count++] = index[k];
+    group.waiting = world->waiting;
+    group.visited = world->met;
+    group.found = world->found;
+    group.room = group.found_room = world->capacity + LBVH_I_VISITS;
+    lbvh_i_begin_group(world, &group, index, *fits ? count : 0, later);
     if (!lbvh_i_search_group(world, &group)) {
         for (k = 0; k < count; k++)
             lbvh_i_update_pairs_of_group(world, index + k, 1, later, fits);
@@ -6547,6 +6775,18 @@ static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index
                                searched ? group.first[s + 1] - group.first[s] : 0, fits);
         s += searched;
     }
+}
+
+/* The pairs of n changed objects, in this order. */
+static void lbvh_i_update_pairs_of_list(lbvh_world *world, const int32_t *index, int32_t n,
+                                        int later, int *fits)
+{
+    int32_t k;
+    if (*fits && lbvh_i_world_pieces(world, n) > 1 &&
+        lbvh_i_update_pairs_in_pieces(world, index, n, later, fits))
+        return;
+    for (k = 0; k < n; k += LBVH_I_TOGETHER)
+        lbvh_i_update_pairs_of_group(world, index + k, lbvh_i_group_of(n - k), later, fits);
 }
 
 /* 1 if every leaf of the moving tree has to search: then each pair is looked for once. */
@@ -6563,15 +6803,13 @@ static int lbvh_i_all_search(const lbvh_world *world)
 /* The pairs of all leaves of the moving tree, in its order. */
 static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
 {
-    int32_t index[LBVH_I_TOGETHER], at = 0, count = 0;
+    int32_t at = 0, n = 0;
     while (at >= 0) {
         const lbvh_node *node = &world->tree[0].node[at];
         at = node->link < 0 ? node->skip : node->link;
-        if (node->link < 0) index[count++] = ~node->link;
-        if (count < LBVH_I_TOGETHER && at >= 0) continue;
-        lbvh_i_update_pairs_of_group(world, index, count, 1, fits);
-        count = 0;
+        if (node->link < 0) world->gathered_index[n++] = ~node->link;
     }
+    lbvh_i_update_pairs_of_list(world, world->gathered_index, n, 1, fits);
 }
 
 /* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
@@ -6607,19 +6845,20 @@ static int lbvh_i_all_static(const lbvh_world *world)
    0: no memory. */
 static int lbvh_i_update_pairs(lbvh_world *world)
 {
-    int const all = lbvh_i_all_search(world);
-    int32_t index[LBVH_I_TOGETHER], count = 0, k;
+    int32_t n = 0, k;
     int fits = 1;
-    if (all) lbvh_i_update_pairs_of_tree(world, &fits);
-    else if (world->changed_count > LBVH_I_UNSORTED && !lbvh_i_all_static(world))
-        lbvh_i_sort_changes(world);
+    if (!lbvh_i_all_search(world)) {
+        if (world->changed_count > LBVH_I_UNSORTED && !lbvh_i_all_static(world))
+            lbvh_i_sort_changes(world);
+        lbvh_i_update_pairs_of_list(world, world->changed, world->changed_count, 0, &fits);
+        return fits;
+    }
+    lbvh_i_update_pairs_of_tree(world, &fits);
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
-        if (!all || !object->alive || object->tree != 0) index[count++] = world->changed[k];
-        if (count < LBVH_I_TOGETHER && k < world->changed_count - 1) continue;
-        if (count > 0) lbvh_i_update_pairs_of_group(world, index, count, 0, &fits);
-        count = 0;
+        if (!object->alive || object->tree != 0) world->gathered_index[n++] = world->changed[k];
     }
+    lbvh_i_update_pairs_of_list(world, world->gathered_index, n, 0, &fits);
     return fits;
 }
 
@@ -6647,12 +6886,14 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     if (world->desc.dim == 0) return LBVH_NOT_BUILT;
     world->begun_count = world->ended_count = world->searched = 0;
     world->reason = LBVH_NOTHING;
+    world->not_run = 0;
     if (world->changed_count == 0) return LBVH_OK;
     lbvh_i_update_trees(world);
     if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
     fits = lbvh_i_update_pairs(world);
     lbvh_i_end_changes(world);
-    return fits ? LBVH_OK : LBVH_OUT_OF_MEMORY;
+    if (!fits) return LBVH_OUT_OF_MEMORY;
+    return world->not_run ? LBVH_NOT_RUN : LBVH_OK;
 }
 
 /* The largest number not above x; an infinity: there is none. Without a branch on what rounding
@@ -7114,11 +7355,14 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *
        count     piece of keys       how often it has each digit; four times with
        deal      piece of keys       each key to its place among equal digits of the pieces before
        low       piece of places     keys with equal upper bits, none of which two pieces share
-       leaves    piece of places     prefixes and leaves (PLOC: prefixes, its own step, leaves)
+       prefixes  piece of places     } PLOC: the clusters of the subtrees within the piece; those
+       clusters  piece of places     } that are left are joined, and the places numbered, after
+       leaves    piece of places     prefixes and leaves
        merge     piece of places     subtrees within the piece; those that are left are merged after
 
-   Counts of digits lie behind the keys, where leaves will be (>>sort): 1024 bytes for each piece,
-   whose leaves have 44 bytes each there.
+   Counts of digits, then clusters that are left, lie behind the keys, where leaves will be
+   (>>sort): 1024 bytes for each piece, or 36 for each place, which has 44 there (double: 64 of
+   104).
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
@@ -7137,8 +7381,12 @@ typedef struct lbvh_i_centres {
     int32_t bad_id;
 } lbvh_i_centres;
 
-/* The tops of a piece: subtrees within it whose parents are not, the first leaf of each. */
-typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+/* A cluster that a piece leaves: of a subtree whose parent is not within the piece. */
+typedef struct lbvh_i_left_cluster {
+    lbvh_real min[3], max[3];
+    int32_t node, first;
+    int32_t last;               /* the last place of that subtree */
+} lbvh_i_left_cluster;
 
 typedef struct lbvh_i_build_job {
     lbvh *tree;
@@ -7147,6 +7395,9 @@ typedef struct lbvh_i_build_job {
     int32_t n, pieces, pass;
     lbvh_i_keys keys;
     int32_t *counts;            /* [pieces][256] */
+    lbvh_i_left_cluster *cluster; /* [n] in the same memory: of each piece from its first place
+                                     on, ... */
+    int32_t left[LBVH_I_BUILD_TASKS]; /* so many; or the rotations of a piece */
     int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
     union {
         lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
@@ -7271,6 +7522,81 @@ static void lbvh_i_prefixes_piece(void *context, int32_t k)
                          lbvh_i_first_of(job, k + 1));
 }
 
+/* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
+   subtree. Returns their number. */
+static int32_t lbvh_i_leave_clusters(lbvh_i_clusters *c, int32_t last, lbvh_i_left_cluster *to)
+{
+    int32_t const left = c->all;
+    int32_t i = left, m;
+    int a;
+    for (; c->top > 0; last = c->waiting[c->top] - 1)
+        for (m = c->many[--c->top]; m > 0; m--) {
+            lbvh_i_left_cluster *one = &to[--i];
+            for (a = 0; a < 3; a++) {
+                one->min[a] = c->min[a][i];
+                one->max[a] = c->max[a][i];
+            }
+            one->node = c->node[i];
+            one->first = c->first[i];
+            one->last = last;
+        }
+    c->all = 0;
+    return left;
+}
+
+/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster does. */
+static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first,
+                                 const lbvh_i_left_cluster *from, int32_t count)
+{
+    int32_t i;
+    int a;
+    for (i = 0; i < count; i++) {
+        int32_t const at = c->all++;
+        for (a = 0; a < 3; a++) {
+            c->min[a][at] = from[i].min[a];
+            c->max[a][at] = from[i].max[a];
+        }
+        c->node[at] = from[i].node;
+        c->first[at] = from[i].first;
+    }
+    lbvh_i_join_clusters(tree, c, first, from->last, count);
+}
+
+/* lbvh_i_cluster within a piece. A right subtree whose sibling begins before the piece is alone on
+   the stack: it is left for later. */
+static void lbvh_i_cluster_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const begin = lbvh_i_first_of(job, k), end = lbvh_i_first_of(job, k + 1);
+    lbvh_i_left_cluster *const to = job->cluster + begin;
+    lbvh_i_clusters c;
+    int32_t place, left = 0;
+    lbvh_i_begin_clusters(job->tree, &c);
+    for (place = begin; place < end; place++) {
+        lbvh_i_push_leaf(job->tree, job->data, job->stride, &job->keys, &c, place);
+        lbvh_i_join_clusters(job->tree, &c, place, place, 1);
+        if (c.top == 1 && !lbvh_i_is_left(job->tree->prefix, c.waiting[0], place))
+            left += lbvh_i_leave_clusters(&c, place, to + left);
+    }
+    job->left[k] = left + lbvh_i_leave_clusters(&c, end - 1, to + left);
+}
+
+/* Joins what the pieces have left. Returns the root. */
+static int32_t lbvh_i_cluster_the_rest(const lbvh_i_build_job *job)
+{
+    lbvh_i_clusters c;
+    int32_t k, i, count, first = 0;
+    lbvh_i_begin_clusters(job->tree, &c);
+    for (k = 0; k < job->pieces; k++)
+        for (i = 0; i < job->left[k]; i += count) {
+            const lbvh_i_left_cluster *from = job->cluster + lbvh_i_first_of(job, k) + i;
+            for (count = 1; i + count < job->left[k] && from[count].last == from->last;) count++;
+            lbvh_i_take_clusters(job->tree, &c, first, from, count);
+            first = from->last + 1;
+        }
+    return c.node[0];
+}
+
 /* (PLOC has its prefixes already.) */
 static void lbvh_i_leaves_piece(void *context, int32_t k)
 {
@@ -7361,7 +7687,20 @@ static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
     return result;
 }
 
-/* All builders: MERGE and SPLIT share a tree. PLOC clusters in the calling thread. */
+/* LBVH_PLOC, as lbvh_i_ploc, but for two leaves, which are no pieces. */
+static lbvh_result lbvh_i_ploc_in_pieces(lbvh_i_build_job *job)
+{
+    size_t const align = sizeof(lbvh_node);
+    uintptr_t const behind = (uintptr_t)(job->keys.low + job->n) + align - 1;
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
+    job->cluster = (lbvh_i_left_cluster *)(behind - behind % align);
+    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
+    if (result != LBVH_OK) return result;
+    (void)lbvh_i_number_clusters(job->tree, &job->keys, lbvh_i_cluster_the_rest(job));
+    return LBVH_OK;
+}
+
+/* All builders: MERGE and SPLIT share a tree. */
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n)
 {
@@ -7378,10 +7717,7 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     job.keys = lbvh_i_key_room(tree);
     job.counts = (int32_t *)(void *)(job.keys.low + n);
     result = lbvh_i_sort_in_pieces(&job);
-    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) {
-        result = lbvh_i_run_build(&job, lbvh_i_prefixes_piece);
-        if (result == LBVH_OK) lbvh_i_ploc(tree, data, stride, &job.keys);
-    }
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
@@ -7415,6 +7751,178 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
     return result;
 }
 
+/* Rotations within a piece, which change nothing outside of the subtrees that lie within it. */
+static void lbvh_i_rotate_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_tops *tops = &job->of.tops[k];
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t place, fixed = 0, rotations = 0;
+    tops->count = 0;
+    for (place = lbvh_i_first_of(job, k); place < last; place++)
+        fixed = lbvh_i_rotate_up(job->tree, tops, fixed, place, place, &rotations);
+    job->left[k] = rotations;
+}
+
+/* And at the nodes above the tops of all pieces: the number of all rotations. */
+static int32_t lbvh_i_rotate_tops(lbvh_i_build_job *job)
+{
+    lbvh_i_tops waiting;
+    int32_t k, i, rotations = 0;
+    waiting.count = 0;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_tops *own = &job->of.tops[k];
+        int32_t const end = lbvh_i_first_of(job, k + 1);
+        rotations += job->left[k];
+        for (i = 0; i < own->count; i++)
+            (void)lbvh_i_rotate_up(job->tree, &waiting, 0, own->first[i],
+                                   (i + 1 < own->count ? own->first[i + 1] : end) - 1, &rotations);
+    }
+    return rotations;
+}
+
+static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    int32_t done = 0;
+    lbvh_i_begin_build(&job, tree, NULL, 0, tree->n);
+    result = lbvh_i_run_build(&job, lbvh_i_rotate_piece);
+    if (result == LBVH_OK) {
+        done = lbvh_i_rotate_tops(&job);
+        if (done > 0) lbvh_i_take_rotations(tree);
+        result = lbvh_i_merge_in_pieces(&job);
+    }
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    if (rotations && result == LBVH_OK) *rotations = done;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-world: what changed objects meet, in pieces
+
+   A search reads the trees, which stay as they are while pairs begin and end. So all objects search
+   first, in tasks; then the calling thread goes through them in the serial order, and takes what
+   each one met. A piece has a room of its own for what it finds. A group of searches that has none
+   is left to the calling thread: whatever the rooms, the pairs are the same.
+   ---------------------------------------------------------------------------------------------- */
+
+/* What a piece visits has room for so many, and what it finds for so many more than its share. */
+enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE,
+       LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2 };
+
+typedef struct lbvh_i_world_job {
+    const lbvh_world *world;
+    const int32_t *index;       /* [n] the objects, in the order in which their pairs change */
+    int32_t *met;               /* [n] how many objects each one met, -1: not searched */
+    lbvh_visit *visits;         /* [pieces][2][LBVH_I_PIECE_VISITS] */
+    int32_t *found;             /* [pieces][room] objects met */
+    int32_t n, pieces, room;
+    int later;
+} lbvh_i_world_job;
+
+/* A search of a world costs more than one in a tree of the caller's: it is in no order. */
+static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n)
+{
+    int32_t const fewest = LBVH_I_PIECE / 4;
+    return lbvh_i_pieces_of(&world->desc.parallel, n, fewest < 8 ? 8 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+/* Memory for n searches. By the room for objects and pairs, so that it seldom grows. */
+static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int32_t n)
+{
+    size_t const most = (size_t)lbvh_i_world_pieces(world, world->capacity),
+                 all = 8 * (size_t)world->capacity + 4 * (size_t)world->pair_capacity,
+                 spare = most * LBVH_I_PIECE_SPARE, visits = most * 2 * LBVH_I_PIECE_VISITS;
+    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF,
+                       2 * visits + (size_t)world->capacity + all + spare, sizeof(int32_t), 0))
+        return 0;
+    job->world = world;
+    job->n = n;
+    job->pieces = lbvh_i_world_pieces(world, n);
+    job->visits = (lbvh_visit *)(void *)lbvh_i_start(&world->block[LBVH_I_PIECES_OF]);
+    job->met = (int32_t *)(void *)(job->visits + visits);
+    job->found = job->met + world->capacity;
+    job->room = (int32_t)((all + spare) / (size_t)job->pieces > INT32_MAX / 2
+                              ? INT32_MAX / 2 : (all + spare) / (size_t)job->pieces);
+    return 1;
+}
+
+/* The objects that piece k has, from *begin on, end at *end. */
+static void lbvh_i_range_of_world(const lbvh_i_world_job *job, int32_t k, int32_t *begin,
+                                  int32_t *end)
+{
+    *begin = (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+    *end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
+}
+
+static void lbvh_i_search_world_piece(void *context, int32_t k)
+{
+    lbvh_i_world_job *job = (lbvh_i_world_job *)context;
+    lbvh_i_group group;
+    int32_t i, m, end, used = 0;
+    group.room = LBVH_I_PIECE_VISITS;
+    group.waiting = job->visits + 2 * (size_t)k * LBVH_I_PIECE_VISITS;
+    group.visited = group.waiting + LBVH_I_PIECE_VISITS;
+    lbvh_i_range_of_world(job, k, &i, &end);
+    for (; i < end; i += LBVH_I_TOGETHER) {
+        int32_t const count = lbvh_i_group_of(end - i);
+        int32_t s = 0;
+        int searched;
+        group.found = job->found + (size_t)k * (size_t)job->room + used;
+        group.found_room = job->room - used;
+        lbvh_i_begin_group(job->world, &group, job->index + i, count, job->later);
+        searched = lbvh_i_search_group(job->world, &group);
+        for (m = 0; m < count; m++) {
+            job->met[i + m] = searched ? 0 : -1;
+            if (!searched || s == group.count || group.index[s] != job->index[i + m]) continue;
+            job->met[i + m] = group.first[s + 1] - group.first[s];
+            s++;
+        }
+        if (searched) used += group.met;
+    }
+}
+
+/* Takes what the objects of a piece have met. */
+static void lbvh_i_take_world_piece(const lbvh_i_world_job *job, lbvh_world *world, int32_t k,
+                                    int *fits)
+{
+    const int32_t *found = job->found + (size_t)k * (size_t)job->room;
+    int32_t i, m, end;
+    lbvh_i_range_of_world(job, k, &i, &end);
+    for (; i < end; i += LBVH_I_TOGETHER) {
+        int32_t const count = lbvh_i_group_of(end - i);
+        if (job->met[i] < 0) {
+            lbvh_i_update_pairs_of_group(world, job->index + i, count, job->later, fits);
+            continue;
+        }
+        lbvh_i_prefetch_pairs(world, job->index + i, count);
+        for (m = i; m < i + count; m++) {
+            lbvh_i_update_pairs_of(world, job->index[m], found, job->met[m], fits);
+            found += job->met[m];
+        }
+    }
+}
+
+/* The pairs of n changed objects, in this order; their searches in pieces. 0: no memory for that,
+   and nothing was done. */
+static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
+                                         int later, int *fits)
+{
+    lbvh_i_world_job job;
+    int32_t k;
+    if (!lbvh_i_begin_world_job(&job, world, n)) return 0;
+    job.index = index;
+    job.later = later;
+    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_search_world_piece, &job) !=
+        LBVH_OK) {
+        world->not_run = 1;
+        for (k = 0; k < n; k++) job.met[k] = -1;
+    }
+    for (k = 0; k < job.pieces; k++) lbvh_i_take_world_piece(&job, world, k, fits);
+    return 1;
+}
+
 /* ------------------------------------------------------------------------------------------------
    >>wide-build: a binary tree is collapsed (figure and bounds at >>wide)
    ---------------------------------------------------------------------------------------------- */
@@ -7437,6 +7945,23 @@ enum { LBVH_I_INNER = 224 };    /* kind of the first inner child */
 /* A node of the binary tree, and its places. */
 typedef struct lbvh_i_span { int32_t at, first, last; } lbvh_i_span;
 
+/* A subtree that a task collapses: how many nodes, leaves and elements it has, and how many come
+   before it. */
+typedef struct lbvh_i_branch {
+    lbvh_i_span span;
+    int32_t at, above;      /* its wide node; what waits above it in the stack */
+    int32_t nodes, leaves, elements, first_node, first_leaf, first_element;
+} lbvh_i_branch;
+
+/* Beyond these, subtrees stay in the calling thread. */
+#ifndef LBVH_I_BRANCHES /* tests: fewer */
+#define LBVH_I_BRANCHES 512
+#endif
+typedef struct lbvh_i_branches {
+    lbvh_i_branch branch[LBVH_I_BRANCHES];
+    int32_t count, largest, pieces;
+} lbvh_i_branches;
+
 /* One collapse. The first run counts, the second fills. */
 typedef struct lbvh_i_collapse {
     const lbvh *tree;
@@ -7444,6 +7969,7 @@ typedef struct lbvh_i_collapse {
     const lbvh_real *data;
     size_t stride;
     int32_t leaf, nodes, leaves, elements;
+    lbvh_i_branches *branches;  /* in pieces; else NULL */
 } lbvh_i_collapse;
 
 LBVH_FN int lbvh_i_span_is_leaf(lbvh_i_span span, int32_t leaf)
@@ -7685,22 +8211,103 @@ static int lbvh_i_collapse_node(lbvh_i_collapse *job, lbvh_i_span span, int32_t 
     return top;
 }
 
-/* All wide nodes, depth first. LBVH_INVALID: no builder makes a tree that is so deep. */
-static lbvh_result lbvh_i_collapse_all(lbvh_i_collapse *job)
+/* 1 if a task collapses this span: the job counts what it has, and goes on behind it. */
+static int lbvh_i_leave_branch(lbvh_i_collapse *job, lbvh_i_span span, int32_t at, int32_t above)
+{
+    lbvh_i_branches *all = job->branches;
+    lbvh_i_branch *branch;
+    if (!all || span.last - span.first >= all->largest || all->count == LBVH_I_BRANCHES) return 0;
+    branch = &all->branch[all->count++];
+    branch->span = span;
+    branch->at = at;
+    branch->above = above;
+    branch->first_node = job->nodes;
+    branch->first_leaf = job->leaves;
+    branch->first_element = job->elements;
+    job->nodes += branch->nodes;
+    job->leaves += branch->leaves;
+    job->elements += branch->elements;
+    return 1;
+}
+
+/* The wide nodes of a span, depth first, from node `at` on. LBVH_INVALID: no builder makes a tree
+   that is so deep. */
+static lbvh_result lbvh_i_collapse_from(lbvh_i_collapse *job, lbvh_i_span span, int32_t at,
+                                        int32_t above)
 {
     lbvh_i_span pending[LBVH_WIDE_STACK + LBVH_WIDE];
     int32_t number[LBVH_WIDE_STACK + LBVH_WIDE];
-    int top = 0;
-    job->nodes = job->leaves = job->elements = 0;
-    if (job->tree->n > 0) top = lbvh_i_add_span(job->tree, pending, 0, 0, 0, job->tree->n - 1);
-    number[0] = 0;
-    job->nodes = top;
+    int top = 1;
+    pending[0] = span;
+    number[0] = at;
     while (top > 0) {
-        lbvh_i_span const span = pending[--top];
-        if (top >= LBVH_WIDE_STACK - LBVH_WIDE) return LBVH_INVALID;
+        span = pending[--top];
+        if (above + top >= LBVH_WIDE_STACK - LBVH_WIDE) return LBVH_INVALID;
+        if (lbvh_i_leave_branch(job, span, number[top], above + top)) continue;
         top += lbvh_i_collapse_node(job, span, number[top], pending + top, number + top);
     }
     return LBVH_OK;
+}
+
+/* All wide nodes, but those of branches. */
+static lbvh_result lbvh_i_collapse_all(lbvh_i_collapse *job)
+{
+    lbvh_i_span root;
+    job->nodes = job->leaves = job->elements = 0;
+    if (job->branches) job->branches->count = 0;
+    if (job->tree->n == 0 ||
+        lbvh_i_add_span(job->tree, &root, 0, 0, 0, job->tree->n - 1) == 0)
+        return LBVH_OK;
+    job->nodes = 1;
+    return lbvh_i_collapse_from(job, root, 0, 0);
+}
+
+/* The branches of a piece: counted, or filled. */
+static void lbvh_i_collapse_piece(void *context, int32_t k)
+{
+    const lbvh_i_collapse *job = (const lbvh_i_collapse *)context;
+    lbvh_i_branches *all = job->branches;
+    int32_t const end = (int32_t)lbvh_i_cut(all->count, all->pieces, k + 1);
+    int32_t i;
+    for (i = (int32_t)lbvh_i_cut(all->count, all->pieces, k); i < end; i++) {
+        lbvh_i_branch *branch = &all->branch[i];
+        lbvh_i_collapse own = *job;
+        lbvh_result result;
+        own.branches = NULL;
+        own.nodes = branch->first_node;
+        own.leaves = branch->first_leaf;
+        own.elements = branch->first_element;
+        result = lbvh_i_collapse_from(&own, branch->span, branch->at, branch->above);
+        branch->nodes = result == LBVH_OK ? own.nodes - branch->first_node : -1;
+        branch->leaves = own.leaves - branch->first_leaf;
+        branch->elements = own.elements - branch->first_element;
+    }
+}
+
+/* 1 if the collapse of n elements is worth pieces: branches for some subtrees a piece. */
+static int lbvh_i_begin_branches(lbvh_i_branches *all, const lbvh_wide_desc *desc, int32_t n)
+{
+    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
+    memset(all, 0, sizeof *all);
+    all->pieces = lbvh_i_pieces_of(&desc->parallel, n, fewest < 32 ? 32 : fewest,
+                                   LBVH_I_BUILD_TASKS / 2);
+    all->largest = n / all->pieces / 2;
+    return all->pieces > 1;
+}
+
+/* The same in pieces: what lies above the branches, then these; and where they are counted, the
+   former again, with what they have. */
+static lbvh_result lbvh_i_collapse_in_pieces(lbvh_i_collapse *job, const lbvh_parallel *parallel)
+{
+    lbvh_i_branches *all = job->branches;
+    lbvh_result result = lbvh_i_collapse_all(job);
+    int32_t i;
+    if (result != LBVH_OK || !all || all->count == 0) return result;
+    if (all->pieces > all->count) all->pieces = all->count;
+    result = lbvh_i_in_pieces(parallel, all->pieces, lbvh_i_collapse_piece, job);
+    for (i = 0; i < all->count && result == LBVH_OK; i++)
+        if (all->branch[i].nodes < 0) return LBVH_INVALID;
+    return result == LBVH_OK && !job->wide ? lbvh_i_collapse_all(job) : result;
 }
 
 static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_desc *desc)
@@ -7744,7 +8351,7 @@ static lbvh_result lbvh_i_wide_array_bytes(int32_t numbers, int masks, int64_t n
 static lbvh_result lbvh_i_wide_sizes(const lbvh_wide_desc *desc, lbvh_i_collapse *job,
                                      size_t bytes[LBVH_BLOCKS])
 {
-    lbvh_result const result = lbvh_i_collapse_all(job);
+    lbvh_result const result = lbvh_i_collapse_in_pieces(job, &desc->parallel);
     memset(bytes, 0, LBVH_BLOCKS * sizeof *bytes);
     if (result != LBVH_OK) return result;
     return lbvh_i_wide_array_bytes(lbvh_i_wide_numbers(desc, job->tree), job->tree->mask != NULL,
@@ -7805,6 +8412,7 @@ LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc
                                      const lbvh_real *data, size_t stride)
 {
     lbvh_i_collapse job;
+    lbvh_i_branches branches;
     size_t bytes[LBVH_BLOCKS];
     lbvh_result result;
     if (!wide) return LBVH_BAD_ARGUMENT;
@@ -7819,12 +8427,14 @@ LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc
     job.leaf = wide->desc.leaf;
     job.data = data;
     job.stride = stride;
+    if (lbvh_i_begin_branches(&branches, &wide->desc, tree->n)) job.branches = &branches;
     result = lbvh_i_wide_sizes(&wide->desc, &job, bytes);
     if (result == LBVH_OK) result = lbvh_i_wide_prepare(wide, bytes);
     if (result != LBVH_OK) return result;
     wide->numbers = lbvh_i_wide_numbers(&wide->desc, tree);
     job.wide = wide;
-    (void)lbvh_i_collapse_all(&job);
+    result = lbvh_i_collapse_in_pieces(&job, &wide->desc.parallel);
+    if (result != LBVH_OK) return result;
     wide->dim = tree->desc.dim;
     wide->elements = job.elements;
     wide->nodes = job.nodes;

@@ -1344,6 +1344,82 @@ static void threads_room(job *j)
     j->queries.flags = LBVH_PLACES;
 }
 
+/* A refit, which makes rotations start from the same boxes, and a pass of them. */
+static void work_rotate(void *user)
+{
+    job *j = (job *)user;
+    must(lbvh_refit(&j->tree, j->w->data, 0));
+    must(lbvh_optimize(&j->tree, NULL));
+}
+
+/* A world of boxes, of which every `of`-th leaves its stored box in a step. */
+typedef struct moving_world {
+    lbvh_world world;
+    lbvh_id *id;
+    float *box;
+    int32_t n, of, step;
+} moving_world;
+
+static void begin_moving_world(moving_world *m, int32_t n, lbvh_parallel parallel)
+{
+    float const edge = cbrtf(1.0f / (float)n);      /* two or three pairs a box */
+    wl_random dice = wl_seed(3);
+    lbvh_world_desc desc;
+    int32_t i;
+    int a;
+    memset(m, 0, sizeof *m);
+    memset(&desc, 0, sizeof desc);
+    desc.margin = 0.05f * edge;
+    desc.parallel = parallel;
+    m->n = n;
+    m->id = (lbvh_id *)bench_alloc((size_t)n * sizeof *m->id);
+    m->box = (float *)bench_alloc((size_t)n * 6 * sizeof *m->box);
+    must(lbvh_world_begin(&m->world, &desc));
+    for (i = 0; i < n; i++) {
+        float *const box = m->box + 6 * (size_t)i;
+        for (a = 0; a < 3; a++) box[a + 3] = (box[a] = wl_u(&dice)) + 0.7f * edge;
+        must(lbvh_world_insert(&m->world, box, NULL, LBVH_MOVING, 0, &m->id[i]));
+    }
+    must(lbvh_world_update(&m->world));
+}
+
+static void work_world(void *user)
+{
+    moving_world *m = (moving_world *)user;
+    float const by = (m->step++ % 2 ? -0.3f : 0.3f) * cbrtf(1.0f / (float)m->n);
+    int32_t i;
+    for (i = 0; i < m->n; i += m->of) {
+        float *const box = m->box + 6 * (size_t)i;
+        box[i % 3] += by;
+        box[i % 3 + 3] += by;
+        must(lbvh_world_move(&m->world, m->id[i], box, NULL));
+    }
+    must(lbvh_world_update(&m->world));
+}
+
+static void threads_worlds(int32_t n, lbvh_parallel parallel)
+{
+    lbvh_parallel none;
+    moving_world alone, together;
+    memset(&none, 0, sizeof none);
+    begin_moving_world(&alone, n, none);
+    begin_moving_world(&together, n, parallel);
+    alone.of = together.of = 1;
+    threads_row("boxes", "world, all moved", n, work_world, &alone, &together);
+    alone.of = together.of = 10;
+    threads_row("boxes", "world, a tenth moved", n, work_world, &alone, &together);
+    bench_check(alone.world.pairs == together.world.pairs &&
+                    memcmp(alone.world.pair, together.world.pair,
+                           (size_t)alone.world.pairs * sizeof(lbvh_pair)) == 0,
+                "threads: the same pairs of a world");
+    lbvh_world_free(&alone.world);
+    lbvh_world_free(&together.world);
+    free(alone.id);
+    free(alone.box);
+    free(together.id);
+    free(together.box);
+}
+
 static void bench_threads(int32_t n)
 {
     workload w = bidisperse(n);
@@ -1352,6 +1428,11 @@ static void bench_threads(int32_t n)
     together.desc.parallel.run = parallel_threads;
     together.desc.parallel.user = &threads.pool;
     together.desc.parallel.tasks = threads.tasks;
+    alone.desc.builder = together.desc.builder = LBVH_PLOC;
+    threads_row(w.name, "build, PLOC", n, work_build, &alone, &together);
+    threads_row(w.name, "refit and rotations", n, work_rotate, &alone, &together);
+    threads_worlds(n / 10, together.desc.parallel);
+    alone.desc.builder = together.desc.builder = LBVH_MERGE;
     threads_row(w.name, "build", n, work_build, &alone, &together);
     threads_row(w.name, "refit", n, work_refit, &alone, &together);
     threads_row(w.name, "count pairs", n, work_count_pairs, &alone, &together);

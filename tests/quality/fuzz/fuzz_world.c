@@ -297,14 +297,16 @@ static void op_search(fz *f, model *m)
 /* A cast and a nearest walk may report each object once, and only what lives. */
 static void op_walks(fz *f, model *m)
 {
-    real p[3], way[3];
+    real p[3], way[3], length;
     unsigned char found[MOST] = {0};
     lbvh_world_cast cast;
     lbvh_world_near search;
     int a;
     for (a = 0; a < 3; a++) p[a] = fz_real(f);
     for (a = 0; a < 3; a++) way[a] = fz_real(f);
-    cast = lbvh_world_cast_sphere(&m->world, p, fz_length(f), way);
+    length = fz_length(f);
+    cast = length > 1 ? lbvh_world_cast_sphere(&m->world, p, length, way)
+                      : lbvh_world_cast_capsule(&m->world, p, way, length, way);
     while (lbvh_next_cast(&cast)) {
         FZ_CHECK(cast.index < MOST && m->things[cast.index].id && !found[cast.index]);
         FZ_CHECK(cast.t >= 0 && cast.t <= 1);

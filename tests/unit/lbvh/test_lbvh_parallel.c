@@ -11,6 +11,7 @@ static int lanes; /* does the processor have AVX2? */
 #define LBVH_I_HAS_AVX2() lanes
 
 #define LBVH_I_PIECE 4
+#define LBVH_I_BRANCHES 24
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define TESTED lbvh
@@ -381,26 +382,28 @@ static void searches_that_lose_tasks(void **state)
     free(pairs);
 }
 
-/* A build or refit that loses tasks leaves no tree, in whichever round; the next build succeeds. */
+/* A build, refit or pass of rotations that loses tasks leaves no tree, in whichever round; the next
+   build succeeds. */
 static void builds_that_lose_tasks(void **state)
 {
     static scene s;
     int which, round, lost = 0;
     (void)state;
     make_scene(&s, UNIFORM, PLAIN);
-    for (which = 0; which < 3; which++)
+    for (which = 0; which < 4; which++) /* build, refit, PLOC, rotations */
         for (round = 0; round < 16; round++) {
-            int const refit = which == 1;
+            int const later = which % 2;
             lbvh tree;
             lbvh_result result;
             memset(&tree, 0, sizeof tree);
             s.desc.builder = which == 2 ? LBVH_PLOC : LBVH_MERGE;
             s.desc.parallel = hook(1, 3);
             s.desc.parallel.run = lose_in_a_round;
-            rounds_left = refit ? -1 : round;
+            rounds_left = later ? -1 : round;
             result = lbvh_build(&tree, &s.desc, s.data, 0, s.n);
-            rounds_left = refit ? round : rounds_left;
-            if (refit) result = lbvh_refit(&tree, s.data, 0);
+            rounds_left = later ? round : rounds_left;
+            if (which == 1) result = lbvh_refit(&tree, s.data, 0);
+            if (which == 3) result = lbvh_optimize(&tree, NULL);
             lost += result == LBVH_NOT_RUN;
             CHECK_RESULT(result, rounds_left < 0 ? LBVH_NOT_RUN : LBVH_OK); /* it was reached */
             CHECK(tree.built == (result == LBVH_OK) && (tree.built || tree.n == 0));
@@ -409,7 +412,7 @@ static void builds_that_lose_tasks(void **state)
             CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);
             lbvh_free(&tree);
         }
-    CHECK(lost == 13 + 3 + 14);
+    CHECK(lost == 13 + 3 + 15 + 2);
 }
 
 /* ---- refusals, memory ---- */
@@ -591,6 +594,65 @@ static void check_own_test(lbvh_wide *wide)
     CHECK(all_zero(hit, sizeof hit));
 }
 
+/* The bytes of a wide tree that this hook collapses. */
+static uint64_t collapse(const lbvh *tree, int copy, int32_t leaf, lbvh_parallel parallel)
+{
+    lbvh_wide_desc desc;
+    lbvh_wide wide;
+    uint64_t sum = 1;
+    int64_t needed;
+    char *bytes;
+    memset(&wide, 0, sizeof wide);
+    memset(&desc, 0, sizeof desc);
+    desc.copy = copy;
+    desc.leaf = leaf;
+    desc.parallel = parallel;
+    CHECK_RESULT(lbvh_wide_build(&wide, &desc, tree, tested->data, 0), LBVH_OK);
+    CHECK_RESULT(lbvh_wide_validate(&wide, tree), LBVH_OK);
+    (void)lbvh_wide_save(&wide, NULL, 0, &needed);
+    bytes = NEW(char, needed);
+    CHECK_RESULT(lbvh_wide_save(&wide, bytes, needed, &needed), LBVH_OK);
+    MIX(sum, bytes, needed);
+    free(bytes);
+    lbvh_wide_free(&wide);
+    return sum;
+}
+
+/* All inputs and variants; a hook that loses tasks, in either round, leaves an empty wide tree. */
+static void wide_builds(void **state)
+{
+    static const int32_t tasks[] = {2, 3, 7, 64};
+    static scene s;
+    int input, variant, k, round;
+    (void)state;
+    tested = &s;
+    for (input = 0; input < INPUTS; input++)
+        for (variant = 0; variant < VARIANTS; variant++) {
+            lbvh tree;
+            uint64_t sum;
+            memset(&tree, 0, sizeof tree);
+            make_scene(&s, input, variant);
+            CHECK_RESULT(lbvh_build(&tree, &s.desc, s.data, 0, s.n), LBVH_OK);
+            k = (input + variant) % 4;
+            sum = collapse(&tree, input % 2, 1 + k, serial());
+            CHECK(collapse(&tree, input % 2, 1 + k, hook((input + 1) % 4, tasks[k])) == sum);
+            for (round = 0; round < 2 && variant == PLAIN; round++) {
+                lbvh_wide wide;
+                lbvh_wide_desc desc;
+                memset(&wide, 0, sizeof wide);
+                memset(&desc, 0, sizeof desc);
+                desc.parallel = hook(1, 3);
+                desc.parallel.run = lose_in_a_round;
+                rounds_left = round;
+                CHECK_RESULT(lbvh_wide_build(&wide, &desc, &tree, NULL, 0),
+                             s.n < 64 ? LBVH_OK : LBVH_NOT_RUN);
+                CHECK(wide.built == (s.n < 64));
+                lbvh_wide_free(&wide);
+            }
+            lbvh_free(&tree);
+        }
+}
+
 static void wide_searches(void **state)
 {
     static const int32_t tasks[] = { 1, 2, 3, 7, 64 };
@@ -640,6 +702,8 @@ static void wide_searches(void **state)
     lbvh_free(&tree);
 }
 
+#include "parallel_worlds.c"
+
 static int stop_pool(void **state)
 {
     (void)state;
@@ -658,7 +722,11 @@ int main(void)
         TEST(allocates_as_serial),
         TEST(refuses_numbers_of_tasks),
         TEST(loaded_trees_have_the_hook),
+        TEST(wide_builds),
         TEST(wide_searches),
+        TEST(worlds),
+        TEST(worlds_without_memory),
+        TEST(worlds_refuse_tasks),
     };
     int failed = 0;
     parallel_all_used();

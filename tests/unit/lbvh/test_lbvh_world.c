@@ -37,6 +37,7 @@ typedef struct model {
     uint64_t data[MOST][MOST];        /* what the test wrote there */
     uint64_t users;
     int objects, incomplete; /* an update found no memory */
+    int failures;            /* insertions that found none for an object more */
     uint32_t dice;
 } model;
 
@@ -112,9 +113,10 @@ static void call_insert(model *m)
     real box[6];
     lbvh_filter filter = random_filter(m);
     lbvh_state const state = (lbvh_state)chance(m, 3);
+    int32_t const room = m->world.capacity, token = m->world.token;
+    int32_t marks[4 * MOST], index;
     lbvh_result result;
     lbvh_id id;
-    int32_t index;
     random_box(m, box);
     if (m->objects >= MOST / 2) return;
     if (chance(m, 30) == 0) {
@@ -123,8 +125,15 @@ static void call_insert(model *m)
         assert_true(result == LBVH_NOT_FINITE && id == 0);
         return;
     }
+    assert_true(room <= COUNT_OF(marks));
+    if (room > 0) memcpy(marks, m->world.mark, (size_t)room * sizeof *marks);
     result = lbvh_world_insert(&m->world, box, &filter, state, ++m->users << 33, &id);
-    if (result == LBVH_OUT_OF_MEMORY) return;
+    if (result == LBVH_OUT_OF_MEMORY) { /* the world is unchanged, though some of it moved */
+        assert_true(m->world.capacity == room && m->world.token == token);
+        if (room > 0) assert_memory_equal(m->world.mark, marks, (size_t)room * sizeof *marks);
+        m->failures += room > 0;
+        return;
+    }
     assert_int_equal(result, LBVH_OK);
     assert_int_equal(lbvh_world_index(&m->world, id, &index), LBVH_OK);
     assert_true(index < MOST && !m->mobs[index].id && !m->mobs[index].gone);
@@ -311,80 +320,7 @@ static void check_overlap(model *m)
                                        allowed(m->mobs[i].filter, o.filter));
 }
 
-/* Whether a box, moved along a vector for t in 0 .. 1, meets another one that is larger by `more`:
-   slabs, in double. */
-static int sweep_meets(int dim, const real *box, const real *vector, const lbvh_node *node,
-                       double more)
-{
-    double begin = 0, end = 1;
-    int a;
-    for (a = 0; a < dim; a++) {
-        double const low = (double)node->min[a] - more - (double)box[dim + a],
-                     high = (double)node->max[a] + more - (double)box[a], along = (double)vector[a];
-        double const in = along > 0 ? low / along : high / along,
-                     out = along > 0 ? high / along : low / along;
-        if (along == 0 && (low > 0 || high < 0)) return 0;
-        if (along == 0) continue;
-        if (in > begin) begin = in;
-        if (out < end) end = out;
-    }
-    return begin <= end;
-}
-
-/* One of the casts, with the box that it sweeps. */
-static lbvh_world_cast random_cast(model *m, real *box, real *vector)
-{
-    int const dim = m->desc.dim;
-    real const r = unit(m) / 10;
-    real middle[3], other[3];
-    int a;
-    uint32_t const kind = chance(m, 5);
-    random_box(m, box);
-    for (a = 0; a < dim; a++) {
-        vector[a] = chance(m, 6) ? 2 * unit(m) - 1 : 0;
-        middle[a] = box[a];
-        other[a] = kind == 4 ? box[dim + a] : box[a];
-        if (kind < 2) box[dim + a] = box[a];
-        if (kind < 3) continue;
-        box[a] = middle[a] - r;
-        box[dim + a] = other[a] + r;
-    }
-    if (kind == 0) return lbvh_world_ray(&m->world, middle, vector, 1);
-    if (kind == 2) return lbvh_world_cast_box(&m->world, box, vector);
-    if (kind == 3) return lbvh_world_cast_sphere(&m->world, middle, r, vector);
-    if (kind == 4) return lbvh_world_cast_capsule(&m->world, middle, other, r, vector);
-    for (a = 0; a < dim; a++) {
-        other[a] = middle[a] + vector[a];
-        vector[a] = other[a] - middle[a];
-    }
-    return lbvh_world_segment(&m->world, middle, other);
-}
-
-static void check_cast(model *m)
-{
-    double const slack = 1e-5;
-    unsigned char found[MOST];
-    real box[6], vector[3], first = 2;
-    lbvh_world_cast cast = random_cast(m, box, vector), closest;
-    lbvh_filter const wanted = random_filter(m);
-    int i;
-    memset(found, 0, sizeof found);
-    if (wanted.category && wanted.mask) cast.filter = wanted;
-    if (chance(m, 2)) cast.fit = LBVH_FAT;
-    closest = cast;
-    for (; lbvh_next_cast(&cast); found[cast.index]++) {
-        assert_true(cast.user == m->mobs[cast.index].user && cast.t >= 0 && cast.t <= 1);
-        if (cast.t < first) first = cast.t;
-    }
-    while (lbvh_next_cast(&closest)) closest.t_max = closest.t;
-    assert_true(first > 1 ? closest.index < 0 : closest.t_max == first);
-    for (i = 0; i < MOST; i++) {
-        const lbvh_node *node = &m->world.box[2 * i + (cast.fit == LBVH_FAT)];
-        int const may = m->mobs[i].id && allowed(m->mobs[i].filter, cast.filter);
-        assert_true(found[i] <= (may && sweep_meets(m->desc.dim, box, vector, node, slack)));
-        assert_true(found[i] >= (may && sweep_meets(m->desc.dim, box, vector, node, -slack)));
-    }
-}
+#include "world_casts.c"
 
 static real distance2(const model *m, const real *p, int i)
 {
@@ -500,7 +436,7 @@ static void test_random_lives(void **state)
 static void test_failing_allocations(void **state)
 {
     int64_t fail;
-    int u, k, failed = 1;
+    int u, k, failed = 1, failures = 0;
     (void)state;
     for (fail = 1; failed; fail++) {
         model *m = new_model(2, 4);
@@ -510,12 +446,13 @@ static void test_failing_allocations(void **state)
             update_and_check(m);
         }
         failed = m->memory.calls >= fail;
+        failures += m->failures;
         m->memory.fail_at = 0;
         update_and_check(m);
         assert_false(m->incomplete);
         end_model(m);
     }
-    assert_true(fail > 20);
+    assert_true(fail > 20 && failures > 20);
 }
 
 /* The same calls give the same pairs in the same order. */
@@ -765,6 +702,8 @@ int main(void)
         cmocka_unit_test(test_deterministic), cmocka_unit_test(test_cheap_steps),
         cmocka_unit_test(test_deep),          cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_doubles),       cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_stay)};
+        cmocka_unit_test(test_stay),          cmocka_unit_test(test_round_casts),
+        cmocka_unit_test(test_casts_by_hand), cmocka_unit_test(test_bad_casts),
+        cmocka_unit_test(test_casts_that_tie)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
