@@ -25,7 +25,7 @@
 
 typedef struct drum_options {
     int32_t n, steps, sort_every, check_every, width, half, history, deterministic, frames, seed;
-    int32_t mean_every;
+    int32_t mean_every, copies;
     int32_t shuffle, vtk, ascii, demo, check; /* flags */
     const char *layout_name, *mode_name, *stl, *out, *curves, *save, *load;
     float length, fill, spacing, rpm, dt, friction, softness, skin, mean_cell;
@@ -95,6 +95,8 @@ static void drum_read_options(int argc, char **argv, drum_options *o)
         TEXT("--save", "FILE", &o->save, "write the end of the run, for --load"),
         TEXT("--load", "FILE", &o->load,
              "go on from there to step --steps, with the same bits as without a stop"),
+        INT("--copies", "N", &o->copies, 1, 100000,
+            "with --load: the file is a slice of the drum, which is N of them (--history 0)"),
         TEXT("--out", "DIR", &o->out, "where files go (default build/demo)"),
         FLAG("--demo", &o->demo, "pictures of the default run"),
         FLAG("--check", &o->check, "print nothing but \"name value\" lines"),
@@ -112,6 +114,7 @@ static drum_options drum_parse(int argc, char **argv)
     o.sort_every = o.check_every = 100;
     o.width = -1;
     o.half = o.history = o.seed = 1;
+    o.copies = 1;
     o.layout_name = "hybrid";
     o.mode_name = "auto";
     o.out = "build/demo";
@@ -125,6 +128,8 @@ static drum_options drum_parse(int argc, char **argv)
     drum_read_options(argc, argv, &o);
     if (o.demo && !o.frames) o.frames = 12;
     if (o.width < 0) o.width = o.half ? 8 : 16;
+    if (o.n % o.copies || (o.copies > 1 && (!o.load || o.history)))
+        stop(2, "--copies: with --load and --history 0, and -n a multiple of it");
     o.layout = (nlist_layout)option_find(drum_layouts, "--layout", o.layout_name);
     o.mode = (nlist_mode)option_find(drum_modes, "--mode", o.mode_name);
 #ifndef __CUDACC__

@@ -519,6 +519,30 @@ saved_files() {
     report $((status != 1)) "--save: no such folder" "$(seen)"
 }
 
+# A drum of three copies of a saved slice: the one in the middle is its mirror image.
+slices() {
+    [ "$small" ] && return
+    local slice=(--history 0 --fill 0.3 --rpm 60 --steps 2500 --vtk --ascii --check)
+    drum -n 100 "${slice[@]}" --length 0.1 --out slice --save slice.drum
+    is "a slice" spheres 100
+    table "$work/slice/spheres_0000.vtk" >"$work/one.txt"
+    drum -n 300 "${slice[@]}" --length 0.3 --out slices --load slice.drum --copies 3
+    report $status "--copies" "$(seen)"
+    is "three slices" inside 300; is "three slices" whole 1
+    table "$work/slices/spheres_0000.vtk" >"$work/three.txt"
+    # 0.1 diameters of 0.4 m are 0.04 m
+    awk 'NR == FNR { for (a = 2; a <= 11; a++) x[$1, a] = $a; next }
+         { i = $1 % 100; k = int($1 / 100); s = k == 1 ? -1 : 1; n++
+           for (a = 2; a <= 11; a++) {
+               want = x[i, a] * (a == 3 || a == 6 || a == 8 || a == 10 ? s : 1)
+               d = $a - want - (a == 3 ? 0.04 * (k - 1) : 0); moved += a == 6 && $a * $a > 0
+               if (d > 1e-6 || d < -1e-6) bad++ } }
+         END { exit !(n == 300 && moved > 150 && !bad) }' "$work/one.txt" "$work/three.txt"
+    report $? "three slices: places and motion, the second mirrored"
+    drum -n 300 "${slice[@]}" --length 0.3 --load slice.drum --copies 3 --rpm 59 --out slices
+    report $((status != 1)) "--copies: another set-up" "$(seen)"
+}
+
 gpu_against_serial() {
     [ $cuda = yes ] || return
     local options n=3000 steps=1500
@@ -562,6 +586,7 @@ command_line() {
 --fill 0
 --dt nan
 --vtk=yes
+--copies 2
 LINES
     drum -n 10 --steps 10
     [ "$(wc -l <"$work/err.txt")" -le 10 ] && grep -q 'step 10 of 10' "$work/err.txt" &&
@@ -607,6 +632,7 @@ pictures() {
 }
 
 drum_file; against_awk; free_fall; turning; meshes; rest; bad_files
-other_ways; statistics; at_rest; bits; averages; cut_in_two; saved_files; gpu_against_serial
+other_ways; statistics; at_rest; bits; averages; cut_in_two; saved_files; slices
+gpu_against_serial
 command_line; pictures
 sum_up
