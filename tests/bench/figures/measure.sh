@@ -17,9 +17,10 @@
 #   lists     004, tables 6.2 to 6.7, 6.10, 6.12, 6.13, section 6.3.6   drum      004, tables 6.8
 #             and 6.10, figure 6.9
 #   tablets   004, tables 6.4 and 6.7: search and forces of tablets in five forms
-#   turn      004, sections 6.3.3 to 6.3.6: the drum after one turn, 1M spheres (3 minutes), 1M that
-#             have fallen into a box, 10M and 100M in copies of that, and search and forces of 1M
-#             tablets in a drum and 10M in a box (7 minutes); when named
+#   turn      004, sections 6.3.3 to 6.3.6: the drum after one turn, 1M spheres (3 minutes) and 10M
+#             as copies of a slice (3 minutes); 1M that have fallen into a box, 10M and 100M in
+#             copies of that (1 minute); search and forces of 1M and 10M tablets in a drum and a
+#             box (4 minutes); when named
 #   scaling   time and bytes from 1000 to 10 million particles          largest   100 million, and
 #             as many as fit (most of a minute)
 #   cpu       the serial subset; beside a GPU it runs while the GPU is busy with the others, on five
@@ -153,46 +154,59 @@ measure_drum() {
     take "$1"
 }
 
-# One turn, saved; then from there in random order, and sorted.
-measure_turn() {
-    n=1000000 how='--length 1.6 --fill 0.1 --rpm 8 --softness 0.5' steps=200
-    if [ "$size" ]; then n=500 how='--length 0.1 --rpm 600 --fill 0.1'; fi
-    [ "$size" ] || steps=2000
-    how="-n $n $how --history 0 --out $out"
+# turned FILE N COPIES STEPS: a slice of the drum after one turn, saved; then the drum of so many
+# slices, from there in random order, and sorted. Such a slice has a drum of its own on the disk.
+turned() {
+    how='--fill 0.1 --rpm 8 --softness 0.5 --history 0' length=1.6
+    if [ "$size" ]; then how='--fill 0.1 --rpm 600 --history 0' length=0.2; fi
+    one=$(echo "$2 $3 $length" | awk '{ print "-n", $1 / $2, "--length", $3 / $2 }')
+    one="$one $how --out $out/one"
     # shellcheck disable=SC2086
-    dt=$("$gpu/drum" $how --steps 0 --check 2>>"$log" </dev/null | awk '$1 == "dt" { print $2 }')
+    dt=$("$gpu/drum" $one --steps 0 --check 2>>"$log" </dev/null | awk '$1 == "dt" { print $2 }')
     turn=$(echo "$dt" | awk '{ print int(7.5 / $1) }')
     [ ! "$size" ] || turn=100
-    echo "== drum $how --steps $turn --save; --load --curves" >>"$log"
+    echo "== drum $one --steps $turn --save; $how --load --copies $3 --curves" >>"$log"
     # shellcheck disable=SC2086
-    if "$gpu/drum" $how --steps "$turn" --save "$out/turn.drum" >>"$log" 2>&1 </dev/null &&
-        "$gpu/drum" $how --load "$out/turn.drum" --shuffle --steps $steps --curves "$1.part" \
-            >>"$log" 2>&1 </dev/null
+    if "$gpu/drum" $one --steps "$turn" --save "$out/turn.drum" >>"$log" 2>&1 </dev/null &&
+        "$gpu/drum" -n "$2" --length $length $how --out "$out" --load "$out/turn.drum" \
+            --copies "$3" --shuffle --steps "$4" --curves "$1.part" >>"$log" 2>&1 </dev/null
     then take "$1"; else echo "drum, one turn" >>"$out/failed"; fi
-    rm -f "$out/drum.stl" "$out/turn.drum"
+    rm -rf "$out/drum.stl" "$out/turn.drum" "$out/one"
+}
+
+measure_turn() {
+    if [ "$size" ]; then
+        turned "$1" 1000 2 20
+    else
+        turned "$1" 1000000 1 2000
+        turned "$1" 10000000 40 200
+    fi
     add "$1" "$gpu/bench_nlist" --only settled --runs 3
     [ "$size" ] || for heaps in 10000000 100000000; do
         add "$1" "$gpu/bench_nlist" --only settled --n $heaps --runs 2
     done
     grep -q '^program,' "$1" || heading >>"$1"
-    if [ "$size" ]; then forms "$1" drum 500; forms "$1" box 500; return; fi
-    forms "$1" drum 1000000 --seconds 0.3
-    forms "$1" box 10000000 --seconds 0.1
+    if [ "$size" ]; then forms "$1" drum drum 500; forms "$1" box box 500; return; fi
+    forms "$1" drum drum 1000000 --packed --rpm 8 --seconds 0.01
+    forms "$1" box box 10000000 --packed --seconds 0.01
+    forms "$1" apart box 10000000 --seconds 1e-4
+    forms "$1" drum drum 10000000 --packed --rpm 8 --seconds 0.002
+    forms "$1" shuffled drum 10000000 --packed --rpm 8 --seconds 0.002 --shuffle
 }
 
 measure_tablets() {
     heading >>"$1"
-    if [ "$size" ]; then forms "$1" box 500; else forms "$1" box 1000000; fi
+    if [ "$size" ]; then forms "$1" box box 500; else forms "$1" box box 1000000; fi
 }
 
-# forms FILE SCENE N OPTIONS: the example's lines "form: NAME search forces both entries [the
+# forms FILE WORKLOAD SCENE N OPTIONS: the lines "form: NAME search forces both entries [the
 # source's three] difference".
 forms() {
-    file=$1 scene=$2 n=$3; shift 3
+    file=$1 workload=$2 scene=$3 n=$4; shift 4
     how="--scene $scene -n $n --forms $* --out $out/tablets.png"
     echo "== tablets $how" >>"$log"
     # shellcheck disable=SC2086
-    "$gpu/tablets" $how 2>&1 </dev/null | tee -a "$log" | awk -v n="$n" -v scene="$scene" '
+    "$gpu/tablets" $how 2>&1 </dev/null | tee -a "$log" | awk -v n="$n" -v scene="$workload" '
         function row(part, ms, theirs) {
             printf "tablets,forms,%s,\"%s: %s\",%d,%.6g,%.6g,0,0,%.6g,,,0,0\n", scene, $2, part,
                 n, ms, n / ms * 1e-3, theirs

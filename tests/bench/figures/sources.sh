@@ -611,15 +611,23 @@ note 'Ours: the memory blocks of each header after a build and a search, as the 
 rm -f "$results/004-3.md"
 if any "$all"; then page memory_table; else echo "- $title" >>"$missing"; fi
 
-# forms_table FILTER: the forms down, times and the source's across.
+# forms_table FILTER [TIMES]: the forms down, times and the source's across: "form search forces
+# step;...", else as the rows have them.
 forms_table() {
     select_rows "$1" 'method "\t" ms "\t" peer "\t" value' |
-        awk -F '\t' "$number_text"'
+        awk -F '\t' -v told="${2:-}" "$number_text"'
         function some(v) { return v > 0 ? text(v) : "–" }
         { split($1, part, ": "); form = part[1]; column = part[2] }
         !(form in seen) { seen[form] = 1; forms[++count] = form }
         { ours[form, column] = column == "entries" ? $4 : $2; theirs[form, column] = $3 }
         END {
+            if (told) split("", theirs)
+            forms_told = split(told, lines, ";")
+            for (k = 1; k <= forms_told; k++) {
+                split(lines[k], word, " ")
+                theirs[word[1], "search"] = word[2]; theirs[word[1], "forces"] = word[3]
+                theirs[word[1], "both"] = word[4]
+            }
             printf "| ms | entries per tablet | search | source | forces | source | both "
             print "| source, step | one kernel / this | source, steps |"
             print "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -636,14 +644,14 @@ forms_table() {
             }
         }'
 }
-# forms_page NAME TITLE FILTER SOURCE NOTE
+# forms_page NAME TITLE FILTER SOURCE NOTE [TIMES]
 forms_page() {
     begin "$1" "$2" '' '' ''
     source_is "$kureck, $4; $maxwell"
     all=$3
     note "$5"
     rm -f "$results/$1.md"
-    if any "$all"; then page forms_table "$all"; else echo "- $title" >>"$missing"; fi
+    if any "$all"; then page forms_table "$all" "${6:-}"; else echo "- $title" >>"$missing"; fi
 }
 forms_note='The source measured search and forces of its lists, and steps per second of all. So the last
 column compares steps, with all else that is in a step, and the one before it search and forces
@@ -660,11 +668,30 @@ forms_page 004-forms 'Tablets: lists against search and forces in one kernel (00
 forms_page 004-forms-10m 'Tablets: lists against one kernel, 10M (004, table 6.5)' \
     'group == "forms" && workload == "box" && n >= 10000000' \
     'table 6.5 and section 6.3.7: 10M tablets in a box, 11.9 neighbours' \
-    "${forms_note}Ours: \`tablets --scene box -n 10000000 --seconds 0.1\`, 10 layers."
+    "${forms_note}Ours: \`tablets --scene box -n 10000000 --packed --seconds 0.01\`, 10 layers."
+forms_page 004-forms-apart 'Tablets without contacts: lists against one kernel, 10M (004, table 6.7)' \
+    'group == "forms" && workload == "apart"' \
+    'table 6.7: 10M tablets in a grid without any collisions' \
+    "${forms_note}Ours: \`tablets --scene box -n 10000000 --seconds 1e-4\`, the lattice at the start." \
+    'one-kernel 0 334 357;pairs 18.85 8.35 46.3'
+drum_note='The steps of the source also search and push against triangles, in its old code the
+longest part; ours has eight planes. Not after a turn: the bed is full from the start, and moves for
+the time given.'
+drum_note=$(echo "$drum_note" | tr '\n' ' ')
 forms_page 004-forms-drum 'Tablets in a drum: lists against one kernel, 1M (004, table 6.9)' \
-    'group == "forms" && workload == "drum"' \
+    'group == "forms" && workload == "drum" && n < 10000000' \
     'table 6.9: 10M tablets in a drum, 7.85 neighbours: old 1051 ms, new 24 + 63' \
-    "${forms_note}Ours: \`tablets --scene drum -n 1000000 --seconds 0.3\`: fallen, not yet one turn."
+    "$forms_note${drum_note}\`tablets --scene drum -n 1000000 --packed --rpm 8 --seconds 0.01\`"
+forms_page 004-forms-drum-10m 'Tablets in a drum: lists against one kernel, 10M (004, table 6.9)' \
+    'group == "forms" && workload == "drum" && n >= 10000000' \
+    'table 6.9: 10M tablets in a drum, 7.85 neighbours, data sorted' \
+    "$forms_note${drum_note}\`tablets --scene drum -n 10000000 --packed --rpm 8 --seconds 0.002\`" \
+    'one-kernel 0 1051 2083;pairs 24 63 126.6'
+forms_page 004-forms-shuffled 'Tablets in a drum, not sorted, 10M (004, table 6.11)' \
+    'group == "forms" && workload == "shuffled"' \
+    'table 6.11: 10M tablets in a drum, data not sorted' \
+    "$forms_note${drum_note}As 004-forms-drum-10m, in random order (\`--shuffle\`)." \
+    'one-kernel 0 1130 2222;pairs 248 428 714'
 
 tablets_table() {
     cat <<'TABLE'
@@ -682,9 +709,9 @@ TABLE
 }
 begin 004-tablets 'Tablets: the source alone (004, tables 6.7, 6.9, 6.11, figure 6.10)' '' '' ''
 source_is "$kureck, times in ms; $maxwell"
-note 'Not repeated: tables 6.7 and 6.11. The drum of table 6.9: docs/then-and-now.md. Tablets in a' \
-     'box and in a drum: 004-forms. Lists as long as theirs: 004-6.4 and 004-6.5. Figure 6.10 has' \
-     'no numbers in the text.'
+note 'Ours: 004-forms-apart (6.7), 004-forms-drum-10m (6.9), 004-forms-shuffled (6.11), and a box:' \
+     '004-forms. Steps of the drum: docs/then-and-now.md. Lists as long as theirs: 004-6.4 and' \
+     '004-6.5. Figure 6.10 has no numbers in the text.'
 page tablets_table
 
 begin 004-6.9 'Speed over time in the drum, by how often data is sorted (004, figure 6.9)' \

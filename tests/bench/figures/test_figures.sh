@@ -139,15 +139,16 @@ made_up() {
              }
              list("one-kernel slots+rest pairs rows pairs+normal", " ")
              for (m in how) for (n = 1000000; n <= 1e7; n *= 10)
-                 for (t = 0; t < 2; t++) {
-                     row("tablets", "forms", t ? "drum" : "box", how[m] ": both", n)
-                     row("tablets", "forms", t ? "drum" : "box", how[m] ": entries", n, 6,
-                         "a tablet")
+                 for (t = 1; t <= 4; t++) {
+                     split("box drum apart shuffled", scene, " ")
+                     row("tablets", "forms", scene[t], how[m] ": both", n)
+                     row("tablets", "forms", scene[t], how[m] ": entries", n, 6, "a tablet")
                  }
              list("never sorted;sorted every step;sorted every 10 steps;sorted every 100 steps;sorted once", ";")
              for (m in how) {
                  row("drum", "drum", "stages", how[m] ": whole step", 10000000)
                  row("drum", "turn", "stages", how[m] ": whole step", 1000000)
+                 row("drum", "turn", "stages", how[m] ": whole step", 10000000)
                  for (t = 1; t <= 5;
                      t++) printf "drum,drum,time,\"%s: step\",%d,%.6g,0,0,0,0,%.6g,s\n", how[m], t,
                          5 + t, t / 1000
@@ -167,7 +168,8 @@ made_up() {
          }'
 }
 
-tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-6.8-turn 004-6.6'
+tables='003-reduce 003-traversal 004-3 004-forms 004-forms-10m 004-forms-drum 004-forms-drum-10m'
+tables="$tables 004-forms-apart 004-forms-shuffled 004-6.8-turn 004-6.8-turn-10m 004-6.6"
 tables="$tables 004-6.3.6 004-6.3.6-cpu 004-6.3.6-walls 004-6.10-sorting"
 tables="$tables 004-6.12 004-settled 004-settled-large 004-6.8 004-tablets largest"
 serial='000-3-cpu 001-3d-cpu 002-16 002-17 002-18 004-6.3.6-cpu 004-tablets'
