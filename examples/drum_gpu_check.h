@@ -114,20 +114,25 @@ void drum_print_beside(const drum_times *t, const drum_source *from)
    >>one kernel: search and forces of the spheres, as the source had it before its lists ("old")
    ---------------------------------------------------------------------------------------------- */
 
+struct drum_six {
+    float x[DEM_SUMS];
+    __device__ drum_six &operator+=(const drum_six &other)
+    {
+        for (int k = 0; k < DEM_SUMS; k++) x[k] += other.x[k];
+        return *this;
+    }
+};
+
 /* Each contact is computed for both of its spheres. */
-__global__ void __launch_bounds__(gpu_block)
-    drum_search_kernel(__grid_constant__ const ugrid_device device,
-                       __grid_constant__ const dem_system system, float reach, float *sums)
-{
-    int32_t const i = gpu_thread();
-    if (i >= system.n) return;
-    float own[DEM_SUMS] = {}, ignored[DEM_SUMS] = {};
-    ugrid_near around =
-        ugrid_near_within(&device.grid, system.pos + 4 * static_cast<size_t>(i), reach);
-    while (ugrid_next(&around))
-        if (around.id != i) dem_spheres(&system, i, around.id, nullptr, own, ignored);
-    for (int k = 0; k < DEM_SUMS; k++) sums[DEM_SUMS * static_cast<size_t>(i) + k] = own[k];
-}
+struct drum_search_op {
+    dem_system system;
+    __device__ drum_six operator()(const ugrid_contact &contact) const
+    {
+        drum_six own = {}, other = {};
+        dem_spheres(&system, contact.i, contact.j, nullptr, own.x, other.x);
+        return own;
+    }
+};
 
 /* Are these sums, with those of the drum, the forces of the last step? (Without springs.) */
 void drum_same_forces(drum_gpu *run, float *sums)
@@ -157,8 +162,10 @@ double drum_one_kernel(drum_gpu *run)
     float *sums = gpu_array<float>(DEM_SUMS * static_cast<size_t>(run->system.n));
     for (int round = -1; round < rounds; round++) {
         if (round == 0) run->events.record(DRUM_BEGIN, run->stream);
-        gpu_launch(run->stream, run->system.n, drum_search_kernel, run->grid.device, run->system,
-                   2 * run->setup->radius, sums);
+        MUST(ugrid,
+             ugrid_cuda_sum(&run->grid, 2 * run->setup->radius, 0, drum_search_op{run->system},
+                            reinterpret_cast<drum_six *>(sums), run->stream),
+             "search and forces in one kernel");
     }
     run->events.record(DRUM_END, run->stream);
     gpu_wait(run->stream);

@@ -727,7 +727,9 @@ note 'Ours: "never sorted" begins in random order; the others are sorted before 
      'Each curve goes on where the one before has ended.'
 for how in 'never sorted' 'sorted every step' 'sorted every 10 steps' 'sorted every 100 steps' \
     'sorted once'; do
-    curve "$how" ours "program == \"drum\" && workload == \"time\" && method == \"$how: step\"" \
+    curve "$how" ours \
+        "program == \"drum\" && group == \"drum\" && workload == \"time\" &&
+         method == \"$how: step\"" \
         'sprintf("%.6f", value)' '1000 / ms'
 done
 draw
