@@ -8499,9 +8499,10 @@ typedef struct lbvh_i_beam {
     uint32_t filter;
     int32_t number;             /* of the caller */
     lbvh_real t_max;            /* of the closest hit so far */
-    int32_t id;                 /* of it, -1 = none */
-    size_t slot;                /* where it lies in wide->id */
+    size_t slot;                /* where it lies in wide->id, LBVH_I_NO_SLOT = none */
 } lbvh_i_beam;
+
+#define LBVH_I_NO_SLOT ((size_t)-1)
 
 /* How elements are tested, and what is wanted. */
 typedef struct lbvh_i_tracer {
@@ -8573,8 +8574,7 @@ LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numb
     ray->i = ray->k == 2 ? 0 : ray->k + 1;
     ray->j = ray->k == 0 ? 2 : ray->k - 1;
     ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
-    ray->id = -1;
-    ray->slot = 0;
+    ray->slot = LBVH_I_NO_SLOT;
     return usable;
 }
 
@@ -8699,6 +8699,13 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_
     return hit;
 }
 
+/* Children that wait, the nearest of each node last: inner nodes by their number, leaves by that
+   of their block, or, where the caller tests, as 8 * node + c; and LBVH_I_LEAF_BIT. */
+typedef struct lbvh_i_waiting {
+    uint32_t child[LBVH_WIDE_STACK + LBVH_WIDE];
+    lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
+} lbvh_i_waiting;
+
 /* ------------------------------------------------------------------------------------------------
    >>wide-lanes: the same two tests by vectors of 8 and 4 floats, for AVX2
 
@@ -8708,8 +8715,70 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_
 
 #ifdef LBVH_I_AVX2
 
+#define LBVH_I_LANES_FN LBVH_I_AVX2 static inline __attribute__((always_inline))
+
+/* Distances of at least 0 as numbers that sort alike, the last 3 bits replaced by the child; -1: it
+   is not met. A missing child is inverted, and so not met, but for -ffast-math's sake `used` says
+   so too. */
+LBVH_I_LANES_FN __m256i lbvh_i_key_lanes(const lbvh_wide_node *node, __m256 distance,
+                                              __m256 met)
+{
+    __m256i const child = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                  bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128),
+                  used = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(node->used), bit),
+                                            bit),
+                  key = _mm256_or_si256(
+                      _mm256_and_si256(_mm256_castps_si256(distance), _mm256_set1_epi32(-8)),
+                      child);
+    return _mm256_blendv_epi8(_mm256_set1_epi32(-1), key,
+                              _mm256_and_si256(_mm256_castps_si256(met), used));
+}
+
+/* One stage of a sorting network: lanes and their partners, the larger one where `upper` has a
+   bit. */
+#define LBVH_I_SORT_STAGE(v, partners, upper)                                                      \
+    other = partners;                                                                              \
+    v = _mm256_blend_epi32(_mm256_min_epi32(v, other), _mm256_max_epi32(v, other), upper)
+
+/* 8 numbers, the largest first (bitonic: Batcher 1968). There is no branch, which a processor could
+   not guess. */
+LBVH_I_LANES_FN __m256i lbvh_i_sort_lanes(__m256i v)
+{
+    __m256i other;
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0xB1), 0x55);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0x1B), 0x33);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0xB1), 0x55);
+    LBVH_I_SORT_STAGE(v, _mm256_permute4x64_epi64(_mm256_shuffle_epi32(v, 0x1B), 0x4E), 0x0F);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0x4E), 0x33);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0xB1), 0x55);
+    return v;
+}
+
+/* lbvh_i_child for 8 children. */
+LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node)
+{
+    __m256i const kind = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)
+                                                                  node->kind)),
+                  inner = _mm256_cmpgt_epi32(kind, _mm256_set1_epi32(LBVH_I_INNER - 1)),
+                  first = _mm256_set1_epi32((int)(node->first | LBVH_I_LEAF_BIT)),
+                  base = _mm256_blendv_epi8(first, _mm256_set1_epi32((int)node->child), inner);
+    return _mm256_add_epi32(base, _mm256_and_si256(kind, _mm256_set1_epi32(31)));
+}
+
+/* lbvh_i_push_children by keys; where a child waits, up to 7 units in the last place are missing. */
+LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top,
+                                                const lbvh_wide_node *node, __m256i key)
+{
+    __m256i const sorted = lbvh_i_sort_lanes(key);
+    _mm256_storeu_ps(&stack->enters[top],
+                     _mm256_castsi256_ps(_mm256_and_si256(sorted, _mm256_set1_epi32(-8))));
+    _mm256_storeu_si256((__m256i *)(void *)&stack->child[top],
+                        _mm256_permutevar8x32_epi32(lbvh_i_child_lanes(node), sorted));
+    return top + 8 - _mm_popcnt_u32((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(key)));
+}
+
 /* (corner + q) * step for 8 planes. */
-LBVH_I_AVX2 static inline __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m256 step)
+LBVH_I_LANES_FN __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m256 step)
 {
     __m128i const bytes = _mm_loadl_epi64((const __m128i *)(const void *)plane);
     __m256 const q = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
@@ -8725,9 +8794,9 @@ LBVH_I_AVX2 static inline __m256 lbvh_i_planes(const uint8_t plane[8], __m256 co
     begin = _mm256_max_ps(_mm256_sub_ps(in, _mm256_broadcast_ss(&ray->before[a])), begin);         \
     end = _mm256_min_ps(_mm256_sub_ps(out, _mm256_broadcast_ss(&ray->after[a])), end)
 
-/* lbvh_i_enter_children of a ray that is not careful. */
-LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_lanes(const lbvh_i_beam *ray,
-                                                      const lbvh_wide_node *node, float enters[8])
+/* lbvh_i_enter_children of a ray that is not careful: the bits of where, -1: not entered. */
+LBVH_I_LANES_FN __m256i lbvh_i_enter_lanes(const lbvh_i_beam *ray,
+                                                     const lbvh_wide_node *node)
 {
     __m128i const exponents = _mm_cvtepu8_epi32(_mm_loadu_si32(node->exponent));
     __m128 const quanta = _mm_castsi128_ps(_mm_slli_epi32(exponents, 23)),
@@ -8736,12 +8805,11 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_lanes(const lbvh_i_beam *ray,
     LBVH_I_SLAB_OF_LANES(0);
     LBVH_I_SLAB_OF_LANES(1);
     LBVH_I_SLAB_OF_LANES(2);
-    _mm256_storeu_ps(enters, begin);
-    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(begin, end, _CMP_LE_OQ)) & node->used;
+    return lbvh_i_key_lanes(node, begin, _mm256_cmp_ps(begin, end, _CMP_LE_OQ));
 }
 
 /* a * b - c * d */
-LBVH_I_AVX2 static inline __m128 lbvh_i_cross_lanes(__m128 a, __m128 b, __m128 c, __m128 d)
+LBVH_I_LANES_FN __m128 lbvh_i_cross_lanes(__m128 a, __m128 b, __m128 c, __m128 d)
 {
     return _mm_sub_ps(_mm_mul_ps(a, b), _mm_mul_ps(c, d));
 }
@@ -8804,16 +8872,17 @@ LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
 #endif
 }
 
-/* A hit at t: kept, if it is the closest so far. */
+LBVH_I_TOGETHER_FN int lbvh_i_has_hit(const lbvh_i_beam *ray) { return ray->slot != LBVH_I_NO_SLOT; }
+
+/* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only: they
+   lie far from the triangles. */
 LBVH_I_TOGETHER_FN void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
                                         lbvh_real t)
 {
-    int32_t const id = wide->id[slot];
     if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
     if (!(t >= 0 && t <= ray->t_max)) return;
-    if (ray->id >= 0 && t == ray->t_max && id > ray->id) return;
+    if (t == ray->t_max && lbvh_i_has_hit(ray) && wide->id[slot] > wide->id[ray->slot]) return;
     ray->t_max = t;
-    ray->id = id;
     ray->slot = slot;
 }
 
@@ -8841,31 +8910,23 @@ static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, ui
     }
 }
 
-/* Tests the triangles of a block. */
-LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
-                                      int lanes)
+/* Hits in a block of triangles, as bits. */
+LBVH_I_TOGETHER void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
+                                      uint32_t hit, const lbvh_real t[LBVH_WIDE_LEAF])
 {
-    const lbvh_real *v = wide->element + block * 9 * LBVH_WIDE_LEAF;
-    lbvh_real t[LBVH_WIDE_LEAF];
-    uint32_t hit;
-#ifdef LBVH_I_AVX2
-    if (lanes) hit = lbvh_i_hit_lanes(ray, v, t);
-    else
-#endif
-        hit = lbvh_i_hit_block(ray, v, t);
-    (void)lanes;
     for (; hit; hit &= hit - 1) {
         int const lane = lbvh_i_lowest_bit(hit);
         lbvh_i_keep_hit(wide, ray, block * LBVH_WIDE_LEAF + (size_t)lane, t[lane]);
     }
 }
 
-/* Children that wait, the nearest of each node last: inner nodes by their number, leaves by that
-   of their block, or, where the caller tests, as 8 * node + c; and LBVH_I_LEAF_BIT. */
-typedef struct lbvh_i_waiting {
-    uint32_t child[LBVH_WIDE_STACK + LBVH_WIDE];
-    lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
-} lbvh_i_waiting;
+/* Tests the triangles of a block. */
+LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
+{
+    lbvh_real t[LBVH_WIDE_LEAF];
+    uint32_t const hit = lbvh_i_hit_block(ray, wide->element + block * 9 * LBVH_WIDE_LEAF, t);
+    lbvh_i_keep_hits(wide, ray, block, hit, t);
+}
 
 LBVH_I_TOGETHER_FN uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
                                          int calls)
@@ -8896,91 +8957,68 @@ LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const l
     return top;
 }
 
-/* Of the two children c and d, pushes the farther one; the nearer one. No branch: the processor
-   could not guess it. */
-LBVH_I_TOGETHER int lbvh_i_push_farther(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
-                                    uint32_t number, int c, int d, const lbvh_real *enters,
-                                    int calls)
-{
-    int const d_first = enters[d] < enters[c], nearer = c ^ ((c ^ d) & -d_first),
-              farther = c ^ d ^ nearer;
-    stack->enters[top] = enters[farther];
-    stack->child[top] = lbvh_i_child(node, number, farther, calls);
-    return nearer;
-}
-
 /* Several rays walk in turn, one step each: while one waits for its next node from memory, the
-   others compute. */
-enum { LBVH_I_WALKERS = 4 };
+   others compute. A step begins with what the last one pushed: what it decides then is known by
+   now, so a processor that guessed wrong notices at once. */
+enum { LBVH_I_WALKERS = 8 };
 
 typedef struct lbvh_i_walker {
     lbvh_i_beam ray;
-    uint32_t at;            /* the child to visit now */
     int top;
     lbvh_i_waiting stack;
 } lbvh_i_walker;
 
-/* The node that the walker is at, and the child where the walk goes on at once, if there is one:
-   1. Else 0: the stack says. */
-LBVH_I_TOGETHER int lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+/* Pushes the children of a node that the ray enters. */
+static void lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t number)
 {
-    const lbvh_wide_node *const node = &tracer->wide->node[walker->at];
-    int const calls = tracer->fn != NULL;
+    const lbvh_wide_node *const node = &tracer->wide->node[number];
     lbvh_real enters[LBVH_WIDE];
-    uint32_t met, rest;
-#ifdef LBVH_I_AVX2
-    if (lanes && !walker->ray.careful) met = lbvh_i_enter_lanes(&walker->ray, node, enters);
-    else
-#endif
-        met = lbvh_i_enter_children(&walker->ray, node, enters);
-    (void)lanes;
-    rest = met & (met - 1);
-    if (met && !(rest & (rest - 1))) { /* one or two: the nearer one need not wait */
-        int c = lbvh_i_lowest_bit(met);
-        if (rest)
-            c = lbvh_i_push_farther(&walker->stack, walker->top++, node, walker->at, c,
-                                    lbvh_i_lowest_bit(rest), enters, calls);
-        walker->at = lbvh_i_child(node, walker->at, c, calls);
-        return 1;
-    }
-    walker->top = lbvh_i_push_children(&walker->stack, walker->top, node, walker->at, met, enters,
-                                       calls);
-    return 0;
+    uint32_t const met = lbvh_i_enter_children(&walker->ray, node, enters);
+    walker->top = lbvh_i_push_children(&walker->stack, walker->top, node, number, met, enters,
+                                       tracer->fn != NULL);
 }
 
-/* One node or leaf; 0: the walk is done. */
-LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
-{
-    uint32_t const leaf = walker->at & ~LBVH_I_LEAF_BIT;
-    if (walker->at & LBVH_I_LEAF_BIT) {
-        if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, leaf);
-        else lbvh_i_hit_triangles(tracer->wide, &walker->ray, leaf, lanes);
-        if (tracer->any && walker->ray.id >= 0) return 0;
-    } else if (lbvh_i_step_node(tracer, walker, lanes)) return 1;
-    do {
-        if (walker->top == 0) return 0;
-        walker->at = walker->stack.child[--walker->top];
-    } while (!(walker->stack.enters[walker->top] <= walker->ray.t_max));
-    return 1;
-}
-
-/* Asks for what the next step reads. */
+/* Asks for what the next step reads. No branch, as what waits was just pushed. */
 LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
 {
 #if defined(__GNUC__) || defined(__clang__)
-    const char *at = (const char *)&tracer->wide->node[child & ~LBVH_I_LEAF_BIT];
-    if (child & LBVH_I_LEAF_BIT) {
-        if (tracer->fn) return;
-        at = (const char *)(tracer->wide->element +
-                            (size_t)(child & ~LBVH_I_LEAF_BIT) * 9 * LBVH_WIDE_LEAF);
-        __builtin_prefetch(at + 128);
-    }
+    const lbvh_wide *wide = tracer->wide;
+    int const leaf = (child & LBVH_I_LEAF_BIT) != 0;
+    size_t const bytes = leaf ? 9 * LBVH_WIDE_LEAF * sizeof(lbvh_real) : sizeof(lbvh_wide_node);
+    const char *at = leaf ? (const char *)wide->element : (const char *)wide->node;
+    if (tracer->fn) return;
+    at += (child & ~LBVH_I_LEAF_BIT) * bytes;
     __builtin_prefetch(at);
     __builtin_prefetch(at + 64);
+    __builtin_prefetch(at + bytes - 1);
 #else
     (void)tracer;
     (void)child;
 #endif
+}
+
+/* The child to visit next; 0: the walk is done. */
+LBVH_I_TOGETHER int lbvh_i_pop(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
+{
+    if (tracer->any && lbvh_i_has_hit(&walker->ray)) return 0;
+    do {
+        if (walker->top == 0) return 0;
+        walker->top--;
+    } while (!(walker->stack.enters[walker->top] <= walker->ray.t_max));
+    *at = walker->stack.child[walker->top];
+    return 1;
+}
+
+/* One node or leaf; 0: the walk is done. */
+LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
+{
+    uint32_t at;
+    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (!(at & LBVH_I_LEAF_BIT)) lbvh_i_step_node(tracer, walker, at);
+    else if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, at & ~LBVH_I_LEAF_BIT);
+    else lbvh_i_hit_triangles(tracer->wide, &walker->ray, at & ~LBVH_I_LEAF_BIT);
+    lbvh_i_prefetch(tracer, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    return 1;
 }
 
 /* Rays of a call, and what becomes of them. */
@@ -9018,35 +9056,78 @@ static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
 
 static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
 {
-    walker->at = 0;
-    walker->top = 0;
+    walker->top = 1;
+    walker->stack.child[0] = 0;
+    walker->stack.enters[0] = 0;
     return lbvh_i_next_beam(bundle, &walker->ray);
 }
 
-/* All rays: one text for both ways of testing. */
-LBVH_I_TOGETHER void lbvh_i_walk_rays(lbvh_i_bundle *bundle, int lanes)
+/* The first rays; their number. */
+static int lbvh_i_begin_walks(lbvh_i_bundle *bundle, lbvh_i_walker *walker, lbvh_i_walker **live)
 {
-    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
-    int w, count = 0;
+    int count = 0;
     while (count < LBVH_I_WALKERS && lbvh_i_begin_walk(bundle, &walker[count])) {
         live[count] = &walker[count];
         count++;
     }
+    return count;
+}
+
+/* Ray w is done: another one comes in its place, or the last walker. The next w. */
+static int lbvh_i_end_walk(lbvh_i_bundle *bundle, lbvh_i_walker **live, int w, int *count)
+{
+    lbvh_i_end_ray(bundle, &live[w]->ray);
+    if (lbvh_i_begin_walk(bundle, live[w])) return w + 1;
+    live[w] = live[--*count];
+    return w;
+}
+
+static void lbvh_i_walk_plain(lbvh_i_bundle *bundle)
+{
+    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
+    int w, count = lbvh_i_begin_walks(bundle, walker, live);
     while (count > 0)
-        for (w = 0; w < count; w++) {
-            if (lbvh_i_step(bundle->tracer, live[w], lanes)) {
-                lbvh_i_prefetch(bundle->tracer, live[w]->at);
-                continue;
-            }
-            lbvh_i_end_ray(bundle, &live[w]->ray);
-            if (!lbvh_i_begin_walk(bundle, live[w])) live[w--] = live[--count];
+        for (w = 0; w < count;) {
+            if (lbvh_i_step(bundle->tracer, live[w])) w++;
+            else w = lbvh_i_end_walk(bundle, live, w, &count);
         }
 }
 
-static void lbvh_i_walk_plain(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 0); }
-
 #ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 1); }
+LBVH_I_LANES_FN void lbvh_i_hit_triangle_lanes(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
+{
+    float t[LBVH_WIDE_LEAF];
+    uint32_t const hit = lbvh_i_hit_lanes(ray, wide->element + block * 9 * LBVH_WIDE_LEAF, t);
+    lbvh_i_keep_hits(wide, ray, block, hit, t);
+}
+
+/* lbvh_i_step of triangles */
+LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
+{
+    uint32_t at;
+    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (at & LBVH_I_LEAF_BIT)
+        lbvh_i_hit_triangle_lanes(tracer->wide, &walker->ray, at & ~LBVH_I_LEAF_BIT);
+    else if (walker->ray.careful) lbvh_i_step_node(tracer, walker, at);
+    else {
+        const lbvh_wide_node *const node = &tracer->wide->node[at];
+        walker->top = lbvh_i_push_lanes(&walker->stack, walker->top, node,
+                                        lbvh_i_enter_lanes(&walker->ray, node));
+    }
+    lbvh_i_prefetch(tracer, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    return 1;
+}
+
+LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
+{
+    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
+    int w, count = lbvh_i_begin_walks(bundle, walker, live);
+    while (count > 0)
+        for (w = 0; w < count;) {
+            if (lbvh_i_step_lanes(bundle->tracer, live[w])) w++;
+            else w = lbvh_i_end_walk(bundle, live, w, &count);
+        }
+}
 
 /* LBVH_SORTED: 8 consecutive rays walk as a pack. A node is tested once for all of them: a child is
    entered if a ray could enter it whose origin and direction lie between theirs. Each ray tests the
@@ -9086,8 +9167,7 @@ static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int
 
 /* lbvh_i_enter_children for the pack: lower bounds of where the rays come, upper ones of where they
    go. Each has three roundings, relative to itself; they are moved by 16. */
-LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_pack(const lbvh_i_pack *pack,
-                                                     const lbvh_wide_node *node, float enters[8])
+LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wide_node *node)
 {
     __m256 begin = _mm256_setzero_ps(), end = _mm256_set1_ps(pack->t_max);
     int a;
@@ -9107,8 +9187,7 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_pack(const lbvh_i_pack *pack,
     }
     begin = _mm256_mul_ps(begin, _mm256_set1_ps(0.999999f));
     end = _mm256_mul_ps(end, _mm256_set1_ps(1.000001f));
-    _mm256_storeu_ps(enters, begin);
-    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(begin, end, _CMP_LE_OQ)) & node->used;
+    return lbvh_i_key_lanes(node, begin, _mm256_cmp_ps(begin, end, _CMP_LE_OQ));
 }
 
 /* Every ray of the pack tests the triangles of a block. 0: all have what they want. */
@@ -9119,9 +9198,9 @@ LBVH_I_AVX2 static int lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pa
     pack->t_max = 0;
     for (r = 0; r < pack->count; r++) {
         lbvh_i_beam *ray = &pack->ray[r];
-        if (tracer->any && ray->id >= 0) continue;
-        lbvh_i_hit_triangles(tracer->wide, ray, block, 1);
-        if (tracer->any && ray->id >= 0) continue;
+        if (tracer->any && lbvh_i_has_hit(ray)) continue;
+        lbvh_i_hit_triangle_lanes(tracer->wide, ray, block);
+        if (tracer->any && lbvh_i_has_hit(ray)) continue;
         pack->t_max = lbvh_i_max(pack->t_max, ray->t_max);
         left++;
     }
@@ -9144,9 +9223,7 @@ LBVH_I_AVX2 static void lbvh_i_walk_pack(const lbvh_i_tracer *tracer, lbvh_i_pac
             if (!lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT)) return;
         } else {
             const lbvh_wide_node *const node = &tracer->wide->node[at];
-            float enters[LBVH_WIDE];
-            uint32_t const met = lbvh_i_enter_pack(pack, node, enters);
-            top = lbvh_i_push_children(&stack, top, node, at, met, enters, 0);
+            top = lbvh_i_push_lanes(&stack, top, node, lbvh_i_enter_pack(pack, node));
         }
     }
 }
@@ -9171,9 +9248,10 @@ LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
                 continue;
             }
             alone.ray = pack.ray[r];
-            alone.at = 0;
-            alone.top = 0;
-            while (lbvh_i_step(bundle->tracer, &alone, 1)) {}
+            alone.top = 1;
+            alone.stack.child[0] = 0;
+            alone.stack.enters[0] = 0;
+            while (lbvh_i_step_lanes(bundle->tracer, &alone)) {}
             lbvh_i_end_ray(bundle, &alone.ray);
         }
     } while (pack.count > 0);
@@ -9196,8 +9274,9 @@ LBVH_FN lbvh_ray_hit lbvh_i_copied_hit(const lbvh_wide *wide, const lbvh_i_beam 
     lbvh_real corner[9];
     lbvh_ray_hit hit;
     memset(&hit, 0, sizeof hit);
-    hit.id = ray->id;
-    if (ray->id < 0) return hit;
+    hit.id = -1;
+    if (!lbvh_i_has_hit(ray)) return hit;
+    hit.id = wide->id[ray->slot];
     lbvh_i_copied_numbers(wide, ray->slot, corner);
     (void)lbvh_ray_triangle(ray->origin, ray->direction, corner, corner + 3, corner + 6, &hit.t,
                             &hit.u, &hit.v);
@@ -9210,9 +9289,10 @@ static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam
     lbvh_ray_hit hit;
     if (!tracer->fn) return lbvh_i_copied_hit(tracer->wide, ray);
     memset(&hit, 0, sizeof hit);
-    hit.id = ray->id;
-    if (ray->id >= 0)
-        (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
+    hit.id = -1;
+    if (!lbvh_i_has_hit(ray)) return hit;
+    hit.id = tracer->wide->id[ray->slot];
+    (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
     return hit;
 }
 
@@ -9262,7 +9342,7 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
 static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray)
 {
     if (bundle->hits) bundle->hits[ray->number] = lbvh_i_hit_of(bundle->tracer, ray);
-    else bundle->hit[ray->number] = ray->id >= 0;
+    else bundle->hit[ray->number] = lbvh_i_has_hit(ray) != 0;
 }
 
 /* Into how many pieces n rays or points are cut. A ray takes about a microsecond. */
@@ -9275,12 +9355,9 @@ static void lbvh_i_walk_bundle(lbvh_i_bundle *bundle)
 {
 #ifdef LBVH_I_AVX2
     const lbvh_i_tracer *const tracer = bundle->tracer;
-    if (tracer->lanes && !tracer->fn && (bundle->rays->flags & LBVH_SORTED)) {
-        lbvh_i_walk_packs(bundle);
-        return;
-    }
-    if (tracer->lanes) {
-        lbvh_i_walk_lanes(bundle);
+    if (tracer->lanes && !tracer->fn) {
+        if (bundle->rays->flags & LBVH_SORTED) lbvh_i_walk_packs(bundle);
+        else lbvh_i_walk_lanes(bundle);
         return;
     }
 #endif
