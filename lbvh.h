@@ -8493,7 +8493,7 @@ LBVH_API void lbvh_wide_free(lbvh_wide *wide)
 typedef struct lbvh_i_beam {
     lbvh_real origin[4], direction[4], inverse[4];  /* [3]: 0 */
     lbvh_real before[4], after[4];  /* origin / direction, and `pad` more or less */
-    int32_t in[3], out[3];      /* rows of lbvh_wide_node.plane where the ray comes and goes */
+    int32_t in[4], out[4];      /* rows of lbvh_wide_node.plane where the ray comes and goes */
     int32_t i, j, k;            /* axes: k is the direction's longest */
     int32_t careful;            /* 1: planes are decoded */
     uint32_t filter;
@@ -8511,15 +8511,23 @@ typedef struct lbvh_i_tracer {
     void *user;
     int any;                /* 1: the walk ends at the first hit */
     int lanes;              /* 1: AVX2 */
-    lbvh_real size[3];      /* the largest coordinate of a plane */
+    lbvh_real size[4];      /* the largest coordinate of a plane; 0 */
+    const char *base[2];    /* what a child that waits reads: nodes, leaves */
+    size_t bytes[2];        /* of each */
 } lbvh_i_tracer;
+
+#if LBVH_I_REAL_KIND == 1
+#define LBVH_I_PAD_UNIT 9.5367431640625e-7f /* 2^-20 */
+#define LBVH_I_PAD_LEAST 1e-30f
+#else
+#define LBVH_I_PAD_UNIT 1.7763568394002505e-15
+#define LBVH_I_PAD_LEAST 1e-290
+#endif
 
 /* origin / direction with its pads, along one axis; 0: parallel, or numbers could overflow. */
 LBVH_FN int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
 {
-    lbvh_real const unit = LBVH_I_REAL_KIND == 1 ? (lbvh_real)9.5367431640625e-7 /* 2^-20 */
-                                                 : (lbvh_real)1.7763568394002505e-15,
-                    least = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-30 : (lbvh_real)1e-290,
+    lbvh_real const unit = LBVH_I_PAD_UNIT, least = LBVH_I_PAD_LEAST,
                     offset = ray->origin[a] * ray->inverse[a],
                     largest = (lbvh_i_absolute(ray->origin[a]) + tracer->size[a]) *
                               lbvh_i_absolute(ray->inverse[a]),
@@ -8543,12 +8551,22 @@ LBVH_FN int lbvh_i_is_nan(lbvh_real x)
 #endif
 }
 
+/* The axis along which the ray goes fastest, and the other two. */
+LBVH_I_TOGETHER_FN void lbvh_i_pick_axes(lbvh_i_beam *ray)
+{
+    lbvh_real const x = lbvh_i_absolute(ray->direction[0]), y = lbvh_i_absolute(ray->direction[1]),
+                    z = lbvh_i_absolute(ray->direction[2]);
+    int const k = (2 - (y >= z)) & -!((x >= y) & (x >= z)); /* 0, 1, 2, and no branch */
+    ray->k = k;
+    ray->i = (k + 1) & -(k < 2);
+    ray->j = k - 1 + 3 * (k == 0);
+}
+
 /* 0: the ray hits nothing. */
 LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbers,
                               lbvh_real t_max, lbvh_i_beam *ray)
 {
     const lbvh_wide *wide = tracer->wide;
-    lbvh_real x, y, z;
     int a, usable = wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max);
     ray->careful = 0;
     ray->origin[3] = ray->direction[3] = ray->inverse[3] = ray->before[3] = ray->after[3] = 0;
@@ -8567,12 +8585,7 @@ LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numb
         usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray->origin[a]);
         if (!lbvh_i_pad_ray(tracer, ray, a)) ray->careful = 1;
     }
-    x = lbvh_i_absolute(ray->direction[0]);
-    y = lbvh_i_absolute(ray->direction[1]);
-    z = lbvh_i_absolute(ray->direction[2]);
-    ray->k = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
-    ray->i = ray->k == 2 ? 0 : ray->k + 1;
-    ray->j = ray->k == 0 ? 2 : ray->k - 1;
+    lbvh_i_pick_axes(ray);
     ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
     ray->slot = LBVH_I_NO_SLOT;
     return usable;
@@ -8785,6 +8798,51 @@ LBVH_I_LANES_FN __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m2
     return _mm256_mul_ps(_mm256_add_ps(q, corner), step);
 }
 
+/* All bits of the exponent are set: neither of these. */
+LBVH_I_LANES_FN __m128i lbvh_i_finite_lanes(__m128 x)
+{
+    __m128i const exponent = _mm_set1_epi32(0x7F800000);
+    return _mm_cmpgt_epi32(exponent, _mm_and_si128(_mm_castps_si128(x), exponent));
+}
+
+/* lbvh_i_begin_beam in 3D, all axes together. */
+LBVH_I_AVX2 static int lbvh_i_begin_lanes(const lbvh_i_tracer *tracer, const float *numbers,
+                                          float t_max, lbvh_i_beam *ray)
+{
+    __m128 const three = _mm_castsi128_ps(_mm_setr_epi32(-1, -1, -1, 0)),
+                 size = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF)), last = _mm_loadu_ps(numbers + 2),
+                 origin = _mm_and_ps(_mm_loadu_ps(numbers), three),
+                 direction = _mm_and_ps(_mm_shuffle_ps(last, last, 0x39), three),
+                 inverse = _mm_and_ps(_mm_div_ps(_mm_set1_ps(1), direction), three),
+                 offset = _mm_mul_ps(origin, inverse),
+                 largest = _mm_mul_ps(_mm_add_ps(_mm_and_ps(origin, size),
+                                                 _mm_loadu_ps(tracer->size)),
+                                      _mm_and_ps(inverse, size)),
+                 pad = _mm_add_ps(_mm_mul_ps(largest, _mm_set1_ps(LBVH_I_PAD_UNIT)),
+                                  _mm_set1_ps(LBVH_I_PAD_LEAST)),
+                 fits = _mm_cmplt_ps(largest, _mm_set1_ps(1 / LBVH_I_PAD_LEAST));
+    __m128i const swap = _mm_and_si128(_mm_castps_si128(_mm_cmplt_ps(direction, _mm_setzero_ps())),
+                                       _mm_set1_epi32(3)),
+                  axis = _mm_setr_epi32(0, 1, 2, 3),
+                  finite = _mm_and_si128(lbvh_i_finite_lanes(origin),
+                                         lbvh_i_finite_lanes(direction)),
+                  safe = _mm_and_si128(lbvh_i_finite_lanes(inverse), _mm_castps_si128(fits));
+    _mm_storeu_ps(ray->origin, origin);
+    _mm_storeu_ps(ray->direction, direction);
+    _mm_storeu_ps(ray->inverse, inverse);
+    _mm_storeu_ps(ray->before, _mm_add_ps(offset, pad));
+    _mm_storeu_ps(ray->after, _mm_sub_ps(offset, pad));
+    _mm_storeu_si128((__m128i *)(void *)ray->in, _mm_add_epi32(axis, swap));
+    _mm_storeu_si128((__m128i *)(void *)ray->out,
+                     _mm_sub_epi32(_mm_add_epi32(axis, _mm_set1_epi32(3)), swap));
+    ray->careful = _mm_movemask_ps(_mm_castsi128_ps(safe)) != 15;
+    ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
+    ray->slot = LBVH_I_NO_SLOT;
+    lbvh_i_pick_axes(ray);
+    return tracer->wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max) &&
+           _mm_movemask_ps(_mm_castsi128_ps(finite)) == 15;
+}
+
 /* lbvh_i_slab, where step is lane a of steps. */
 #define LBVH_I_SLAB_OF_LANES(a)                                                                    \
     step = _mm256_broadcastss_ps(_mm_permute_ps(steps, 0x55 * (a)));                               \
@@ -8814,17 +8872,15 @@ LBVH_I_LANES_FN __m128 lbvh_i_cross_lanes(__m128 a, __m128 b, __m128 c, __m128 d
     return _mm_sub_ps(_mm_mul_ps(a, b), _mm_mul_ps(c, d));
 }
 
-/* lbvh_i_hit_block */
-LBVH_I_AVX2 static inline uint32_t lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v,
-                                                    float t[4])
+/* lbvh_i_hit_block: where, infinity: no hit. */
+LBVH_I_LANES_FN __m128 lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v)
 {
     int const i = ray->i, j = ray->j, k = ray->k;
     __m128 const oi = _mm_set1_ps(ray->origin[i]), oj = _mm_set1_ps(ray->origin[j]),
                  ok = _mm_set1_ps(ray->origin[k]), di = _mm_set1_ps(ray->direction[i]),
                  dj = _mm_set1_ps(ray->direction[j]), dk = _mm_set1_ps(ray->direction[k]),
                  zero = _mm_setzero_ps();
-    __m128 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at;
-    uint32_t sides, hit;
+    __m128 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
     int c;
     LBVH_I_UNROLL
     for (c = 0; c < 3; c++) {
@@ -8837,20 +8893,17 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_hit_lanes(const lbvh_i_beam *ray, cons
     of_b = lbvh_i_cross_lanes(x[2], y[0], y[2], x[0]);
     of_c = lbvh_i_cross_lanes(x[0], y[1], y[0], x[1]);
     total = _mm_add_ps(_mm_add_ps(of_a, of_b), of_c);
-    at = _mm_and_ps(_mm_and_ps(_mm_cmpge_ps(of_a, zero), _mm_cmpge_ps(of_b, zero)),
-                    _mm_cmpge_ps(of_c, zero));
-    sides = (uint32_t)_mm_movemask_ps(at);
-    at = _mm_and_ps(_mm_and_ps(_mm_cmple_ps(of_a, zero), _mm_cmple_ps(of_b, zero)),
-                    _mm_cmple_ps(of_c, zero));
-    sides |= (uint32_t)_mm_movemask_ps(at);
-    hit = sides & (uint32_t)_mm_movemask_ps(_mm_cmpneq_ps(total, zero));
-    if (hit == 0) return 0;
+    hit = _mm_or_ps(_mm_and_ps(_mm_and_ps(_mm_cmpge_ps(of_a, zero), _mm_cmpge_ps(of_b, zero)),
+                               _mm_cmpge_ps(of_c, zero)),
+                    _mm_and_ps(_mm_and_ps(_mm_cmple_ps(of_a, zero), _mm_cmple_ps(of_b, zero)),
+                               _mm_cmple_ps(of_c, zero)));
     depth = _mm_add_ps(_mm_add_ps(_mm_mul_ps(of_a, deep[0]), _mm_mul_ps(of_b, deep[1])),
                        _mm_mul_ps(of_c, deep[2]));
     at = _mm_div_ps(_mm_div_ps(depth, total), dk);
-    _mm_storeu_ps(t, at);
-    return hit & (uint32_t)_mm_movemask_ps(
-                     _mm_and_ps(_mm_cmpge_ps(at, zero), _mm_cmple_ps(at, _mm_set1_ps(ray->t_max))));
+    hit = _mm_and_ps(_mm_and_ps(hit, _mm_cmpneq_ps(total, zero)),
+                     _mm_and_ps(_mm_cmpge_ps(at, zero),
+                                _mm_cmple_ps(at, _mm_set1_ps(ray->t_max))));
+    return _mm_blendv_ps(_mm_castsi128_ps(_mm_set1_epi32(0x7F800000)), at, hit);
 }
 
 #endif /* LBVH_I_AVX2 */
@@ -8982,12 +9035,8 @@ static void lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker,
 LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
 {
 #if defined(__GNUC__) || defined(__clang__)
-    const lbvh_wide *wide = tracer->wide;
-    int const leaf = (child & LBVH_I_LEAF_BIT) != 0;
-    size_t const bytes = leaf ? 9 * LBVH_WIDE_LEAF * sizeof(lbvh_real) : sizeof(lbvh_wide_node);
-    const char *at = leaf ? (const char *)wide->element : (const char *)wide->node;
-    if (tracer->fn) return;
-    at += (child & ~LBVH_I_LEAF_BIT) * bytes;
+    size_t const bytes = tracer->bytes[child >> 31];
+    const char *at = tracer->base[child >> 31] + (child & ~LBVH_I_LEAF_BIT) * bytes;
     __builtin_prefetch(at);
     __builtin_prefetch(at + 64);
     __builtin_prefetch(at + bytes - 1);
@@ -9041,6 +9090,10 @@ LBVH_FN int lbvh_i_take_ray(const lbvh_i_tracer *tracer, const lbvh_rays *rays, 
     if (rays->t_maxs) t_max = rays->t_maxs[r];
     ray->number = r;
     ray->filter = rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
+#ifdef LBVH_I_AVX2
+    if (tracer->lanes && tracer->wide->dim == 3)
+        return lbvh_i_begin_lanes(tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray);
+#endif
     return lbvh_i_begin_beam(tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray);
 }
 
@@ -9094,11 +9147,25 @@ static void lbvh_i_walk_plain(lbvh_i_bundle *bundle)
 }
 
 #ifdef LBVH_I_AVX2
-LBVH_I_LANES_FN void lbvh_i_hit_triangle_lanes(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
+/* lbvh_i_hit_triangles. Where one triangle is hit before all others, there is no branch. */
+LBVH_I_LANES_FN void lbvh_i_hit_triangle_lanes(const lbvh_wide *wide, lbvh_i_beam *ray,
+                                               size_t block)
 {
-    float t[LBVH_WIDE_LEAF];
-    uint32_t const hit = lbvh_i_hit_lanes(ray, wide->element + block * 9 * LBVH_WIDE_LEAF, t);
-    lbvh_i_keep_hits(wide, ray, block, hit, t);
+    __m128 const at = lbvh_i_hit_lanes(ray, wide->element + block * 9 * LBVH_WIDE_LEAF),
+                 halves = _mm_min_ps(at, _mm_shuffle_ps(at, at, 0x4E)),
+                 least = _mm_min_ps(halves, _mm_shuffle_ps(halves, halves, 0xB1));
+    uint32_t const first = (uint32_t)_mm_movemask_ps(_mm_cmpeq_ps(at, least));
+    float const t = _mm_cvtss_f32(least), t_max = ray->t_max;
+    size_t const slot = block * LBVH_WIDE_LEAF + (size_t)lbvh_i_lowest_bit(first),
+                 nearer = (size_t)0 - (size_t)(t < t_max);
+    if (wide->mask || t == t_max || (first & (first - 1) && t < t_max)) {
+        float every[LBVH_WIDE_LEAF];
+        _mm_storeu_ps(every, at);
+        lbvh_i_keep_hits(wide, ray, block, 15, every);
+        return;
+    }
+    ray->t_max = lbvh_i_min(t, t_max);
+    ray->slot = (slot & nearer) | (ray->slot & ~nearer);
 }
 
 /* lbvh_i_step of triangles */
@@ -9327,10 +9394,16 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
     lbvh_i_tracer tracer;
     int a;
     for (a = 0; a < 3; a++) tracer.size[a] = lbvh_i_wide_size(wide, a);
+    tracer.size[3] = 0;
     tracer.wide = wide;
     tracer.fn = fn;
     tracer.user = user;
     tracer.any = any;
+    tracer.base[0] = (const char *)wide->node;
+    tracer.bytes[0] = sizeof(lbvh_wide_node);
+    tracer.base[1] = fn ? (const char *)wide->node : (const char *)wide->element;
+    tracer.bytes[1] = fn ? sizeof(lbvh_wide_node) / LBVH_WIDE
+                         : 9 * LBVH_WIDE_LEAF * sizeof(lbvh_real);
     tracer.lanes = 0;
 #ifdef LBVH_I_AVX2
     tracer.lanes = LBVH_I_HAS_AVX2() != 0;
