@@ -8730,21 +8730,20 @@ typedef struct lbvh_i_waiting {
 
 #define LBVH_I_LANES_FN LBVH_I_AVX2 static inline __attribute__((always_inline))
 
-/* Distances of at least 0 as numbers that sort alike, the last 3 bits replaced by the child; -1: it
-   is not met. A missing child is inverted, and so not met, but for -ffast-math's sake `used` says
-   so too. */
-LBVH_I_LANES_FN __m256i lbvh_i_key_lanes(const lbvh_wide_node *node, __m256 distance,
-                                              __m256 met)
+/* Distances of at least 0 as numbers that sort alike, the last 3 bits replaced by the child's number;
+   -1: it is missed, or there is no child. */
+LBVH_I_LANES_FN __m256i lbvh_i_key_lanes(__m256i kind, __m256 distance, __m256 missed)
 {
     __m256i const child = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                  bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128),
-                  used = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(node->used), bit),
-                                            bit),
-                  key = _mm256_or_si256(
-                      _mm256_and_si256(_mm256_castps_si256(distance), _mm256_set1_epi32(-8)),
-                      child);
-    return _mm256_blendv_epi8(_mm256_set1_epi32(-1), key,
-                              _mm256_and_si256(_mm256_castps_si256(met), used));
+                  none = _mm256_cmpeq_epi32(kind, _mm256_setzero_si256()),
+                  start = _mm256_and_si256(_mm256_castps_si256(distance), _mm256_set1_epi32(-8));
+    return _mm256_or_si256(_mm256_or_si256(start, child),
+                           _mm256_or_si256(none, _mm256_castps_si256(missed)));
+}
+
+LBVH_I_LANES_FN __m256i lbvh_i_kind_lanes(const lbvh_wide_node *node)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)node->kind));
 }
 
 /* One stage of a sorting network: lanes and their partners, the larger one where `upper` has a
@@ -8768,11 +8767,9 @@ LBVH_I_LANES_FN __m256i lbvh_i_sort_lanes(__m256i v)
 }
 
 /* lbvh_i_child for 8 children. */
-LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node)
+LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node, __m256i kind)
 {
-    __m256i const kind = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)
-                                                                  node->kind)),
-                  inner = _mm256_cmpgt_epi32(kind, _mm256_set1_epi32(LBVH_I_INNER - 1)),
+    __m256i const inner = _mm256_cmpgt_epi32(kind, _mm256_set1_epi32(LBVH_I_INNER - 1)),
                   first = _mm256_set1_epi32((int)(node->first | LBVH_I_LEAF_BIT)),
                   base = _mm256_blendv_epi8(first, _mm256_set1_epi32((int)node->child), inner);
     return _mm256_add_epi32(base, _mm256_and_si256(kind, _mm256_set1_epi32(31)));
@@ -8780,13 +8777,14 @@ LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node)
 
 /* lbvh_i_push_children by keys; where a child waits, up to 7 units in the last place are missing. */
 LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top,
-                                                const lbvh_wide_node *node, __m256i key)
+                                                const lbvh_wide_node *node, __m256i kind,
+                                       __m256i key)
 {
     __m256i const sorted = lbvh_i_sort_lanes(key);
     _mm256_storeu_ps(&stack->enters[top],
                      _mm256_castsi256_ps(_mm256_and_si256(sorted, _mm256_set1_epi32(-8))));
     _mm256_storeu_si256((__m256i *)(void *)&stack->child[top],
-                        _mm256_permutevar8x32_epi32(lbvh_i_child_lanes(node), sorted));
+                        _mm256_permutevar8x32_epi32(lbvh_i_child_lanes(node, kind), sorted));
     return top + 8 - _mm_popcnt_u32((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(key)));
 }
 
@@ -8854,7 +8852,7 @@ LBVH_I_AVX2 static int lbvh_i_begin_lanes(const lbvh_i_tracer *tracer, const flo
 
 /* lbvh_i_enter_children of a ray that is not careful: the bits of where, -1: not entered. */
 LBVH_I_LANES_FN __m256i lbvh_i_enter_lanes(const lbvh_i_beam *ray,
-                                                     const lbvh_wide_node *node)
+                                                     const lbvh_wide_node *node, __m256i kind)
 {
     __m128i const exponents = _mm_cvtepu8_epi32(_mm_loadu_si32(node->exponent));
     __m128 const quanta = _mm_castsi128_ps(_mm_slli_epi32(exponents, 23)),
@@ -8863,7 +8861,7 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_lanes(const lbvh_i_beam *ray,
     LBVH_I_SLAB_OF_LANES(0);
     LBVH_I_SLAB_OF_LANES(1);
     LBVH_I_SLAB_OF_LANES(2);
-    return lbvh_i_key_lanes(node, begin, _mm256_cmp_ps(begin, end, _CMP_LE_OQ));
+    return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
 /* a * b - c * d */
@@ -9178,8 +9176,9 @@ LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker
     else if (walker->ray.careful) lbvh_i_step_node(tracer, walker, at);
     else {
         const lbvh_wide_node *const node = &tracer->wide->node[at];
-        walker->top = lbvh_i_push_lanes(&walker->stack, walker->top, node,
-                                        lbvh_i_enter_lanes(&walker->ray, node));
+        __m256i const kind = lbvh_i_kind_lanes(node);
+        walker->top = lbvh_i_push_lanes(&walker->stack, walker->top, node, kind,
+                                        lbvh_i_enter_lanes(&walker->ray, node, kind));
     }
     lbvh_i_prefetch(tracer, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
     return 1;
@@ -9234,7 +9233,8 @@ static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int
 
 /* lbvh_i_enter_children for the pack: lower bounds of where the rays come, upper ones of where they
    go. Each has three roundings, relative to itself; they are moved by 16. */
-LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wide_node *node)
+LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wide_node *node,
+                                          __m256i kind)
 {
     __m256 begin = _mm256_setzero_ps(), end = _mm256_set1_ps(pack->t_max);
     int a;
@@ -9254,7 +9254,7 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wi
     }
     begin = _mm256_mul_ps(begin, _mm256_set1_ps(0.999999f));
     end = _mm256_mul_ps(end, _mm256_set1_ps(1.000001f));
-    return lbvh_i_key_lanes(node, begin, _mm256_cmp_ps(begin, end, _CMP_LE_OQ));
+    return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
 /* Every ray of the pack tests the triangles of a block. 0: all have what they want. */
@@ -9290,7 +9290,8 @@ LBVH_I_AVX2 static void lbvh_i_walk_pack(const lbvh_i_tracer *tracer, lbvh_i_pac
             if (!lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT)) return;
         } else {
             const lbvh_wide_node *const node = &tracer->wide->node[at];
-            top = lbvh_i_push_lanes(&stack, top, node, lbvh_i_enter_pack(pack, node));
+            __m256i const kind = lbvh_i_kind_lanes(node);
+            top = lbvh_i_push_lanes(&stack, top, node, kind, lbvh_i_enter_pack(pack, node, kind));
         }
     }
 }
