@@ -9196,14 +9196,16 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
 }
 
 /* LBVH_SORTED: 8 consecutive rays walk as a pack. A node is tested once for all of them: a child is
-   entered if a ray could enter it whose origin and direction lie between theirs. Each ray tests the
-   triangles by itself, and so finds what it finds alone. */
+   entered if a ray could enter it whose origin and direction lie between theirs. A triangle is tested
+   for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it finds
+   alone. */
 enum { LBVH_I_PACK = 8 };
 
 typedef struct lbvh_i_pack {
     lbvh_i_beam ray[LBVH_I_PACK];
     int count;
-    float t_max;                    /* the largest of the rays */
+    float from[3][LBVH_I_PACK], along[3][LBVH_I_PACK];  /* origins and directions: axes i, j, k */
+    float t_maxs[LBVH_I_PACK], t_max;   /* of the rays, -1: wants nothing more; the largest */
     float origin_in[3], origin_out[3];  /* those that come first and go last */
     float inverse[2][3];            /* smallest and largest */
 } lbvh_i_pack;
@@ -9224,7 +9226,7 @@ static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int
         most = lbvh_i_max(most, ray->direction[a]);
         pack->inverse[0][a] = lbvh_i_min(pack->inverse[0][a], ray->inverse[a]);
         pack->inverse[1][a] = lbvh_i_max(pack->inverse[1][a], ray->inverse[a]);
-        if (ray->in[a] != first->in[a] || ray->careful) return 0;
+        if (ray->in[a] != first->in[a] || ray->k != first->k || ray->careful) return 0;
     }
     pack->origin_in[a] = first->in[a] < 3 ? high : low;
     pack->origin_out[a] = first->in[a] < 3 ? low : high;
@@ -9257,37 +9259,124 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wi
     return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
-/* Every ray of the pack tests the triangles of a block. 0: all have what they want. */
-LBVH_I_AVX2 static int lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack,
-                                          size_t block)
+/* Lanes of a block that hold a triangle with any coordinate that is not 0, as bits. */
+LBVH_I_LANES_FN uint32_t lbvh_i_filled_lanes(const float *v)
 {
-    int r, left = 0;
-    pack->t_max = 0;
-    for (r = 0; r < pack->count; r++) {
-        lbvh_i_beam *ray = &pack->ray[r];
-        if (tracer->any && lbvh_i_has_hit(ray)) continue;
-        lbvh_i_hit_triangle_lanes(tracer->wide, ray, block);
-        if (tracer->any && lbvh_i_has_hit(ray)) continue;
-        pack->t_max = lbvh_i_max(pack->t_max, ray->t_max);
-        left++;
+    __m128 any = _mm_loadu_ps(v);
+    int k;
+    for (k = 1; k < 9; k++) any = _mm_or_ps(any, _mm_loadu_ps(v + 4 * k));
+    return 15 & ~(uint32_t)_mm_movemask_ps(
+                    _mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(any), _mm_setzero_si128())));
+}
+
+/* a * b - c * d */
+LBVH_I_LANES_FN __m256 lbvh_i_cross_pack(__m256 a, __m256 b, __m256 c, __m256 d)
+{
+    return _mm256_sub_ps(_mm256_mul_ps(a, b), _mm256_mul_ps(c, d));
+}
+
+/* A triangle, whose numbers are 4 apart: the rays that hit it up to their t_max, as bits, and
+   where. */
+LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, const float *v, float t[8])
+{
+    int const i = pack->ray[0].i, j = pack->ray[0].j, k = pack->ray[0].k;
+    __m256 const di = _mm256_loadu_ps(pack->along[0]), dj = _mm256_loadu_ps(pack->along[1]),
+                 dk = _mm256_loadu_ps(pack->along[2]), zero = _mm256_setzero_ps();
+    __m256 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
+    int c;
+    LBVH_I_UNROLL
+    for (c = 0; c < 3; c++) {
+        const float *corner = v + 12 * c;
+        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), _mm256_loadu_ps(pack->from[2]));
+        x[c] = lbvh_i_cross_pack(
+            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), _mm256_loadu_ps(pack->from[0])), dk,
+            deep[c], di);
+        y[c] = lbvh_i_cross_pack(
+            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), _mm256_loadu_ps(pack->from[1])), dk,
+            deep[c], dj);
     }
-    return left;
+    of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
+    of_b = lbvh_i_cross_pack(x[2], y[0], y[2], x[0]);
+    of_c = lbvh_i_cross_pack(x[0], y[1], y[0], x[1]);
+    total = _mm256_add_ps(_mm256_add_ps(of_a, of_b), of_c);
+    hit = _mm256_or_ps(
+        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_GE_OQ),
+                                    _mm256_cmp_ps(of_b, zero, _CMP_GE_OQ)),
+                      _mm256_cmp_ps(of_c, zero, _CMP_GE_OQ)),
+        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_LE_OQ),
+                                    _mm256_cmp_ps(of_b, zero, _CMP_LE_OQ)),
+                      _mm256_cmp_ps(of_c, zero, _CMP_LE_OQ)));
+    hit = _mm256_and_ps(hit, _mm256_cmp_ps(total, zero, _CMP_NEQ_UQ));
+    if (_mm256_movemask_ps(hit) == 0) return 0;
+    depth = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(of_a, deep[0]), _mm256_mul_ps(of_b, deep[1])),
+                          _mm256_mul_ps(of_c, deep[2]));
+    at = _mm256_div_ps(_mm256_div_ps(depth, total), dk);
+    _mm256_storeu_ps(t, at);
+    hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, zero, _CMP_GE_OQ),
+                                           _mm256_cmp_ps(at, _mm256_loadu_ps(pack->t_maxs),
+                                                         _CMP_LE_OQ)));
+    return (uint32_t)_mm256_movemask_ps(hit);
+}
+
+/* Hits of a triangle are kept. */
+static void lbvh_i_keep_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, size_t slot,
+                             uint32_t hit, const float t[8])
+{
+    int r;
+    for (; hit; hit &= hit - 1) {
+        lbvh_i_beam *ray = &pack->ray[r = lbvh_i_lowest_bit(hit)];
+        lbvh_i_keep_hit(tracer->wide, ray, slot, t[r]);
+        pack->t_maxs[r] = tracer->any && lbvh_i_has_hit(ray) ? -1 : ray->t_max;
+    }
+    pack->t_max = -1;
+    for (r = 0; r < LBVH_I_PACK; r++) pack->t_max = lbvh_i_max(pack->t_max, pack->t_maxs[r]);
+}
+
+/* The triangles of a block. */
+LBVH_I_LANES_FN void lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack,
+                                        size_t block)
+{
+    const float *v = tracer->wide->element + block * 9 * LBVH_WIDE_LEAF;
+    uint32_t left = lbvh_i_filled_lanes(v);
+    for (; left; left &= left - 1) {
+        int const lane = lbvh_i_lowest_bit(left);
+        float t[LBVH_I_PACK];
+        uint32_t const hit = lbvh_i_hit_pack(pack, v + lane, t);
+        if (hit) lbvh_i_keep_pack(tracer, pack, block * LBVH_WIDE_LEAF + (size_t)lane, hit, t);
+    }
+}
+
+/* The rays side by side; lanes without one want nothing. */
+static void lbvh_i_begin_pack(lbvh_i_pack *pack)
+{
+    int r;
+    pack->t_max = 0;
+    for (r = 0; r < LBVH_I_PACK; r++) {
+        const lbvh_i_beam *ray = &pack->ray[r < pack->count ? r : 0];
+        pack->from[0][r] = ray->origin[ray->i];
+        pack->from[1][r] = ray->origin[ray->j];
+        pack->from[2][r] = ray->origin[ray->k];
+        pack->along[0][r] = ray->direction[ray->i];
+        pack->along[1][r] = ray->direction[ray->j];
+        pack->along[2][r] = ray->direction[ray->k];
+        pack->t_maxs[r] = r < pack->count ? ray->t_max : -1;
+        pack->t_max = lbvh_i_max(pack->t_max, pack->t_maxs[r]);
+    }
 }
 
 LBVH_I_AVX2 static void lbvh_i_walk_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
 {
     lbvh_i_waiting stack;
     uint32_t at;
-    int r, top = 1;
+    int top = 1;
     stack.child[0] = 0;
     stack.enters[0] = 0;
-    pack->t_max = 0;
-    for (r = 0; r < pack->count; r++) pack->t_max = lbvh_i_max(pack->t_max, pack->ray[r].t_max);
+    lbvh_i_begin_pack(pack);
     while (top > 0) {
         at = stack.child[--top];
         if (!(stack.enters[top] <= pack->t_max)) continue;
         if (at & LBVH_I_LEAF_BIT) {
-            if (!lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT)) return;
+            lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT);
         } else {
             const lbvh_wide_node *const node = &tracer->wide->node[at];
             __m256i const kind = lbvh_i_kind_lanes(node);
