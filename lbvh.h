@@ -9199,7 +9199,7 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
    entered if a ray could enter it whose origin and direction lie between theirs. A triangle is tested
    for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it finds
    alone. */
-enum { LBVH_I_PACK = 8 };
+enum { LBVH_I_PACK = 8, LBVH_I_PACKS = 4 };
 
 typedef struct lbvh_i_pack {
     lbvh_i_beam ray[LBVH_I_PACK];
@@ -9208,6 +9208,8 @@ typedef struct lbvh_i_pack {
     float t_maxs[LBVH_I_PACK], t_max;   /* of the rays, -1: wants nothing more; the largest */
     float origin_in[3], origin_out[3];  /* those that come first and go last */
     float inverse[2][3];            /* smallest and largest */
+    int top;
+    lbvh_i_waiting stack;
 } lbvh_i_pack;
 
 /* The bounds of the rays along an axis; 0: they are too far apart for a pack. */
@@ -9347,10 +9349,13 @@ LBVH_I_LANES_FN void lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack
 }
 
 /* The rays side by side; lanes without one want nothing. */
-static void lbvh_i_begin_pack(lbvh_i_pack *pack)
+static void lbvh_i_align_pack(lbvh_i_pack *pack)
 {
     int r;
     pack->t_max = 0;
+    pack->top = 1;
+    pack->stack.child[0] = 0;
+    pack->stack.enters[0] = 0;
     for (r = 0; r < LBVH_I_PACK; r++) {
         const lbvh_i_beam *ray = &pack->ray[r < pack->count ? r : 0];
         pack->from[0][r] = ray->origin[ray->i];
@@ -9364,54 +9369,83 @@ static void lbvh_i_begin_pack(lbvh_i_pack *pack)
     }
 }
 
-LBVH_I_AVX2 static void lbvh_i_walk_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
+/* One node or leaf; 0: the walk is done. */
+LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
 {
-    lbvh_i_waiting stack;
     uint32_t at;
-    int top = 1;
-    stack.child[0] = 0;
-    stack.enters[0] = 0;
-    lbvh_i_begin_pack(pack);
-    while (top > 0) {
-        at = stack.child[--top];
-        if (!(stack.enters[top] <= pack->t_max)) continue;
-        if (at & LBVH_I_LEAF_BIT) {
-            lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT);
-        } else {
-            const lbvh_wide_node *const node = &tracer->wide->node[at];
-            __m256i const kind = lbvh_i_kind_lanes(node);
-            top = lbvh_i_push_lanes(&stack, top, node, kind, lbvh_i_enter_pack(pack, node, kind));
-        }
+    do {
+        if (pack->top == 0 || pack->t_max < 0) return 0;
+        pack->top--;
+    } while (!(pack->stack.enters[pack->top] <= pack->t_max));
+    at = pack->stack.child[pack->top];
+    if (at & LBVH_I_LEAF_BIT) lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT);
+    else {
+        const lbvh_wide_node *const node = &tracer->wide->node[at];
+        __m256i const kind = lbvh_i_kind_lanes(node);
+        pack->top = lbvh_i_push_lanes(&pack->stack, pack->top, node, kind,
+                                      lbvh_i_enter_pack(pack, node, kind));
+    }
+    lbvh_i_prefetch(tracer, pack->stack.child[pack->top > 0 ? pack->top - 1 : 0]);
+    return 1;
+}
+
+/* Rays that are too far apart for a pack walk one by one. */
+LBVH_I_AVX2 static void lbvh_i_walk_alone(lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
+{
+    lbvh_i_walker alone;
+    int r;
+    for (r = 0; r < pack->count; r++) {
+        alone.ray = pack->ray[r];
+        alone.top = 1;
+        alone.stack.child[0] = 0;
+        alone.stack.enters[0] = 0;
+        while (lbvh_i_step_lanes(bundle->tracer, &alone)) {}
+        lbvh_i_end_ray(bundle, &alone.ray);
     }
 }
 
-/* All rays in packs; rays of a pack that are too far apart walk one by one. */
+/* The next rays that are a pack; 0: there are none. */
+static int lbvh_i_begin_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pack)
+{
+    for (;;) {
+        pack->count = 0;
+        while (pack->count < LBVH_I_PACK && lbvh_i_next_beam(bundle, &pack->ray[pack->count]))
+            pack->count++;
+        if (pack->count == 0) return 0;
+        if (pack->count > 1 && lbvh_i_bound_pack(bundle->tracer, pack, 0) &&
+            lbvh_i_bound_pack(bundle->tracer, pack, 1) &&
+            lbvh_i_bound_pack(bundle->tracer, pack, 2))
+            break;
+        lbvh_i_walk_alone(bundle, pack);
+    }
+    lbvh_i_align_pack(pack);
+    return 1;
+}
+
+static void lbvh_i_end_pack(lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
+{
+    int r;
+    for (r = 0; r < pack->count; r++) lbvh_i_end_ray(bundle, &pack->ray[r]);
+}
+
+/* All rays in packs, which walk in turn. */
 LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
 {
-    lbvh_i_pack pack;
-    lbvh_i_walker alone;
-    int r, together;
-    do {
-        pack.count = 0;
-        while (pack.count < LBVH_I_PACK && lbvh_i_next_beam(bundle, &pack.ray[pack.count]))
-            pack.count++;
-        together = pack.count > 1 && lbvh_i_bound_pack(bundle->tracer, &pack, 0) &&
-                   lbvh_i_bound_pack(bundle->tracer, &pack, 1) &&
-                   lbvh_i_bound_pack(bundle->tracer, &pack, 2);
-        if (together) lbvh_i_walk_pack(bundle->tracer, &pack);
-        for (r = 0; r < pack.count; r++) {
-            if (together) {
-                lbvh_i_end_ray(bundle, &pack.ray[r]);
+    lbvh_i_pack pack[LBVH_I_PACKS], *live[LBVH_I_PACKS];
+    int p, count = 0;
+    while (count < LBVH_I_PACKS && lbvh_i_begin_pack(bundle, &pack[count])) {
+        live[count] = &pack[count];
+        count++;
+    }
+    while (count > 0)
+        for (p = 0; p < count;) {
+            if (lbvh_i_step_pack(bundle->tracer, live[p])) {
+                p++;
                 continue;
             }
-            alone.ray = pack.ray[r];
-            alone.top = 1;
-            alone.stack.child[0] = 0;
-            alone.stack.enters[0] = 0;
-            while (lbvh_i_step_lanes(bundle->tracer, &alone)) {}
-            lbvh_i_end_ray(bundle, &alone.ray);
+            lbvh_i_end_pack(bundle, live[p]);
+            if (!lbvh_i_begin_pack(bundle, live[p])) live[p] = live[--count];
         }
-    } while (pack.count > 0);
 }
 #endif
 
