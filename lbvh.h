@@ -9195,11 +9195,11 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
         }
 }
 
-/* LBVH_SORTED: 8 consecutive rays walk as a pack. A node is tested once for all of them: a child is
+/* LBVH_SORTED: 16 consecutive rays walk as a pack. A node is tested once for all of them: a child is
    entered if a ray could enter it whose origin and direction lie between theirs. A triangle is tested
    for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it finds
    alone. */
-enum { LBVH_I_PACK = 8, LBVH_I_PACKS = 4 };
+enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 
 typedef struct lbvh_i_pack {
     lbvh_i_beam ray[LBVH_I_PACK];
@@ -9279,22 +9279,23 @@ LBVH_I_LANES_FN __m256 lbvh_i_cross_pack(__m256 a, __m256 b, __m256 c, __m256 d)
 
 /* A triangle, whose numbers are 4 apart: the rays that hit it up to their t_max, as bits, and
    where. */
-LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, const float *v, float t[8])
+LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, int ray, const float *v,
+                                         float t[8])
 {
     int const i = pack->ray[0].i, j = pack->ray[0].j, k = pack->ray[0].k;
-    __m256 const di = _mm256_loadu_ps(pack->along[0]), dj = _mm256_loadu_ps(pack->along[1]),
-                 dk = _mm256_loadu_ps(pack->along[2]), zero = _mm256_setzero_ps();
+    __m256 const di = _mm256_loadu_ps(pack->along[0] + ray), dj = _mm256_loadu_ps(pack->along[1] + ray),
+                 dk = _mm256_loadu_ps(pack->along[2] + ray), zero = _mm256_setzero_ps();
     __m256 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
     int c;
     LBVH_I_UNROLL
     for (c = 0; c < 3; c++) {
         const float *corner = v + 12 * c;
-        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), _mm256_loadu_ps(pack->from[2]));
+        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), _mm256_loadu_ps(pack->from[2] + ray));
         x[c] = lbvh_i_cross_pack(
-            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), _mm256_loadu_ps(pack->from[0])), dk,
+            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), _mm256_loadu_ps(pack->from[0] + ray)), dk,
             deep[c], di);
         y[c] = lbvh_i_cross_pack(
-            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), _mm256_loadu_ps(pack->from[1])), dk,
+            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), _mm256_loadu_ps(pack->from[1] + ray)), dk,
             deep[c], dj);
     }
     of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
@@ -9315,14 +9316,14 @@ LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, const float *v
     at = _mm256_div_ps(_mm256_div_ps(depth, total), dk);
     _mm256_storeu_ps(t, at);
     hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, zero, _CMP_GE_OQ),
-                                           _mm256_cmp_ps(at, _mm256_loadu_ps(pack->t_maxs),
+                                           _mm256_cmp_ps(at, _mm256_loadu_ps(pack->t_maxs + ray),
                                                          _CMP_LE_OQ)));
     return (uint32_t)_mm256_movemask_ps(hit);
 }
 
 /* Hits of a triangle are kept. */
 static void lbvh_i_keep_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, size_t slot,
-                             uint32_t hit, const float t[8])
+                             uint32_t hit, const float t[LBVH_I_PACK])
 {
     int r;
     for (; hit; hit &= hit - 1) {
@@ -9343,7 +9344,8 @@ LBVH_I_LANES_FN void lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack
     for (; left; left &= left - 1) {
         int const lane = lbvh_i_lowest_bit(left);
         float t[LBVH_I_PACK];
-        uint32_t const hit = lbvh_i_hit_pack(pack, v + lane, t);
+        uint32_t const hit = lbvh_i_hit_pack(pack, 0, v + lane, t) |
+                             lbvh_i_hit_pack(pack, 8, v + lane, t + 8) << 8;
         if (hit) lbvh_i_keep_pack(tracer, pack, block * LBVH_WIDE_LEAF + (size_t)lane, hit, t);
     }
 }
