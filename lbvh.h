@@ -8504,6 +8504,12 @@ typedef struct lbvh_i_beam {
 
 #define LBVH_I_NO_SLOT ((size_t)-1)
 
+/* Where nodes and leaves are that wait, and their bytes. */
+typedef struct lbvh_i_next {
+    const char *base[2];
+    size_t bytes[2];
+} lbvh_i_next;
+
 /* How elements are tested, and what is wanted. */
 typedef struct lbvh_i_tracer {
     const lbvh_wide *wide;
@@ -8512,8 +8518,7 @@ typedef struct lbvh_i_tracer {
     int any;                /* 1: the walk ends at the first hit */
     int lanes;              /* 1: AVX2 */
     lbvh_real size[4];      /* the largest coordinate of a plane; 0 */
-    const char *base[2];    /* what a child that waits reads: nodes, leaves */
-    size_t bytes[2];        /* of each */
+    lbvh_i_next next;
 } lbvh_i_tracer;
 
 #if LBVH_I_REAL_KIND == 1
@@ -9030,16 +9035,16 @@ static void lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker,
 }
 
 /* Asks for what the next step reads. No branch, as what waits was just pushed. */
-LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
+LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
 {
 #if defined(__GNUC__) || defined(__clang__)
-    size_t const bytes = tracer->bytes[child >> 31];
-    const char *at = tracer->base[child >> 31] + (child & ~LBVH_I_LEAF_BIT) * bytes;
+    size_t const bytes = next->bytes[child >> 31];
+    const char *at = next->base[child >> 31] + (child & ~LBVH_I_LEAF_BIT) * bytes;
     __builtin_prefetch(at);
     __builtin_prefetch(at + 64);
     __builtin_prefetch(at + bytes - 1);
 #else
-    (void)tracer;
+    (void)next;
     (void)child;
 #endif
 }
@@ -9064,7 +9069,7 @@ LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walk
     if (!(at & LBVH_I_LEAF_BIT)) lbvh_i_step_node(tracer, walker, at);
     else if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, at & ~LBVH_I_LEAF_BIT);
     else lbvh_i_hit_triangles(tracer->wide, &walker->ray, at & ~LBVH_I_LEAF_BIT);
-    lbvh_i_prefetch(tracer, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
     return 1;
 }
 
@@ -9180,7 +9185,7 @@ LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker
         walker->top = lbvh_i_push_lanes(&walker->stack, walker->top, node, kind,
                                         lbvh_i_enter_lanes(&walker->ray, node, kind));
     }
-    lbvh_i_prefetch(tracer, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
     return 1;
 }
 
@@ -9387,7 +9392,7 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *p
         pack->top = lbvh_i_push_lanes(&pack->stack, pack->top, node, kind,
                                       lbvh_i_enter_pack(pack, node, kind));
     }
-    lbvh_i_prefetch(tracer, pack->stack.child[pack->top > 0 ? pack->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, pack->stack.child[pack->top > 0 ? pack->top - 1 : 0]);
     return 1;
 }
 
@@ -9515,6 +9520,17 @@ LBVH_FN lbvh_real lbvh_i_wide_size(const lbvh_wide *wide, int a)
                                   lbvh_i_quantum(root->exponent[a]);
 }
 
+static lbvh_i_next lbvh_i_next_of(const lbvh_wide *wide, int calls)
+{
+    lbvh_i_next next;
+    next.base[0] = (const char *)wide->node;
+    next.bytes[0] = sizeof(lbvh_wide_node);
+    next.base[1] = calls ? next.base[0] : (const char *)wide->element;
+    next.bytes[1] = calls ? sizeof(lbvh_wide_node) / LBVH_WIDE
+                          : 9 * LBVH_WIDE_LEAF * sizeof(lbvh_real);
+    return next;
+}
+
 static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, void *user, int any)
 {
     lbvh_i_tracer tracer;
@@ -9525,11 +9541,7 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
     tracer.fn = fn;
     tracer.user = user;
     tracer.any = any;
-    tracer.base[0] = (const char *)wide->node;
-    tracer.bytes[0] = sizeof(lbvh_wide_node);
-    tracer.base[1] = fn ? (const char *)wide->node : (const char *)wide->element;
-    tracer.bytes[1] = fn ? sizeof(lbvh_wide_node) / LBVH_WIDE
-                         : 9 * LBVH_WIDE_LEAF * sizeof(lbvh_real);
+    tracer.next = lbvh_i_next_of(wide, fn != NULL);
     tracer.lanes = 0;
 #ifdef LBVH_I_AVX2
     tracer.lanes = LBVH_I_HAS_AVX2() != 0;
@@ -9839,18 +9851,264 @@ LBVH_FN lbvh_closest lbvh_i_no_point(void)
     return none;
 }
 
-static void lbvh_i_points_piece(void *context, int32_t k)
+static void lbvh_i_points_plain(const lbvh_i_points *job, int32_t i, int32_t end)
 {
-    const lbvh_i_points *job = (const lbvh_i_points *)context;
-    int64_t i, end = lbvh_i_cut(job->n, job->pieces, k + 1);
     lbvh_i_around search;
     memset(&search, 0, sizeof search);
     search.wide = job->wide;
-    for (i = lbvh_i_cut(job->n, job->pieces, k); i < end; i++) {
+    for (; i < end; i++) {
         job->closest[i] = lbvh_i_no_point();
         search.closest = &job->closest[i];
-        lbvh_i_search_around(&search, lbvh_i_at(job->points, job->stride, (int32_t)i), job->reach);
+        lbvh_i_search_around(&search, lbvh_i_at(job->points, job->stride, i), job->reach);
     }
+}
+
+#ifdef LBVH_I_AVX2
+
+/* Closest points by lanes, as rays in >>wide-trace: 8 boxes, or 4 triangles, are tested together,
+   and several points walk in turn. The walk keeps where the closest triangle lies, and its distance
+   by the operations of lbvh_closest_on_triangle, which is called once, at the end. */
+typedef struct lbvh_i_seeker {
+    const lbvh_real *p;
+    lbvh_closest *closest;
+    float reach2;
+    size_t slot;            /* LBVH_I_NO_SLOT: nothing is within reach */
+    int top;
+    lbvh_i_waiting stack;
+} lbvh_i_seeker;
+
+/* lbvh_i_children_away2 as keys. */
+LBVH_I_LANES_FN __m256i lbvh_i_away_lanes(const float *p, const lbvh_wide_node *node, __m256i kind,
+                                          float reach2)
+{
+    __m256 sum = _mm256_setzero_ps();
+    int a;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        __m256 const corner = _mm256_broadcast_ss(&node->corner[a]),
+                     quantum = _mm256_set1_ps(lbvh_i_quantum(node->exponent[a])),
+                     low = lbvh_i_planes(node->plane[a], corner, quantum),
+                     high = lbvh_i_planes(node->plane[a + 3], corner, quantum),
+                     at = _mm256_broadcast_ss(&p[a]),
+                     away = _mm256_sub_ps(at, _mm256_min_ps(_mm256_max_ps(at, low), high));
+        sum = _mm256_add_ps(sum, _mm256_mul_ps(away, away));
+    }
+    sum = _mm256_mul_ps(sum, _mm256_set1_ps(0.999999f));
+    return lbvh_i_key_lanes(kind, sum, _mm256_cmp_ps(sum, _mm256_set1_ps(reach2), _CMP_NLE_UQ));
+}
+
+/* Vectors of 4 triangles, by axis. */
+typedef struct lbvh_i_lanes3 { __m128 x, y, z; } lbvh_i_lanes3;
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_corner_lanes(const float *v)
+{
+    lbvh_i_lanes3 a;
+    a.x = _mm_loadu_ps(v);
+    a.y = _mm_loadu_ps(v + 4);
+    a.z = _mm_loadu_ps(v + 8);
+    return a;
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_minus_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
+{
+    a.x = _mm_sub_ps(a.x, b.x);
+    a.y = _mm_sub_ps(a.y, b.y);
+    a.z = _mm_sub_ps(a.z, b.z);
+    return a;
+}
+
+LBVH_I_LANES_FN __m128 lbvh_i_dot_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
+{
+    return _mm_add_ps(_mm_add_ps(_mm_mul_ps(a.x, b.x), _mm_mul_ps(a.y, b.y)), _mm_mul_ps(a.z, b.z));
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_normal_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
+{
+    lbvh_i_lanes3 c;
+    c.x = lbvh_i_cross_lanes(a.y, b.z, a.z, b.y);
+    c.y = lbvh_i_cross_lanes(a.z, b.x, a.x, b.z);
+    c.z = lbvh_i_cross_lanes(a.x, b.y, a.y, b.x);
+    return c;
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_along_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 d, __m128 t)
+{
+    a.x = _mm_add_ps(a.x, _mm_mul_ps(t, d.x));
+    a.y = _mm_add_ps(a.y, _mm_mul_ps(t, d.y));
+    a.z = _mm_add_ps(a.z, _mm_mul_ps(t, d.z));
+    return a;
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_pick_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b, __m128 of_b)
+{
+    a.x = _mm_blendv_ps(a.x, b.x, of_b);
+    a.y = _mm_blendv_ps(a.y, b.y, of_b);
+    a.z = _mm_blendv_ps(a.z, b.z, of_b);
+    return a;
+}
+
+LBVH_I_LANES_FN __m128 lbvh_i_away2_lanes(lbvh_i_lanes3 q, lbvh_i_lanes3 p)
+{
+    lbvh_i_lanes3 const d = lbvh_i_minus_lanes(q, p);
+    return lbvh_i_dot_lanes(d, d);
+}
+
+/* lbvh_i_closest_on_edge: the squared distance. to_p: p - a */
+LBVH_I_LANES_FN __m128 lbvh_i_edge_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
+                                         lbvh_i_lanes3 to_p)
+{
+    lbvh_i_lanes3 const d = lbvh_i_minus_lanes(b, a);
+    __m128 const along = lbvh_i_dot_lanes(d, to_p), length2 = lbvh_i_dot_lanes(d, d);
+    lbvh_i_lanes3 q = lbvh_i_along_lanes(a, d, _mm_div_ps(along, length2));
+    q = lbvh_i_pick_lanes(q, b, _mm_cmpge_ps(along, length2));
+    q = lbvh_i_pick_lanes(a, q, _mm_cmpgt_ps(along, _mm_setzero_ps()));
+    return lbvh_i_away2_lanes(q, p);
+}
+
+/* The squared distance of lbvh_closest_on_triangle to 4 triangles. */
+LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(lbvh_i_lanes3 p, const float *v)
+{
+    lbvh_i_lanes3 const a = lbvh_i_corner_lanes(v), b = lbvh_i_corner_lanes(v + 12),
+                        c = lbvh_i_corner_lanes(v + 24), ab = lbvh_i_minus_lanes(b, a),
+                        ac = lbvh_i_minus_lanes(c, a), ap = lbvh_i_minus_lanes(p, a),
+                        bp = lbvh_i_minus_lanes(p, b), cp = lbvh_i_minus_lanes(p, c),
+                        normal = lbvh_i_normal_lanes(ab, ac);
+    __m128 const zero = _mm_setzero_ps(),
+                 from_a = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(bp, cp)),
+                 from_b = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(cp, ap)),
+                 from_c = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(ap, bp)),
+                 total = _mm_add_ps(_mm_add_ps(from_a, from_b), from_c),
+                 inside = _mm_and_ps(_mm_and_ps(_mm_cmpgt_ps(from_a, zero),
+                                                _mm_cmpgt_ps(from_b, zero)),
+                                     _mm_and_ps(_mm_cmpgt_ps(from_c, zero),
+                                                _mm_castsi128_ps(lbvh_i_finite_lanes(total)))),
+                 to_ab = lbvh_i_edge_lanes(p, a, b, ap), to_bc = lbvh_i_edge_lanes(p, b, c, bp),
+                 to_ca = lbvh_i_edge_lanes(p, c, a, cp),
+                 to_edge = _mm_min_ps(to_ca, _mm_min_ps(to_bc, to_ab));
+    lbvh_i_lanes3 q = lbvh_i_along_lanes(a, ab, _mm_div_ps(from_b, total));
+    q = lbvh_i_along_lanes(q, ac, _mm_div_ps(from_c, total));
+    return _mm_blendv_ps(to_edge, lbvh_i_away2_lanes(q, p), inside);
+}
+
+/* As lbvh_i_keep_closest, of a triangle at distance2. */
+LBVH_FN void lbvh_i_keep_slot(const lbvh_wide *wide, lbvh_i_seeker *seeker, size_t slot,
+                              float distance2)
+{
+    if (!(distance2 <= seeker->reach2) || wide->id[slot] < 0) return;
+    if (wide->mask && wide->mask[slot] == 0) return;
+    if (seeker->slot != LBVH_I_NO_SLOT && distance2 == seeker->reach2 &&
+        wide->id[slot] > wide->id[seeker->slot])
+        return;
+    seeker->reach2 = distance2;
+    seeker->slot = slot;
+}
+
+/* The triangles of a block. */
+LBVH_I_LANES_FN void lbvh_i_seek_block(const lbvh_wide *wide, lbvh_i_seeker *seeker, size_t block)
+{
+    float distance2[LBVH_WIDE_LEAF];
+    lbvh_i_lanes3 p;
+    __m128 away2;
+    uint32_t near;
+    p.x = _mm_broadcast_ss(seeker->p);
+    p.y = _mm_broadcast_ss(seeker->p + 1);
+    p.z = _mm_broadcast_ss(seeker->p + 2);
+    away2 = lbvh_i_triangle_lanes(p, wide->element + block * 9 * LBVH_WIDE_LEAF);
+    near = (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
+    _mm_storeu_ps(distance2, away2);
+    for (; near; near &= near - 1) {
+        int const lane = lbvh_i_lowest_bit(near);
+        lbvh_i_keep_slot(wide, seeker, block * LBVH_WIDE_LEAF + (size_t)lane, distance2[lane]);
+    }
+}
+
+/* One node or leaf; 0: the walk is done. */
+LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next *next,
+                                       lbvh_i_seeker *seeker)
+{
+    uint32_t at;
+    do {
+        if (seeker->top == 0) return 0;
+        seeker->top--;
+    } while (!(seeker->stack.enters[seeker->top] <= seeker->reach2));
+    at = seeker->stack.child[seeker->top];
+    if (at & LBVH_I_LEAF_BIT) lbvh_i_seek_block(wide, seeker, at & ~LBVH_I_LEAF_BIT);
+    else {
+        const lbvh_wide_node *const node = &wide->node[at];
+        __m256i const kind = lbvh_i_kind_lanes(node);
+        seeker->top = lbvh_i_push_lanes(&seeker->stack, seeker->top, node, kind,
+                                        lbvh_i_away_lanes(seeker->p, node, kind, seeker->reach2));
+    }
+    lbvh_i_prefetch(next, seeker->stack.child[seeker->top > 0 ? seeker->top - 1 : 0]);
+    return 1;
+}
+
+/* The next point that can be near anything; 0: there is none. */
+static int lbvh_i_begin_seeker(const lbvh_i_points *job, lbvh_i_seeker *seeker, int32_t *i,
+                               int32_t end)
+{
+    lbvh_real usable[3];
+    for (; *i < end; ++*i) {
+        seeker->p = lbvh_i_at(job->points, job->stride, *i);
+        seeker->closest = &job->closest[*i];
+        *seeker->closest = lbvh_i_no_point();
+        if (!lbvh_i_take_point(job->wide, seeker->p, usable)) continue;
+        seeker->reach2 = lbvh_i_min(lbvh_i_times(job->reach, job->reach), lbvh_i_largest());
+        seeker->slot = LBVH_I_NO_SLOT;
+        seeker->top = 1;
+        seeker->stack.child[0] = 0;
+        seeker->stack.enters[0] = 0;
+        ++*i;
+        return 1;
+    }
+    return 0;
+}
+
+static void lbvh_i_end_seeker(const lbvh_wide *wide, const lbvh_i_seeker *seeker)
+{
+    lbvh_closest *closest = seeker->closest;
+    if (seeker->slot == LBVH_I_NO_SLOT) return;
+    closest->feature = lbvh_i_closest_in_block(wide, seeker->slot, seeker->p, closest->point);
+    closest->distance2 = lbvh_i_distance2(closest->point, seeker->p);
+    closest->id = wide->id[seeker->slot];
+}
+
+enum { LBVH_I_SEEKERS = 4 };
+
+LBVH_I_AVX2 static void lbvh_i_points_lanes(const lbvh_i_points *job, int32_t i, int32_t end)
+{
+    lbvh_i_next const next = lbvh_i_next_of(job->wide, 0);
+    lbvh_i_seeker seeker[LBVH_I_SEEKERS], *live[LBVH_I_SEEKERS];
+    int s, count = 0;
+    while (count < LBVH_I_SEEKERS && lbvh_i_begin_seeker(job, &seeker[count], &i, end)) {
+        live[count] = &seeker[count];
+        count++;
+    }
+    while (count > 0)
+        for (s = 0; s < count;) {
+            if (lbvh_i_step_seeker(job->wide, &next, live[s])) {
+                s++;
+                continue;
+            }
+            lbvh_i_end_seeker(job->wide, live[s]);
+            if (!lbvh_i_begin_seeker(job, live[s], &i, end)) live[s] = live[--count];
+        }
+}
+
+#endif /* LBVH_I_AVX2 */
+
+static void lbvh_i_points_piece(void *context, int32_t k)
+{
+    const lbvh_i_points *job = (const lbvh_i_points *)context;
+    int32_t const begin = (int32_t)lbvh_i_cut(job->n, job->pieces, k),
+                  end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
+#ifdef LBVH_I_AVX2
+    if (LBVH_I_HAS_AVX2()) {
+        lbvh_i_points_lanes(job, begin, end);
+        return;
+    }
+#endif
+    lbvh_i_points_plain(job, begin, end);
 }
 
 LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,
