@@ -8772,24 +8772,28 @@ LBVH_I_LANES_FN __m256i lbvh_i_sort_lanes(__m256i v)
 }
 
 /* lbvh_i_child for 8 children. */
-LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node, __m256i kind)
+LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node, __m256i kind,
+                                           uint32_t number, int calls)
 {
-    __m256i const inner = _mm256_cmpgt_epi32(kind, _mm256_set1_epi32(LBVH_I_INNER - 1)),
-                  first = _mm256_set1_epi32((int)(node->first | LBVH_I_LEAF_BIT)),
-                  base = _mm256_blendv_epi8(first, _mm256_set1_epi32((int)node->child), inner);
-    return _mm256_add_epi32(base, _mm256_and_si256(kind, _mm256_set1_epi32(31)));
+    __m256i const child = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                  low = _mm256_and_si256(kind, _mm256_set1_epi32(31)),
+                  inner = _mm256_add_epi32(low, _mm256_set1_epi32((int)node->child)),
+                  is_inner = _mm256_cmpgt_epi32(kind, _mm256_set1_epi32(LBVH_I_INNER - 1));
+    uint32_t const first = (calls ? number * LBVH_WIDE : node->first) | LBVH_I_LEAF_BIT;
+    __m256i const leaf = _mm256_add_epi32(_mm256_set1_epi32((int)first), calls ? child : low);
+    return _mm256_blendv_epi8(leaf, inner, is_inner);
 }
 
 /* lbvh_i_push_children by keys; where a child waits, up to 7 units in the last place are missing. */
-LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top,
-                                                const lbvh_wide_node *node, __m256i kind,
-                                       __m256i key)
+LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+                                      uint32_t number, __m256i kind, __m256i key, int calls)
 {
     __m256i const sorted = lbvh_i_sort_lanes(key);
     _mm256_storeu_ps(&stack->enters[top],
                      _mm256_castsi256_ps(_mm256_and_si256(sorted, _mm256_set1_epi32(-8))));
     _mm256_storeu_si256((__m256i *)(void *)&stack->child[top],
-                        _mm256_permutevar8x32_epi32(lbvh_i_child_lanes(node, kind), sorted));
+                        _mm256_permutevar8x32_epi32(
+                            lbvh_i_child_lanes(node, kind, number, calls), sorted));
     return top + 8 - _mm_popcnt_u32((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(key)));
 }
 
@@ -9016,7 +9020,7 @@ LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const l
 /* Several rays walk in turn, one step each: while one waits for its next node from memory, the
    others compute. A step begins with what the last one pushed: what it decides then is known by
    now, so a processor that guessed wrong notices at once. */
-enum { LBVH_I_WALKERS = 8 };
+enum { LBVH_I_WALKERS = 6 };
 
 typedef struct lbvh_i_walker {
     lbvh_i_beam ray;
@@ -9171,19 +9175,22 @@ LBVH_I_LANES_FN void lbvh_i_hit_triangle_lanes(const lbvh_wide *wide, lbvh_i_bea
     ray->slot = (slot & nearer) | (ray->slot & ~nearer);
 }
 
-/* lbvh_i_step of triangles */
+/* lbvh_i_step */
 LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
 {
     uint32_t at;
     if (!lbvh_i_pop(tracer, walker, &at)) return 0;
-    if (at & LBVH_I_LEAF_BIT)
-        lbvh_i_hit_triangle_lanes(tracer->wide, &walker->ray, at & ~LBVH_I_LEAF_BIT);
-    else if (walker->ray.careful) lbvh_i_step_node(tracer, walker, at);
+    if (at & LBVH_I_LEAF_BIT) {
+        size_t const leaf = at & ~LBVH_I_LEAF_BIT;
+        if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, (uint32_t)leaf);
+        else lbvh_i_hit_triangle_lanes(tracer->wide, &walker->ray, leaf);
+    } else if (walker->ray.careful) lbvh_i_step_node(tracer, walker, at);
     else {
         const lbvh_wide_node *const node = &tracer->wide->node[at];
         __m256i const kind = lbvh_i_kind_lanes(node);
-        walker->top = lbvh_i_push_lanes(&walker->stack, walker->top, node, kind,
-                                        lbvh_i_enter_lanes(&walker->ray, node, kind));
+        walker->top = lbvh_i_push_lanes(&walker->stack, walker->top, node, at, kind,
+                                        lbvh_i_enter_lanes(&walker->ray, node, kind),
+                                        tracer->fn != NULL);
     }
     lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
     return 1;
@@ -9389,8 +9396,8 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *p
     else {
         const lbvh_wide_node *const node = &tracer->wide->node[at];
         __m256i const kind = lbvh_i_kind_lanes(node);
-        pack->top = lbvh_i_push_lanes(&pack->stack, pack->top, node, kind,
-                                      lbvh_i_enter_pack(pack, node, kind));
+        pack->top = lbvh_i_push_lanes(&pack->stack, pack->top, node, at, kind,
+                                      lbvh_i_enter_pack(pack, node, kind), 0);
     }
     lbvh_i_prefetch(&tracer->next, pack->stack.child[pack->top > 0 ? pack->top - 1 : 0]);
     return 1;
@@ -9566,9 +9573,12 @@ static void lbvh_i_walk_bundle(lbvh_i_bundle *bundle)
 {
 #ifdef LBVH_I_AVX2
     const lbvh_i_tracer *const tracer = bundle->tracer;
-    if (tracer->lanes && !tracer->fn) {
-        if (bundle->rays->flags & LBVH_SORTED) lbvh_i_walk_packs(bundle);
-        else lbvh_i_walk_lanes(bundle);
+    if (tracer->lanes && !tracer->fn && (bundle->rays->flags & LBVH_SORTED)) {
+        lbvh_i_walk_packs(bundle);
+        return;
+    }
+    if (tracer->lanes) {
+        lbvh_i_walk_lanes(bundle);
         return;
     }
 #endif
@@ -10036,8 +10046,9 @@ LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next 
     else {
         const lbvh_wide_node *const node = &wide->node[at];
         __m256i const kind = lbvh_i_kind_lanes(node);
-        seeker->top = lbvh_i_push_lanes(&seeker->stack, seeker->top, node, kind,
-                                        lbvh_i_away_lanes(seeker->p, node, kind, seeker->reach2));
+        seeker->top = lbvh_i_push_lanes(&seeker->stack, seeker->top, node, at, kind,
+                                        lbvh_i_away_lanes(seeker->p, node, kind, seeker->reach2),
+                                        0);
     }
     lbvh_i_prefetch(next, seeker->stack.child[seeker->top > 0 ? seeker->top - 1 : 0]);
     return 1;
@@ -10073,7 +10084,7 @@ static void lbvh_i_end_seeker(const lbvh_wide *wide, const lbvh_i_seeker *seeker
     closest->id = wide->id[seeker->slot];
 }
 
-enum { LBVH_I_SEEKERS = 4 };
+enum { LBVH_I_SEEKERS = 6 };
 
 LBVH_I_AVX2 static void lbvh_i_points_lanes(const lbvh_i_points *job, int32_t i, int32_t end)
 {
