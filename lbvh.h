@@ -108,7 +108,7 @@
             section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24,
             16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
-            take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
+            take twice as long); what CUB asks for. Stack: 45 KB for searches in bulk (70 KB for
             double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC and its tasks
             (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
             world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
@@ -8735,8 +8735,8 @@ typedef struct lbvh_i_waiting {
 
 #define LBVH_I_LANES_FN LBVH_I_AVX2 static inline __attribute__((always_inline))
 
-/* Distances of at least 0 as numbers that sort alike, the last 3 bits replaced by the child's number;
-   -1: it is missed, or there is no child. */
+/* Distances of at least 0 as numbers that sort alike, the last 3 bits replaced by the child's
+   number; -1: it is missed, or there is no child. */
 LBVH_I_LANES_FN __m256i lbvh_i_key_lanes(__m256i kind, __m256 distance, __m256 missed)
 {
     __m256i const child = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
@@ -8784,8 +8784,8 @@ LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node, __m256i k
     return _mm256_blendv_epi8(leaf, inner, is_inner);
 }
 
-/* lbvh_i_push_children by keys; where a child waits, up to 7 units in the last place are missing. */
-LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top,
+                                      const lbvh_wide_node *node, LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
                                       uint32_t number, __m256i kind, __m256i key, int calls)
 {
     __m256i const sorted = lbvh_i_sort_lanes(key);
@@ -8817,7 +8817,8 @@ LBVH_I_AVX2 static int lbvh_i_begin_lanes(const lbvh_i_tracer *tracer, const flo
                                           float t_max, lbvh_i_beam *ray)
 {
     __m128 const three = _mm_castsi128_ps(_mm_setr_epi32(-1, -1, -1, 0)),
-                 size = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF)), last = _mm_loadu_ps(numbers + 2),
+                 size = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF)),
+                 last = _mm_loadu_ps(numbers + 2),
                  origin = _mm_and_ps(_mm_loadu_ps(numbers), three),
                  direction = _mm_and_ps(_mm_shuffle_ps(last, last, 0x39), three),
                  inverse = _mm_and_ps(_mm_div_ps(_mm_set1_ps(1), direction), three),
@@ -8932,10 +8933,13 @@ LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
 #endif
 }
 
-LBVH_I_TOGETHER_FN int lbvh_i_has_hit(const lbvh_i_beam *ray) { return ray->slot != LBVH_I_NO_SLOT; }
+LBVH_I_TOGETHER_FN int lbvh_i_has_hit(const lbvh_i_beam *ray)
+{
+    return ray->slot != LBVH_I_NO_SLOT;
+}
 
-/* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only: they
-   lie far from the triangles. */
+/* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only:
+   they lie far from the triangles. */
 LBVH_I_TOGETHER_FN void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
                                         lbvh_real t)
 {
@@ -9020,7 +9024,7 @@ LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const l
 /* Several rays walk in turn, one step each: while one waits for its next node from memory, the
    others compute. A step begins with what the last one pushed: what it decides then is known by
    now, so a processor that guessed wrong notices at once. */
-enum { LBVH_I_WALKERS = 6 };
+enum { LBVH_I_WALKERS = 8 };
 
 typedef struct lbvh_i_walker {
     lbvh_i_beam ray;
@@ -9207,10 +9211,10 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
         }
 }
 
-/* LBVH_SORTED: 16 consecutive rays walk as a pack. A node is tested once for all of them: a child is
-   entered if a ray could enter it whose origin and direction lie between theirs. A triangle is tested
-   for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it finds
-   alone. */
+/* LBVH_SORTED: 16 consecutive rays walk as a pack. A node is tested once for all of them: a child
+   is entered if a ray could enter it whose origin and direction lie between theirs. A triangle is
+   tested for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it
+   finds alone. */
 enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 
 typedef struct lbvh_i_pack {
@@ -9295,20 +9299,22 @@ LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, int ray, const
                                          float t[8])
 {
     int const i = pack->ray[0].i, j = pack->ray[0].j, k = pack->ray[0].k;
-    __m256 const di = _mm256_loadu_ps(pack->along[0] + ray), dj = _mm256_loadu_ps(pack->along[1] + ray),
+    __m256 const oi = _mm256_loadu_ps(pack->from[0] + ray),
+                 oj = _mm256_loadu_ps(pack->from[1] + ray),
+                 ok = _mm256_loadu_ps(pack->from[2] + ray),
+                 di = _mm256_loadu_ps(pack->along[0] + ray),
+                 dj = _mm256_loadu_ps(pack->along[1] + ray),
                  dk = _mm256_loadu_ps(pack->along[2] + ray), zero = _mm256_setzero_ps();
     __m256 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
     int c;
     LBVH_I_UNROLL
     for (c = 0; c < 3; c++) {
         const float *corner = v + 12 * c;
-        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), _mm256_loadu_ps(pack->from[2] + ray));
-        x[c] = lbvh_i_cross_pack(
-            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), _mm256_loadu_ps(pack->from[0] + ray)), dk,
-            deep[c], di);
-        y[c] = lbvh_i_cross_pack(
-            _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), _mm256_loadu_ps(pack->from[1] + ray)), dk,
-            deep[c], dj);
+        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), ok);
+        x[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), oi), dk,
+                                 deep[c], di);
+        y[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), oj), dk,
+                                 deep[c], dj);
     }
     of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
     of_b = lbvh_i_cross_pack(x[2], y[0], y[2], x[0]);
