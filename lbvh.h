@@ -8785,8 +8785,8 @@ LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node, __m256i k
 }
 
 LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top,
-                                      const lbvh_wide_node *node, LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
-                                      uint32_t number, __m256i kind, __m256i key, int calls)
+                                      const lbvh_wide_node *node, uint32_t number, __m256i kind,
+                                      __m256i key, int calls)
 {
     __m256i const sorted = lbvh_i_sort_lanes(key);
     _mm256_storeu_ps(&stack->enters[top],
