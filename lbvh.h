@@ -108,7 +108,7 @@
             section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24,
             16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
             query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
-            take twice as long); what CUB asks for. Stack: 40 KB for searches in bulk (70 KB for
+            take twice as long); what CUB asks for. Stack: 45 KB for searches in bulk (70 KB for
             double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC and its tasks
             (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
             world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
@@ -8493,15 +8493,22 @@ LBVH_API void lbvh_wide_free(lbvh_wide *wide)
 typedef struct lbvh_i_beam {
     lbvh_real origin[4], direction[4], inverse[4];  /* [3]: 0 */
     lbvh_real before[4], after[4];  /* origin / direction, and `pad` more or less */
-    int32_t in[3], out[3];      /* rows of lbvh_wide_node.plane where the ray comes and goes */
+    int32_t in[4], out[4];      /* rows of lbvh_wide_node.plane where the ray comes and goes */
     int32_t i, j, k;            /* axes: k is the direction's longest */
     int32_t careful;            /* 1: planes are decoded */
     uint32_t filter;
     int32_t number;             /* of the caller */
     lbvh_real t_max;            /* of the closest hit so far */
-    int32_t id;                 /* of it, -1 = none */
-    size_t slot;                /* where it lies in wide->id */
+    size_t slot;                /* where it lies in wide->id, LBVH_I_NO_SLOT = none */
 } lbvh_i_beam;
+
+#define LBVH_I_NO_SLOT ((size_t)-1)
+
+/* Where nodes and leaves are that wait, and their bytes. */
+typedef struct lbvh_i_next {
+    const char *base[2];
+    size_t bytes[2];
+} lbvh_i_next;
 
 /* How elements are tested, and what is wanted. */
 typedef struct lbvh_i_tracer {
@@ -8510,15 +8517,22 @@ typedef struct lbvh_i_tracer {
     void *user;
     int any;                /* 1: the walk ends at the first hit */
     int lanes;              /* 1: AVX2 */
-    lbvh_real size[3];      /* the largest coordinate of a plane */
+    lbvh_real size[4];      /* the largest coordinate of a plane; 0 */
+    lbvh_i_next next;
 } lbvh_i_tracer;
+
+#if LBVH_I_REAL_KIND == 1
+#define LBVH_I_PAD_UNIT 9.5367431640625e-7f /* 2^-20 */
+#define LBVH_I_PAD_LEAST 1e-30f
+#else
+#define LBVH_I_PAD_UNIT 1.7763568394002505e-15
+#define LBVH_I_PAD_LEAST 1e-290
+#endif
 
 /* origin / direction with its pads, along one axis; 0: parallel, or numbers could overflow. */
 LBVH_FN int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
 {
-    lbvh_real const unit = LBVH_I_REAL_KIND == 1 ? (lbvh_real)9.5367431640625e-7 /* 2^-20 */
-                                                 : (lbvh_real)1.7763568394002505e-15,
-                    least = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-30 : (lbvh_real)1e-290,
+    lbvh_real const unit = LBVH_I_PAD_UNIT, least = LBVH_I_PAD_LEAST,
                     offset = ray->origin[a] * ray->inverse[a],
                     largest = (lbvh_i_absolute(ray->origin[a]) + tracer->size[a]) *
                               lbvh_i_absolute(ray->inverse[a]),
@@ -8542,12 +8556,22 @@ LBVH_FN int lbvh_i_is_nan(lbvh_real x)
 #endif
 }
 
+/* The axis along which the ray goes fastest, and the other two. */
+LBVH_I_TOGETHER_FN void lbvh_i_pick_axes(lbvh_i_beam *ray)
+{
+    lbvh_real const x = lbvh_i_absolute(ray->direction[0]), y = lbvh_i_absolute(ray->direction[1]),
+                    z = lbvh_i_absolute(ray->direction[2]);
+    int const k = (2 - (y >= z)) & -!((x >= y) & (x >= z)); /* 0, 1, 2, and no branch */
+    ray->k = k;
+    ray->i = (k + 1) & -(k < 2);
+    ray->j = k - 1 + 3 * (k == 0);
+}
+
 /* 0: the ray hits nothing. */
 LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numbers,
                               lbvh_real t_max, lbvh_i_beam *ray)
 {
     const lbvh_wide *wide = tracer->wide;
-    lbvh_real x, y, z;
     int a, usable = wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max);
     ray->careful = 0;
     ray->origin[3] = ray->direction[3] = ray->inverse[3] = ray->before[3] = ray->after[3] = 0;
@@ -8566,15 +8590,9 @@ LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numb
         usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray->origin[a]);
         if (!lbvh_i_pad_ray(tracer, ray, a)) ray->careful = 1;
     }
-    x = lbvh_i_absolute(ray->direction[0]);
-    y = lbvh_i_absolute(ray->direction[1]);
-    z = lbvh_i_absolute(ray->direction[2]);
-    ray->k = x >= y && x >= z ? 0 : y >= z ? 1 : 2;
-    ray->i = ray->k == 2 ? 0 : ray->k + 1;
-    ray->j = ray->k == 0 ? 2 : ray->k - 1;
+    lbvh_i_pick_axes(ray);
     ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
-    ray->id = -1;
-    ray->slot = 0;
+    ray->slot = LBVH_I_NO_SLOT;
     return usable;
 }
 
@@ -8699,6 +8717,13 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_
     return hit;
 }
 
+/* Children that wait, the nearest of each node last: inner nodes by their number, leaves by that
+   of their block, or, where the caller tests, as 8 * node + c; and LBVH_I_LEAF_BIT. */
+typedef struct lbvh_i_waiting {
+    uint32_t child[LBVH_WIDE_STACK + LBVH_WIDE];
+    lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
+} lbvh_i_waiting;
+
 /* ------------------------------------------------------------------------------------------------
    >>wide-lanes: the same two tests by vectors of 8 and 4 floats, for AVX2
 
@@ -8708,12 +8733,122 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_
 
 #ifdef LBVH_I_AVX2
 
+#define LBVH_I_LANES_FN LBVH_I_AVX2 static inline __attribute__((always_inline))
+
+/* Distances of at least 0 as numbers that sort alike, the last 3 bits replaced by the child's
+   number; -1: it is missed, or there is no child. */
+LBVH_I_LANES_FN __m256i lbvh_i_key_lanes(__m256i kind, __m256 distance, __m256 missed)
+{
+    __m256i const child = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                  none = _mm256_cmpeq_epi32(kind, _mm256_setzero_si256()),
+                  start = _mm256_and_si256(_mm256_castps_si256(distance), _mm256_set1_epi32(-8));
+    return _mm256_or_si256(_mm256_or_si256(start, child),
+                           _mm256_or_si256(none, _mm256_castps_si256(missed)));
+}
+
+LBVH_I_LANES_FN __m256i lbvh_i_kind_lanes(const lbvh_wide_node *node)
+{
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)node->kind));
+}
+
+/* One stage of a sorting network: lanes and their partners, the larger one where `upper` has a
+   bit. */
+#define LBVH_I_SORT_STAGE(v, partners, upper)                                                      \
+    other = partners;                                                                              \
+    v = _mm256_blend_epi32(_mm256_min_epi32(v, other), _mm256_max_epi32(v, other), upper)
+
+/* 8 numbers, the largest first (bitonic: Batcher 1968). There is no branch, which a processor could
+   not guess. */
+LBVH_I_LANES_FN __m256i lbvh_i_sort_lanes(__m256i v)
+{
+    __m256i other;
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0xB1), 0x55);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0x1B), 0x33);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0xB1), 0x55);
+    LBVH_I_SORT_STAGE(v, _mm256_permute4x64_epi64(_mm256_shuffle_epi32(v, 0x1B), 0x4E), 0x0F);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0x4E), 0x33);
+    LBVH_I_SORT_STAGE(v, _mm256_shuffle_epi32(v, 0xB1), 0x55);
+    return v;
+}
+
+/* lbvh_i_child for 8 children. */
+LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node, __m256i kind,
+                                           uint32_t number, int calls)
+{
+    __m256i const child = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                  low = _mm256_and_si256(kind, _mm256_set1_epi32(31)),
+                  inner = _mm256_add_epi32(low, _mm256_set1_epi32((int)node->child)),
+                  is_inner = _mm256_cmpgt_epi32(kind, _mm256_set1_epi32(LBVH_I_INNER - 1));
+    uint32_t const first = (calls ? number * LBVH_WIDE : node->first) | LBVH_I_LEAF_BIT;
+    __m256i const leaf = _mm256_add_epi32(_mm256_set1_epi32((int)first), calls ? child : low);
+    return _mm256_blendv_epi8(leaf, inner, is_inner);
+}
+
+LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top,
+                                      const lbvh_wide_node *node, uint32_t number, __m256i kind,
+                                      __m256i key, int calls)
+{
+    __m256i const sorted = lbvh_i_sort_lanes(key);
+    _mm256_storeu_ps(&stack->enters[top],
+                     _mm256_castsi256_ps(_mm256_and_si256(sorted, _mm256_set1_epi32(-8))));
+    _mm256_storeu_si256((__m256i *)(void *)&stack->child[top],
+                        _mm256_permutevar8x32_epi32(
+                            lbvh_i_child_lanes(node, kind, number, calls), sorted));
+    return top + 8 - _mm_popcnt_u32((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(key)));
+}
+
 /* (corner + q) * step for 8 planes. */
-LBVH_I_AVX2 static inline __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m256 step)
+LBVH_I_LANES_FN __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m256 step)
 {
     __m128i const bytes = _mm_loadl_epi64((const __m128i *)(const void *)plane);
     __m256 const q = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
     return _mm256_mul_ps(_mm256_add_ps(q, corner), step);
+}
+
+/* All bits of the exponent are set: neither of these. */
+LBVH_I_LANES_FN __m128i lbvh_i_finite_lanes(__m128 x)
+{
+    __m128i const exponent = _mm_set1_epi32(0x7F800000);
+    return _mm_cmpgt_epi32(exponent, _mm_and_si128(_mm_castps_si128(x), exponent));
+}
+
+/* lbvh_i_begin_beam in 3D, all axes together. */
+LBVH_I_AVX2 static int lbvh_i_begin_lanes(const lbvh_i_tracer *tracer, const float *numbers,
+                                          float t_max, lbvh_i_beam *ray)
+{
+    __m128 const three = _mm_castsi128_ps(_mm_setr_epi32(-1, -1, -1, 0)),
+                 size = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF)),
+                 last = _mm_loadu_ps(numbers + 2),
+                 origin = _mm_and_ps(_mm_loadu_ps(numbers), three),
+                 direction = _mm_and_ps(_mm_shuffle_ps(last, last, 0x39), three),
+                 inverse = _mm_and_ps(_mm_div_ps(_mm_set1_ps(1), direction), three),
+                 offset = _mm_mul_ps(origin, inverse),
+                 largest = _mm_mul_ps(_mm_add_ps(_mm_and_ps(origin, size),
+                                                 _mm_loadu_ps(tracer->size)),
+                                      _mm_and_ps(inverse, size)),
+                 pad = _mm_add_ps(_mm_mul_ps(largest, _mm_set1_ps(LBVH_I_PAD_UNIT)),
+                                  _mm_set1_ps(LBVH_I_PAD_LEAST)),
+                 fits = _mm_cmplt_ps(largest, _mm_set1_ps(1 / LBVH_I_PAD_LEAST));
+    __m128i const swap = _mm_and_si128(_mm_castps_si128(_mm_cmplt_ps(direction, _mm_setzero_ps())),
+                                       _mm_set1_epi32(3)),
+                  axis = _mm_setr_epi32(0, 1, 2, 3),
+                  finite = _mm_and_si128(lbvh_i_finite_lanes(origin),
+                                         lbvh_i_finite_lanes(direction)),
+                  safe = _mm_and_si128(lbvh_i_finite_lanes(inverse), _mm_castps_si128(fits));
+    _mm_storeu_ps(ray->origin, origin);
+    _mm_storeu_ps(ray->direction, direction);
+    _mm_storeu_ps(ray->inverse, inverse);
+    _mm_storeu_ps(ray->before, _mm_add_ps(offset, pad));
+    _mm_storeu_ps(ray->after, _mm_sub_ps(offset, pad));
+    _mm_storeu_si128((__m128i *)(void *)ray->in, _mm_add_epi32(axis, swap));
+    _mm_storeu_si128((__m128i *)(void *)ray->out,
+                     _mm_sub_epi32(_mm_add_epi32(axis, _mm_set1_epi32(3)), swap));
+    ray->careful = _mm_movemask_ps(_mm_castsi128_ps(safe)) != 15;
+    ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
+    ray->slot = LBVH_I_NO_SLOT;
+    lbvh_i_pick_axes(ray);
+    return tracer->wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max) &&
+           _mm_movemask_ps(_mm_castsi128_ps(finite)) == 15;
 }
 
 /* lbvh_i_slab, where step is lane a of steps. */
@@ -8725,9 +8860,9 @@ LBVH_I_AVX2 static inline __m256 lbvh_i_planes(const uint8_t plane[8], __m256 co
     begin = _mm256_max_ps(_mm256_sub_ps(in, _mm256_broadcast_ss(&ray->before[a])), begin);         \
     end = _mm256_min_ps(_mm256_sub_ps(out, _mm256_broadcast_ss(&ray->after[a])), end)
 
-/* lbvh_i_enter_children of a ray that is not careful. */
-LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_lanes(const lbvh_i_beam *ray,
-                                                      const lbvh_wide_node *node, float enters[8])
+/* lbvh_i_enter_children of a ray that is not careful: the bits of where, -1: not entered. */
+LBVH_I_LANES_FN __m256i lbvh_i_enter_lanes(const lbvh_i_beam *ray,
+                                                     const lbvh_wide_node *node, __m256i kind)
 {
     __m128i const exponents = _mm_cvtepu8_epi32(_mm_loadu_si32(node->exponent));
     __m128 const quanta = _mm_castsi128_ps(_mm_slli_epi32(exponents, 23)),
@@ -8736,27 +8871,24 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_lanes(const lbvh_i_beam *ray,
     LBVH_I_SLAB_OF_LANES(0);
     LBVH_I_SLAB_OF_LANES(1);
     LBVH_I_SLAB_OF_LANES(2);
-    _mm256_storeu_ps(enters, begin);
-    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(begin, end, _CMP_LE_OQ)) & node->used;
+    return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
 /* a * b - c * d */
-LBVH_I_AVX2 static inline __m128 lbvh_i_cross_lanes(__m128 a, __m128 b, __m128 c, __m128 d)
+LBVH_I_LANES_FN __m128 lbvh_i_cross_lanes(__m128 a, __m128 b, __m128 c, __m128 d)
 {
     return _mm_sub_ps(_mm_mul_ps(a, b), _mm_mul_ps(c, d));
 }
 
-/* lbvh_i_hit_block */
-LBVH_I_AVX2 static inline uint32_t lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v,
-                                                    float t[4])
+/* lbvh_i_hit_block: where, infinity: no hit. */
+LBVH_I_LANES_FN __m128 lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v)
 {
     int const i = ray->i, j = ray->j, k = ray->k;
     __m128 const oi = _mm_set1_ps(ray->origin[i]), oj = _mm_set1_ps(ray->origin[j]),
                  ok = _mm_set1_ps(ray->origin[k]), di = _mm_set1_ps(ray->direction[i]),
                  dj = _mm_set1_ps(ray->direction[j]), dk = _mm_set1_ps(ray->direction[k]),
                  zero = _mm_setzero_ps();
-    __m128 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at;
-    uint32_t sides, hit;
+    __m128 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
     int c;
     LBVH_I_UNROLL
     for (c = 0; c < 3; c++) {
@@ -8769,20 +8901,17 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_hit_lanes(const lbvh_i_beam *ray, cons
     of_b = lbvh_i_cross_lanes(x[2], y[0], y[2], x[0]);
     of_c = lbvh_i_cross_lanes(x[0], y[1], y[0], x[1]);
     total = _mm_add_ps(_mm_add_ps(of_a, of_b), of_c);
-    at = _mm_and_ps(_mm_and_ps(_mm_cmpge_ps(of_a, zero), _mm_cmpge_ps(of_b, zero)),
-                    _mm_cmpge_ps(of_c, zero));
-    sides = (uint32_t)_mm_movemask_ps(at);
-    at = _mm_and_ps(_mm_and_ps(_mm_cmple_ps(of_a, zero), _mm_cmple_ps(of_b, zero)),
-                    _mm_cmple_ps(of_c, zero));
-    sides |= (uint32_t)_mm_movemask_ps(at);
-    hit = sides & (uint32_t)_mm_movemask_ps(_mm_cmpneq_ps(total, zero));
-    if (hit == 0) return 0;
+    hit = _mm_or_ps(_mm_and_ps(_mm_and_ps(_mm_cmpge_ps(of_a, zero), _mm_cmpge_ps(of_b, zero)),
+                               _mm_cmpge_ps(of_c, zero)),
+                    _mm_and_ps(_mm_and_ps(_mm_cmple_ps(of_a, zero), _mm_cmple_ps(of_b, zero)),
+                               _mm_cmple_ps(of_c, zero)));
     depth = _mm_add_ps(_mm_add_ps(_mm_mul_ps(of_a, deep[0]), _mm_mul_ps(of_b, deep[1])),
                        _mm_mul_ps(of_c, deep[2]));
     at = _mm_div_ps(_mm_div_ps(depth, total), dk);
-    _mm_storeu_ps(t, at);
-    return hit & (uint32_t)_mm_movemask_ps(
-                     _mm_and_ps(_mm_cmpge_ps(at, zero), _mm_cmple_ps(at, _mm_set1_ps(ray->t_max))));
+    hit = _mm_and_ps(_mm_and_ps(hit, _mm_cmpneq_ps(total, zero)),
+                     _mm_and_ps(_mm_cmpge_ps(at, zero),
+                                _mm_cmple_ps(at, _mm_set1_ps(ray->t_max))));
+    return _mm_blendv_ps(_mm_castsi128_ps(_mm_set1_epi32(0x7F800000)), at, hit);
 }
 
 #endif /* LBVH_I_AVX2 */
@@ -8804,16 +8933,20 @@ LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
 #endif
 }
 
-/* A hit at t: kept, if it is the closest so far. */
+LBVH_I_TOGETHER_FN int lbvh_i_has_hit(const lbvh_i_beam *ray)
+{
+    return ray->slot != LBVH_I_NO_SLOT;
+}
+
+/* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only:
+   they lie far from the triangles. */
 LBVH_I_TOGETHER_FN void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
                                         lbvh_real t)
 {
-    int32_t const id = wide->id[slot];
     if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
     if (!(t >= 0 && t <= ray->t_max)) return;
-    if (ray->id >= 0 && t == ray->t_max && id > ray->id) return;
+    if (t == ray->t_max && lbvh_i_has_hit(ray) && wide->id[slot] > wide->id[ray->slot]) return;
     ray->t_max = t;
-    ray->id = id;
     ray->slot = slot;
 }
 
@@ -8841,31 +8974,23 @@ static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, ui
     }
 }
 
-/* Tests the triangles of a block. */
-LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
-                                      int lanes)
+/* Hits in a block of triangles, as bits. */
+LBVH_I_TOGETHER void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
+                                      uint32_t hit, const lbvh_real t[LBVH_WIDE_LEAF])
 {
-    const lbvh_real *v = wide->element + block * 9 * LBVH_WIDE_LEAF;
-    lbvh_real t[LBVH_WIDE_LEAF];
-    uint32_t hit;
-#ifdef LBVH_I_AVX2
-    if (lanes) hit = lbvh_i_hit_lanes(ray, v, t);
-    else
-#endif
-        hit = lbvh_i_hit_block(ray, v, t);
-    (void)lanes;
     for (; hit; hit &= hit - 1) {
         int const lane = lbvh_i_lowest_bit(hit);
         lbvh_i_keep_hit(wide, ray, block * LBVH_WIDE_LEAF + (size_t)lane, t[lane]);
     }
 }
 
-/* Children that wait, the nearest of each node last: inner nodes by their number, leaves by that
-   of their block, or, where the caller tests, as 8 * node + c; and LBVH_I_LEAF_BIT. */
-typedef struct lbvh_i_waiting {
-    uint32_t child[LBVH_WIDE_STACK + LBVH_WIDE];
-    lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
-} lbvh_i_waiting;
+/* Tests the triangles of a block. */
+LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
+{
+    lbvh_real t[LBVH_WIDE_LEAF];
+    uint32_t const hit = lbvh_i_hit_block(ray, wide->element + block * 9 * LBVH_WIDE_LEAF, t);
+    lbvh_i_keep_hits(wide, ray, block, hit, t);
+}
 
 LBVH_I_TOGETHER_FN uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
                                          int calls)
@@ -8896,91 +9021,64 @@ LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const l
     return top;
 }
 
-/* Of the two children c and d, pushes the farther one; the nearer one. No branch: the processor
-   could not guess it. */
-LBVH_I_TOGETHER int lbvh_i_push_farther(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
-                                    uint32_t number, int c, int d, const lbvh_real *enters,
-                                    int calls)
-{
-    int const d_first = enters[d] < enters[c], nearer = c ^ ((c ^ d) & -d_first),
-              farther = c ^ d ^ nearer;
-    stack->enters[top] = enters[farther];
-    stack->child[top] = lbvh_i_child(node, number, farther, calls);
-    return nearer;
-}
-
 /* Several rays walk in turn, one step each: while one waits for its next node from memory, the
-   others compute. */
-enum { LBVH_I_WALKERS = 4 };
+   others compute. A step begins with what the last one pushed: what it decides then is known by
+   now, so a processor that guessed wrong notices at once. */
+enum { LBVH_I_WALKERS = 8 };
 
 typedef struct lbvh_i_walker {
     lbvh_i_beam ray;
-    uint32_t at;            /* the child to visit now */
     int top;
     lbvh_i_waiting stack;
 } lbvh_i_walker;
 
-/* The node that the walker is at, and the child where the walk goes on at once, if there is one:
-   1. Else 0: the stack says. */
-LBVH_I_TOGETHER int lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+/* Pushes the children of a node that the ray enters. */
+static void lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t number)
 {
-    const lbvh_wide_node *const node = &tracer->wide->node[walker->at];
-    int const calls = tracer->fn != NULL;
+    const lbvh_wide_node *const node = &tracer->wide->node[number];
     lbvh_real enters[LBVH_WIDE];
-    uint32_t met, rest;
-#ifdef LBVH_I_AVX2
-    if (lanes && !walker->ray.careful) met = lbvh_i_enter_lanes(&walker->ray, node, enters);
-    else
-#endif
-        met = lbvh_i_enter_children(&walker->ray, node, enters);
-    (void)lanes;
-    rest = met & (met - 1);
-    if (met && !(rest & (rest - 1))) { /* one or two: the nearer one need not wait */
-        int c = lbvh_i_lowest_bit(met);
-        if (rest)
-            c = lbvh_i_push_farther(&walker->stack, walker->top++, node, walker->at, c,
-                                    lbvh_i_lowest_bit(rest), enters, calls);
-        walker->at = lbvh_i_child(node, walker->at, c, calls);
-        return 1;
-    }
-    walker->top = lbvh_i_push_children(&walker->stack, walker->top, node, walker->at, met, enters,
-                                       calls);
-    return 0;
+    uint32_t const met = lbvh_i_enter_children(&walker->ray, node, enters);
+    walker->top = lbvh_i_push_children(&walker->stack, walker->top, node, number, met, enters,
+                                       tracer->fn != NULL);
 }
 
-/* One node or leaf; 0: the walk is done. */
-LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, int lanes)
+/* Asks for what the next step reads. No branch, as what waits was just pushed. */
+LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
 {
-    uint32_t const leaf = walker->at & ~LBVH_I_LEAF_BIT;
-    if (walker->at & LBVH_I_LEAF_BIT) {
-        if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, leaf);
-        else lbvh_i_hit_triangles(tracer->wide, &walker->ray, leaf, lanes);
-        if (tracer->any && walker->ray.id >= 0) return 0;
-    } else if (lbvh_i_step_node(tracer, walker, lanes)) return 1;
+#if defined(__GNUC__) || defined(__clang__)
+    size_t const bytes = next->bytes[child >> 31];
+    const char *at = next->base[child >> 31] + (child & ~LBVH_I_LEAF_BIT) * bytes;
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+    __builtin_prefetch(at + bytes - 1);
+#else
+    (void)next;
+    (void)child;
+#endif
+}
+
+/* The child to visit next; 0: the walk is done. */
+LBVH_I_TOGETHER int lbvh_i_pop(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
+{
+    if (tracer->any && lbvh_i_has_hit(&walker->ray)) return 0;
     do {
         if (walker->top == 0) return 0;
-        walker->at = walker->stack.child[--walker->top];
+        walker->top--;
     } while (!(walker->stack.enters[walker->top] <= walker->ray.t_max));
+    *at = walker->stack.child[walker->top];
     return 1;
 }
 
-/* Asks for what the next step reads. */
-LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_tracer *tracer, uint32_t child)
+/* One node or leaf; 0: the walk is done. */
+LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
 {
-#if defined(__GNUC__) || defined(__clang__)
-    const char *at = (const char *)&tracer->wide->node[child & ~LBVH_I_LEAF_BIT];
-    if (child & LBVH_I_LEAF_BIT) {
-        if (tracer->fn) return;
-        at = (const char *)(tracer->wide->element +
-                            (size_t)(child & ~LBVH_I_LEAF_BIT) * 9 * LBVH_WIDE_LEAF);
-        __builtin_prefetch(at + 128);
-    }
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + 64);
-#else
-    (void)tracer;
-    (void)child;
-#endif
+    uint32_t at;
+    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (!(at & LBVH_I_LEAF_BIT)) lbvh_i_step_node(tracer, walker, at);
+    else if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, at & ~LBVH_I_LEAF_BIT);
+    else lbvh_i_hit_triangles(tracer->wide, &walker->ray, at & ~LBVH_I_LEAF_BIT);
+    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    return 1;
 }
 
 /* Rays of a call, and what becomes of them. */
@@ -9003,6 +9101,10 @@ LBVH_FN int lbvh_i_take_ray(const lbvh_i_tracer *tracer, const lbvh_rays *rays, 
     if (rays->t_maxs) t_max = rays->t_maxs[r];
     ray->number = r;
     ray->filter = rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
+#ifdef LBVH_I_AVX2
+    if (tracer->lanes && tracer->wide->dim == 3)
+        return lbvh_i_begin_lanes(tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray);
+#endif
     return lbvh_i_begin_beam(tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray);
 }
 
@@ -9018,47 +9120,112 @@ static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
 
 static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
 {
-    walker->at = 0;
-    walker->top = 0;
+    walker->top = 1;
+    walker->stack.child[0] = 0;
+    walker->stack.enters[0] = 0;
     return lbvh_i_next_beam(bundle, &walker->ray);
 }
 
-/* All rays: one text for both ways of testing. */
-LBVH_I_TOGETHER void lbvh_i_walk_rays(lbvh_i_bundle *bundle, int lanes)
+/* The first rays; their number. */
+static int lbvh_i_begin_walks(lbvh_i_bundle *bundle, lbvh_i_walker *walker, lbvh_i_walker **live)
 {
-    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
-    int w, count = 0;
+    int count = 0;
     while (count < LBVH_I_WALKERS && lbvh_i_begin_walk(bundle, &walker[count])) {
         live[count] = &walker[count];
         count++;
     }
+    return count;
+}
+
+/* Ray w is done: another one comes in its place, or the last walker. The next w. */
+static int lbvh_i_end_walk(lbvh_i_bundle *bundle, lbvh_i_walker **live, int w, int *count)
+{
+    lbvh_i_end_ray(bundle, &live[w]->ray);
+    if (lbvh_i_begin_walk(bundle, live[w])) return w + 1;
+    live[w] = live[--*count];
+    return w;
+}
+
+static void lbvh_i_walk_plain(lbvh_i_bundle *bundle)
+{
+    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
+    int w, count = lbvh_i_begin_walks(bundle, walker, live);
     while (count > 0)
-        for (w = 0; w < count; w++) {
-            if (lbvh_i_step(bundle->tracer, live[w], lanes)) {
-                lbvh_i_prefetch(bundle->tracer, live[w]->at);
-                continue;
-            }
-            lbvh_i_end_ray(bundle, &live[w]->ray);
-            if (!lbvh_i_begin_walk(bundle, live[w])) live[w--] = live[--count];
+        for (w = 0; w < count;) {
+            if (lbvh_i_step(bundle->tracer, live[w])) w++;
+            else w = lbvh_i_end_walk(bundle, live, w, &count);
         }
 }
 
-static void lbvh_i_walk_plain(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 0); }
-
 #ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle) { lbvh_i_walk_rays(bundle, 1); }
+/* lbvh_i_hit_triangles. Where one triangle is hit before all others, there is no branch. */
+LBVH_I_LANES_FN void lbvh_i_hit_triangle_lanes(const lbvh_wide *wide, lbvh_i_beam *ray,
+                                               size_t block)
+{
+    __m128 const at = lbvh_i_hit_lanes(ray, wide->element + block * 9 * LBVH_WIDE_LEAF),
+                 halves = _mm_min_ps(at, _mm_shuffle_ps(at, at, 0x4E)),
+                 least = _mm_min_ps(halves, _mm_shuffle_ps(halves, halves, 0xB1));
+    uint32_t const first = (uint32_t)_mm_movemask_ps(_mm_cmpeq_ps(at, least));
+    float const t = _mm_cvtss_f32(least), t_max = ray->t_max;
+    size_t const slot = block * LBVH_WIDE_LEAF + (size_t)lbvh_i_lowest_bit(first),
+                 nearer = (size_t)0 - (size_t)(t < t_max);
+    if (wide->mask || t == t_max || (first & (first - 1) && t < t_max)) {
+        float every[LBVH_WIDE_LEAF];
+        _mm_storeu_ps(every, at);
+        lbvh_i_keep_hits(wide, ray, block, 15, every);
+        return;
+    }
+    ray->t_max = lbvh_i_min(t, t_max);
+    ray->slot = (slot & nearer) | (ray->slot & ~nearer);
+}
 
-/* LBVH_SORTED: 8 consecutive rays walk as a pack. A node is tested once for all of them: a child is
-   entered if a ray could enter it whose origin and direction lie between theirs. Each ray tests the
-   triangles by itself, and so finds what it finds alone. */
-enum { LBVH_I_PACK = 8 };
+/* lbvh_i_step */
+LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
+{
+    uint32_t at;
+    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (at & LBVH_I_LEAF_BIT) {
+        size_t const leaf = at & ~LBVH_I_LEAF_BIT;
+        if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, (uint32_t)leaf);
+        else lbvh_i_hit_triangle_lanes(tracer->wide, &walker->ray, leaf);
+    } else if (walker->ray.careful) lbvh_i_step_node(tracer, walker, at);
+    else {
+        const lbvh_wide_node *const node = &tracer->wide->node[at];
+        __m256i const kind = lbvh_i_kind_lanes(node);
+        walker->top = lbvh_i_push_lanes(&walker->stack, walker->top, node, at, kind,
+                                        lbvh_i_enter_lanes(&walker->ray, node, kind),
+                                        tracer->fn != NULL);
+    }
+    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    return 1;
+}
+
+LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
+{
+    lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
+    int w, count = lbvh_i_begin_walks(bundle, walker, live);
+    while (count > 0)
+        for (w = 0; w < count;) {
+            if (lbvh_i_step_lanes(bundle->tracer, live[w])) w++;
+            else w = lbvh_i_end_walk(bundle, live, w, &count);
+        }
+}
+
+/* LBVH_SORTED: 16 consecutive rays walk as a pack. A node is tested once for all of them: a child
+   is entered if a ray could enter it whose origin and direction lie between theirs. A triangle is
+   tested for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it
+   finds alone. */
+enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 
 typedef struct lbvh_i_pack {
     lbvh_i_beam ray[LBVH_I_PACK];
     int count;
-    float t_max;                    /* the largest of the rays */
+    float from[3][LBVH_I_PACK], along[3][LBVH_I_PACK];  /* origins and directions: axes i, j, k */
+    float t_maxs[LBVH_I_PACK], t_max;   /* of the rays, -1: wants nothing more; the largest */
     float origin_in[3], origin_out[3];  /* those that come first and go last */
     float inverse[2][3];            /* smallest and largest */
+    int top;
+    lbvh_i_waiting stack;
 } lbvh_i_pack;
 
 /* The bounds of the rays along an axis; 0: they are too far apart for a pack. */
@@ -9077,7 +9244,7 @@ static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int
         most = lbvh_i_max(most, ray->direction[a]);
         pack->inverse[0][a] = lbvh_i_min(pack->inverse[0][a], ray->inverse[a]);
         pack->inverse[1][a] = lbvh_i_max(pack->inverse[1][a], ray->inverse[a]);
-        if (ray->in[a] != first->in[a] || ray->careful) return 0;
+        if (ray->in[a] != first->in[a] || ray->k != first->k || ray->careful) return 0;
     }
     pack->origin_in[a] = first->in[a] < 3 ? high : low;
     pack->origin_out[a] = first->in[a] < 3 ? low : high;
@@ -9086,8 +9253,8 @@ static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int
 
 /* lbvh_i_enter_children for the pack: lower bounds of where the rays come, upper ones of where they
    go. Each has three roundings, relative to itself; they are moved by 16. */
-LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_pack(const lbvh_i_pack *pack,
-                                                     const lbvh_wide_node *node, float enters[8])
+LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wide_node *node,
+                                          __m256i kind)
 {
     __m256 begin = _mm256_setzero_ps(), end = _mm256_set1_ps(pack->t_max);
     int a;
@@ -9107,76 +9274,198 @@ LBVH_I_AVX2 static inline uint32_t lbvh_i_enter_pack(const lbvh_i_pack *pack,
     }
     begin = _mm256_mul_ps(begin, _mm256_set1_ps(0.999999f));
     end = _mm256_mul_ps(end, _mm256_set1_ps(1.000001f));
-    _mm256_storeu_ps(enters, begin);
-    return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(begin, end, _CMP_LE_OQ)) & node->used;
+    return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
-/* Every ray of the pack tests the triangles of a block. 0: all have what they want. */
-LBVH_I_AVX2 static int lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack,
-                                          size_t block)
+/* Lanes of a block that hold a triangle with any coordinate that is not 0, as bits. */
+LBVH_I_LANES_FN uint32_t lbvh_i_filled_lanes(const float *v)
 {
-    int r, left = 0;
-    pack->t_max = 0;
-    for (r = 0; r < pack->count; r++) {
-        lbvh_i_beam *ray = &pack->ray[r];
-        if (tracer->any && ray->id >= 0) continue;
-        lbvh_i_hit_triangles(tracer->wide, ray, block, 1);
-        if (tracer->any && ray->id >= 0) continue;
-        pack->t_max = lbvh_i_max(pack->t_max, ray->t_max);
-        left++;
+    __m128 any = _mm_loadu_ps(v);
+    int k;
+    for (k = 1; k < 9; k++) any = _mm_or_ps(any, _mm_loadu_ps(v + 4 * k));
+    return 15 & ~(uint32_t)_mm_movemask_ps(
+                    _mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(any), _mm_setzero_si128())));
+}
+
+/* a * b - c * d */
+LBVH_I_LANES_FN __m256 lbvh_i_cross_pack(__m256 a, __m256 b, __m256 c, __m256 d)
+{
+    return _mm256_sub_ps(_mm256_mul_ps(a, b), _mm256_mul_ps(c, d));
+}
+
+/* A triangle, whose numbers are 4 apart: the rays that hit it up to their t_max, as bits, and
+   where. */
+LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, int ray, const float *v,
+                                         float t[8])
+{
+    int const i = pack->ray[0].i, j = pack->ray[0].j, k = pack->ray[0].k;
+    __m256 const oi = _mm256_loadu_ps(pack->from[0] + ray),
+                 oj = _mm256_loadu_ps(pack->from[1] + ray),
+                 ok = _mm256_loadu_ps(pack->from[2] + ray),
+                 di = _mm256_loadu_ps(pack->along[0] + ray),
+                 dj = _mm256_loadu_ps(pack->along[1] + ray),
+                 dk = _mm256_loadu_ps(pack->along[2] + ray), zero = _mm256_setzero_ps();
+    __m256 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
+    int c;
+    LBVH_I_UNROLL
+    for (c = 0; c < 3; c++) {
+        const float *corner = v + 12 * c;
+        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), ok);
+        x[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), oi), dk,
+                                 deep[c], di);
+        y[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), oj), dk,
+                                 deep[c], dj);
     }
-    return left;
+    of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
+    of_b = lbvh_i_cross_pack(x[2], y[0], y[2], x[0]);
+    of_c = lbvh_i_cross_pack(x[0], y[1], y[0], x[1]);
+    total = _mm256_add_ps(_mm256_add_ps(of_a, of_b), of_c);
+    hit = _mm256_or_ps(
+        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_GE_OQ),
+                                    _mm256_cmp_ps(of_b, zero, _CMP_GE_OQ)),
+                      _mm256_cmp_ps(of_c, zero, _CMP_GE_OQ)),
+        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_LE_OQ),
+                                    _mm256_cmp_ps(of_b, zero, _CMP_LE_OQ)),
+                      _mm256_cmp_ps(of_c, zero, _CMP_LE_OQ)));
+    hit = _mm256_and_ps(hit, _mm256_cmp_ps(total, zero, _CMP_NEQ_UQ));
+    if (_mm256_movemask_ps(hit) == 0) return 0;
+    depth = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(of_a, deep[0]), _mm256_mul_ps(of_b, deep[1])),
+                          _mm256_mul_ps(of_c, deep[2]));
+    at = _mm256_div_ps(_mm256_div_ps(depth, total), dk);
+    _mm256_storeu_ps(t, at);
+    hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, zero, _CMP_GE_OQ),
+                                           _mm256_cmp_ps(at, _mm256_loadu_ps(pack->t_maxs + ray),
+                                                         _CMP_LE_OQ)));
+    return (uint32_t)_mm256_movemask_ps(hit);
 }
 
-LBVH_I_AVX2 static void lbvh_i_walk_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
+/* Hits of a triangle are kept. */
+static void lbvh_i_keep_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, size_t slot,
+                             uint32_t hit, const float t[LBVH_I_PACK])
 {
-    lbvh_i_waiting stack;
+    int r;
+    for (; hit; hit &= hit - 1) {
+        lbvh_i_beam *ray = &pack->ray[r = lbvh_i_lowest_bit(hit)];
+        lbvh_i_keep_hit(tracer->wide, ray, slot, t[r]);
+        pack->t_maxs[r] = tracer->any && lbvh_i_has_hit(ray) ? -1 : ray->t_max;
+    }
+    pack->t_max = -1;
+    for (r = 0; r < LBVH_I_PACK; r++) pack->t_max = lbvh_i_max(pack->t_max, pack->t_maxs[r]);
+}
+
+/* The triangles of a block. */
+LBVH_I_LANES_FN void lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack,
+                                        size_t block)
+{
+    const float *v = tracer->wide->element + block * 9 * LBVH_WIDE_LEAF;
+    uint32_t left = lbvh_i_filled_lanes(v);
+    for (; left; left &= left - 1) {
+        int const lane = lbvh_i_lowest_bit(left);
+        float t[LBVH_I_PACK];
+        uint32_t const hit = lbvh_i_hit_pack(pack, 0, v + lane, t) |
+                             lbvh_i_hit_pack(pack, 8, v + lane, t + 8) << 8;
+        if (hit) lbvh_i_keep_pack(tracer, pack, block * LBVH_WIDE_LEAF + (size_t)lane, hit, t);
+    }
+}
+
+/* The rays side by side; lanes without one want nothing. */
+static void lbvh_i_align_pack(lbvh_i_pack *pack)
+{
+    int r;
+    pack->t_max = 0;
+    pack->top = 1;
+    pack->stack.child[0] = 0;
+    pack->stack.enters[0] = 0;
+    for (r = 0; r < LBVH_I_PACK; r++) {
+        const lbvh_i_beam *ray = &pack->ray[r < pack->count ? r : 0];
+        pack->from[0][r] = ray->origin[ray->i];
+        pack->from[1][r] = ray->origin[ray->j];
+        pack->from[2][r] = ray->origin[ray->k];
+        pack->along[0][r] = ray->direction[ray->i];
+        pack->along[1][r] = ray->direction[ray->j];
+        pack->along[2][r] = ray->direction[ray->k];
+        pack->t_maxs[r] = r < pack->count ? ray->t_max : -1;
+        pack->t_max = lbvh_i_max(pack->t_max, pack->t_maxs[r]);
+    }
+}
+
+/* One node or leaf; 0: the walk is done. */
+LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
+{
     uint32_t at;
-    int r, top = 1;
-    stack.child[0] = 0;
-    stack.enters[0] = 0;
-    pack->t_max = 0;
-    for (r = 0; r < pack->count; r++) pack->t_max = lbvh_i_max(pack->t_max, pack->ray[r].t_max);
-    while (top > 0) {
-        at = stack.child[--top];
-        if (!(stack.enters[top] <= pack->t_max)) continue;
-        if (at & LBVH_I_LEAF_BIT) {
-            if (!lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT)) return;
-        } else {
-            const lbvh_wide_node *const node = &tracer->wide->node[at];
-            float enters[LBVH_WIDE];
-            uint32_t const met = lbvh_i_enter_pack(pack, node, enters);
-            top = lbvh_i_push_children(&stack, top, node, at, met, enters, 0);
-        }
+    do {
+        if (pack->top == 0 || pack->t_max < 0) return 0;
+        pack->top--;
+    } while (!(pack->stack.enters[pack->top] <= pack->t_max));
+    at = pack->stack.child[pack->top];
+    if (at & LBVH_I_LEAF_BIT) lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT);
+    else {
+        const lbvh_wide_node *const node = &tracer->wide->node[at];
+        __m256i const kind = lbvh_i_kind_lanes(node);
+        pack->top = lbvh_i_push_lanes(&pack->stack, pack->top, node, at, kind,
+                                      lbvh_i_enter_pack(pack, node, kind), 0);
+    }
+    lbvh_i_prefetch(&tracer->next, pack->stack.child[pack->top > 0 ? pack->top - 1 : 0]);
+    return 1;
+}
+
+/* Rays that are too far apart for a pack walk one by one. */
+LBVH_I_AVX2 static void lbvh_i_walk_alone(lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
+{
+    lbvh_i_walker alone;
+    int r;
+    for (r = 0; r < pack->count; r++) {
+        alone.ray = pack->ray[r];
+        alone.top = 1;
+        alone.stack.child[0] = 0;
+        alone.stack.enters[0] = 0;
+        while (lbvh_i_step_lanes(bundle->tracer, &alone)) {}
+        lbvh_i_end_ray(bundle, &alone.ray);
     }
 }
 
-/* All rays in packs; rays of a pack that are too far apart walk one by one. */
+/* The next rays that are a pack; 0: there are none. */
+static int lbvh_i_begin_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pack)
+{
+    for (;;) {
+        pack->count = 0;
+        while (pack->count < LBVH_I_PACK && lbvh_i_next_beam(bundle, &pack->ray[pack->count]))
+            pack->count++;
+        if (pack->count == 0) return 0;
+        if (pack->count > 1 && lbvh_i_bound_pack(bundle->tracer, pack, 0) &&
+            lbvh_i_bound_pack(bundle->tracer, pack, 1) &&
+            lbvh_i_bound_pack(bundle->tracer, pack, 2))
+            break;
+        lbvh_i_walk_alone(bundle, pack);
+    }
+    lbvh_i_align_pack(pack);
+    return 1;
+}
+
+static void lbvh_i_end_pack(lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
+{
+    int r;
+    for (r = 0; r < pack->count; r++) lbvh_i_end_ray(bundle, &pack->ray[r]);
+}
+
+/* All rays in packs, which walk in turn. */
 LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
 {
-    lbvh_i_pack pack;
-    lbvh_i_walker alone;
-    int r, together;
-    do {
-        pack.count = 0;
-        while (pack.count < LBVH_I_PACK && lbvh_i_next_beam(bundle, &pack.ray[pack.count]))
-            pack.count++;
-        together = pack.count > 1 && lbvh_i_bound_pack(bundle->tracer, &pack, 0) &&
-                   lbvh_i_bound_pack(bundle->tracer, &pack, 1) &&
-                   lbvh_i_bound_pack(bundle->tracer, &pack, 2);
-        if (together) lbvh_i_walk_pack(bundle->tracer, &pack);
-        for (r = 0; r < pack.count; r++) {
-            if (together) {
-                lbvh_i_end_ray(bundle, &pack.ray[r]);
+    lbvh_i_pack pack[LBVH_I_PACKS], *live[LBVH_I_PACKS];
+    int p, count = 0;
+    while (count < LBVH_I_PACKS && lbvh_i_begin_pack(bundle, &pack[count])) {
+        live[count] = &pack[count];
+        count++;
+    }
+    while (count > 0)
+        for (p = 0; p < count;) {
+            if (lbvh_i_step_pack(bundle->tracer, live[p])) {
+                p++;
                 continue;
             }
-            alone.ray = pack.ray[r];
-            alone.at = 0;
-            alone.top = 0;
-            while (lbvh_i_step(bundle->tracer, &alone, 1)) {}
-            lbvh_i_end_ray(bundle, &alone.ray);
+            lbvh_i_end_pack(bundle, live[p]);
+            if (!lbvh_i_begin_pack(bundle, live[p])) live[p] = live[--count];
         }
-    } while (pack.count > 0);
 }
 #endif
 
@@ -9196,8 +9485,9 @@ LBVH_FN lbvh_ray_hit lbvh_i_copied_hit(const lbvh_wide *wide, const lbvh_i_beam 
     lbvh_real corner[9];
     lbvh_ray_hit hit;
     memset(&hit, 0, sizeof hit);
-    hit.id = ray->id;
-    if (ray->id < 0) return hit;
+    hit.id = -1;
+    if (!lbvh_i_has_hit(ray)) return hit;
+    hit.id = wide->id[ray->slot];
     lbvh_i_copied_numbers(wide, ray->slot, corner);
     (void)lbvh_ray_triangle(ray->origin, ray->direction, corner, corner + 3, corner + 6, &hit.t,
                             &hit.u, &hit.v);
@@ -9210,9 +9500,10 @@ static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam
     lbvh_ray_hit hit;
     if (!tracer->fn) return lbvh_i_copied_hit(tracer->wide, ray);
     memset(&hit, 0, sizeof hit);
-    hit.id = ray->id;
-    if (ray->id >= 0)
-        (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
+    hit.id = -1;
+    if (!lbvh_i_has_hit(ray)) return hit;
+    hit.id = tracer->wide->id[ray->slot];
+    (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
     return hit;
 }
 
@@ -9242,15 +9533,28 @@ LBVH_FN lbvh_real lbvh_i_wide_size(const lbvh_wide *wide, int a)
                                   lbvh_i_quantum(root->exponent[a]);
 }
 
+static lbvh_i_next lbvh_i_next_of(const lbvh_wide *wide, int calls)
+{
+    lbvh_i_next next;
+    next.base[0] = (const char *)wide->node;
+    next.bytes[0] = sizeof(lbvh_wide_node);
+    next.base[1] = calls ? next.base[0] : (const char *)wide->element;
+    next.bytes[1] = calls ? sizeof(lbvh_wide_node) / LBVH_WIDE
+                          : 9 * LBVH_WIDE_LEAF * sizeof(lbvh_real);
+    return next;
+}
+
 static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, void *user, int any)
 {
     lbvh_i_tracer tracer;
     int a;
     for (a = 0; a < 3; a++) tracer.size[a] = lbvh_i_wide_size(wide, a);
+    tracer.size[3] = 0;
     tracer.wide = wide;
     tracer.fn = fn;
     tracer.user = user;
     tracer.any = any;
+    tracer.next = lbvh_i_next_of(wide, fn != NULL);
     tracer.lanes = 0;
 #ifdef LBVH_I_AVX2
     tracer.lanes = LBVH_I_HAS_AVX2() != 0;
@@ -9262,7 +9566,7 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
 static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray)
 {
     if (bundle->hits) bundle->hits[ray->number] = lbvh_i_hit_of(bundle->tracer, ray);
-    else bundle->hit[ray->number] = ray->id >= 0;
+    else bundle->hit[ray->number] = lbvh_i_has_hit(ray) != 0;
 }
 
 /* Into how many pieces n rays or points are cut. A ray takes about a microsecond. */
@@ -9563,18 +9867,265 @@ LBVH_FN lbvh_closest lbvh_i_no_point(void)
     return none;
 }
 
-static void lbvh_i_points_piece(void *context, int32_t k)
+static void lbvh_i_points_plain(const lbvh_i_points *job, int32_t i, int32_t end)
 {
-    const lbvh_i_points *job = (const lbvh_i_points *)context;
-    int64_t i, end = lbvh_i_cut(job->n, job->pieces, k + 1);
     lbvh_i_around search;
     memset(&search, 0, sizeof search);
     search.wide = job->wide;
-    for (i = lbvh_i_cut(job->n, job->pieces, k); i < end; i++) {
+    for (; i < end; i++) {
         job->closest[i] = lbvh_i_no_point();
         search.closest = &job->closest[i];
-        lbvh_i_search_around(&search, lbvh_i_at(job->points, job->stride, (int32_t)i), job->reach);
+        lbvh_i_search_around(&search, lbvh_i_at(job->points, job->stride, i), job->reach);
     }
+}
+
+#ifdef LBVH_I_AVX2
+
+/* Closest points by lanes, as rays in >>wide-trace: 8 boxes, or 4 triangles, are tested together,
+   and several points walk in turn. The walk keeps where the closest triangle lies, and its distance
+   by the operations of lbvh_closest_on_triangle, which is called once, at the end. */
+typedef struct lbvh_i_seeker {
+    const lbvh_real *p;
+    lbvh_closest *closest;
+    float reach2;
+    size_t slot;            /* LBVH_I_NO_SLOT: nothing is within reach */
+    int top;
+    lbvh_i_waiting stack;
+} lbvh_i_seeker;
+
+/* lbvh_i_children_away2 as keys. */
+LBVH_I_LANES_FN __m256i lbvh_i_away_lanes(const float *p, const lbvh_wide_node *node, __m256i kind,
+                                          float reach2)
+{
+    __m256 sum = _mm256_setzero_ps();
+    int a;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        __m256 const corner = _mm256_broadcast_ss(&node->corner[a]),
+                     quantum = _mm256_set1_ps(lbvh_i_quantum(node->exponent[a])),
+                     low = lbvh_i_planes(node->plane[a], corner, quantum),
+                     high = lbvh_i_planes(node->plane[a + 3], corner, quantum),
+                     at = _mm256_broadcast_ss(&p[a]),
+                     away = _mm256_sub_ps(at, _mm256_min_ps(_mm256_max_ps(at, low), high));
+        sum = _mm256_add_ps(sum, _mm256_mul_ps(away, away));
+    }
+    sum = _mm256_mul_ps(sum, _mm256_set1_ps(0.999999f));
+    return lbvh_i_key_lanes(kind, sum, _mm256_cmp_ps(sum, _mm256_set1_ps(reach2), _CMP_NLE_UQ));
+}
+
+/* Vectors of 4 triangles, by axis. */
+typedef struct lbvh_i_lanes3 { __m128 x, y, z; } lbvh_i_lanes3;
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_corner_lanes(const float *v)
+{
+    lbvh_i_lanes3 a;
+    a.x = _mm_loadu_ps(v);
+    a.y = _mm_loadu_ps(v + 4);
+    a.z = _mm_loadu_ps(v + 8);
+    return a;
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_minus_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
+{
+    a.x = _mm_sub_ps(a.x, b.x);
+    a.y = _mm_sub_ps(a.y, b.y);
+    a.z = _mm_sub_ps(a.z, b.z);
+    return a;
+}
+
+LBVH_I_LANES_FN __m128 lbvh_i_dot_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
+{
+    return _mm_add_ps(_mm_add_ps(_mm_mul_ps(a.x, b.x), _mm_mul_ps(a.y, b.y)), _mm_mul_ps(a.z, b.z));
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_normal_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
+{
+    lbvh_i_lanes3 c;
+    c.x = lbvh_i_cross_lanes(a.y, b.z, a.z, b.y);
+    c.y = lbvh_i_cross_lanes(a.z, b.x, a.x, b.z);
+    c.z = lbvh_i_cross_lanes(a.x, b.y, a.y, b.x);
+    return c;
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_along_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 d, __m128 t)
+{
+    a.x = _mm_add_ps(a.x, _mm_mul_ps(t, d.x));
+    a.y = _mm_add_ps(a.y, _mm_mul_ps(t, d.y));
+    a.z = _mm_add_ps(a.z, _mm_mul_ps(t, d.z));
+    return a;
+}
+
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_pick_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b, __m128 of_b)
+{
+    a.x = _mm_blendv_ps(a.x, b.x, of_b);
+    a.y = _mm_blendv_ps(a.y, b.y, of_b);
+    a.z = _mm_blendv_ps(a.z, b.z, of_b);
+    return a;
+}
+
+LBVH_I_LANES_FN __m128 lbvh_i_away2_lanes(lbvh_i_lanes3 q, lbvh_i_lanes3 p)
+{
+    lbvh_i_lanes3 const d = lbvh_i_minus_lanes(q, p);
+    return lbvh_i_dot_lanes(d, d);
+}
+
+/* lbvh_i_closest_on_edge: the squared distance. to_p: p - a */
+LBVH_I_LANES_FN __m128 lbvh_i_edge_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
+                                         lbvh_i_lanes3 to_p)
+{
+    lbvh_i_lanes3 const d = lbvh_i_minus_lanes(b, a);
+    __m128 const along = lbvh_i_dot_lanes(d, to_p), length2 = lbvh_i_dot_lanes(d, d);
+    lbvh_i_lanes3 q = lbvh_i_along_lanes(a, d, _mm_div_ps(along, length2));
+    q = lbvh_i_pick_lanes(q, b, _mm_cmpge_ps(along, length2));
+    q = lbvh_i_pick_lanes(a, q, _mm_cmpgt_ps(along, _mm_setzero_ps()));
+    return lbvh_i_away2_lanes(q, p);
+}
+
+/* The squared distance of lbvh_closest_on_triangle to 4 triangles. */
+LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(lbvh_i_lanes3 p, const float *v)
+{
+    lbvh_i_lanes3 const a = lbvh_i_corner_lanes(v), b = lbvh_i_corner_lanes(v + 12),
+                        c = lbvh_i_corner_lanes(v + 24), ab = lbvh_i_minus_lanes(b, a),
+                        ac = lbvh_i_minus_lanes(c, a), ap = lbvh_i_minus_lanes(p, a),
+                        bp = lbvh_i_minus_lanes(p, b), cp = lbvh_i_minus_lanes(p, c),
+                        normal = lbvh_i_normal_lanes(ab, ac);
+    __m128 const zero = _mm_setzero_ps(),
+                 from_a = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(bp, cp)),
+                 from_b = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(cp, ap)),
+                 from_c = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(ap, bp)),
+                 total = _mm_add_ps(_mm_add_ps(from_a, from_b), from_c),
+                 inside = _mm_and_ps(_mm_and_ps(_mm_cmpgt_ps(from_a, zero),
+                                                _mm_cmpgt_ps(from_b, zero)),
+                                     _mm_and_ps(_mm_cmpgt_ps(from_c, zero),
+                                                _mm_castsi128_ps(lbvh_i_finite_lanes(total)))),
+                 to_ab = lbvh_i_edge_lanes(p, a, b, ap), to_bc = lbvh_i_edge_lanes(p, b, c, bp),
+                 to_ca = lbvh_i_edge_lanes(p, c, a, cp),
+                 to_edge = _mm_min_ps(to_ca, _mm_min_ps(to_bc, to_ab));
+    lbvh_i_lanes3 q = lbvh_i_along_lanes(a, ab, _mm_div_ps(from_b, total));
+    q = lbvh_i_along_lanes(q, ac, _mm_div_ps(from_c, total));
+    return _mm_blendv_ps(to_edge, lbvh_i_away2_lanes(q, p), inside);
+}
+
+/* As lbvh_i_keep_closest, of a triangle at distance2. */
+LBVH_FN void lbvh_i_keep_slot(const lbvh_wide *wide, lbvh_i_seeker *seeker, size_t slot,
+                              float distance2)
+{
+    if (!(distance2 <= seeker->reach2) || wide->id[slot] < 0) return;
+    if (wide->mask && wide->mask[slot] == 0) return;
+    if (seeker->slot != LBVH_I_NO_SLOT && distance2 == seeker->reach2 &&
+        wide->id[slot] > wide->id[seeker->slot])
+        return;
+    seeker->reach2 = distance2;
+    seeker->slot = slot;
+}
+
+/* The triangles of a block. */
+LBVH_I_LANES_FN void lbvh_i_seek_block(const lbvh_wide *wide, lbvh_i_seeker *seeker, size_t block)
+{
+    float distance2[LBVH_WIDE_LEAF];
+    lbvh_i_lanes3 p;
+    __m128 away2;
+    uint32_t near;
+    p.x = _mm_broadcast_ss(seeker->p);
+    p.y = _mm_broadcast_ss(seeker->p + 1);
+    p.z = _mm_broadcast_ss(seeker->p + 2);
+    away2 = lbvh_i_triangle_lanes(p, wide->element + block * 9 * LBVH_WIDE_LEAF);
+    near = (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
+    _mm_storeu_ps(distance2, away2);
+    for (; near; near &= near - 1) {
+        int const lane = lbvh_i_lowest_bit(near);
+        lbvh_i_keep_slot(wide, seeker, block * LBVH_WIDE_LEAF + (size_t)lane, distance2[lane]);
+    }
+}
+
+/* One node or leaf; 0: the walk is done. */
+LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next *next,
+                                       lbvh_i_seeker *seeker)
+{
+    uint32_t at;
+    do {
+        if (seeker->top == 0) return 0;
+        seeker->top--;
+    } while (!(seeker->stack.enters[seeker->top] <= seeker->reach2));
+    at = seeker->stack.child[seeker->top];
+    if (at & LBVH_I_LEAF_BIT) lbvh_i_seek_block(wide, seeker, at & ~LBVH_I_LEAF_BIT);
+    else {
+        const lbvh_wide_node *const node = &wide->node[at];
+        __m256i const kind = lbvh_i_kind_lanes(node);
+        seeker->top = lbvh_i_push_lanes(&seeker->stack, seeker->top, node, at, kind,
+                                        lbvh_i_away_lanes(seeker->p, node, kind, seeker->reach2),
+                                        0);
+    }
+    lbvh_i_prefetch(next, seeker->stack.child[seeker->top > 0 ? seeker->top - 1 : 0]);
+    return 1;
+}
+
+/* The next point that can be near anything; 0: there is none. */
+static int lbvh_i_begin_seeker(const lbvh_i_points *job, lbvh_i_seeker *seeker, int32_t *i,
+                               int32_t end)
+{
+    lbvh_real usable[3];
+    for (; *i < end; ++*i) {
+        seeker->p = lbvh_i_at(job->points, job->stride, *i);
+        seeker->closest = &job->closest[*i];
+        *seeker->closest = lbvh_i_no_point();
+        if (!lbvh_i_take_point(job->wide, seeker->p, usable)) continue;
+        seeker->reach2 = lbvh_i_min(lbvh_i_times(job->reach, job->reach), lbvh_i_largest());
+        seeker->slot = LBVH_I_NO_SLOT;
+        seeker->top = 1;
+        seeker->stack.child[0] = 0;
+        seeker->stack.enters[0] = 0;
+        ++*i;
+        return 1;
+    }
+    return 0;
+}
+
+static void lbvh_i_end_seeker(const lbvh_wide *wide, const lbvh_i_seeker *seeker)
+{
+    lbvh_closest *closest = seeker->closest;
+    if (seeker->slot == LBVH_I_NO_SLOT) return;
+    closest->feature = lbvh_i_closest_in_block(wide, seeker->slot, seeker->p, closest->point);
+    closest->distance2 = lbvh_i_distance2(closest->point, seeker->p);
+    closest->id = wide->id[seeker->slot];
+}
+
+enum { LBVH_I_SEEKERS = 6 };
+
+LBVH_I_AVX2 static void lbvh_i_points_lanes(const lbvh_i_points *job, int32_t i, int32_t end)
+{
+    lbvh_i_next const next = lbvh_i_next_of(job->wide, 0);
+    lbvh_i_seeker seeker[LBVH_I_SEEKERS], *live[LBVH_I_SEEKERS];
+    int s, count = 0;
+    while (count < LBVH_I_SEEKERS && lbvh_i_begin_seeker(job, &seeker[count], &i, end)) {
+        live[count] = &seeker[count];
+        count++;
+    }
+    while (count > 0)
+        for (s = 0; s < count;) {
+            if (lbvh_i_step_seeker(job->wide, &next, live[s])) {
+                s++;
+                continue;
+            }
+            lbvh_i_end_seeker(job->wide, live[s]);
+            if (!lbvh_i_begin_seeker(job, live[s], &i, end)) live[s] = live[--count];
+        }
+}
+
+#endif /* LBVH_I_AVX2 */
+
+static void lbvh_i_points_piece(void *context, int32_t k)
+{
+    const lbvh_i_points *job = (const lbvh_i_points *)context;
+    int32_t const begin = (int32_t)lbvh_i_cut(job->n, job->pieces, k),
+                  end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
+#ifdef LBVH_I_AVX2
+    if (LBVH_I_HAS_AVX2()) {
+        lbvh_i_points_lanes(job, begin, end);
+        return;
+    }
+#endif
+    lbvh_i_points_plain(job, begin, end);
 }
 
 LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,

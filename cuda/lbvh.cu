@@ -3329,11 +3329,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     };
     auto const visit = [&](uint32_t block) {
         lbvh_i_hit_leaf(wide, ray, block);
-        return Any && ray.id >= 0 ? (lbvh_real)-1 : ray.t_max;
+        return Any && lbvh_i_has_hit(&ray) ? (lbvh_real)-1 : ray.t_max;
     };
     lbvh_i_walk_in_turns(wide, going, ray.t_max, open, visit);
     if (thread >= rays.n) return;
-    if (Any) hit[r] = ray.id >= 0;
+    if (Any) hit[r] = lbvh_i_has_hit(&ray) != 0;
     else hits[r] = lbvh_i_copied_hit(&wide, &ray);
 }
 
