@@ -10,7 +10,7 @@
 #   tests/quality/style/run.sh                 all of them
 #   tests/quality/style/run.sh --self-check    is each fault noticed?
 #
-# The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
+# Also: planted.sh. The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
 set -u
 export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/../../.." || exit 1
@@ -65,5 +65,6 @@ if [ "${1:-}" = --self-check ]; then
 fi
 mapfile -t files < <(texts)
 check "${files[@]}"
+report 'faults that self-checks plant still find their lines' "$(tests/quality/style/planted.sh)"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
