@@ -31,10 +31,11 @@
                        wide, cuda-templates
        serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
                        rotations, save, packets, pairs, queries-serial, validate, world-memory,
-                       world-trees, world-pairs, world-calls, world-update, world-validate,
-                       parallel-run,
-                       parallel-search, parallel-build, wide-build, wide-rays,
-                       wide-lanes, wide-trace, wide-near, wide-validate, wide-save
+                       world-trees, world-pairs, round-casts, world-calls, world-update,
+                       world-validate, parallel-run, parallel-search, parallel-build,
+                       parallel-world, wide-build, wide-rays, wide-lanes, wide-trace, wide-near,
+                       wide-validate, wide-save
+       CUDA            cuda/lbvh.cu, with a list of its own
        end             licence
 
    >>use
@@ -48,13 +49,13 @@
    and in every file that calls it:  #define LBVH_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   Build: cc -O3 program.c GPU: nvcc -O3 -arch=native program.cu A compiler may fuse a product with
-   a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86). Then add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. Under
-   -ffast-math (-Ofast, /fp:fast) pragmas compile this file without it. The results are the same,
-   except that denormals count as zero where the flag links a start file that says so. clang with
-   FMA: add -ffp-contract=off after the flag. nvcc's -use_fast_math flushes denormals on the GPU and
-   breaks the promise of equal bits.
+   Build: cc -O3 program.c GPU: nvcc -O3 -arch=native program.cu
+   A compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
+   (32-bit x86). Then add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the
+   last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this file without it. The results
+   are the same, except that denormals count as zero where the flag links a start file that says
+   so. clang with FMA: add -ffp-contract=off after the flag. nvcc's -use_fast_math flushes denormals
+   on the GPU and breaks the promise of equal bits.
 
    >>example: compiles as it stands
 
