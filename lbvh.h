@@ -49,7 +49,7 @@
    and in every file that calls it:  #define LBVH_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   Build: cc -O3 program.c GPU: nvcc -O3 -arch=native program.cu
+   Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
    A compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
    (32-bit x86). Then add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the
    last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this file without it. The results

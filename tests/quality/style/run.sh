@@ -10,7 +10,8 @@
 #   tests/quality/style/run.sh                 all of them
 #   tests/quality/style/run.sh --self-check    is each fault noticed?
 #
-# Also: do the contents of each header list its banners? And planted.sh. The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
+# Also: do the contents of each header list its banners? And planted.sh. The last line is "N passed,
+# M failed". SPDX-License-Identifier: MIT OR Unlicense
 set -u
 export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/../../.." || exit 1
@@ -44,7 +45,7 @@ not_in_contents() {
     for header in ugrid lbvh nlist nbody; do
         contents=$(awk '/^   >>contents/ { here = 1; next } here && /^   >>/ { exit } here' \
             "$header.h" | tr -s ' ,;:' '\n')
-        for name in $(sed -n 's/^   >>\([a-z0-9-]*\).*/\1/p' "$header.h"); do
+        for name in $(sed -n 's/^   >>\([a-z0-9_-]*\).*/\1/p' "$header.h"); do
             [ "$name" = contents ] || echo "$contents" | grep -qx -e "$name" ||
                 echo "$header.h: >>$name"
         done
