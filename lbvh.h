@@ -2391,7 +2391,8 @@ LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
     return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
 }
 
-/* The user number of an index, which no removed object since reused has. */
+/* The user number of the object with this index; of a removed one, until an insertion uses its
+   index again. */
 LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 {
     const lbvh_node *box = &world->box[2 * (size_t)index];
@@ -6714,6 +6715,7 @@ static void lbvh_i_update_trees(lbvh_world *world)
     }
 }
 
+/* 1 if an update has to search for what touches this object. */
 static int lbvh_i_searches(const lbvh_object *object)
 {
     return object->alive && (object->changed & LBVH_I_SEARCH);
@@ -6796,7 +6798,7 @@ static int lbvh_i_all_search(const lbvh_world *world)
     int32_t k, moving = 0;
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
-        moving += object->alive && (object->changed & LBVH_I_SEARCH) && object->tree == 0;
+        moving += lbvh_i_searches(object) && object->tree == 0;
     }
     return moving > 0 && moving == world->tree[0].leaves;
 }
@@ -6870,7 +6872,7 @@ static void lbvh_i_end_changes(lbvh_world *world)
     for (k = 0; k < world->changed_count; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const search = object->alive && (object->changed & LBVH_I_SEARCH);
+        int const search = lbvh_i_searches(object);
         if (search) world->changed[kept++] = index;
         object->changed = (uint8_t)(search ? LBVH_I_SEARCH | LBVH_I_LISTED : 0);
         if (object->alive) continue;

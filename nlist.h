@@ -112,7 +112,7 @@
 
    >>rules
 
-   Terms    Row i lists the partners of particle i. An entry is one partner in one row. A contact is
+   Words    Row i lists the partners of particle i. An entry is one partner in one row. A contact is
             a listed pair, whether the two touch or not: one entry in half lists, two in full ones.
             Reach (cutoff): the distance up to which i and j are listed, radius + radii[i] +
             radii[j] + skin. Slots: a fixed number of places per row. The rest: the entries, of all
