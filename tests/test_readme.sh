@@ -153,8 +153,8 @@ make_targets() {
     for page in $pages examples/README.md; do
         for target in $(grep -o '\(^ *\|`\)make [a-z][a-z-]*/*' "$(text_of "$page")" |
             sed '/\/$/d; s/.*make //' | sort -u); do
-            grep -Eq "^([^#]* )?$target( [^#]*)?:" "$root/Makefile" "$root"/examples/*.mk \
-                "$root"/tests/*/*.mk || { echo "$page: no such target: $target"; bad=1; }
+            grep -Eq "^([^#[:space:]][^#]* )?$target( [^#]*)?:" "$root/Makefile" \
+                "$root"/examples/*.mk "$root"/tests/*/*.mk || { echo "$page: no such target: $target"; bad=1; }
         done
     done
     return $bad
