@@ -31,10 +31,11 @@
                        wide, cuda-templates
        serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
                        rotations, save, packets, pairs, queries-serial, validate, world-memory,
-                       world-trees, world-pairs, world-calls, world-update, world-validate,
-                       parallel-run,
-                       parallel-search, parallel-build, wide-build, wide-rays,
-                       wide-lanes, wide-trace, wide-near, wide-validate, wide-save
+                       world-trees, world-pairs, round-casts, world-calls, world-update,
+                       world-validate, parallel-run, parallel-search, parallel-build,
+                       parallel-world, wide-build, wide-rays, wide-lanes, wide-trace, wide-near,
+                       wide-validate, wide-save
+       CUDA            cuda/lbvh.cu, with a list of its own
        end             licence
 
    >>use
@@ -48,13 +49,13 @@
    and in every file that calls it:  #define LBVH_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   Build: cc -O3 program.c GPU: nvcc -O3 -arch=native program.cu A compiler may fuse a product with
-   a sum (gcc with -march=native or for ARM) or keep more digits (32-bit x86). Then add
-   -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the last bit. Under
-   -ffast-math (-Ofast, /fp:fast) pragmas compile this file without it. The results are the same,
-   except that denormals count as zero where the flag links a start file that says so. clang with
-   FMA: add -ffp-contract=off after the flag. nvcc's -use_fast_math flushes denormals on the GPU and
-   breaks the promise of equal bits.
+   Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
+   A compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
+   (32-bit x86). Then add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in the
+   last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this file without it. The results
+   are the same, except that denormals count as zero where the flag links a start file that says
+   so. clang with FMA: add -ffp-contract=off after the flag. nvcc's -use_fast_math flushes denormals
+   on the GPU and breaks the promise of equal bits.
 
    >>example: compiles as it stands
 
@@ -2390,7 +2391,8 @@ LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
     return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
 }
 
-/* The user number of an index, which no removed object since reused has. */
+/* The user number of the object with this index; of a removed one, until an insertion uses its
+   index again. */
 LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 {
     const lbvh_node *box = &world->box[2 * (size_t)index];
@@ -6713,6 +6715,7 @@ static void lbvh_i_update_trees(lbvh_world *world)
     }
 }
 
+/* 1 if an update has to search for what touches this object. */
 static int lbvh_i_searches(const lbvh_object *object)
 {
     return object->alive && (object->changed & LBVH_I_SEARCH);
@@ -6795,7 +6798,7 @@ static int lbvh_i_all_search(const lbvh_world *world)
     int32_t k, moving = 0;
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
-        moving += object->alive && (object->changed & LBVH_I_SEARCH) && object->tree == 0;
+        moving += lbvh_i_searches(object) && object->tree == 0;
     }
     return moving > 0 && moving == world->tree[0].leaves;
 }
@@ -6869,7 +6872,7 @@ static void lbvh_i_end_changes(lbvh_world *world)
     for (k = 0; k < world->changed_count; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const search = object->alive && (object->changed & LBVH_I_SEARCH);
+        int const search = lbvh_i_searches(object);
         if (search) world->changed[kept++] = index;
         object->changed = (uint8_t)(search ? LBVH_I_SEARCH | LBVH_I_LISTED : 0);
         if (object->alive) continue;

@@ -21,10 +21,10 @@
 
    Manual             use, example, options, rules, layout, history, mesh, literature, limits,
                       not-here, changes
-   Declarations       compile, results, parallel, desc, list, api, tune, cuda-api
+   Declarations       config, results, parallel, desc, list, api, tune, cuda-api
    Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
                       GPU; cuda-templates
-   Serial             memory, resolve, build, sources, skin, remap, process, save, reserve,
+   Serial             memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
                       validate, boxes-serial, tuner, parallel-run, parallel-build,
                       parallel-ugrid, parallel-boxes
    CUDA               cuda/nlist.cu, with the same words
@@ -112,7 +112,7 @@
 
    >>rules
 
-   Terms    Row i lists the partners of particle i. An entry is one partner in one row. A contact is
+   Words    Row i lists the partners of particle i. An entry is one partner in one row. A contact is
             a listed pair, whether the two touch or not: one entry in half lists, two in full ones.
             Reach (cutoff): the distance up to which i and j are listed, radius + radii[i] +
             radii[j] + skin. Slots: a fixed number of places per row. The rest: the entries, of all
@@ -138,7 +138,7 @@
             particle, 4 to 8 an entry; boxes 76 a particle (CUDA: 64), and what the entries take
             once more (nlist_search_box, sorted or nearest: 4 an entry; both up to 5 times that
             where the first cells are much denser than the rest). CUDA: 16 a particle where rows are
-            counted first, with a grid
+            counted first, with a grid.
    Threads  No global state. Any number of threads may read one list; one at a time may build it.
             One build uses many threads, yours, through desc.parallel (>>parallel).
             nlist_sum calls your function in one thread.
@@ -313,7 +313,7 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define NLIST_VERSION_PATCH 0
 
 /* ----------------------------------------------------------------------------------------------
-   >>compile: compile-time choices (>>options in the manual says where each must be defined)
+   >>config: compile-time choices (>>options says where each must be defined)
    ---------------------------------------------------------------------------------------------- */
 
 #ifndef NLIST_REAL
@@ -1204,7 +1204,8 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
 
 #endif /* NLIST_CUDA */
 
-/* Stop here if you only need the API; the iterator is next, and is part of it. */
+/* Stop here if you only need the API. Its inline functions follow: the offset of two points at
+   >>numbers, the iterator and what belongs to an entry at >>each. */
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that both sides must round alike
@@ -1457,6 +1458,17 @@ NLIST_FN void *nlist_history_before(const nlist *list, int64_t entry)
     return history ? history + entry * list->desc.history : NULL;
 }
 
+/* The distance of an entry, and its offset: three numbers. For lists with desc.distances and
+   desc.offsets. */
+NLIST_FN nlist_real nlist_distance_of(const nlist *list, int64_t entry)
+{
+    return nlist_i_rows(list)->distance[entry];
+}
+NLIST_FN const nlist_real *nlist_offset_of(const nlist *list, int64_t entry)
+{
+    return nlist_i_rows(list)->offset + 3 * entry;
+}
+
 /* The entry of j in row i, -1 = none. O(row). */
 NLIST_FN int64_t nlist_find(const nlist *list, int32_t i, int32_t j)
 {
@@ -1653,14 +1665,6 @@ NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
    A row costs O(row) where the order is kept, O(row^2) at worst. (Kureck, section 5.5, marks the
    contacts of the old list that persist, appends the new ones and sorts.)
    ---------------------------------------------------------------------------------------------- */
-
-/* 1 if the first of three integers that is not 0 is positive: of the images S and -S of a particle
-   one is. */
-NLIST_FN int nlist_i_positive(const int32_t *shift)
-{
-    if (shift[0] != 0) return shift[0] > 0;
-    return shift[1] != 0 ? shift[1] > 0 : shift[2] > 0;
-}
 
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
@@ -2252,6 +2256,14 @@ NLIST_FN nlist_real nlist_i_offset(const nlist_real p[3], const nlist_real q[3],
     return nlist_i_times(d[0], d[0]) + nlist_i_times(d[1], d[1]) + nlist_i_times(d[2], d[2]);
 }
 
+/* 1 if the first of three integers that is not 0 is positive: of the images S and -S of a particle
+   one is. */
+NLIST_FN int nlist_i_positive(const int32_t *shift)
+{
+    if (shift[0] != 0) return shift[0] > 0;
+    return shift[1] != 0 ? shift[1] > 0 : shift[2] > 0;
+}
+
 /* All criteria but the distance of the entry (i, j, shift). */
 NLIST_FN int nlist_i_may_list_image(const nlist_desc *desc, const int64_t *uid, int32_t i,
                                     int32_t j, const int32_t shift[3])
@@ -2325,17 +2337,6 @@ NLIST_FN int nlist_i_next_run(nlist_i_walk *walk)
         for (a = 0; a < 3; a++) walk->image[b] += k[a] * frame->turn[a][b];
     }
     return 1;
-}
-
-/* The distance of an entry, and its offset: three numbers. For lists with desc.distances and
-   desc.offsets. */
-NLIST_FN nlist_real nlist_distance_of(const nlist *list, int64_t entry)
-{
-    return nlist_i_rows(list)->distance[entry];
-}
-NLIST_FN const nlist_real *nlist_offset_of(const nlist *list, int64_t entry)
-{
-    return nlist_i_rows(list)->offset + 3 * entry;
 }
 
 /* 1 if entry a comes before entry b in a row of the nearest: by distance, id, shift. */
@@ -3258,6 +3259,7 @@ typedef struct nlist_i_finder {
     int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
+    int fixed;              /* a task, which takes no memory: partners without room are counted */
     nlist_result result;    /* of a callback */
     int32_t *shift;         /* boxes: as found, by entry, else NULL */
     nlist_real *distance, *offset;
@@ -3394,11 +3396,11 @@ static nlist_result nlist_i_forget_borrowed(nlist *list, nlist_result result)
 /* list->built, until the build ends: it wrote to its generation, and then failed. */
 enum { NLIST_I_OVERWRITTEN = -1 };
 
-/* Empties generation g; the list, too, if that is its. */
+/* Empties generation g. If it is the list, that is empty, too: not built, but where it had no
+   particles and so loses nothing. */
 static void nlist_i_lose_generation(nlist *list, int32_t g)
 {
     memset(&list->rows[g], 0, sizeof list->rows[g]);
-    memset(list->event_count, 0, sizeof list->event_count);
     if (g != list->current) return;
     list->built = list->built && list->n == 0;
     list->n = list->row_count = 0;
@@ -3423,15 +3425,13 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
     for (g = 0; g < 2; g++) {
         int const first = g * NLIST_I_GENERATION;
         if (memcmp(after.block + first, before->block + first,
-                   NLIST_I_GENERATION * sizeof *after.block) == 0)
-            continue;
-        memset(&list->rows[g], 0, sizeof list->rows[g]); /* its arrays were freed or replaced */
-        if (g != list->current) continue;
-        list->built = list->built && list->n == 0; /* a list of no particles loses nothing */
-        list->n = list->row_count = 0;
-        list->total = 0;
+                   NLIST_I_GENERATION * sizeof *after.block) != 0)
+            nlist_i_lose_generation(list, g); /* its arrays were freed or replaced */
     }
-    if (after.built == NLIST_I_OVERWRITTEN) nlist_i_lose_generation(list, after.current);
+    if (after.built == NLIST_I_OVERWRITTEN) {
+        nlist_i_lose_generation(list, after.current);
+        memset(list->event_count, 0, sizeof list->event_count);
+    }
     return nlist_i_forget_borrowed(list, result);
 }
 
@@ -3512,9 +3512,6 @@ static int64_t nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, i
     }
     return at;
 }
-
-/* Rows that boxes find: those of particles 0 .. count - 1. */
-static int32_t nlist_i_row_count(const nlist_i_finder *finder) { return finder->rows; }
 
 /* All rows are laid out, up to entry `end`. */
 static void nlist_i_end_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int64_t end)
@@ -3996,6 +3993,16 @@ static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, cons
     return owned;
 }
 
+/* Appends a partner; a task (finder.fixed) counts those that have no room. */
+static nlist_result nlist_i_append(nlist_i_finder *finder, int32_t j)
+{
+    nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, 1);
+    if (result != NLIST_OK) return result;
+    if (finder->used < finder->room) finder->found[finder->used] = j;
+    finder->used++;
+    return NLIST_OK;
+}
+
 /* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
    rows of what was reserved do not hold all of them. */
 static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
@@ -4006,11 +4013,12 @@ static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t c
     if (finder->used + count <= finder->room) {
         nlist_i_append_ids(finder, i, ids, count);
     } else {
-        finder->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
+        if (!finder->fixed)
+            finder->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
         if (finder->result != NLIST_OK) return 1;
         for (k = 0; k < count; k++)
             if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
-                finder->found[finder->used++] = ids[k];
+                (void)nlist_i_append(finder, ids[k]); /* there is room, or it is counted */
     }
     nlist_i_end_row(finder);
     return 0;
@@ -4041,6 +4049,7 @@ static int nlist_i_allows_place(const nlist_i_finder *finder, const nlist_i_quer
            nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
 }
 
+/* The places of the row of a place: those that it lists. */
 static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
@@ -4053,9 +4062,8 @@ static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, in
         if (!nlist_i_owns(desc, finder->uid, query.i, j) ||
             !nlist_i_allows_place(finder, &query, places[k]))
             continue;
-        finder->result = nlist_i_need(finder, 1);
+        finder->result = nlist_i_append(finder, j);
         if (finder->result != NLIST_OK) return 1;
-        finder->found[finder->used++] = j;
     }
     nlist_i_end_row(finder);
     return 0;
@@ -4374,19 +4382,8 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>remap: particles get new ids (Kureck section 5.5.1, figure 5.5)
-
-   The old rows are the source of the new ones: row i of the new list is row old_of[i] of the old
-   one, with its partners renumbered. (Kureck makes new_id by a sort; ugrid.h: grid.inverse.) A half
-   list, from which particle 1 is deleted:
-
-       particle          0       1      2      3                     0   1   2   3
-       old row       [ 1  2 ]  [  ]  [ 3 ]  [  ]      new_id[old]    2  -1   0   1
-       new row       [ 1 ]     [  ]  [ 0 ]            old_of[new]    2   3   0
-                                                      uid[new]       2   3   0    first: the old ids
-
-   The pair 0-2 is now 2-0, and stays in the row of the same particle, although its id is the higher
-   one: from now on nlist_i_owns compares uids, 0 < 2.
+   >>extras: what entries of boxes have beside the partner: shift, distance, offset. They are found
+   in arrays like those of nlist_search_box, in the order in which rows are found.
    ---------------------------------------------------------------------------------------------- */
 
 /* Blocks of the arrays that the list owns, from `first` on. */
@@ -4444,7 +4441,23 @@ static nlist_result nlist_i_need_extras(nlist_i_finder *finder, int64_t more)
     return result;
 }
 
-/* Copies those of an old entry to the next new one. */
+/* ----------------------------------------------------------------------------------------------
+   >>remap: particles get new ids (Kureck section 5.5.1, figure 5.5)
+
+   The old rows are the source of the new ones: row i of the new list is row old_of[i] of the old
+   one, with its partners renumbered. (Kureck makes new_id by a sort; ugrid.h: grid.inverse.) A half
+   list, from which particle 1 is deleted:
+
+       particle          0       1      2      3                     0   1   2   3
+       old row       [ 1  2 ]  [  ]  [ 3 ]  [  ]      new_id[old]    2  -1   0   1
+       new row       [ 1 ]     [  ]  [ 0 ]            old_of[new]    2   3   0
+                                                      uid[new]       2   3   0    first: the old ids
+
+   The pair 0-2 is now 2-0, and stays in the row of the same particle, although its id is the higher
+   one: from now on nlist_i_owns compares uids, 0 < 2.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Copies the extras of an old entry to the next new one. */
 static void nlist_i_copy_extras(const nlist_i_finder *finder, const nlist_rows *old_rows,
                                 int64_t entry)
 {
@@ -5160,7 +5173,6 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     int64_t capacity;
     if (!list || !desc || !bytes || size < 0) return NLIST_BAD_ARGUMENT;
     if (!nlist_i_head_good(&head, (const unsigned char *)bytes, size)) return NLIST_BAD_FILE;
-    before = *list;
     result = nlist_i_load_begin(list, desc, &head, &before);
     if (result != NLIST_OK) return result;
     memset(&finder, 0, sizeof finder);
@@ -5652,7 +5664,7 @@ static void nlist_i_write_some(const nlist_i_search *search, int32_t place, cons
    half at least, and by what the rows so far let expect, up to four times. */
 static int64_t nlist_i_growth(const nlist_i_search *search, int64_t used, int32_t count)
 {
-    double const left = (double)(nlist_i_row_count(search->finder) - search->rows) /
+    double const left = (double)(search->finder->rows - search->rows) /
                         (double)(search->rows + 1);
     if (left >= 4) return count + 4 * used;
     if ((double)used * left > (double)count && left > 0.5) return (int64_t)((double)used * left);
@@ -6199,7 +6211,7 @@ static void nlist_i_gather(nlist_i_search *search)
 static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
 {
     int32_t const begin = search->start[cell], end = search->start[cell + 1],
-                  rows = nlist_i_row_count(search->finder);
+                  rows = search->finder->rows;
     nlist_result result;
     int32_t k;
     if (begin == end) return NLIST_OK;
@@ -6229,7 +6241,7 @@ static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
     for (k = begin; k < end && result == NLIST_OK; k++) {
         int32_t const i = search->id[k];
         const int32_t *number;
-        if (i >= nlist_i_row_count(finder)) continue;
+        if (i >= finder->rows) continue;
         number = search->hits + search->stored;
         if (search->ordered) {
             nlist_i_write_row(search, k, number, finder->length[i], finder->begin[i]);
@@ -6437,14 +6449,13 @@ static void nlist_i_begin_search(nlist_i_search *search, nlist_i_finder *finder)
 static nlist_result nlist_i_find_rows(nlist_i_search *search)
 {
     nlist_i_finder *finder = search->finder;
-    int32_t const rows = nlist_i_row_count(finder);
     nlist_result result;
     int64_t sum = 0;
     int32_t i;
     search->plain = nlist_i_plain(&finder->list->desc, finder->uid) && !search->keeps;
     result = nlist_i_each_system(search, nlist_i_find_system);
     finder->list->rows_cut = search->rows_cut;
-    for (i = 0; i < rows && search->ordered && result == NLIST_OK; i++) {
+    for (i = 0; i < finder->rows && search->ordered && result == NLIST_OK; i++) {
         finder->begin[i] = sum;
         sum += finder->length[i];
     }
@@ -7037,58 +7048,19 @@ static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
     return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
 }
 
-static int nlist_i_take_some_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    int32_t k;
-    nlist_i_continue_row(finder, i);
-    if (finder->used + count <= finder->room) {
-        nlist_i_append_ids(finder, i, ids, count);
-    } else {
-        for (k = 0; k < count; k++) {
-            if (!nlist_i_owns(&finder->list->desc, NULL, i, ids[k])) continue;
-            if (finder->used < finder->room) finder->found[finder->used] = ids[k];
-            finder->used++;
-        }
-    }
-    nlist_i_end_row(finder);
-    return 0;
-}
-
-static int nlist_i_take_some_places(void *user, int32_t place, const int32_t *places,
-                                    int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    const nlist_desc *desc = &finder->list->desc;
-    nlist_i_query const query = nlist_i_query_at(finder, place);
-    int32_t k;
-    nlist_i_continue_row(finder, query.i);
-    for (k = 0; k < count; k++) {
-        int32_t const j = ugrid_id((const ugrid *)finder->structure, places[k]);
-        if (!nlist_i_owns(desc, finder->uid, query.i, j) ||
-            !nlist_i_allows_place(finder, &query, places[k]))
-            continue;
-        if (finder->used < finder->room) finder->found[finder->used] = j;
-        finder->used++;
-    }
-    nlist_i_end_row(finder);
-    return 0;
-}
-
 static void nlist_i_search_piece(void *context, int32_t k)
 {
     nlist_i_search_split *split = (nlist_i_search_split *)context;
     nlist_i_finder finder = *split->finder;
     const ugrid *grid = (const ugrid *)finder.structure;
     finder.row = -1;
+    finder.fixed = 1;
     finder.used = split->begin[k];
     finder.room = split->begin[k + 1];
     split->refused[k] =
         UGRID_OK != ugrid_each_row_in(grid, split->reach, split->plain ? 0 : UGRID_PLACES, k,
                                       split->pieces,
-                                      split->plain ? nlist_i_take_some_ids
-                                                   : nlist_i_take_some_places,
-                                      &finder);
+                                      split->plain ? nlist_i_take_ids : nlist_i_take_row, &finder);
     split->used[k] = finder.used - split->begin[k];
 }
 

@@ -16,8 +16,8 @@
 
    >>contents: the banners in order; search for >> and the name
 
-   manual           use, example, options, rules, method, limits, not-here, sources, changes
-   declarations     strict-math, compile-time, results, parallel, desc, filter, grid, api, cuda-api
+   manual           use, example, options, rules, method, limits, not-here, literature, changes
+   declarations     strict-math, config, results, parallel, desc, filter, grid, api, cuda-api
    per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
    implementation   memory, resolve, fit, build, attributes, search, lanes, filtered, query,
                     points-at, each, validate, save, parallel-run, parallel-build, parallel-search,
@@ -159,7 +159,7 @@
    persist across time steps, and contact history (nlist.h); files of other programs, threads,
    timers.
 
-   >>sources
+   >>literature
 
    Barbieri   D. Barbieri, V. Cardellini, S. Filippone: Fast Uniform Grid Construction on GPGPUs
               Using Atomic Operations.
@@ -240,7 +240,7 @@
 #define UGRID_VERSION_PATCH 0
 
 /* ----------------------------------------------------------------------------------------------
-   >>compile-time: the choices of >>options
+   >>config: compile-time choices (>>options says where each must be defined)
    ---------------------------------------------------------------------------------------------- */
 
 #ifndef UGRID_REAL
@@ -2161,9 +2161,7 @@ UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
     if (ugrid_i_filters(grid)) return UGRID_PATH_FILTERED;
     if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
-    return grid->axis[0].periodic || grid->axis[1].periodic || grid->axis[2].periodic
-               ? UGRID_PATH_IMAGES
-               : UGRID_PATH_STRIPS;
+    return ugrid_i_is_periodic(grid) ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
 }
 
 /* The cells of a search along an axis. */

@@ -17,16 +17,16 @@ UNIT := $(basename $(notdir $(UNIT_SOURCES)))
 UNIT_ONE_TYPE := test_faults test_floats test_threads test_verify
 UNIT_TWO_TYPES := $(filter-out $(UNIT_ONE_TYPE),$(UNIT))
 unit_programs = $(addprefix build/tests/,$(addsuffix .$1,$2))
-# Those that make test runs with sanitizers: float has been there, double is here.
+# Those that make test runs with sanitizers: float has been there, double is here. (Each compiles
+# its own header. The object of all four with sanitizers is made here, where more tests need it.)
 UNIT_OF_HEADERS := $(addprefix test_,ugrid lbvh nlist nbody)
-UNIT_QUICK_SANITIZED := $(UNIT_OF_HEADERS) test_faults
 # Of the others each is compiled once with sanitizers: with doubles, since floats are there without;
 # twice what has code of its own for floats (AVX2).
 UNIT_FLOATS_SANITIZED := $(UNIT_ONE_TYPE) $(filter %_lanes,$(UNIT)) \
     test_lbvh_wide test_lbvh_parallel
 UNIT_PROGRAMS := $(call unit_programs,plain,$(UNIT)) \
     $(call unit_programs,sanitized,$(if $(FULL),$(UNIT),\
-        $(filter-out $(UNIT_QUICK_SANITIZED),$(UNIT_FLOATS_SANITIZED)))) \
+        $(filter-out $(UNIT_OF_HEADERS),$(UNIT_FLOATS_SANITIZED)))) \
     $(call unit_programs,double-sanitized,$(if $(FULL),$(UNIT),$(UNIT_TWO_TYPES))) \
     $(if $(FULL),$(call unit_programs,double,$(UNIT)))
 
@@ -71,8 +71,8 @@ $(foreach v,plain sanitized double double-sanitized quick quick-double,\
 test-unit: $(UNIT_PROGRAMS)
 	@tests/unit/run.sh $(UNIT_PROGRAMS)
 
-UNIT_QUICK := $(call unit_programs,sanitized,$(UNIT_QUICK_SANITIZED)) \
+UNIT_QUICK := $(call unit_programs,sanitized,$(UNIT_OF_HEADERS)) \
     $(call unit_programs,quick-double,$(UNIT_OF_HEADERS)) \
-    $(call unit_programs,quick,$(filter-out $(UNIT_QUICK_SANITIZED),$(UNIT)))
+    $(call unit_programs,quick,$(filter-out $(UNIT_OF_HEADERS),$(UNIT)))
 quick-unit: $(UNIT_QUICK)
 	@TEST_QUICK=yes TEST_SMALL=1 tests/unit/run.sh $(UNIT_QUICK)

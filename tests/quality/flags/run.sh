@@ -92,9 +92,9 @@ mixed() {
         impl=-DFAST_MATH_IMPLEMENTATION options; shift 2
     log=$units/log.$BASHPID
     options="-std=c99 -Wall -Wextra -Werror -I$headers -c tests/quality/flags/fast_math.c"
-    if ! { $compiler -O2 $options $impl -o $part.plain.o &&
+    if ! { $compiler -O0 $options $impl -o $part.plain.o &&
         $compiler "$@" $options $impl -o $part.fast.o &&
-        $compiler -O2 $options -o $part.caller.plain.o &&
+        $compiler -O0 $options -o $part.caller.plain.o &&
         $compiler "$@" $options -o $part.caller.fast.o &&
         $compiler "$@" $options $impl -DFAST_MATH_ONE_FILE -o $part.one.o; } >$log 2>&1;
         then fails "fast_math.c does not build: $compiler $*"; return; fi

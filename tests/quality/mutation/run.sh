@@ -77,10 +77,12 @@ slug() { echo "${1//\//_}"; }
 # survivors, what takes longer.
 quick() {
     case $1 in
-    ugrid) echo "test_ugrid -O1 UGRID_TEST_SHARE=1024" ;;
+    ugrid) echo "test_ugrid -O1 UGRID_TEST_SHARE=1024"; echo "test_ugrid_filter -O0 TEST_SMALL=1"
+           echo "test_ugrid_outside -O0 TEST_SMALL=1" ;;
     lbvh) echo "test_lbvh -O0 TEST_SMALL=1"; echo "test_lbvh_world -O0 TEST_SMALL=1"
           echo "test_lbvh_wide -O0 TEST_SMALL=1" ;;
-    nlist) echo "test_$1 -O0 TEST_SMALL=1" ;;
+    nlist) echo "test_nlist -O0 TEST_SMALL=1"; echo "test_nlist_boxes -O0 TEST_SMALL=1"
+           echo "test_nlist_rows -O0 TEST_SMALL=1" ;;
     nbody) echo "test_nbody -O1 TEST_SMALL=1" ;;
     cuda/*)
         echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"

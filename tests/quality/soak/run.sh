@@ -78,7 +78,7 @@ self_check() {
         's/old_of\[new_id\[i\]\] = i;/if (i != 77 || n == list->n) old_of[new_id[i]] = i;/' \
         --scene dam --particles 300 --steps 20000
     planted 'a pair changes its row in a remap' 'bytes say\|in the row of' \
-        's/else uid\[i\] = old_rows->uid ? old_rows->uid\[was\] : was;/else uid[i] = i;/' \
+        's/: had ? had\[was\] : was, i,/: i, i,/' \
         --scene drum --particles 300 --steps 20000
     planted 'a list is kept for too long' 'the list has' \
         's/nlist_real const halved = list->desc.skin \/ 2;/nlist_real const halved = list->desc.skin * 4;/' --scene drum --particles 300 --steps 30000

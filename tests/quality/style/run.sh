@@ -10,7 +10,8 @@
 #   tests/quality/style/run.sh                 all of them
 #   tests/quality/style/run.sh --self-check    is each fault noticed?
 #
-# The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
+# Also: do the contents of each header list its banners? And planted.sh. The last line is "N passed,
+# M failed". SPDX-License-Identifier: MIT OR Unlicense
 set -u
 export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/../../.." || exit 1
@@ -36,6 +37,19 @@ too_long() {
             for (k = 1; n > 1 && k <= n; k++) if (length(part[k]) >= 40) return 1
             return 0
         }' "$@"
+}
+
+# Banners of a header (>>name at the begin of a line) that its contents do not list.
+not_in_contents() {
+    local header contents name
+    for header in ugrid lbvh nlist nbody; do
+        contents=$(awk '/^   >>contents/ { here = 1; next } here && /^   >>/ { exit } here' \
+            "$header.h" | tr -s ' ,;:' '\n')
+        for name in $(sed -n 's/^   >>\([a-z0-9_-]*\).*/\1/p' "$header.h"); do
+            [ "$name" = contents ] || echo "$contents" | grep -qx -e "$name" ||
+                echo "$header.h: >>$name"
+        done
+    done
 }
 
 report() {      # report NAME WHERE: WHERE is empty where all is well
@@ -65,5 +79,7 @@ if [ "${1:-}" = --self-check ]; then
 fi
 mapfile -t files < <(texts)
 check "${files[@]}"
+report 'the contents of a header list its banners' "$(not_in_contents)"
+report 'faults that self-checks plant still find their lines' "$(tests/quality/style/planted.sh)"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
