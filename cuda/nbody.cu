@@ -17,7 +17,8 @@
 
    >>contents
 
-       all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda >>deep-cuda
+       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda >>cells-cuda
+                      >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        periodic       >>images-cuda (all stages)
        one thread     >>one-thread
@@ -40,6 +41,7 @@ constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_cuda_few = 1024; /* NBODY_AUTO: up to so many, NBODY_DIRECT */
 constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
+constexpr int nbody_i_together = 4; /* >>together: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 
@@ -67,6 +69,7 @@ struct nbody_i_chunk { int32_t leaf, first, count; };
    numbers, so that all start at 0. */
 struct nbody_i_facts {
     unsigned long long least[2], most[2], heaviest;
+    unsigned arrived;                           /* >>together */
     int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
                                                    negative mass), 0: none */
     int32_t too_large;
@@ -325,6 +328,54 @@ int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>together: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks, of
+   which there are as many as run at the same time, wait for each other. Where the launch of a
+   kernel for a level would cost more than its few cells, or has none, that takes less time.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Where blocks cannot wait for each other, one block does all. */
+template <class... Parameters, class... Arguments>
+nbody_result nbody_i_launch_together(nbody_cuda *gpu, cudaStream_t stream,
+                                     void (*kernel)(Parameters...), const Arguments &...arguments)
+{
+    int device = 0, processors = 1, possible = 0;
+    if (nbody_i_failed(gpu, cudaGetDevice(&device)) ||
+        nbody_i_failed(gpu, cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
+                                                   device)) ||
+        nbody_i_failed(gpu, cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch,
+                                                   device)))
+        return NBODY_CUDA_ERROR;
+    int64_t const blocks = (int64_t)nbody_i_together * processors;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(!possible ? 1
+                          : blocks < nbody_i_many_blocks ? (unsigned)blocks
+                                                         : (unsigned)nbody_i_many_blocks);
+    config.blockDim = dim3(nbody_i_block_threads);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = possible ? 1 : 0;
+    return nbody_i_failed(gpu, cudaLaunchKernelEx(&config, kernel, arguments...)) ? NBODY_CUDA_ERROR
+                                                                                  : NBODY_OK;
+}
+
+/* All blocks have come here, and see what each has written. `arrived` counts blocks from 0 on, in
+   every evaluation. */
+__device__ void nbody_i_wait_for_all(unsigned *arrived)
+{
+    __syncthreads();
+    if (gridDim.x > 1 && threadIdx.x == 0) {
+        __threadfence();
+        unsigned const all = (atomicAdd(arrived, 1u) / gridDim.x + 1) * gridDim.x;
+        while (*(volatile unsigned *)arrived < all) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>square-cuda: bounds of the bodies
    ---------------------------------------------------------------------------------------------- */
 
@@ -524,7 +575,7 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>cells-cuda: level by level, two kernels for each
+   >>cells-cuda: level by level, two kernels for each; NBODY_FAST: one for all
 
    Cells must have the order of the serial code, so each needs an exclusive prefix sum of the
    children of all cells before it. A block has a range of the level's cells. The first kernel
@@ -592,13 +643,14 @@ template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[w
     return before + sum - v;
 }
 
-/* First kernel of a level: the adjacent cells, and the number of children in each range. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
-                                  int level, nbody_i_facts *facts)
+/* Of a block. */
+typedef int nbody_i_block_sums[nbody_i_block_threads / 32];
+
+/* First half of a level: the adjacent cells, and the number of children in each range. */
+__device__ __forceinline__ void nbody_i_count_children(const nbody &sim, const nbody_i_order &order,
+                                                       int level, nbody_i_block_sums &shared,
+                                                       nbody_i_facts *facts)
 {
-    const nbody &sim = device.sim;
-    __shared__ int shared[nbody_i_block_threads / 32];
     nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int count = 0, all = 0;
     int32_t begin[5];
@@ -609,6 +661,14 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
     (void)nbody_i_sum_before(count, shared, &all);
     if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
+}
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+                                  int level, nbody_i_facts *facts)
+{
+    __shared__ nbody_i_block_sums shared;
+    nbody_i_count_children(device.sim, order, level, shared, facts);
 }
 
 /* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all
@@ -638,8 +698,8 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
 }
 
 /* Sums the counts of all ranges before this block's, and of all. */
-__device__ void nbody_i_sum_ranges(const nbody_i_facts *facts,
-                                   int (&shared)[nbody_i_block_threads / 32], int *before, int *all)
+__device__ void nbody_i_sum_ranges(const nbody_i_facts *facts, nbody_i_block_sums &shared,
+                                   int *before, int *all)
 {
     int ahead = 0, any = 0;
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += nbody_i_block_threads) {
@@ -650,13 +710,11 @@ __device__ void nbody_i_sum_ranges(const nbody_i_facts *facts,
     (void)nbody_i_sum_before(any, shared, all);
 }
 
-/* Second kernel of a level: its children. level_first[level + 2] is 0 before. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
-                          int level, int32_t room, nbody_i_facts *facts)
+/* Second half of a level: its children. level_first[level + 2] is 0 before. */
+__device__ __forceinline__ void nbody_i_divide(const nbody &sim, const nbody_i_order &order,
+                                               int level, int32_t room, nbody_i_block_sums &shared,
+                                               nbody_i_facts *facts)
 {
-    const nbody &sim = device.sim;
-    __shared__ int shared[nbody_i_block_threads / 32];
     nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int32_t const next = sim.frame->level_first[level + 1];
     int before = 0, all = 0, turn = 0;
@@ -676,6 +734,33 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         child += turn;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) atomicMax(end, fits ? next + all : next);
+}
+
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+                          int level, int32_t room, nbody_i_facts *facts)
+{
+    __shared__ nbody_i_block_sums shared;
+    nbody_i_divide(device.sim, order, level, room, shared, facts);
+}
+
+/* NBODY_FAST: all levels from `level` on. */
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+    nbody_i_cells_together_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+                                  int level, int32_t room, nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_block_sums shared;
+    int32_t *const first = sim.frame->level_first;
+    for (; level < sim.desc.levels && first[level] < first[level + 1]; level++) {
+        nbody_i_count_children(sim, order, level, shared, facts);
+        if (level == sim.desc.levels - 1) return; /* it only needs its adjacent cells */
+        nbody_i_wait_for_all(&facts->arrived);
+        nbody_i_divide(sim, order, level, room, shared, facts);
+        nbody_i_wait_for_all(&facts->arrived);
+    }
+    if (nbody_i_thread() > 0) return;
+    for (int next = level + 2; next <= sim.desc.levels; next++) first[next] = first[level];
 }
 
 /* NBODY_FAST: the first levels in one block: their few cells would be dominated by launch
@@ -751,7 +836,12 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     if (top > 0)
         result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads,
                                 nbody_i_top_kernel, gpu->device, order, top, room, facts);
-    for (int level = top; level <= divided && result == NBODY_OK; level++) {
+    bool const together = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
+    if (together && result == NBODY_OK)
+        result = nbody_i_launch_together(gpu, stream, nbody_i_cells_together_kernel, gpu->device,
+                                         order, top, room, facts);
+    for (int level = together ? divided + 1 : top; level <= divided && result == NBODY_OK;
+         level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
             result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
@@ -1848,7 +1938,8 @@ __device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf,
     }
 }
 
-/* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. */
+/* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. Order: of the nodes; 0: as
+   the rule says; -1: there are none, and no L2P. */
 template <int Law, bool Potential, bool Moments, int Order>
 __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device,
@@ -1894,10 +1985,11 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
             }
         }
         if (!has_body) continue;
-        if (sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) {
-            nbody_real far_force[NBODY_I_PARTS];
-            nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine],
-                                               far_force);
+        if constexpr (Order >= 0) {
+            nbody_real far_force[NBODY_I_PARTS] = {0, 0, 0};
+            if (chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2)
+                nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine],
+                                                   far_force);
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
                 nbody_i_carry(&far_force[p], &total[p], &compensation[p]);
@@ -1986,28 +2078,6 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
     }
 }
 
-/* P2L (list 4): bodies of larger leaves that touch the parent and not the child, on one node. */
-__device__ void nbody_i_add_p2l(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent,
-                                int32_t child, nbody_i_target *t)
-{
-    for (int k = 0; k < parent.beside_count; k++) {
-        const nbody_cell *around = &sim.cell[parent.beside[k]];
-        if (around->child >= 0 || nbody_i_touch_fast(sim, around, &sim.cell[child])) continue;
-        nbody_i_run const run = nbody_i_open_run_on_nodes(&sim, parent.beside[k], &sim.cell[child]);
-        nbody_i_add_run(&sim, &law, &run, t);
-    }
-}
-
-/* Its component p. */
-__device__ nbody_real nbody_i_p2l(const nbody &sim, const nbody_i_law &law,
-                                  const nbody_cell &parent, int32_t child, int32_t a, int p)
-{
-    nbody_i_target t = nbody_i_node(&sim, child, a);
-    nbody_i_add_p2l(sim, law, parent, child, &t);
-    nbody_i_carry_target(&t);
-    return t.total[p] + t.compensation[p];
-}
-
 /* The sums of one output over all slots, for the four children. */
 struct nbody_i_family { nbody_real partial[4], total[4], compensation[4]; };
 
@@ -2086,15 +2156,12 @@ __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbod
     nbody_real scale[NBODY_I_PARTS];
     nbody_i_add_families<Order>(sim, parent.level + 1, p, a, masses, family);
     nbody_i_table_scale(&sim, &law, parent.level + 1, scale);
-    bool leaves = false;
-    for (int k = 0; k < parent.beside_count; k++) leaves |= sim.cell[parent.beside[k]].child < 0;
 #pragma unroll
     for (int c = 0; c < 4; c++) {
         int32_t const child = slot[2 + (c & 1) + 6 * (2 + (c >> 1))];
         if (child < 0) continue;
-        nbody_real sum = (family.total[c] + family.compensation[c]) * scale[p];
-        if (leaves) sum += nbody_i_p2l(sim, law, parent, child, a, p);
-        nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] = sum;
+        nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] =
+            (family.total[c] + family.compensation[c]) * scale[p];
     }
 }
 
@@ -2148,16 +2215,85 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     for (int64_t k = first + nbody_i_thread(); k < end; k += nbody_i_threads()) {
         int32_t const at = (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
         nbody_i_target t = nbody_i_node(&sim, at, a);
-        nbody_i_add_p2l(sim, law, sim.cell[sim.cell[at].parent], at, &t);
-        nbody_i_carry_target(&t);
         nbody_i_add_local(&sim, &law, at, a, &t);
         nbody_i_store_node(&sim, &law, at, a, &t);
     }
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>transfer: NBODY_FAST, M2M and L2L between parents and children, level by level, a thread for
-   each node
+   >>open: NBODY_FAST, P2L (list 4): bodies of larger leaves that touch the parent and not the cell,
+   on its nodes. A warp for each cell. Where there are few nodes, groups of lanes take bodies in
+   turn.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The bodies of a leaf, every `parts`-th from `s` on, on one node of a cell. */
+template <int Law, bool Potential>
+__device__ __forceinline__ void nbody_i_add_open(const nbody_i_law &law, const nbody_i_run &run,
+                                                 int32_t s, int parts, nbody_i_target &t)
+{
+    for (; s < run.count; s += parts) {
+        nbody_real const dx = nbody_i_from_corner(&run, 0, run.x[s]) - t.x,
+                         dy = nbody_i_from_corner(&run, 1, run.y[s]) - t.y, m = run.m[s],
+                         d2 = dx * dx + dy * dy, u = d2 + law.soften2;
+        nbody_real const root = nbody_i_fast_root(u), square = root * root;
+        nbody_real const mg = Law == NBODY_INVERSE ? m * square : m * root * square;
+        t.partial[NBODY_I_X] += mg * dx;
+        t.partial[NBODY_I_Y] += mg * dy;
+        if (Potential && nbody_i_in_potential(&law, d2, 0))
+            t.partial[NBODY_I_POTENTIAL] += m * nbody_i_potential(&law, u, root);
+        if (++t.terms == NBODY_CHUNK) nbody_i_carry_target(&t);
+    }
+}
+
+/* who: the lanes whose leaf acts on this cell. */
+template <int Law, bool Potential>
+__device__ void nbody_i_open_cell(const nbody &sim, const nbody_i_law &law, int32_t at,
+                                  unsigned who, int32_t leaf)
+{
+    int const lane = (int)threadIdx.x % 32, nodes = sim.nodes;
+    int const parts = nodes <= 4 ? 8 : nodes <= 16 ? 2 : 1, step = 32 / parts;
+    for (int32_t first = 0; first < nodes; first += step) {
+        int32_t const a = first + lane % step;
+        nbody_i_target t = nbody_i_node(&sim, at, a < nodes ? a : 0);
+        for (unsigned left = who; left; left &= left - 1) {
+            int32_t const from = __shfl_sync(nbody_i_all_lanes, leaf, __ffs((int)left) - 1);
+            nbody_i_run const run = nbody_i_open_run_on_nodes(&sim, from, &sim.cell[at]);
+            nbody_i_add_open<Law, Potential>(law, run, lane / step, parts, t);
+        }
+        nbody_i_carry_target(&t);
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
+            nbody_real sum = t.total[p] + t.compensation[p];
+            for (int across = step; across < 32; across *= 2)
+                sum += __shfl_xor_sync(nbody_i_all_lanes, sum, across);
+            if (lane < step && a < nodes)
+                nbody_i_part_of(sim, p)[(size_t)at * (size_t)nodes + (size_t)a] += sum;
+        }
+    }
+}
+
+template <int Law, bool Potential>
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_open_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    int const lane = (int)threadIdx.x % 32;
+    int32_t const end = sim.frame->cells;
+    for (int64_t at = sim.frame->level_first[2] + nbody_i_thread() / 32; at < end;
+         at += nbody_i_threads() / 32) {
+        const nbody_cell &cell = sim.cell[at], &parent = sim.cell[cell.parent];
+        int32_t const leaf = lane < parent.beside_count ? parent.beside[lane] : -1;
+        unsigned const who = __ballot_sync(
+            nbody_i_all_lanes, leaf >= 0 && sim.cell[leaf].child < 0 &&
+                                   !nbody_i_touch_fast(sim, &sim.cell[leaf], &cell));
+        if (who) nbody_i_open_cell<Law, Potential>(sim, law, (int32_t)at, who, leaf);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>transfer: NBODY_FAST, M2M and L2L between parents and children, level by level in one kernel, a
+   thread for each node
    ---------------------------------------------------------------------------------------------- */
 
 /* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. With
@@ -2183,19 +2319,15 @@ __device__ void nbody_i_load_transfer(const nbody_rule &rule, nbody_i_transfer &
     __syncthreads();
 }
 
-/* M2M, CHEBYSHEV: the masses of cells that are not leaves, from their children's. The weights are
-   transposed: >>up. */
-template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, int level)
+/* The weights of M2M: transposed, >>up; [bit][parent's][child's] */
+struct __align__(16) nbody_i_gather { nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; };
+
+/* M2M, CHEBYSHEV: the masses of a level's cells that are not leaves, from their children's. */
+template <int Order>
+__device__ __forceinline__ void nbody_i_m2m(const nbody &sim, int level,
+                                            const nbody_i_gather &gather)
 {
-    const nbody &sim = device.sim;
-    /* [bit][parent's][child's] */
-    __shared__ __align__(16) nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER];
     int const side = Order > 0 ? Order : sim.rule.side, points = side * side;
-    for (int w = (int)threadIdx.x; w < 2 * points; w += nbody_i_block_threads)
-        weight[w / points][w % side][w % points / side] =
-            sim.rule.to_child[w / points][w % points / side][w % side];
-    __syncthreads();
     int32_t const first = sim.frame->level_first[level];
     int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * points;
     for (int64_t k = nbody_i_thread(); k < all; k += nbody_i_threads()) {
@@ -2210,40 +2342,72 @@ template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads)
             if (!(quarters >> q & 1)) continue;
 #pragma unroll 4
             for (int b = 0; b < side; b++)
-                sum += weight[q >> 1][j][b] *
-                       nbody_i_dot<Order>(weight[q & 1][i], mass + b * side, side);
+                sum += gather.weight[q >> 1][j][b] *
+                       nbody_i_dot<Order>(gather.weight[q & 1][i], mass + b * side, side);
             mass += points;
         }
         sim.vm[(size_t)at * (size_t)points + (size_t)(k % points)] = sum;
     }
 }
 
-/* L2L: adds the parents' expansions. */
-template <int Order>
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts, int level)
+/* From the last level but one, as the last has only leaves, to level 2. */
+template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+    nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
-    __shared__ nbody_i_transfer transfer;
-    nbody_i_load_transfer(sim.rule, transfer);
+    __shared__ nbody_i_gather gather;
+    int const side = Order > 0 ? Order : sim.rule.side, points = side * side;
+    for (int w = (int)threadIdx.x; w < 2 * points; w += nbody_i_block_threads)
+        gather.weight[w / points][w % side][w % points / side] =
+            sim.rule.to_child[w / points][w % points / side][w % side];
+    __syncthreads();
+    for (int level = sim.frame->levels - 2; level >= 2; level--) {
+        nbody_i_m2m<Order>(sim, level, gather);
+        if (level > 2) nbody_i_wait_for_all(&facts->arrived);
+    }
+}
+
+/* L2L: adds the parents' expansions to those of a level. */
+template <int Order>
+__device__ __forceinline__ void nbody_i_l2l_fast(const nbody &sim, int parts, int level,
+                                                 const nbody_i_transfer &transfer)
+{
     int const side = Order > 0 ? Order : sim.rule.side,
               stencil = Order > 0 ? Order : sim.rule.stencil, nodes = side * side;
     int32_t const first = sim.frame->level_first[level];
     int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * nodes;
-    for (int64_t k = nbody_i_thread(); k < all * parts; k += nbody_i_threads()) {
-        int const p = (int)(k / all), a = (int)(k % all % nodes);
-        int32_t const at = first + (int32_t)(k % all / nodes);
+    for (int64_t k = nbody_i_thread(); k < all; k += nbody_i_threads()) {
+        int const a = (int)(k % nodes);
+        int32_t const at = first + (int32_t)(k / nodes);
         const nbody_cell *cell = &sim.cell[at];
         int const bx = cell->x & 1, by = cell->y & 1, i = a % side, j = a / side;
-        nbody_real *value = nbody_i_part_of(sim, p);
-        const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes +
-                                  transfer.first[bx][i] + transfer.first[by][j] * side;
-        nbody_real sum = 0;
+        size_t const from = (size_t)cell->parent * (size_t)nodes +
+                            (size_t)(transfer.first[bx][i] + transfer.first[by][j] * side);
+        for (int p = 0; p < parts; p++) {
+            nbody_real *value = nbody_i_part_of(sim, p);
+            nbody_real sum = 0;
 #pragma unroll 4
-        for (int row = 0; row < stencil; row++)
-            sum += transfer.weight[by][j][row] *
-                   nbody_i_dot<Order>(transfer.weight[bx][i], above + row * side, stencil);
-        value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
+            for (int row = 0; row < stencil; row++)
+                sum += transfer.weight[by][j][row] *
+                       nbody_i_dot<Order>(transfer.weight[bx][i], value + from + row * side,
+                                          stencil);
+            value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
+        }
+    }
+}
+
+/* From level 3 to the last. */
+template <int Order>
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+    nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts,
+                       nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_transfer transfer;
+    nbody_i_load_transfer(sim.rule, transfer);
+    for (int level = 3; level < sim.frame->levels; level++) {
+        nbody_i_l2l_fast<Order>(sim, parts, level, transfer);
+        if (level + 1 < sim.frame->levels) nbody_i_wait_for_all(&facts->arrived);
     }
 }
 
@@ -2504,14 +2668,27 @@ nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t
         result = nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_leaves_kernel,
                                 gpu->device, level);
     if (result != NBODY_OK) return result;
-    int64_t const points = nbody_i_at_most(cells * sim->per_cell);
-    if (stage == NBODY_FAST)
-        return sim->desc.order == 4 ? nbody_i_launch(gpu, stream, points, nbody_i_block_threads,
-                                                     nbody_i_m2m_kernel<4>, gpu->device, level)
-                                    : nbody_i_launch(gpu, stream, points, nbody_i_block_threads,
-                                                     nbody_i_m2m_kernel<0>, gpu->device, level);
-    return nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_points_kernel,
-                          gpu->device, level, stage == NBODY_MANY_THREADS);
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(cells * sim->per_cell),
+                          nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level,
+                          stage == NBODY_MANY_THREADS);
+}
+
+/* NBODY_FAST, CHEBYSHEV: the leaves of all levels, then the other cells. */
+nbody_result nbody_i_cuda_fast_sources(nbody_cuda *gpu, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    int const block = 32 * nbody_i_leaf_warps;
+    bool const four = sim->desc.order == 4;
+    int64_t const leaves = nbody_i_blocks_for(
+        nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1, block);
+    nbody_result const result = nbody_i_launch(
+        gpu, stream, leaves, block,
+        four ? nbody_i_leaves_fast_kernel<4> : nbody_i_leaves_fast_kernel<0>, gpu->device);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch_together(gpu, stream,
+                                   four ? nbody_i_m2m_kernel<4> : nbody_i_m2m_kernel<0>,
+                                   gpu->device, facts);
 }
 
 /* P2M and M2M, from the last level to level 2. */
@@ -2521,23 +2698,14 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
     nbody_result result = NBODY_OK;
     if (sim->desc.stage == NBODY_ONE_THREAD)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_sources_one_kernel, gpu->device);
-    int last = sim->desc.levels - 1;
-    if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST) {
-        int64_t const leaves =
-            nbody_i_blocks_for(nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1,
-                               32 * nbody_i_leaf_warps);
-        result = sim->desc.order == 4 ? nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps,
-                                                       nbody_i_leaves_fast_kernel<4>, gpu->device)
-                                      : nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps,
-                                                       nbody_i_leaves_fast_kernel<0>, gpu->device);
-        last--; /* the leaves of all levels are done, and the last level has only leaves */
-    }
-    for (int level = last; level >= 2 && result == NBODY_OK; level--)
+    if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST)
+        return nbody_i_cuda_fast_sources(gpu, stream);
+    for (int level = sim->desc.levels - 1; level >= 2 && result == NBODY_OK; level--)
         result = nbody_i_cuda_level_sources(gpu, level, stream);
     return result;
 }
 
-/* NBODY_FAST: the nodes of all levels from the series and P2L, without L2L. */
+/* NBODY_FAST: the nodes of all levels from the series, without P2L and L2L. */
 nbody_result nbody_i_cuda_series_nodes(nbody_cuda *gpu, bool potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -2546,7 +2714,7 @@ nbody_result nbody_i_cuda_series_nodes(nbody_cuda *gpu, bool potential, cudaStre
                           nbody_i_series_nodes_kernel, gpu->device, (int)potential);
 }
 
-/* NBODY_FAST, CHEBYSHEV: M2L and P2L of all levels. */
+/* NBODY_FAST, CHEBYSHEV: M2L of all levels. */
 template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -2562,7 +2730,7 @@ template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cu
                           gpu->device);
 }
 
-/* NBODY_FAST: the nodes; M2L for all levels at once, then L2L level by level. */
+/* NBODY_FAST: the nodes; M2L and P2L for all levels at once, then L2L. */
 template <int Law, bool Potential>
 nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
 {
@@ -2576,18 +2744,14 @@ nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
             : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads),
                              nbody_i_fast_threads, nbody_i_nodes_fast_kernel<Law, Potential>,
                              gpu->device);
-    for (int level = 3; level < sim->desc.levels && result == NBODY_OK; level++) {
-        int64_t const nodes = nbody_i_level_bound(&sim->desc, sim->n, level) * sim->nodes *
-                              (NBODY_I_PARTS - !Potential);
-        result = sim->rule.side == 4
-                     ? nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads,
-                                      nbody_i_l2l_kernel<4>, gpu->device,
-                                      NBODY_I_PARTS - !Potential, level)
-                     : nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads,
-                                      nbody_i_l2l_kernel<0>, gpu->device,
-                                      NBODY_I_PARTS - !Potential, level);
-    }
-    return result;
+    if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV)
+        result = nbody_i_launch(gpu, stream, nbody_i_at_most(32 * cells), nbody_i_block_threads,
+                                nbody_i_open_kernel<Law, Potential>, gpu->device);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch_together(
+        gpu, stream, sim->rule.side == 4 ? nbody_i_l2l_kernel<4> : nbody_i_l2l_kernel<0>,
+        gpu->device, NBODY_I_PARTS - !Potential,
+        nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
 }
 
 /* L2L and M2L, from level 2 to the last, one kernel for each level. */
@@ -2642,17 +2806,13 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_c
                               ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream)
                               : NBODY_OK;
     if (result != NBODY_OK) return result;
-    if (sim->vxx)
-        return nbody_i_launch(gpu, stream, blocks * block, block,
-                              nbody_i_bodies_fast_kernel<Law, Potential, true, 0>, gpu->device,
-                              chunks, out);
-    if (sim->rule.side == 4 && sim->nodes > 0)
-        return nbody_i_launch(gpu, stream, blocks * block, block,
-                              nbody_i_bodies_fast_kernel<Law, Potential, false, 4>, gpu->device,
-                              chunks, out);
-    return nbody_i_launch(gpu, stream, blocks * block, block,
-                          nbody_i_bodies_fast_kernel<Law, Potential, false, 0>, gpu->device, chunks,
-                          out);
+    auto const kernel = sim->vxx ? nbody_i_bodies_fast_kernel<Law, Potential, true, -1>
+                        : sim->nodes == 0 || !sim->cell
+                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, -1>
+                        : sim->rule.side == 4
+                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, 4>
+                            : nbody_i_bodies_fast_kernel<Law, Potential, false, 0>;
+    return nbody_i_launch(gpu, stream, blocks * block, block, kernel, gpu->device, chunks, out);
 }
 
 nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
@@ -2850,7 +3010,8 @@ nbody_result nbody_i_cuda_set_masses(nbody_cuda *gpu, const nbody_i_input &input
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     bool const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
-    if (nbody_i_failed(gpu, cudaMemsetAsync(&facts->heaviest, 0, sizeof facts->heaviest, stream)))
+    size_t const bytes = offsetof(nbody_i_facts, first_bad) - offsetof(nbody_i_facts, heaviest);
+    if (nbody_i_failed(gpu, cudaMemsetAsync(&facts->heaviest, 0, bytes, stream)))
         return NBODY_CUDA_ERROR;
     nbody_result result =
         nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
