@@ -756,8 +756,8 @@ __device__ __forceinline__ void nbody_i_divide(const nbody &sim, const nbody_i_o
         if (at < range.end)
             nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end,
                                    facts);
-        /* where they do not fit there is no next level */
-        if (fits && next_sums)
+        /* where they do not fit there is no next level, and its sums mean nothing */
+        if (fits && next_sums && count > 0 && sim.cell[at].child >= 0)
             nbody_i_count_next(sim, order, child + mine, count, next, each, next_sums);
         child += turn;
     }
