@@ -17,7 +17,8 @@
 
    >>contents
 
-       all stages     >>memory >>launch >>square-cuda >>sort-cuda >>cells-cuda >>deep-cuda
+       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda >>cells-cuda
+                      >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        periodic       >>images-cuda (all stages)
        one thread     >>one-thread
@@ -39,7 +40,8 @@ namespace {
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_cuda_few = 1024; /* NBODY_AUTO: up to so many, NBODY_DIRECT */
-constexpr int nbody_i_top = 5; /* >>cells: levels made by one block */
+constexpr int nbody_i_top = 4; /* >>cells: levels made by one block */
+constexpr int nbody_i_together = 4; /* >>together: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 
@@ -67,12 +69,13 @@ struct nbody_i_chunk { int32_t leaf, first, count; };
    numbers, so that all start at 0. */
 struct nbody_i_facts {
     unsigned long long least[2], most[2], heaviest;
+    unsigned arrived[3];                        /* >>together */
     int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
                                                    negative mass), 0: none */
     int32_t too_large;
     int32_t crowded;                            /* >>deep-cuda: bodies crowd on the last level */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
-    int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
+    int32_t sums[3][nbody_i_many_blocks];       /* >>cells-cuda: children of the cells of a block */
 };
 
 bool nbody_i_failed(nbody_cuda *gpu, cudaError_t error)
@@ -325,6 +328,56 @@ int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>together: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks, of
+   which there are as many as run at the same time, wait for each other. Where the launch of a
+   kernel for a level would cost more than its few cells, or has none, that takes less time.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Where blocks cannot wait for each other, one block does all. */
+template <class... Parameters, class... Arguments>
+nbody_result nbody_i_launch_together(nbody_cuda *gpu, cudaStream_t stream,
+                                     void (*kernel)(Parameters...), const Arguments &...arguments)
+{
+    int device = 0, processors = 1, possible = 0;
+    if (nbody_i_failed(gpu, cudaGetDevice(&device)) ||
+        nbody_i_failed(gpu, cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
+                                                   device)) ||
+        nbody_i_failed(gpu, cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch,
+                                                   device)))
+        return NBODY_CUDA_ERROR;
+    int64_t const blocks = (int64_t)nbody_i_together * processors;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(!possible ? 1
+                          : blocks < nbody_i_many_blocks ? (unsigned)blocks
+                                                         : (unsigned)nbody_i_many_blocks);
+    config.blockDim = dim3(nbody_i_block_threads);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = possible ? 1 : 0;
+    return nbody_i_failed(gpu, cudaLaunchKernelEx(&config, kernel, arguments...)) ? NBODY_CUDA_ERROR
+                                                                                  : NBODY_OK;
+}
+
+/* Kernels whose blocks wait: each counts those that have arrived, from 0 on in every evaluation. */
+enum { NBODY_I_CELLS_WAIT, NBODY_I_M2M_WAIT, NBODY_I_L2L_WAIT };
+
+/* All blocks have come here, and see what each has written. */
+__device__ void nbody_i_wait_for_all(unsigned *arrived)
+{
+    __syncthreads();
+    if (gridDim.x > 1 && threadIdx.x == 0) {
+        __threadfence();
+        unsigned const all = (atomicAdd(arrived, 1u) / gridDim.x + 1) * gridDim.x;
+        while (*(volatile unsigned *)arrived < all) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>square-cuda: bounds of the bodies
    ---------------------------------------------------------------------------------------------- */
 
@@ -524,7 +577,7 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>cells-cuda: level by level, two kernels for each
+   >>cells-cuda: level by level, two kernels for each; NBODY_FAST: one for all
 
    Cells must have the order of the serial code, so each needs an exclusive prefix sum of the
    children of all cells before it. A block has a range of the level's cells. The first kernel
@@ -535,21 +588,22 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
        written from  0 2 6 | 7 . 10 | 14     after this level's end: the second block begins at 7
    ---------------------------------------------------------------------------------------------- */
 
-/* The range of a block: cells first .. end - 1, a multiple of the block size. */
+/* The range of a block: cells first .. end - 1. All blocks have as many, so that the few cells of
+   an upper level are spread over all multiprocessors. */
 struct nbody_i_block_range { int32_t first, end; };
+
+/* The number of cells of a block. */
+__device__ __forceinline__ int32_t nbody_i_each(int32_t cells)
+{
+    return (cells + (int32_t)gridDim.x - 1) / (int32_t)gridDim.x;
+}
 
 __device__ nbody_i_block_range nbody_i_block_range_of(const nbody_frame *frame, int level)
 {
-    int32_t const first = frame->level_first[level], cells = frame->level_first[level + 1] - first;
-    int32_t const turns =
-        (cells + (int32_t)(gridDim.x * blockDim.x) - 1) / (int32_t)(gridDim.x * blockDim.x);
-    int64_t const begin = (int64_t)first + (int64_t)blockIdx.x * turns * blockDim.x,
-                  end = begin + (int64_t)turns * blockDim.x;
-    int32_t const last = first + cells;
-    nbody_i_block_range range;
-    range.first = begin < last ? (int32_t)begin : last;
-    range.end = end < last ? (int32_t)end : last;
-    return range;
+    int32_t const first = frame->level_first[level], last = frame->level_first[level + 1],
+                  each = nbody_i_each(last - first);
+    int64_t const begin = (int64_t)first + (int64_t)blockIdx.x * each, end = begin + each;
+    return {begin < last ? (int32_t)begin : last, end < last ? (int32_t)end : last};
 }
 
 /* The number of children of a cell: its quarters that are not empty. Quarter q is cell 4 code + q a
@@ -592,23 +646,39 @@ template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[w
     return before + sum - v;
 }
 
+/* Of a block. */
+typedef int nbody_i_block_sums[nbody_i_block_threads / 32];
+
+__device__ __forceinline__ void nbody_i_find_all_beside(const nbody &sim, int level,
+                                                        const nbody_i_block_range &range)
+{
+    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end && level > 0;
+         c += nbody_i_block_threads)
+        nbody_i_find_beside(&sim, &sim.cell[c]);
+}
+
+/* The number of children in each range. */
+__device__ __forceinline__ void nbody_i_count_children(const nbody &sim, const nbody_i_order &order,
+                                                       const nbody_i_block_range &range,
+                                                       nbody_i_block_sums &shared, int32_t *sums)
+{
+    int count = 0, all = 0;
+    int32_t begin[5];
+    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end; c += nbody_i_block_threads)
+        count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
+    (void)nbody_i_sum_before(count, shared, &all);
+    if (threadIdx.x == 0) sums[blockIdx.x] = all;
+}
+
 /* First kernel of a level: the adjacent cells, and the number of children in each range. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
                                   int level, nbody_i_facts *facts)
 {
-    const nbody &sim = device.sim;
-    __shared__ int shared[nbody_i_block_threads / 32];
-    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
-    int count = 0, all = 0;
-    int32_t begin[5];
-    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end;
-         c += nbody_i_block_threads) {
-        if (level > 0) nbody_i_find_beside(&sim, &sim.cell[c]);
-        count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
-    }
-    (void)nbody_i_sum_before(count, shared, &all);
-    if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
+    __shared__ nbody_i_block_sums shared;
+    nbody_i_block_range const range = nbody_i_block_range_of(device.sim.frame, level);
+    nbody_i_find_all_beside(device.sim, level, range);
+    nbody_i_count_children(device.sim, order, range, shared, facts->sums[0]);
 }
 
 /* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all
@@ -638,31 +708,44 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
 }
 
 /* Sums the counts of all ranges before this block's, and of all. */
-__device__ void nbody_i_sum_ranges(const nbody_i_facts *facts,
-                                   int (&shared)[nbody_i_block_threads / 32], int *before, int *all)
+__device__ void nbody_i_sum_ranges(const int32_t *sums, nbody_i_block_sums &shared,
+                                   int *before, int *all)
 {
     int ahead = 0, any = 0;
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += nbody_i_block_threads) {
-        ahead += b < (int)blockIdx.x ? facts->sums[b] : 0;
-        any += facts->sums[b];
+        ahead += b < (int)blockIdx.x ? sums[b] : 0;
+        any += sums[b];
     }
     (void)nbody_i_sum_before(ahead, shared, before);
     (void)nbody_i_sum_before(any, shared, all);
 }
 
-/* Second kernel of a level: its children. level_first[level + 2] is 0 before. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
-                          int level, int32_t room, nbody_i_facts *facts)
+/* Adds the numbers of children that cells from `at` on will have to the sums of their ranges, of
+   `each` cells from `first` on. */
+__device__ void nbody_i_count_next(const nbody &sim, const nbody_i_order &order, int32_t at,
+                                   int count, int32_t first, int32_t each, int32_t *sums)
 {
-    const nbody &sim = device.sim;
-    __shared__ int shared[nbody_i_block_threads / 32];
-    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
+    for (int32_t c = at; c < at + count; c++) {
+        int32_t begin[5];
+        int const children = nbody_i_quarters_of(sim, order, sim.cell[c], begin);
+        if (children) atomicAdd(&sums[(c - first) / each], children);
+    }
+}
+
+/* The children of a level. level_first[level + 2] is 0 before. sums: of the ranges; next: of those
+   of the next level, 0 before, or NULL. */
+__device__ __forceinline__ void nbody_i_divide(const nbody &sim, const nbody_i_order &order,
+                                               int level, const nbody_i_block_range &range,
+                                               int32_t room, nbody_i_block_sums &shared,
+                                               const int32_t *sums, int32_t *next_sums,
+                                               nbody_i_facts *facts)
+{
     int32_t const next = sim.frame->level_first[level + 1];
     int before = 0, all = 0, turn = 0;
-    nbody_i_sum_ranges(facts, shared, &before, &all);
+    nbody_i_sum_ranges(sums, shared, &before, &all);
     bool const fits = next + all <= room - 3;
     int32_t *const end = &sim.frame->level_first[level + 2];
+    int32_t const each = nbody_i_each(all);
     int32_t child = next + before;
     for (int32_t c = range.first; c < range.end; c += nbody_i_block_threads) {
         int32_t const at = c + (int32_t)threadIdx.x;
@@ -673,9 +756,49 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         if (at < range.end)
             nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end,
                                    facts);
+        /* where they do not fit there is no next level, and its sums mean nothing */
+        if (fits && next_sums && count > 0 && sim.cell[at].child >= 0)
+            nbody_i_count_next(sim, order, child + mine, count, next, each, next_sums);
         child += turn;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) atomicMax(end, fits ? next + all : next);
+}
+
+/* Second kernel of a level: its children. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+                          int level, int32_t room, nbody_i_facts *facts)
+{
+    __shared__ nbody_i_block_sums shared;
+    nbody_i_divide(device.sim, order, level, nbody_i_block_range_of(device.sim.frame, level), room,
+                   shared, facts->sums[0], nullptr, facts);
+}
+
+/* NBODY_FAST: all levels from `level` on. Who writes a cell counts its children: so blocks wait
+   once for each level. Three levels' sums are in use: those read, those added to, and those cleared
+   for the next. */
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+    nbody_i_cells_together_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+                                  int level, int32_t room, nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_block_sums shared;
+    int32_t *const first = sim.frame->level_first;
+    unsigned *const arrived = &facts->arrived[NBODY_I_CELLS_WAIT];
+    nbody_i_count_children(sim, order, nbody_i_block_range_of(sim.frame, level), shared,
+                           facts->sums[level % 3]);
+    nbody_i_wait_for_all(arrived);
+    for (; level < sim.desc.levels && first[level] < first[level + 1]; level++) {
+        nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
+        nbody_i_find_all_beside(sim, level, range);
+        if (level == sim.desc.levels - 1) return; /* it only needs its adjacent cells */
+        if (threadIdx.x == 0) facts->sums[(level + 2) % 3][blockIdx.x] = 0;
+        nbody_i_divide(sim, order, level, range, room, shared, facts->sums[level % 3],
+                       facts->sums[(level + 1) % 3], facts);
+        nbody_i_wait_for_all(arrived);
+    }
+    if (nbody_i_thread() > 0) return;
+    for (int next = level + 2; next <= sim.desc.levels; next++) first[next] = first[level];
 }
 
 /* NBODY_FAST: the first levels in one block: their few cells would be dominated by launch
@@ -709,6 +832,20 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     }
 }
 
+/* Adds the numbers of all lanes to *total; each lane gets what was there before its own. */
+__device__ int32_t nbody_i_take(int32_t *total, int32_t number)
+{
+    int const lane = (int)threadIdx.x % 32;
+    int32_t sum = number, before = 0;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t const below = __shfl_up_sync(nbody_i_all_lanes, sum, step);
+        if (lane >= step) sum += below;
+    }
+    if (lane == 31) before = atomicAdd(total, sum);
+    return __shfl_sync(nbody_i_all_lanes, before, 31) + sum - number;
+}
+
 /* The last kernel: the chunks of the leaves, and the totals. The order of chunks is arbitrary. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_chunks_kernel(__grid_constant__ const nbody_device device, nbody_i_chunk *chunks)
@@ -716,14 +853,15 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     const nbody &sim = device.sim;
     nbody_frame *frame = sim.frame;
     int32_t const cells = frame->level_first[sim.desc.levels];
-    for (int64_t c = nbody_i_thread(); c < cells; c += nbody_i_threads()) {
-        nbody_cell const cell = sim.cell[c];
-        if (cell.child >= 0) continue;
-        int32_t const pieces = (cell.count + NBODY_CHUNK - 1) / NBODY_CHUNK,
-                      to = atomicAdd(&frame->chunks, pieces);
+    for (int64_t from = nbody_i_thread() / 32 * 32; from < cells; from += nbody_i_threads()) {
+        int64_t const c = from + threadIdx.x % 32;
+        bool const leaf = c < cells && sim.cell[c].child < 0;
+        int32_t const count = leaf ? sim.cell[c].count : 0, first = leaf ? sim.cell[c].first : 0,
+                      pieces = (count + NBODY_CHUNK - 1) / NBODY_CHUNK,
+                      to = nbody_i_take(&frame->chunks, pieces);
         for (int32_t k = 0; k < pieces; k++) {
-            int32_t const left = cell.count - k * NBODY_CHUNK;
-            chunks[to + k] = {(int32_t)c, cell.first + k * NBODY_CHUNK,
+            int32_t const left = count - k * NBODY_CHUNK;
+            chunks[to + k] = {(int32_t)c, first + k * NBODY_CHUNK,
                               left < NBODY_CHUNK ? left : NBODY_CHUNK};
         }
     }
@@ -751,7 +889,12 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     if (top > 0)
         result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads,
                                 nbody_i_top_kernel, gpu->device, order, top, room, facts);
-    for (int level = top; level <= divided && result == NBODY_OK; level++) {
+    bool const together = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
+    if (together && result == NBODY_OK)
+        result = nbody_i_launch_together(gpu, stream, nbody_i_cells_together_kernel, gpu->device,
+                                         order, top, room, facts);
+    for (int level = together ? divided + 1 : top; level <= divided && result == NBODY_OK;
+         level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
             result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
@@ -1709,8 +1852,28 @@ __device__ __forceinline__ void nbody_i_list_far(const nbody &sim, const nbody_i
     }
 }
 
+/* Candidate number k among the near cells of a leaf: child k % 4 of adjacent cell k / 4, or that
+   cell, a leaf. They act by bodies where they touch the leaf or have few. deeper: a child that
+   touches it is divided, so that these candidates are not enough. */
+struct nbody_i_near_cell { int32_t at; bool by_bodies, deeper; };
+
+__device__ __forceinline__ nbody_i_near_cell nbody_i_near_candidate(const nbody &sim, int32_t leaf,
+                                                                    int k)
+{
+    const nbody_cell *cell = &sim.cell[leaf];
+    if (k / 4 >= cell->beside_count) return {-1, false, false};
+    int32_t const at = cell->beside[k / 4];
+    const nbody_cell *around = &sim.cell[at];
+    if (around->child < 0) return {k % 4 == 0 ? at : -1, true, false};
+    if (k % 4 >= around->children) return {-1, false, false};
+    const nbody_cell *child = &sim.cell[around->child + k % 4];
+    bool const touches = nbody_i_touch_fast(sim, cell, child);
+    return {around->child + k % 4, touches || nbody_i_acts_by_bodies(&sim, child),
+            touches && child->child >= 0};
+}
+
 /* Appends lists 1 and 3 of a leaf. Where all adjacent cells are leaves, as in even trees, these are
-   the list. */
+   the list; where no child of theirs that touches it is divided, the candidates. */
 template <int Law, bool Potential, bool Moments>
 __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law,
                                                   nbody_i_pairs<Law, Potential, Moments> &pairs,
@@ -1721,6 +1884,14 @@ __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_
     int32_t const at = lane < cell->beside_count ? cell->beside[lane] : -1;
     if (!__any_sync(nbody_i_all_lanes, at >= 0 && sim.cell[at].child >= 0)) {
         nbody_i_list(sim, law, pairs, stream, at >= 0, at, true);
+        return;
+    }
+    nbody_i_near_cell const first = nbody_i_near_candidate(sim, leaf, lane),
+                            last = lane < 4 ? nbody_i_near_candidate(sim, leaf, 32 + lane)
+                                            : nbody_i_near_cell{-1, false, false};
+    if (!__any_sync(nbody_i_all_lanes, first.deeper || last.deeper)) {
+        nbody_i_list(sim, law, pairs, stream, first.at >= 0, first.at, first.by_bodies);
+        nbody_i_list(sim, law, pairs, stream, last.at >= 0, last.at, last.by_bodies);
         return;
     }
     nbody_near walk = nbody_near_of(&sim, leaf);
@@ -1848,7 +2019,8 @@ __device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf,
     }
 }
 
-/* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. */
+/* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. Order: of the nodes; 0: as
+   the rule says; -1: there are none, and no L2P. */
 template <int Law, bool Potential, bool Moments, int Order>
 __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device,
@@ -1894,10 +2066,11 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
             }
         }
         if (!has_body) continue;
-        if (sim.nodes > 0 && chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2) {
-            nbody_real far_force[NBODY_I_PARTS];
-            nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine],
-                                               far_force);
+        if constexpr (Order >= 0) {
+            nbody_real far_force[NBODY_I_PARTS] = {0, 0, 0};
+            if (chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2)
+                nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine],
+                                                   far_force);
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
                 nbody_i_carry(&far_force[p], &total[p], &compensation[p]);
@@ -1986,28 +2159,6 @@ __device__ void nbody_i_find_slots(const nbody &sim, const nbody_cell &parent, i
     }
 }
 
-/* P2L (list 4): bodies of larger leaves that touch the parent and not the child, on one node. */
-__device__ void nbody_i_add_p2l(const nbody &sim, const nbody_i_law &law, const nbody_cell &parent,
-                                int32_t child, nbody_i_target *t)
-{
-    for (int k = 0; k < parent.beside_count; k++) {
-        const nbody_cell *around = &sim.cell[parent.beside[k]];
-        if (around->child >= 0 || nbody_i_touch_fast(sim, around, &sim.cell[child])) continue;
-        nbody_i_run const run = nbody_i_open_run_on_nodes(&sim, parent.beside[k], &sim.cell[child]);
-        nbody_i_add_run(&sim, &law, &run, t);
-    }
-}
-
-/* Its component p. */
-__device__ nbody_real nbody_i_p2l(const nbody &sim, const nbody_i_law &law,
-                                  const nbody_cell &parent, int32_t child, int32_t a, int p)
-{
-    nbody_i_target t = nbody_i_node(&sim, child, a);
-    nbody_i_add_p2l(sim, law, parent, child, &t);
-    nbody_i_carry_target(&t);
-    return t.total[p] + t.compensation[p];
-}
-
 /* The sums of one output over all slots, for the four children. */
 struct nbody_i_family { nbody_real partial[4], total[4], compensation[4]; };
 
@@ -2086,15 +2237,12 @@ __device__ __forceinline__ void nbody_i_make_output(const nbody &sim, const nbod
     nbody_real scale[NBODY_I_PARTS];
     nbody_i_add_families<Order>(sim, parent.level + 1, p, a, masses, family);
     nbody_i_table_scale(&sim, &law, parent.level + 1, scale);
-    bool leaves = false;
-    for (int k = 0; k < parent.beside_count; k++) leaves |= sim.cell[parent.beside[k]].child < 0;
 #pragma unroll
     for (int c = 0; c < 4; c++) {
         int32_t const child = slot[2 + (c & 1) + 6 * (2 + (c >> 1))];
         if (child < 0) continue;
-        nbody_real sum = (family.total[c] + family.compensation[c]) * scale[p];
-        if (leaves) sum += nbody_i_p2l(sim, law, parent, child, a, p);
-        nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] = sum;
+        nbody_i_part_of(sim, p)[(size_t)child * (size_t)sim.nodes + (size_t)a] =
+            (family.total[c] + family.compensation[c]) * scale[p];
     }
 }
 
@@ -2148,16 +2296,145 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     for (int64_t k = first + nbody_i_thread(); k < end; k += nbody_i_threads()) {
         int32_t const at = (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
         nbody_i_target t = nbody_i_node(&sim, at, a);
-        nbody_i_add_p2l(sim, law, sim.cell[sim.cell[at].parent], at, &t);
-        nbody_i_carry_target(&t);
         nbody_i_add_local(&sim, &law, at, a, &t);
         nbody_i_store_node(&sim, &law, at, a, &t);
     }
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>transfer: NBODY_FAST, M2M and L2L between parents and children, level by level, a thread for
-   each node
+   >>open: NBODY_FAST, P2L (list 4): bodies of larger leaves that touch the parent and not the cell,
+   on its nodes. A warp for each cell. Where there are few nodes, groups of lanes take bodies in
+   turn.
+   ---------------------------------------------------------------------------------------------- */
+
+/* One body, from the corner of the cell on, on a node. */
+template <int Law, bool Potential>
+__device__ __forceinline__ void nbody_i_add_open(const nbody_i_law &law, nbody_real x, nbody_real y,
+                                                 nbody_real m, nbody_i_target &t)
+{
+    nbody_real const dx = x - t.x, dy = y - t.y, d2 = dx * dx + dy * dy, u = d2 + law.soften2;
+    nbody_real const root = nbody_i_fast_root(u), square = root * root;
+    nbody_real const mg = Law == NBODY_INVERSE ? m * square : m * root * square;
+    t.partial[NBODY_I_X] += mg * dx;
+    t.partial[NBODY_I_Y] += mg * dy;
+    if (Potential && nbody_i_in_potential(&law, d2, 0))
+        t.partial[NBODY_I_POTENTIAL] += m * nbody_i_potential(&law, u, root);
+}
+
+/* Bodies of several leaves in a row: `before` of them are in leaves of lanes before this one, and
+   the leaf of this lane begins at place `first`. */
+struct nbody_i_open_list { int32_t first, before, all; };
+
+__device__ __forceinline__ nbody_i_open_list nbody_i_open_list_of(const nbody &sim, int32_t leaf,
+                                                                  bool acts)
+{
+    int32_t const count = acts ? sim.cell[leaf].count : 0;
+    int32_t sum = count;
+#pragma unroll
+    for (int step = 1; step < 16; step *= 2) { /* of 9 */
+        int32_t const below = __shfl_up_sync(nbody_i_all_lanes, sum, step);
+        if ((int)threadIdx.x % 32 >= step) sum += below;
+    }
+    return {acts ? sim.cell[leaf].first : 0, sum - count,
+            __shfl_sync(nbody_i_all_lanes, sum, 8)};
+}
+
+/* The place of number k of the list: that of the last lane that begins at or before it. All lanes
+   must call it. */
+__device__ __forceinline__ int32_t nbody_i_open_place(const nbody_i_open_list &list, int32_t k)
+{
+    int32_t place = 0;
+#pragma unroll
+    for (int lane = 0; lane < 9; lane++) {
+        int32_t const before = __shfl_sync(nbody_i_all_lanes, list.before, lane),
+                      first = __shfl_sync(nbody_i_all_lanes, list.first, lane);
+        if (before <= k) place = first + k - before;
+    }
+    return place;
+}
+
+/* A lane fetches one body, and all nodes have it from there: a body is moved to the corner once. */
+template <int Law, bool Potential>
+__device__ void nbody_i_open_cell(const nbody &sim, const nbody_i_law &law, int32_t at,
+                                  const nbody_i_open_list &list)
+{
+    int const lane = (int)threadIdx.x % 32, nodes = sim.nodes;
+    int const parts = nodes <= 4 ? 8 : nodes <= 16 ? 2 : 1, step = 32 / parts;
+    const nbody_cell *cell = &sim.cell[at];
+    double const corner[2] = {nbody_i_corner_of(&sim, cell, 0), nbody_i_corner_of(&sim, cell, 1)};
+    for (int32_t first = 0; first < nodes; first += step) {
+        int32_t const a = first + lane % step;
+        nbody_i_target t = nbody_i_node(&sim, at, a < nodes ? a : 0);
+        for (int32_t from = 0; from < list.all; from += 32) {
+            int32_t const k = from + lane, place = nbody_i_open_place(list, k);
+            nbody_real x = 0, y = 0, m = 0;
+            if (k < list.all) {
+                x = (nbody_real)((double)sim.x[place] - corner[0]);
+                y = (nbody_real)((double)sim.y[place] - corner[1]);
+                m = sim.m[place];
+            }
+            int32_t const left = list.all - from, count = left < 32 ? left : 32;
+#pragma unroll 4
+            for (int s = 0; s < count; s += parts) {
+                int const of = s + lane / step;
+                nbody_real const sx = __shfl_sync(nbody_i_all_lanes, x, of),
+                                 sy = __shfl_sync(nbody_i_all_lanes, y, of),
+                                 sm = __shfl_sync(nbody_i_all_lanes, m, of);
+                if (of < count) nbody_i_add_open<Law, Potential>(law, sx, sy, sm, t);
+            }
+            nbody_i_carry_target(&t);
+        }
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) {
+            nbody_real sum = t.total[p] + t.compensation[p];
+            for (int across = step; across < 32; across *= 2)
+                sum += __shfl_xor_sync(nbody_i_all_lanes, sum, across);
+            if (lane < step && a < nodes)
+                nbody_i_part_of(sim, p)[(size_t)at * (size_t)nodes + (size_t)a] += sum;
+        }
+    }
+}
+
+/* Is a leaf adjacent to the parent of a cell? */
+__device__ __forceinline__ bool nbody_i_leaf_beside_parent(const nbody &sim, int32_t at)
+{
+    const nbody_cell &parent = sim.cell[sim.cell[at].parent];
+    bool any = false;
+#pragma unroll
+    for (int k = 0; k < 9; k++)
+        any |= k < parent.beside_count && sim.cell[parent.beside[k]].child < 0;
+    return any;
+}
+
+/* A warp looks at 32 cells, far from each other: those with much to do lie together. */
+template <int Law, bool Potential>
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_open_kernel(__grid_constant__ const nbody_device device)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    int const lane = (int)threadIdx.x % 32;
+    int64_t const warps = nbody_i_threads() / 32, end = sim.frame->cells;
+    for (int64_t from = sim.frame->level_first[2] + nbody_i_thread() / 32; from < end;
+         from += 32 * warps) {
+        int64_t const mine = from + lane * warps;
+        unsigned left = __ballot_sync(
+            nbody_i_all_lanes, mine < end && nbody_i_leaf_beside_parent(sim, (int32_t)mine));
+        for (; left; left &= left - 1) {
+            int32_t const at = (int32_t)(from + (__ffs((int)left) - 1) * warps);
+            const nbody_cell &cell = sim.cell[at], &parent = sim.cell[cell.parent];
+            int32_t const leaf = lane < parent.beside_count ? parent.beside[lane] : -1;
+            bool const acts = leaf >= 0 && sim.cell[leaf].child < 0 &&
+                              !nbody_i_touch_fast(sim, &sim.cell[leaf], &cell);
+            nbody_i_open_list const list = nbody_i_open_list_of(sim, leaf, acts);
+            if (list.all > 0) nbody_i_open_cell<Law, Potential>(sim, law, at, list);
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>transfer: NBODY_FAST, M2M and L2L between parents and children, level by level in one kernel, a
+   thread for each node
    ---------------------------------------------------------------------------------------------- */
 
 /* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. With
@@ -2183,19 +2460,15 @@ __device__ void nbody_i_load_transfer(const nbody_rule &rule, nbody_i_transfer &
     __syncthreads();
 }
 
-/* M2M, CHEBYSHEV: the masses of cells that are not leaves, from their children's. The weights are
-   transposed: >>up. */
-template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, int level)
+/* The weights of M2M: transposed, >>up; [bit][parent's][child's] */
+struct __align__(16) nbody_i_gather { nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; };
+
+/* M2M, CHEBYSHEV: the masses of a level's cells that are not leaves, from their children's. */
+template <int Order>
+__device__ __forceinline__ void nbody_i_m2m(const nbody &sim, int level,
+                                            const nbody_i_gather &gather)
 {
-    const nbody &sim = device.sim;
-    /* [bit][parent's][child's] */
-    __shared__ __align__(16) nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER];
     int const side = Order > 0 ? Order : sim.rule.side, points = side * side;
-    for (int w = (int)threadIdx.x; w < 2 * points; w += nbody_i_block_threads)
-        weight[w / points][w % side][w % points / side] =
-            sim.rule.to_child[w / points][w % points / side][w % side];
-    __syncthreads();
     int32_t const first = sim.frame->level_first[level];
     int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * points;
     for (int64_t k = nbody_i_thread(); k < all; k += nbody_i_threads()) {
@@ -2210,40 +2483,73 @@ template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads)
             if (!(quarters >> q & 1)) continue;
 #pragma unroll 4
             for (int b = 0; b < side; b++)
-                sum += weight[q >> 1][j][b] *
-                       nbody_i_dot<Order>(weight[q & 1][i], mass + b * side, side);
+                sum += gather.weight[q >> 1][j][b] *
+                       nbody_i_dot<Order>(gather.weight[q & 1][i], mass + b * side, side);
             mass += points;
         }
         sim.vm[(size_t)at * (size_t)points + (size_t)(k % points)] = sum;
     }
 }
 
-/* L2L: adds the parents' expansions. */
-template <int Order>
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts, int level)
+/* From the last level but one, as the last has only leaves, to level 2. */
+template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+    nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
-    __shared__ nbody_i_transfer transfer;
-    nbody_i_load_transfer(sim.rule, transfer);
+    __shared__ nbody_i_gather gather;
+    int const side = Order > 0 ? Order : sim.rule.side, points = side * side;
+    for (int w = (int)threadIdx.x; w < 2 * points; w += nbody_i_block_threads)
+        gather.weight[w / points][w % side][w % points / side] =
+            sim.rule.to_child[w / points][w % points / side][w % side];
+    __syncthreads();
+    for (int level = sim.frame->levels - 2; level >= 2; level--) {
+        nbody_i_m2m<Order>(sim, level, gather);
+        if (level > 2) nbody_i_wait_for_all(&facts->arrived[NBODY_I_M2M_WAIT]);
+    }
+}
+
+/* L2L: adds the parents' expansions to those of a level. */
+template <int Order>
+__device__ __forceinline__ void nbody_i_l2l_fast(const nbody &sim, int parts, int level,
+                                                 const nbody_i_transfer &transfer)
+{
     int const side = Order > 0 ? Order : sim.rule.side,
               stencil = Order > 0 ? Order : sim.rule.stencil, nodes = side * side;
     int32_t const first = sim.frame->level_first[level];
     int64_t const all = (int64_t)(sim.frame->level_first[level + 1] - first) * nodes;
-    for (int64_t k = nbody_i_thread(); k < all * parts; k += nbody_i_threads()) {
-        int const p = (int)(k / all), a = (int)(k % all % nodes);
-        int32_t const at = first + (int32_t)(k % all / nodes);
+    for (int64_t k = nbody_i_thread(); k < all; k += nbody_i_threads()) {
+        int const a = (int)(k % nodes);
+        int32_t const at = first + (int32_t)(k / nodes);
         const nbody_cell *cell = &sim.cell[at];
         int const bx = cell->x & 1, by = cell->y & 1, i = a % side, j = a / side;
-        nbody_real *value = nbody_i_part_of(sim, p);
-        const nbody_real *above = value + (size_t)cell->parent * (size_t)nodes +
-                                  transfer.first[bx][i] + transfer.first[by][j] * side;
-        nbody_real sum = 0;
+        size_t const from = (size_t)cell->parent * (size_t)nodes +
+                            (size_t)(transfer.first[bx][i] + transfer.first[by][j] * side);
+        for (int p = 0; p < parts; p++) {
+            nbody_real *value = nbody_i_part_of(sim, p);
+            nbody_real sum = 0;
 #pragma unroll 4
-        for (int row = 0; row < stencil; row++)
-            sum += transfer.weight[by][j][row] *
-                   nbody_i_dot<Order>(transfer.weight[bx][i], above + row * side, stencil);
-        value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
+            for (int row = 0; row < stencil; row++)
+                sum += transfer.weight[by][j][row] *
+                       nbody_i_dot<Order>(transfer.weight[bx][i], value + from + row * side,
+                                          stencil);
+            value[(size_t)at * (size_t)nodes + (size_t)a] += sum;
+        }
+    }
+}
+
+/* From level 3 to the last. */
+template <int Order>
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+    nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts,
+                       nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    __shared__ nbody_i_transfer transfer;
+    nbody_i_load_transfer(sim.rule, transfer);
+    for (int level = 3; level < sim.frame->levels; level++) {
+        nbody_i_l2l_fast<Order>(sim, parts, level, transfer);
+        if (level + 1 < sim.frame->levels)
+            nbody_i_wait_for_all(&facts->arrived[NBODY_I_L2L_WAIT]);
     }
 }
 
@@ -2504,14 +2810,27 @@ nbody_result nbody_i_cuda_level_sources(nbody_cuda *gpu, int level, cudaStream_t
         result = nbody_i_launch(gpu, stream, blocks, NBODY_CHUNK, nbody_i_leaves_kernel,
                                 gpu->device, level);
     if (result != NBODY_OK) return result;
-    int64_t const points = nbody_i_at_most(cells * sim->per_cell);
-    if (stage == NBODY_FAST)
-        return sim->desc.order == 4 ? nbody_i_launch(gpu, stream, points, nbody_i_block_threads,
-                                                     nbody_i_m2m_kernel<4>, gpu->device, level)
-                                    : nbody_i_launch(gpu, stream, points, nbody_i_block_threads,
-                                                     nbody_i_m2m_kernel<0>, gpu->device, level);
-    return nbody_i_launch(gpu, stream, points, nbody_i_block_threads, nbody_i_points_kernel,
-                          gpu->device, level, stage == NBODY_MANY_THREADS);
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(cells * sim->per_cell),
+                          nbody_i_block_threads, nbody_i_points_kernel, gpu->device, level,
+                          stage == NBODY_MANY_THREADS);
+}
+
+/* NBODY_FAST, CHEBYSHEV: the leaves of all levels, then the other cells. */
+nbody_result nbody_i_cuda_fast_sources(nbody_cuda *gpu, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    int const block = 32 * nbody_i_leaf_warps;
+    bool const four = sim->desc.order == 4;
+    int64_t const leaves = nbody_i_blocks_for(
+        nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1, block);
+    nbody_result const result = nbody_i_launch(
+        gpu, stream, leaves, block,
+        four ? nbody_i_leaves_fast_kernel<4> : nbody_i_leaves_fast_kernel<0>, gpu->device);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch_together(gpu, stream,
+                                   four ? nbody_i_m2m_kernel<4> : nbody_i_m2m_kernel<0>,
+                                   gpu->device, facts);
 }
 
 /* P2M and M2M, from the last level to level 2. */
@@ -2521,23 +2840,14 @@ nbody_result nbody_i_cuda_sources(nbody_cuda *gpu, cudaStream_t stream)
     nbody_result result = NBODY_OK;
     if (sim->desc.stage == NBODY_ONE_THREAD)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_sources_one_kernel, gpu->device);
-    int last = sim->desc.levels - 1;
-    if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST) {
-        int64_t const leaves =
-            nbody_i_blocks_for(nbody_i_cell_room(&sim->desc, sim->n) / nbody_i_leaf_warps + 1,
-                               32 * nbody_i_leaf_warps);
-        result = sim->desc.order == 4 ? nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps,
-                                                       nbody_i_leaves_fast_kernel<4>, gpu->device)
-                                      : nbody_i_launch(gpu, stream, leaves, 32 * nbody_i_leaf_warps,
-                                                       nbody_i_leaves_fast_kernel<0>, gpu->device);
-        last--; /* the leaves of all levels are done, and the last level has only leaves */
-    }
-    for (int level = last; level >= 2 && result == NBODY_OK; level--)
+    if (sim->desc.sources == NBODY_CHEBYSHEV && sim->desc.stage == NBODY_FAST)
+        return nbody_i_cuda_fast_sources(gpu, stream);
+    for (int level = sim->desc.levels - 1; level >= 2 && result == NBODY_OK; level--)
         result = nbody_i_cuda_level_sources(gpu, level, stream);
     return result;
 }
 
-/* NBODY_FAST: the nodes of all levels from the series and P2L, without L2L. */
+/* NBODY_FAST: the nodes of all levels from the series, without P2L and L2L. */
 nbody_result nbody_i_cuda_series_nodes(nbody_cuda *gpu, bool potential, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -2546,7 +2856,7 @@ nbody_result nbody_i_cuda_series_nodes(nbody_cuda *gpu, bool potential, cudaStre
                           nbody_i_series_nodes_kernel, gpu->device, (int)potential);
 }
 
-/* NBODY_FAST, CHEBYSHEV: M2L and P2L of all levels. */
+/* NBODY_FAST, CHEBYSHEV: M2L of all levels. */
 template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
@@ -2562,7 +2872,7 @@ template <bool Potential> nbody_result nbody_i_cuda_families(nbody_cuda *gpu, cu
                           gpu->device);
 }
 
-/* NBODY_FAST: the nodes; M2L for all levels at once, then L2L level by level. */
+/* NBODY_FAST: the nodes; M2L and P2L for all levels at once, then L2L. */
 template <int Law, bool Potential>
 nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
 {
@@ -2576,18 +2886,16 @@ nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
             : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads),
                              nbody_i_fast_threads, nbody_i_nodes_fast_kernel<Law, Potential>,
                              gpu->device);
-    for (int level = 3; level < sim->desc.levels && result == NBODY_OK; level++) {
-        int64_t const nodes = nbody_i_level_bound(&sim->desc, sim->n, level) * sim->nodes *
-                              (NBODY_I_PARTS - !Potential);
-        result = sim->rule.side == 4
-                     ? nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads,
-                                      nbody_i_l2l_kernel<4>, gpu->device,
-                                      NBODY_I_PARTS - !Potential, level)
-                     : nbody_i_launch(gpu, stream, nbody_i_at_most(nodes), nbody_i_block_threads,
-                                      nbody_i_l2l_kernel<0>, gpu->device,
-                                      NBODY_I_PARTS - !Potential, level);
-    }
-    return result;
+    if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV)
+        result = nbody_i_launch(
+            gpu, stream, nbody_i_blocks_for(32 * cells / nbody_i_block_threads + 1,
+                                            nbody_i_block_threads),
+            nbody_i_block_threads, nbody_i_open_kernel<Law, Potential>, gpu->device);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch_together(
+        gpu, stream, sim->rule.side == 4 ? nbody_i_l2l_kernel<4> : nbody_i_l2l_kernel<0>,
+        gpu->device, NBODY_I_PARTS - !Potential,
+        nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
 }
 
 /* L2L and M2L, from level 2 to the last, one kernel for each level. */
@@ -2642,17 +2950,13 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_c
                               ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream)
                               : NBODY_OK;
     if (result != NBODY_OK) return result;
-    if (sim->vxx)
-        return nbody_i_launch(gpu, stream, blocks * block, block,
-                              nbody_i_bodies_fast_kernel<Law, Potential, true, 0>, gpu->device,
-                              chunks, out);
-    if (sim->rule.side == 4 && sim->nodes > 0)
-        return nbody_i_launch(gpu, stream, blocks * block, block,
-                              nbody_i_bodies_fast_kernel<Law, Potential, false, 4>, gpu->device,
-                              chunks, out);
-    return nbody_i_launch(gpu, stream, blocks * block, block,
-                          nbody_i_bodies_fast_kernel<Law, Potential, false, 0>, gpu->device, chunks,
-                          out);
+    auto const kernel = sim->vxx ? nbody_i_bodies_fast_kernel<Law, Potential, true, -1>
+                        : sim->nodes == 0 || !sim->cell
+                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, -1>
+                        : sim->rule.side == 4
+                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, 4>
+                            : nbody_i_bodies_fast_kernel<Law, Potential, false, 0>;
+    return nbody_i_launch(gpu, stream, blocks * block, block, kernel, gpu->device, chunks, out);
 }
 
 nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
@@ -2698,8 +3002,9 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
     if (nbody_i_failed(gpu, cudaMemsetAsync(facts, 0, sizeof *facts, stream)))
         return NBODY_CUDA_ERROR;
     nbody_result result =
-        nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
-                       nbody_i_bounds_kernel, input, sim->n, any_sign, facts);
+        nbody_i_launch(gpu, stream, nbody_i_at_most(((int64_t)sim->n + 15) / 16),
+                       nbody_i_block_threads, nbody_i_bounds_kernel, input, sim->n, any_sign,
+                       facts); /* many bodies for each thread: few atomics at the end */
     if (result == NBODY_OK)
         result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_cuda_lattice(gpu, stream);
@@ -2850,7 +3155,8 @@ nbody_result nbody_i_cuda_set_masses(nbody_cuda *gpu, const nbody_i_input &input
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     bool const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
-    if (nbody_i_failed(gpu, cudaMemsetAsync(&facts->heaviest, 0, sizeof facts->heaviest, stream)))
+    size_t const bytes = offsetof(nbody_i_facts, first_bad) - offsetof(nbody_i_facts, heaviest);
+    if (nbody_i_failed(gpu, cudaMemsetAsync(&facts->heaviest, 0, bytes, stream)))
         return NBODY_CUDA_ERROR;
     nbody_result result =
         nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,

@@ -17,7 +17,9 @@ NVCC_ALL = $(NVCC) -std=c++17 -arch=$(CUDA_ARCH) $(NVCCFLAGS) -cudart static \
     -I. $(CMOCKA_CFLAGS) $(STB_CFLAGS)
 NVCC_LIBS = -Xlinker --as-needed,-rpath,'$$ORIGIN' $(CMOCKA_LIBS) $(STB_LIBS)
 
-CUDA_SOURCES := $(wildcard tests/cuda/*/test_*.cu tests/bench/bench_*.cu examples/*.cu)
+# (test_no_law tests the host's side, on the emulator.)
+CUDA_SOURCES := $(filter-out %/test_no_law.cu,\
+    $(wildcard tests/cuda/*/test_*.cu tests/bench/bench_*.cu examples/*.cu))
 CUDA_PROGRAMS := $(foreach s,$(CUDA_SOURCES),$(CUDA_DIR)/$(basename $(notdir $s)))
 
 define CUDA_RULE

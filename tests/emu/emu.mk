@@ -54,7 +54,7 @@ EMU_PROGRAMS := $(basename $(notdir $(EMU_SOURCES)))
 emu_builds = $(foreach mode,$(EMU_MODES),$(addsuffix .$(mode),$(addprefix $(EMU_OUT)/,$1)))
 # One build will do for those that run kernels which others run, too, and test the host.
 # FULL=1 has the races of test_nbody, which takes longest.
-EMU_ASAN_ONLY := test_faults test_totals test_nbody
+EMU_ASAN_ONLY := test_faults test_totals test_nbody test_no_law
 EMU_PROGRAM_BUILDS := $(call emu_builds,\
     $(if $(FULL),$(EMU_PROGRAMS),$(filter-out $(EMU_ASAN_ONLY),$(EMU_PROGRAMS)))) \
     $(if $(EMU_MODES),$(patsubst %,$(EMU_OUT)/%.asan,$(EMU_ASAN_ONLY)))
@@ -76,7 +76,9 @@ $(foreach mode,$(EMU_MODES),$(eval $(call EMU_RULES,$(mode))))
 
 # The headers, compiled once for a mode, and linked to the tests that only call them. (test_ugrid
 # looks into its header. By -O0 a whole program compiles sooner than all four headers.)
-EMU_LINKED_asan := $(filter-out test_ugrid,$(EMU_PROGRAMS))
+# (test_no_law needs kernels without those of the others' law, and runs none that matter.)
+EMU_LINKED_asan := $(filter-out test_ugrid test_no_law,$(EMU_PROGRAMS))
+$(EMU_OUT)/test_no_law.asan: EMU_CUDA += -O0
 EMU_LINKED_msan := $(EMU_LINKED_asan)
 EMU_LINKED_tsan := $(filter-out $(if $(FULL),,test_nbody),$(EMU_LINKED_asan))
 # What no program of a mode needs is not compiled for it.

@@ -28,6 +28,8 @@ static void test_estimate()
         Both b;
         Fields want;
         nbody_error error = {};
+        /* on a lattice forces cancel: their errors are rounding, and in double all of it */
+        if (c.shape == BORDERS && !is_float) c.shape = CLUMPS;
         c.n = size_of(c.shape, k + 3);
         context = "estimate: " + name_of(c);
         Input const in = input_of(c, (int)k);

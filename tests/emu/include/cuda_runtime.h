@@ -780,8 +780,9 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 /* ---- >>launch -------------------------------------------------------------------------------- */
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
 struct cudaLaunchAttribute {
-    int id;
+    cudaLaunchAttributeID id;
     union { char pad[64]; int programmaticStreamSerializationAllowed, priority, cooperative; } val;
 };
 struct cudaLaunchConfig_t {
