@@ -284,8 +284,8 @@ static void draw(const scene *s, const char *path)
         if (!k || before->kind != w->kind) {
             snprintf(text, sizeof text, "%s%s%s", kind_names[w->kind], w->kind ? ": " : "",
                      number_names[w->kind]);
-            draw_text(&p, DRAW_EDGE + 40, DRAW_HIGH - DRAW_EDGE - 220 + 36 * (int)w->kind, 3,
-                      color[w->kind], text);
+            draw_text(&p, DRAW_WIDE - DRAW_EDGE - 320,
+                      DRAW_HIGH - DRAW_EDGE - 340 + 36 * (int)w->kind, 3, color[w->kind], text);
         }
     }
     make_folder_of(path);
