@@ -384,6 +384,7 @@
 #define lbvh_cuda_bytes_for         lbvh_f64_cuda_bytes_for
 #define lbvh_cuda_build             lbvh_f64_cuda_build
 #define lbvh_cuda_refit             lbvh_f64_cuda_refit
+#define lbvh_cuda_optimize          lbvh_f64_cuda_optimize
 #define lbvh_cuda_check             lbvh_f64_cuda_check
 #define lbvh_cuda_free              lbvh_f64_cuda_free
 #define lbvh_cuda_upload            lbvh_f64_cuda_upload
@@ -855,6 +856,12 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
    are included again. After LBVH_CUDA_ERROR the tree is empty. */
 LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
                                      struct CUstream_st *stream);
+
+/* As lbvh_optimize, and the same tree, bit for bit; codes are dropped whatever is rotated. Takes 24
+   more bytes a leaf of work space, at the first call. rotations NULL: does not wait; else waits for
+   the stream: *rotations. After LBVH_CUDA_ERROR the tree is empty. */
+LBVH_API lbvh_result lbvh_cuda_optimize(lbvh_cuda *gpu, int32_t *rotations,
+                                        struct CUstream_st *stream);
 
 /* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
    returns the status of the last build or refit: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED,
@@ -4120,13 +4127,24 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
    >>measure: quality of a tree
    ---------------------------------------------------------------------------------------------- */
 
+/* a * b, rounded, as lbvh_i_times. */
+LBVH_FN double lbvh_i_product(double a, double b)
+{
+#if defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
 /* Surface of a box, in 2D its perimeter; 0 for an element left out. */
-static double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
+LBVH_FN double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
 {
     double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1],
                  z = (double)max[2] - (double)min[2];
     if (!(x >= 0 && y >= 0 && z >= 0)) return 0;
-    return dim == 2 ? 2 * (x + y) : 2 * (x * y + y * z + z * x);
+    if (dim == 2) return 2 * (x + y);
+    return 2 * (lbvh_i_product(x, y) + lbvh_i_product(y, z) + lbvh_i_product(z, x));
 }
 
 /* The area that two nodes share. */
@@ -4216,12 +4234,12 @@ typedef struct lbvh_i_rotation {
 } lbvh_i_rotation;
 
 /* Inner nodes on the longest way from here to a leaf, during the pass. */
-static int32_t lbvh_i_height(const lbvh *tree, int32_t at)
+LBVH_FN int32_t lbvh_i_height(const lbvh *tree, int32_t at)
 {
     return lbvh_is_leaf(tree, at) ? 0 : tree->node[tree->first_leaf + at].skip;
 }
 
-static void lbvh_i_note_height(const lbvh *tree, int32_t at)
+LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
 {
     const lbvh_node *node = &tree->node[at];
     int32_t const left = lbvh_i_height(tree, node->link), right = lbvh_i_height(tree, node->skip);
@@ -4229,7 +4247,7 @@ static void lbvh_i_note_height(const lbvh *tree, int32_t at)
 }
 
 /* The area of the box around two nodes. */
-static double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
+LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
 {
     const lbvh_node *const one = &tree->node[p], *const other = &tree->node[q];
     lbvh_real min[3], max[3];
@@ -4241,7 +4259,7 @@ static double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
     return lbvh_i_area(tree->desc.dim, min, max);
 }
 
-static void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
+LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
 {
     if (!(gain > best->gain)) return; /* nor a NaN */
     best->gain = gain;
@@ -4251,7 +4269,7 @@ static void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32
 
 /* A child, at link `child`, with each of the children of its sibling, whose box has `area`. That
    box becomes the one around the child and the grandchild that stays. */
-static void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling, double area,
+LBVH_FN void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling, double area,
                                lbvh_i_rotation *best)
 {
     lbvh_node *of = &tree->node[sibling];
@@ -4260,7 +4278,7 @@ static void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling
 }
 
 /* Two grandchildren, one from each side. (To exchange the other two is the same, mirrored.) */
-static void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t right, double area,
+LBVH_FN void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t right, double area,
                                        lbvh_i_rotation *best)
 {
     lbvh_node *l = &tree->node[left], *r = &tree->node[right];
@@ -4272,7 +4290,7 @@ static void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t r
 
 /* The best rotation at node `at`, from the areas of its children; gain 0: none. A child with a
    larger area than its sibling's cannot make the sibling smaller. */
-static lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double left_area,
+LBVH_FN lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double left_area,
                                             double right_area)
 {
     lbvh_node *node = &tree->node[at];
@@ -4281,16 +4299,17 @@ static lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double
     double const most = 1 - 1.0 / 1024; /* of an area may be left */
     lbvh_i_rotation best = {NULL, NULL, 0};
     if (left_inner && left_area > right_area)
-        lbvh_i_offer_child(tree, &node->skip, left, most * left_area, &best);
+        lbvh_i_offer_child(tree, &node->skip, left, lbvh_i_product(most, left_area), &best);
     if (right_inner && right_area > left_area)
-        lbvh_i_offer_child(tree, &node->link, right, most * right_area, &best);
+        lbvh_i_offer_child(tree, &node->link, right, lbvh_i_product(most, right_area), &best);
     if (left_inner && right_inner)
-        lbvh_i_offer_grandchildren(tree, left, right, most * (left_area + right_area), &best);
+        lbvh_i_offer_grandchildren(tree, left, right,
+                                   lbvh_i_product(most, left_area + right_area), &best);
     return best;
 }
 
 /* Box and height of a node from its children, during the pass. */
-static void lbvh_i_renew(const lbvh *tree, int32_t at)
+LBVH_FN void lbvh_i_renew(const lbvh *tree, int32_t at)
 {
     lbvh_node *node = &tree->node[at];
     lbvh_node around;
@@ -4303,7 +4322,7 @@ static void lbvh_i_renew(const lbvh *tree, int32_t at)
 }
 
 /* Exchanges the two subtrees; left and right are the children of `at` before. */
-static void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, int32_t at,
+LBVH_FN void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, int32_t at,
                             int32_t left, int32_t right)
 {
     int32_t const moved = *rotation->one;
@@ -4315,7 +4334,7 @@ static void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, i
 }
 
 /* Node `at`, whose children are finished: returns the rotations done there, 0 or 1. */
-static int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, double right_area,
+LBVH_FN int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, double right_area,
                              int32_t highest)
 {
     const lbvh_node *node = &tree->node[at];

@@ -55,6 +55,47 @@ static void test_refit()
     }
 }
 
+/* Rotations: after motion the serial tree and as many rotations, until none is left. Trees of equal
+   boxes are not rotated at all. */
+static void test_optimize()
+{
+    int all = 0, none = 0;
+    for (size_t k = 0; k < case_count; k++) {
+        Case c = case_of(k);
+        if (!chosen(k + 4, 6 * share, 600)) continue;
+        std::vector<int> const list = sizes();
+        c.n = list[scattered(k) % list.size()];
+        context = "optimize: " + name_of(c);
+        Input const in = input_of(c, (int)k), other = input_of(c, (int)k + 1000);
+        OnDevice const on_device(in);
+        Device<real> d_data(other.data);
+        Trees g;
+        if (!build(&g, in, on_device)) continue;
+        bool const moves = c.form != INDEXED && k % 4 > 0;
+        if (moves) {
+            CHECK_RESULT(lbvh_refit(&g.serial, other.data.data(), other.stride), LBVH_OK);
+            CHECK_RESULT(lbvh_cuda_refit(&g.gpu, d_data.p, other.stride, stream), LBVH_OK);
+        }
+        for (int pass = 0; pass < 3; pass++) {
+            int32_t done = -1, want = -1;
+            CHECK_RESULT(lbvh_optimize(&g.serial, &want), LBVH_OK);
+            CHECK_RESULT(lbvh_cuda_optimize(&g.gpu, pass < 2 ? &done : nullptr, stream), LBVH_OK);
+            CHECK(pass == 2 || done == want);
+            CHECK_RESULT(lbvh_cuda_download(&g.copy, &g.gpu, stream), LBVH_OK);
+            check_arrays(g.serial, g.copy);
+            CHECK(!g.copy.code && (want == 0 || g.copy.desc.builder == g.serial.desc.builder));
+            all += want > 0;
+            none += want == 0;
+        }
+        if (!moves) continue;
+        CHECK_RESULT(lbvh_refit(&g.serial, in.data.data(), in.stride), LBVH_OK);
+        CHECK_RESULT(lbvh_cuda_refit(&g.gpu, on_device.data.p, in.stride, stream), LBVH_OK);
+        CHECK_RESULT(lbvh_cuda_download(&g.copy, &g.gpu, stream), LBVH_OK);
+        check_arrays(g.serial, g.copy);
+    }
+    CHECK(all > 0 && none > 0);
+}
+
 /* ---- from one side to the other ---- */
 
 static void test_upload()

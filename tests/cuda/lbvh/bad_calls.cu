@@ -64,6 +64,7 @@ static void test_refused_builds()
     CHECK_RESULT(lbvh_cuda_build(&gpu, &good, d_boxes.p, 0, 3, stream), LBVH_OK);
     CHECK_RESULT(lbvh_cuda_refit(&gpu, nullptr, 0, stream), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_cuda_refit(&gpu, d_boxes.p, 4, stream), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_cuda_optimize(nullptr, nullptr, stream), LBVH_BAD_ARGUMENT);
     CHECK(gpu.device.tree.n == 3);
     d = good;
     d.cuda_allocator = allocator_of(&h);
@@ -73,6 +74,7 @@ static void test_refused_builds()
     CHECK_RESULT(lbvh_cuda_check(&gpu, stream), LBVH_OK);
     lbvh_cuda_free(&gpu);
     CHECK_RESULT(lbvh_cuda_refit(&gpu, d_boxes.p, 0, stream), LBVH_NOT_BUILT);
+    CHECK_RESULT(lbvh_cuda_optimize(&gpu, nullptr, stream), LBVH_NOT_BUILT);
     lbvh_free(&tree);
 }
 

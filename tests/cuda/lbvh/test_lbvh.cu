@@ -49,6 +49,7 @@ static const Test tests[] = {
     {"invalid", test_invalid},
     {"rebuild", test_rebuild},
     {"refit", test_refit},
+    {"optimize", test_optimize},
     {"upload", test_upload},
     {"download", test_download},
     {"reserve", test_reserve},

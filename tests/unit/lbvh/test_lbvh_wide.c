@@ -292,20 +292,26 @@ static void make_rays(void)
     }
 }
 
-/* Groups of 8 that are near each other: packs. Some go on with one that is not. */
+/* Groups of 16 that are near each other: packs. Some go on with one that is not. In some rays have
+   different longest axes. */
 static void make_packs(void)
 {
     int32_t r;
     int a;
     make_rays();
     for (r = 0; r < RAYS; r++) {
-        real *first = ray_data + 6 * (r - r % 8);
-        if (r % 16 == 0) /* signs of directions differ */
+        real *first = ray_data + 6 * (r - r % 16);
+        if (r % 32 == 0) /* signs of directions differ */
             for (a = 3; a < 6; a++) if (first[a] == 0) first[a] = s.size / 300;
-        if (r % 8 == 0 || r % 41 == 0) continue;
+        if (r % 64 == 16) first[3 + r / 64 % 3] = first[3 + (r / 64 + 1) % 3];
+        if (r % 16 == 0 || (r % 41 == 0 && r % 3)) continue;
+        /* from afar, lbvh_ray_triangle hits the smallest of these 9 units beside them: all that it
+           sees of one is a point, and rounding */
+        if (s.kind == COMB && r % 112 < 16) continue;
         for (a = 0; a < 6; a++)
             ray_data[6 * r + a] = first[a] + between(-s.size, s.size) / (a < 3 ? 140 : 100);
         if (r % 3 == 0) for (a = 0; a < 3; a++) ray_data[6 * r + a] = first[a];
+        if (r / 16 % 2) for (a = 3; a < 6; a++) ray_data[6 * r + a] = first[a]; /* parallel */
     }
 }
 
@@ -522,8 +528,11 @@ static void test_ray_options(void **state)
     ray_data[6 + 4] = REAL_INFINITY;
     for (i = 0; i < 3; i++) ray_data[12 + 3 + i] = 0;
     ray_data[18 + 3] = -REAL_NAN;
-    CHECK_RESULT(lbvh_closest_hits(&s.wide, &rays, NULL, NULL, hits[0]), LBVH_OK);
-    for (r = 0; r < 4; r++) CHECK(hits[0][r].id == -1 && hits[0][r].t == 0);
+    for (answer = 0; answer <= has_avx2(); answer++) {
+        CHECK_RESULT(lbvh_closest_hits(&s.wide, &rays, NULL, NULL, hits[0]), LBVH_OK);
+        for (r = 0; r < 4; r++) CHECK(hits[0][r].id == -1 && hits[0][r].t == 0);
+    }
+    answer = 0;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -596,6 +605,34 @@ static void test_around(void **state)
             CHECK(same(ids[1], ids[2], (size_t)found[1] * sizeof(int32_t)));
         }
     }
+}
+
+/* Triangles without a mask are nobody's closest ones. They are so large that products of four
+   lengths overflow: then the edges decide. */
+static void test_closest_options(void **state)
+{
+    enum { POINTS = 60 };
+    real const times = IS_FLOAT ? (real)1e11 : (real)1e80, reach = times * times / 1000;
+    real points[3 * POINTS];
+    lbvh_closest closest[POINTS];
+    uint32_t masks[MOST];
+    int32_t i, k;
+    (void)state;
+    begin(FLAT, MOST, 1);
+    for (i = 0; i < MOST; i++) masks[i] = (uint32_t)roll(2);
+    for (i = 0; i < 9 * MOST; i++) s.corner[i] *= times;
+    build(1, 0, masks);
+    for (i = 0; i < 3 * POINTS; i++) points[i] = times * between(-s.size, s.size);
+    for (i = 0; i < MOST; i++) /* for check_closest_point */
+        for (k = 0; k < 9 && !masks[i]; k++) s.corner[9 * i + k] = REAL_LARGEST;
+    for (answer = 0; answer <= has_avx2(); answer++) {
+        CHECK_RESULT(lbvh_closest_points(&s.wide, points, 0, POINTS, reach, closest), LBVH_OK);
+        for (k = 0; k < POINTS; k++) {
+            CHECK(closest[k].id >= 0);
+            check_closest_point(points + 3 * k, reach, &closest[k]);
+        }
+    }
+    answer = 0;
 }
 
 static void random_elements(real *data, int32_t n, int dim, int kind)
@@ -761,7 +798,7 @@ static void test_refusals(void **state)
 static const struct CMUnitTest wide[] = {
     TEST(test_structure),   TEST(test_extreme_boxes), TEST(test_validate), TEST(test_rays),
     TEST(test_builds),
-    TEST(test_own_elements), TEST(test_ray_options),  TEST(test_around),   TEST(test_boxes),
+    TEST(test_own_elements), TEST(test_ray_options),  TEST(test_around),   TEST(test_closest_options), TEST(test_boxes),
     TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
     TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),
     TEST(test_file_refusals),
