@@ -769,7 +769,8 @@ NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
 /* Takes the memory for n particles and `entries` entries in partner, so that builds up to these
    sizes allocate nothing (except for the sort of nlist_build_pairs: 12 bytes per pair and
-   direction). The list is empty afterwards. Not thread-safe on one list. */
+   direction). The list is empty afterwards; where desc is refused it is as it was. Not thread-safe
+   on one list. */
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
                                      int64_t entries);
 
