@@ -17,10 +17,10 @@
    - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
      fixed point, which does not depend on the order.
 
-   >>contents: search for >>name
+   >>contents: the banners in order; search for >> and the name
 
-   Manual             use, example, options, rules, layout, history, mesh, literature, limits,
-                      not-here, changes
+   Manual             use, example, options, rules, layout, history, mesh, limits, not-here,
+                      literature, changes
    Declarations       config, results, parallel, desc, list, api, tune, cuda-api
    Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
                       GPU; cuda-templates
@@ -209,17 +209,6 @@
    face, an edge or a vertex of it. History belongs to the key. When a contact moves across an edge
    to the next triangle, the wander search takes its history along.
 
-   >>literature
-
-   Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for
-             Particle Simulation, master's thesis, TU Graz 2016: layouts 4.1 to 4.3, processing 5.1
-             to 5.3, walls 5.4, history 2.4.3, 4.4 and 5.5, sorted particles 5.5.1. Not from there:
-             skin, chains, carrying by comparison, the choice among triangles, sums in units.
-   Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to
-             Optimize Atomic Operations; Warp-Aggregated Atomics.
-   Verlet    L. Verlet, Computer "Experiments" on Classical Fluids, Physical Review 159, 1967 (the
-             skin).
-
    >>limits
 
    n up to 2^31 - 1024; entries of DYNAMIC, and of the rest of HYBRID, up to 2^31 - 1024, others
@@ -233,6 +222,17 @@
 
    Neighbour search but in boxes (ugrid.h, lbvh.h); force laws (one: examples/common/dem.h);
    integration; file formats, threads, timers.
+
+   >>literature
+
+   Kureck    H. G. Kureck, Design and Implementation of Massively Parallel Algorithms on GPUs for
+             Particle Simulation, master's thesis, TU Graz 2016: layouts 4.1 to 4.3, processing 5.1
+             to 5.3, walls 5.4, history 2.4.3, 4.4 and 5.5, sorted particles 5.5.1. Not from there:
+             skin, chains, carrying by comparison, the choice among triangles, sums in units.
+   Blog      NVIDIA developer blog: Faster Parallel Reductions on Kepler; Voting and Shuffling to
+             Optimize Atomic Operations; Warp-Aggregated Atomics.
+   Verlet    L. Verlet, Computer "Experiments" on Classical Fluids, Physical Review 159, 1967 (the
+             skin).
 
    >>changes
 
@@ -769,7 +769,8 @@ NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
 /* Takes the memory for n particles and `entries` entries in partner, so that builds up to these
    sizes allocate nothing (except for the sort of nlist_build_pairs: 12 bytes per pair and
-   direction). The list is empty afterwards. Not thread-safe on one list. */
+   direction). The list is empty afterwards; where desc is refused it is as it was. Not thread-safe
+   on one list. */
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
                                      int64_t entries);
 

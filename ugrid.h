@@ -4094,6 +4094,7 @@ static int ugrid_i_search_filtered(const ugrid_i_search *search)
    >>query: the public searches
    ---------------------------------------------------------------------------------------------- */
 
+/* A search of the whole grid; the public calls check its arguments. */
 static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, int flags,
                                         int count_only,
                                         int (*take)(void *, int32_t, const int32_t *, int32_t),
@@ -4112,6 +4113,7 @@ static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, in
     return search;
 }
 
+/* Passes all rows to `take`, through the filter. 1: it ended the search. */
 static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
                        int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
 {
@@ -4452,15 +4454,9 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
 static void ugrid_i_run_points(ugrid_i_points *at, ugrid_real radius, int count_only,
                                int (*take)(void *, int32_t, const int32_t *, int32_t))
 {
+    ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, count_only, take, at);
     ugrid_i_candidates set;
-    ugrid_i_search search;
     int32_t k = 0;
-    search.grid = &at->grid;
-    search.radius = radius;
-    search.half = search.places = 0;
-    search.count_only = count_only;
-    search.sink.take = take;
-    search.sink.user = at;
     while (k < at->m) k = ugrid_i_search_points(&search, at, k, &set);
 }
 
@@ -4513,20 +4509,17 @@ static void ugrid_i_words_to_offsets(ugrid_i_points *at, int filled)
    span has 2^32 entries. */
 static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
 {
-    ugrid_i_search search;
     ugrid_i_list list;
+    ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, 0, ugrid_i_take_in_order,
+                                                    &list);
     ugrid_real p[3];
     int32_t q;
-    list.grid = search.grid = &at->grid;
+    list.grid = &at->grid;
     list.offsets = at->word;
     list.ids = at->ids;
     list.capacity = at->capacity;
     list.total = list.rows = 0;
     list.last = at->grid.n;
-    search.radius = radius;
-    search.half = search.places = search.count_only = 0;
-    search.sink.take = ugrid_i_take_in_order;
-    search.sink.user = &list;
     for (q = 0; q < at->m; q++)
         if (ugrid_i_point_at(at, q, p))
             (void)ugrid_i_walk_row(&search, q, p, ugrid_near_within(&at->grid, p, radius));
@@ -4574,6 +4567,7 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
     *needed = at.total;
     return at.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
 }
+
 /* ----------------------------------------------------------------------------------------------
    >>each: the public searches that call a function of yours
    ---------------------------------------------------------------------------------------------- */

@@ -154,7 +154,8 @@ make_targets() {
         for target in $(grep -o '\(^ *\|`\)make [a-z][a-z-]*/*' "$(text_of "$page")" |
             sed '/\/$/d; s/.*make //' | sort -u); do
             grep -Eq "^([^#[:space:]][^#]* )?$target( [^#]*)?:" "$root/Makefile" \
-                "$root"/examples/*.mk "$root"/tests/*/*.mk || { echo "$page: no such target: $target"; bad=1; }
+                "$root"/examples/*.mk "$root"/tests/*/*.mk ||
+                { echo "$page: no such target: $target"; bad=1; }
         done
     done
     return $bad
@@ -355,14 +356,17 @@ manual_program() {
 manual_runs() {
     # shellcheck disable=SC2086
     ${CC:-cc} $warnings -O0 program.c -o program -lm && ./program >"$work/all_digits" &&
-    awk '{ for (k = 1; k <= NF; k++) if ($k ~ /^-?[0-9]+\.[0-9][0-9][0-9]+$/) $k = sprintf("%.2f", $k); print }' \
+    awk '{ for (k = 1; k <= NF; k++)
+               if ($k ~ /^-?[0-9]+\.[0-9][0-9][0-9]+$/) $k = sprintf("%.2f", $k)
+           print }' \
         "$work/all_digits" >"$work/printed" && same_output
 }
 
 # ---- CUDA ----------------------------------------------------------------------------------------
 
 # The emulator is no CUDA compiler: kernel<<<...>>>(...) becomes the call that nvcc makes of it.
-launches='s/\([a-z_][a-z_0-9]*\)<<<\([^,]*\), \([^,]*\), \([^,]*\), \([^>]*\)>>>(\(.*\));/readme_launch(\2, \3, \4, \5, \1, \6);/'
+launched='\([a-z_][a-z_0-9]*\)<<<\([^,]*\), \([^,]*\), \([^,]*\), \([^>]*\)>>>(\(.*\));'
+launches="s/$launched/readme_launch(\\2, \\3, \\4, \\5, \\1, \\6);/"
 
 write_launch() {
     cat <<'end'
@@ -424,7 +428,8 @@ on_cpu() {
     if [ "${QUICK:-}" ] && [ "$(page_of "$program")" != README.md ]
         then skip "$(page_of "$program") $program on the CPU: make test-readme has all"
     elif [ ! "${EMU_OBJECT:-}" ]
-        then skip "$(page_of "$program") $program on the CPU: no emulator (a C++ compiler, and make test-readme)"
+        then skip "$(page_of "$program") $program on the CPU: no emulator (a C++ compiler, and" \
+            "make test-readme)"
     else check "$(page_of "$program") $program: on the CPU it prints what the page says" emulate \
         "$program"; fi
 }
@@ -466,12 +471,14 @@ self_check() {
 \
 ```c\
 int x;\
-```'                                                                              'pages: every block of code is tested'
+```' \
+        'pages: every block of code is tested'
     unit mistake docs/limits.md 'the same in docs'     '1a\
 \
 ```cuda\
 int x;\
-```'                                                                              'pages: every block of code is tested'
+```' \
+        'pages: every block of code is tested'
     unit mistake README.md 'a link into nothing'       '1a\
 [x](no/such/file.md)'                                                             'pages: links'
     unit mistake docs/learn.md 'a link out of docs into nothing' '1a\
@@ -479,20 +486,24 @@ int x;\
     unit mistake docs/learn.md 'a heading that is not there' '1a\
 [x](limits.md#no-such-heading)'                                                   'pages: links'
     unit mistake README.md 'a target into nothing'     '1a\
-`make everything`'                                                                'pages: make targets'
+`make everything`' \
+        'pages: make targets'
     unit mistake docs/learn.md 'a function into nothing' '1a\
 `ugrid_i_build_county`'                                                           'pages: names'
     unit mistake docs/start-lbvh.md 'another parameter' \
         's/lbvh_real \*t, lbvh_real \*u,$/lbvh_real *t,/' 'pages: prototypes'
     unit mistake README.md 'a long README'             p                          'pages: lengths'
     unit mistake README.md 'a wide cell' \
-        '/^<!-- table: choice -->$/,/^$/s/ |$/ and so on, and so on, and so on, and so on, and so on, and so on, and so on |/' 'README.md: cells'
+        '/^<!-- table: choice -->$/,/^$/s/ |$/'"$(printf ' and so on,%.0s' {1..7})"' |/' \
+        'README.md: cells'
     unit mistake docs/performance.md 'a figure typed by hand' \
         '0,/| [0-9]*[.][0-9]* |/s//| 0.999 |/' 'docs/performance.md is what'
-    unit mistake README.md 'a figure of its own'       '/^## Numbers/,/^## /s/| [0-9.]* | H/| 0.999 | H/' \
+    unit mistake README.md 'a figure of its own' \
+        '/^## Numbers/,/^## /s/| [0-9.]* | H/| 0.999 | H/' \
         'README.md: its figures'
     unit mistake docs/limits.md 'a program of the same name' '1a\
-<!-- program: near.c -->'                                                         'pages: a name belongs to one program'
+<!-- program: near.c -->' \
+        'pages: a name belongs to one program'
     unit mistake near.c   'another output'            's/^0: 1 3$/0: 3/' \
         'README.md near.c: its commands'
     unit mistake near.c   'a program that is wrong'   's/desc.periodic\[0\] = 1;/;/' \

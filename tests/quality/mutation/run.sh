@@ -82,7 +82,7 @@ quick() {
     lbvh) echo "test_lbvh -O0 TEST_SMALL=1"; echo "test_lbvh_world -O0 TEST_SMALL=1"
           echo "test_lbvh_wide -O0 TEST_SMALL=1" ;;
     nlist) echo "test_nlist -O0 TEST_SMALL=1"; echo "test_nlist_boxes -O0 TEST_SMALL=1"
-           echo "test_nlist_rows -O0 TEST_SMALL=1" ;;
+           echo "test_nlist_rows -O0 TEST_SMALL=1"; echo "test_nlist_parallel -O0 TEST_SMALL=1" ;;
     nbody) echo "test_nbody -O1 TEST_SMALL=1" ;;
     cuda/*)
         echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"

@@ -94,7 +94,7 @@ self_check() {
         "s/^namespace {/#define WARP 32\\n&/"
 
     unit plant "a third number of an array of two" \
-        "$CC c99 -O2 -O3: users in 2D, stb" "Warray-bounds" \
+        "$CC c99 -O2 -O3: users in 2D, stb" "array-bounds" \
         "s/p\[ugrid_i_third(grid)\]/p[2]/" ugrid
 
     unit plant "a feeder that is not made use of" \

@@ -545,3 +545,19 @@ static void test_reserved_is_empty(void **state)
     CHECK(needed == 0);
     nlist_free(&list);
 }
+
+/* A reserve whose desc is refused leaves the list, with its rows and history, as it was. */
+static void test_refused_reserve(void **state)
+{
+    nlist list = {0};
+    nlist_desc d = full_list(&list, NLIST_COMPACT, NULL);
+    int32_t const n = list.n;
+    int64_t const total = list.total;
+    (void)state;
+    d.dim = 7;
+    CHECK_RESULT(nlist_reserve(&list, &d, 9, 9), NLIST_BAD_DIM);
+    CHECK(list.n == n && list.total == total && total > 0 && list.built == 1);
+    CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+    CHECK(list.rows[list.current].n == n && list.rows[list.current].partner);
+    nlist_free(&list);
+}

@@ -98,6 +98,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sums_of_little),
     TEST(test_sums_end),
     TEST(test_reserved_is_empty),
+    TEST(test_refused_reserve),
     TEST(test_validate_finds_damage),
     TEST(test_validate_touched_rows),
     TEST(test_validate_is_safe),
