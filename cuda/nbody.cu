@@ -41,7 +41,7 @@ constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_cuda_few = 1024; /* NBODY_AUTO: up to so many, NBODY_DIRECT */
 constexpr int nbody_i_top = 4; /* >>cells: levels made by one block */
-constexpr int nbody_i_together = 4; /* >>together: blocks of each multiprocessor */
+constexpr int nbody_i_together = 2; /* >>together: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
 
@@ -75,7 +75,7 @@ struct nbody_i_facts {
     int32_t too_large;
     int32_t crowded;                            /* >>deep-cuda: bodies crowd on the last level */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
-    int32_t sums[3][nbody_i_many_blocks];       /* >>cells-cuda: children of the cells of a block */
+    int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
 };
 
 bool nbody_i_failed(nbody_cuda *gpu, cudaError_t error)
@@ -592,16 +592,10 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
    an upper level are spread over all multiprocessors. */
 struct nbody_i_block_range { int32_t first, end; };
 
-/* The number of cells of a block. */
-__device__ __forceinline__ int32_t nbody_i_each(int32_t cells)
-{
-    return (cells + (int32_t)gridDim.x - 1) / (int32_t)gridDim.x;
-}
-
 __device__ nbody_i_block_range nbody_i_block_range_of(const nbody_frame *frame, int level)
 {
     int32_t const first = frame->level_first[level], last = frame->level_first[level + 1],
-                  each = nbody_i_each(last - first);
+                  each = (last - first + (int32_t)gridDim.x - 1) / (int32_t)gridDim.x;
     int64_t const begin = (int64_t)first + (int64_t)blockIdx.x * each, end = begin + each;
     return {begin < last ? (int32_t)begin : last, end < last ? (int32_t)end : last};
 }
@@ -649,36 +643,29 @@ template <size_t warps> __device__ int nbody_i_sum_before(int v, int (&shared)[w
 /* Of a block. */
 typedef int nbody_i_block_sums[nbody_i_block_threads / 32];
 
-__device__ __forceinline__ void nbody_i_find_all_beside(const nbody &sim, int level,
-                                                        const nbody_i_block_range &range)
-{
-    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end && level > 0;
-         c += nbody_i_block_threads)
-        nbody_i_find_beside(&sim, &sim.cell[c]);
-}
-
-/* The number of children in each range. */
+/* First half of a level: the adjacent cells, and the number of children in each range. */
 __device__ __forceinline__ void nbody_i_count_children(const nbody &sim, const nbody_i_order &order,
-                                                       const nbody_i_block_range &range,
-                                                       nbody_i_block_sums &shared, int32_t *sums)
+                                                       int level, nbody_i_block_sums &shared,
+                                                       nbody_i_facts *facts)
 {
+    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int count = 0, all = 0;
     int32_t begin[5];
-    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end; c += nbody_i_block_threads)
+    for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end;
+         c += nbody_i_block_threads) {
+        if (level > 0) nbody_i_find_beside(&sim, &sim.cell[c]);
         count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
+    }
     (void)nbody_i_sum_before(count, shared, &all);
-    if (threadIdx.x == 0) sums[blockIdx.x] = all;
+    if (threadIdx.x == 0) facts->sums[blockIdx.x] = all;
 }
 
-/* First kernel of a level: the adjacent cells, and the number of children in each range. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_count_children_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
                                   int level, nbody_i_facts *facts)
 {
     __shared__ nbody_i_block_sums shared;
-    nbody_i_block_range const range = nbody_i_block_range_of(device.sim.frame, level);
-    nbody_i_find_all_beside(device.sim, level, range);
-    nbody_i_count_children(device.sim, order, range, shared, facts->sums[0]);
+    nbody_i_count_children(device.sim, order, level, shared, facts);
 }
 
 /* Writes the children of one cell from `child` on. Where there is no room for 4, this cell and all
@@ -708,44 +695,29 @@ __device__ void nbody_i_write_children(const nbody &sim, int32_t at, int32_t chi
 }
 
 /* Sums the counts of all ranges before this block's, and of all. */
-__device__ void nbody_i_sum_ranges(const int32_t *sums, nbody_i_block_sums &shared,
+__device__ void nbody_i_sum_ranges(const nbody_i_facts *facts, nbody_i_block_sums &shared,
                                    int *before, int *all)
 {
     int ahead = 0, any = 0;
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += nbody_i_block_threads) {
-        ahead += b < (int)blockIdx.x ? sums[b] : 0;
-        any += sums[b];
+        ahead += b < (int)blockIdx.x ? facts->sums[b] : 0;
+        any += facts->sums[b];
     }
     (void)nbody_i_sum_before(ahead, shared, before);
     (void)nbody_i_sum_before(any, shared, all);
 }
 
-/* Adds the numbers of children that cells from `at` on will have to the sums of their ranges, of
-   `each` cells from `first` on. */
-__device__ void nbody_i_count_next(const nbody &sim, const nbody_i_order &order, int32_t at,
-                                   int count, int32_t first, int32_t each, int32_t *sums)
-{
-    for (int32_t c = at; c < at + count; c++) {
-        int32_t begin[5];
-        int const children = nbody_i_quarters_of(sim, order, sim.cell[c], begin);
-        if (children) atomicAdd(&sums[(c - first) / each], children);
-    }
-}
-
-/* The children of a level. level_first[level + 2] is 0 before. sums: of the ranges; next: of those
-   of the next level, 0 before, or NULL. */
+/* Second half of a level: its children. level_first[level + 2] is 0 before. */
 __device__ __forceinline__ void nbody_i_divide(const nbody &sim, const nbody_i_order &order,
-                                               int level, const nbody_i_block_range &range,
-                                               int32_t room, nbody_i_block_sums &shared,
-                                               const int32_t *sums, int32_t *next_sums,
+                                               int level, int32_t room, nbody_i_block_sums &shared,
                                                nbody_i_facts *facts)
 {
+    nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
     int32_t const next = sim.frame->level_first[level + 1];
     int before = 0, all = 0, turn = 0;
-    nbody_i_sum_ranges(sums, shared, &before, &all);
+    nbody_i_sum_ranges(facts, shared, &before, &all);
     bool const fits = next + all <= room - 3;
     int32_t *const end = &sim.frame->level_first[level + 2];
-    int32_t const each = nbody_i_each(all);
     int32_t child = next + before;
     for (int32_t c = range.first; c < range.end; c += nbody_i_block_threads) {
         int32_t const at = c + (int32_t)threadIdx.x;
@@ -756,27 +728,20 @@ __device__ __forceinline__ void nbody_i_divide(const nbody &sim, const nbody_i_o
         if (at < range.end)
             nbody_i_write_children(sim, at, child + mine, room, begin, count, fits ? nullptr : end,
                                    facts);
-        /* where they do not fit there is no next level, and its sums mean nothing */
-        if (fits && next_sums && count > 0 && sim.cell[at].child >= 0)
-            nbody_i_count_next(sim, order, child + mine, count, next, each, next_sums);
         child += turn;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) atomicMax(end, fits ? next + all : next);
 }
 
-/* Second kernel of a level: its children. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_divide_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
                           int level, int32_t room, nbody_i_facts *facts)
 {
     __shared__ nbody_i_block_sums shared;
-    nbody_i_divide(device.sim, order, level, nbody_i_block_range_of(device.sim.frame, level), room,
-                   shared, facts->sums[0], nullptr, facts);
+    nbody_i_divide(device.sim, order, level, room, shared, facts);
 }
 
-/* NBODY_FAST: all levels from `level` on. Who writes a cell counts its children: so blocks wait
-   once for each level. Three levels' sums are in use: those read, those added to, and those cleared
-   for the next. */
+/* NBODY_FAST: all levels from `level` on. */
 __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
     nbody_i_cells_together_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
                                   int level, int32_t room, nbody_i_facts *facts)
@@ -785,16 +750,11 @@ __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
     __shared__ nbody_i_block_sums shared;
     int32_t *const first = sim.frame->level_first;
     unsigned *const arrived = &facts->arrived[NBODY_I_CELLS_WAIT];
-    nbody_i_count_children(sim, order, nbody_i_block_range_of(sim.frame, level), shared,
-                           facts->sums[level % 3]);
-    nbody_i_wait_for_all(arrived);
     for (; level < sim.desc.levels && first[level] < first[level + 1]; level++) {
-        nbody_i_block_range const range = nbody_i_block_range_of(sim.frame, level);
-        nbody_i_find_all_beside(sim, level, range);
+        nbody_i_count_children(sim, order, level, shared, facts);
         if (level == sim.desc.levels - 1) return; /* it only needs its adjacent cells */
-        if (threadIdx.x == 0) facts->sums[(level + 2) % 3][blockIdx.x] = 0;
-        nbody_i_divide(sim, order, level, range, room, shared, facts->sums[level % 3],
-                       facts->sums[(level + 1) % 3], facts);
+        nbody_i_wait_for_all(arrived);
+        nbody_i_divide(sim, order, level, room, shared, facts);
         nbody_i_wait_for_all(arrived);
     }
     if (nbody_i_thread() > 0) return;
@@ -3002,9 +2962,8 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
     if (nbody_i_failed(gpu, cudaMemsetAsync(facts, 0, sizeof *facts, stream)))
         return NBODY_CUDA_ERROR;
     nbody_result result =
-        nbody_i_launch(gpu, stream, nbody_i_at_most(((int64_t)sim->n + 15) / 16),
-                       nbody_i_block_threads, nbody_i_bounds_kernel, input, sim->n, any_sign,
-                       facts); /* many bodies for each thread: few atomics at the end */
+        nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
+                       nbody_i_bounds_kernel, input, sim->n, any_sign, facts);
     if (result == NBODY_OK)
         result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_cuda_lattice(gpu, stream);
