@@ -804,7 +804,7 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
    a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
-   With UGRID_PLACES the list is made in one pass. */
+   With UGRID_PLACES the list is made in one pass, and ids[] behind the last entry may change. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed);
@@ -2396,19 +2396,27 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #include <float.h>
 #include <stdlib.h>
 
-/* Loops over candidates are compiled a second time for AVX2, and chosen at run time (>>lanes): with
-   gcc and clang on x86-64. Not on Windows, where gcc does not align the stack for it. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) && !defined(__TINYC__) && \
-    !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && !defined(__CUDACC__) && \
-    !defined(UGRID_PLAIN_LANES)
+/* The loops over candidates have forms for AVX2 and AVX-512, chosen at run time (>>lanes): with gcc
+   and clang on x86-64. Not on Windows, where gcc does not align the stack for them. */
+enum { UGRID_I_PLAIN, UGRID_I_AVX2, UGRID_I_AVX512 };
+#if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 7)) && \
+    !defined(_WIN32) && !defined(__TINYC__) && !defined(__INTEL_COMPILER) && \
+    !defined(__NVCOMPILER) && !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES)
 #include <immintrin.h>
-#define UGRID_I_AVX2 __attribute__((target("avx2")))
-#ifdef UGRID_I_HAS_AVX2 /* tests choose */
-#elif defined(__AVX2__)
-#define UGRID_I_HAS_AVX2() 1
-#else
-#define UGRID_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#define UGRID_I_FORMS
+#define UGRID_I_ON_LINE __attribute__((aligned(64)))  /* of the cache: vectors lie on one */
+#define UGRID_I_FOR_AVX2   __attribute__((target("avx2")))
+#define UGRID_I_FOR_AVX512 __attribute__((target("avx512f,avx512vl,popcnt")))
+#ifndef UGRID_I_FORM /* tests choose */
+#define UGRID_I_FORM() \
+    (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt") ? UGRID_I_AVX512 \
+     : __builtin_cpu_supports("avx2")                                       ? UGRID_I_AVX2 \
+                                                                            : UGRID_I_PLAIN)
 #endif
+#else
+#define UGRID_I_ON_LINE
+#undef UGRID_I_FORM
+#define UGRID_I_FORM() UGRID_I_PLAIN
 #endif
 
 /* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
@@ -3571,29 +3579,58 @@ typedef struct ugrid_i_sink {
     void *user;
 } ugrid_i_sink;
 
+/* A list under construction. offsets[row + 1] is the end of the row so far. */
+typedef struct ugrid_i_list {
+    const ugrid *grid;
+    int64_t *offsets;
+    int32_t *ids;
+    int64_t capacity, total;
+    int32_t rows;       /* rows begun (by place) */
+    int32_t last;       /* the place after the last one whose row the list gets */
+} ugrid_i_list;
+
 typedef struct ugrid_i_search {
     const ugrid *grid;
     ugrid_real radius;
     int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
     int count_only;     /* the callback gets no names */
     int32_t first, last;/* the cells that are searched; without ranges and records the places */
+    int form;           /* of the loops over candidates: UGRID_I_FORM() */
     ugrid_i_sink sink;
 } ugrid_i_search;
 
 /* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
-   names in a piece of a walk's row. LANES: candidates that are tested together. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 8 };
+   names in a piece of a walk's row. LANES: candidates that are tested together. RANGES: those that
+   are copied together. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 16, UGRID_I_RANGES = 64 };
+enum { UGRID_I_ROOM = UGRID_I_GATHER + UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
-    ugrid_real x[UGRID_I_GATHER], y[UGRID_I_GATHER], z[UGRID_I_GATHER], d2[UGRID_I_GATHER];
-    int32_t name[UGRID_I_GATHER];
-    int32_t hits[UGRID_I_GATHER];
+    ugrid_real x[UGRID_I_ROOM] UGRID_I_ON_LINE, y[UGRID_I_ROOM] UGRID_I_ON_LINE,
+               z[UGRID_I_ROOM] UGRID_I_ON_LINE, d2[UGRID_I_ROOM] UGRID_I_ON_LINE;
+    int32_t name[UGRID_I_ROOM] UGRID_I_ON_LINE;
+    int32_t hits[UGRID_I_ROOM];
+    int32_t begin[UGRID_I_RANGES], end[UGRID_I_RANGES]; /* places that are not yet copied */
+    int32_t ranges;     /* the number of these */
     int32_t count;
     int32_t own;        /* particles: the index in the buffer of the first place of the block; in a
                            half search of the second, since no row takes the first. The others
                            follow it */
     int images;         /* the nearest image may differ from the candidate itself */
 } ugrid_i_candidates;
+
+static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count);
+
+/* Where the names of the next row are written: to the end of the list that appends them, where it
+   has room for all candidates and a vector; otherwise into the buffer. */
+static int32_t *ugrid_i_hits_of(const ugrid_i_search *search, ugrid_i_candidates *set)
+{
+    const ugrid_i_list *list = (const ugrid_i_list *)search->sink.user;
+    if (search->sink.take != ugrid_i_take_in_order ||
+        list->capacity - list->total < set->count + UGRID_I_LANES)
+        return set->hits;
+    return list->ids + list->total;
+}
 
 /* Points that share their candidates. */
 typedef struct ugrid_i_block_of {
@@ -3613,9 +3650,9 @@ static void ugrid_i_extend(ugrid_i_block_of *block, const ugrid_real p[3])
     int a;
     if (block->count++ == 0)
         for (a = 0; a < 3; a++) block->from[a] = block->to[a] = p[a];
-    for (a = 0; a < 3; a++) {
-        if (p[a] < block->from[a]) block->from[a] = p[a];
-        if (p[a] > block->to[a]) block->to[a] = p[a];
+    for (a = 0; a < 3; a++) { /* no branches: they would be mispredicted */
+        block->from[a] = p[a] < block->from[a] ? p[a] : block->from[a];
+        block->to[a] = p[a] > block->to[a] ? p[a] : block->to[a];
     }
 }
 
@@ -3627,59 +3664,11 @@ UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *swee
            (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
 }
 
-/* Appends 8 records at a time, two matrices of 4 x 4 that are transposed side by side (>>lanes).
-   What was read behind `end` is overwritten by the next records, or lies behind the last one that
-   counts. Returns the first record that is left: some are at the end of the grid, and of the
-   buffer. */
-#if defined(UGRID_I_AVX2) && UGRID_I_REAL_KIND == 1
-UGRID_I_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
-                                                      const ugrid_record *other)
-{
-    __m128 const low = _mm_loadu_ps((const float *)(const void *)one);
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(low),
-                                _mm_loadu_ps((const float *)(const void *)other), 1);
-}
-
-UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_copy(const ugrid_i_search *search, int32_t begin,
-                                                     int32_t end, ugrid_i_candidates *set)
-{
-    const ugrid_record *const record = search->grid->record;
-    __m256i const ascending = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    int32_t const last = search->grid->entries - 8;
-    int const places = search->places;
-    int32_t k, at = set->count;
-    for (k = begin; k < end && k <= last && at <= UGRID_I_GATHER - 8; k += 8, at += 8) {
-        __m256 const a = ugrid_i_two_records(&record[k], &record[k + 4]),
-                     b = ugrid_i_two_records(&record[k + 1], &record[k + 5]),
-                     c = ugrid_i_two_records(&record[k + 2], &record[k + 6]),
-                     d = ugrid_i_two_records(&record[k + 3], &record[k + 7]),
-                     xy_ab = _mm256_unpacklo_ps(a, b), xy_cd = _mm256_unpacklo_ps(c, d),
-                     zn_ab = _mm256_unpackhi_ps(a, b), zn_cd = _mm256_unpackhi_ps(c, d);
-        __m256 name = _mm256_shuffle_ps(zn_ab, zn_cd, 0xEE);
-        if (places)
-            name = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_set1_epi32(k), ascending));
-        _mm256_storeu_ps(set->x + at, _mm256_shuffle_ps(xy_ab, xy_cd, 0x44));
-        _mm256_storeu_ps(set->y + at, _mm256_shuffle_ps(xy_ab, xy_cd, 0xEE));
-        _mm256_storeu_ps(set->z + at, _mm256_shuffle_ps(zn_ab, zn_cd, 0x44));
-        _mm256_storeu_ps((float *)(void *)(set->name + at), name);
-    }
-    if (k < end) {
-        set->count = at;
-        return k;
-    }
-    set->count = at - (k - end);
-    return end;
-}
-#endif
-
 /* Appends the records begin .. end-1 to the buffer. */
-static void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t end,
-                         ugrid_i_candidates *set)
+UGRID_I_TOGETHER void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t end,
+                                   ugrid_i_candidates *set)
 {
     int32_t k;
-#if defined(UGRID_I_AVX2) && UGRID_I_REAL_KIND == 1
-    if (UGRID_I_HAS_AVX2()) begin = ugrid_i_wide_copy(search, begin, end, set);
-#endif
     for (k = begin; k < end; k++) {
         const ugrid_record *record = &search->grid->record[k];
         set->x[set->count] = record->x[0];
@@ -3710,11 +3699,41 @@ UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t beg
     set->count = at;
 }
 
-/* Fills the buffer up to a multiple of the lanes. */
+/* Copies the ranges that were collected. */
+static void ugrid_i_copy_plain(const ugrid_i_search *search, ugrid_i_candidates *set)
+{
+    int32_t r;
+    for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
+}
+
+/* The same in vectors (>>lanes). */
+#if defined(UGRID_I_FORMS) && UGRID_I_REAL_KIND == 1
+static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
+static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
+#endif
+
+static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
+                                ugrid_i_candidates *set)
+{
+    int32_t r;
+    if (search->half && search->grid->rows < search->grid->n)
+        for (r = 0; r < set->ranges; r++)
+            ugrid_i_copy_ghosts(search, set->begin[r], set->end[r], first, set);
+#if defined(UGRID_I_FORMS) && UGRID_I_REAL_KIND == 1
+    else if (search->form == UGRID_I_AVX512) ugrid_i_copy_avx512(search, set);
+    else if (search->form == UGRID_I_AVX2) ugrid_i_copy_avx2(search, set);
+#endif
+    else ugrid_i_copy_plain(search, set);
+    set->ranges = 0;
+}
+
+/* Makes the lanes behind the last candidate points at 0 0 0: vectors may read them. */
 static void ugrid_i_pad(ugrid_i_candidates *set)
 {
-    int32_t k;
-    for (k = set->count; k % UGRID_I_LANES != 0; k++) set->x[k] = set->y[k] = set->z[k] = 0;
+    ugrid_real *const x = set->x + set->count, *const y = set->y + set->count,
+                      *const z = set->z + set->count;
+    int lane;
+    for (lane = 0; lane < UGRID_I_LANES; lane++) x[lane] = y[lane] = z[lane] = 0;
 }
 
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
@@ -3724,34 +3743,45 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
 {
     const ugrid *grid = search->grid;
     int32_t const first = block->first, own = first + search->half;
-    int const ghosts = search->half && grid->rows < grid->n;
     ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->radius);
-    set->count = set->own = 0;
+    int32_t count = 0;
+    set->count = set->own = set->ranges = 0;
     set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
                   ugrid_i_sees_images(&grid->axis[1], &walk.y) |
                   ugrid_i_sees_images(&grid->axis[2], &walk.z);
-    if (search->half && !ghosts) {
+    if (search->half && grid->rows == grid->n) {
         walk.above = first;
         walk.own_number = ugrid_cell_at(grid, grid->record[first].x);
     }
     while (ugrid_next_range(&walk)) {
-        if (walk.end - walk.begin > UGRID_I_GATHER - set->count) return 0;
-        if (walk.begin <= own && own < walk.end) set->own = set->count + own - walk.begin;
-        if (ghosts) ugrid_i_copy_ghosts(search, walk.begin, walk.end, first, set);
-        else ugrid_i_copy(search, walk.begin, walk.end, set);
+        if (walk.begin <= own && own < walk.end) set->own = count + own - walk.begin;
+        count += walk.end - walk.begin;
+        if (count > UGRID_I_GATHER) return 0;
+        set->begin[set->ranges] = walk.begin;
+        set->end[set->ranges++] = walk.end;
+        if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, first, set);
     }
+    ugrid_i_copy_ranges(search, first, set);
     ugrid_i_pad(set);
     return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>lanes: the tests of a block's candidates, for vector instructions
+   >>lanes: the candidates of a block in vector instructions
 
-   The loops over candidates become vector instructions. Their inner loops of constant length are
-   vectorised at -O2, too. Without -march a compiler may use the oldest x86-64 only, 4 floats an
-   instruction, so they are compiled twice, plain and for AVX2 with 8 (wide), and each call of
-   them takes what the CPU has. AVX2 rounds the same: there are no fused operations in it.
-   UGRID_PLAIN_LANES leaves the plain ones alone.
+   The loops over candidates have three forms, which give the same bits; a search takes the best one
+   that the CPU has. UGRID_PLAIN_LANES leaves the first alone.
+
+       plain     C. The inner loops of constant length become vectors at -O2, too; without -march of
+                 4 floats, which is what the oldest x86-64 has.
+       avx2      The same text compiled for AVX2, 8 floats (_avx2). Only the copy and the append,
+                 of which compilers make no vectors, are written by hand.
+       avx512    16 floats or 8 doubles, written by hand (_avx512). A comparison gives one bit for
+                 each candidate: a count is a sum of numbers of bits, and one instruction moves the
+                 names of hits to the front. So distances need not be stored.
+
+   AVX2 has no fused operations. AVX-512 has, and compilers would make them of products and sums,
+   which ugrid_i_kept_avx512 keeps apart.
    ---------------------------------------------------------------------------------------------- */
 
 /* Squared distances from p to all candidates, and to the padding. */
@@ -3790,24 +3820,40 @@ UGRID_I_TOGETHER void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_cand
     }
 }
 
-/* The number of candidates from .. to-1 within the limit, where no images occur: no stores. */
-UGRID_I_TOGETHER int32_t ugrid_i_count_candidates(const ugrid_i_candidates *set,
-                                                  const ugrid_real p[3], int32_t from, int32_t to,
-                                                  ugrid_real limit)
+/* To all candidates, as they are or to their nearest images. */
+UGRID_I_TOGETHER void ugrid_i_distances_to(const ugrid *grid, ugrid_i_candidates *set,
+                                           const ugrid_real p[3])
+{
+    if (set->images) ugrid_i_distances_periodic(grid, set, p);
+    else ugrid_i_distances(set, p);
+}
+
+/* The number of candidates from .. to-1 within the limit, where no images occur: one by one. */
+UGRID_I_TOGETHER int32_t ugrid_i_count_some(const ugrid_i_candidates *set, const ugrid_real p[3],
+                                            int32_t from, int32_t to, ugrid_real limit)
+{
+    int32_t k, count = 0;
+    for (k = from; k < to; k++)
+        count += ugrid_i_square(set->x[k] - p[0], set->y[k] - p[1], set->z[k] - p[2]) <= limit;
+    return count;
+}
+
+/* The same from `from` on, in vectors. The padding behind the last candidate is counted and taken
+   off again: its points are all the same. */
+UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const ugrid_real p[3],
+                                            int32_t from, ugrid_real limit)
 {
     ugrid_real const px = p[0], py = p[1], pz = p[2];
-    int32_t hits[UGRID_I_LANES] = {0, 0, 0, 0, 0, 0, 0, 0}, count = 0, k;
+    int32_t hits[UGRID_I_LANES] = {0}, count = 0, k;
     int lane;
-    for (k = from; k <= to - UGRID_I_LANES; k += UGRID_I_LANES) {
+    for (k = from; k < set->count; k += UGRID_I_LANES) {
         const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
         UGRID_I_KEEP_LOOP
         for (lane = 0; lane < UGRID_I_LANES; lane++)
             hits[lane] += ugrid_i_square(x[lane] - px, y[lane] - py, z[lane] - pz) <= limit;
     }
     for (lane = 0; lane < UGRID_I_LANES; lane++) count += hits[lane];
-    for (; k < to; k++)
-        count += ugrid_i_square(set->x[k] - px, set->y[k] - py, set->z[k] - pz) <= limit;
-    return count;
+    return count - (k - set->count) * ugrid_i_count_some(set, p, set->count, set->count + 1, limit);
 }
 
 /* The same by distances that are there. */
@@ -3824,22 +3870,23 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates
                                            const ugrid_real p[3], int32_t before, int32_t after,
                                            ugrid_real limit)
 {
-    if (!set->images)
-        return ugrid_i_count_candidates(set, p, 0, set->count, limit) -
-               ugrid_i_count_candidates(set, p, before, after, limit);
-    ugrid_i_distances_periodic(grid, set, p);
-    return ugrid_i_count_distances(set, 0, before, limit) +
-           ugrid_i_count_distances(set, after, set->count, limit);
+    if (set->images) {
+        ugrid_i_distances_periodic(grid, set, p);
+        return ugrid_i_count_distances(set, 0, before, limit) +
+               ugrid_i_count_distances(set, after, set->count, limit);
+    }
+    if (before == 0) return ugrid_i_count_from(set, p, after, limit);
+    return ugrid_i_count_from(set, p, 0, limit) - ugrid_i_count_some(set, p, before, after, limit);
 }
 
 /* Appends the names from .. to-1 whose distance is within the limit. Every name is written, and the
    end advances for hits only: there is no branch to mispredict. */
-UGRID_I_TOGETHER int32_t ugrid_i_append(ugrid_i_candidates *set, int32_t from, int32_t to,
-                                        ugrid_real limit, int32_t at)
+UGRID_I_TOGETHER int32_t ugrid_i_append(const ugrid_i_candidates *set, int32_t from, int32_t to,
+                                        ugrid_real limit, int32_t *UGRID_I_RESTRICT hits,
+                                        int32_t at)
 {
     const ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     const int32_t *UGRID_I_RESTRICT name = set->name;
-    int32_t *UGRID_I_RESTRICT hits = set->hits;
     int32_t k;
     for (k = from; k < to; k++) {
         hits[at] = name[k];
@@ -3848,11 +3895,27 @@ UGRID_I_TOGETHER int32_t ugrid_i_append(ugrid_i_candidates *set, int32_t from, i
     return at;
 }
 
+/* All candidates but before .. after-1 that are within the limit: their number. Their names are
+   written to hits[], unless they are only counted. */
+UGRID_I_APART int32_t ugrid_i_row_plain(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                        const ugrid_real p[3], int32_t before, int32_t after,
+                                        int32_t *hits)
+{
+    ugrid_real const limit = search->radius * search->radius;
+    if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
+    ugrid_i_distances_to(search->grid, set, p);
+    return ugrid_i_append(set, after, set->count, limit, hits,
+                          ugrid_i_append(set, 0, before, limit, hits, 0));
+}
+
+#ifdef UGRID_I_FORMS
+
 /* As ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
    others, and the end advances by their number. */
-#ifdef UGRID_I_AVX2
-UGRID_I_AVX2 static inline int32_t ugrid_i_wide_append(ugrid_i_candidates *set, int32_t from,
-                                                       int32_t to, ugrid_real limit, int32_t at)
+UGRID_I_FOR_AVX2 static inline int32_t ugrid_i_append_avx2(const ugrid_i_candidates *set,
+                                                           int32_t from, int32_t to,
+                                                           ugrid_real limit, int32_t *hits,
+                                                           int32_t at)
 {
     static const int32_t front[16][4] = {
         {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
@@ -3862,68 +3925,241 @@ UGRID_I_AVX2 static inline int32_t ugrid_i_wide_append(ugrid_i_candidates *set, 
     for (k = from; k <= to - 4; k += 4) {
         __m128 const names = _mm_loadu_ps((const float *)(const void *)(set->name + k));
 #if UGRID_I_REAL_KIND == 1
-        int const hits = _mm_movemask_ps(
+        int const bits = _mm_movemask_ps(
             _mm_cmp_ps(_mm_loadu_ps(set->d2 + k), _mm_set1_ps(limit), _CMP_LE_OQ));
 #else
-        int const hits = _mm256_movemask_pd(
+        int const bits = _mm256_movemask_pd(
             _mm256_cmp_pd(_mm256_loadu_pd(set->d2 + k), _mm256_set1_pd(limit), _CMP_LE_OQ));
 #endif
-        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[hits]);
-        _mm_storeu_ps((float *)(void *)(set->hits + at), _mm_permutevar_ps(names, order));
-        at += __builtin_popcount((unsigned)hits);
+        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+        _mm_storeu_ps((float *)(void *)(hits + at), _mm_permutevar_ps(names, order));
+        at += __builtin_popcount((unsigned)bits);
     }
-    return ugrid_i_append(set, k, to, limit, at);
-}
-#endif
-
-/* All candidates but before .. after-1 that are within the limit: their number. set->hits gets
-   their names. wide is a compile-time constant where this is called. */
-UGRID_I_TOGETHER int32_t ugrid_i_test_row(int wide, const ugrid *grid, ugrid_i_candidates *set,
-                                          const ugrid_real p[3], int32_t before, int32_t after,
-                                          ugrid_real limit)
-{
-    if (set->images) ugrid_i_distances_periodic(grid, set, p);
-    else ugrid_i_distances(set, p);
-#ifdef UGRID_I_AVX2
-    if (wide)
-        return ugrid_i_wide_append(set, after, set->count, limit,
-                                   ugrid_i_wide_append(set, 0, before, limit, 0));
-#endif
-    (void)wide;
-    return ugrid_i_append(set, after, set->count, limit, ugrid_i_append(set, 0, before, limit, 0));
+    return ugrid_i_append(set, k, to, limit, hits, at);
 }
 
-UGRID_I_APART int32_t ugrid_i_plain_test(const ugrid *grid, ugrid_i_candidates *set,
-                                         const ugrid_real p[3], int32_t before, int32_t after,
-                                         ugrid_real limit)
+UGRID_I_FOR_AVX2 UGRID_I_APART int32_t ugrid_i_row_avx2(const ugrid_i_search *search,
+                                                        ugrid_i_candidates *set,
+                                                        const ugrid_real p[3], int32_t before,
+                                                        int32_t after, int32_t *hits)
 {
-    return ugrid_i_test_row(0, grid, set, p, before, after, limit);
+    ugrid_real const limit = search->radius * search->radius;
+    if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
+    ugrid_i_distances_to(search->grid, set, p);
+    return ugrid_i_append_avx2(set, after, set->count, limit, hits,
+                               ugrid_i_append_avx2(set, 0, before, limit, hits, 0));
 }
 
-UGRID_I_APART int32_t ugrid_i_plain_count(const ugrid *grid, ugrid_i_candidates *set,
-                                          const ugrid_real p[3], int32_t before, int32_t after,
-                                          ugrid_real limit)
-{
-    return ugrid_i_count_row(grid, set, p, before, after, limit);
-}
-
-#ifdef UGRID_I_AVX2
-UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_test(const ugrid *grid, ugrid_i_candidates *set,
-                                                     const ugrid_real p[3], int32_t before,
-                                                     int32_t after, ugrid_real limit)
-{
-    return ugrid_i_test_row(1, grid, set, p, before, after, limit);
-}
-
-UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_count(const ugrid *grid, ugrid_i_candidates *set,
-                                                      const ugrid_real p[3], int32_t before,
-                                                      int32_t after, ugrid_real limit)
-{
-    return ugrid_i_count_row(grid, set, p, before, after, limit);
-}
-#define UGRID_I_CHOSEN(plain, wide) (UGRID_I_HAS_AVX2() ? wide : plain)
+#define UGRID_I_ALL_AVX512 UGRID_I_FOR_AVX512 static inline __attribute__((always_inline))
+#if UGRID_I_REAL_KIND == 1
+enum { UGRID_I_WIDTH = 16 };    /* of a vector */
+typedef __m512 ugrid_i_vector;
+typedef __mmask16 ugrid_i_bits;
+#define UGRID_I_512(operation) _mm512_##operation##_ps
+#define UGRID_I_512_BITS       _mm512_cmp_ps_mask
 #else
-#define UGRID_I_CHOSEN(plain, wide) plain
+enum { UGRID_I_WIDTH = 8 };
+typedef __m512d ugrid_i_vector;
+typedef __mmask8 ugrid_i_bits;
+#define UGRID_I_512(operation) _mm512_##operation##_pd
+#define UGRID_I_512_BITS       _mm512_cmp_pd_mask
+#endif
+
+/* What the tests of one point need. */
+typedef struct ugrid_i_test {
+    const ugrid_axis *axis;
+    const ugrid_i_candidates *set;
+    ugrid_i_vector x, y, z, limit;  /* each the same number in all lanes */
+    int images;
+    int32_t *hits;                  /* NULL: only counted */
+} ugrid_i_test;
+
+/* ugrid_i_kept of a vector. */
+UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_kept_avx512(ugrid_i_vector x)
+{
+    __asm__("" : "+v"(x));
+    return x;
+}
+
+/* ugrid_i_nearest of a vector. */
+UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_nearest_avx512(ugrid_i_vector d, const ugrid_axis *axis)
+{
+    ugrid_i_vector const half = UGRID_I_512(set1)(axis->half),
+                         minus_half = UGRID_I_512(set1)(-axis->half),
+                         length = UGRID_I_512(set1)(axis->length);
+    ugrid_i_bits const above = UGRID_I_512_BITS(d, half, _CMP_GT_OQ),
+                       below = UGRID_I_512_BITS(d, minus_half, _CMP_LT_OQ);
+    d = ugrid_i_kept_avx512(UGRID_I_512(mask_sub)(d, above, d, length));
+    return ugrid_i_kept_avx512(UGRID_I_512(mask_add)(d, below, d, length));
+}
+
+/* The candidates from k on: bit i is 1 if candidate k + i is within the limit. */
+UGRID_I_ALL_AVX512 unsigned ugrid_i_bits_avx512(const ugrid_i_test *test, int32_t k)
+{
+    const ugrid_i_candidates *const set = test->set;
+    ugrid_i_vector x = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->x + k), test->x),
+                   y = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->y + k), test->y),
+                   z = UGRID_I_512(sub)(UGRID_I_512(loadu)(set->z + k), test->z);
+    if (test->images) {
+        x = ugrid_i_nearest_avx512(x, &test->axis[0]);
+        y = ugrid_i_nearest_avx512(y, &test->axis[1]);
+        z = ugrid_i_nearest_avx512(z, &test->axis[2]);
+    }
+    x = ugrid_i_kept_avx512(UGRID_I_512(mul)(x, x));
+    y = ugrid_i_kept_avx512(UGRID_I_512(mul)(y, y));
+    z = ugrid_i_kept_avx512(UGRID_I_512(mul)(z, z));
+    x = ugrid_i_kept_avx512(UGRID_I_512(add)(x, y));
+    return UGRID_I_512_BITS(UGRID_I_512(add)(x, z), test->limit, _CMP_LE_OQ);
+}
+
+/* Puts the names of the candidates from k on that have a bit at hits + at: a whole vector, of
+   which the first ones count. Returns the end of these. */
+UGRID_I_ALL_AVX512 int32_t ugrid_i_put_avx512(const ugrid_i_test *test, int32_t k, unsigned bits,
+                                              int32_t at)
+{
+    const void *const from = test->set->name + k;
+#if UGRID_I_REAL_KIND == 1
+    if (test->hits)
+        _mm512_storeu_si512(
+            test->hits + at,
+            _mm512_maskz_compress_epi32((ugrid_i_bits)bits, _mm512_loadu_si512(from)));
+#else
+    if (test->hits)
+        _mm256_storeu_si256((__m256i *)(void *)(test->hits + at),
+                            _mm256_maskz_compress_epi32(
+                                (ugrid_i_bits)bits, _mm256_loadu_si256((const __m256i *)from)));
+#endif
+    return at + __builtin_popcount(bits);
+}
+
+/* Bits of the lanes below n; all if n is the width or more. */
+UGRID_I_ALL_AVX512 unsigned ugrid_i_below_avx512(int32_t n)
+{
+    unsigned const all = (1u << UGRID_I_WIDTH) - 1;
+    return n < UGRID_I_WIDTH ? (1u << (n > 0 ? n : 0)) - 1 : all;
+}
+
+/* All candidates but before .. after-1: vectors without them, those with some of them, vectors
+   without them, and the last one, which is not full. */
+UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int32_t *hits,
+                                              int32_t before, int32_t after)
+{
+    int32_t const count = test.set->count, own = before - before % UGRID_I_WIDTH;
+    int32_t k, at = 0;
+    test.images = images;
+    test.hits = hits;
+    for (k = 0; k < own; k += UGRID_I_WIDTH)
+        at = ugrid_i_put_avx512(&test, k, ugrid_i_bits_avx512(&test, k), at);
+    for (; k < after; k += UGRID_I_WIDTH) {
+        unsigned const others = ~ugrid_i_below_avx512(after - k) | ugrid_i_below_avx512(before - k);
+        at = ugrid_i_put_avx512(&test, k, ugrid_i_bits_avx512(&test, k) & others &
+                                              ugrid_i_below_avx512(count - k), at);
+    }
+    for (; k <= count - UGRID_I_WIDTH; k += UGRID_I_WIDTH)
+        at = ugrid_i_put_avx512(&test, k, ugrid_i_bits_avx512(&test, k), at);
+    if (k < count)
+        at = ugrid_i_put_avx512(
+            &test, k, ugrid_i_bits_avx512(&test, k) & ugrid_i_below_avx512(count - k), at);
+    return at;
+}
+
+UGRID_I_FOR_AVX512 UGRID_I_APART int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
+                                                            ugrid_i_candidates *set,
+                                                            const ugrid_real p[3], int32_t before,
+                                                            int32_t after, int32_t *hits)
+{
+    ugrid_i_test test;
+    test.axis = search->grid->axis;
+    test.set = set;
+    test.x = UGRID_I_512(set1)(p[0]);
+    test.y = UGRID_I_512(set1)(p[1]);
+    test.z = UGRID_I_512(set1)(p[2]);
+    test.limit = UGRID_I_512(set1)(search->radius * search->radius);
+    if (search->count_only)
+        return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
+                           : ugrid_i_all_avx512(test, 0, NULL, before, after);
+    return set->images ? ugrid_i_all_avx512(test, 1, hits, before, after)
+                       : ugrid_i_all_avx512(test, 0, hits, before, after);
+}
+
+#if UGRID_I_REAL_KIND == 1
+/* Copies ranges 8 records at a time: two matrices of 4 x 4 that are transposed side by side. What
+   was read behind the end of a range is overwritten by the next one, or lies behind the last
+   candidate. At the end of the grid some are copied one by one. */
+UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
+                                                          const ugrid_record *other)
+{
+    __m128 const low = _mm_loadu_ps((const float *)(const void *)one);
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(low),
+                                _mm_loadu_ps((const float *)(const void *)other), 1);
+}
+
+UGRID_I_FOR_AVX2 UGRID_I_APART void ugrid_i_copy_avx2(const ugrid_i_search *search,
+                                                      ugrid_i_candidates *set)
+{
+    const ugrid_record *const record = search->grid->record;
+    __m256i const ascending = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    int32_t const last = search->grid->entries - 8;
+    int32_t r, k;
+    for (r = 0; r < set->ranges; r++) {
+        int32_t at = set->count;
+        for (k = set->begin[r]; k < set->end[r] && k <= last; k += 8, at += 8) {
+            __m256 const a = ugrid_i_two_records(&record[k], &record[k + 4]),
+                         b = ugrid_i_two_records(&record[k + 1], &record[k + 5]),
+                         c = ugrid_i_two_records(&record[k + 2], &record[k + 6]),
+                         d = ugrid_i_two_records(&record[k + 3], &record[k + 7]),
+                         xy_ab = _mm256_unpacklo_ps(a, b), xy_cd = _mm256_unpacklo_ps(c, d),
+                         zn_ab = _mm256_unpackhi_ps(a, b), zn_cd = _mm256_unpackhi_ps(c, d);
+            __m256 name = _mm256_shuffle_ps(zn_ab, zn_cd, 0xEE);
+            if (search->places)
+                name = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_set1_epi32(k), ascending));
+            _mm256_storeu_ps(set->x + at, _mm256_shuffle_ps(xy_ab, xy_cd, 0x44));
+            _mm256_storeu_ps(set->y + at, _mm256_shuffle_ps(xy_ab, xy_cd, 0xEE));
+            _mm256_storeu_ps(set->z + at, _mm256_shuffle_ps(zn_ab, zn_cd, 0x44));
+            _mm256_storeu_ps((float *)(void *)(set->name + at), name);
+        }
+        set->count = k < set->end[r] ? at : at - (k - set->end[r]);
+        ugrid_i_copy(search, k, set->end[r], set);
+    }
+}
+
+/* The same with 16 records: 4 vectors of 4. Index 4 i + c of two of them is coordinate c of their
+   record i; 3 is the name. */
+UGRID_I_FOR_AVX512 UGRID_I_APART void ugrid_i_copy_avx512(const ugrid_i_search *search,
+                                                          ugrid_i_candidates *set)
+{
+    const ugrid_record *const record = search->grid->record;
+    __m512i const ascending =
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i const x_then_y =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
+    __m512i const z_then_name = _mm512_add_epi32(x_then_y, _mm512_set1_epi32(2));
+    __m512i const lower =
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+    __m512i const upper = _mm512_add_epi32(lower, _mm512_set1_epi32(8));
+    int32_t const last = search->grid->entries - 16;
+    int32_t r, k;
+    for (r = 0; r < set->ranges; r++) {
+        int32_t at = set->count;
+        for (k = set->begin[r]; k < set->end[r] && k <= last; k += 16, at += 16) {
+            __m512 const a = _mm512_loadu_ps(&record[k]), b = _mm512_loadu_ps(&record[k + 4]),
+                         c = _mm512_loadu_ps(&record[k + 8]), d = _mm512_loadu_ps(&record[k + 12]),
+                         xy_ab = _mm512_permutex2var_ps(a, x_then_y, b),
+                         xy_cd = _mm512_permutex2var_ps(c, x_then_y, d),
+                         zn_ab = _mm512_permutex2var_ps(a, z_then_name, b),
+                         zn_cd = _mm512_permutex2var_ps(c, z_then_name, d);
+            __m512i name = _mm512_castps_si512(_mm512_permutex2var_ps(zn_ab, upper, zn_cd));
+            if (search->places) name = _mm512_add_epi32(_mm512_set1_epi32(k), ascending);
+            _mm512_storeu_ps(set->x + at, _mm512_permutex2var_ps(xy_ab, lower, xy_cd));
+            _mm512_storeu_ps(set->y + at, _mm512_permutex2var_ps(xy_ab, upper, xy_cd));
+            _mm512_storeu_ps(set->z + at, _mm512_permutex2var_ps(zn_ab, lower, zn_cd));
+            _mm512_storeu_si512(set->name + at, name);
+        }
+        set->count = k < set->end[r] ? at : at - (k - set->end[r]);
+        ugrid_i_copy(search, k, set->end[r], set);
+    }
+}
+#endif
 #endif
 
 /* The row of point j of a block, at p: all candidates but itself; in a half search without the
@@ -3931,18 +4167,20 @@ UGRID_I_AVX2 UGRID_I_APART int32_t ugrid_i_wide_count(const ugrid *grid, ugrid_i
 UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
                              ugrid_i_candidates *set, int32_t row, const ugrid_real p[3], int32_t j)
 {
-    ugrid_real const limit = search->radius * search->radius;
     int32_t before = search->half ? set->own : set->own + j,
                   after = set->own + j + !search->half;
-    int32_t hits;
+    int32_t *const hits = ugrid_i_hits_of(search, set);
+    int32_t found;
     if (block->first < 0) before = after = 0;
-    if (search->count_only)
-        hits = UGRID_I_CHOSEN(ugrid_i_plain_count, ugrid_i_wide_count)(search->grid, set, p, before,
-                                                                       after, limit);
+#ifdef UGRID_I_FORMS
+    if (search->form == UGRID_I_AVX512)
+        found = ugrid_i_row_avx512(search, set, p, before, after, hits);
+    else if (search->form == UGRID_I_AVX2)
+        found = ugrid_i_row_avx2(search, set, p, before, after, hits);
     else
-        hits = UGRID_I_CHOSEN(ugrid_i_plain_test, ugrid_i_wide_test)(search->grid, set, p, before,
-                                                                     after, limit);
-    return hits > 0 && search->sink.take(search->sink.user, row, set->hits, hits);
+#endif
+        found = ugrid_i_row_plain(search, set, p, before, after, hits);
+    return found > 0 && search->sink.take(search->sink.user, row, hits, found);
 }
 
 /* The row of one point by its own walk, passed on in pieces. */
@@ -4108,6 +4346,7 @@ static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, in
     search.half = (flags & UGRID_HALF) != 0;
     search.places = (flags & UGRID_PLACES) != 0;
     search.count_only = count_only;
+    search.form = UGRID_I_FORM();
     search.sink.take = take;
     search.sink.user = user;
     return search;
@@ -4194,23 +4433,13 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
     return UGRID_OK;
 }
 
-/* A list under construction. offsets[row + 1] is the end of the row so far. */
-typedef struct ugrid_i_list {
-    const ugrid *grid;
-    int64_t *offsets;
-    int32_t *ids;
-    int64_t capacity, total;
-    int32_t rows;       /* rows begun (by place) */
-    int32_t last;       /* the place after the last one whose row the list gets */
-} ugrid_i_list;
-
-/* Stores names from index `at` on, as far as they fit. */
+/* Stores names from index `at` on, as far as they fit, unless they are there. */
 static void ugrid_i_put_names(int32_t *ids, int64_t capacity, int64_t at, const int32_t *names,
                               int32_t count)
 {
     int64_t const room = capacity - at;
     if (room < count) count = room > 0 ? (int32_t)room : 0;
-    if (count > 0) memcpy(ids + at, names, (size_t)count * sizeof *names);
+    if (count > 0 && names != ids + at) memcpy(ids + at, names, (size_t)count * sizeof *names);
 }
 
 /* Rows by place come in order: each is appended, and the offsets up to it are set. */
@@ -4224,9 +4453,10 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
 }
 
 /* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
-   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the ids UGRID_I_IDS_AHEAD
-   places before. (Without it lists of 1M points took 1.5 times as long when it was added. It is not
-   in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
+   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the first 33 ids
+   UGRID_I_IDS_AHEAD places before. (Without it lists of 1M points took 1.5 times as long when it
+   was added. It is not in a function of its own: gcc 12 finds that such a function has no effect,
+   and removes it.) */
 enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
 static int32_t ugrid_i_id_ahead(const ugrid_i_list *list, int32_t place, int32_t distance)
@@ -4252,9 +4482,10 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
     int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
     int64_t const soon = list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_IDS_AHEAD)];
     UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_OFFSETS_AHEAD)]);
-    if (soon <= list->capacity - 32) { /* 16 ids per cache line */
+    if (soon <= list->capacity - 48) { /* 16 ids per cache line */
         UGRID_I_PREFETCH(list->ids + soon);
         UGRID_I_PREFETCH(list->ids + soon + 16);
+        UGRID_I_PREFETCH(list->ids + soon + 32);
     }
     ugrid_i_put_names(list->ids, list->capacity, *cursor, names, count);
     *cursor += count;
@@ -5526,7 +5757,7 @@ typedef struct ugrid_i_split {
     ugrid_i_list list;          /* the same */
     int to;
     int32_t pieces;
-    int64_t total[UGRID_I_TASKS];/* by piece: list.total before, and after */
+    int64_t total[UGRID_I_TASKS + 1]; /* by piece: where its list begins; after a count the end */
 } ugrid_i_split;
 
 /* The first cell that begins at a place or after it. */
@@ -5560,12 +5791,15 @@ static void ugrid_i_search_piece(void *context, int32_t k)
     search.first = ugrid_i_piece_from(search.grid, split->pieces, k, &list.rows);
     search.last = ugrid_i_piece_from(search.grid, split->pieces, k + 1, &list.last);
     list.total = split->total[k];
+    if (search.sink.take == ugrid_i_take_in_order && !search.count_only &&
+        list.capacity > split->total[k + 1])
+        list.capacity = split->total[k + 1]; /* the next piece writes there */
     if (split->to == UGRID_I_TO_TOTAL) search.sink.user = &list.total;
     if (split->to == UGRID_I_TO_LIST) search.sink.user = &list;
     ugrid_i_search_filtered(&search);
     if (search.sink.take == ugrid_i_take_in_order)
         while (list.rows < list.last) list.offsets[list.rows++] = list.total;
-    split->total[k] = list.total;
+    if (search.count_only) split->total[k] = list.total;
 }
 
 /* Runs a search in pieces. */
@@ -5582,7 +5816,7 @@ static void ugrid_i_begin_split(ugrid_i_split *split, const ugrid_i_list *list, 
     split->to = to;
 }
 
-/* Totals of the pieces become begins. Returns the sum. */
+/* Totals of the pieces become begins, and the sum follows them. Returns it. */
 static int64_t ugrid_i_begins_of_pieces(int64_t *total, int32_t pieces)
 {
     int64_t sum = 0;
@@ -5592,7 +5826,7 @@ static int64_t ugrid_i_begins_of_pieces(int64_t *total, int32_t pieces)
         total[k] = sum;
         sum += length;
     }
-    return sum;
+    return total[pieces] = sum;
 }
 
 static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs)
@@ -5710,8 +5944,8 @@ typedef struct ugrid_i_points_split {
     ugrid_real radius;
     int32_t pieces;
     int fill;                   /* 0: rows are counted, 1: listed */
-    int64_t total[UGRID_I_TASKS];/* by piece: its entries, -1 where a span cannot hold them; then
-                                    its begin */
+    int64_t total[UGRID_I_TASKS + 1]; /* by piece: its entries, -1 where a span cannot hold them;
+                                         then its begin */
 } ugrid_i_points_split;
 
 static int32_t ugrid_i_points_pieces(const ugrid_i_points *at)
