@@ -4,13 +4,17 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-   >>contents: memory, codes, keys, leaves, merge, split, ploc, build, packets, pairs, queries,
+   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, build, packets, pairs, queries,
                nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps,
                copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
+#ifndef CUDA_EMU
+#include <cooperative_groups.h>
+#endif
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -113,30 +117,177 @@ cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
-/* Few keys are sorted by one block: on so few, each pass of CUB's device-wide sort takes as long as
-   all passes here. Up to 4096 CUB has a kernel of one block itself. */
-constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_items = 11, lbvh_i_sort_least = 4097,
-              lbvh_i_sort_most = lbvh_i_sort_block * lbvh_i_sort_items;
-
-__global__ void __launch_bounds__(lbvh_i_sort_block)
-    lbvh_i_sort_few_kernel(uint32_t *keys, int32_t *ids, int32_t n, int bits)
+void lbvh_i_at_least(size_t *bytes, size_t needed)
 {
-    using sort = cub::BlockRadixSort<uint32_t, lbvh_i_sort_block, lbvh_i_sort_items, int32_t>;
-    __shared__ typename sort::TempStorage temp;
-    uint32_t key[lbvh_i_sort_items];
-    int32_t id[lbvh_i_sort_items];
-    int const first = (int)threadIdx.x * lbvh_i_sort_items;
+    if (*bytes < needed) *bytes = needed;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort: up to some hundred thousand keys in one launch, whose blocks wait for each other
+
+   A device-wide sort for as many keys as there may be takes a launch and more for each digit of the
+   keys. Here all blocks run at the same time, and each waits for all where that is needed. It is a
+   stable radix sort (Knuth 5.2.5), with digits of up to 8 bits, the lowest first. A block has the
+   same places in each pass. In the figure three blocks sort by digits 0 .. 2:
+
+       keys      1 0 2 1 | 0 0 2 1 | 2 2 0 1        places of blocks 0, 1, 2
+       counts    1 2 1   | 2 1 1   | 1 1 2          of each digit, by block. Meet.
+       begin     0 4 8   | 1 6 9   | 3 7 10         all of lower digits, and those of the same
+                                                    digit in blocks before
+       keys      0 0 0 0 1 1 1 1 2 2 2 2            to the other buffer. Meet.
+
+   Within a block the rank of a key among equal digits counts the rows of 32 before its own (a warp in
+   one turn), and the lanes of its row before it.
+   ---------------------------------------------------------------------------------------------- */
+
+constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_turns = 2, lbvh_i_digit_bits = 8,
+              lbvh_i_digits = 1 << lbvh_i_digit_bits,
+              lbvh_i_sort_rows = lbvh_i_sort_turns * lbvh_i_sort_block / 32;
+
+/* Keys with their ids. */
+struct lbvh_i_keyed_ids {
+    uint32_t *key;
+    int32_t *id;
+};
+
+/* Shared memory of a block. */
+struct lbvh_i_sort_block_space {
+    uint16_t row[lbvh_i_sort_rows][lbvh_i_digits]; /* keys of each row and digit, then of rows before */
+    int32_t begin[lbvh_i_digits], all[lbvh_i_digits], warp_sums[lbvh_i_digits / 32];
+};
+
+/* All threads of the launch wait here for each other. What they stored before, all can load after.
+   CUDA_EMU: the launch has one block. */
+__device__ __forceinline__ void lbvh_i_meet()
+{
+#ifdef CUDA_EMU
+    __syncthreads();
+#else
+    cooperative_groups::this_grid().sync();
+#endif
+}
+
+/* Counts the digits of each row, and so of the block. digit: -1 for none. Returns the rank of each
+   digit within its row. */
+__device__ __forceinline__ void lbvh_i_count_digits(lbvh_i_sort_block_space &own, int32_t *counts,
+                                                    const int digit[lbvh_i_sort_turns],
+                                                    int rank[lbvh_i_sort_turns])
+{
+    int const thread = (int)threadIdx.x, lane = thread % 32, warps = (int)blockDim.x / 32;
+    for (int x = thread; x < lbvh_i_sort_turns * warps * lbvh_i_digits; x += (int)blockDim.x)
+        own.row[x / lbvh_i_digits][x % lbvh_i_digits] = 0;
+    __syncthreads();
 #pragma unroll
-    for (int k = 0; k < lbvh_i_sort_items; k++) {
-        key[k] = first + k < n ? keys[first + k] : ~0u; /* stays behind the last */
-        id[k] = first + k < n ? ids[first + k] : 0;
+    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+        unsigned const peers = __match_any_sync(0xFFFFFFFFu, digit[t]);
+        rank[t] = __popc(peers & ((1u << lane) - 1));
+        if (digit[t] >= 0 && rank[t] == 0)
+            own.row[t * warps + thread / 32][digit[t]] = (uint16_t)__popc(peers);
     }
-    sort(temp).SortBlockedToStriped(key, id, 0, bits);
+    __syncthreads();
+    for (int d = thread; d < lbvh_i_digits; d += (int)blockDim.x) {
+        int sum = 0;
+#pragma unroll 8
+        for (int r = 0; r < lbvh_i_sort_turns * warps; r++) {
+            int const count = own.row[r][d];
+            own.row[r][d] = (uint16_t)sum;
+            sum += count;
+        }
+        counts[blockIdx.x * lbvh_i_digits + d] = sum;
+    }
+}
+
+/* own.begin[d]: the place of the block's first key of digit d. Groups of threads, one for each
+   digit, sum the counts of some blocks each. */
+__device__ __forceinline__ void lbvh_i_place_digits(lbvh_i_sort_block_space &own,
+                                                    const int32_t *counts)
+{
+    int const thread = (int)threadIdx.x, d = thread % lbvh_i_digits, lane = thread % 32,
+              groups = (int)blockDim.x / lbvh_i_digits;
+    for (int x = thread; x < lbvh_i_digits; x += (int)blockDim.x) own.begin[x] = own.all[x] = 0;
+    __syncthreads();
+    int before = 0, sum = 0;
+    if (thread < groups * lbvh_i_digits) {
+#pragma unroll 8
+        for (int b = thread / lbvh_i_digits; b < (int)gridDim.x; b += groups) {
+            int const count = counts[b * lbvh_i_digits + d];
+            before += b < (int)blockIdx.x ? count : 0;
+            sum += count;
+        }
+        (void)atomicAdd(&own.begin[d], before);
+        (void)atomicAdd(&own.all[d], sum);
+    }
+    __syncthreads();
+    int up_to = thread < lbvh_i_digits ? own.all[d] : 0; /* prefix sums: in a warp, then of warps */
+    for (int step = 1; step < 32; step *= 2) {
+        int const other = __shfl_up_sync(0xFFFFFFFFu, up_to, step);
+        if (lane >= step) up_to += other;
+    }
+    if (thread < lbvh_i_digits && lane == 31) own.warp_sums[thread / 32] = up_to;
+    __syncthreads();
+    if (thread >= lbvh_i_digits) return;
+    for (int w = 0; w < thread / 32; w++) up_to += own.warp_sums[w];
+    own.begin[d] += up_to - own.all[d];
+}
+
+/* Sorts n keys by digits of `width` bits in so many passes, from one buffer to the other in turn.
+   counts[block][digit]. */
+__global__ void __launch_bounds__(lbvh_i_sort_block)
+    lbvh_i_sort_kernel(lbvh_i_keyed_ids from, lbvh_i_keyed_ids to, int32_t *counts, int32_t n,
+                       int width, int passes)
+{
+    constexpr int turns = lbvh_i_sort_turns;
+    __shared__ lbvh_i_sort_block_space own;
+    int const thread = (int)threadIdx.x, block = (int)blockDim.x;
+    int32_t const first = (int32_t)blockIdx.x * turns * block + thread;
+    for (int pass = 0; pass < passes; pass++) {
+        uint32_t key[turns];
+        int32_t id[turns];
+        int digit[turns], rank[turns];
 #pragma unroll
-    for (int k = 0; k < lbvh_i_sort_items; k++) {
-        int const to = k * lbvh_i_sort_block + (int)threadIdx.x;
-        if (to < n) keys[to] = key[k], ids[to] = id[k];
+        for (int t = 0; t < turns; t++) {
+            int32_t const k = first + t * block;
+            key[t] = k < n ? from.key[k] : 0;
+            id[t] = k < n ? from.id[k] : 0;
+            digit[t] = k < n ? (int)(key[t] >> (pass * width) & ((1u << width) - 1)) : -1;
+        }
+        lbvh_i_count_digits(own, counts, digit, rank);
+        lbvh_i_meet();
+        lbvh_i_place_digits(own, counts);
+        __syncthreads();
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            if (digit[t] < 0) continue;
+            int32_t const at = own.begin[digit[t]] +
+                               own.row[(t * block + thread) / 32][digit[t]] + rank[t];
+            to.key[at] = key[t];
+            to.id[at] = id[t];
+        }
+        lbvh_i_keyed_ids const sorted = to;
+        to = from, from = sorted;
+        if (pass + 1 < passes) lbvh_i_meet();
     }
+}
+
+/* As many blocks as surely run at the same time, one on each multiprocessor; 0: none. */
+int32_t lbvh_i_sort_blocks()
+{
+#ifdef CUDA_EMU
+    return 1;
+#else
+    int device = 0, together = 0, processors = 0;
+    if (cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&together, cudaDevAttrCooperativeLaunch, device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess)
+        return together ? processors : 0;
+    (void)cudaGetLastError();
+    return 0;
+#endif
+}
+
+size_t lbvh_i_sort_bytes()
+{
+    return (size_t)lbvh_i_sort_blocks() * lbvh_i_digits * sizeof(int32_t);
 }
 
 /* The buffers of a sort. */
@@ -153,22 +304,53 @@ lbvh_i_sort lbvh_i_sort_of(lbvh_cuda *gpu)
              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B)}};
 }
 
+/* false: too many keys for one launch, or fewer multiprocessors are at hand than the device has; then
+   nothing was launched. */
+bool lbvh_i_sort_together(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
+                          cudaStream_t stream, lbvh_result *result)
+{
+    int32_t const blocks = lbvh_i_sort_blocks(), turns = lbvh_i_sort_turns,
+                  passes = (bits + lbvh_i_digit_bits - 1) / lbvh_i_digit_bits;
+    if (n < 1 || n > blocks * lbvh_i_sort_block * turns) return false;
+    int32_t const share = ((n + blocks * turns - 1) / (blocks * turns) + 31) / 32 * 32,
+                  block = std::min(std::max(share, lbvh_i_digits), lbvh_i_sort_block);
+    lbvh_i_keyed_ids const from = {sort->keys.Current(), sort->ids.Current()},
+                           to = {sort->keys.Alternate(), sort->ids.Alternate()};
+    cudaLaunchAttribute together = {};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)((n + block * turns - 1) / (block * turns)));
+    config.blockDim = dim3((unsigned)block);
+    config.stream = stream;
+    config.attrs = &together;
+    config.numAttrs = 1;
+    *result = lbvh_i_launch_config(gpu, config, lbvh_i_sort_kernel, from, to,
+                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_TEMP), n,
+                                   (bits + passes - 1) / passes, (int)passes);
+    if (*result == LBVH_OK && passes % 2) sort->keys.selector ^= 1, sort->ids.selector ^= 1;
+    return *result == LBVH_OK ||
+           gpu->device.tree.cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
+}
+
 /* Sorts n ids by the lower bits of their keys. */
 lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
                              cudaStream_t stream)
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    if (n >= lbvh_i_sort_least && n <= lbvh_i_sort_most)
-        return lbvh_i_launch(gpu, stream, lbvh_i_sort_block, lbvh_i_sort_block,
-                             lbvh_i_sort_few_kernel, sort->keys.Current(), sort->ids.Current(), n,
-                             bits);
+    lbvh_result result = LBVH_OK;
+    if (lbvh_i_sort_together(gpu, sort, n, bits, stream, &result)) return result;
     return lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, sort->keys,
                                                 sort->ids, n, bits, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
 }
 
-/* Temporary storage of the largest CUB call over m keys or rows. */
+/* ------------------------------------------------------------------------------------------------
+   >>work: memory of builds and searches
+   ---------------------------------------------------------------------------------------------- */
+
+/* Temporary storage of the largest sort or scan of m keys or rows. */
 lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
 {
     size_t scan = 0, sort = 0;
@@ -179,13 +361,8 @@ lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes
         return LBVH_CUDA_ERROR;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs(nullptr, sort, keys, ids, m, bits, nullptr)))
         return LBVH_CUDA_ERROR;
-    *bytes = scan > sort ? scan : sort;
+    *bytes = std::max(std::max(scan, sort), lbvh_i_sort_bytes());
     return LBVH_OK;
-}
-
-void lbvh_i_at_least(size_t *bytes, size_t needed)
-{
-    if (*bytes < needed) *bytes = needed;
 }
 
 /* Hits that the first pass of a list keeps, so that the second need not search again: for each
@@ -228,7 +405,7 @@ lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool list
 int lbvh_i_key_bits(const lbvh_desc *desc, int32_t n)
 {
     if (desc->bits != 63) return lbvh_i_code_bits(desc);
-    return n <= lbvh_i_sort_most ? 20 : n <= 1 << 18 ? 24 : 32;
+    return n <= 1 << 18 ? 24 : 32;
 }
 
 /* Samples of the codes of n elements. */
@@ -437,7 +614,7 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
                  is the upper 32 bits of a code. (Of 10M uniform points one in 430 shares its key
                  with another.) Else the key is relative to the samples (sample sort, Frazer and
                  McKellar 1970, is the model: samples lie close together where elements do). Fewer
-                 elements need fewer bits: keys of 24 and 20 are the upper ones of these.
+                 elements need fewer bits: keys of 24 are the upper ones of these.
 
                      codes       ----- s0 ----- s1 ----- s2 -----
                      interval      0   1    2   3    4   5    6      11 bits
@@ -454,10 +631,7 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
 constexpr int lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
 
 /* The bits that samples must not share. */
-__device__ __forceinline__ int lbvh_i_alike_bits(int key_bits)
-{
-    return key_bits < 24 ? key_bits + 4 : 28;
-}
+constexpr int lbvh_i_alike_bits = 28;
 
 /* Ranks samples. A block computes all of them, and ranks one for each of its warps. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
@@ -476,7 +650,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     }
     __syncthreads();
     int const own = lbvh_i_thread() / 32, lane = (int)(threadIdx.x % 32),
-              lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits(to.key_bits);
+              lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits;
     if (own >= to.samples) return;
     uint64_t const code = codes[own];
     int rank = 0;
