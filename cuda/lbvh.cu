@@ -15,6 +15,7 @@
 #endif
 
 #include <algorithm>
+#include <cfloat>
 #include <climits>
 #include <cstring>
 
@@ -126,9 +127,18 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
    >>sort: up to some hundred thousand keys in one launch, whose blocks wait for each other
 
    A device-wide sort for as many keys as there may be takes a launch and more for each digit of the
-   keys. Here all blocks run at the same time, and each waits for all where that is needed. It is a
-   stable radix sort (Knuth 5.2.5), with digits of up to 8 bits, the lowest first. A block has the
-   same places in each pass. In the figure three blocks sort by digits 0 .. 2:
+   keys. Here all blocks run at the same time, and each waits for all where that is needed ("meet").
+   The sort is stable. First by buckets, of keys that share their upper 13 bits:
+
+   1. Empty the counters, and load the keys. Meet.
+   2. Count them by bucket; the counter returns a rank. Meet.
+   3. Every block makes the same prefix sums of all counters, in its shared memory.
+   4. Store each key in its bucket, at that rank. Meet.
+   5. The place of a key is the begin of its bucket and the number of keys there that come before it.
+
+   Where a bucket holds more than 512, that last step would take long. All blocks see this in step 3,
+   and sort by digits instead, of up to 8 bits, the lowest first (Knuth 5.2.5). A block has the same
+   places in each pass. In the figure three blocks sort by digits 0 .. 2:
 
        keys      1 0 2 1 | 0 0 2 1 | 2 2 0 1        places of blocks 0, 1, 2
        counts    1 2 1   | 2 1 1   | 1 1 2          of each digit, by block. Meet.
@@ -143,6 +153,8 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
 constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_turns = 2, lbvh_i_digit_bits = 8,
               lbvh_i_digits = 1 << lbvh_i_digit_bits,
               lbvh_i_sort_rows = lbvh_i_sort_turns * lbvh_i_sort_block / 32;
+constexpr int lbvh_i_bucket_bits = 13, lbvh_i_buckets = 1 << lbvh_i_bucket_bits,
+              lbvh_i_bucket_most = 512, lbvh_i_bucket_quads = 2;
 
 /* Keys with their ids. */
 struct lbvh_i_keyed_ids {
@@ -151,9 +163,19 @@ struct lbvh_i_keyed_ids {
 };
 
 /* Shared memory of a block. */
-struct lbvh_i_sort_block_space {
-    uint16_t row[lbvh_i_sort_rows][lbvh_i_digits]; /* keys of each row and digit, then of rows before */
+struct lbvh_i_bucket_room {
+    int32_t first[lbvh_i_buckets + 4]; /* places of the buckets; the one after the last: n */
+    int32_t warp_sums[lbvh_i_bucket_quads * lbvh_i_sort_block / 32 + 1];
+    int32_t largest;
+};
+struct lbvh_i_digit_room {
+    uint16_t row[lbvh_i_sort_rows][lbvh_i_digits]; /* keys of each row and digit, then of rows
+                                                      before */
     int32_t begin[lbvh_i_digits], all[lbvh_i_digits], warp_sums[lbvh_i_digits / 32];
+};
+union lbvh_i_sort_room {
+    lbvh_i_bucket_room buckets;
+    lbvh_i_digit_room digits;
 };
 
 /* All threads of the launch wait here for each other. What they stored before, all can load after.
@@ -167,9 +189,145 @@ __device__ __forceinline__ void lbvh_i_meet()
 #endif
 }
 
+/* Exclusive prefix sum of x over the warp. */
+__device__ __forceinline__ int32_t lbvh_i_warp_prefix(int32_t x)
+{
+    int32_t sum = x;
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
+        if ((int)(threadIdx.x % 32) >= step) sum += other;
+    }
+    return sum - x;
+}
+
+/* One warp: exclusive prefix sums of sums[0 .. m-1]; sums[m] becomes the total. */
+__device__ __forceinline__ void lbvh_i_scan_warp_sums(int32_t *sums, int m)
+{
+    int const run = (m + 31) / 32, from = (int)(threadIdx.x % 32) * run;
+    int32_t sum = 0;
+    for (int k = from; k < from + run && k < m; k++) sum += sums[k];
+    int32_t before = lbvh_i_warp_prefix(sum);
+    for (int k = from; k < from + run && k < m; k++) {
+        int32_t const own = sums[k];
+        sums[k] = before;
+        before += own;
+    }
+    if (threadIdx.x % 32 == 31) sums[m] = before;
+}
+
+/* Prefix sums of the counters of all buckets, and the largest. A thread has 4 counters side by side,
+   in `quads` places. */
+__device__ __forceinline__ void lbvh_i_sum_buckets(lbvh_i_bucket_room &own, const int32_t *count,
+                                                   int32_t n)
+{
+    constexpr int quads = lbvh_i_bucket_quads;
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32),
+              block = (int)blockDim.x, warps = block / 32;
+    int32_t carry = 0, largest = 0;
+    if (threadIdx.x == 0) own.first[lbvh_i_buckets] = n, own.largest = 0;
+    for (int begin = 0; begin < lbvh_i_buckets; begin += 4 * quads * block) {
+        int4 x[quads];
+        int32_t before[quads];
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int const c = begin + 4 * (q * block + (int)threadIdx.x);
+            x[q] = c < lbvh_i_buckets ? *reinterpret_cast<const int4 *>(&count[c])
+                                      : make_int4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int32_t const sum = x[q].x + x[q].y + x[q].z + x[q].w;
+            largest = max(largest, max(max(x[q].x, x[q].y), max(x[q].z, x[q].w)));
+            before[q] = lbvh_i_warp_prefix(sum);
+            if (lane == 31) own.warp_sums[q * warps + warp] = before[q] + sum;
+        }
+        __syncthreads();
+        if (warp == 0) lbvh_i_scan_warp_sums(own.warp_sums, quads * warps);
+        __syncthreads();
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int const c = begin + 4 * (q * block + (int)threadIdx.x);
+            int32_t const first = carry + own.warp_sums[q * warps + warp] + before[q];
+            if (c < lbvh_i_buckets)
+                *reinterpret_cast<int4 *>(&own.first[c]) =
+                    make_int4(first, first + x[q].x, first + x[q].x + x[q].y,
+                              first + x[q].x + x[q].y + x[q].z);
+        }
+        carry += own.warp_sums[quads * warps];
+        __syncthreads();
+    }
+    if (largest > lbvh_i_bucket_most) (void)atomicMax(&own.largest, largest);
+    __syncthreads();
+}
+
+/* Keys of a bucket that come before this one. */
+__device__ __forceinline__ int32_t lbvh_i_rank_in_bucket(const lbvh_i_keyed_ids &from,
+                                                         int32_t begin, int32_t end, uint32_t key,
+                                                         int32_t id)
+{
+    int32_t rank = 0;
+#pragma unroll 4
+    for (int32_t k = begin; k < end; k++) {
+        uint32_t const other = from.key[k];
+        rank += other < key || (other == key && from.id[k] < id);
+    }
+    return rank;
+}
+
+/* Sorts n keys, `from` to `to`; a bucket shares the bits from `shift` on. `between` may be `from`.
+   false: a bucket is too large, and nothing was stored. */
+__device__ __forceinline__ bool lbvh_i_sort_by_buckets(lbvh_i_bucket_room &own,
+                                                       const lbvh_i_keyed_ids &from,
+                                                       const lbvh_i_keyed_ids &between,
+                                                       const lbvh_i_keyed_ids &to, int32_t *count,
+                                                       int32_t n, int shift)
+{
+    constexpr int turns = lbvh_i_sort_turns;
+    int32_t const thread = lbvh_i_thread(), threads = (int32_t)(gridDim.x * blockDim.x);
+    uint32_t key[turns];
+    int32_t id[turns], bucket[turns], rank[turns];
+    for (int32_t b = thread; b < lbvh_i_buckets; b += threads) count[b] = 0;
+#pragma unroll
+    for (int t = 0; t < turns; t++) {
+        int32_t const k = t * threads + thread;
+        key[t] = k < n ? from.key[k] : 0;
+        id[t] = k < n ? from.id[k] : 0;
+        bucket[t] = k < n ? (int32_t)(key[t] >> shift) : -1;
+    }
+    lbvh_i_meet();
+#pragma unroll
+    for (int t = 0; t < turns; t++) { /* one atomic for each bucket of a warp */
+        unsigned const peers = __match_any_sync(0xFFFFFFFFu, bucket[t]),
+                       before = peers & ((1u << threadIdx.x % 32) - 1);
+        int32_t base = 0;
+        if (bucket[t] >= 0 && before == 0) base = atomicAdd(&count[bucket[t]], __popc(peers));
+        rank[t] = __shfl_sync(0xFFFFFFFFu, base, __ffs((int)peers) - 1) + __popc(before);
+    }
+    lbvh_i_meet();
+    lbvh_i_sum_buckets(own, count, n);
+    if (own.largest > lbvh_i_bucket_most) return false;
+#pragma unroll
+    for (int t = 0; t < turns; t++) {
+        if (bucket[t] < 0) continue;
+        between.key[own.first[bucket[t]] + rank[t]] = key[t];
+        between.id[own.first[bucket[t]] + rank[t]] = id[t];
+    }
+    lbvh_i_meet();
+#pragma unroll
+    for (int t = 0; t < turns; t++) {
+        if (bucket[t] < 0) continue;
+        int32_t const begin = own.first[bucket[t]],
+                      at = begin + lbvh_i_rank_in_bucket(between, begin, own.first[bucket[t] + 1],
+                                                         key[t], id[t]);
+        to.key[at] = key[t];
+        to.id[at] = id[t];
+    }
+    return true;
+}
+
 /* Counts the digits of each row, and so of the block. digit: -1 for none. Returns the rank of each
    digit within its row. */
-__device__ __forceinline__ void lbvh_i_count_digits(lbvh_i_sort_block_space &own, int32_t *counts,
+__device__ __forceinline__ void lbvh_i_count_digits(lbvh_i_digit_room &own, int32_t *counts,
                                                     const int digit[lbvh_i_sort_turns],
                                                     int rank[lbvh_i_sort_turns])
 {
@@ -197,47 +355,54 @@ __device__ __forceinline__ void lbvh_i_count_digits(lbvh_i_sort_block_space &own
     }
 }
 
-/* own.begin[d]: the place of the block's first key of digit d. Groups of threads, one for each
-   digit, sum the counts of some blocks each. */
-__device__ __forceinline__ void lbvh_i_place_digits(lbvh_i_sort_block_space &own,
-                                                    const int32_t *counts)
+/* own.begin[d]: the place of the block's first key of digit d. Groups of threads, four digits each,
+   sum the counts of some blocks. They begin at different blocks, so that not all load the same. */
+__device__ __forceinline__ void lbvh_i_place_digits(lbvh_i_digit_room &own, const int32_t *counts)
 {
-    int const thread = (int)threadIdx.x, d = thread % lbvh_i_digits, lane = thread % 32,
-              groups = (int)blockDim.x / lbvh_i_digits;
+    constexpr int group = lbvh_i_digits / 4;
+    int const thread = (int)threadIdx.x, d = thread % group * 4, lane = thread % 32,
+              groups = (int)blockDim.x / group, blocks = (int)gridDim.x;
     for (int x = thread; x < lbvh_i_digits; x += (int)blockDim.x) own.begin[x] = own.all[x] = 0;
     __syncthreads();
-    int before = 0, sum = 0;
-    if (thread < groups * lbvh_i_digits) {
-#pragma unroll 8
-        for (int b = thread / lbvh_i_digits; b < (int)gridDim.x; b += groups) {
-            int const count = counts[b * lbvh_i_digits + d];
-            before += b < (int)blockIdx.x ? count : 0;
-            sum += count;
+    int4 before = make_int4(0, 0, 0, 0), sum = before;
+    if (thread < groups * group) {
+#pragma unroll 4
+        for (int x = thread / group; x < blocks; x += groups) {
+            int const b = x + (int)blockIdx.x < blocks ? x + (int)blockIdx.x
+                                                       : x + (int)blockIdx.x - blocks;
+            int4 const count = *reinterpret_cast<const int4 *>(&counts[b * lbvh_i_digits + d]);
+            bool const lower = b < (int)blockIdx.x;
+            sum = make_int4(sum.x + count.x, sum.y + count.y, sum.z + count.z, sum.w + count.w);
+            if (lower)
+                before = make_int4(before.x + count.x, before.y + count.y, before.z + count.z,
+                                   before.w + count.w);
         }
-        (void)atomicAdd(&own.begin[d], before);
-        (void)atomicAdd(&own.all[d], sum);
+        int const befores[4] = {before.x, before.y, before.z, before.w},
+                  sums[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+        for (int x = 0; x < 4; x++) {
+            (void)atomicAdd(&own.begin[d + x], befores[x]);
+            (void)atomicAdd(&own.all[d + x], sums[x]);
+        }
     }
     __syncthreads();
-    int up_to = thread < lbvh_i_digits ? own.all[d] : 0; /* prefix sums: in a warp, then of warps */
-    for (int step = 1; step < 32; step *= 2) {
-        int const other = __shfl_up_sync(0xFFFFFFFFu, up_to, step);
-        if (lane >= step) up_to += other;
-    }
-    if (thread < lbvh_i_digits && lane == 31) own.warp_sums[thread / 32] = up_to;
+    int const all = thread < lbvh_i_digits ? own.all[thread] : 0; /* prefix sums of 32, then of all */
+    int lower = lbvh_i_warp_prefix(all);
+    if (thread < lbvh_i_digits && lane == 31) own.warp_sums[thread / 32] = lower + all;
     __syncthreads();
     if (thread >= lbvh_i_digits) return;
-    for (int w = 0; w < thread / 32; w++) up_to += own.warp_sums[w];
-    own.begin[d] += up_to - own.all[d];
+    for (int w = 0; w < thread / 32; w++) lower += own.warp_sums[w];
+    own.begin[thread] += lower;
 }
 
 /* Sorts n keys by digits of `width` bits in so many passes, from one buffer to the other in turn.
    counts[block][digit]. */
-__global__ void __launch_bounds__(lbvh_i_sort_block)
-    lbvh_i_sort_kernel(lbvh_i_keyed_ids from, lbvh_i_keyed_ids to, int32_t *counts, int32_t n,
-                       int width, int passes)
+__device__ __forceinline__ void lbvh_i_sort_by_digits(lbvh_i_digit_room &own,
+                                                      lbvh_i_keyed_ids from, lbvh_i_keyed_ids to,
+                                                      int32_t *counts, int32_t n, int width,
+                                                      int passes)
 {
     constexpr int turns = lbvh_i_sort_turns;
-    __shared__ lbvh_i_sort_block_space own;
     int const thread = (int)threadIdx.x, block = (int)blockDim.x;
     int32_t const first = (int32_t)blockIdx.x * turns * block + thread;
     for (int pass = 0; pass < passes; pass++) {
@@ -269,6 +434,22 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     }
 }
 
+/* Sorts n keys of so many bits. They are in `to` after an odd number of passes, else in `from`. */
+__global__ void __launch_bounds__(lbvh_i_sort_block)
+    lbvh_i_sort_kernel(lbvh_i_keyed_ids from, lbvh_i_keyed_ids to, int32_t *counts, int32_t n,
+                       int bits, int passes)
+{
+    __shared__ lbvh_i_sort_room own;
+    int const shift = bits > lbvh_i_bucket_bits ? bits - lbvh_i_bucket_bits : 0;
+    bool const odd = passes % 2 == 1;
+    lbvh_i_keyed_ids const between = {odd ? from.key : to.key, odd ? from.id : to.id},
+                           last = {odd ? to.key : from.key, odd ? to.id : from.id};
+    if (lbvh_i_sort_by_buckets(own.buckets, from, between, last, counts, n, shift)) return;
+    __syncthreads();
+    lbvh_i_sort_by_digits(own.digits, from, to, counts + lbvh_i_buckets, n,
+                          (bits + passes - 1) / passes, passes);
+}
+
 /* As many blocks as surely run at the same time, one on each multiprocessor; 0: none. */
 int32_t lbvh_i_sort_blocks()
 {
@@ -287,7 +468,7 @@ int32_t lbvh_i_sort_blocks()
 
 size_t lbvh_i_sort_bytes()
 {
-    return (size_t)lbvh_i_sort_blocks() * lbvh_i_digits * sizeof(int32_t);
+    return ((size_t)lbvh_i_sort_blocks() * lbvh_i_digits + lbvh_i_buckets) * sizeof(int32_t);
 }
 
 /* The buffers of a sort. */
@@ -326,8 +507,8 @@ bool lbvh_i_sort_together(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits
     config.attrs = &together;
     config.numAttrs = 1;
     *result = lbvh_i_launch_config(gpu, config, lbvh_i_sort_kernel, from, to,
-                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_TEMP), n,
-                                   (bits + passes - 1) / passes, (int)passes);
+                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_TEMP), n, bits,
+                                   (int)passes);
     if (*result == LBVH_OK && passes % 2) sort->keys.selector ^= 1, sort->ids.selector ^= 1;
     return *result == LBVH_OK ||
            gpu->device.tree.cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
@@ -1960,7 +2141,8 @@ enum lbvh_i_test {
     LBVH_I_POINT_LEAVES /* within a radius, where all leaves are points: half the work */
 };
 
-/* Candidate leaves, tested 32 at a time. */
+/* Candidate leaves, tested 32 at a time: a ring of two halves, one of which is tested while the other
+   is filled. */
 struct lbvh_i_warp_batch {
     lbvh_node leaf[64]; /* `skip` holds the place */
     uint32_t mask[64];
@@ -2034,44 +2216,70 @@ __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
     return lbvh_i_overlap(tree, high, low, -1, -1);
 }
 
-/* Every lane tests its own search against the first 32 leaves of the batch, or as many as wait.
-   Returns a bit for each hit. */
+/* Every lane tests its own search against 32 leaves, or as many as wait. Returns a bit for each
+   hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
-__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after,
-                                                      const lbvh_i_warp_batch &batch, int waiting)
+__device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, int32_t after,
+                                                       const lbvh_node *leaf, const uint32_t *mask)
 {
     unsigned hits = 0;
 #pragma unroll 8
     for (int c = 0; c < 32; c++) {
-        lbvh_node const leaf = lbvh_i_fetch(&batch.leaf[c]);
-        bool meets = lbvh_i_meets_leaf<Test>(o, leaf);
-        if (Later) meets = meets & (leaf.skip > after);
-        if (Masked) meets = meets & ((batch.mask[c] & o.filter) != 0);
+        lbvh_node const other = lbvh_i_fetch(&leaf[c]);
+        bool meets = lbvh_i_meets_leaf<Test>(o, other);
+        if (Later) meets = meets & (other.skip > after);
+        if (Masked) meets = meets & ((mask[c] & o.filter) != 0);
         hits |= meets ? 1u << c : 0u;
     }
+    return hits;
+}
+
+/* The same for points by fused operations, of which there are three fewer each: the sign of x*x +
+   y*y + z*z - reach2. Let u = 2^-24, and S the sum of the squares without rounding. Up to S = 2
+   reach2, the three roundings here change it by at most 6 u reach2, and those of lbvh_i_square by 7 u
+   reach2; above, both are far from reach2. So the sign is right where the result exceeds 16 u reach2;
+   FLT_MIN is for numbers so small that they have fewer digits. Otherwise (a batch of some thousand)
+   the leaves are tested as everywhere. */
+__device__ __forceinline__ unsigned lbvh_i_test_points(const lbvh_overlap &o, const lbvh_node *leaf)
+{
+    float const limit = (float)o.reach2;
+    float closest = limit;
+    unsigned hits = 0;
+#pragma unroll 8
+    for (int c = 0; c < 32; c++) {
+        lbvh_node const other = lbvh_i_fetch(&leaf[c]);
+        float const x = (float)(other.min[0] - o.min[0]), y = (float)(other.min[1] - o.min[1]),
+                    z = (float)(other.min[2] - o.min[2]),
+                    excess = __fmaf_rn(z, z, __fmaf_rn(y, y, __fmaf_rn(x, x, -limit)));
+        hits = hits << 1 | __float_as_uint(excess) >> 31;
+        closest = fminf(closest, fabsf(excess));
+    }
+    if (closest > limit * 0x1p-20f + FLT_MIN) return __brev(hits);
+    return lbvh_i_test_leaves<LBVH_I_POINT_LEAVES, false, false>(o, -1, leaf, nullptr);
+}
+
+/* Tests the half of the batch that begins at `from`. */
+template <lbvh_i_test Test, bool Later, bool Masked>
+__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after,
+                                                      const lbvh_i_warp_batch &batch, int from,
+                                                      int waiting)
+{
+    constexpr bool fuses =
+        Test == LBVH_I_POINT_LEAVES && !Later && !Masked && LBVH_I_REAL_KIND == 1;
+    unsigned const hits =
+        fuses ? lbvh_i_test_points(o, batch.leaf + from)
+              : lbvh_i_test_leaves<Test, Later, Masked>(o, after, batch.leaf + from,
+                                                        batch.mask + from);
     return waiting < 32 ? hits & ((1u << waiting) - 1) : hits;
 }
 
-/* Moves the entries after the first 32 to the front. */
-__device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting,
-                                                  bool masked)
-{
-    int const lane = (int)(threadIdx.x % 32), left = waiting > 32 ? waiting - 32 : 0;
-    __syncwarp();
-    if (lane < left) {
-        batch.leaf[lane] = batch.leaf[32 + lane];
-        if (masked) batch.mask[lane] = batch.mask[32 + lane];
-    }
-    __syncwarp();
-    return left;
-}
-
-/* Appends to the batch the leaves near the packet, of begin .. last, one per lane. */
+/* Appends to the batch the leaves near the packet, of begin .. last, one per lane. `waiting` leaves
+   wait, from `from` on. */
 template <lbvh_i_test Test, bool Masked>
 __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
                                                          const lbvh_i_packet &packet, int32_t begin,
                                                          int32_t last, lbvh_i_warp_batch &batch,
-                                                         int waiting)
+                                                         int from, int waiting)
 {
     int const lane = (int)(threadIdx.x % 32);
     bool const has_leaf = lane <= last - begin;
@@ -2081,7 +2289,7 @@ __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
     unsigned const nears = __ballot_sync(0xFFFFFFFFu,
                                          has_leaf && lbvh_i_packet_near_leaf<Test>(packet, leaf));
     if (nears >> lane & 1) {
-        int const slot = waiting + __popc(nears & ((1u << lane) - 1));
+        int const slot = (from + waiting + __popc(nears & ((1u << lane) - 1))) % 64;
         batch.leaf[slot] = leaf;
         if (Masked) batch.mask[slot] = tree.mask[tree.first_leaf + place];
     }
@@ -2096,8 +2304,8 @@ __device__ __forceinline__ lbvh_real lbvh_i_warp_reach2(lbvh_real reach2)
     return reach2;
 }
 
-/* The walk of a packet from node `at`. Every lane calls hits(bits) for every batch: bit c is set
-   where its own search overlaps leaf c. Batches come by ascending place. Later: only places above
+/* The walk of a packet from node `at`. Every lane calls hits(bits, leaf) for every batch: bit c is
+   set where its own search overlaps leaf[c]. Batches come by ascending place. Later: only places above
    `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right child
    or a leaf, so its number gives its first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, bool Shrinks, class Hits>
@@ -2109,7 +2317,7 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
     constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
     lbvh_i_packet packet = lbvh_i_gather_packet(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
-    int waiting = 0;
+    int from = 0, waiting = 0;
     while (at >= 0) {
         lbvh_node const node = lbvh_i_fetch(&tree.node[at]);
         bool meets = lbvh_i_meets_node<Test>(o, node);
@@ -2122,11 +2330,14 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
             }
             for (; first <= last; first += 32) {
                 waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, first, last, batch,
-                                                                  waiting);
+                                                                  from, waiting);
                 if (waiting < 32) continue;
                 __syncwarp();
-                hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
-                waiting = lbvh_i_shift_batch(batch, waiting, Masked);
+                hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, from, 32),
+                     batch.leaf + from);
+                __syncwarp();
+                from ^= 32;
+                waiting -= 32;
                 if (Shrinks) packet.reach2 = lbvh_i_warp_reach2(o.reach2);
             }
         }
@@ -2134,7 +2345,9 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
         first = at < tree.first_leaf ? at : at - tree.first_leaf;
     }
     __syncwarp();
-    if (waiting > 0) hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, waiting));
+    if (waiting > 0)
+        hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, from, waiting),
+             batch.leaf + from);
     __syncwarp();
 }
 
@@ -2150,12 +2363,11 @@ __device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_
 
 /* met(id, place) for each bit of hits, the lowest first. */
 template <class Met>
-__device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits,
-                                                Met met)
+__device__ __forceinline__ void lbvh_i_each_hit(const lbvh_node *leaf, unsigned hits, Met met)
 {
     for (; hits; hits &= hits - 1) {
-        const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
-        met(leaf.link, leaf.skip);
+        const lbvh_node &other = leaf[__ffs((int)hits) - 1];
+        met(other.link, other.skip);
     }
 }
 
@@ -2163,7 +2375,7 @@ __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, 
    >>pairs
    ---------------------------------------------------------------------------------------------- */
 
-/* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_packet_masked. */
+/* hits(bits, leaf) for the later places that a place is paired with; see lbvh_i_walk_packet_masked. */
 template <class Hits>
 __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch,
                                                   Hits hits)
@@ -2189,11 +2401,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
     int32_t count = 0;
-    lbvh_i_each_later(device.tree, batch, [&](unsigned hits) {
+    lbvh_i_each_later(device.tree, batch, [&](unsigned hits, const lbvh_node *leaf) {
         int32_t slot = count;
         count += __popc(hits);
         if (!kept || slot >= lbvh_i_kept) return;
-        lbvh_i_each_hit(batch, hits, [&](int32_t other, int32_t) {
+        lbvh_i_each_hit(leaf, hits, [&](int32_t other, int32_t) {
             if (slot < lbvh_i_kept) kept[(int64_t)slot * n + place] = other;
             slot++;
         });
@@ -2226,7 +2438,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     };
     if (__any_sync(0xFFFFFFFFu, count > lbvh_i_kept)) {
         lbvh_i_each_later(device.tree, batch,
-                          [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); });
+                          [&](unsigned hits, const lbvh_node *leaf) {
+                              lbvh_i_each_hit(leaf, hits, put);
+                          });
     } else {
         for (int32_t k = 0; k < (int32_t)count; k++) put(kept[(int64_t)k * n + place], -1);
     }
@@ -2368,7 +2582,7 @@ __device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tr
     return query;
 }
 
-/* Runs a thread's search: hits(bits) as lbvh_i_walk_packet_masked, or found(id, place) where the
+/* Runs a thread's search: hits(bits, leaf) as lbvh_i_walk_packet_masked, or found(id, place) where the
    warp's searches are not coherent: then it returns false. */
 template <lbvh_i_test Test, class Hits, class Found>
 __device__ __forceinline__ bool lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries,
@@ -2470,9 +2684,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     int32_t count = 0;
     bool const as_packet = lbvh_i_run_query<Test>(
         device.tree, queries, query, batch,
-        [&](unsigned hits) {
+        [&](unsigned hits, const lbvh_node *leaf) {
             count += __popc(hits);
-            if (keeps) keeper.keep(hits, batch.leaf[threadIdx.x % 32], places);
+            if (keeps) keeper.keep(hits, leaf[threadIdx.x % 32], places);
         },
         [&](int32_t, int32_t) { count++; });
     bool const exists = lbvh_i_thread() - (int32_t)(threadIdx.x % 32) < queries.n;
@@ -2600,7 +2814,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_fill_blocks)
     };
     lbvh_i_run_query<Test>(
         device.tree, queries, query, room.search,
-        [&](unsigned hits) { lbvh_i_each_hit(room.search, hits, put); }, put);
+        [&](unsigned hits, const lbvh_node *leaf) { lbvh_i_each_hit(leaf, hits, put); }, put);
 }
 
 /* The test that these searches need. */
@@ -2843,11 +3057,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_nearest<Room> list;
     list.clear(k);
     if (lbvh_i_bound_reach<Test, Room>(tree, o, k, batch)) {
-        auto const keep = [&](unsigned hits) {
+        auto const keep = [&](unsigned hits, const lbvh_node *leaf) {
             for (; hits; hits &= hits - 1) {
-                const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
-                lbvh_real const distance2 = lbvh_i_leaf_distance2<Test>(o, leaf);
-                if (distance2 <= o.reach2) list.insert(distance2, leaf.link);
+                const lbvh_node &other = leaf[__ffs((int)hits) - 1];
+                lbvh_real const distance2 = lbvh_i_leaf_distance2<Test>(o, other);
+                if (distance2 <= o.reach2) list.insert(distance2, other.link);
                 o.reach2 = list.reach2(o.reach2);
             }
         };
