@@ -124,7 +124,7 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sort: up to some hundred thousand keys in one launch, whose blocks wait for each other
+   >>sort: up to a hundred thousand keys in one launch, whose blocks wait for each other
 
    A device-wide sort for as many keys as there may be takes a launch and more for each digit of the
    keys. Here all blocks run at the same time, and each waits for all where that is needed ("meet").
@@ -146,15 +146,20 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
                                                     digit in blocks before
        keys      0 0 0 0 1 1 1 1 2 2 2 2            to the other buffer. Meet.
 
-   Within a block the rank of a key among equal digits counts the rows of 32 before its own (a warp in
-   one turn), and the lanes of its row before it.
+   Within a block the rank of a key among equal digits counts the rows of 32 before its own (of other
+   warps), and the lanes of its row before it.
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_turns = 2, lbvh_i_digit_bits = 8,
-              lbvh_i_digits = 1 << lbvh_i_digit_bits,
-              lbvh_i_sort_rows = lbvh_i_sort_turns * lbvh_i_sort_block / 32;
+/* Up to 4096 keys CUB sorts in one block, which is faster. */
+#ifdef CUDA_EMU
+constexpr int32_t lbvh_i_sort_least = 1, lbvh_i_bucket_most = 64;
+#else
+constexpr int32_t lbvh_i_sort_least = 4097, lbvh_i_bucket_most = 512;
+#endif
+constexpr int lbvh_i_sort_block = 1024, lbvh_i_digit_bits = 8,
+              lbvh_i_digits = 1 << lbvh_i_digit_bits, lbvh_i_sort_rows = lbvh_i_sort_block / 32;
 constexpr int lbvh_i_bucket_bits = 13, lbvh_i_buckets = 1 << lbvh_i_bucket_bits,
-              lbvh_i_bucket_most = 512, lbvh_i_bucket_quads = 2;
+              lbvh_i_bucket_quads = 2;
 
 /* Keys with their ids. */
 struct lbvh_i_keyed_ids {
@@ -266,10 +271,11 @@ __device__ __forceinline__ int32_t lbvh_i_rank_in_bucket(const lbvh_i_keyed_ids 
                                                          int32_t id)
 {
     int32_t rank = 0;
-#pragma unroll 4
+#pragma unroll 8
     for (int32_t k = begin; k < end; k++) {
         uint32_t const other = from.key[k];
-        rank += other < key || (other == key && from.id[k] < id);
+        int32_t const other_id = from.id[k];
+        rank += (other < key) | ((other == key) & (other_id < id));
     }
     return rank;
 }
@@ -282,77 +288,56 @@ __device__ __forceinline__ bool lbvh_i_sort_by_buckets(lbvh_i_bucket_room &own,
                                                        const lbvh_i_keyed_ids &to, int32_t *count,
                                                        int32_t n, int shift)
 {
-    constexpr int turns = lbvh_i_sort_turns;
-    int32_t const thread = lbvh_i_thread(), threads = (int32_t)(gridDim.x * blockDim.x);
-    uint32_t key[turns];
-    int32_t id[turns], bucket[turns], rank[turns];
-    for (int32_t b = thread; b < lbvh_i_buckets; b += threads) count[b] = 0;
-#pragma unroll
-    for (int t = 0; t < turns; t++) {
-        int32_t const k = t * threads + thread;
-        key[t] = k < n ? from.key[k] : 0;
-        id[t] = k < n ? from.id[k] : 0;
-        bucket[t] = k < n ? (int32_t)(key[t] >> shift) : -1;
-    }
+    int32_t const k = lbvh_i_thread(), threads = (int32_t)(gridDim.x * blockDim.x);
+    for (int32_t b = k; b < lbvh_i_buckets; b += threads) count[b] = 0;
+    uint32_t const key = k < n ? from.key[k] : 0;
+    int32_t const id = k < n ? from.id[k] : 0, bucket = k < n ? (int32_t)(key >> shift) : -1;
     lbvh_i_meet();
-#pragma unroll
-    for (int t = 0; t < turns; t++) { /* one atomic for each bucket of a warp */
-        unsigned const peers = __match_any_sync(0xFFFFFFFFu, bucket[t]),
-                       before = peers & ((1u << threadIdx.x % 32) - 1);
-        int32_t base = 0;
-        if (bucket[t] >= 0 && before == 0) base = atomicAdd(&count[bucket[t]], __popc(peers));
-        rank[t] = __shfl_sync(0xFFFFFFFFu, base, __ffs((int)peers) - 1) + __popc(before);
-    }
+
+    unsigned const peers = __match_any_sync(0xFFFFFFFFu, bucket), /* one atomic for all of these */
+                   before = peers & ((1u << threadIdx.x % 32) - 1);
+    int32_t base = 0;
+    if (bucket >= 0 && before == 0) base = atomicAdd(&count[bucket], __popc(peers));
+    int32_t const rank = __shfl_sync(0xFFFFFFFFu, base, __ffs((int)peers) - 1) + __popc(before);
     lbvh_i_meet();
+
     lbvh_i_sum_buckets(own, count, n);
     if (own.largest > lbvh_i_bucket_most) return false;
-#pragma unroll
-    for (int t = 0; t < turns; t++) {
-        if (bucket[t] < 0) continue;
-        between.key[own.first[bucket[t]] + rank[t]] = key[t];
-        between.id[own.first[bucket[t]] + rank[t]] = id[t];
-    }
+    int32_t const begin = own.first[max(bucket, 0)], end = own.first[max(bucket, 0) + 1];
+    if (bucket >= 0) between.key[begin + rank] = key, between.id[begin + rank] = id;
     lbvh_i_meet();
-#pragma unroll
-    for (int t = 0; t < turns; t++) {
-        if (bucket[t] < 0) continue;
-        int32_t const begin = own.first[bucket[t]],
-                      at = begin + lbvh_i_rank_in_bucket(between, begin, own.first[bucket[t] + 1],
-                                                         key[t], id[t]);
-        to.key[at] = key[t];
-        to.id[at] = id[t];
-    }
+
+    if (bucket < 0) return true;
+    int32_t const at = begin + lbvh_i_rank_in_bucket(between, begin, end, key, id);
+    to.key[at] = key;
+    to.id[at] = id;
     return true;
 }
 
-/* Counts the digits of each row, and so of the block. digit: -1 for none. Returns the rank of each
-   digit within its row. */
-__device__ __forceinline__ void lbvh_i_count_digits(lbvh_i_digit_room &own, int32_t *counts,
-                                                    const int digit[lbvh_i_sort_turns],
-                                                    int rank[lbvh_i_sort_turns])
+/* Counts the digits of each row, and so of the block. digit: -1 for none. Returns its rank within its
+   row. */
+__device__ __forceinline__ int lbvh_i_count_digits(lbvh_i_digit_room &own, int32_t *counts,
+                                                   int digit)
 {
-    int const thread = (int)threadIdx.x, lane = thread % 32, warps = (int)blockDim.x / 32;
-    for (int x = thread; x < lbvh_i_sort_turns * warps * lbvh_i_digits; x += (int)blockDim.x)
+    int const thread = (int)threadIdx.x, rows = (int)blockDim.x / 32;
+    for (int x = thread; x < rows * lbvh_i_digits; x += (int)blockDim.x)
         own.row[x / lbvh_i_digits][x % lbvh_i_digits] = 0;
     __syncthreads();
-#pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
-        unsigned const peers = __match_any_sync(0xFFFFFFFFu, digit[t]);
-        rank[t] = __popc(peers & ((1u << lane) - 1));
-        if (digit[t] >= 0 && rank[t] == 0)
-            own.row[t * warps + thread / 32][digit[t]] = (uint16_t)__popc(peers);
-    }
+    unsigned const peers = __match_any_sync(0xFFFFFFFFu, digit);
+    int const rank = __popc(peers & ((1u << thread % 32) - 1));
+    if (digit >= 0 && rank == 0) own.row[thread / 32][digit] = (uint16_t)__popc(peers);
     __syncthreads();
     for (int d = thread; d < lbvh_i_digits; d += (int)blockDim.x) {
         int sum = 0;
 #pragma unroll 8
-        for (int r = 0; r < lbvh_i_sort_turns * warps; r++) {
+        for (int r = 0; r < rows; r++) {
             int const count = own.row[r][d];
             own.row[r][d] = (uint16_t)sum;
             sum += count;
         }
         counts[blockIdx.x * lbvh_i_digits + d] = sum;
     }
+    return rank;
 }
 
 /* own.begin[d]: the place of the block's first key of digit d. Groups of threads, four digits each,
@@ -402,31 +387,19 @@ __device__ __forceinline__ void lbvh_i_sort_by_digits(lbvh_i_digit_room &own,
                                                       int32_t *counts, int32_t n, int width,
                                                       int passes)
 {
-    constexpr int turns = lbvh_i_sort_turns;
-    int const thread = (int)threadIdx.x, block = (int)blockDim.x;
-    int32_t const first = (int32_t)blockIdx.x * turns * block + thread;
+    int32_t const k = lbvh_i_thread();
     for (int pass = 0; pass < passes; pass++) {
-        uint32_t key[turns];
-        int32_t id[turns];
-        int digit[turns], rank[turns];
-#pragma unroll
-        for (int t = 0; t < turns; t++) {
-            int32_t const k = first + t * block;
-            key[t] = k < n ? from.key[k] : 0;
-            id[t] = k < n ? from.id[k] : 0;
-            digit[t] = k < n ? (int)(key[t] >> (pass * width) & ((1u << width) - 1)) : -1;
-        }
-        lbvh_i_count_digits(own, counts, digit, rank);
+        uint32_t const key = k < n ? from.key[k] : 0;
+        int32_t const id = k < n ? from.id[k] : 0;
+        int const digit = k < n ? (int)(key >> (pass * width) & ((1u << width) - 1)) : -1,
+                  rank = lbvh_i_count_digits(own, counts, digit);
         lbvh_i_meet();
         lbvh_i_place_digits(own, counts);
         __syncthreads();
-#pragma unroll
-        for (int t = 0; t < turns; t++) {
-            if (digit[t] < 0) continue;
-            int32_t const at = own.begin[digit[t]] +
-                               own.row[(t * block + thread) / 32][digit[t]] + rank[t];
-            to.key[at] = key[t];
-            to.id[at] = id[t];
+        if (digit >= 0) {
+            int32_t const at = own.begin[digit] + own.row[threadIdx.x / 32][digit] + rank;
+            to.key[at] = key;
+            to.id[at] = id;
         }
         lbvh_i_keyed_ids const sorted = to;
         to = from, from = sorted;
@@ -490,18 +463,18 @@ lbvh_i_sort lbvh_i_sort_of(lbvh_cuda *gpu)
 bool lbvh_i_sort_together(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
                           cudaStream_t stream, lbvh_result *result)
 {
-    int32_t const blocks = lbvh_i_sort_blocks(), turns = lbvh_i_sort_turns,
+    int32_t const blocks = lbvh_i_sort_blocks(),
                   passes = (bits + lbvh_i_digit_bits - 1) / lbvh_i_digit_bits;
-    if (n < 1 || n > blocks * lbvh_i_sort_block * turns) return false;
-    int32_t const share = ((n + blocks * turns - 1) / (blocks * turns) + 31) / 32 * 32,
-                  block = std::min(std::max(share, lbvh_i_digits), lbvh_i_sort_block);
+    if (n < lbvh_i_sort_least || n > blocks * lbvh_i_sort_block) return false;
+    int32_t const share = ((n + blocks - 1) / blocks + 31) / 32 * 32,
+                  block = std::max(share, lbvh_i_digits);
     lbvh_i_keyed_ids const from = {sort->keys.Current(), sort->ids.Current()},
                            to = {sort->keys.Alternate(), sort->ids.Alternate()};
     cudaLaunchAttribute together = {};
     together.id = cudaLaunchAttributeCooperative;
     together.val.cooperative = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)((n + block * turns - 1) / (block * turns)));
+    config.gridDim = dim3((unsigned)((n + block - 1) / block));
     config.blockDim = dim3((unsigned)block);
     config.stream = stream;
     config.attrs = &together;

@@ -83,8 +83,8 @@ static void test_keys_of_clusters()
             }
 }
 
-/* Uniform points: sorted in one launch, or by CUB (emulated from 2049 on; 270337 on an H200); keys of
-   24 bits, and of 32. */
+/* Uniform points: sorted in one launch, or by CUB (up to 4096, and from 135169 on; emulated from
+   1025 on); keys of 24 bits, and of 32. */
 static void test_keys_of_uniform_points()
 {
 #ifdef CUDA_EMU
@@ -92,7 +92,7 @@ static void test_keys_of_uniform_points()
 #else
     int const most = INT_MAX;
 #endif
-    for (int n : {2000, 2048, 2049, 11265, 1 << 18, (1 << 18) + 1, 270336, 270337}) {
+    for (int n : {1024, 1025, 2000, 4096, 4097, 11265, 135168, 135169, 1 << 18, (1 << 18) + 1}) {
         if (n > most) continue;
         context = "keys of uniform points: " + std::to_string(n);
         Points p(3, LBVH_MERGE, n);
