@@ -945,8 +945,9 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream
-   must still exist. Waits for it where near_samples is not null. One ugrid_cuda belongs to one stream at a time. Before you use it on another
-   stream, or in kernels of your own there, order the two streams by an event. */
+   must still exist. Waits for it where near_samples is not null. One ugrid_cuda belongs to one
+   stream at a time. Before you use it on another stream, or in kernels of your own there, order the
+   two streams by an event. */
 UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 
 /* Copies a host grid into a device grid (its memory is reused), for searches there: as built or

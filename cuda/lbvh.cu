@@ -4,9 +4,9 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, build, packets, pairs, queries,
-               nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps,
-               copies, cuda-api */
+   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, build, packets, pairs,
+               queries, nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near,
+               wide-overlaps, copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -134,11 +134,12 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
    2. Count them by bucket; the counter returns a rank. Meet.
    3. Every block makes the same prefix sums of all counters, in its shared memory.
    4. Store each key in its bucket, at that rank. Meet.
-   5. The place of a key is the begin of its bucket and the number of keys there that come before it.
+   5. The place of a key is the begin of its bucket and the number of keys there that come before
+      it.
 
-   Where a bucket holds more than 512, that last step would take long. All blocks see this in step 3,
-   and sort by digits instead, of up to 8 bits, the lowest first (Knuth 5.2.5). A block has the same
-   places in each pass. In the figure three blocks sort by digits 0 .. 2:
+   Where a bucket holds more than 512, that last step would take long. All blocks see this in step
+   3, and sort by digits instead, of up to 8 bits, the lowest first (Knuth 5.2.5). A block has the
+   same places in each pass. In the figure three blocks sort by digits 0 .. 2:
 
        keys      1 0 2 1 | 0 0 2 1 | 2 2 0 1        places of blocks 0, 1, 2
        counts    1 2 1   | 2 1 1   | 1 1 2          of each digit, by block. Meet.
@@ -146,8 +147,8 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
                                                     digit in blocks before
        keys      0 0 0 0 1 1 1 1 2 2 2 2            to the other buffer. Meet.
 
-   Within a block the rank of a key among equal digits counts the rows of 32 before its own (of other
-   warps), and the lanes of its row before it.
+   Within a block the rank of a key among equal digits counts the rows of 32 before its own (of
+   other warps), and the lanes of its row before it.
    ---------------------------------------------------------------------------------------------- */
 
 /* Up to 4096 keys CUB sorts in one block, which is faster. */
@@ -220,8 +221,8 @@ __device__ __forceinline__ void lbvh_i_scan_warp_sums(int32_t *sums, int m)
     if (threadIdx.x % 32 == 31) sums[m] = before;
 }
 
-/* Prefix sums of the counters of all buckets, and the largest. A thread has 4 counters side by side,
-   in `quads` places. */
+/* Prefix sums of the counters of all buckets, and the largest. A thread has 4 counters side by
+   side, in `quads` places. */
 __device__ __forceinline__ void lbvh_i_sum_buckets(lbvh_i_bucket_room &own, const int32_t *count,
                                                    int32_t n)
 {
@@ -314,8 +315,8 @@ __device__ __forceinline__ bool lbvh_i_sort_by_buckets(lbvh_i_bucket_room &own,
     return true;
 }
 
-/* Counts the digits of each row, and so of the block. digit: -1 for none. Returns its rank within its
-   row. */
+/* Counts the digits of each row, and so of the block. digit: -1 for none. Returns its rank within
+   its row. */
 __device__ __forceinline__ int lbvh_i_count_digits(lbvh_i_digit_room &own, int32_t *counts,
                                                    int digit)
 {
@@ -371,7 +372,8 @@ __device__ __forceinline__ void lbvh_i_place_digits(lbvh_i_digit_room &own, cons
         }
     }
     __syncthreads();
-    int const all = thread < lbvh_i_digits ? own.all[thread] : 0; /* prefix sums of 32, then of all */
+    int const all = thread < lbvh_i_digits ? own.all[thread] : 0;
+    /* prefix sums of 32, then of all */
     int lower = lbvh_i_warp_prefix(all);
     if (thread < lbvh_i_digits && lane == 31) own.warp_sums[thread / 32] = lower + all;
     __syncthreads();
@@ -458,8 +460,8 @@ lbvh_i_sort lbvh_i_sort_of(lbvh_cuda *gpu)
              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B)}};
 }
 
-/* false: too many keys for one launch, or fewer multiprocessors are at hand than the device has; then
-   nothing was launched. */
+/* false: too many keys for one launch, or fewer multiprocessors are at hand than the device has;
+   then nothing was launched. */
 bool lbvh_i_sort_together(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
                           cudaStream_t stream, lbvh_result *result)
 {
@@ -2114,8 +2116,8 @@ enum lbvh_i_test {
     LBVH_I_POINT_LEAVES /* within a radius, where all leaves are points: half the work */
 };
 
-/* Candidate leaves, tested 32 at a time: a ring of two halves, one of which is tested while the other
-   is filled. */
+/* Candidate leaves, tested 32 at a time: a ring of two halves, one of which is tested while the
+   other is filled. */
 struct lbvh_i_warp_batch {
     lbvh_node leaf[64]; /* `skip` holds the place */
     uint32_t mask[64];
@@ -2209,10 +2211,10 @@ __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, in
 
 /* The same for points by fused operations, of which there are three fewer each: the sign of x*x +
    y*y + z*z - reach2. Let u = 2^-24, and S the sum of the squares without rounding. Up to S = 2
-   reach2, the three roundings here change it by at most 6 u reach2, and those of lbvh_i_square by 7 u
-   reach2; above, both are far from reach2. So the sign is right where the result exceeds 16 u reach2;
-   FLT_MIN is for numbers so small that they have fewer digits. Otherwise (a batch of some thousand)
-   the leaves are tested as everywhere. */
+   reach2, the three roundings here change it by at most 6 u reach2, and those of lbvh_i_square by 7
+   u reach2; above, both are far from reach2. So the sign is right where the result exceeds 16 u
+   reach2; FLT_MIN is for numbers so small that they have fewer digits. Otherwise (a batch of some
+   thousand) the leaves are tested as everywhere. */
 __device__ __forceinline__ unsigned lbvh_i_test_points(const lbvh_overlap &o, const lbvh_node *leaf)
 {
     float const limit = (float)o.reach2;
@@ -2278,9 +2280,9 @@ __device__ __forceinline__ lbvh_real lbvh_i_warp_reach2(lbvh_real reach2)
 }
 
 /* The walk of a packet from node `at`. Every lane calls hits(bits, leaf) for every batch: bit c is
-   set where its own search overlaps leaf[c]. Batches come by ascending place. Later: only places above
-   `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right child
-   or a leaf, so its number gives its first leaf. */
+   set where its own search overlaps leaf[c]. Batches come by ascending place. Later: only places
+   above `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right
+   child or a leaf, so its number gives its first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, bool Shrinks, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o,
                                                           int32_t after, int32_t at,
@@ -2348,7 +2350,8 @@ __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_node *leaf, unsigned 
    >>pairs
    ---------------------------------------------------------------------------------------------- */
 
-/* hits(bits, leaf) for the later places that a place is paired with; see lbvh_i_walk_packet_masked. */
+/* hits(bits, leaf) for the later places that a place is paired with; see lbvh_i_walk_packet_masked.
+   */
 template <class Hits>
 __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch,
                                                   Hits hits)
@@ -2555,8 +2558,8 @@ __device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tr
     return query;
 }
 
-/* Runs a thread's search: hits(bits, leaf) as lbvh_i_walk_packet_masked, or found(id, place) where the
-   warp's searches are not coherent: then it returns false. */
+/* Runs a thread's search: hits(bits, leaf) as lbvh_i_walk_packet_masked, or found(id, place) where
+   the warp's searches are not coherent: then it returns false. */
 template <lbvh_i_test Test, class Hits, class Found>
 __device__ __forceinline__ bool lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries,
                                                  lbvh_i_thread_query &query,

@@ -2,14 +2,14 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    A kernel gives each thread one turn of a serial loop of ugrid.h. What a turn does with its
-   particle is the same UGRID_FN function on both sides. (>>parts, >>together, >>hits and
-   >>twins have no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32 threads
-   that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read registers of
-   other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the
-   lowest.
+   particle is the same UGRID_FN function on both sides. (>>parts, >>together, >>hits and >>twins
+   have no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32
+   threads that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read
+   registers of other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and
+   __ffs(mask) - 1 the lowest.
 
-   >>contents: memory, order, split, fit, build, parts, together, build-sorted, attributes, search, hits,
-   twins, query */
+   >>contents: memory, order, split, fit, build, parts, together, build-sorted, attributes, search,
+   hits, twins, query */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -37,8 +37,8 @@ __device__ __forceinline__ int32_t ugrid_i_thread()
    ---------------------------------------------------------------------------------------------- */
 
 /* Scratch blocks. SORT: keys and entries, two buffers each (the other buffer of the entries is the
-   grid's order). COUNT: numbers and ranks, or the items of >>parts, or the counters of >>together, in KEYS_A. STARTS: of cells,
-   for FIXED from sorted entries. TEMP: temporary storage of CUB. */
+   grid's order). COUNT: numbers and ranks, or the items of >>parts, or the counters of >>together,
+   in KEYS_A. STARTS: of cells, for FIXED from sorted entries. TEMP: temporary storage of CUB. */
 enum {
     UGRID_I_KEYS_A,
     UGRID_I_KEYS_B,
@@ -218,10 +218,10 @@ bool ugrid_i_exceed_cache(int32_t n, size_t item)
 
 /* ----------------------------------------------------------------------------------------------
    >>order: are the particles nearly in cell order? So many of them that desc.coherent matters are
-   sampled by each build, which writes what it saw to a word in the host's memory. The next build reads
-   that word without waiting: it may be of the build before the last. A wrong guess costs time, once,
-   and changes no result but the order within cells. What a CUDA graph captures is the same in each
-   replay: there, only desc.coherent counts.
+   sampled by each build, which writes what it saw to a word in the host's memory. The next build
+   reads that word without waiting: it may be of the build before the last. A wrong guess costs
+   time, once, and changes no result but the order within cells. What a CUDA graph captures is the
+   same in each replay: there, only desc.coherent counts.
    ---------------------------------------------------------------------------------------------- */
 
 /* Particles that many places apart are compared: near if they are no more than so many cells apart
@@ -1219,8 +1219,8 @@ ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStrea
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>together: COUNT of some thousand particles in one launch, whose blocks wait for each other. (This
-   is in none of the sources.)
+   >>together: COUNT of some thousand particles in one launch, whose blocks wait for each other.
+   (This is in none of the sources.)
 
    Launches one after another cost more here than what they do. All blocks of this one run at the
    same time, so each can wait for all. A thread keeps its particles in registers all the while:
@@ -1236,7 +1236,8 @@ constexpr int ugrid_i_together_block = 1024, ugrid_i_together_turns = 2, ugrid_i
 
 /* The shared memory of a block. */
 struct ugrid_i_prefix_sums {
-    int32_t warp_sums[ugrid_i_together_quads * (ugrid_i_together_block / 32 + 1)]; /* and one more */
+    /* and one more */
+    int32_t warp_sums[ugrid_i_together_quads * (ugrid_i_together_block / 32 + 1)];
     int32_t first[ugrid_i_together_cells]; /* by cell; only as many as there are counters */
 };
 
