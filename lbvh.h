@@ -3131,8 +3131,21 @@ static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *devi
     return lbvh_ray_cast(&device->tree, origin, direction, t_max);
 }
 
-/* All kernels are launched here: types are checked by the compiler, the error is kept and
-   returned. */
+/* Launches a kernel: the compiler checks the argument types, the error is stored and returned. No
+   other function launches kernels. */
+template <class... Parameters, class... Arguments>
+static lbvh_result lbvh_i_launch_config(lbvh_cuda *gpu, const cudaLaunchConfig_t &config,
+                                        void (*kernel)(Parameters...), Arguments... arguments)
+{
+    gpu->stream = config.stream;
+    cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (error == cudaSuccess) return LBVH_OK;
+    gpu->device.tree.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* reported; cleared for the next call */
+    return LBVH_CUDA_ERROR;
+}
+
+/* The same for so many threads. */
 template <class... Parameters, class... Arguments>
 static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads,
                                  int block, void (*kernel)(Parameters...), Arguments... arguments)
@@ -3143,11 +3156,7 @@ static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int
     config.gridDim = dim3((unsigned)((threads + block - 1) / block));
     config.blockDim = dim3((unsigned)block);
     config.stream = stream;
-    cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-    if (error == cudaSuccess) return LBVH_OK;
-    gpu->device.tree.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* reported; cleared for the next call */
-    return LBVH_CUDA_ERROR;
+    return lbvh_i_launch_config(gpu, config, kernel, arguments...);
 }
 
 template <class F>

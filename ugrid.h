@@ -563,7 +563,9 @@ typedef struct ugrid_desc {
                                         after ugrid_cuda_gather. One round of counting is then
                                         faster than the two of >>parts (cuda/ugrid.cu), which are
                                         used where the particles exceed half of the L2 cache
-                                        (H200: from 2 million on). Both are correct (default: 0) */
+                                        (H200: from 2 million on). Both are correct (default: 0,
+                                        builds look at what earlier ones saw, >>order there; in a
+                                        CUDA graph, two rounds) */
     int32_t inverse;                 /* SORT, COUNT: 1 = fill grid.inverse, the place of each
                                         particle (default: 0) */
     int32_t deterministic;           /* CUDA: 1 = every array equals that of the serial build, bit
@@ -911,6 +913,10 @@ typedef struct ugrid_cuda {
     ugrid_block block[UGRID_BLOCKS];         /* device memory: the arrays of the grid */
     ugrid_block scratch[UGRID_CUDA_SCRATCH]; /* device memory: temporary storage of builds and
                                                 searches */
+    int32_t *near_samples;      /* pinned host memory: what the last build saw (>>order in
+                                   cuda/ugrid.cu); null where that does not matter */
+    int32_t in_order;           /* 1: the last build took desc.coherent, or what was seen before
+                                   it, for its particles being nearly in cell order */
 } ugrid_cuda;
 
 /* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Synchronises the
@@ -939,8 +945,9 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream
-   must still exist. One ugrid_cuda belongs to one stream at a time. Before you use it on another
-   stream, or in kernels of your own there, order the two streams by an event. */
+   must still exist. Waits for it where near_samples is not null. One ugrid_cuda belongs to one
+   stream at a time. Before you use it on another stream, or in kernels of your own there, order the
+   two streams by an event. */
 UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
 
 /* Copies a host grid into a device grid (its memory is reused), for searches there: as built or
@@ -2309,30 +2316,39 @@ __global__ void __launch_bounds__(128)
     sums[places ? place : ugrid_id(&device.grid, place)] = sum;
 }
 
-/* Launches a kernel: the compiler checks the argument types, the error is stored and returned.
-   `shared`: bytes of dynamic shared memory. No other function launches kernels. */
+/* Launches a kernel: the compiler checks the argument types, the error is stored and returned. No
+   other function launches kernels. */
+template <class... Parameters, class... Arguments>
+static ugrid_result ugrid_i_launch_config(ugrid_cuda *gpu, const cudaLaunchConfig_t &config,
+                                          void (*kernel)(Parameters...), Arguments... arguments)
+{
+    size_t const declared = 48 * 1024; /* more shared memory must be requested */
+    cudaError_t error = cudaSuccess;
+    gpu->stream = config.stream;
+    if (config.dynamicSmemBytes > declared)
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)config.dynamicSmemBytes);
+    if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (error == cudaSuccess) return UGRID_OK;
+    gpu->device.grid.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* reported: the next call begins without it */
+    return UGRID_CUDA_ERROR;
+}
+
+/* The same for so many threads. `shared`: bytes of dynamic shared memory. */
 template <class... Parameters, class... Arguments>
 static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream,
                                           int64_t threads, int block, size_t shared,
                                           void (*kernel)(Parameters...), Arguments... arguments)
 {
-    size_t const declared = 48 * 1024; /* more must be requested */
     cudaLaunchConfig_t config = {};
-    cudaError_t error = cudaSuccess;
     gpu->stream = stream;
     if (threads <= 0) return UGRID_OK;
     config.gridDim = dim3((unsigned)((threads + block - 1) / block));
     config.blockDim = dim3((unsigned)block);
     config.dynamicSmemBytes = shared;
     config.stream = stream;
-    if (shared > declared)
-        error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-    if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-    if (error == cudaSuccess) return UGRID_OK;
-    gpu->device.grid.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* reported: the next call begins without it */
-    return UGRID_CUDA_ERROR;
+    return ugrid_i_launch_config(gpu, config, kernel, arguments...);
 }
 
 template <class... Parameters, class... Arguments>

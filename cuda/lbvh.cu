@@ -4,13 +4,18 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-   >>contents: memory, codes, keys, leaves, merge, split, ploc, build, packets, pairs, queries,
-               nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps,
-               copies, cuda-api */
+   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, build, packets, pairs,
+               queries, nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near,
+               wide-overlaps, copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
+#ifndef CUDA_EMU
+#include <cooperative_groups.h>
+#endif
 
+#include <algorithm>
+#include <cfloat>
 #include <climits>
 #include <cstring>
 
@@ -113,30 +118,332 @@ cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
-/* Few keys are sorted by one block: on so few, each pass of CUB's device-wide sort takes as long as
-   all passes here. Up to 4096 CUB has a kernel of one block itself. */
-constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_items = 11, lbvh_i_sort_least = 4097,
-              lbvh_i_sort_most = lbvh_i_sort_block * lbvh_i_sort_items;
-
-__global__ void __launch_bounds__(lbvh_i_sort_block)
-    lbvh_i_sort_few_kernel(uint32_t *keys, int32_t *ids, int32_t n, int bits)
+void lbvh_i_at_least(size_t *bytes, size_t needed)
 {
-    using sort = cub::BlockRadixSort<uint32_t, lbvh_i_sort_block, lbvh_i_sort_items, int32_t>;
-    __shared__ typename sort::TempStorage temp;
-    uint32_t key[lbvh_i_sort_items];
-    int32_t id[lbvh_i_sort_items];
-    int const first = (int)threadIdx.x * lbvh_i_sort_items;
-#pragma unroll
-    for (int k = 0; k < lbvh_i_sort_items; k++) {
-        key[k] = first + k < n ? keys[first + k] : ~0u; /* stays behind the last */
-        id[k] = first + k < n ? ids[first + k] : 0;
+    if (*bytes < needed) *bytes = needed;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort: up to a hundred thousand keys in one launch, whose blocks wait for each other
+
+   A device-wide sort for as many keys as there may be takes a launch and more for each digit of the
+   keys. Here all blocks run at the same time, and each waits for all where that is needed ("meet").
+   The sort is stable. First by buckets, of keys that share their upper 13 bits:
+
+   1. Empty the counters, and load the keys. Meet.
+   2. Count them by bucket; the counter returns a rank. Meet.
+   3. Every block makes the same prefix sums of all counters, in its shared memory.
+   4. Store each key in its bucket, at that rank. Meet.
+   5. The place of a key is the begin of its bucket and the number of keys there that come before
+      it.
+
+   Where a bucket holds more than 512, that last step would take long. All blocks see this in step
+   3, and sort by digits instead, of up to 8 bits, the lowest first (Knuth 5.2.5). A block has the
+   same places in each pass. In the figure three blocks sort by digits 0 .. 2:
+
+       keys      1 0 2 1 | 0 0 2 1 | 2 2 0 1        places of blocks 0, 1, 2
+       counts    1 2 1   | 2 1 1   | 1 1 2          of each digit, by block. Meet.
+       begin     0 4 8   | 1 6 9   | 3 7 10         all of lower digits, and those of the same
+                                                    digit in blocks before
+       keys      0 0 0 0 1 1 1 1 2 2 2 2            to the other buffer. Meet.
+
+   Within a block the rank of a key among equal digits counts the rows of 32 before its own (of
+   other warps), and the lanes of its row before it.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Up to 4096 keys CUB sorts in one block, which is faster. */
+#ifdef CUDA_EMU
+constexpr int32_t lbvh_i_sort_least = 1, lbvh_i_bucket_most = 64;
+#else
+constexpr int32_t lbvh_i_sort_least = 4097, lbvh_i_bucket_most = 512;
+#endif
+constexpr int lbvh_i_sort_block = 1024, lbvh_i_digit_bits = 8,
+              lbvh_i_digits = 1 << lbvh_i_digit_bits, lbvh_i_sort_rows = lbvh_i_sort_block / 32;
+constexpr int lbvh_i_bucket_bits = 13, lbvh_i_buckets = 1 << lbvh_i_bucket_bits,
+              lbvh_i_bucket_quads = 2;
+
+/* Keys with their ids. */
+struct lbvh_i_keyed_ids {
+    uint32_t *key;
+    int32_t *id;
+};
+
+/* Shared memory of a block. */
+struct lbvh_i_bucket_room {
+    int32_t first[lbvh_i_buckets + 4]; /* places of the buckets; the one after the last: n */
+    int32_t warp_sums[lbvh_i_bucket_quads * lbvh_i_sort_block / 32 + 1];
+    int32_t largest;
+};
+struct lbvh_i_digit_room {
+    uint16_t row[lbvh_i_sort_rows][lbvh_i_digits]; /* keys of each row and digit, then of rows
+                                                      before */
+    int32_t begin[lbvh_i_digits], all[lbvh_i_digits], warp_sums[lbvh_i_digits / 32];
+};
+union lbvh_i_sort_room {
+    lbvh_i_bucket_room buckets;
+    lbvh_i_digit_room digits;
+};
+
+/* All threads of the launch wait here for each other. What they stored before, all can load after.
+   CUDA_EMU: the launch has one block. */
+__device__ __forceinline__ void lbvh_i_meet()
+{
+#ifdef CUDA_EMU
+    __syncthreads();
+#else
+    cooperative_groups::this_grid().sync();
+#endif
+}
+
+/* Exclusive prefix sum of x over the warp. */
+__device__ __forceinline__ int32_t lbvh_i_warp_prefix(int32_t x)
+{
+    int32_t sum = x;
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
+        if ((int)(threadIdx.x % 32) >= step) sum += other;
     }
-    sort(temp).SortBlockedToStriped(key, id, 0, bits);
-#pragma unroll
-    for (int k = 0; k < lbvh_i_sort_items; k++) {
-        int const to = k * lbvh_i_sort_block + (int)threadIdx.x;
-        if (to < n) keys[to] = key[k], ids[to] = id[k];
+    return sum - x;
+}
+
+/* One warp: exclusive prefix sums of sums[0 .. m-1]; sums[m] becomes the total. */
+__device__ __forceinline__ void lbvh_i_scan_warp_sums(int32_t *sums, int m)
+{
+    int const run = (m + 31) / 32, from = (int)(threadIdx.x % 32) * run;
+    int32_t sum = 0;
+    for (int k = from; k < from + run && k < m; k++) sum += sums[k];
+    int32_t before = lbvh_i_warp_prefix(sum);
+    for (int k = from; k < from + run && k < m; k++) {
+        int32_t const own = sums[k];
+        sums[k] = before;
+        before += own;
     }
+    if (threadIdx.x % 32 == 31) sums[m] = before;
+}
+
+/* Prefix sums of the counters of all buckets, and the largest. A thread has 4 counters side by
+   side, in `quads` places. */
+__device__ __forceinline__ void lbvh_i_sum_buckets(lbvh_i_bucket_room &own, const int32_t *count,
+                                                   int32_t n)
+{
+    constexpr int quads = lbvh_i_bucket_quads;
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32),
+              block = (int)blockDim.x, warps = block / 32;
+    int32_t carry = 0, largest = 0;
+    if (threadIdx.x == 0) own.first[lbvh_i_buckets] = n, own.largest = 0;
+    for (int begin = 0; begin < lbvh_i_buckets; begin += 4 * quads * block) {
+        int4 x[quads];
+        int32_t before[quads];
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int const c = begin + 4 * (q * block + (int)threadIdx.x);
+            x[q] = c < lbvh_i_buckets ? *reinterpret_cast<const int4 *>(&count[c])
+                                      : make_int4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int32_t const sum = x[q].x + x[q].y + x[q].z + x[q].w;
+            largest = max(largest, max(max(x[q].x, x[q].y), max(x[q].z, x[q].w)));
+            before[q] = lbvh_i_warp_prefix(sum);
+            if (lane == 31) own.warp_sums[q * warps + warp] = before[q] + sum;
+        }
+        __syncthreads();
+        if (warp == 0) lbvh_i_scan_warp_sums(own.warp_sums, quads * warps);
+        __syncthreads();
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int const c = begin + 4 * (q * block + (int)threadIdx.x);
+            int32_t const first = carry + own.warp_sums[q * warps + warp] + before[q];
+            if (c < lbvh_i_buckets)
+                *reinterpret_cast<int4 *>(&own.first[c]) =
+                    make_int4(first, first + x[q].x, first + x[q].x + x[q].y,
+                              first + x[q].x + x[q].y + x[q].z);
+        }
+        carry += own.warp_sums[quads * warps];
+        __syncthreads();
+    }
+    if (largest > lbvh_i_bucket_most) (void)atomicMax(&own.largest, largest);
+    __syncthreads();
+}
+
+/* Keys of a bucket that come before this one. */
+__device__ __forceinline__ int32_t lbvh_i_rank_in_bucket(const lbvh_i_keyed_ids &from,
+                                                         int32_t begin, int32_t end, uint32_t key,
+                                                         int32_t id)
+{
+    int32_t rank = 0;
+#pragma unroll 8
+    for (int32_t k = begin; k < end; k++) {
+        uint32_t const other = from.key[k];
+        int32_t const other_id = from.id[k];
+        rank += (other < key) | ((other == key) & (other_id < id));
+    }
+    return rank;
+}
+
+/* Sorts n keys, `from` to `to`; a bucket shares the bits from `shift` on. `between` may be `from`.
+   false: a bucket is too large, and nothing was stored. */
+__device__ __forceinline__ bool lbvh_i_sort_by_buckets(lbvh_i_bucket_room &own,
+                                                       const lbvh_i_keyed_ids &from,
+                                                       const lbvh_i_keyed_ids &between,
+                                                       const lbvh_i_keyed_ids &to, int32_t *count,
+                                                       int32_t n, int shift)
+{
+    int32_t const k = lbvh_i_thread(), threads = (int32_t)(gridDim.x * blockDim.x);
+    for (int32_t b = k; b < lbvh_i_buckets; b += threads) count[b] = 0;
+    uint32_t const key = k < n ? from.key[k] : 0;
+    int32_t const id = k < n ? from.id[k] : 0, bucket = k < n ? (int32_t)(key >> shift) : -1;
+    lbvh_i_meet();
+
+    unsigned const peers = __match_any_sync(0xFFFFFFFFu, bucket), /* one atomic for all of these */
+                   before = peers & ((1u << threadIdx.x % 32) - 1);
+    int32_t base = 0;
+    if (bucket >= 0 && before == 0) base = atomicAdd(&count[bucket], __popc(peers));
+    int32_t const rank = __shfl_sync(0xFFFFFFFFu, base, __ffs((int)peers) - 1) + __popc(before);
+    lbvh_i_meet();
+
+    lbvh_i_sum_buckets(own, count, n);
+    if (own.largest > lbvh_i_bucket_most) return false;
+    int32_t const begin = own.first[max(bucket, 0)], end = own.first[max(bucket, 0) + 1];
+    if (bucket >= 0) between.key[begin + rank] = key, between.id[begin + rank] = id;
+    lbvh_i_meet();
+
+    if (bucket < 0) return true;
+    int32_t const at = begin + lbvh_i_rank_in_bucket(between, begin, end, key, id);
+    to.key[at] = key;
+    to.id[at] = id;
+    return true;
+}
+
+/* Counts the digits of each row, and so of the block. digit: -1 for none. Returns its rank within
+   its row. */
+__device__ __forceinline__ int lbvh_i_count_digits(lbvh_i_digit_room &own, int32_t *counts,
+                                                   int digit)
+{
+    int const thread = (int)threadIdx.x, rows = (int)blockDim.x / 32;
+    for (int x = thread; x < rows * lbvh_i_digits; x += (int)blockDim.x)
+        own.row[x / lbvh_i_digits][x % lbvh_i_digits] = 0;
+    __syncthreads();
+    unsigned const peers = __match_any_sync(0xFFFFFFFFu, digit);
+    int const rank = __popc(peers & ((1u << thread % 32) - 1));
+    if (digit >= 0 && rank == 0) own.row[thread / 32][digit] = (uint16_t)__popc(peers);
+    __syncthreads();
+    for (int d = thread; d < lbvh_i_digits; d += (int)blockDim.x) {
+        int sum = 0;
+#pragma unroll 8
+        for (int r = 0; r < rows; r++) {
+            int const count = own.row[r][d];
+            own.row[r][d] = (uint16_t)sum;
+            sum += count;
+        }
+        counts[blockIdx.x * lbvh_i_digits + d] = sum;
+    }
+    return rank;
+}
+
+/* own.begin[d]: the place of the block's first key of digit d. Groups of threads, four digits each,
+   sum the counts of some blocks. They begin at different blocks, so that not all load the same. */
+__device__ __forceinline__ void lbvh_i_place_digits(lbvh_i_digit_room &own, const int32_t *counts)
+{
+    constexpr int group = lbvh_i_digits / 4;
+    int const thread = (int)threadIdx.x, d = thread % group * 4, lane = thread % 32,
+              groups = (int)blockDim.x / group, blocks = (int)gridDim.x;
+    for (int x = thread; x < lbvh_i_digits; x += (int)blockDim.x) own.begin[x] = own.all[x] = 0;
+    __syncthreads();
+    int4 before = make_int4(0, 0, 0, 0), sum = before;
+    if (thread < groups * group) {
+#pragma unroll 4
+        for (int x = thread / group; x < blocks; x += groups) {
+            int const b = x + (int)blockIdx.x < blocks ? x + (int)blockIdx.x
+                                                       : x + (int)blockIdx.x - blocks;
+            int4 const count = *reinterpret_cast<const int4 *>(&counts[b * lbvh_i_digits + d]);
+            bool const lower = b < (int)blockIdx.x;
+            sum = make_int4(sum.x + count.x, sum.y + count.y, sum.z + count.z, sum.w + count.w);
+            if (lower)
+                before = make_int4(before.x + count.x, before.y + count.y, before.z + count.z,
+                                   before.w + count.w);
+        }
+        int const befores[4] = {before.x, before.y, before.z, before.w},
+                  sums[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+        for (int x = 0; x < 4; x++) {
+            (void)atomicAdd(&own.begin[d + x], befores[x]);
+            (void)atomicAdd(&own.all[d + x], sums[x]);
+        }
+    }
+    __syncthreads();
+    int const all = thread < lbvh_i_digits ? own.all[thread] : 0;
+    /* prefix sums of 32, then of all */
+    int lower = lbvh_i_warp_prefix(all);
+    if (thread < lbvh_i_digits && lane == 31) own.warp_sums[thread / 32] = lower + all;
+    __syncthreads();
+    if (thread >= lbvh_i_digits) return;
+    for (int w = 0; w < thread / 32; w++) lower += own.warp_sums[w];
+    own.begin[thread] += lower;
+}
+
+/* Sorts n keys by digits of `width` bits in so many passes, from one buffer to the other in turn.
+   counts[block][digit]. */
+__device__ __forceinline__ void lbvh_i_sort_by_digits(lbvh_i_digit_room &own,
+                                                      lbvh_i_keyed_ids from, lbvh_i_keyed_ids to,
+                                                      int32_t *counts, int32_t n, int width,
+                                                      int passes)
+{
+    int32_t const k = lbvh_i_thread();
+    for (int pass = 0; pass < passes; pass++) {
+        uint32_t const key = k < n ? from.key[k] : 0;
+        int32_t const id = k < n ? from.id[k] : 0;
+        int const digit = k < n ? (int)(key >> (pass * width) & ((1u << width) - 1)) : -1,
+                  rank = lbvh_i_count_digits(own, counts, digit);
+        lbvh_i_meet();
+        lbvh_i_place_digits(own, counts);
+        __syncthreads();
+        if (digit >= 0) {
+            int32_t const at = own.begin[digit] + own.row[threadIdx.x / 32][digit] + rank;
+            to.key[at] = key;
+            to.id[at] = id;
+        }
+        lbvh_i_keyed_ids const sorted = to;
+        to = from, from = sorted;
+        if (pass + 1 < passes) lbvh_i_meet();
+    }
+}
+
+/* Sorts n keys of so many bits. They are in `to` after an odd number of passes, else in `from`. */
+__global__ void __launch_bounds__(lbvh_i_sort_block)
+    lbvh_i_sort_kernel(lbvh_i_keyed_ids from, lbvh_i_keyed_ids to, int32_t *counts, int32_t n,
+                       int bits, int passes)
+{
+    __shared__ lbvh_i_sort_room own;
+    int const shift = bits > lbvh_i_bucket_bits ? bits - lbvh_i_bucket_bits : 0;
+    bool const odd = passes % 2 == 1;
+    lbvh_i_keyed_ids const between = {odd ? from.key : to.key, odd ? from.id : to.id},
+                           last = {odd ? to.key : from.key, odd ? to.id : from.id};
+    if (lbvh_i_sort_by_buckets(own.buckets, from, between, last, counts, n, shift)) return;
+    __syncthreads();
+    lbvh_i_sort_by_digits(own.digits, from, to, counts + lbvh_i_buckets, n,
+                          (bits + passes - 1) / passes, passes);
+}
+
+/* As many blocks as surely run at the same time, one on each multiprocessor; 0: none. */
+int32_t lbvh_i_sort_blocks()
+{
+#ifdef CUDA_EMU
+    return 1;
+#else
+    int device = 0, together = 0, processors = 0;
+    if (cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&together, cudaDevAttrCooperativeLaunch, device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess)
+        return together ? processors : 0;
+    (void)cudaGetLastError();
+    return 0;
+#endif
+}
+
+size_t lbvh_i_sort_bytes()
+{
+    return ((size_t)lbvh_i_sort_blocks() * lbvh_i_digits + lbvh_i_buckets) * sizeof(int32_t);
 }
 
 /* The buffers of a sort. */
@@ -153,22 +460,53 @@ lbvh_i_sort lbvh_i_sort_of(lbvh_cuda *gpu)
              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B)}};
 }
 
+/* false: too many keys for one launch, or fewer multiprocessors are at hand than the device has;
+   then nothing was launched. */
+bool lbvh_i_sort_together(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
+                          cudaStream_t stream, lbvh_result *result)
+{
+    int32_t const blocks = lbvh_i_sort_blocks(),
+                  passes = (bits + lbvh_i_digit_bits - 1) / lbvh_i_digit_bits;
+    if (n < lbvh_i_sort_least || n > blocks * lbvh_i_sort_block) return false;
+    int32_t const share = ((n + blocks - 1) / blocks + 31) / 32 * 32,
+                  block = std::max(share, lbvh_i_digits);
+    lbvh_i_keyed_ids const from = {sort->keys.Current(), sort->ids.Current()},
+                           to = {sort->keys.Alternate(), sort->ids.Alternate()};
+    cudaLaunchAttribute together = {};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)((n + block - 1) / block));
+    config.blockDim = dim3((unsigned)block);
+    config.stream = stream;
+    config.attrs = &together;
+    config.numAttrs = 1;
+    *result = lbvh_i_launch_config(gpu, config, lbvh_i_sort_kernel, from, to,
+                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_TEMP), n, bits,
+                                   (int)passes);
+    if (*result == LBVH_OK && passes % 2) sort->keys.selector ^= 1, sort->ids.selector ^= 1;
+    return *result == LBVH_OK ||
+           gpu->device.tree.cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
+}
+
 /* Sorts n ids by the lower bits of their keys. */
 lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
                              cudaStream_t stream)
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    if (n >= lbvh_i_sort_least && n <= lbvh_i_sort_most)
-        return lbvh_i_launch(gpu, stream, lbvh_i_sort_block, lbvh_i_sort_block,
-                             lbvh_i_sort_few_kernel, sort->keys.Current(), sort->ids.Current(), n,
-                             bits);
+    lbvh_result result = LBVH_OK;
+    if (lbvh_i_sort_together(gpu, sort, n, bits, stream, &result)) return result;
     return lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, sort->keys,
                                                 sort->ids, n, bits, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
 }
 
-/* Temporary storage of the largest CUB call over m keys or rows. */
+/* ------------------------------------------------------------------------------------------------
+   >>work: memory of builds and searches
+   ---------------------------------------------------------------------------------------------- */
+
+/* Temporary storage of the largest sort or scan of m keys or rows. */
 lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
 {
     size_t scan = 0, sort = 0;
@@ -179,13 +517,8 @@ lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes
         return LBVH_CUDA_ERROR;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs(nullptr, sort, keys, ids, m, bits, nullptr)))
         return LBVH_CUDA_ERROR;
-    *bytes = scan > sort ? scan : sort;
+    *bytes = std::max(std::max(scan, sort), lbvh_i_sort_bytes());
     return LBVH_OK;
-}
-
-void lbvh_i_at_least(size_t *bytes, size_t needed)
-{
-    if (*bytes < needed) *bytes = needed;
 }
 
 /* Hits that the first pass of a list keeps, so that the second need not search again: for each
@@ -228,7 +561,7 @@ lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool list
 int lbvh_i_key_bits(const lbvh_desc *desc, int32_t n)
 {
     if (desc->bits != 63) return lbvh_i_code_bits(desc);
-    return n <= lbvh_i_sort_most ? 20 : n <= 1 << 18 ? 24 : 32;
+    return n <= 1 << 18 ? 24 : 32;
 }
 
 /* Samples of the codes of n elements. */
@@ -437,7 +770,7 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
                  is the upper 32 bits of a code. (Of 10M uniform points one in 430 shares its key
                  with another.) Else the key is relative to the samples (sample sort, Frazer and
                  McKellar 1970, is the model: samples lie close together where elements do). Fewer
-                 elements need fewer bits: keys of 24 and 20 are the upper ones of these.
+                 elements need fewer bits: keys of 24 are the upper ones of these.
 
                      codes       ----- s0 ----- s1 ----- s2 -----
                      interval      0   1    2   3    4   5    6      11 bits
@@ -454,10 +787,7 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
 constexpr int lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
 
 /* The bits that samples must not share. */
-__device__ __forceinline__ int lbvh_i_alike_bits(int key_bits)
-{
-    return key_bits < 24 ? key_bits + 4 : 28;
-}
+constexpr int lbvh_i_alike_bits = 28;
 
 /* Ranks samples. A block computes all of them, and ranks one for each of its warps. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
@@ -476,7 +806,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     }
     __syncthreads();
     int const own = lbvh_i_thread() / 32, lane = (int)(threadIdx.x % 32),
-              lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits(to.key_bits);
+              lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits;
     if (own >= to.samples) return;
     uint64_t const code = codes[own];
     int rank = 0;
@@ -1895,7 +2225,8 @@ enum lbvh_i_test {
     LBVH_I_POINT_LEAVES /* within a radius, where all leaves are points: half the work */
 };
 
-/* Candidate leaves, tested 32 at a time. */
+/* Candidate leaves, tested 32 at a time: a ring of two halves, one of which is tested while the
+   other is filled. */
 struct lbvh_i_warp_batch {
     lbvh_node leaf[64]; /* `skip` holds the place */
     uint32_t mask[64];
@@ -1969,44 +2300,70 @@ __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
     return lbvh_i_overlap(tree, high, low, -1, -1);
 }
 
-/* Every lane tests its own search against the first 32 leaves of the batch, or as many as wait.
-   Returns a bit for each hit. */
+/* Every lane tests its own search against 32 leaves, or as many as wait. Returns a bit for each
+   hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
-__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after,
-                                                      const lbvh_i_warp_batch &batch, int waiting)
+__device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, int32_t after,
+                                                       const lbvh_node *leaf, const uint32_t *mask)
 {
     unsigned hits = 0;
 #pragma unroll 8
     for (int c = 0; c < 32; c++) {
-        lbvh_node const leaf = lbvh_i_fetch(&batch.leaf[c]);
-        bool meets = lbvh_i_meets_leaf<Test>(o, leaf);
-        if (Later) meets = meets & (leaf.skip > after);
-        if (Masked) meets = meets & ((batch.mask[c] & o.filter) != 0);
+        lbvh_node const other = lbvh_i_fetch(&leaf[c]);
+        bool meets = lbvh_i_meets_leaf<Test>(o, other);
+        if (Later) meets = meets & (other.skip > after);
+        if (Masked) meets = meets & ((mask[c] & o.filter) != 0);
         hits |= meets ? 1u << c : 0u;
     }
+    return hits;
+}
+
+/* The same for points by fused operations, of which there are three fewer each: the sign of x*x +
+   y*y + z*z - reach2. Let u = 2^-24, and S the sum of the squares without rounding. Up to S = 2
+   reach2, the three roundings here change it by at most 6 u reach2, and those of lbvh_i_square by 7
+   u reach2; above, both are far from reach2. So the sign is right where the result exceeds 16 u
+   reach2; FLT_MIN is for numbers so small that they have fewer digits. Otherwise (a batch of some
+   thousand) the leaves are tested as everywhere. */
+__device__ __forceinline__ unsigned lbvh_i_test_points(const lbvh_overlap &o, const lbvh_node *leaf)
+{
+    float const limit = (float)o.reach2;
+    float closest = limit;
+    unsigned hits = 0;
+#pragma unroll 8
+    for (int c = 0; c < 32; c++) {
+        lbvh_node const other = lbvh_i_fetch(&leaf[c]);
+        float const x = (float)(other.min[0] - o.min[0]), y = (float)(other.min[1] - o.min[1]),
+                    z = (float)(other.min[2] - o.min[2]),
+                    excess = __fmaf_rn(z, z, __fmaf_rn(y, y, __fmaf_rn(x, x, -limit)));
+        hits = hits << 1 | __float_as_uint(excess) >> 31;
+        closest = fminf(closest, fabsf(excess));
+    }
+    if (closest > limit * 0x1p-20f + FLT_MIN) return __brev(hits);
+    return lbvh_i_test_leaves<LBVH_I_POINT_LEAVES, false, false>(o, -1, leaf, nullptr);
+}
+
+/* Tests the half of the batch that begins at `from`. */
+template <lbvh_i_test Test, bool Later, bool Masked>
+__device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after,
+                                                      const lbvh_i_warp_batch &batch, int from,
+                                                      int waiting)
+{
+    constexpr bool fuses =
+        Test == LBVH_I_POINT_LEAVES && !Later && !Masked && LBVH_I_REAL_KIND == 1;
+    unsigned const hits =
+        fuses ? lbvh_i_test_points(o, batch.leaf + from)
+              : lbvh_i_test_leaves<Test, Later, Masked>(o, after, batch.leaf + from,
+                                                        batch.mask + from);
     return waiting < 32 ? hits & ((1u << waiting) - 1) : hits;
 }
 
-/* Moves the entries after the first 32 to the front. */
-__device__ __forceinline__ int lbvh_i_shift_batch(lbvh_i_warp_batch &batch, int waiting,
-                                                  bool masked)
-{
-    int const lane = (int)(threadIdx.x % 32), left = waiting > 32 ? waiting - 32 : 0;
-    __syncwarp();
-    if (lane < left) {
-        batch.leaf[lane] = batch.leaf[32 + lane];
-        if (masked) batch.mask[lane] = batch.mask[32 + lane];
-    }
-    __syncwarp();
-    return left;
-}
-
-/* Appends to the batch the leaves near the packet, of begin .. last, one per lane. */
+/* Appends to the batch the leaves near the packet, of begin .. last, one per lane. `waiting` leaves
+   wait, from `from` on. */
 template <lbvh_i_test Test, bool Masked>
 __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
                                                          const lbvh_i_packet &packet, int32_t begin,
                                                          int32_t last, lbvh_i_warp_batch &batch,
-                                                         int waiting)
+                                                         int from, int waiting)
 {
     int const lane = (int)(threadIdx.x % 32);
     bool const has_leaf = lane <= last - begin;
@@ -2016,7 +2373,7 @@ __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
     unsigned const nears = __ballot_sync(0xFFFFFFFFu,
                                          has_leaf && lbvh_i_packet_near_leaf<Test>(packet, leaf));
     if (nears >> lane & 1) {
-        int const slot = waiting + __popc(nears & ((1u << lane) - 1));
+        int const slot = (from + waiting + __popc(nears & ((1u << lane) - 1))) % 64;
         batch.leaf[slot] = leaf;
         if (Masked) batch.mask[slot] = tree.mask[tree.first_leaf + place];
     }
@@ -2031,10 +2388,10 @@ __device__ __forceinline__ lbvh_real lbvh_i_warp_reach2(lbvh_real reach2)
     return reach2;
 }
 
-/* The walk of a packet from node `at`. Every lane calls hits(bits) for every batch: bit c is set
-   where its own search overlaps leaf c. Batches come by ascending place. Later: only places above
-   `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right child
-   or a leaf, so its number gives its first leaf. */
+/* The walk of a packet from node `at`. Every lane calls hits(bits, leaf) for every batch: bit c is
+   set where its own search overlaps leaf[c]. Batches come by ascending place. Later: only places
+   above `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right
+   child or a leaf, so its number gives its first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, bool Shrinks, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o,
                                                           int32_t after, int32_t at,
@@ -2044,7 +2401,7 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
     constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
     lbvh_i_packet packet = lbvh_i_gather_packet(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
-    int waiting = 0;
+    int from = 0, waiting = 0;
     while (at >= 0) {
         lbvh_node const node = lbvh_i_fetch(&tree.node[at]);
         bool meets = lbvh_i_meets_node<Test>(o, node);
@@ -2057,11 +2414,14 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
             }
             for (; first <= last; first += 32) {
                 waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, first, last, batch,
-                                                                  waiting);
+                                                                  from, waiting);
                 if (waiting < 32) continue;
                 __syncwarp();
-                hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, 32));
-                waiting = lbvh_i_shift_batch(batch, waiting, Masked);
+                hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, from, 32),
+                     batch.leaf + from);
+                __syncwarp();
+                from ^= 32;
+                waiting -= 32;
                 if (Shrinks) packet.reach2 = lbvh_i_warp_reach2(o.reach2);
             }
         }
@@ -2069,7 +2429,9 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
         first = at < tree.first_leaf ? at : at - tree.first_leaf;
     }
     __syncwarp();
-    if (waiting > 0) hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, waiting));
+    if (waiting > 0)
+        hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, from, waiting),
+             batch.leaf + from);
     __syncwarp();
 }
 
@@ -2085,12 +2447,11 @@ __device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_
 
 /* met(id, place) for each bit of hits, the lowest first. */
 template <class Met>
-__device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, unsigned hits,
-                                                Met met)
+__device__ __forceinline__ void lbvh_i_each_hit(const lbvh_node *leaf, unsigned hits, Met met)
 {
     for (; hits; hits &= hits - 1) {
-        const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
-        met(leaf.link, leaf.skip);
+        const lbvh_node &other = leaf[__ffs((int)hits) - 1];
+        met(other.link, other.skip);
     }
 }
 
@@ -2098,7 +2459,8 @@ __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_i_warp_batch &batch, 
    >>pairs
    ---------------------------------------------------------------------------------------------- */
 
-/* hits(bits) for the later places that a place is paired with; see lbvh_i_walk_packet_masked. */
+/* hits(bits, leaf) for the later places that a place is paired with; see lbvh_i_walk_packet_masked.
+   */
 template <class Hits>
 __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_batch &batch,
                                                   Hits hits)
@@ -2124,11 +2486,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
     int32_t count = 0;
-    lbvh_i_each_later(device.tree, batch, [&](unsigned hits) {
+    lbvh_i_each_later(device.tree, batch, [&](unsigned hits, const lbvh_node *leaf) {
         int32_t slot = count;
         count += __popc(hits);
         if (!kept || slot >= lbvh_i_kept) return;
-        lbvh_i_each_hit(batch, hits, [&](int32_t other, int32_t) {
+        lbvh_i_each_hit(leaf, hits, [&](int32_t other, int32_t) {
             if (slot < lbvh_i_kept) kept[(int64_t)slot * n + place] = other;
             slot++;
         });
@@ -2161,7 +2523,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     };
     if (__any_sync(0xFFFFFFFFu, count > lbvh_i_kept)) {
         lbvh_i_each_later(device.tree, batch,
-                          [&](unsigned hits) { lbvh_i_each_hit(batch, hits, put); });
+                          [&](unsigned hits, const lbvh_node *leaf) {
+                              lbvh_i_each_hit(leaf, hits, put);
+                          });
     } else {
         for (int32_t k = 0; k < (int32_t)count; k++) put(kept[(int64_t)k * n + place], -1);
     }
@@ -2303,8 +2667,8 @@ __device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tr
     return query;
 }
 
-/* Runs a thread's search: hits(bits) as lbvh_i_walk_packet_masked, or found(id, place) where the
-   warp's searches are not coherent: then it returns false. */
+/* Runs a thread's search: hits(bits, leaf) as lbvh_i_walk_packet_masked, or found(id, place) where
+   the warp's searches are not coherent: then it returns false. */
 template <lbvh_i_test Test, class Hits, class Found>
 __device__ __forceinline__ bool lbvh_i_run_query(const lbvh &tree, const lbvh_queries &queries,
                                                  lbvh_i_thread_query &query,
@@ -2405,9 +2769,9 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_search_blocks)
     int32_t count = 0;
     bool const as_packet = lbvh_i_run_query<Test>(
         device.tree, queries, query, batch,
-        [&](unsigned hits) {
+        [&](unsigned hits, const lbvh_node *leaf) {
             count += __popc(hits);
-            if (keeps) keeper.keep(hits, batch.leaf[threadIdx.x % 32], places);
+            if (keeps) keeper.keep(hits, leaf[threadIdx.x % 32], places);
         },
         [&](int32_t, int32_t) { count++; });
     bool const exists = lbvh_i_thread() - (int32_t)(threadIdx.x % 32) < queries.n;
@@ -2535,7 +2899,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_fill_blocks)
     };
     lbvh_i_run_query<Test>(
         device.tree, queries, query, room.search,
-        [&](unsigned hits) { lbvh_i_each_hit(room.search, hits, put); }, put);
+        [&](unsigned hits, const lbvh_node *leaf) { lbvh_i_each_hit(leaf, hits, put); }, put);
 }
 
 /* The test that these searches need. */
@@ -2778,11 +3142,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_nearest<Room> list;
     list.clear(k);
     if (lbvh_i_bound_reach<Test, Room>(tree, o, k, batch)) {
-        auto const keep = [&](unsigned hits) {
+        auto const keep = [&](unsigned hits, const lbvh_node *leaf) {
             for (; hits; hits &= hits - 1) {
-                const lbvh_node &leaf = batch.leaf[__ffs((int)hits) - 1];
-                lbvh_real const distance2 = lbvh_i_leaf_distance2<Test>(o, leaf);
-                if (distance2 <= o.reach2) list.insert(distance2, leaf.link);
+                const lbvh_node &other = leaf[__ffs((int)hits) - 1];
+                lbvh_real const distance2 = lbvh_i_leaf_distance2<Test>(o, other);
+                if (distance2 <= o.reach2) list.insert(distance2, other.link);
                 o.reach2 = list.reach2(o.reach2);
             }
         };

@@ -2,17 +2,20 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    A kernel gives each thread one turn of a serial loop of ugrid.h. What a turn does with its
-   particle is the same UGRID_FN function on both sides. (>>parts, >>hits and >>twins have
-   no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32 threads
-   that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read registers of
-   other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and __ffs(mask) - 1 the
-   lowest.
+   particle is the same UGRID_FN function on both sides. (>>parts, >>together, >>hits and >>twins
+   have no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32
+   threads that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read
+   registers of other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and
+   __ffs(mask) - 1 the lowest.
 
-   >>contents: memory, split, fit, build, parts, build-sorted, attributes, search, hits, twins,
-   query */
+   >>contents: memory, order, split, fit, build, parts, together, build-sorted, attributes, search,
+   hits, twins, query */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
+#ifndef CUDA_EMU
+#include <cooperative_groups.h>
+#endif
 
 #include <algorithm>
 #include <climits>
@@ -34,8 +37,8 @@ __device__ __forceinline__ int32_t ugrid_i_thread()
    ---------------------------------------------------------------------------------------------- */
 
 /* Scratch blocks. SORT: keys and entries, two buffers each (the other buffer of the entries is the
-   grid's order). COUNT: numbers and ranks, or the items of >>parts, in KEYS_A. STARTS: of cells,
-   for FIXED from sorted entries. TEMP: temporary storage of CUB. */
+   grid's order). COUNT: numbers and ranks, or the items of >>parts, or the counters of >>together,
+   in KEYS_A. STARTS: of cells, for FIXED from sorted entries. TEMP: temporary storage of CUB. */
 enum {
     UGRID_I_KEYS_A,
     UGRID_I_KEYS_B,
@@ -197,6 +200,95 @@ ugrid_result ugrid_i_cuda_sizes(ugrid_cuda *gpu, int32_t n, size_t bytes[UGRID_B
     return ugrid_i_temp_bytes(gpu, n, &scratch[UGRID_I_TEMP]);
 }
 
+int ugrid_i_device_attribute(cudaDeviceAttr attribute)
+{
+    int device = 0, value = 0;
+    if (cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess)
+        return value;
+    (void)cudaGetLastError(); /* an unknown attribute counts as 0 */
+    return 0;
+}
+
+/* Do n items exceed half of the L2 cache? */
+bool ugrid_i_exceed_cache(int32_t n, size_t item)
+{
+    return (int64_t)n * (int64_t)item > ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>order: are the particles nearly in cell order? So many of them that desc.coherent matters are
+   sampled by each build, which writes what it saw to a word in the host's memory. The next build
+   reads that word without waiting: it may be of the build before the last. A wrong guess costs
+   time, once, and changes no result but the order within cells. What a CUDA graph captures is the
+   same in each replay: there, only desc.coherent counts.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Particles that many places apart are compared: near if they are no more than so many cells apart
+   along each axis. In grids of fewer cells, particles in any order might be. */
+constexpr int ugrid_i_samples = 256;
+constexpr int32_t ugrid_i_sample_step = 8, ugrid_i_sample_cells = 4,
+                  ugrid_i_order_cells = 1 << 16;
+
+/* Do builds of n particles look for order? */
+bool ugrid_i_seeks_order(const ugrid *grid, int32_t n)
+{
+    size_t const item = grid->desc.no_records ? 2 * sizeof(int32_t) : sizeof(ugrid_record);
+    return grid->desc.method == UGRID_COUNT && !grid->desc.deterministic && !grid->desc.coherent &&
+           !ugrid_i_tight(grid) && grid->cell_count >= ugrid_i_order_cells &&
+           ugrid_i_exceed_cache(n, item);
+}
+
+/* The word, if it can be had; for none, builds take two rounds. */
+void ugrid_i_reserve_order(ugrid_cuda *gpu)
+{
+    void *word = nullptr;
+    if (gpu->near_samples) return;
+    if (cudaHostAlloc(&word, sizeof(int32_t), cudaHostAllocMapped | cudaHostAllocPortable) ==
+        cudaSuccess) {
+        gpu->near_samples = static_cast<int32_t *>(word);
+        *gpu->near_samples = 0;
+    } else (void)cudaGetLastError();
+}
+
+/* Where this build writes what it sees; null: nowhere. */
+int32_t *ugrid_i_samples_to(const ugrid_cuda *gpu)
+{
+    bool const seeks = ugrid_i_seeks_order(&gpu->device.grid, gpu->device.grid.n);
+    return seeks ? gpu->near_samples : nullptr;
+}
+
+/* Did an earlier build find the particles nearly in order? */
+bool ugrid_i_builds_in_order(ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
+{
+    cudaStreamCaptureStatus captures = cudaStreamCaptureStatusNone;
+    if (!ugrid_i_seeks_order(&gpu->device.grid, n)) return false;
+    if (cudaStreamIsCapturing(stream, &captures) != cudaSuccess) (void)cudaGetLastError();
+    if (captures != cudaStreamCaptureStatusNone) return false;
+    ugrid_i_reserve_order(gpu);
+    return gpu->near_samples &&
+           *const_cast<const volatile int32_t *>(gpu->near_samples) > ugrid_i_samples / 2;
+}
+
+/* One warp of a kernel counts near samples. */
+__device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
+{
+    int32_t const lane = (int32_t)(threadIdx.x % 32), last = grid.n - 1 - ugrid_i_sample_step;
+    ugrid_real const reach = ugrid_i_sample_cells * grid.desc.cell;
+    int32_t near = 0;
+#pragma unroll 4
+    for (int32_t s = lane; s < ugrid_i_samples; s += 32) {
+        int32_t const i = (int32_t)((int64_t)last * s / ugrid_i_samples);
+        ugrid_real p[3], q[3];
+        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
+        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i + ugrid_i_sample_step, q);
+        bool const is_near = fabs(p[0] - q[0]) <= reach && fabs(p[1] - q[1]) <= reach &&
+                             fabs(p[2] - q[2]) <= reach;
+        near += __popc(__ballot_sync(0xFFFFFFFFu, is_near));
+    }
+    if (lane == 0) *near_samples = near;
+}
+
 /* ----------------------------------------------------------------------------------------------
    >>split: desc.method and desc.split where the caller leaves both open
 
@@ -223,18 +315,26 @@ bool ugrid_i_split_pays(const ugrid *grid, int32_t n)
            n / ugrid_i_split_crowd >= grid->needed_cells;
 }
 
-const char *ugrid_i_cuda_reason(const ugrid_desc *desc, bool automatic, bool split)
+const char *ugrid_i_cuda_reason(const ugrid_desc *desc, bool automatic, bool split, bool in_order)
 {
+    static const char *const counts[2][2] = {
+        {"COUNT: one atomic per particle costs less than the passes of a sort",
+         "COUNT: one atomic per particle costs less than the passes of a sort; in one round: an "
+         "earlier build found the particles nearly in cell order"},
+        {"COUNT: one atomic per particle costs less than the passes of a sort; split 4: many "
+         "particles in crowded cells, and shorter strips save tests",
+         "COUNT: one atomic per particle costs less than the passes of a sort; split 4: many "
+         "particles in crowded cells, and shorter strips save tests; in one round: an earlier "
+         "build found the particles nearly in cell order"}};
     if (!automatic) return "chosen by the caller";
     if (desc->deterministic) return "SORT: a stable sort gives the same bits every time";
-    return split ? "COUNT: one atomic per particle costs less than the passes of a sort; split 4: "
-                   "many particles in crowded cells, and shorter strips save tests"
-                 : "COUNT: one atomic per particle costs less than the passes of a sort";
+    return counts[split][in_order];
 }
 
 /* Cells, method and split for n particles. */
-ugrid_result ugrid_i_cuda_resolve(ugrid *grid, int32_t n)
+ugrid_result ugrid_i_cuda_resolve(ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
 {
+    ugrid *grid = &gpu->device.grid;
     bool const automatic = grid->desc.method == UGRID_AUTO, open = grid->desc.split == 0;
     if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
     if (open) grid->desc.split = 1;
@@ -244,7 +344,9 @@ ugrid_result ugrid_i_cuda_resolve(ugrid *grid, int32_t n)
         grid->desc.split = ugrid_i_split;
         result = ugrid_i_resolve(grid, n);
     }
-    grid->reason = ugrid_i_cuda_reason(&grid->desc, automatic, split);
+    bool const in_order = result == UGRID_OK && ugrid_i_builds_in_order(gpu, n, stream);
+    gpu->in_order = grid->desc.coherent || in_order;
+    grid->reason = ugrid_i_cuda_reason(&grid->desc, automatic, split, in_order);
     return result;
 }
 
@@ -253,7 +355,7 @@ ugrid_result ugrid_i_cuda_prepare(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
 {
     ugrid *grid = &gpu->device.grid;
     size_t bytes[UGRID_BLOCKS], scratch[UGRID_CUDA_SCRATCH];
-    ugrid_result result = ugrid_i_cuda_resolve(grid, n);
+    ugrid_result result = ugrid_i_cuda_resolve(gpu, n, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_sizes(gpu, n, bytes, scratch);
     for (int b = 0; b < UGRID_BLOCKS && result == UGRID_OK; b++)
         result = ugrid_i_cuda_grow_array(gpu, &gpu->block[b], bytes[b], exact, stream);
@@ -466,10 +568,11 @@ __global__ void __launch_bounds__(ugrid_i_block)
 
 __global__ void __launch_bounds__(ugrid_i_block)
     ugrid_i_scatter_kernel(__grid_constant__ const ugrid_device device, const int32_t *numbers,
-                           const int32_t *ranks)
+                           const int32_t *ranks, int32_t *near_samples)
 {
     const ugrid &grid = device.grid;
     int32_t const e = ugrid_i_thread();
+    if (near_samples && e < 32) ugrid_i_sample_order(grid, near_samples);
     if (e >= grid.n * grid.spans) return;
     int32_t const number = __ldcs(&numbers[e]), rank = __ldcs(&ranks[e]);
     if (number >= 0) grid.order[grid.start[number] + rank] = e;
@@ -518,7 +621,7 @@ ugrid_result ugrid_i_cuda_build_count_one_round(ugrid_cuda *gpu, cudaStream_t st
                                              grid->start, (int64_t)grid->cell_count + 1, stream)))
         return UGRID_CUDA_ERROR;
     result = ugrid_i_launch(gpu, stream, entries, ugrid_i_block, ugrid_i_scatter_kernel,
-                            gpu->device, numbers, ranks);
+                            gpu->device, numbers, ranks, ugrid_i_samples_to(gpu));
     return result == UGRID_OK ? ugrid_i_cuda_reorder(gpu, stream) : result;
 }
 
@@ -539,8 +642,7 @@ ugrid_result ugrid_i_cuda_build_count_one_round(ugrid_cuda *gpu, cudaStream_t st
    block per part sorts it by cell, and writes it and the starts of its cells. Two blocks share a
    multiprocessor up to 4 million cells and some 12 million records of 16 bytes (22 million tags).
    Beyond, a block has its shared memory alone, up to some 30 million cells or 20 million records.
-   tests/bench/NOTES.md lists what was tried. A grid so small that it is one part skips steps 1
-   to 3.
+   tests/bench/NOTES.md lists what was tried.
    ---------------------------------------------------------------------------------------------- */
 
 /* The item of >>parts where the grid keeps no records. */
@@ -956,11 +1058,12 @@ __device__ void ugrid_i_sort_in_global(const ugrid &grid, const typename Shape::
 template <class Shape>
 __global__ void __launch_bounds__(Shape::block, Shape::wide ? 1 : 2)
     ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
-                         const typename Shape::Item *parted)
+                         const typename Shape::Item *parted, int32_t *near_samples)
 {
     ugrid_i_order_part<Shape> &own =
         *reinterpret_cast<ugrid_i_order_part<Shape> *>(ugrid_i_shared());
     if ((int32_t)blockIdx.x >= *parts.made) return;
+    if (near_samples && ugrid_i_thread() < 32) ugrid_i_sample_order(device.grid, near_samples);
     ugrid_i_part const part = parts.part[blockIdx.x], next = parts.part[blockIdx.x + 1];
     int32_t const size = next.place - part.place, cells = next.cell - part.cell;
     for (int32_t c = (int32_t)threadIdx.x; c < cells; c += Shape::block) own.first[c] = 0;
@@ -978,16 +1081,6 @@ int32_t ugrid_i_bins_for(int64_t x, int32_t least, int32_t most)
     int32_t bins = least;
     while (bins < x && bins < most) bins *= 2;
     return bins;
-}
-
-int ugrid_i_device_attribute(cudaDeviceAttr attribute)
-{
-    int device = 0, value = 0;
-    if (cudaGetDevice(&device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess)
-        return value;
-    (void)cudaGetLastError(); /* an unknown attribute counts as 0 */
-    return 0;
 }
 
 /* The plan for n particles with parts of this shape, `shared` bytes of shared memory in a block.
@@ -1024,17 +1117,18 @@ ugrid_i_parts ugrid_i_plan_shape(const ugrid *grid, int32_t n, size_t shared)
 }
 
 /* The plan for n particles. bins = 0: one round, no parts. */
-template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid *grid, int32_t n)
+template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid_cuda *gpu, int32_t n)
 {
+    const ugrid *grid = &gpu->device.grid;
     ugrid_i_parts const one_round = {};
     size_t const shared = (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-    if (grid->desc.coherent || n < ugrid_i_parts_least) return one_round;
-    /* one round is as fast there */
-    if ((int64_t)n * (int64_t)sizeof(Item) <= ugrid_i_device_attribute(cudaDevAttrL2CacheSize) / 2)
-        return one_round;
+    if (gpu->in_order || n < ugrid_i_parts_least) return one_round;
+    if (!ugrid_i_exceed_cache(n, sizeof(Item))) return one_round; /* which is as fast there */
     ugrid_i_parts const parts = ugrid_i_plan_shape<ugrid_i_shape<Item, false>>(grid, n, shared);
     return parts.bins > 0 ? parts : ugrid_i_plan_shape<ugrid_i_shape<Item, true>>(grid, n, shared);
 }
+
+constexpr int32_t ugrid_i_together_cells = 48 * 1024; /* >>together */
 
 /* Bytes of the arrays of ugrid_i_parts in scratch memory, for the largest plan. */
 constexpr size_t ugrid_i_parts_bytes = (ugrid_i_parts_max + 1) * sizeof(ugrid_i_part) +
@@ -1046,6 +1140,9 @@ void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS
 {
     bool const parts = n >= ugrid_i_parts_least && !ugrid_i_tight(grid);
     scratch[UGRID_I_KEYS_A] = (size_t)n * (size_t)grid->spans * 2 * sizeof(int32_t);
+    if (grid->cell_count <= ugrid_i_together_cells) /* counters of >>together */
+        scratch[UGRID_I_KEYS_A] = std::max(scratch[UGRID_I_KEYS_A],
+                                           ((size_t)grid->cell_count + 4) * sizeof(int32_t));
     if (!parts) return;
     if (!grid->desc.no_records) scratch[UGRID_I_KEYS_A] = (size_t)n * sizeof(ugrid_record);
     scratch[UGRID_I_PARTS] = ugrid_i_parts_bytes;
@@ -1090,7 +1187,8 @@ ugrid_result ugrid_i_order_parts(ugrid_cuda *gpu, const ugrid_i_parts &parts,
 {
     return ugrid_i_launch_shared(gpu, stream, (int64_t)parts.room * ugrid_i_order_block,
                                  ugrid_i_order_block, sizeof(ugrid_i_order_part<Shape>),
-                                 ugrid_i_order_kernel<Shape>, gpu->device, parts, parted);
+                                 ugrid_i_order_kernel<Shape>, gpu->device, parts, parted,
+                                 ugrid_i_samples_to(gpu));
 }
 
 template <class Item>
@@ -1120,79 +1218,231 @@ ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStrea
                       : ugrid_i_order_parts<ugrid_i_shape<Item, false>>(gpu, parts, parted, stream);
 }
 
-/* The whole grid is one part where it fits the shared memory of a block: one launch, which costs
-   less than any work on so few particles. Fewer threads wait for each other sooner. */
-template <class Thing, bool few> struct ugrid_i_small_shape {
-    using Item = Thing;
-    static constexpr int block = few ? 256 : 1024, cells = few ? 2048 : 8192,
-                         bytes = sizeof(Item) < 16 ? 16 : (int)sizeof(Item),
-                         items = few ? 1024 : 160 * 1024 / bytes;
+/* ----------------------------------------------------------------------------------------------
+   >>together: COUNT of some thousand particles in one launch, whose blocks wait for each other.
+   (This is in none of the sources.)
+
+   Launches one after another cost more here than what they do. All blocks of this one run at the
+   same time, so each can wait for all. A thread keeps its particles in registers all the while:
+
+   1. Empty the counters, and load the particles. Meet.
+   2. Count them by cell; the counter returns the rank. Meet.
+   3. Every block makes the same prefix sums of all counters, in its shared memory: to share that
+      work would take another meeting.
+   4. Store each particle at the start of its cell + its rank.
+   ---------------------------------------------------------------------------------------------- */
+
+constexpr int ugrid_i_together_block = 1024, ugrid_i_together_turns = 2, ugrid_i_together_quads = 4;
+
+/* The shared memory of a block. */
+struct ugrid_i_prefix_sums {
+    /* and one more */
+    int32_t warp_sums[ugrid_i_together_quads * (ugrid_i_together_block / 32 + 1)];
+    int32_t first[ugrid_i_together_cells]; /* by cell; only as many as there are counters */
 };
 
-template <class Shape>
-__global__ void __launch_bounds__(Shape::block)
-    ugrid_i_small_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
+/* One for each cell and one for particles in no cell, rounded up to whole quads. */
+__host__ __device__ int32_t ugrid_i_together_counters(const ugrid *grid)
 {
-    const ugrid &grid = device.grid;
-    ugrid_i_order_part<Shape> &own =
-        *reinterpret_cast<ugrid_i_order_part<Shape> *>(ugrid_i_shared());
-    int32_t const thread = (int32_t)threadIdx.x, cells = grid.cell_count + 1;
-    ugrid_i_part const part = {0, 0};
-    if (thread == 0) *facts = {};
-    for (int32_t c = thread; c < cells; c += Shape::block) own.first[c] = 0;
-    __syncthreads();
-#pragma unroll
-    for (int t = 0; t < ugrid_i_order_turns<Shape>; t++) {
-        int32_t const i = t * Shape::block + thread;
-        ugrid_real p[3];
-        if (i >= grid.n) break;
-        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
-        (void)ugrid_i_has_no_cell(grid, p, i, facts);
-        ugrid_i_make_item(grid, p, i, &own.item[i]);
-    }
-    ugrid_i_sort_in_shared(grid, own, part, grid.n, cells);
+    return (grid->cell_count + 4) / 4 * 4;
 }
 
-template <class Shape> bool ugrid_i_fits(const ugrid *grid)
+/* All threads of the launch wait here for each other. What they stored before, all can load after.
+   CUDA_EMU: the launch has one block. */
+__device__ __forceinline__ void ugrid_i_meet()
 {
-    return grid->n <= Shape::items && grid->cell_count < Shape::cells &&
-           sizeof(ugrid_i_order_part<Shape>) <=
+#ifdef CUDA_EMU
+    __syncthreads();
+#else
+    cooperative_groups::this_grid().sync();
+#endif
+}
+
+/* One warp: exclusive prefix sums of sums[0 .. m-1]; sums[m] becomes the total. */
+__device__ void ugrid_i_scan_warp_sums(int32_t *sums, int32_t m)
+{
+    int32_t const lane = (int32_t)(threadIdx.x % 32), run = (m + 31) / 32, from = lane * run;
+    int32_t sum = 0;
+    for (int32_t k = from; k < from + run && k < m; k++) sum += sums[k];
+    int32_t before = ugrid_i_warp_prefix(sum);
+    for (int32_t k = from; k < from + run && k < m; k++) {
+        int32_t const own = sums[k];
+        sums[k] = before;
+        before += own;
+    }
+    if (lane == 31) sums[m] = before;
+}
+
+/* Exclusive prefix sums of count[0 .. m-1] in shared memory, m a multiple of 4. A thread has 4
+   counters side by side, in `quads` places. */
+__device__ __forceinline__ void ugrid_i_sum_counters(const int32_t *count, int32_t m,
+                                                     ugrid_i_prefix_sums &own)
+{
+    constexpr int quads = ugrid_i_together_quads;
+    int32_t const lane = (int32_t)(threadIdx.x % 32), warp = (int32_t)(threadIdx.x / 32),
+                  block = (int32_t)blockDim.x, warps = block / 32;
+    int32_t carry = 0;
+    for (int32_t begin = 0; begin < m; begin += 4 * quads * block) {
+        int4 x[quads];
+        int32_t before[quads];
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int32_t const c = begin + 4 * (q * block + (int32_t)threadIdx.x);
+            x[q] = c < m ? *reinterpret_cast<const int4 *>(&count[c]) : make_int4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int32_t const sum = x[q].x + x[q].y + x[q].z + x[q].w;
+            before[q] = ugrid_i_warp_prefix(sum);
+            if (lane == 31) own.warp_sums[q * warps + warp] = before[q] + sum;
+        }
+        __syncthreads();
+        if (warp == 0) ugrid_i_scan_warp_sums(own.warp_sums, quads * warps);
+        __syncthreads();
+#pragma unroll
+        for (int q = 0; q < quads; q++) {
+            int32_t const c = begin + 4 * (q * block + (int32_t)threadIdx.x);
+            int32_t const first = carry + own.warp_sums[q * warps + warp] + before[q];
+            if (c >= m) continue;
+            *reinterpret_cast<int4 *>(&own.first[c]) =
+                make_int4(first, first + x[q].x, first + x[q].x + x[q].y,
+                          first + x[q].x + x[q].y + x[q].z);
+        }
+        carry += own.warp_sums[quads * warps];
+        __syncthreads();
+    }
+}
+
+__device__ __forceinline__ void ugrid_i_put_particle(const ugrid &grid, const ugrid_real p[3],
+                                                     int32_t id, int32_t k)
+{
+    grid.order[k] = id;
+    if (grid.record) grid.record[k] = ugrid_i_record_at(&grid, p, id);
+    if (grid.inverse) grid.inverse[id] = k;
+}
+
+__global__ void __launch_bounds__(ugrid_i_together_block)
+    ugrid_i_together_kernel(__grid_constant__ const ugrid_device device, int32_t *count,
+                            ugrid_cuda_facts *facts)
+{
+    constexpr int turns = ugrid_i_together_turns;
+    const ugrid &grid = device.grid;
+    ugrid_i_prefix_sums &own = *reinterpret_cast<ugrid_i_prefix_sums *>(ugrid_i_shared());
+    int32_t const thread = ugrid_i_thread(), threads = (int32_t)(gridDim.x * blockDim.x),
+                  counters = ugrid_i_together_counters(&grid);
+    ugrid_real p[turns][3];
+    int32_t number[turns], rank[turns];
+
+    for (int32_t c = thread; c < counters; c += threads) count[c] = 0;
+    if (thread == 0) *facts = {};
+#pragma unroll
+    for (int t = 0; t < turns; t++) {
+        int32_t const i = t * threads + thread;
+        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i < grid.n ? i : grid.n - 1, p[t]);
+    }
+    ugrid_i_meet();
+
+#pragma unroll
+    for (int t = 0; t < turns; t++) {
+        int32_t const i = t * threads + thread;
+        number[t] = -1;
+        if (t * threads >= grid.n) continue; /* the same for all */
+        if (i < grid.n)
+            number[t] = ugrid_i_has_no_cell(grid, p[t], i, facts) ? grid.cell_count
+                                                                  : ugrid_cell_at(&grid, p[t]);
+        rank[t] = ugrid_i_count_run(count, number[t], number[t] >= 0);
+    }
+    ugrid_i_meet();
+
+    ugrid_i_sum_counters(count, counters, own);
+    for (int32_t c = thread; c <= grid.cell_count; c += threads) grid.start[c] = own.first[c];
+#pragma unroll
+    for (int t = 0; t < turns; t++)
+        if (number[t] >= 0)
+            ugrid_i_put_particle(grid, p[t], t * threads + thread, own.first[number[t]] + rank[t]);
+}
+
+/* As many blocks as surely run at the same time, one on each multiprocessor. */
+int32_t ugrid_i_together_blocks()
+{
+#ifdef CUDA_EMU
+    return 1;
+#else
+    return ugrid_i_device_attribute(cudaDevAttrCooperativeLaunch)
+               ? ugrid_i_device_attribute(cudaDevAttrMultiProcessorCount)
+               : 0;
+#endif
+}
+
+/* Threads of a block: particles in one turn, evenly over the blocks, if that is possible. */
+int32_t ugrid_i_together_threads(int32_t n, int32_t blocks)
+{
+    int32_t const share = ((n + blocks - 1) / blocks + 31) / 32 * 32;
+    return std::min(std::max(share, 256), ugrid_i_together_block);
+}
+
+/* The shared memory of a block, without the counters that there are not. */
+size_t ugrid_i_together_shared(const ugrid *grid)
+{
+    return sizeof(ugrid_i_prefix_sums) -
+           sizeof(int32_t) *
+               (size_t)(ugrid_i_together_cells - ugrid_i_together_counters(grid));
+}
+
+bool ugrid_i_fits_together(const ugrid *grid)
+{
+    int32_t const most =
+        ugrid_i_together_blocks() * ugrid_i_together_block * ugrid_i_together_turns;
+    return grid->n <= most && grid->cell_count <= ugrid_i_together_cells - 4 &&
+           ugrid_i_together_shared(grid) <=
                (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
-template <class Shape> ugrid_result ugrid_i_build_small(ugrid_cuda *gpu, cudaStream_t stream)
+/* false: where fewer multiprocessors are at hand than the device has, the blocks may not all run at
+   the same time, and nothing was launched. */
+bool ugrid_i_build_together(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *result)
 {
-    return ugrid_i_launch_shared(gpu, stream, Shape::block, Shape::block,
-                                 sizeof(ugrid_i_order_part<Shape>), ugrid_i_small_kernel<Shape>,
-                                 gpu->device, gpu->d_facts);
-}
-
-/* COUNT of whole items: in one block, in parts, or (false) in neither way. */
-template <class Item>
-bool ugrid_i_build_shared(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *result)
-{
-    using Few = ugrid_i_small_shape<Item, true>;
-    using Small = ugrid_i_small_shape<Item, false>;
     const ugrid *grid = &gpu->device.grid;
-    bool const few = ugrid_i_fits<Few>(grid), small = few || ugrid_i_fits<Small>(grid);
-    ugrid_i_parts const parts = small ? ugrid_i_parts{} : ugrid_i_plan_parts<Item>(grid, grid->n);
-    if (few) *result = ugrid_i_build_small<Few>(gpu, stream);
-    else if (small) *result = ugrid_i_build_small<Small>(gpu, stream);
-    else if (parts.bins > 0) *result = ugrid_i_build_parts<Item>(gpu, parts, stream);
-    return small || parts.bins > 0;
+    int32_t const blocks = ugrid_i_together_blocks(),
+                  block = ugrid_i_together_threads(grid->n, blocks),
+                  needed = (grid->n + block - 1) / block;
+    cudaLaunchAttribute together = {};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)std::min(blocks, needed));
+    config.blockDim = dim3((unsigned)block);
+    config.dynamicSmemBytes = ugrid_i_together_shared(grid);
+    config.stream = stream;
+    config.attrs = &together;
+    config.numAttrs = 1;
+    *result = ugrid_i_launch_config(gpu, config, ugrid_i_together_kernel, gpu->device,
+                                    ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_A), gpu->d_facts);
+    return *result == UGRID_OK ||
+           grid->cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
 }
 
-/* COUNT: in shared memory if that is faster and there is enough of it, otherwise in one round. */
+/* COUNT of whole items by parts; false: in no such way. */
+template <class Item>
+bool ugrid_i_builds_parts(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *result)
+{
+    ugrid_i_parts const parts = ugrid_i_plan_parts<Item>(gpu, gpu->device.grid.n);
+    if (parts.bins > 0) *result = ugrid_i_build_parts<Item>(gpu, parts, stream);
+    return parts.bins > 0;
+}
+
+/* COUNT: a launch for few particles, two rounds for many, and one round for those between, those in
+   order, and tight ones. */
 ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
 {
     const ugrid *grid = &gpu->device.grid;
     ugrid_result result = UGRID_OK;
-    if (grid->record) {
-        if (ugrid_i_build_shared<ugrid_record>(gpu, stream, &result)) return result;
-    } else if (!ugrid_i_tight(grid)) {
-        if (ugrid_i_build_shared<ugrid_i_tag>(gpu, stream, &result)) return result;
-    }
-    return ugrid_i_cuda_build_count_one_round(gpu, stream);
+    bool const done =
+        !ugrid_i_tight(grid) &&
+        ((ugrid_i_fits_together(grid) && ugrid_i_build_together(gpu, stream, &result)) ||
+         (grid->record ? ugrid_i_builds_parts<ugrid_record>(gpu, stream, &result)
+                       : ugrid_i_builds_parts<ugrid_i_tag>(gpu, stream, &result)));
+    return done ? result : ugrid_i_cuda_build_count_one_round(gpu, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2337,6 +2587,10 @@ UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu)
         ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->block[b], gpu->stream);
     for (int b = 0; b < UGRID_CUDA_SCRATCH; b++)
         ugrid_i_cuda_release(&gpu->device.grid.desc.cuda_allocator, &gpu->scratch[b], gpu->stream);
+    if (gpu->near_samples) { /* a build may be about to write it */
+        (void)cudaStreamSynchronize(gpu->stream);
+        (void)cudaFreeHost(gpu->near_samples);
+    }
     memset(gpu, 0, sizeof *gpu);
 }
 

@@ -1984,6 +1984,9 @@ cudaError_t emu::launch(const cudaLaunchConfig_t &config, const void *kernel,
     if (!legal_shape(config.gridDim, config.blockDim)) return result(cudaErrorInvalidConfiguration);
     if (config.dynamicSmemBytes > (size_t)which.dynamic_limit) return result(cudaErrorInvalidValue);
     dim3 grid = config.gridDim, block = config.blockDim;
+    for (unsigned a = 0; a < config.numAttrs; a++)
+        if (config.attrs[a].id == cudaLaunchAttributeCooperative && grid.x * grid.y * grid.z > 1)
+            emu_failed("a cooperative launch has one block here: blocks run one after another");
     size_t dynamic_bytes = config.dynamicSmemBytes;
     return submit_to(stream_of(config.stream), [=, &which] {
         Launch launch;

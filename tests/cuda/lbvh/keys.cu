@@ -83,7 +83,8 @@ static void test_keys_of_clusters()
             }
 }
 
-/* Uniform points: sorted by CUB, by one block, by CUB; of 20 bits, 24, and 32 on a GPU. */
+/* Uniform points: sorted in one launch, or by CUB (up to 4096, and from 135169 on; emulated from
+   1025 on); keys of 24 bits, and of 32. */
 static void test_keys_of_uniform_points()
 {
 #ifdef CUDA_EMU
@@ -91,7 +92,7 @@ static void test_keys_of_uniform_points()
 #else
     int const most = INT_MAX;
 #endif
-    for (int n : {2000, 4096, 4097, 11264, 11265, 1 << 18, (1 << 18) + 1}) {
+    for (int n : {1024, 1025, 2000, 4096, 4097, 11265, 135168, 135169, 1 << 18, (1 << 18) + 1}) {
         if (n > most) continue;
         context = "keys of uniform points: " + std::to_string(n);
         Points p(3, LBVH_MERGE, n);

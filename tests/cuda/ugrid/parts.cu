@@ -97,7 +97,7 @@ static void check_many_memory(int n)
 #endif
 }
 
-/* Grids that one block orders, and those just too large for it. */
+/* Grids that one launch orders, and those just too large for it. */
 static void check_small(int n, int cells, bool tags)
 {
     Case const c = {2, 0, UGRID_COUNT, UGRID_SLOTS_BY_COLUMN, 0, UGRID_CELLS, UGRID_ROWS, tags, 0};
@@ -123,9 +123,14 @@ static void check_small(int n, int cells, bool tags)
 
 static void test_small()
 {
+#ifdef CUDA_EMU
+    std::vector<int> const sizes = {1, 255, 1025, 2048, 2049}; /* one block, two turns */
+#else
+    std::vector<int> const sizes = {1, 1023, 10241, 150001, 270336, 270337}; /* of 132 blocks */
+#endif
     int k = 0;
-    for (int n : {1, 1023, 1025, 10240, 10241})
-        for (int cells : {1, 100, 2047, 2048, 8191, 8192}) {
+    for (int n : sizes)
+        for (int cells : {1, 100, 2047, 16384, 49148, 49149}) {
             if (n > 2000 && k++ % std::min(share, 7)) continue;
             check_small(n, cells, n % 2 == cells % 2);
         }

@@ -579,6 +579,7 @@ inline double max(double a, double b) { return fmax(a, b); }
     X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                    \
     X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch")               \
     X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                   \
+    X(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch")            \
     X(cudaErrorNotSupported, 801, "operation not supported")                                       \
     X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing")  \
     X(cudaErrorStreamCaptureInvalidated, 901,                                                      \
@@ -780,7 +781,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 /* ---- >>launch -------------------------------------------------------------------------------- */
 
-enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeIgnore, cudaLaunchAttributeCooperative = 2 };
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
     union { char pad[64]; int programmaticStreamSerializationAllowed, priority, cooperative; } val;
