@@ -3079,13 +3079,18 @@ static int32_t ugrid_i_first_not_finite(const ugrid *grid)
     return -1;
 }
 
+/* One entry a particle, in a box with UGRID_ROWS and closed axes that holds all. */
+static int ugrid_i_is_simple(const ugrid *grid)
+{
+    return !ugrid_i_tight(grid) && !grid->desc.unbounded && grid->desc.cell_order == UGRID_ROWS &&
+           !ugrid_i_any_periodic(&grid->desc) && grid->outside == 0;
+}
+
 /* The cell number of every entry (-1: unused) into numbers[]; 0 if some point is not finite. */
 static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
 {
     size_t const tight = 3 * sizeof(ugrid_real);
-    if (ugrid_i_tight(grid) || grid->desc.unbounded || grid->desc.cell_order != UGRID_ROWS ||
-        ugrid_i_any_periodic(&grid->desc) || grid->outside > 0)
-        return ugrid_i_number_any(grid, numbers);
+    if (!ugrid_i_is_simple(grid)) return ugrid_i_number_any(grid, numbers);
     if (grid->desc.dim == 3 && grid->stride == tight) /* the constants give a specialised loop */
         return ugrid_i_number_rows(grid, tight, 3, numbers);
     return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
@@ -3165,21 +3170,54 @@ static void ugrid_i_prefetch_place(const ugrid *grid, const int32_t *numbers, in
         UGRID_I_PREFETCH(&grid->record[grid->start[numbers[e]] - 1]);
 }
 
+/* Puts all entries, from the last one on: each cell is filled from its end. */
+static void ugrid_i_scatter_any(const ugrid *grid, const int32_t *numbers)
+{
+    ugrid const view = *grid;
+    int32_t e;
+    for (e = view.n * view.spans - 1; e >= 0; e--) {
+        ugrid_i_prefetch_place(&view, numbers, e - UGRID_I_SOON);
+        if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
+    }
+}
+
+/* The same where a record is a position as it was given, and nothing else is written. */
+static void ugrid_i_scatter_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
+                                    size_t stride, int32_t dim)
+{
+    const ugrid_real *const pos = grid->pos;
+    int32_t *UGRID_I_RESTRICT const start = grid->start;
+    ugrid_record *UGRID_I_RESTRICT const record = grid->record;
+    int32_t e;
+    for (e = grid->n - 1; e >= 0; e--) {
+        ugrid_record one;
+        if (e >= UGRID_I_SOON) UGRID_I_PREFETCH(&record[start[numbers[e - UGRID_I_SOON]] - 1]);
+        ugrid_i_load(pos, stride, dim, e, one.x);
+        one.link = e;
+        record[--start[numbers[e]]] = one;
+    }
+}
+
+static void ugrid_i_scatter(const ugrid *grid, const int32_t *numbers)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    if (!ugrid_i_is_simple(grid) || !grid->record || grid->inverse)
+        ugrid_i_scatter_any(grid, numbers);
+    else if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
+        ugrid_i_scatter_records(grid, numbers, tight, 3);
+    else ugrid_i_scatter_records(grid, numbers, grid->stride, grid->desc.dim);
+}
+
 /* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter. The scatter starts with
    the last entry and fills each cell from its end. So ids ascend, and every end becomes the start
    of its cell: cell 5 ends at 4, so particle 4 goes to place 3 and particle 2 to place 2. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
-    ugrid const view = *grid;
-    int32_t e;
     ugrid_result const result = ugrid_i_number_entries(grid, numbers);
     if (result != UGRID_OK) return result;
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
-    for (e = view.n * view.spans - 1; e >= 0; e--) {
-        ugrid_i_prefetch_place(&view, numbers, e - UGRID_I_SOON);
-        if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
-    }
+    ugrid_i_scatter(grid, numbers);
     ugrid_i_finish_order(grid);
     return UGRID_OK;
 }
