@@ -39,7 +39,6 @@ namespace {
    every GPU, so that sums of partial results of blocks have the same order everywhere. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
-constexpr int nbody_i_cuda_few = 1024; /* NBODY_AUTO: up to so many, NBODY_DIRECT */
 constexpr int nbody_i_top = 4; /* >>cells: levels made by one block */
 constexpr int nbody_i_together = 2; /* >>together: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
@@ -263,9 +262,20 @@ bool nbody_i_never_fast(const nbody_desc *desc)
     return nbody_i_law_in(desc, 0).core || desc->periodic || desc->law == NBODY_FUNCTION;
 }
 
+/* What an evaluation is for. */
+enum nbody_i_purpose { NBODY_I_FOR_TREE, NBODY_I_FOR_FORCES, NBODY_I_FOR_POTENTIALS };
+
+/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. */
+int32_t nbody_i_cuda_few(const nbody_desc *desc, nbody_i_purpose purpose)
+{
+    bool const quick = NBODY_I_REAL_KIND == 1 && !nbody_i_never_fast(desc);
+    if (!quick || purpose == NBODY_I_FOR_TREE) return 1024;
+    return purpose == NBODY_I_FOR_POTENTIALS ? 6000 : 12000;
+}
+
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
 nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
-                                cudaStream_t stream)
+                                nbody_i_purpose purpose, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
     nbody_cuda_allocator const had = sim->desc.cuda_allocator;
@@ -276,7 +286,8 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
     nbody_desc chosen{};
     if (desc) chosen = *desc;
     if (chosen.method == NBODY_AUTO && !chosen.periodic)
-        chosen.method = n <= nbody_i_cuda_few ? NBODY_DIRECT : NBODY_FORCE_NODES;
+        chosen.method =
+            n <= nbody_i_cuda_few(&chosen, purpose) ? NBODY_DIRECT : NBODY_FORCE_NODES;
     if (chosen.stage == NBODY_FAST && nbody_i_never_fast(&chosen))
         chosen.stage = NBODY_SHARED_MEMORY;
     nbody_result result = nbody_i_begin(sim, &chosen, n);
@@ -2979,13 +2990,14 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
 
 /* Everything up to the forces; a failure leaves it empty. */
 nbody_result nbody_i_cuda_evaluate(nbody_cuda *gpu, const nbody_desc *desc,
-                                   const nbody_i_input &input, int32_t n, bool potential,
+                                   const nbody_i_input &input, int32_t n, nbody_i_purpose purpose,
                                    cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
+    bool const potential = purpose == NBODY_I_FOR_POTENTIALS;
     nbody_i_make_empty(sim);
     nbody_result result = nbody_i_check_input(&input, n);
-    if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, stream);
+    if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, purpose, stream);
     if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
         result = NBODY_BAD_ARGUMENT;
     int32_t const levels = sim->desc.levels;
@@ -3010,7 +3022,8 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
     nbody *sim = &gpu->device.sim;
     nbody_i_make_empty(sim);
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    nbody_result result = nbody_i_cuda_begin(gpu, desc, n, stream);
+    /* a tree, which needs more, if any evaluation would make one */
+    nbody_result result = nbody_i_cuda_begin(gpu, desc, n, NBODY_I_FOR_TREE, stream);
     if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, NBODY_I_EXACT, stream);
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_host_lattice(sim, nullptr);
     int32_t const error = sim->cuda_error;
@@ -3026,7 +3039,7 @@ NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
 {
     if (!gpu) return NBODY_BAD_ARGUMENT;
     nbody_result const result = nbody_i_cuda_evaluate(
-        gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, false, stream);
+        gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n, NBODY_I_FOR_TREE, stream);
     gpu->device.sim.fx = gpu->device.sim.fy = nullptr; /* no local expansions yet */
     return result;
 }
@@ -3039,7 +3052,7 @@ NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc
     if (!gpu) return NBODY_BAD_ARGUMENT;
     nbody_result result =
         nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n,
-                              d_potential != nullptr, stream);
+                              d_potential ? NBODY_I_FOR_POTENTIALS : NBODY_I_FOR_FORCES, stream);
     if (result != NBODY_OK || n == 0 || (!d_acc && !d_potential)) return result;
     nbody_i_outcome const out = {d_acc, d_potential, gpu->device.sim.desc.acc_stride};
     result = nbody_i_cuda_forces(gpu, out, stream);

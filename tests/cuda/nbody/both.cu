@@ -22,7 +22,9 @@ static nbody_result run_serial(nbody *sim, const Input &in, Fields *out)
     out->potential = unset((size_t)in.n);
     nbody_desc desc = in.desc;
     if (desc.method == NBODY_AUTO) /* as the GPU chooses */
-        desc.method = in.n <= 1024 ? NBODY_DIRECT : NBODY_FORCE_NODES;
+        desc.method = in.n <= (is_float && !desc.core && desc.law != NBODY_FUNCTION ? 6000 : 1024)
+                          ? NBODY_DIRECT
+                          : NBODY_FORCE_NODES;
     nbody_desc all;
     if (desc.levels == 0 && nbody_defaults(&all, &desc, in.n) == NBODY_OK) {
         desc.levels = NBODY_KEY_LEVELS; /* the GPU has no deep trees */

@@ -70,6 +70,38 @@ static void test_reserve()
     }
 }
 
+/* NBODY_AUTO: a tree or the direct sum, by what is asked for. Nothing is allocated after a
+   reserve. */
+static void test_automatic_method()
+{
+    struct Asked { int n, outputs, few; }; /* outputs: 0, forces, potentials too */
+    int const forces = is_float ? 12000 : 1024, potentials = is_float ? 6000 : 1024;
+    for (Asked const &ask : {Asked{1100, 0, 1024}, Asked{1100, 1, forces},
+             Asked{1100, 2, potentials}, Asked{1024, 0, 1024}, Asked{6000, 2, potentials},
+             Asked{6001, 2, potentials}, Asked{12000, 1, forces}, Asked{12001, 1, forces}}) {
+#ifdef CUDA_EMU
+        if (ask.n > 1100) continue; /* time */
+#endif
+        Heap h = {};
+        nbody_cuda gpu = {};
+        Input in = plain_input(setting_like(NBODY_AUTO, 0), ask.n, 1);
+        OnDevice const there(in);
+        context = "automatic method: " + std::to_string(ask.n) + ", " + std::to_string(ask.outputs);
+        in.desc.cuda_allocator = allocator_of(&h);
+        CHECK_RESULT(nbody_cuda_reserve(&gpu, &in.desc, ask.n, stream), NBODY_OK);
+        long const calls = h.calls;
+        CHECK_RESULT(ask.outputs == 0
+                         ? nbody_cuda_build(&gpu, &in.desc, there.pos.p, 0, nullptr, ask.n, stream)
+                         : nbody_cuda_fields(&gpu, &in.desc, there.pos.p, 0, nullptr, ask.n,
+                               there.acc.p, ask.outputs == 2 ? there.potential.p : nullptr, stream),
+            NBODY_OK);
+        CHECK_RESULT(nbody_cuda_check(&gpu, nullptr, stream), NBODY_OK);
+        CHECK(h.calls == calls && "nothing was allocated");
+        CHECK((gpu.device.sim.cell == nullptr) == (ask.n <= ask.few));
+        nbody_cuda_free(&gpu);
+    }
+}
+
 /* One pass: allocation number `fail` fails (0: none). Returns how many there were. */
 static long run_out_of_memory(const Input &of, const Input &then, nbody_stage stage, long fail)
 {

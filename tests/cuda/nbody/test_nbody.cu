@@ -128,6 +128,7 @@ static const Test tests[] = {
     {"refused arguments", test_refused_arguments},
     {"refused questions", test_refused_questions},
     {"reserve", test_reserve},
+    {"automatic method", test_automatic_method},
     {"out of memory", test_out_of_memory},
     {"uploads, out of memory", test_uploads_out_of_memory},
     {"uploads, defaults", test_uploads_of_defaults},
