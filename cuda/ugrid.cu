@@ -1345,7 +1345,7 @@ __global__ void __launch_bounds__(ugrid_i_together_block)
 #pragma unroll
     for (int t = 0; t < turns; t++) {
         int32_t const i = t * threads + thread;
-        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i < grid.n ? i : grid.n - 1, p[t]);
+        if (i < grid.n) ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p[t]);
     }
     ugrid_i_meet();
 
@@ -1412,7 +1412,7 @@ bool ugrid_i_build_together(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *
     const ugrid *grid = &gpu->device.grid;
     int32_t const blocks = ugrid_i_together_blocks(),
                   block = ugrid_i_together_threads(grid->n, blocks),
-                  needed = (grid->n + block - 1) / block;
+                  needed = std::max((grid->n + block - 1) / block, 1);
     cudaLaunchAttribute together = {};
     together.id = cudaLaunchAttributeCooperative;
     together.val.cooperative = 1;
