@@ -225,10 +225,15 @@ bool ugrid_i_exceed_cache(int32_t n, size_t item)
    ---------------------------------------------------------------------------------------------- */
 
 /* Particles that many places apart are compared: near if they are no more than so many cells apart
-   along each axis. In grids of fewer cells, particles in any order might be. */
+   along each axis, and along x also where twice as many particles fill the cells between. In grids
+   of fewer cells, particles in any order might be near. */
 constexpr int ugrid_i_samples = 256;
-constexpr int32_t ugrid_i_sample_step = 8, ugrid_i_sample_cells = 4,
-                  ugrid_i_order_cells = 1 << 16;
+constexpr int32_t ugrid_i_sample_step = 8, ugrid_i_sample_cells = 4;
+#ifdef CUDA_EMU
+constexpr int32_t ugrid_i_order_cells = 1 << 12;
+#else
+constexpr int32_t ugrid_i_order_cells = 1 << 16;
+#endif
 
 /* Do builds of n particles look for order? */
 bool ugrid_i_seeks_order(const ugrid *grid, int32_t n)
@@ -274,7 +279,9 @@ bool ugrid_i_builds_in_order(ugrid_cuda *gpu, int32_t n, cudaStream_t stream)
 __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
 {
     int32_t const lane = (int32_t)(threadIdx.x % 32), last = grid.n - 1 - ugrid_i_sample_step;
-    ugrid_real const reach = ugrid_i_sample_cells * grid.desc.cell;
+    ugrid_real const cells = (ugrid_real)(grid.cell_count / grid.desc.split) / (ugrid_real)grid.n,
+                     reach = ugrid_i_sample_cells * grid.desc.cell,
+                     along = reach + 2 * ugrid_i_sample_step * cells * grid.desc.cell;
     int32_t near = 0;
 #pragma unroll 4
     for (int32_t s = lane; s < ugrid_i_samples; s += 32) {
@@ -282,7 +289,7 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
         ugrid_real p[3], q[3];
         ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
         ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i + ugrid_i_sample_step, q);
-        bool const is_near = fabs(p[0] - q[0]) <= reach && fabs(p[1] - q[1]) <= reach &&
+        bool const is_near = fabs(p[0] - q[0]) <= along && fabs(p[1] - q[1]) <= reach &&
                              fabs(p[2] - q[2]) <= reach;
         near += __popc(__ballot_sync(0xFFFFFFFFu, is_near));
     }
@@ -1338,7 +1345,7 @@ __global__ void __launch_bounds__(ugrid_i_together_block)
 #pragma unroll
     for (int t = 0; t < turns; t++) {
         int32_t const i = t * threads + thread;
-        ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i < grid.n ? i : grid.n - 1, p[t]);
+        if (i < grid.n) ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p[t]);
     }
     ugrid_i_meet();
 
@@ -1405,7 +1412,7 @@ bool ugrid_i_build_together(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *
     const ugrid *grid = &gpu->device.grid;
     int32_t const blocks = ugrid_i_together_blocks(),
                   block = ugrid_i_together_threads(grid->n, blocks),
-                  needed = (grid->n + block - 1) / block;
+                  needed = std::max((grid->n + block - 1) / block, 1);
     cudaLaunchAttribute together = {};
     together.id = cudaLaunchAttributeCooperative;
     together.val.cooperative = 1;

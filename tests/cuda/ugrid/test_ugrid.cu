@@ -69,6 +69,7 @@ static const Test tests[] = {
     {"crowds", test_crowds},
     {"small", test_small},
     {"parts", test_parts},
+    {"order", test_order},
     {"twins", test_twins},
     {"rebuild", test_rebuild},
     {"stride", test_stride},
