@@ -8905,10 +8905,20 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_lanes(const lbvh_i_beam *ray,
     return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
+/* a * b, rounded: lbvh_i_times */
+LBVH_I_LANES_FN __m128 lbvh_i_times_lanes(__m128 a, __m128 b)
+{
+    __m128 product = _mm_mul_ps(a, b);
+#if defined(LBVH_I_STRICT_CLANG) && defined(LBVH_I_KEEP_BY_ASM)
+    __asm__("" : "+x"(product));
+#endif
+    return product;
+}
+
 /* a * b - c * d */
 LBVH_I_LANES_FN __m128 lbvh_i_cross_lanes(__m128 a, __m128 b, __m128 c, __m128 d)
 {
-    return _mm_sub_ps(_mm_mul_ps(a, b), _mm_mul_ps(c, d));
+    return _mm_sub_ps(lbvh_i_times_lanes(a, b), lbvh_i_times_lanes(c, d));
 }
 
 /* lbvh_i_hit_block: where, infinity: no hit. */
@@ -8936,8 +8946,9 @@ LBVH_I_LANES_FN __m128 lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v)
                                _mm_cmpge_ps(of_c, zero)),
                     _mm_and_ps(_mm_and_ps(_mm_cmple_ps(of_a, zero), _mm_cmple_ps(of_b, zero)),
                                _mm_cmple_ps(of_c, zero)));
-    depth = _mm_add_ps(_mm_add_ps(_mm_mul_ps(of_a, deep[0]), _mm_mul_ps(of_b, deep[1])),
-                       _mm_mul_ps(of_c, deep[2]));
+    depth = _mm_add_ps(_mm_add_ps(lbvh_i_times_lanes(of_a, deep[0]),
+                                  lbvh_i_times_lanes(of_b, deep[1])),
+                       lbvh_i_times_lanes(of_c, deep[2]));
     at = _mm_div_ps(_mm_div_ps(depth, total), dk);
     hit = _mm_and_ps(_mm_and_ps(hit, _mm_cmpneq_ps(total, zero)),
                      _mm_and_ps(_mm_cmpge_ps(at, zero),
@@ -9318,10 +9329,20 @@ LBVH_I_LANES_FN uint32_t lbvh_i_filled_lanes(const float *v)
                     _mm_castsi128_ps(_mm_cmpeq_epi32(_mm_castps_si128(any), _mm_setzero_si128())));
 }
 
+/* a * b, rounded: lbvh_i_times */
+LBVH_I_LANES_FN __m256 lbvh_i_times_pack(__m256 a, __m256 b)
+{
+    __m256 product = _mm256_mul_ps(a, b);
+#if defined(LBVH_I_STRICT_CLANG) && defined(LBVH_I_KEEP_BY_ASM)
+    __asm__("" : "+x"(product));
+#endif
+    return product;
+}
+
 /* a * b - c * d */
 LBVH_I_LANES_FN __m256 lbvh_i_cross_pack(__m256 a, __m256 b, __m256 c, __m256 d)
 {
-    return _mm256_sub_ps(_mm256_mul_ps(a, b), _mm256_mul_ps(c, d));
+    return _mm256_sub_ps(lbvh_i_times_pack(a, b), lbvh_i_times_pack(c, d));
 }
 
 /* A triangle, whose numbers are 4 apart: the rays that hit it up to their t_max, as bits, and
@@ -9360,8 +9381,9 @@ LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, int ray, const
                       _mm256_cmp_ps(of_c, zero, _CMP_LE_OQ)));
     hit = _mm256_and_ps(hit, _mm256_cmp_ps(total, zero, _CMP_NEQ_UQ));
     if (_mm256_movemask_ps(hit) == 0) return 0;
-    depth = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(of_a, deep[0]), _mm256_mul_ps(of_b, deep[1])),
-                          _mm256_mul_ps(of_c, deep[2]));
+    depth = _mm256_add_ps(_mm256_add_ps(lbvh_i_times_pack(of_a, deep[0]),
+                                        lbvh_i_times_pack(of_b, deep[1])),
+                          lbvh_i_times_pack(of_c, deep[2]));
     at = _mm256_div_ps(_mm256_div_ps(depth, total), dk);
     _mm256_storeu_ps(t, at);
     hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, zero, _CMP_GE_OQ),
@@ -9966,7 +9988,8 @@ LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_minus_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 
 
 LBVH_I_LANES_FN __m128 lbvh_i_dot_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
 {
-    return _mm_add_ps(_mm_add_ps(_mm_mul_ps(a.x, b.x), _mm_mul_ps(a.y, b.y)), _mm_mul_ps(a.z, b.z));
+    return _mm_add_ps(_mm_add_ps(lbvh_i_times_lanes(a.x, b.x), lbvh_i_times_lanes(a.y, b.y)),
+                      lbvh_i_times_lanes(a.z, b.z));
 }
 
 LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_normal_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 b)
@@ -9980,9 +10003,9 @@ LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_normal_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3
 
 LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_along_lanes(lbvh_i_lanes3 a, lbvh_i_lanes3 d, __m128 t)
 {
-    a.x = _mm_add_ps(a.x, _mm_mul_ps(t, d.x));
-    a.y = _mm_add_ps(a.y, _mm_mul_ps(t, d.y));
-    a.z = _mm_add_ps(a.z, _mm_mul_ps(t, d.z));
+    a.x = _mm_add_ps(a.x, lbvh_i_times_lanes(t, d.x));
+    a.y = _mm_add_ps(a.y, lbvh_i_times_lanes(t, d.y));
+    a.z = _mm_add_ps(a.z, lbvh_i_times_lanes(t, d.z));
     return a;
 }
 
