@@ -130,6 +130,10 @@ WL_FN int small_run(void) { return getenv("TEST_SMALL") != NULL; }
 /* `make test`: less still. */
 WL_FN int quick_run(void) { return getenv("TEST_QUICK") != NULL; }
 
+/* `make test` runs the builds for float and for double: they take turns at the cases of a product.
+   1: it is the other one's turn. */
+WL_FN int others_turn(int number) { return quick_run() && number % 2 == !IS_FLOAT; }
+
 /* At the beginning of a test that takes seconds and that `make test` leaves out. */
 #define SLOW_TEST() do { if (quick_run()) skip(); } while (0)
 
