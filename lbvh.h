@@ -676,8 +676,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    changes nothing. A call never raises lbvh_quality.sah. Searches stay exact. Boxes, ids and masks
    stay; places change, and with them the order of hits. Codes that were kept are dropped (tree.code
    NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The same result for every
-   desc.parallel; LBVH_NOT_RUN leaves no tree. Serial only: lbvh_cuda_upload takes the tree. O(n),
-   1.2 to 1.8 times a refit. */
+   desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
 /* Frees the memory and empties the tree; an empty tree is fine. */
@@ -8747,7 +8746,9 @@ typedef struct lbvh_i_waiting {
    >>wide-lanes: the same two tests by vectors of 8 and 4 floats, for AVX2
 
    Chosen at run time where gcc or clang makes x86-64 code of float; LBVH_PLAIN_LANES leaves the
-   plain ones alone. The same operations in the same order, none fused: the same bits.
+   plain ones alone. The same operations in the same order, none fused: the same bits. Children
+   are pushed without branches: a sorting network, and all 8 lanes are stored, of which those that
+   were met count.
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef LBVH_I_AVX2
