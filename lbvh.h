@@ -109,7 +109,8 @@
             16 with codes of 30 bits, 12 more for LBVH_SPLIT, 24 more for lbvh_cuda_optimize, 40
             more for lists of pairs; 16 per query of your own, and 196 per query of a list (none
             beyond 2 GiB of them: lists then take twice as long); what CUB asks for. Stack: 45 KB
-            for searches in bulk (70 KB for double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC and its tasks
+            for searches in bulk (70 KB for double), 60 KB for a call with desc.parallel or a build
+            by LBVH_PLOC and its tasks
             (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
             world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
             (float); its arrays double, in lbvh_world_insert and, for pairs, in lbvh_world_update.
