@@ -107,10 +107,11 @@
             array that is too small for a later build becomes half as large again, or as large as
             needed if that is more. The sort works in the memory of the nodes to come. (Kureck
             section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24,
-            16 with codes of 30 bits, 12 more for LBVH_SPLIT, 40 more for lists of pairs; 16 per
-            query of your own, and 196 per query of a list (none beyond 2 GiB of them: lists then
-            take twice as long); what CUB asks for. Stack: 45 KB for searches in bulk (70 KB for
-            double), 60 KB for a call with desc.parallel or a build by LBVH_PLOC and its tasks
+            16 with codes of 30 bits, 12 more for LBVH_SPLIT, 24 more for lbvh_cuda_optimize, 40
+            more for lists of pairs; 16 per query of your own, and 196 per query of a list (none
+            beyond 2 GiB of them: lists then take twice as long); what CUB asks for. Stack: 45 KB
+            for searches in bulk (70 KB for double), 60 KB for a call with desc.parallel or a build
+            by LBVH_PLOC and its tasks
             (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
             world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
             (float); its arrays double, in lbvh_world_insert and, for pairs, in lbvh_world_update.
@@ -677,8 +678,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    changes nothing. A call never raises lbvh_quality.sah. Searches stay exact. Boxes, ids and masks
    stay; places change, and with them the order of hits. Codes that were kept are dropped (tree.code
    NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The same result for every
-   desc.parallel; LBVH_NOT_RUN leaves no tree. Serial only: lbvh_cuda_upload takes the tree. O(n),
-   1.2 to 1.8 times a refit. */
+   desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
 /* Frees the memory and empties the tree; an empty tree is fine. */
@@ -8759,7 +8759,9 @@ typedef struct lbvh_i_waiting {
    >>wide-lanes: the same two tests by vectors of 8 and 4 floats, for AVX2
 
    Chosen at run time where gcc or clang makes x86-64 code of float; LBVH_PLAIN_LANES leaves the
-   plain ones alone. The same operations in the same order, none fused: the same bits.
+   plain ones alone. The same operations in the same order, none fused: the same bits. Children
+   are pushed without branches: a sorting network, and all 8 lanes are stored, of which those that
+   were met count.
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef LBVH_I_AVX2

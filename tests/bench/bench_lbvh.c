@@ -799,6 +799,9 @@ typedef struct wide_job {
     lbvh_rays rays;
     lbvh_ray_hit *hits;
     uint8_t *hit;
+    float *points, *distance2;
+    lbvh_closest *closest;
+    int32_t count;      /* of points */
 } wide_job;
 
 static void work_collapse(void *user)
@@ -818,6 +821,54 @@ static void work_any(void *user)
 {
     wide_job *w = (wide_job *)user;
     must(lbvh_any_hits(&w->wide, &w->rays, NULL, NULL, w->hit));
+}
+
+static void work_closest_points(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    must(lbvh_closest_points(&w->wide, w->points, 0, w->count, 1e15f, w->closest));
+}
+
+static float triangle_distance2(void *user, int32_t id, const float *p)
+{
+    const float *a = (const float *)user + 9 * (size_t)id;
+    float q[3];
+    (void)lbvh_closest_on_triangle(p, a, a + 3, a + 6, q);
+    return lbvh_i_distance2(q, p);
+}
+
+static void work_nearest_triangle(void *user)
+{
+    wide_job *w = (wide_job *)user;
+    int32_t k, id, found;
+    for (k = 0; k < w->count; k++)
+        must(lbvh_nearest(&w->binary.j->tree, w->points + 3 * k, 1, 1e15f, triangle_distance2,
+                          w->binary.j->w->data, &id, w->distance2 + k, &found));
+}
+
+/* Points of the cube around the mesh, then those within 0.05 of its vertices. */
+static void closest_rows(wide_job *w)
+{
+    const workload *of = w->binary.j->w;
+    wl_random r = wl_seed(5);
+    int32_t k, other = 0;
+    int set, a;
+    for (set = 0; set < 2; set++) {
+        double base;
+        for (k = 0; k < w->count; k++) {
+            const float *vertex = of->data + 9 * (size_t)wl_below(&r, (uint32_t)of->n);
+            for (a = 0; a < 3; a++)
+                w->points[3 * k + a] = set ? vertex[a] + 0.1f * (wl_u(&r) - 0.5f)
+                                           : 7 * wl_u(&r) - 3.5f;
+        }
+        base = bench_cpu_ms(work_nearest_triangle, w);
+        show("wide", of, set ? "near it: lbvh_nearest" : "around it: lbvh_nearest", w->count, base,
+             0, base, NULL);
+        show("wide", of, set ? "near it: lbvh_closest_points" : "around it: lbvh_closest_points",
+             w->count, bench_cpu_ms(work_closest_points, w), 0, base, NULL);
+        for (k = 0; k < w->count; k++) other += w->closest[k].distance2 != w->distance2[k];
+    }
+    bench_check(other == 0, "wide: the same distances");
 }
 
 /* The same hits as the walk through the binary tree. */
@@ -915,6 +966,14 @@ static void bench_wide(int32_t n)
     wide_rows(&w, "primary", LBVH_SORTED, &primary);
     wl_random_rays(count, 8, rays);
     wide_rows(&w, "random", 0, &random);
+    w.count = 20000;
+    w.points = (float *)bench_alloc(3 * (size_t)w.count * sizeof *w.points);
+    w.distance2 = (float *)bench_alloc((size_t)w.count * sizeof *w.distance2);
+    w.closest = (lbvh_closest *)bench_alloc((size_t)w.count * sizeof *w.closest);
+    closest_rows(&w);
+    free(w.points);
+    free(w.distance2);
+    free(w.closest);
     lbvh_wide_free(&w.wide);
     free(rays);
     free(w.binary.t);
@@ -1420,6 +1479,45 @@ static void threads_worlds(int32_t n, lbvh_parallel parallel)
     free(together.box);
 }
 
+/* Wide trees, rays and closest points. */
+static void threads_wide(int32_t n, lbvh_parallel parallel)
+{
+    workload of = knot_for(n);
+    job j = new_job(&of);
+    wide_job alone, together;
+    int32_t const count = 1 << 18;
+    float *rays = (float *)bench_alloc(6 * (size_t)count * sizeof *rays);
+    work_build(&j);
+    wl_random_rays(count, 8, rays);
+    memset(&alone, 0, sizeof alone);
+    alone.binary.j = &j;
+    alone.desc.copy = 1;
+    alone.rays.data = alone.points = rays;
+    alone.rays.n = count;
+    alone.count = count;
+    together = alone;
+    together.desc.parallel = parallel;
+    alone.hits = (lbvh_ray_hit *)bench_alloc((size_t)count * sizeof *alone.hits);
+    together.hits = (lbvh_ray_hit *)bench_alloc((size_t)count * sizeof *alone.hits);
+    alone.closest = (lbvh_closest *)bench_alloc((size_t)count * sizeof *alone.closest);
+    together.closest = (lbvh_closest *)bench_alloc((size_t)count * sizeof *alone.closest);
+    threads_row("knot", "wide tree, copy", of.n, work_collapse, &alone, &together);
+    threads_row("knot", "closest hits, random", count, work_closest, &alone, &together);
+    threads_row("knot", "closest points", count, work_closest_points, &alone, &together);
+    bench_check(memcmp(alone.hits, together.hits, (size_t)count * sizeof *alone.hits) == 0 &&
+                memcmp(alone.closest, together.closest,
+                       (size_t)count * sizeof *alone.closest) == 0, "threads: the same answers");
+    lbvh_wide_free(&alone.wide);
+    lbvh_wide_free(&together.wide);
+    free(alone.hits);
+    free(together.hits);
+    free(alone.closest);
+    free(together.closest);
+    free(rays);
+    free_job(&j);
+    free_workload(&of);
+}
+
 static void bench_threads(int32_t n)
 {
     workload w = bidisperse(n);
@@ -1432,6 +1530,7 @@ static void bench_threads(int32_t n)
     threads_row(w.name, "build, PLOC", n, work_build, &alone, &together);
     threads_row(w.name, "refit and rotations", n, work_rotate, &alone, &together);
     threads_worlds(n / 10, together.desc.parallel);
+    threads_wide(n, together.desc.parallel);
     alone.desc.builder = together.desc.builder = LBVH_MERGE;
     threads_row(w.name, "build", n, work_build, &alone, &together);
     threads_row(w.name, "refit", n, work_refit, &alone, &together);

@@ -797,8 +797,8 @@ static void test_refusals(void **state)
 
 static const struct CMUnitTest wide[] = {
     TEST(test_structure),   TEST(test_extreme_boxes), TEST(test_validate), TEST(test_rays),
-    TEST(test_builds),
-    TEST(test_own_elements), TEST(test_ray_options),  TEST(test_around),   TEST(test_closest_options), TEST(test_boxes),
+    TEST(test_builds),      TEST(test_own_elements),  TEST(test_ray_options),
+    TEST(test_around),      TEST(test_closest_options), TEST(test_boxes),
     TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
     TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),
     TEST(test_file_refusals),
