@@ -85,8 +85,8 @@
        UGRID_API             extern    all files           linkage of the functions (dllexport)
        UGRID_REAL            float     all files           float or double; a mix does not link
        UGRID_PLAIN_LANES     -         the file that       no choice of instructions at run time
-                                       implements          (x86: AVX2 where the CPU has it); the
-                                                           results are the same
+                                       implements          (x86: AVX-512 or AVX2 where the CPU has
+                                                           it); the results are the same
 
    >>rules
 
@@ -3654,8 +3654,8 @@ typedef struct ugrid_i_search {
 } ugrid_i_search;
 
 /* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
-   names in a piece of a walk's row. LANES: candidates that are tested together. RANGES: those that
-   are copied together. */
+   names in a piece of a walk's row. LANES: candidates that are tested together; rows of the buffer
+   have room for as many more. RANGES: ranges that are copied together. */
 enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 16, UGRID_I_RANGES = 64 };
 enum { UGRID_I_ROOM = UGRID_I_GATHER + UGRID_I_LANES };
 

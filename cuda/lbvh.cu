@@ -4,12 +4,8 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-<<<<<<< HEAD
-   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, build, packets, pairs,
-=======
-   >>contents: memory, codes, keys, leaves, merge, split, ploc, rotations, build, packets, pairs,
->>>>>>> ray-40
-               queries, nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near,
+   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, rotations, build, packets,
+               pairs, queries, nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near,
                wide-overlaps, copies, cuda-api */
 
 #include <cuda_runtime.h>

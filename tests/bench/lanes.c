@@ -259,6 +259,9 @@ static int compare(const lanes_work *work, const lanes_data *data)
     for (way = 0; way < COUNT; way++) {
         memset(data->out, 0, bytes);
         ways[way].run(work, data);
+        if (work->kind == LANES_GRID && !work->count) /* behind the list anything may be */
+            memset(data->out + data->offsets[data->n], 0,
+                   bytes - (size_t)data->offsets[data->n] * sizeof *data->out);
         if (way == 0) memcpy(first, data->out, bytes);
         else if (memcmp(first, data->out, bytes) != 0) same = 0;
     }
