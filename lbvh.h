@@ -447,7 +447,8 @@ extern "C" {
                              "is exact")                                                           \
     X(LBVH_OUT_OF_MEMORY, "an allocation failed: desc.allocator or malloc returned NULL")          \
     X(LBVH_NOT_BUILT, "the tree holds nothing this call can use: call lbvh_build first "           \
-                      "(and see what the call needs); a world: lbvh_world_begin")                  \
+                      "(and see what the call needs); a wide tree: lbvh_wide_build, with "         \
+                      "lbvh_wide_desc.copy where the call has no fn; a world: lbvh_world_begin")   \
     X(LBVH_BAD_FILE, "these bytes are not a tree saved by this version, with this real "           \
                      "type and byte order, undamaged")                                             \
     X(LBVH_INVALID, "lbvh_validate or lbvh_verify found the structure damaged")                    \

@@ -4414,6 +4414,42 @@ static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int coun
     return ugrid_i_search_filtered(&search);
 }
 
+enum { UGRID_I_QUERY = 64 };
+
+/* Appends the particles at `count` places that are within reach of a point, up to the capacity.
+   Returns found, counted further. Without a branch for each place. */
+static int32_t ugrid_i_query_places(const ugrid *grid, int32_t place, int32_t count,
+                                    const ugrid_real *at, ugrid_real reach2, int32_t *ids,
+                                    int32_t capacity, int32_t found)
+{
+    int32_t hit[UGRID_I_QUERY], hits = 0, k;
+    ugrid_real q[3];
+    for (k = 0; k < count; k++) {
+        ugrid_point(grid, place + k, q);
+        hit[hits] = place + k;
+        hits += ugrid_i_distance2_in_box(grid, at, q) <= reach2;
+    }
+    for (k = 0; k < hits && k < capacity - found; k++) ids[found + k] = ugrid_id(grid, hit[k]);
+    return found + hits;
+}
+
+/* The same for a walk by ranges. */
+static int32_t ugrid_i_query_ranges(ugrid_near *walk, const ugrid_real *at, ugrid_real reach2,
+                                    int32_t *ids, int32_t capacity)
+{
+    const ugrid *grid = walk->grid;
+    int32_t found = 0;
+    while (ugrid_next_range(walk)) {
+        int32_t place = walk->begin;
+        for (; place < walk->end; place += UGRID_I_QUERY) {
+            int32_t const left = walk->end - place;
+            found = ugrid_i_query_places(grid, place, left < UGRID_I_QUERY ? left : UGRID_I_QUERY,
+                                         at, reach2, ids, capacity, found);
+        }
+    }
+    return found;
+}
+
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
                                    int32_t *ids, int32_t capacity, int32_t *found)
 {
@@ -4426,7 +4462,9 @@ UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid
     ugrid_i_wrap_point(grid, p, at);
     if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
     walk = ugrid_near_within(grid, at, radius);
-    while (ugrid_next(&walk)) {
+    if (ugrid_has_ranges(grid))
+        *found = ugrid_i_query_ranges(&walk, at, radius * radius, ids, capacity);
+    else while (ugrid_next(&walk)) {
         ugrid_point(grid, walk.place, q);
         if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
         if (*found < capacity) ids[*found] = walk.id;

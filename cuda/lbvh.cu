@@ -4,9 +4,9 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, rotations, build, packets,
-               pairs, queries, nearest, wide-build, wide-groups, wide-order, wide-rays, wide-near,
-               wide-overlaps, copies, cuda-api */
+   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, rotations, build,
+               packets, pairs, queries, nearest, wide-build, wide-groups, wide-order, wide-rays,
+               wide-near, wide-overlaps, copies, cuda-api */
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>

@@ -508,3 +508,31 @@ static void test_extreme_positions(void **state)
     arrfree(configs);
     describe = NULL;
 }
+
+/* More candidates in one cell than a query tests at a time; an array that is too small. */
+static void test_query_of_a_crowd(void **state)
+{
+    enum { CROWD = 200, ROOM = 70 };
+    real points[2 * CROWD];
+    real const at[2] = {0, 0};
+    int32_t ids[CROWD], k, found, want = 0;
+    ugrid g = {0};
+    ugrid_desc d = {0};
+    (void)state;
+    for (k = 0; k < CROWD; k++) {       /* two of three are near, in one cell */
+        points[2 * k] = k % 3 ? (real)0.25 : (real)0.75;
+        points[2 * k + 1] = 0;
+        want += k % 3 != 0;
+    }
+    d.dim = 2;
+    d.max[0] = d.max[1] = d.cell = 1;
+    CHECK_RESULT(ugrid_build(&g, &d, points, 0, CROWD), UGRID_OK);
+    CHECK_RESULT(ugrid_query(&g, at, (real)0.5, ids, CROWD, &found), UGRID_OK);
+    CHECK(found == want);
+    for (k = 0; k < found; k++) CHECK(ids[k] == k / 2 * 3 + 1 + k % 2);
+    for (k = 0; k < CROWD; k++) ids[k] = -1;
+    CHECK_RESULT(ugrid_query(&g, at, (real)0.5, ids, ROOM, &found), UGRID_BUFFER_TOO_SMALL);
+    CHECK(found == want);
+    for (k = 0; k < CROWD; k++) CHECK(ids[k] == (k < ROOM ? k / 2 * 3 + 1 + k % 2 : -1));
+    ugrid_free(&g);
+}

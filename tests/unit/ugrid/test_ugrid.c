@@ -107,6 +107,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_stride),
     TEST(test_flat_desc),
     TEST(test_extreme_positions),
+    TEST(test_query_of_a_crowd),
     TEST(test_pair_outside),
     TEST(test_periods_outside),
     TEST(test_out_of_memory),
