@@ -10082,15 +10082,15 @@ LBVH_I_LANES_FN void lbvh_i_seek_block(const lbvh_wide *wide, lbvh_i_seeker *see
     float distance2[LBVH_WIDE_LEAF];
     lbvh_i_lanes3 p;
     __m128 away2;
-    uint32_t near;
+    uint32_t within;
     p.x = _mm_broadcast_ss(seeker->p);
     p.y = _mm_broadcast_ss(seeker->p + 1);
     p.z = _mm_broadcast_ss(seeker->p + 2);
     away2 = lbvh_i_triangle_lanes(p, wide->element + block * 9 * LBVH_WIDE_LEAF);
-    near = (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
+    within = (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
     _mm_storeu_ps(distance2, away2);
-    for (; near; near &= near - 1) {
-        int const lane = lbvh_i_lowest_bit(near);
+    for (; within; within &= within - 1) {
+        int const lane = lbvh_i_lowest_bit(within);
         lbvh_i_keep_slot(wide, seeker, block * LBVH_WIDE_LEAF + (size_t)lane, distance2[lane]);
     }
 }
