@@ -8,11 +8,11 @@
                packets, pairs, queries, nearest, wide-build, wide-groups, wide-order, wide-rays,
                wide-near, wide-overlaps, copies, cuda-api */
 
-#include <cuda_runtime.h>
-#include <cub/cub.cuh>
 #ifndef CUDA_EMU
 #include <cooperative_groups.h>
 #endif
+#include <cuda_runtime.h>
+#include <cub/cub.cuh>
 
 #include <algorithm>
 #include <cfloat>

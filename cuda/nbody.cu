@@ -368,8 +368,13 @@ nbody_result nbody_i_launch_together(nbody_cuda *gpu, cudaStream_t stream,
     config.stream = stream;
     config.attrs = &attribute;
     config.numAttrs = possible ? 1 : 0;
-    return nbody_i_failed(gpu, cudaLaunchKernelEx(&config, kernel, arguments...)) ? NBODY_CUDA_ERROR
-                                                                                  : NBODY_OK;
+    cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
+    if (error == cudaErrorCooperativeLaunchTooLarge) { /* fewer multiprocessors are at hand */
+        (void)cudaGetLastError();
+        config.gridDim = dim3(1);
+        error = cudaLaunchKernelEx(&config, kernel, arguments...);
+    }
+    return nbody_i_failed(gpu, error) ? NBODY_CUDA_ERROR : NBODY_OK;
 }
 
 /* Kernels whose blocks wait: each counts those that have arrived, from 0 on in every evaluation. */

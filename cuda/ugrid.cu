@@ -11,11 +11,11 @@
    >>contents: memory, order, split, fit, build, parts, together, build-sorted, attributes, search,
    hits, twins, query */
 
-#include <cuda_runtime.h>
-#include <cub/cub.cuh>
 #ifndef CUDA_EMU
 #include <cooperative_groups.h>
 #endif
+#include <cuda_runtime.h>
+#include <cub/cub.cuh>
 
 #include <algorithm>
 #include <climits>
