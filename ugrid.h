@@ -176,8 +176,8 @@
 
    >>changes
 
-   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows; threads;
-          save, load, upload
+   0.2.0  rows for some; a filter of pairs; particles outside the box, or not finite, left out;
+          UGRID_FIXED grows; threads; save, load, upload
    0.1.0  first version
 */
 
@@ -738,7 +738,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
 /* Assigns n points to cells. pos: n points of desc->dim coordinates, `stride` bytes apart (0 =
    tightly packed). desc NULL = all defaults. Another build reuses the memory. Results: any that
    concerns desc, the points or memory. After any refusal the grid is empty and not built (n = 0),
-   keeps its memory, and bad_id, needed_slots and needed_cells say what was wrong.
+   keeps its memory, and bad_id, needed_slots and needed_cells say what was wrong. outside and
+   desc.skip_invalid cost a pass over the points.
    Order: ids ascend within a cell (SORT, COUNT, FIXED); LIST and LIST_PACKED: ids descend.
    UGRID_FIXED, UGRID_LIST, UGRID_TIGHT and desc.no_records borrow pos until the next build or free.
    Cost: O(n + cells). Not thread-safe on one grid; different grids may be built at once. */
@@ -863,7 +864,8 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
    keeps what a new build of the same points cannot repeat: the order within cells that a GPU made
    without desc.deterministic. (For the time alone it is not worth it: the checks take as long as a
    build.) desc (NULL: defaults) gives allocators and parallel; all else comes from the bytes.
-   grid->pos is NULL where the grid has records, else a copy in its memory, until the next build.
+   grid->pos is NULL where the grid has records, else a copy in its memory, until the next build;
+   grid->bad_id is -1.
    Any bytes are safe: damaged ones are refused (UGRID_BAD_FILE) after a checksum and the checks of
    ugrid_validate. The grid is empty after a refusal. Allocates the grid's memory, and while it
    checks n * spans bytes, and n positions. */
@@ -950,7 +952,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 
 /* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
    UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
-   outside. */
+   outside and invalid. With desc.skip_invalid UGRID_OUTSIDE_BOX comes before UGRID_NOT_FINITE, as
+   serially. */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream

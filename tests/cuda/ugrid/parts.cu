@@ -46,6 +46,9 @@ static void check_many(const Case &c, int n, int spread, bool with_bad, int fine
     CHECK(g.copy.start[g.copy.cell_count] == good - (n + 994) / 1000);
     for (int32_t k = g.copy.start[g.copy.cell_count]; k < n; k++)
         CHECK(g.copy.order[k] % 1000 == 5);
+    d.skip_invalid = 1;
+    CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_OK);
+    check_arrays(c, g.serial, g.copy);
 }
 
 /* After a reserve, neither a build by parts nor one of fewer particles allocates; without memory,
@@ -119,6 +122,10 @@ static void check_small(int n, int cells, bool tags)
     CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
     CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_NOT_FINITE);
     CHECK(g.gpu.device.grid.bad_id == 0);
+    CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
+    d.skip_invalid = 1;
+    CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_OK);
+    check_arrays(c, g.serial, g.copy);
 }
 
 static void test_small()
