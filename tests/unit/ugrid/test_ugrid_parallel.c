@@ -75,6 +75,7 @@ static void skip_some(scene *s)
     int32_t i;
     s->desc.skip_invalid = 1;
     s->desc.outside = s->input % 2 ? UGRID_LEAVE_OUT : UGRID_CLAMP;
+    if (s->input == LATTICE) for (i = 0; i < 3 * s->n; i++) s->pos[i] += (real)0.5;
     for (i = 0; i < s->n; i++)
         if (i % 7 == 2 || (s->input == LATTICE && i < 40))
             s->pos[3 * i + i % 3] = i % 2 ? REAL_NAN : -REAL_INFINITY;
