@@ -3073,19 +3073,40 @@ static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
     return !bad;
 }
 
+/* Does a build that was not refused leave out a particle at p? */
+static int ugrid_i_is_left_out(const ugrid *grid, const ugrid_real *p)
+{
+    return !ugrid_i_point_finite(p) || ugrid_i_is_outside(grid, p);
+}
+
 /* The same for any grid, entry by entry (-1: unused). */
 static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
 {
     int32_t i, local;
     for (i = 0; i < grid->n; i++) {
         ugrid_real p[3];
-        int finite;
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        finite = ugrid_i_point_finite(p);
-        if (!finite && !grid->desc.skip_invalid) return 0;
+        if (!ugrid_i_point_finite(p)) return 0;
         for (local = 0; local < grid->spans; local++)
-            numbers[i * grid->spans + local] = finite ? ugrid_i_entry_number(grid, p, local) : -1;
+            numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
     }
+    return 1;
+}
+
+/* The cell that an entry belongs to; -1: none. (The position in the record of a particle that was
+   left out is not finite.) */
+static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
+{
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
+    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, entry % grid->spans) : -1;
+}
+
+/* The numbers of all entries (-1: unused) where particles that are not finite are left out. */
+static int ugrid_i_number_finite(const ugrid *grid, int32_t *numbers)
+{
+    int32_t e;
+    for (e = 0; e < grid->n * grid->spans; e++) numbers[e] = ugrid_i_cell_of_entry(grid, e);
     return 1;
 }
 
@@ -3114,6 +3135,7 @@ static int ugrid_i_is_simple(const ugrid *grid)
 static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
 {
     size_t const tight = 3 * sizeof(ugrid_real);
+    if (grid->invalid > 0) return ugrid_i_number_finite(grid, numbers);
     if (!ugrid_i_is_simple(grid)) return ugrid_i_number_any(grid, numbers);
     if (grid->desc.dim == 3 && grid->stride == tight) /* the constants give a specialised loop */
         return ugrid_i_number_rows(grid, tight, 3, numbers);
@@ -3180,8 +3202,7 @@ static void ugrid_i_finish_order(ugrid *grid)
     ugrid_real p[3];
     for (i = 0; ugrid_i_lacks_some(&view) && ugrid_i_sorted(&view) && i < view.n; i++) {
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (ugrid_i_is_outside(&view, p) || !ugrid_i_point_finite(p))
-            ugrid_i_put_at(&view, k++, i);
+        if (ugrid_i_is_left_out(&view, p)) ugrid_i_put_at(&view, k++, i);
     }
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
@@ -3281,13 +3302,6 @@ static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, 
     return keys;
 }
 
-/* Notes a particle that is not finite. Returns UGRID_OK where desc.skip_invalid leaves it out. */
-static ugrid_result ugrid_i_note_invalid(ugrid *grid, int32_t i)
-{
-    if (grid->bad_id < 0) grid->bad_id = i;
-    return grid->desc.skip_invalid ? UGRID_OK : UGRID_NOT_FINITE;
-}
-
 /* keys[k] = (cell number, entry) for every used entry; grid->entries: their number. */
 static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
 {
@@ -3295,13 +3309,12 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
     int32_t i, local, entries = 0;
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
+        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) {
-            if (ugrid_i_note_invalid(grid, i) != UGRID_OK) return UGRID_NOT_FINITE;
-            continue;
-        }
+        finite = ugrid_i_point_finite(p);
+        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
             if (number >= 0)
                 keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
@@ -3349,13 +3362,12 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
     memset(view.count, 0, (size_t)view.cell_count * sizeof *view.count);
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
+        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) {
-            if (ugrid_i_note_invalid(grid, i) != UGRID_OK) return UGRID_NOT_FINITE;
-            continue;
-        }
+        finite = ugrid_i_point_finite(p);
+        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
@@ -3385,7 +3397,7 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
         finite = ugrid_i_point_finite(p);
-        if (!finite && ugrid_i_note_invalid(grid, i) != UGRID_OK) return UGRID_NOT_FINITE;
+        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
                           number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
@@ -3398,6 +3410,13 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         }
     }
     return UGRID_OK;
+}
+
+/* Notes a particle that is not finite. Returns UGRID_OK where desc.skip_invalid leaves it out. */
+static ugrid_result ugrid_i_note_invalid(ugrid *grid, int32_t i)
+{
+    if (grid->bad_id < 0) grid->bad_id = i;
+    return grid->desc.skip_invalid ? UGRID_OK : UGRID_NOT_FINITE;
 }
 
 /* Can a build leave particles out, or refuse them for being outside? */
@@ -3650,7 +3669,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
             ugrid_point(grid, k, p);
-            if (ugrid_i_is_outside(grid, p) || !ugrid_i_point_finite(p)) continue; /* left out */
+            if (ugrid_i_is_left_out(grid, p)) continue;
             ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
                         values + (size_t)k * (size_t)width, width);
         }
@@ -5002,15 +5021,6 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
 /* ----------------------------------------------------------------------------------------------
    >>validate
    ---------------------------------------------------------------------------------------------- */
-
-/* The cell that an entry belongs to; -1: none. (The position in the record of a particle that was
-   left out is not finite.) */
-static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
-{
-    ugrid_real p[3];
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
-    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, entry % grid->spans) : -1;
-}
 
 /* Marks an entry as seen: it must exist, be seen for the first time, and belong to cell
    `number`. */
