@@ -543,9 +543,6 @@ typedef struct ugrid_desc {
                                         1 keeps the cells that `cell` gives; at most 64) */
     int32_t periodic[3];             /* per axis: 1 = periodic; 0 = closed, see outside */
     ugrid_outside outside;           /* particles outside the box (default: UGRID_CLAMP) */
-    int32_t skip_invalid;            /* 1 = particles with a NaN or infinite position are in no
-                                        cell, as those of UGRID_LEAVE_OUT (default: 0, refused; CUDA
-                                        always does this, and ugrid_cuda_check tells) */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
                                         `buckets` (default: 0) */
     int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two
@@ -579,6 +576,9 @@ typedef struct ugrid_desc {
     int32_t rows;                    /* particles 0 .. rows-1 have rows in searches; the others,
                                         ghosts, are neighbours only (default: all; UGRID_NO_ROWS:
                                         none. CUDA: only the default) */
+    int32_t skip_invalid;            /* 1 = particles with a NaN or infinite position are in no
+                                        cell, as those of UGRID_LEAVE_OUT (default: 0, refused; CUDA
+                                        always does this, and ugrid_cuda_check tells) */
     int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 -
                                         1024) */
     ugrid_allocator allocator;       /* (default: malloc and free) */
