@@ -856,7 +856,8 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
 #ifdef NLIST_I_UGRID
 /* The same, with a grid as source that was built from these positions, by any method. Cells about
    as wide as the reach (radius + skin + twice the largest radius) are fastest; other widths give
-   the same list. O(n). */
+   the same list. A grid that left out particles: NLIST_BAD_SOURCE (desc.outside), NLIST_NOT_FINITE
+   (desc.skip_invalid; list.bad_id is the first). O(n). */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n);
 #endif

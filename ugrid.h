@@ -150,8 +150,9 @@
    cells an axis. A periodic axis may have fewer than 3 cells: each particle is found once, as its
    nearest image. Positions outside the box: a closed axis assigns them to its border cells (or as
    desc.outside says), a periodic one wraps them. NaN and infinite positions are refused with the
-   index of the first (CUDA: they are left out, and ugrid_cuda_check reports them). The square of a
-   radius must be a normal number: 1.1e-19 .. 1.8e19 for float, 1.5e-154 .. 1.3e154 for double.
+   index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by
+   ugrid_cuda_check). The square of a radius must be a normal number: 1.1e-19 .. 1.8e19 for float,
+   1.5e-154 .. 1.3e154 for double.
 
    >>not-here
 
@@ -175,8 +176,8 @@
 
    >>changes
 
-   0.2.0  rows for some; a filter of pairs; particles outside the box; UGRID_FIXED grows; threads;
-          save, load, upload
+   0.2.0  rows for some; a filter of pairs; particles outside the box, or not finite, left out;
+          UGRID_FIXED grows; threads; save, load, upload
    0.1.0  first version
 */
 
@@ -383,7 +384,8 @@ extern "C" {
       "ugrid_free") \
     X(UGRID_BAD_RADIUS, "radius must be positive and finite, and its square a normal number") \
     X(UGRID_NOT_FINITE, \
-      "a position is NaN or infinite: of a build, grid.bad_id is the first such particle") \
+      "a position is NaN or infinite: of a build, grid.bad_id is the first such particle; " \
+      "desc.skip_invalid leaves them out") \
     X(UGRID_TOO_MANY_CELLS, \
       "grid.needed_cells exceeds desc.max_cells: enlarge desc.cell, raise max_cells, or set " \
       "desc.unbounded") \
@@ -574,6 +576,9 @@ typedef struct ugrid_desc {
     int32_t rows;                    /* particles 0 .. rows-1 have rows in searches; the others,
                                         ghosts, are neighbours only (default: all; UGRID_NO_ROWS:
                                         none. CUDA: only the default) */
+    int32_t skip_invalid;            /* 1 = particles with a NaN or infinite position are in no
+                                        cell, as those of UGRID_LEAVE_OUT (default: 0, refused; CUDA
+                                        always does this, and ugrid_cuda_check tells) */
     int64_t max_cells;               /* more cells are refused (default: 2^27; at most 2^31 -
                                         1024) */
     ugrid_allocator allocator;       /* (default: malloc and free) */
@@ -676,9 +681,12 @@ typedef struct ugrid {
                                read them in searches */
     size_t stride;          /* bytes from one position to the next */
 
-    int32_t bad_id;         /* UGRID_NOT_FINITE: id of the first such particle, else -1 */
+    int32_t bad_id;         /* the first particle that was refused, or left out as not finite, else
+                               -1 */
     int32_t outside;        /* UGRID_REFUSE, UGRID_LEAVE_OUT: particles outside the box (CUDA:
                                fetched by ugrid_cuda_check) */
+    int32_t invalid;        /* desc.skip_invalid: particles left out as not finite (CUDA: fetched by
+                               ugrid_cuda_check) */
     int32_t needed_slots;   /* FIXED: entries in the fullest cell (CUDA: 0 where all fit) */
     int64_t needed_cells;   /* number of cells that box and cell require */
     int32_t cuda_error;     /* UGRID_CUDA_ERROR: the cudaError_t */
@@ -715,9 +723,9 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
 
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
    desc->cell to about 2 particles per cell if it is 0. ugrid_build calls it. pos, stride: as there.
-   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point. UGRID_BAD_BOX: a periodic axis
-   needs a given box. UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid
-   needs none. O(n). */
+   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point; desc->skip_invalid leaves them
+   out of the box. UGRID_BAD_BOX: a periodic axis needs a given box. UGRID_BOX_TOO_WIDE: no box of
+   ugrid_real holds the points; an unbounded grid needs none. O(n). */
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id);
 
@@ -730,7 +738,8 @@ UGRID_API ugrid_result ugrid_reserve(ugrid *grid, const ugrid_desc *desc, int32_
 /* Assigns n points to cells. pos: n points of desc->dim coordinates, `stride` bytes apart (0 =
    tightly packed). desc NULL = all defaults. Another build reuses the memory. Results: any that
    concerns desc, the points or memory. After any refusal the grid is empty and not built (n = 0),
-   keeps its memory, and bad_id, needed_slots and needed_cells say what was wrong.
+   keeps its memory, and bad_id, needed_slots and needed_cells say what was wrong. outside and
+   desc.skip_invalid cost a pass over the points.
    Order: ids ascend within a cell (SORT, COUNT, FIXED); LIST and LIST_PACKED: ids descend.
    UGRID_FIXED, UGRID_LIST, UGRID_TIGHT and desc.no_records borrow pos until the next build or free.
    Cost: O(n + cells). Not thread-safe on one grid; different grids may be built at once. */
@@ -855,7 +864,8 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
    keeps what a new build of the same points cannot repeat: the order within cells that a GPU made
    without desc.deterministic. (For the time alone it is not worth it: the checks take as long as a
    build.) desc (NULL: defaults) gives allocators and parallel; all else comes from the bytes.
-   grid->pos is NULL where the grid has records, else a copy in its memory, until the next build.
+   grid->pos is NULL where the grid has records, else a copy in its memory, until the next build;
+   grid->bad_id is -1.
    Any bytes are safe: damaged ones are refused (UGRID_BAD_FILE) after a checksum and the checks of
    ugrid_validate. The grid is empty after a refusal. Allocates the grid's memory, and while it
    checks n * spans bytes, and n positions. */
@@ -902,6 +912,7 @@ typedef struct ugrid_cuda_facts {
                                that many are stored) */
     int32_t first_outside;  /* as first_bad, of particles outside the box */
     int32_t outside;        /* their number */
+    int32_t invalid;        /* the number of those not finite */
 } ugrid_cuda_facts;
 
 enum { UGRID_CUDA_SCRATCH = 7 };
@@ -941,7 +952,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 
 /* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
    UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
-   outside. */
+   outside and invalid. With desc.skip_invalid UGRID_OUTSIDE_BOX comes before UGRID_NOT_FINITE, as
+   serially. */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream
@@ -1209,9 +1221,11 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>outside: particles beyond a closed axis of the box (desc.outside). Those that are left out are
-   in no cell, and walks around them visit nothing. Their position in a record is NaN. SORT and
-   COUNT: they take the last places, start[cell_count] and up.
+   >>outside: particles beyond a closed axis of the box (desc.outside), or with a position that is
+   not finite (desc.skip_invalid). Those that are left out are in no cell: no search finds them,
+   their rows are empty, and walks around them visit nothing. Their position in a record is NaN, or
+   as given where that is not finite. SORT and COUNT: they take the last places, start[cell_count]
+   and up, by ascending id.
    ---------------------------------------------------------------------------------------------- */
 
 UGRID_FN_WALK ugrid_real ugrid_i_nan(void)
@@ -1293,7 +1307,7 @@ UGRID_FN_WALK void ugrid_i_wrap_point(const ugrid *grid, const ugrid_real *p, ug
 }
 
 /* The position of the particle at a place, on periodic axes in the box: from its record, or from
-   the caller's array. A particle that was left out: NaN in a record, else as given. */
+   the caller's array. A particle that was left out: not finite in a record, else as given. */
 UGRID_FN_WALK void ugrid_point(const ugrid *grid, int32_t place, ugrid_real p[3])
 {
     if (grid->record) {
@@ -2500,7 +2514,7 @@ static int32_t ugrid_i_light_pieces(const ugrid *grid);
 static int32_t ugrid_i_points_pieces(const struct ugrid_i_points *at);
 static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
                                           int32_t n, int32_t *bad_id);
-static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid);
+static ugrid_result ugrid_i_left_out_in_pieces(ugrid *grid);
 static ugrid_result ugrid_i_build_in_pieces(ugrid *grid);
 static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs);
 static ugrid_result ugrid_i_counts_in_pieces(struct ugrid_i_counter *counter, ugrid_real radius,
@@ -2959,22 +2973,26 @@ static int ugrid_i_stride_valid(size_t stride, int32_t dim)
            (stride >= (size_t)dim * sizeof(ugrid_real) && stride % sizeof(ugrid_real) == 0);
 }
 
+/* The box of the points, and their number: without those left out, and up to one refused. */
 static ugrid_result ugrid_i_fit_box(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
-                                    int32_t n, int32_t *bad_id)
+                                    int32_t n, int32_t *points, int32_t *bad_id)
 {
     int32_t i;
     int a;
+    *points = 0;
     for (i = 0; i < n; i++) {
         ugrid_real p[3];
         ugrid_i_load(pos, stride, desc->dim, i, p);
         if (!ugrid_i_point_finite(p)) {
+            if (desc->skip_invalid) continue;
             if (bad_id) *bad_id = i;
             return UGRID_NOT_FINITE;
         }
         for (a = 0; a < desc->dim; a++) {
-            if (i == 0 || p[a] < desc->min[a]) desc->min[a] = p[a];
-            if (i == 0 || p[a] > desc->max[a]) desc->max[a] = p[a];
+            if (*points == 0 || p[a] < desc->min[a]) desc->min[a] = p[a];
+            if (*points == 0 || p[a] > desc->max[a]) desc->max[a] = p[a];
         }
+        ++*points;
     }
     return UGRID_OK;
 }
@@ -2997,6 +3015,7 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
                                  int32_t *bad_id)
 {
     ugrid_result result;
+    int32_t points;
     int32_t const dim = desc && desc->dim == 2 ? 2 : 3;
     int const cell_given = desc && desc->cell != 0;
     if (!desc || n < 0 || (n > 0 && !pos) || !ugrid_i_stride_valid(stride, dim))
@@ -3009,7 +3028,7 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
         if (ugrid_i_any_periodic(desc)) return UGRID_BAD_BOX;
         if (ugrid_i_fit_pieces(desc, n) > 1)
             result = ugrid_i_fit_in_pieces(desc, pos, stride, n, bad_id);
-        else result = ugrid_i_fit_box(desc, pos, stride, n, bad_id);
+        else result = ugrid_i_fit_box(desc, pos, stride, n, &points, bad_id);
         if (result != UGRID_OK) return result;
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
@@ -3054,6 +3073,12 @@ static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
     return !bad;
 }
 
+/* Does a build that was not refused leave out a particle at p? */
+static int ugrid_i_is_left_out(const ugrid *grid, const ugrid_real *p)
+{
+    return !ugrid_i_point_finite(p) || ugrid_i_is_outside(grid, p);
+}
+
 /* The same for any grid, entry by entry (-1: unused). */
 static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
 {
@@ -3068,6 +3093,23 @@ static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
     return 1;
 }
 
+/* The cell that an entry belongs to; -1: none. (The position in the record of a particle that was
+   left out is not finite.) */
+static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
+{
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
+    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, entry % grid->spans) : -1;
+}
+
+/* The numbers of all entries (-1: unused) where particles that are not finite are left out. */
+static int ugrid_i_number_finite(const ugrid *grid, int32_t *numbers)
+{
+    int32_t e;
+    for (e = 0; e < grid->n * grid->spans; e++) numbers[e] = ugrid_i_cell_of_entry(grid, e);
+    return 1;
+}
+
 static int32_t ugrid_i_first_not_finite(const ugrid *grid)
 {
     int32_t i;
@@ -3079,17 +3121,21 @@ static int32_t ugrid_i_first_not_finite(const ugrid *grid)
     return -1;
 }
 
+/* Were particles left out? */
+static int ugrid_i_lacks_some(const ugrid *grid) { return grid->outside > 0 || grid->invalid > 0; }
+
 /* One entry a particle, in a box with UGRID_ROWS and closed axes that holds all. */
 static int ugrid_i_is_simple(const ugrid *grid)
 {
     return !ugrid_i_tight(grid) && !grid->desc.unbounded && grid->desc.cell_order == UGRID_ROWS &&
-           !ugrid_i_any_periodic(&grid->desc) && grid->outside == 0;
+           !ugrid_i_any_periodic(&grid->desc) && !ugrid_i_lacks_some(grid);
 }
 
 /* The cell number of every entry (-1: unused) into numbers[]; 0 if some point is not finite. */
 static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
 {
     size_t const tight = 3 * sizeof(ugrid_real);
+    if (grid->invalid > 0) return ugrid_i_number_finite(grid, numbers);
     if (!ugrid_i_is_simple(grid)) return ugrid_i_number_any(grid, numbers);
     if (grid->desc.dim == 3 && grid->stride == tight) /* the constants give a specialised loop */
         return ugrid_i_number_rows(grid, tight, 3, numbers);
@@ -3148,15 +3194,15 @@ UGRID_FN void ugrid_i_put_at(const ugrid *grid, int32_t k, int32_t entry)
     if (grid->inverse) grid->inverse[entry] = k;
 }
 
-/* Particles outside the box take the last places. Then the order is complete. */
+/* Particles that were left out take the last places. Then the order is complete. */
 static void ugrid_i_finish_order(ugrid *grid)
 {
     ugrid const view = *grid;
     int32_t i, k = view.entries;
     ugrid_real p[3];
-    for (i = 0; view.outside > 0 && ugrid_i_sorted(&view) && i < view.n; i++) {
+    for (i = 0; ugrid_i_lacks_some(&view) && ugrid_i_sorted(&view) && i < view.n; i++) {
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (ugrid_i_is_outside(&view, p)) ugrid_i_put_at(&view, k++, i);
+        if (ugrid_i_is_left_out(&view, p)) ugrid_i_put_at(&view, k++, i);
     }
     if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
 }
@@ -3263,10 +3309,12 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
     int32_t i, local, entries = 0;
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
+        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        finite = ugrid_i_point_finite(p);
+        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
             if (number >= 0)
                 keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
@@ -3314,10 +3362,12 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
     memset(view.count, 0, (size_t)view.cell_count * sizeof *view.count);
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
+        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        finite = ugrid_i_point_finite(p);
+        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
@@ -3344,11 +3394,13 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
     memset(view.head, 0xFF, (size_t)view.cell_count * sizeof *view.head); /* all -1 */
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
+        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        finite = ugrid_i_point_finite(p);
+        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
-                          number = ugrid_i_entry_number(&view, p, local);
+                          number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
             int32_t const link = number < 0 ? -1 : view.head[number];
             if (view.next) view.next[entry] = link;
             else view.record[i] = ugrid_i_record(&view, i, link);
@@ -3360,14 +3412,31 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
     return UGRID_OK;
 }
 
-/* desc.outside: counts particles outside the box. */
-static ugrid_result ugrid_i_count_outside(ugrid *grid)
+/* Notes a particle that is not finite. Returns UGRID_OK where desc.skip_invalid leaves it out. */
+static ugrid_result ugrid_i_note_invalid(ugrid *grid, int32_t i)
+{
+    if (grid->bad_id < 0) grid->bad_id = i;
+    return grid->desc.skip_invalid ? UGRID_OK : UGRID_NOT_FINITE;
+}
+
+/* Can a build leave particles out, or refuse them for being outside? */
+static int ugrid_i_chooses(const ugrid_desc *desc)
+{
+    return desc->outside != UGRID_CLAMP || desc->skip_invalid;
+}
+
+/* desc.outside, desc.skip_invalid: counts particles outside the box, and those not finite. */
+static ugrid_result ugrid_i_count_left_out(ugrid *grid)
 {
     int32_t i, first = -1;
     ugrid_real p[3];
-    for (i = 0; grid->desc.outside != UGRID_CLAMP && i < grid->n; i++) {
+    for (i = 0; ugrid_i_chooses(&grid->desc) && i < grid->n; i++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (!ugrid_i_point_finite(p)) {
+            if (ugrid_i_note_invalid(grid, i) != UGRID_OK) return UGRID_NOT_FINITE;
+            grid->invalid++;
+            continue;
+        }
         if (!ugrid_i_is_outside(grid, p)) continue;
         if (first < 0) first = i;
         grid->outside++;
@@ -3396,7 +3465,8 @@ static ugrid_result ugrid_i_begin(ugrid *grid, const ugrid_desc *desc)
     ugrid_desc given;
     ugrid_result const result = ugrid_defaults(&given, desc);
     ugrid_allocator const *had = &grid->desc.allocator;
-    grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = grid->outside = 0;
+    grid->n = grid->rows = grid->entries = grid->needed_slots = grid->built = 0;
+    grid->outside = grid->invalid = 0;
     memset(&grid->filter, 0, sizeof grid->filter);
     grid->needed_cells = 0;
     grid->bad_id = -1;
@@ -3489,8 +3559,8 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
-    result = ugrid_i_fit_pieces(&grid->desc, n) > 1 ? ugrid_i_outside_in_pieces(grid)
-                                                   : ugrid_i_count_outside(grid);
+    result = ugrid_i_fit_pieces(&grid->desc, n) > 1 ? ugrid_i_left_out_in_pieces(grid)
+                                                   : ugrid_i_count_left_out(grid);
     if (result == UGRID_OK) result = ugrid_i_build_method(grid);
     if (result == UGRID_CELL_FULL && grid->desc.grow) result = ugrid_i_build_again(grid);
     grid->built = result == UGRID_OK;
@@ -3599,7 +3669,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
         for (k = 0; k < grid->n; k++) {
             ugrid_real p[3];
             ugrid_point(grid, k, p);
-            if (ugrid_i_is_outside(grid, p) || !ugrid_i_point_finite(p)) continue; /* left out */
+            if (ugrid_i_is_left_out(grid, p)) continue;
             ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
                         values + (size_t)k * (size_t)width, width);
         }
@@ -4952,15 +5022,6 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
    >>validate
    ---------------------------------------------------------------------------------------------- */
 
-/* The cell that an entry belongs to; -1: none. (A GPU leaves out what is not finite; the position
-   in the record of a particle that was left out is NaN.) */
-static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
-{
-    ugrid_real p[3];
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
-    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, entry % grid->spans) : -1;
-}
-
 /* Marks an entry as seen: it must exist, be seen for the first time, and belong to cell
    `number`. */
 static int ugrid_i_mark_entry(const ugrid *grid, unsigned char *seen, int32_t entry, int32_t number)
@@ -5022,15 +5083,18 @@ static int ugrid_i_places_agree(const ugrid *grid, unsigned char *seen)
 static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
 {
     int64_t entries = 0;
-    int32_t number, e;
+    int32_t number, e, left_out = 0;
     for (number = 0; number < grid->cell_count; number++) {
         int64_t const ticked = ugrid_i_mark_cell(grid, seen, number);
         if (ticked < 0) return UGRID_INVALID;
         entries += ticked;
     }
     if (entries != grid->entries) return UGRID_INVALID;
-    for (e = 0; e < grid->n * grid->spans; e++) /* no entry is missing */
+    for (e = 0; e < grid->n * grid->spans; e++) { /* no entry is missing */
         if (!seen[e] && ugrid_i_cell_of_entry(grid, e) >= 0) return UGRID_INVALID;
+        left_out += !seen[e] && e % grid->spans == 0; /* the first entry is always in use */
+    }
+    if (left_out != grid->outside + grid->invalid) return UGRID_INVALID;
     return ugrid_i_places_agree(grid, seen) ? UGRID_OK : UGRID_INVALID;
 }
 
@@ -5131,7 +5195,7 @@ typedef struct ugrid_i_header {
     int32_t n, entries, cell_count, outside;
     int32_t dim, split, flags, buckets, slots, rows;
     int32_t method, placement, walk, cell_order, slot_layout, leaves; /* leaves: desc.outside */
-    int32_t unused;
+    int32_t invalid;
     ugrid_real min[3], max[3], cell, size;
     int64_t max_cells;
     uint64_t bytes;         /* of header and arrays */
@@ -5140,7 +5204,7 @@ typedef struct ugrid_i_header {
 
 enum {  /* bits of flags; 0 .. 2: periodic axes */
     UGRID_I_UNBOUNDED = 8, UGRID_I_NO_RECORDS = 16, UGRID_I_INVERSES = 32, UGRID_I_GROWS = 64,
-    UGRID_I_IS_COHERENT = 128, UGRID_I_IS_DETERMINISTIC = 256
+    UGRID_I_IS_COHERENT = 128, UGRID_I_IS_DETERMINISTIC = 256, UGRID_I_SKIPS_INVALID = 512
 };
 
 /* FNV-1a, Fowler, Noll and Vo */
@@ -5201,6 +5265,7 @@ static int32_t ugrid_i_flags_of(const ugrid_desc *desc)
     if (desc->grow) flags |= UGRID_I_GROWS;
     if (desc->coherent) flags |= UGRID_I_IS_COHERENT;
     if (desc->deterministic) flags |= UGRID_I_IS_DETERMINISTIC;
+    if (desc->skip_invalid) flags |= UGRID_I_SKIPS_INVALID;
     return flags;
 }
 
@@ -5219,6 +5284,7 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     header.entries = grid->entries;
     header.cell_count = grid->cell_count;
     header.outside = grid->outside;
+    header.invalid = grid->invalid;
     header.dim = desc->dim;
     header.split = desc->split;
     header.flags = ugrid_i_flags_of(desc);
@@ -5330,6 +5396,7 @@ static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
     desc.grow = (header->flags & UGRID_I_GROWS) != 0;
     desc.coherent = (header->flags & UGRID_I_IS_COHERENT) != 0;
     desc.deterministic = (header->flags & UGRID_I_IS_DETERMINISTIC) != 0;
+    desc.skip_invalid = (header->flags & UGRID_I_SKIPS_INVALID) != 0;
     desc.dim = header->dim;
     desc.split = header->split;
     desc.buckets = header->buckets;
@@ -5363,9 +5430,11 @@ static int ugrid_i_header_valid(const ugrid_i_header *header, int64_t size, ugri
     if (ugrid_i_set_rows(shape, header->n) != UGRID_OK) return 0;
     if (header->entries < 0 || header->entries > header->n * shape->spans) return 0;
     if (header->outside < 0 || header->outside > header->n) return 0;
+    if (header->invalid < 0 || header->invalid > header->n - header->outside) return 0;
     shape->n = header->n;
     shape->entries = header->entries;
     shape->outside = header->outside;
+    shape->invalid = header->invalid;
     expected = ugrid_i_header_of(shape);
     expected.checksum = header->checksum;
     return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
@@ -5401,6 +5470,7 @@ static void ugrid_i_read_pieces(ugrid *grid, const ugrid *shape, const unsigned 
     grid->rows = shape->rows;
     grid->entries = shape->entries;
     grid->outside = shape->outside;
+    grid->invalid = shape->invalid;
     grid->stride = (size_t)grid->desc.dim * sizeof(ugrid_real);
     grid->pos = grid->record ? NULL : (const ugrid_real *)grid->block[UGRID_I_RECORD].memory;
     ugrid_i_file_pieces(shape, piece);
@@ -5500,7 +5570,7 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
     grid->built = result == UGRID_OK;
     if (grid->built) grid->needed_slots = ugrid_i_fullest(grid);
     else {
-        grid->n = grid->rows = grid->entries = grid->outside = 0;
+        grid->n = grid->rows = grid->entries = grid->outside = grid->invalid = 0;
         grid->pos = NULL;
     }
     return result;
@@ -5614,11 +5684,11 @@ static int32_t ugrid_i_piece_of(ugrid *part, int32_t pieces, int32_t k)
     return first;
 }
 
-/* The box of a piece, and its first particle that is not finite; or how many are outside. */
+/* The box of a piece, and its first particle that is refused; or how many are left out. */
 typedef struct ugrid_i_surveyed {
     ugrid_real min[3], max[3];
-    int32_t points;     /* in the box: those before bad_id */
-    int32_t bad_id, outside;
+    int32_t points;     /* in the box */
+    int32_t bad_id, outside, invalid;
     ugrid_result result;
 } ugrid_i_surveyed;
 
@@ -5635,8 +5705,8 @@ static void ugrid_i_fit_piece(void *context, int32_t k)
     ugrid part = all->grid;
     int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
     int32_t bad = -1;
-    own->result = ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &bad);
-    own->points = bad < 0 ? part.n : bad;
+    own->result =
+        ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &own->points, &bad);
     own->bad_id = first + bad;
     memcpy(own->min, part.desc.min, sizeof own->min);
     memcpy(own->max, part.desc.max, sizeof own->max);
@@ -5657,7 +5727,7 @@ static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *po
 {
     ugrid_i_survey all;
     ugrid_result result;
-    int32_t k;
+    int32_t k, points = 0;
     memset(&all, 0, sizeof all);
     all.grid.desc = *desc;
     all.grid.pos = pos;
@@ -5666,40 +5736,44 @@ static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *po
     all.pieces = ugrid_i_fit_pieces(desc, n);
     result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
     for (k = 0; result == UGRID_OK && k < all.pieces; k++) {
-        ugrid_i_join_box(desc, &all.of[k], k == 0);
+        ugrid_i_join_box(desc, &all.of[k], points == 0);
+        points += all.of[k].points;
         result = all.of[k].result;
         if (result != UGRID_OK && bad_id) *bad_id = all.of[k].bad_id;
     }
     return result;
 }
 
-static void ugrid_i_outside_piece(void *context, int32_t k)
+static void ugrid_i_left_out_piece(void *context, int32_t k)
 {
     ugrid_i_survey *all = (ugrid_i_survey *)context;
     ugrid_i_surveyed *own = &all->of[k];
     ugrid part = all->grid;
     int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
-    own->result = ugrid_i_count_outside(&part);
+    own->result = ugrid_i_count_left_out(&part);
     own->outside = part.outside;
-    own->bad_id = first + part.bad_id;
+    own->invalid = part.invalid;
+    own->bad_id = part.bad_id < 0 ? -1 : first + part.bad_id;
 }
 
-/* ugrid_i_count_outside in pieces: a particle that is not finite ends the count, and is reported
-   before one that is outside. */
-static ugrid_result ugrid_i_outside_in_pieces(ugrid *grid)
+/* ugrid_i_count_left_out in pieces. A particle that is not finite and refused ends the count, and
+   is reported before one that is outside; one that is left out, after it. */
+static ugrid_result ugrid_i_left_out_in_pieces(ugrid *grid)
 {
     ugrid_i_survey all;
     ugrid_result result, found = UGRID_OK;
     int32_t k;
-    if (grid->desc.outside == UGRID_CLAMP) return UGRID_OK;
+    if (!ugrid_i_chooses(&grid->desc)) return UGRID_OK;
     memset(&all, 0, sizeof all);
     all.grid = *grid;
     all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
-    result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_outside_piece, &all);
+    result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_left_out_piece, &all);
     for (k = 0; result == UGRID_OK && k < all.pieces && found != UGRID_NOT_FINITE; k++) {
         const ugrid_i_surveyed *own = &all.of[k];
         grid->outside += own->outside;
-        if (own->result == UGRID_OK || (found != UGRID_OK && own->result == found)) continue;
+        grid->invalid += own->invalid;
+        if (own->result == UGRID_OK && (found != UGRID_OK || grid->bad_id >= 0)) continue;
+        if (own->result != UGRID_OK && own->result == found) continue;
         found = own->result;
         grid->bad_id = own->bad_id;
     }
@@ -5832,7 +5906,7 @@ static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
     result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_deal_piece, &deal);
     if (result == UGRID_OK)
         result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_sort_piece, &deal);
-    if (result == UGRID_OK && grid->outside > 0) ugrid_i_finish_order(grid);
+    if (result == UGRID_OK && ugrid_i_lacks_some(grid)) ugrid_i_finish_order(grid);
     return result;
 }
 

@@ -494,6 +494,7 @@ ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_
 __device__ void ugrid_i_report_bad(ugrid_cuda_facts *facts, int32_t i)
 {
     atomicMax(&facts->first_bad, INT_MAX - i);
+    atomicAdd(&facts->invalid, 1);
 }
 
 /* Reports particle i, at p, if it is in no cell: 1 where it is. */
@@ -2474,6 +2475,7 @@ cudaError_t ugrid_i_send_grid(ugrid_cuda *gpu, const ugrid *grid, cudaStream_t s
     cudaError_t error = cudaSuccess;
     ugrid_cuda_facts facts = {};
     facts.outside = grid->outside;
+    facts.invalid = grid->invalid;
     ugrid_i_send(gpu->block[UGRID_I_START].memory, by_cell, (cells + (grid->start ? 1 : 0)) * word,
                  stream, &error);
     ugrid_i_send(device->order, grid->order, ordered * word, stream, &error);
@@ -2523,8 +2525,9 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
     if (fits_box && n > 0) {
         ugrid_result const result = ugrid_i_measure_extent(desc, d_pos, stride, n, stream, &extent);
         if (result != UGRID_OK) return result;
-        if (extent.bad_id != UINT_MAX) return UGRID_NOT_FINITE;
-        for (int a = 0; a < desc->dim; a++) {
+        if (extent.bad_id != UINT_MAX && !desc->skip_invalid) return UGRID_NOT_FINITE;
+        bool const any = extent.min[0] <= extent.max[0];
+        for (int a = 0; a < desc->dim && any; a++) {
             desc->min[a] = ugrid_i_real_of(extent.min[a]);
             desc->max[a] = ugrid_i_real_of(extent.max[a]);
         }
@@ -2577,12 +2580,14 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     if (fetched != UGRID_OK) return fetched;
     if (!grid->built) return UGRID_NOT_BUILT;
     bool const refuses = grid->desc.outside == UGRID_REFUSE && facts.first_outside;
-    grid->bad_id = facts.first_bad ? INT_MAX - facts.first_bad
-                   : refuses       ? INT_MAX - facts.first_outside
-                                   : -1;
+    bool const invalid = facts.first_bad && !(grid->desc.skip_invalid && refuses);
+    grid->bad_id = invalid   ? INT_MAX - facts.first_bad
+                   : refuses ? INT_MAX - facts.first_outside
+                             : -1;
     grid->outside = facts.outside;
+    grid->invalid = facts.invalid;
     grid->needed_slots = facts.needed_slots;
-    if (facts.first_bad) return UGRID_NOT_FINITE;
+    if (invalid) return UGRID_NOT_FINITE;
     if (refuses) return UGRID_OUTSIDE_BOX;
     return facts.needed_slots > grid->desc.slots ? UGRID_CELL_FULL : UGRID_OK;
 }
@@ -2617,6 +2622,7 @@ UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
     device->n = device->rows = grid->n;
     device->entries = grid->entries;
     device->outside = grid->outside;
+    device->invalid = grid->invalid;
     device->pos = nullptr;
     device->stride = (size_t)desc.dim * sizeof(ugrid_real);
     device->built = 1;
@@ -2656,6 +2662,8 @@ UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
     }
     grid->n = grid->rows = device->n;
     grid->outside = facts.outside;
+    grid->invalid = facts.invalid;
+    if (facts.first_bad) grid->bad_id = INT_MAX - facts.first_bad;
     grid->built = 1;
     grid->entries = ugrid_i_count_entries(grid);
     grid->pos = nullptr;

@@ -14,6 +14,7 @@ static void check_upload(const Case &c, const Grids &g, const Device<real> &d_po
     up.gpu.device.grid.pos = d_pos.p;
     CHECK_RESULT(ugrid_cuda_check(&up.gpu, stream), UGRID_OK);
     CHECK(up.gpu.device.grid.outside == g.serial.outside);
+    CHECK(up.gpu.device.grid.invalid == g.serial.invalid);
     CHECK_RESULT(ugrid_cuda_download(&up.copy, &up.gpu, stream), UGRID_OK);
     up.copy.pos = g.copy.pos;
     up.copy.stride = g.copy.stride;
@@ -226,6 +227,17 @@ static void test_fit()
             memset(&device, 0, sizeof device);
             device.dim = dim;
             CHECK_RESULT(ugrid_cuda_fit(&device, d_pos.p, 0, n, stream), UGRID_NOT_FINITE);
+            for (int all = 0; all < 2; all++) { /* left out: the box of the others, or none */
+                if (all) std::fill(pos.begin(), pos.end(), (real)NAN);
+                d_pos.set(pos);
+                serial = device = ugrid_desc{};
+                serial.dim = device.dim = dim;
+                serial.skip_invalid = device.skip_invalid = 1;
+                CHECK_RESULT(ugrid_fit(&serial, pos.data(), 0, n, nullptr), UGRID_OK);
+                CHECK_RESULT(ugrid_cuda_fit(&device, d_pos.p, 0, n, stream), UGRID_OK);
+                CHECK(same_bits(serial.min, device.min, 3) && same_bits(serial.max, device.max, 3));
+                CHECK(serial.cell == device.cell);
+            }
         }
     ugrid_desc d = {};
     Device<real> d_one(std::vector<real>(3, 1));
@@ -300,6 +312,38 @@ static void test_not_finite()
         CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
         ugrid_result const again = ugrid_cuda_check(&g.gpu, stream);
         CHECK((again == UGRID_OK || again == UGRID_CELL_FULL) && g.gpu.device.grid.bad_id == -1);
+    }
+}
+
+/* desc.skip_invalid: the serial build leaves out the same particles, in the same bits. */
+static void test_skip_invalid()
+{
+    std::vector<Case> const cases = all_cases();
+    for (size_t k = 0; k < cases.size(); k++) {
+        if (!chosen(k, 4 * share)) continue;
+        Case const &c = cases[k];
+        ugrid_desc d = desc_of(c); /* some leave out what is outside, too */
+        int const n = std::min(n_max / 4, 400), first = (int)(k % 9);
+        std::vector<real> pos = mixed_points(d, n, 8);
+        context = "skip invalid: " + name_of(c);
+        for (int i = first; i < n; i += 9)
+            pos[(size_t)(i * c.dim + i % c.dim)] = i % 2 ? (real)NAN : (real)-INFINITY;
+        d.slots = d.method == UGRID_FIXED ? n * 8 : 0;
+        d.skip_invalid = 1;
+        Device<real> d_pos(pos);
+        Grids g;
+        CHECK_RESULT(ugrid_build(&g.serial, &d, pos.data(), 0, n), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_NOT_FINITE);
+        CHECK(g.gpu.device.grid.bad_id == first && g.serial.bad_id == first);
+        CHECK(g.gpu.device.grid.outside == g.serial.outside);
+        CHECK(g.gpu.device.grid.invalid == (n - first + 8) / 9);
+        CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
+        CHECK(g.copy.bad_id == first);
+        g.copy.pos = pos.data();
+        g.copy.stride = sizeof(real) * (size_t)d.dim;
+        check_arrays(c, g.serial, g.copy);
+        check_upload(c, g, d_pos, d.cell);
     }
 }
 
@@ -411,5 +455,12 @@ static void test_outside()
         CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
         CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_NOT_FINITE);
         CHECK(g.gpu.device.grid.bad_id == n - 1 && g.serial.bad_id == n - 1);
+        d.skip_invalid = 1; /* is reported after those outside */
+        ugrid_result const skipped = ugrid_build(&g.serial, &d, pos.data(), 0, n);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream),
+                     skipped == UGRID_OK ? UGRID_NOT_FINITE : UGRID_OUTSIDE_BOX);
+        CHECK(g.gpu.device.grid.bad_id == g.serial.bad_id);
+        CHECK(g.gpu.device.grid.invalid == 1 && g.serial.invalid == 1);
     }
 }

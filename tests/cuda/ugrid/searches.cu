@@ -43,7 +43,8 @@ static void check_arrays(const Case &c, const ugrid &serial, const ugrid &copy)
         count = (size_t)serial.cell_count;
     size_t const places = c.size > 0 ? entries : n;
     CHECK(copy.n == serial.n && copy.entries == serial.entries && copy.outside == serial.outside &&
-        copy.cell_count == serial.cell_count && copy.spans == serial.spans);
+        copy.cell_count == serial.cell_count && copy.spans == serial.spans &&
+        copy.invalid == serial.invalid);
     if (copy.cell_count != serial.cell_count || copy.entries != serial.entries) return;
     CHECK(same_array(copy.start, serial.start, count + 1));
     CHECK(same_array(copy.count, serial.count, count));

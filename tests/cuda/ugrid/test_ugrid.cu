@@ -75,6 +75,7 @@ static const Test tests[] = {
     {"stride", test_stride},
     {"fit", test_fit},
     {"not finite", test_not_finite},
+    {"skip invalid", test_skip_invalid},
     {"cell full", test_cell_full},
     {"half rows", test_half_rows},
     {"outside", test_outside},

@@ -66,6 +66,7 @@ static ugrid_desc any_desc(state *s)
     d.inverse = a >> 1 & 1;
     d.deterministic = a >> 2 & 1;
     d.coherent = a >> 3 & 1;
+    d.skip_invalid = a >> 4 & 1;
     a = fz_u8(f);
     d.max_cells = a < 100    ? 0
                   : a < 200  ? 20000
@@ -181,15 +182,23 @@ static int64_t most_cells(const ugrid_desc *d)
     return asked < 2147482624 ? asked : 2147482624;
 }
 
+static int finite_at(const state *s, int32_t i)
+{
+    int a, finite = 1;
+    for (a = 0; a < s->points.width; a++) finite &= fz_finite(fz_point(&s->points, i)[a]);
+    return finite;
+}
+
 static void check_built(state *s, int fresh)
 {
     const ugrid *g = &s->grid;
     const ugrid_desc *d = &s->given;
     int64_t const most = most_cells(d);
     ugrid_result r;
-    int32_t k, sum = 0;
+    int32_t k, sum = 0, invalid = 0;
     int a;
-    FZ_CHECK(g->n == s->points.n && g->bad_id == -1);
+    FZ_CHECK(g->n == s->points.n && g->bad_id == fz_first_not_finite(&s->points));
+    FZ_CHECK(g->bad_id < 0 || d->skip_invalid);
     FZ_CHECK(g->cell_count >= 1 && g->cell_count <= most);
     FZ_CHECK(g->desc.dim == (d->dim ? d->dim : 3));
     FZ_CHECK(d->method == UGRID_AUTO || g->desc.method == d->method);
@@ -208,9 +217,11 @@ static void check_built(state *s, int fresh)
     s->box.dim = g->desc.dim;
     if (!d->unbounded && d->min[0] == 0 && d->max[0] == 0 && d->min[1] == 0 && d->max[1] == 0 &&
         d->min[2] == 0 && d->max[2] == 0)
-        for (k = 0; k < g->n; k++) for (a = 0; a < g->desc.dim; a++)
+        for (k = 0; k < g->n; k++) for (a = 0; a < g->desc.dim && finite_at(s, k); a++)
                 FZ_CHECK(fz_point(&s->points, k)[a] >= g->axis[a].min &&
                          fz_point(&s->points, k)[a] <= g->axis[a].max);
+    for (k = 0; k < g->n; k++) invalid += !finite_at(s, k);
+    FZ_CHECK(g->invalid == invalid);
     if (g->start && g->desc.placement == UGRID_LOOSE) { /* ids ascend within a cell, each once */
         for (k = 0; k < g->cell_count; k++) {
             int32_t at;
@@ -218,7 +229,8 @@ static void check_built(state *s, int fresh)
             for (at = g->start[k]; at < g->start[k + 1]; at++, sum++)
                 FZ_CHECK(at == g->start[k] || g->order[at] > g->order[at - 1]);
         }
-        FZ_CHECK(sum == g->n && g->start[g->cell_count] == g->n);
+        FZ_CHECK(sum == g->n - invalid && g->start[g->cell_count] == sum);
+        for (; sum < g->n; sum++) FZ_CHECK(!finite_at(s, g->order[sum]));
     }
     if (g->head && g->desc.placement == UGRID_LOOSE) { /* they descend */
         for (k = 0; k < g->n; k++) {
@@ -265,7 +277,7 @@ static void op_build(state *s)
     first = fz_first_not_finite(&points);
     fz_must(&codes, points.stride_bad || (lie >= 254) || (lie == 253 && points.n > 0),
             UGRID_BAD_ARGUMENT);
-    fz_must(&codes, first >= 0 && points.n > 0, UGRID_NOT_FINITE);
+    fz_must(&codes, first >= 0 && points.n > 0 && !d.skip_invalid, UGRID_NOT_FINITE);
     for (a = 0; a < points.n * points.width; a++)
         wide |= !(fabs((double)fz_point(&points, a / points.width)[a % points.width]) <
                   (double)FZ_MAX / 4);
@@ -731,6 +743,7 @@ static void op_plain(state *s)
     (void)ugrid_choose(&d, fz_count(s->f), fz_u16(s->f), &reason);
     FZ_CHECK(reason != NULL && ugrid_choose(NULL, 1, 1, NULL) != UGRID_AUTO);
     r = ugrid_fit(&d, points.x, points.stride, points.n, &bad);
+    FZ_CHECK(r != UGRID_NOT_FINITE || !d.skip_invalid);
     FZ_CHECK(r == UGRID_OK || r == UGRID_BAD_ARGUMENT || r == UGRID_BAD_DIM || r == UGRID_BAD_BOX ||
              r == UGRID_BOX_TOO_WIDE || r == UGRID_NOT_FINITE);
     if (r == UGRID_NOT_FINITE) FZ_CHECK(bad == first);

@@ -361,6 +361,16 @@ static void test_bad_sources(void **state)
         lbvh_build(&tree, &t, four, 0, 3) == LBVH_OK);
     CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, four, 0, 4), NLIST_BAD_SOURCE);
     CHECK_RESULT(nlist_build_lbvh(&list, &d, &tree, four, 0, 4), NLIST_BAD_SOURCE);
+    { /* a grid that left a particle out */
+        real points[12];
+        memcpy(points, four, sizeof points);
+        points[7] = (real)NAN;
+        g.skip_invalid = 1;
+        CHECK(ugrid_build(&grid, &g, points, 0, 4) == UGRID_OK && grid.invalid == 1);
+        CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, points, 0, 4), NLIST_NOT_FINITE);
+        CHECK(list.bad_id == 2);
+        list.bad_id = -1;
+    }
     { /* boxes so far from their particles that squares overflow */
         real const far_off = sizeof(real) == 4 ? (real)1e20 : (real)1e160;
         real old[6] = {0}, now[6] = {0};

@@ -28,6 +28,7 @@ static void check_same_grid(const ugrid *a, const ugrid *b)
     int32_t c, s;
     CHECK(a->n == b->n && a->rows == b->rows && a->cell_count == b->cell_count && b->built);
     CHECK(a->entries == b->entries && a->spans == b->spans && a->outside == b->outside);
+    CHECK(a->invalid == b->invalid && a->desc.skip_invalid == b->desc.skip_invalid);
     CHECK(a->needed_slots == b->needed_slots && a->needed_cells == b->needed_cells);
     CHECK(memcmp(a->axis, b->axis, sizeof a->axis) == 0 && b->bad_id == -1);
     CHECK(a->desc.walk == b->desc.walk && a->desc.cell == b->desc.cell);
@@ -113,6 +114,7 @@ static void test_files_of_parts(void **state)
     static const ugrid_method methods[] = {UGRID_COUNT, UGRID_SORT, UGRID_FIXED, UGRID_LIST,
                                            UGRID_LIST_PACKED};
     ugrid g = {0}, loaded = {0};
+    int32_t bad;
     int k, how;
     (void)state;
     dice = wl_seed(42);
@@ -128,6 +130,9 @@ static void test_files_of_parts(void **state)
             d.cell = s.cell;
             d.periodic[0] = how & 1;
             d.outside = how & 2 ? UGRID_CLAMP : UGRID_LEAVE_OUT;
+            d.skip_invalid = how != 2;
+            for (bad = k; how != 2 && bad < s.n; bad += 7)
+                s.pos[s.dim * bad + bad % s.dim] = bad % 2 ? REAL_NAN : REAL_INFINITY;
             d.rows = how == 3 ? 25 : how == 2 ? UGRID_NO_ROWS : 0;
             d.no_records = how == 1;
             d.inverse = 1;
@@ -135,7 +140,7 @@ static void test_files_of_parts(void **state)
             d.grow = 1;
             d.method = methods[k];
             build_and_load(&g, &loaded, &s, &d);
-            CHECK(how > 1 || g.outside > 0);
+            CHECK((how > 1 || g.outside > 0) && (g.invalid > 0) == (how != 2));
             check_same_grid(&g, &loaded);
             if (how != 2) CHECK_RESULT(ugrid_count_pairs(&g, s.cell, &pairs[0]), UGRID_OK);
             if (how != 2) CHECK_RESULT(ugrid_count_pairs(&loaded, s.cell, &pairs[1]), UGRID_OK);
@@ -171,16 +176,20 @@ static file small_file(int k)
                                            UGRID_LIST_PACKED, UGRID_LIST, UGRID_COUNT, UGRID_COUNT};
     ugrid g = {0};
     ugrid_desc d = good_desc();
+    real points[12];
     file f;
     d.method = methods[k];
     d.placement = k == 5 || k == 6 ? UGRID_TIGHT : UGRID_LOOSE;
     d.inverse = k == 1;
     d.no_records = k == 7;
+    d.skip_invalid = k == 1 || k == 5 || k == 7;
     d.outside = k == 0 || k == 4 || k == 7 ? UGRID_LEAVE_OUT : UGRID_CLAMP;
     if (d.outside) d.max[2] = (real)0.85; /* one point is left out */
     d.slots = 3;
     d.cell = (real)0.5;
-    CHECK_RESULT(ugrid_build(&g, &d, four_points, 0, 4), UGRID_OK);
+    memcpy(points, four_points, sizeof points);
+    if (d.skip_invalid) points[10] = REAL_NAN;
+    CHECK_RESULT(ugrid_build(&g, &d, points, 0, 4), UGRID_OK);
     f = saved(&g);
     ugrid_free(&g);
     return f;

@@ -15,7 +15,7 @@
 #include "../../common/testing.h"
 
 enum { MOST = 90 };
-enum { RADII = 1, MASKS = 2, EXCLUDE = 4, SETS = 8, ALL = 16 };
+enum { RADII = 1, MASKS = 2, EXCLUDE = 4, SETS = 8, ALL = 16, INVALID = 32 };
 
 typedef struct scene {
     ugrid_desc desc;
@@ -82,6 +82,9 @@ static void make(scene *s, int options, int dim, int periodic)
         s->start[i + 1] = s->start[i];
         for (k = roll(4); k > 0; k--) s->exclude[s->start[i + 1]++] = roll(s->n);
     }
+    for (i = roll(5); options & INVALID && i < s->n; i += 1 + roll(9))
+        s->pos[dim * i + roll(dim)] = roll(2) ? REAL_NAN : REAL_INFINITY;
+    s->desc.skip_invalid = options & INVALID;
     for (k = 0; k < 32; k++) s->filter.sees[k] = (uint32_t)roll(16) | (uint32_t)roll(2) << 31;
     if (options & RADII) s->filter.radii = s->radii, s->filter.largest = (real)0.125;
     if (options & MASKS) s->filter.masks = s->masks;
@@ -190,7 +193,7 @@ static void test_filter(void **state)
             for (periodic = 0; periodic < 1 << dim; periodic += small_run() ? 3 : 1)
                 for (method = UGRID_COUNT; method <= UGRID_LIST_PACKED; method++) {
                     ugrid g = {0};
-                    make(&s, options, dim, periodic);
+                    make(&s, options | (method + options) % 3 / 2 * INVALID, dim, periodic);
                     s.desc.method = (ugrid_method)method;
                     s.desc.cell_order = roll(4) ? UGRID_ROWS : UGRID_MORTON;
                     s.desc.no_records = roll(4) == 0;

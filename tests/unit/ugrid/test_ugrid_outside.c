@@ -1,9 +1,9 @@
-/* test_ugrid_outside.c - desc.outside and desc.grow of ugrid.h.
+/* test_ugrid_outside.c - desc.outside, desc.skip_invalid and desc.grow of ugrid.h.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   The oracle of UGRID_LEAVE_OUT: a grid of the particles that are inside, alone. Its rows are
-   compared with brute force in other tests; here all searches must give the same rows, with the
-   same order, under the ids of the larger grid, and nothing for the others. Who is inside is
+   The oracle of UGRID_LEAVE_OUT and skip_invalid: a grid of the particles that are kept, alone. Its
+   rows are compared with brute force in other tests; here all searches must give the same rows,
+   with the same order, under the ids of the larger grid, and nothing for the others. Who is kept is
    decided here by plain comparisons. */
 
 #define UGRID_IMPLEMENTATION
@@ -24,6 +24,13 @@ static ugrid_real coordinate(const ugrid_desc *d, int a)
     return d->min[a] + length * ((ugrid_real)1.4 * (ugrid_real)wl_u(&dice) - (ugrid_real)0.2);
 }
 
+static int finite(const ugrid_desc *d, const ugrid_real *p)
+{
+    int a;
+    for (a = 0; a < d->dim; a++) if (!(p[a] - p[a] == 0)) return 0;
+    return 1;
+}
+
 static int inside(const ugrid_desc *d, const ugrid_real *p)
 {
     int a;
@@ -32,24 +39,35 @@ static int inside(const ugrid_desc *d, const ugrid_real *p)
     return 1;
 }
 
-/* The same particles, all of them and those inside. */
+/* Who is left out. */
+enum { OUTSIDE = 1, INVALID = 2 };
+
+/* The same particles, all of them and those that are kept. */
 typedef struct both {
     ugrid_real pos[3 * MOST], kept[3 * MOST];
-    int32_t n, m, old_of[MOST], new_of[MOST];
+    int32_t n, m, outside, invalid, first_invalid, old_of[MOST], new_of[MOST];
     ugrid all, few;
 } both;
 
-static void make(both *b, const ugrid_desc *d, int32_t n)
+static void make(both *b, const ugrid_desc *d, int32_t n, int who)
 {
+    static const ugrid_real bad[3] = {REAL_NAN, REAL_INFINITY, -REAL_INFINITY};
     int32_t i;
     int a;
     b->n = n;
-    b->m = 0;
+    b->m = b->outside = b->invalid = 0;
+    b->first_invalid = -1;
     for (i = 0; i < n; i++) {
         ugrid_real *p = b->pos + i * d->dim;
         for (a = 0; a < d->dim; a++) p[a] = coordinate(d, a);
-        b->new_of[i] = inside(d, p) ? b->m : -1;
-        if (!inside(d, p)) continue;
+        if (who & INVALID && roll(4) == 0) p[roll(d->dim)] = bad[roll(3)];
+        b->new_of[i] = -1;
+        if (!finite(d, p)) {
+            if (b->invalid++ == 0) b->first_invalid = i;
+            continue;
+        }
+        if (who & OUTSIDE && !inside(d, p)) { b->outside++; continue; }
+        b->new_of[i] = b->m;
         memcpy(b->kept + b->m * d->dim, p, (size_t)d->dim * sizeof *p);
         b->old_of[b->m++] = i;
     }
@@ -59,7 +77,8 @@ static void check_structure(const both *b)
 {
     int32_t values[MOST], by_place[MOST], back[MOST], k, bad;
     const ugrid *g = &b->all;
-    CHECK(g->outside == b->n - b->m && g->entries == b->few.entries);
+    CHECK(g->outside == b->outside && g->invalid == b->invalid && g->bad_id == b->first_invalid);
+    CHECK(g->entries == b->few.entries);
     CHECK_RESULT(ugrid_validate(g), UGRID_OK);
     CHECK_RESULT(ugrid_verify(g, g->desc.cell, b->n, 3, &bad), UGRID_OK);
     for (k = 0; k < b->n; k++) values[k] = 1000 + k;
@@ -69,9 +88,22 @@ static void check_structure(const both *b)
     for (k = 0; k < b->n; k++) {
         ugrid_real p[3];
         ugrid_point(g, k, p);
-        if (g->record) CHECK((p[0] == p[0]) == (b->new_of[ugrid_id(g, k)] >= 0));
+        if (g->record) CHECK(finite(&g->desc, p) == (b->new_of[ugrid_id(g, k)] >= 0));
         if (g->inverse) CHECK(g->inverse[ugrid_id(g, k)] == k);
+        if (!g->start || g->spans > 1 || k < b->m) continue;
+        CHECK(b->new_of[g->order[k]] < 0 && (k == b->m || g->order[k] > g->order[k - 1]));
     }
+}
+
+/* The counts are a part of the structure. */
+static void check_counts_matter(both *b)
+{
+    b->all.invalid++;
+    CHECK_RESULT(ugrid_validate(&b->all), UGRID_INVALID);
+    b->all.invalid--;
+    b->all.outside--;
+    CHECK_RESULT(ugrid_validate(&b->all), UGRID_INVALID);
+    b->all.outside++;
 }
 
 static void check_sums(const both *b)
@@ -118,7 +150,9 @@ static void check_walks(const both *b, ugrid_real radius)
     int32_t ids[MOST], want[MOST], i, k, found, expected, places;
     for (i = 0; i < b->n; i++) {
         const ugrid_real *p = b->pos + i * b->all.desc.dim;
-        CHECK_RESULT(ugrid_query(&b->all, p, radius, ids, MOST, &found), UGRID_OK);
+        CHECK_RESULT(ugrid_query(&b->all, p, radius, ids, MOST, &found),
+                     finite(&b->all.desc, p) ? UGRID_OK : UGRID_NOT_FINITE);
+        if (!finite(&b->all.desc, p)) continue;
         CHECK_RESULT(ugrid_query(&b->few, p, radius, want, MOST, &expected), UGRID_OK);
         CHECK(found == expected);
         for (k = 0; k < found; k++) CHECK(ids[k] == b->old_of[want[k]]);
@@ -130,18 +164,21 @@ static void check_walks(const both *b, ugrid_real radius)
     }
 }
 
-static void check_case(ugrid_desc d)
+static void check_case(ugrid_desc d, int who)
 {
     both *b = (both *)calloc(1, sizeof *b);
     int flags;
     assert_non_null(b);
-    make(b, &d, 1 + roll(MOST - 1));
-    d.outside = UGRID_LEAVE_OUT;
+    make(b, &d, 1 + roll(MOST - 1), who);
+    if (who & OUTSIDE) d.outside = UGRID_LEAVE_OUT;
+    d.skip_invalid = who & INVALID;
     CHECK_RESULT(ugrid_build(&b->all, &d, b->pos, 0, b->n), UGRID_OK);
     d.outside = UGRID_CLAMP;
+    d.skip_invalid = 0;
     CHECK_RESULT(ugrid_build(&b->few, &d, b->kept, 0, b->m), UGRID_OK);
     if (b->m > 0) {
         check_structure(b);
+        check_counts_matter(b);
         check_sums(b);
         for (flags = 0; flags < 2; flags++) {
             check_rows(b, d.cell, flags);
@@ -185,7 +222,77 @@ static void test_left_out(void **state)
             for (method = UGRID_AUTO; method <= UGRID_LIST_PACKED; method++)
                 for (tight = 0; tight < 2; tight++)
                     for (turn = 0; turn < (small_run() ? 1 : 6); turn++)
-                        check_case(desc_of(dim, periodic, (ugrid_method)method, tight));
+                        check_case(desc_of(dim, periodic, (ugrid_method)method, tight), OUTSIDE);
+}
+
+/* NaN and infinity, with and without those outside; boxes, and none. */
+static void test_invalid(void **state)
+{
+    int dim, periodic, method, tight, turn, who;
+    (void)state;
+    dice = wl_seed(23);
+    for (dim = 2; dim <= 3; dim++)
+        for (periodic = 0; periodic <= 1 << dim; periodic++)
+            for (method = UGRID_AUTO; method <= UGRID_LIST_PACKED; method++)
+                for (tight = 0; tight < 2; tight++)
+                    for (turn = 0; turn < (small_run() ? 1 : 2); turn++) {
+                        ugrid_desc d = desc_of(dim, periodic, (ugrid_method)method, tight);
+                        d.unbounded = periodic == 1 << dim;
+                        d.buckets = 64;
+                        if (d.unbounded) d.cell_order = UGRID_ROWS, memset(d.periodic, 0, 12);
+                        who = d.unbounded || turn % 2 ? INVALID : INVALID | OUTSIDE;
+                        check_case(d, who);
+                    }
+}
+
+/* The box of those that are finite; none of them; and the refusal that comes first. */
+static void test_invalid_boxes(void **state)
+{
+    both *b = (both *)calloc(1, sizeof *b);
+    ugrid_desc d, all, few;
+    int32_t i, ids[4], found, bad;
+    int64_t pairs;
+    int method;
+    (void)state;
+    assert_non_null(b);
+    dice = wl_seed(24);
+    memset(&all, 0, sizeof all);
+    all.dim = 3;
+    all.cell = (ugrid_real)0.25;
+    few = d = all;
+    all.skip_invalid = 1;
+    d.min[0] = d.min[1] = d.min[2] = 5; /* a box that 0 is not in */
+    d.max[0] = d.max[1] = d.max[2] = 6;
+    do make(b, &d, MOST, INVALID); while (b->first_invalid > 0);
+    CHECK_RESULT(ugrid_fit(&few, b->pos, 0, MOST, &bad), UGRID_NOT_FINITE);
+    CHECK(bad == b->first_invalid);
+    few = d = all;
+    few.skip_invalid = 0;
+    CHECK_RESULT(ugrid_fit(&all, b->pos, 0, MOST, &bad), UGRID_OK);
+    CHECK_RESULT(ugrid_fit(&few, b->kept, 0, b->m, NULL), UGRID_OK);
+    CHECK(bad == -1 && memcmp(all.min, few.min, sizeof all.min) == 0);
+    CHECK(memcmp(all.max, few.max, sizeof all.max) == 0 && all.cell == few.cell);
+    for (method = UGRID_AUTO; method <= UGRID_LIST_PACKED; method++) {
+        d.method = (ugrid_method)method;
+        for (i = 0; i < 3 * MOST; i++) b->pos[i] = REAL_NAN;
+        CHECK_RESULT(ugrid_build(&b->all, &d, b->pos, 0, 4), UGRID_OK);
+        CHECK(b->all.n == 4 && b->all.entries == 0 && b->all.invalid == 4 && b->all.bad_id == 0);
+        CHECK_RESULT(ugrid_count_pairs(&b->all, 1, &pairs), UGRID_OK);
+        CHECK_RESULT(ugrid_query(&b->all, b->kept, 1, ids, 4, &found), UGRID_OK);
+        CHECK(pairs == 0 && found == 0);
+        CHECK_RESULT(ugrid_verify(&b->all, 1, 4, 0, &bad), UGRID_OK);
+        few = d;
+        few.outside = UGRID_REFUSE;
+        few.max[0] = few.max[1] = few.max[2] = 1;
+        for (i = 0; i < 12; i++) b->pos[i] = i == 4 ? REAL_INFINITY : i == 9 ? 2 : 0;
+        CHECK_RESULT(ugrid_build(&b->all, &few, b->pos, 0, 4), UGRID_OUTSIDE_BOX);
+        CHECK(b->all.bad_id == 3 && b->all.outside == 1 && b->all.invalid == 1);
+        few.skip_invalid = 0;
+        CHECK_RESULT(ugrid_build(&b->all, &few, b->pos, 0, 4), UGRID_NOT_FINITE);
+        CHECK(b->all.bad_id == 1 && b->all.invalid == 0);
+    }
+    ugrid_free(&b->all);
+    free(b);
 }
 
 static void test_refused(void **state)
@@ -200,7 +307,7 @@ static void test_refused(void **state)
             int32_t first = 0;
             int64_t pairs;
             assert_non_null(b);
-            make(b, &d, 40);
+            make(b, &d, 40, OUTSIDE);
             while (first < b->n && b->new_of[first] >= 0) first++;
             d.outside = UGRID_REFUSE;
             CHECK_RESULT(ugrid_build(&b->all, &d, b->pos, 0, b->n),
@@ -320,6 +427,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_invalid_boxes),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_box),
         cmocka_unit_test(test_grow),

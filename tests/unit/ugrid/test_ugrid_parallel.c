@@ -19,7 +19,7 @@
 enum { MOST = 160, QUERIES = 100, ROOM = 26000, WIDTH = 2 };
 enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, FEW, INPUTS };
 enum { PLAIN, PERIODIC, UNBOUNDED, TIGHT, BARE, MORTON, GHOSTS, FLAT, LEFT_OUT, FITTED, FILTERED,
-       WIDE, VARIANTS };
+       WIDE, SKIPPED, VARIANTS };
 
 typedef struct scene {
     ugrid_desc desc;
@@ -69,6 +69,19 @@ static void make_points(scene *s)
     for (i = 0; i < QUERIES; i += 17) s->points[3 * i + 1] = i % 2 ? REAL_NAN : REAL_INFINITY;
 }
 
+/* desc.skip_invalid: the first pieces may have no particle that is finite; boxes given and not. */
+static void skip_some(scene *s)
+{
+    int32_t i;
+    s->desc.skip_invalid = 1;
+    s->desc.outside = s->input % 2 ? UGRID_LEAVE_OUT : UGRID_CLAMP;
+    if (s->input == LATTICE) for (i = 0; i < 3 * s->n; i++) s->pos[i] += (real)0.5;
+    for (i = 0; i < s->n; i++)
+        if (i % 7 == 2 || (s->input == LATTICE && i < 40))
+            s->pos[3 * i + i % 3] = i % 2 ? REAL_NAN : -REAL_INFINITY;
+    if (s->input == LATTICE || s->input == CLUSTERED) memset(s->desc.max, 0, sizeof s->desc.max);
+}
+
 static void choose_variant(scene *s)
 {
     ugrid_desc *d = &s->desc;
@@ -86,6 +99,7 @@ static void choose_variant(scene *s)
     if (s->variant == LEFT_OUT) d->outside = UGRID_LEAVE_OUT;
     if (s->variant == FITTED) memset(d->max, 0, sizeof d->max), d->cell = 0;
     if (s->variant == WIDE) d->cell = (real)0.0625, s->radius = (real)0.3;
+    if (s->variant == SKIPPED) skip_some(s);
     d->slots = MOST;
 }
 
@@ -117,7 +131,7 @@ static uint64_t sum_grid(const ugrid *g)
 {
     uint64_t sum = (uint64_t)g->built;
     int32_t const facts[] = { g->n, g->rows, g->cell_count, g->entries, g->bad_id, g->outside,
-                              g->needed_slots };
+                              g->invalid, g->needed_slots };
     MIX(sum, facts, COUNT_OF(facts));
     MIX(sum, g->desc.min, 3);
     MIX(sum, g->desc.max, 3);
@@ -571,6 +585,8 @@ static void names_the_first_outside(void **state)
     for (counter = 0; counter < 24; counter++) {
         make_scene(&s, UNIFORM, PLAIN, (ugrid_method)(counter % 6));
         s.desc.outside = UGRID_REFUSE;
+        s.desc.skip_invalid = counter % 2; /* then those left out are named after it */
+        if (counter % 2) s.pos[3 * roll(s.n) + 2] = REAL_NAN;
         s.pos[3 * roll(s.n)] = 2;
         s.pos[3 * roll(s.n) + 1] = -1;
         ask(&want, &s, 0, serial(), serial());
