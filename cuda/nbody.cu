@@ -243,11 +243,11 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
 nbody_result nbody_i_check_function(const nbody_desc *desc)
 {
     double (*force)(double, void *) = nullptr, (*potential)(double, void *) = nullptr;
-#ifdef NBODY_CUDA_FORCE
-    force = NBODY_CUDA_FORCE;
+#ifdef NBODY_FORCE
+    force = NBODY_FORCE;
 #endif
-#ifdef NBODY_CUDA_POTENTIAL
-    potential = NBODY_CUDA_POTENTIAL;
+#ifdef NBODY_POTENTIAL
+    potential = NBODY_POTENTIAL;
 #endif
     if (desc->law != NBODY_FUNCTION) return NBODY_OK;
     return desc->function.force == force &&

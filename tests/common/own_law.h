@@ -19,5 +19,5 @@ inline __host__ __device__ double own_potential(double d, void *user)
     return -1 / own_distance(d, user);
 }
 
-#define NBODY_CUDA_FORCE own_force
-#define NBODY_CUDA_POTENTIAL own_potential
+#define NBODY_FORCE own_force
+#define NBODY_POTENTIAL own_potential
