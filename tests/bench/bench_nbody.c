@@ -934,8 +934,8 @@ static void bench_law(int32_t n)
     static const int32_t leaves[] = {8, 16, 32, 64, 0};
     int shape, order, l;
     printf("\nlaw: NBODY_FUNCTION, the law of t-SNE, by pointer and by name; orders with "
-           "potentials, leaf 0: the default\n%-17s %-36s %9s %9s %9s\n", "workload", "method", "pointer",
-           "name ms", "ratio");
+           "potentials, leaf 0: the default\n%-17s %-36s %9s %9s %9s\n", "workload", "method",
+           "pointer", "name ms", "ratio");
     for (shape = 0; shape < 2; shape++) {
         bodies b = shape ? clump_bodies(n) : square_bodies(n, 0);
         law_line(&b, 0, 0, 0);
