@@ -903,14 +903,15 @@ static void law_line(const bodies *b, int order, int32_t leaf, int potential)
     char name[60];
     job j[2];
     int k;
-    if (order) snprintf(name, sizeof name, "order %d, leaf %d", order, (int)leaf);
+    if (leaf < 0) snprintf(name, sizeof name, "order %d, NBODY_AUTO", order);
+    else if (order) snprintf(name, sizeof name, "order %d, leaf %d", order, (int)leaf);
     else snprintf(name, sizeof name, "DIRECT%s", potential ? ", with potentials" : "");
     for (k = 0; k < 2; k++) {
         nbody_desc desc;
         memset(&desc, 0, sizeof desc);
-        desc.method = order ? NBODY_FORCE_NODES : NBODY_DIRECT;
+        desc.method = leaf < 0 ? NBODY_AUTO : order ? NBODY_FORCE_NODES : NBODY_DIRECT;
         desc.order = order;
-        desc.leaf = leaf;
+        desc.leaf = leaf < 0 ? 0 : leaf;
         desc.law = NBODY_FUNCTION;
         desc.function.force = k ? heavy_tail : called_tail;
         desc.function.potential = k ? heavy_tail_potential : called_tail_potential;
@@ -931,7 +932,7 @@ static void law_line(const bodies *b, int order, int32_t leaf, int potential)
 
 static void bench_law(int32_t n)
 {
-    static const int32_t leaves[] = {8, 16, 32, 64, 0};
+    static const int32_t leaves[] = {8, 16, 32, 64, 0, -1};
     int shape, order, l;
     printf("\nlaw: NBODY_FUNCTION, the law of t-SNE, by pointer and by name; orders with "
            "potentials, leaf 0: the default\n%-17s %-36s %9s %9s %9s\n", "workload", "method",
@@ -941,7 +942,7 @@ static void bench_law(int32_t n)
         law_line(&b, 0, 0, 0);
         law_line(&b, 0, 0, 1);
         for (order = 2; order <= 6; order += 2)
-            for (l = 0; l < 5; l++) law_line(&b, order, leaves[l], 1);
+            for (l = 0; l < 6; l++) law_line(&b, order, leaves[l], 1);
         free_bodies(&b);
     }
 }
