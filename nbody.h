@@ -23,9 +23,10 @@
        one element    numbers, sums, force, function, vortex, square, cells, deep, walk, runs,
                       rule, up, table, series, down, near-bodies, estimate, step, periodic
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
-                      cells-serial, table-serial, lattice, plain, up-serial, lanes, down-serial,
-                      images, bodies-serial, points-serial, choose, pieces, api-serial,
-                      again-serial, estimate-serial, count, step-serial, validate, save, licence
+                      cells-serial, table-serial, lattice, plain, up-serial, lanes,
+                      function-serial, down-serial, images, bodies-serial, points-serial,
+                      choose, pieces, api-serial, again-serial, estimate-serial, count,
+                      step-serial, validate, save, licence
        CUDA           cuda/nbody.cu, with a list of its own
 
    >>use
@@ -82,8 +83,8 @@
                                                            a dllexport
        NBODY_REAL             float     all files          float or double; a program that mixes
                                                            them does not link
-       NBODY_CUDA_FORCE,      -         the .cu file that  your functions for both sides:
-       NBODY_CUDA_POTENTIAL             implements         >>function
+       NBODY_FORCE,           -         the file that      your functions of NBODY_FUNCTION,
+       NBODY_POTENTIAL                  implements         compiled in: >>function
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
                                         implements         (x86: AVX2 where the CPU has it); the
                                                            results are the same
@@ -389,7 +390,7 @@ extern "C" {
                             "together: see desc.order, desc.sources, desc.subcells, " \
                             "desc.stage, desc.core, desc.periodic (DIRECT, or FORCE_NODES of " \
                             "order 2 or more; not NBODY_FUNCTION); or NBODY_VORTEX is given to " \
-                            "nbody_step; or desc.function is not NBODY_CUDA_FORCE on a GPU; or " \
+                            "nbody_step; or desc.function is not NBODY_FORCE on a GPU; or " \
                             "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
     X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf " \
@@ -1318,11 +1319,11 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
 
-/* NBODY_FUNCTION: see >>function. Always 0 on a GPU without NBODY_CUDA_FORCE: the compiler then
+/* NBODY_FUNCTION: see >>function. Always 0 on a GPU without NBODY_FORCE: the compiler then
    drops what follows. */
 NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
 {
-#if defined(__CUDA_ARCH__) && !defined(NBODY_CUDA_FORCE)
+#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
     (void)law;
     return 0;
 #else
@@ -1373,20 +1374,54 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
    and bodies at one point exert no force on each other. VIRTUAL_PARTICLES of order 2 would need
    derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
 
-   On a GPU   A kernel cannot call a function of the host by its address. So the .cu file with
-   NBODY_IMPLEMENTATION names a function that is compiled for both sides:
+   By name    The file with NBODY_IMPLEMENTATION may name the functions:
 
-       __host__ __device__ double spring(double d, void *user) { return d; }
-       #define NBODY_CUDA_FORCE spring            and NBODY_CUDA_POTENTIAL, if there is one
+       static inline double spring(double d, void *user) { return d; }
+       #define NBODY_FORCE spring                      and NBODY_POTENTIAL, if there is one
        #define NBODY_IMPLEMENTATION
-       #define NBODY_CUDA
        #include "nbody.h"
 
-   and desc.function is that of the serial code, {spring, NULL, NULL}. Calls nbody_cuda_... refuse
-   all other functions with NBODY_BAD_OPTION; `user`, which may tell several laws apart, is then
-   read on the GPU. NBODY_FAST is NBODY_SHARED_MEMORY. Forces have the bits of the serial code if
-   f has the same bits on both sides: that takes nvcc -fmad=false, and exp, log and the like differ.
+   and desc.function is as always, {spring, NULL, NULL}. Where it has these functions, near pairs
+   call them in loops over 4 bodies, which the compiler inlines, and makes vector instructions of
+   where they call nothing themselves (>>function-serial): of few operations, 0.3 to 0.4 of the
+   time. The bits are the same (where the compiler fuses products and sums: with
+   -ffp-contract=off). They are called for bodies besides, whose results are dropped; never with 0.
+   Any other function, and both where the potential is another one, are called by pointer.
+
+   On a GPU   A kernel cannot call a function of the host by its address. So there the names are
+   needed, in the .cu file, of functions that are __host__ __device__. Calls nbody_cuda_... refuse
+   all others with NBODY_BAD_OPTION; `user`, which may tell several laws apart, is then read on the
+   GPU. NBODY_FAST is NBODY_SHARED_MEMORY. Forces have the bits of the serial code if f has the same
+   bits on both sides: that takes nvcc -fmad=false, and exp, log and the like differ.
    ---------------------------------------------------------------------------------------------- */
+
+/* The functions that the file names, without a name that could hide theirs. */
+#ifdef NBODY_FORCE
+NBODY_I_LANE_FN double nbody_i_named_force(double nbody_i_d, void *nbody_i_user)
+{
+    return NBODY_FORCE(nbody_i_d, nbody_i_user);
+}
+#endif
+#ifdef NBODY_POTENTIAL
+NBODY_I_LANE_FN double nbody_i_named_potential(double nbody_i_d, void *nbody_i_user)
+{
+    return NBODY_POTENTIAL(nbody_i_d, nbody_i_user);
+}
+#endif
+
+/* Are the functions those that the file names? both: is a potential needed? */
+static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbody_i_both)
+{
+    int nbody_i_same_force = 0, nbody_i_same_potential = 0;
+#ifdef NBODY_FORCE
+    nbody_i_same_force = nbody_i_given->force == NBODY_FORCE;
+#endif
+#ifdef NBODY_POTENTIAL
+    nbody_i_same_potential = nbody_i_given->potential == NBODY_POTENTIAL;
+#endif
+    (void)nbody_i_given;
+    return nbody_i_same_force && (nbody_i_same_potential || !nbody_i_both);
+}
 
 /* f(r) / r for u = r^2, in the units of the arrays. */
 NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
@@ -1394,8 +1429,8 @@ NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
     double const r = sqrt(u), d = nbody_i_product(r, law->length);
 #if !defined(__CUDA_ARCH__)
     return law->function.force(d, law->function.user) / r;
-#elif defined(NBODY_CUDA_FORCE)
-    return NBODY_CUDA_FORCE(d, law->function.user) / r;
+#elif defined(NBODY_FORCE)
+    return nbody_i_named_force(d, law->function.user) / r;
 #else
     return d; /* not reached: nbody_i_by_function */
 #endif
@@ -1406,8 +1441,8 @@ NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
     double const d = nbody_i_product(sqrt(u), law->length);
 #if !defined(__CUDA_ARCH__)
     return law->function.potential(d, law->function.user);
-#elif defined(NBODY_CUDA_POTENTIAL)
-    return NBODY_CUDA_POTENTIAL(d, law->function.user);
+#elif defined(NBODY_POTENTIAL)
+    return nbody_i_named_potential(d, law->function.user);
 #else
     return d; /* not reached: none may be requested */
 #endif
@@ -5773,31 +5808,10 @@ static void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run
         mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
 }
 
-/* NBODY_FUNCTION: sources first .. end - 1 of a run, as nbody_i_add_function; each call serves all
-   sets. Bodies: where the first occurs again, lanes are unused. */
+/* NBODY_FUNCTION: >>function-serial. */
 static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
                                    const nbody_i_run *run, int32_t first, int32_t end,
-                                   nbody_i_lanes *lanes)
-{
-    const nbody_real *mass[NBODY_I_SETS];
-    int32_t i;
-    int k, p, s;
-    nbody_i_masses_in_sets(sim, sets, run, mass);
-    for (k = 0; k < NBODY_I_LANES; k++) {
-        nbody_i_target const t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-        if (k > 0 && t.place >= 0 && t.place == lanes->place[0]) break;
-        for (i = first; i < end; i++) {
-            nbody_i_source const source = nbody_i_source_of(sim, run, i);
-            nbody_i_pair const pair = nbody_i_function_pair(law, &source, &t);
-            for (s = 0; s < sets; s++) {
-                nbody_real partial[NBODY_I_PARTS];
-                for (p = 0; p < NBODY_I_PARTS; p++) partial[p] = lanes[s].partial[p][k];
-                nbody_i_add_pair(&pair, mass[s][i], partial);
-                for (p = 0; p < NBODY_I_PARTS; p++) lanes[s].partial[p][k] = partial[p];
-            }
-        }
-    }
-}
+                                   nbody_i_lanes *lanes);
 
 /* Sources first .. end - 1 of a run in each set. */
 static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
@@ -5879,6 +5893,205 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
             for (k = 0; k < NBODY_I_LANES; k++)
                 lanes[s].partial[p][k] = nbody_i_times(lanes[s].partial[p][k], scale[p]);
     nbody_i_carry_lanes(lanes, sets);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>function-serial: a law of the caller, 16 targets at a time
+
+   By pointer each pair is a call. Functions that the file names by NBODY_FORCE and NBODY_POTENTIAL
+   (>>function) are compiled into loops over 4 targets: numbers and bits are the same, and a loop
+   whose function holds no call becomes vector instructions. As in >>lanes, they are compiled twice.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_FORCE
+enum { NBODY_I_FOUR = 4 }; /* targets, as doubles: one register of AVX2 */
+
+#ifdef NBODY_I_AVX2
+NBODY_I_AVX2 static inline void nbody_i_wide_four_roots(double *root, const double *u)
+{
+    _mm256_storeu_pd(root, _mm256_sqrt_pd(_mm256_loadu_pd(u)));
+}
+#endif
+
+/* root[k] = sqrt(u[k]): intrinsics, as in nbody_i_inverse_roots. */
+NBODY_I_INLINE void nbody_i_four_roots(int wide, double *root, const double *u)
+{
+    int k;
+#ifdef NBODY_I_AVX2
+    if (wide) {
+        nbody_i_wide_four_roots(root, u);
+        return;
+    }
+#endif
+    (void)wide;
+#if defined(NBODY_I_X86) && defined(__AVX__)
+    for (k = 0; k < NBODY_I_FOUR; k += 4)
+        _mm256_storeu_pd(root + k, _mm256_sqrt_pd(_mm256_loadu_pd(u + k)));
+#elif defined(NBODY_I_X86)
+    for (k = 0; k < NBODY_I_FOUR; k += 2) _mm_storeu_pd(root + k, _mm_sqrt_pd(_mm_loadu_pd(u + k)));
+#elif defined(NBODY_I_NEON)
+    for (k = 0; k < NBODY_I_FOUR; k += 2) vst1q_f64(root + k, vsqrtq_f64(vld1q_f64(u + k)));
+#else
+    for (k = 0; k < NBODY_I_FOUR; k++) root[k] = sqrt(u[k]);
+#endif
+}
+
+/* What a source does to four targets, as nbody_i_pair; u = 0 where the two are at one point. */
+typedef struct nbody_i_four {
+    double x[NBODY_I_FOUR], y[NBODY_I_FOUR]; /* the targets */
+    double dx[NBODY_I_FOUR], dy[NBODY_I_FOUR], d2[NBODY_I_FOUR], u[NBODY_I_FOUR];
+    double strength[NBODY_I_FOUR], phi[NBODY_I_FOUR];
+} nbody_i_four;
+
+/* As nbody_i_function_pair. The functions are not called with 0: where u is 0 they get the unit of
+   length, and what they return does not count. */
+NBODY_I_INLINE void nbody_i_named_pairs(int wide, int potential, const nbody_i_law *law, double x,
+                                        double y, nbody_i_four *four)
+{
+    double const soften2 = (double)law->soften2, length = law->length;
+    double safe[NBODY_I_FOUR], r[NBODY_I_FOUR], f[NBODY_I_FOUR];
+    void *const user = law->function.user;
+    int k;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_FOUR; k++) {
+        four->dx[k] = x - four->x[k];
+        four->dy[k] = y - four->y[k];
+        four->d2[k] = nbody_i_product(four->dx[k], four->dx[k]) +
+                      nbody_i_product(four->dy[k], four->dy[k]);
+        four->u[k] = four->d2[k] + soften2;
+        safe[k] = four->u[k] > 0 ? four->u[k] : 1;
+    }
+    nbody_i_four_roots(wide, r, safe);
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_FOUR; k++)
+        f[k] = nbody_i_named_force(nbody_i_product(r[k], length), user);
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_FOUR; k++) four->strength[k] = four->d2[k] > 0 ? f[k] / r[k] : 0;
+#ifdef NBODY_POTENTIAL
+    if (!potential) return;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_FOUR; k++)
+        f[k] = nbody_i_named_potential(nbody_i_product(r[k], length), user);
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_FOUR; k++) four->phi[k] = four->u[k] > 0 ? f[k] : 0;
+#else
+    (void)potential;
+#endif
+}
+
+/* Adds the terms to lanes first .. first + 3, as nbody_i_add_pair. */
+NBODY_I_INLINE void nbody_i_add_four_pairs(int potential, const nbody_i_four *four,
+                                           nbody_real mass, int first, nbody_i_lanes *lanes)
+{
+    nbody_real *const x = lanes->partial[NBODY_I_X] + first,
+                      *const y = lanes->partial[NBODY_I_Y] + first,
+                      *const phi = lanes->partial[NBODY_I_POTENTIAL] + first;
+    double const m = (double)mass;
+    int k;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_FOUR; k++) {
+        double const mg = nbody_i_product(m, four->strength[k]);
+        x[k] += (nbody_real)nbody_i_product(mg, four->dx[k]);
+        y[k] += (nbody_real)nbody_i_product(mg, four->dy[k]);
+    }
+    if (!potential) return;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < NBODY_I_FOUR; k++) phi[k] += (nbody_real)nbody_i_product(m, four->phi[k]);
+}
+
+/* Sources first .. end - 1 of a run on lanes lane .. lane + 3 of each set. */
+NBODY_I_INLINE void nbody_i_named_sums(int wide, int potential, const nbody_i_law *law,
+                                       const nbody_i_run *run, const nbody_real *const *mass,
+                                       int sets, int32_t first, int32_t end, int lane,
+                                       nbody_i_lanes *lanes)
+{
+    nbody_i_four four;
+    int32_t i;
+    int k, s;
+    for (k = 0; k < NBODY_I_FOUR; k++) {
+        four.x[k] = (double)lanes->x[lane + k];
+        four.y[k] = (double)lanes->y[lane + k];
+    }
+    for (i = first; i < end; i++) {
+        int32_t const self = run->place < 0 ? -1 : run->place + i - lanes->place[0] - lane;
+        nbody_i_named_pairs(wide, potential, law, (double)run->x[i], (double)run->y[i], &four);
+        if (potential && lanes->place[0] >= 0 && self >= 0 && self < NBODY_I_FOUR)
+            four.phi[self] = 0;
+        for (s = 0; s < sets; s++)
+            nbody_i_add_four_pairs(potential, &four, mass[s][i], lane, &lanes[s]);
+    }
+}
+
+/* The same on all lanes; bodies: those before the first occurs again, as the rest is unused. */
+NBODY_I_INLINE void nbody_i_named_lanes(int wide, const nbody_i_law *law, const nbody_i_run *run,
+                                        const nbody_real *const *mass, int sets, int32_t first,
+                                        int32_t end, nbody_i_lanes *lanes)
+{
+    int lane;
+    for (lane = 0; lane < NBODY_I_LANES; lane += NBODY_I_FOUR) {
+        if (lane > 0 && lanes->place[0] >= 0 && lanes->place[lane] == lanes->place[0]) break;
+        if (law->potential)
+            nbody_i_named_sums(wide, 1, law, run, mass, sets, first, end, lane, lanes);
+        else nbody_i_named_sums(wide, 0, law, run, mass, sets, first, end, lane, lanes);
+    }
+}
+
+static void nbody_i_plain_named(const nbody_i_law *law, const nbody_i_run *run,
+                                const nbody_real *const *mass, int sets, int32_t first,
+                                int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_i_named_lanes(0, law, run, mass, sets, first, end, lanes);
+}
+
+#ifdef NBODY_I_AVX2
+NBODY_I_AVX2 static void nbody_i_wide_named(const nbody_i_law *law, const nbody_i_run *run,
+                                            const nbody_real *const *mass, int sets, int32_t first,
+                                            int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_i_named_lanes(1, law, run, mass, sets, first, end, lanes);
+}
+#endif
+#endif /* NBODY_FORCE */
+
+/* Functions by pointer: each call serves all sets. Bodies: where the first occurs again, lanes are
+   unused. */
+static void nbody_i_called_lanes(const nbody *sim, int sets, const nbody_i_law *law,
+                                 const nbody_i_run *run, const nbody_real *const *mass,
+                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
+{
+    int32_t i;
+    int k, p, s;
+    for (k = 0; k < NBODY_I_LANES; k++) {
+        nbody_i_target const t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
+        if (k > 0 && t.place >= 0 && t.place == lanes->place[0]) break;
+        for (i = first; i < end; i++) {
+            nbody_i_source const source = nbody_i_source_of(sim, run, i);
+            nbody_i_pair const pair = nbody_i_function_pair(law, &source, &t);
+            for (s = 0; s < sets; s++) {
+                nbody_real partial[NBODY_I_PARTS];
+                for (p = 0; p < NBODY_I_PARTS; p++) partial[p] = lanes[s].partial[p][k];
+                nbody_i_add_pair(&pair, mass[s][i], partial);
+                for (p = 0; p < NBODY_I_PARTS; p++) lanes[s].partial[p][k] = partial[p];
+            }
+        }
+    }
+}
+
+/* Sources first .. end - 1 of a run, as nbody_i_add_function. */
+static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
+                                   const nbody_i_run *run, int32_t first, int32_t end,
+                                   nbody_i_lanes *lanes)
+{
+    const nbody_real *mass[NBODY_I_SETS];
+    nbody_i_masses_in_sets(sim, sets, run, mass);
+#ifdef NBODY_FORCE
+    if (nbody_i_is_named(&law->function, law->potential) && run->x) {
+        NBODY_I_CHOSEN(nbody_i_plain_named, nbody_i_wide_named)
+        (law, run, mass, sets, first, end, lanes);
+        return;
+    }
+#endif
+    nbody_i_called_lanes(sim, sets, law, run, mass, first, end, lanes);
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -242,16 +242,8 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
 /* May kernels be asked for these functions? Only if they are those that they were compiled with. */
 nbody_result nbody_i_check_function(const nbody_desc *desc)
 {
-    double (*force)(double, void *) = nullptr, (*potential)(double, void *) = nullptr;
-#ifdef NBODY_CUDA_FORCE
-    force = NBODY_CUDA_FORCE;
-#endif
-#ifdef NBODY_CUDA_POTENTIAL
-    potential = NBODY_CUDA_POTENTIAL;
-#endif
-    if (desc->law != NBODY_FUNCTION) return NBODY_OK;
-    return desc->function.force == force &&
-                   (!desc->function.potential || desc->function.potential == potential)
+    nbody_function const *given = &desc->function;
+    return desc->law != NBODY_FUNCTION || nbody_i_is_named(given, given->potential != nullptr)
                ? NBODY_OK
                : NBODY_BAD_OPTION;
 }

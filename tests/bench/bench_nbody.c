@@ -8,7 +8,7 @@
        BENCH_THREADS=16 build/bench/bench_nbody --only threads
        build/bench/bench_nbody --only auto --quick             less than 4 minutes; --max-n 10000
        groups: pairs methods depth direction length pareto leaf clumps memory sets; only when
-       named: scaling threads auto function
+       named: scaling threads auto function law
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -16,6 +16,22 @@
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #endif
 
+/* The law of t-SNE, by name; its lengths are those of the square. */
+static inline double heavy_tail(double d, void *user)
+{
+    double const q = 1 / (1 + 400 * d * d);
+    (void)user;
+    return d * q * q;
+}
+
+static inline double heavy_tail_potential(double d, void *user)
+{
+    (void)user;
+    return -1.0 / 800 / (1 + 400 * d * d);
+}
+
+#define NBODY_FORCE heavy_tail
+#define NBODY_POTENTIAL heavy_tail_potential
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "tests/bench/bench.h"
@@ -874,6 +890,63 @@ static void bench_function(int32_t n)
     free_bodies(&b);
 }
 
+/* ---- law: a function that the file names, beside the same by pointer; the same bits ---- */
+
+static double called_tail(double d, void *user) { return heavy_tail(d, user); }
+
+static double called_tail_potential(double d, void *user) { return heavy_tail_potential(d, user); }
+
+static void law_line(const bodies *b, int order, int32_t leaf, int potential)
+{
+    size_t const bytes = (size_t)b->n * sizeof(nbody_real);
+    double ms[2];
+    char name[60];
+    job j[2];
+    int k;
+    if (leaf < 0) snprintf(name, sizeof name, "order %d, NBODY_AUTO", order);
+    else if (order) snprintf(name, sizeof name, "order %d, leaf %d", order, (int)leaf);
+    else snprintf(name, sizeof name, "DIRECT%s", potential ? ", with potentials" : "");
+    for (k = 0; k < 2; k++) {
+        nbody_desc desc;
+        memset(&desc, 0, sizeof desc);
+        desc.method = leaf < 0 ? NBODY_AUTO : order ? NBODY_FORCE_NODES : NBODY_DIRECT;
+        desc.order = order;
+        desc.leaf = leaf < 0 ? 0 : leaf;
+        desc.law = NBODY_FUNCTION;
+        desc.function.force = k ? heavy_tail : called_tail;
+        desc.function.potential = k ? heavy_tail_potential : called_tail_potential;
+        j[k] = new_job(b, desc);
+        if (potential) j[k].potential = (nbody_real *)bench_alloc(bytes);
+        ms[k] = measure(work_forces, &j[k], SEARCH_MS);
+    }
+    bench_check(memcmp(j[0].acc, j[1].acc, 2 * bytes) == 0, "law: other bits");
+    printf("%-17s %-36s", b->name, name);
+    bench_number(ms[0], 9);
+    bench_number(ms[1], 9);
+    bench_number(ms[1] / ms[0], 9);
+    printf("\n");
+    fflush(stdout);
+    bench_value("law", b->name, name, b->n, ms[1] / ms[0], "of the time by pointer");
+    for (k = 0; k < 2; k++) free_job(&j[k]);
+}
+
+static void bench_law(int32_t n)
+{
+    static const int32_t leaves[] = {8, 16, 32, 64, 0, -1};
+    int shape, order, l;
+    printf("\nlaw: NBODY_FUNCTION, the law of t-SNE, by pointer and by name; orders with "
+           "potentials, leaf 0: the default\n%-17s %-36s %9s %9s %9s\n", "workload", "method",
+           "pointer", "name ms", "ratio");
+    for (shape = 0; shape < 2; shape++) {
+        bodies b = shape ? clump_bodies(n) : square_bodies(n, 0);
+        law_line(&b, 0, 0, 0);
+        law_line(&b, 0, 0, 1);
+        for (order = 2; order <= 6; order += 2)
+            for (l = 0; l < 6; l++) law_line(&b, order, leaves[l], 1);
+        free_bodies(&b);
+    }
+}
+
 /* ---- threads: desc.parallel beside serial calls; the same bits ---- */
 
 static void work_build(void *user)
@@ -1097,7 +1170,7 @@ int main(int argc, char **argv)
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
                 "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,sets,scaling,"
-                "threads,overhead,auto,function");
+                "threads,overhead,auto,function,law");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -1129,5 +1202,6 @@ int main(int argc, char **argv)
     if (bench_named("overhead")) bench_overhead(bench.n ? bench.n : 1000000);
     if (bench_named("auto")) bench_auto();
     if (bench_named("function")) bench_function(bench.n ? bench.n : WHOLE);
+    if (bench_named("law")) bench_law(bench.n ? bench.n : WHOLE);
     return bench_end();
 }

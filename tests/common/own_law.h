@@ -1,6 +1,7 @@
 /* own_law.h - a law of the caller for both sides, for the kernels of tests: included before nbody.h
-   by a file that makes its CUDA half. `user`, which is not read, tells two laws apart. No product
-   is followed by a sum, so that nvcc has nothing to fuse: the same bits on both sides.
+   by a file that makes its CUDA half. The functions have names that nbody.h uses too. `user`, which
+   is not read, tells two laws apart. No product is followed by a sum, so that nvcc has nothing to
+   fuse: the same bits on both sides.
    SPDX-License-Identifier: MIT OR Unlicense */
 #pragma once
 
@@ -9,15 +10,15 @@ inline __host__ __device__ double own_distance(double d, void *user)
     return d + (user ? 0.25 : 0.03125);
 }
 
-inline __host__ __device__ double own_force(double d, void *user)
+inline __host__ __device__ double force(double d, void *user)
 {
     return 1 / (own_distance(d, user) * own_distance(d, user));
 }
 
-inline __host__ __device__ double own_potential(double d, void *user)
+inline __host__ __device__ double potential(double d, void *user)
 {
     return -1 / own_distance(d, user);
 }
 
-#define NBODY_CUDA_FORCE own_force
-#define NBODY_CUDA_POTENTIAL own_potential
+#define NBODY_FORCE force
+#define NBODY_POTENTIAL potential

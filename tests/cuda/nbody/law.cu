@@ -15,7 +15,7 @@ static Input own_law_input(int setting, int k, int n)
     context = "own law: " + name_of(c);
     Input in = input_of(c, setting);
     in.desc.law = NBODY_FUNCTION;
-    in.desc.function = {own_force, own_potential, k % 4 < 2 ? nullptr : &other};
+    in.desc.function = {force, potential, k % 4 < 2 ? nullptr : &other};
     return in;
 }
 
@@ -54,7 +54,7 @@ static void test_own_law_refused()
             NBODY_BAD_OPTION);
         CHECK(b.gpu.device.sim.frame == nullptr);
     }
-    d.function = {own_force, nullptr, nullptr};
+    d.function = {force, nullptr, nullptr};
     CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, there.pos.p, 0, nullptr, 40, there.acc.p,
         there.potential.p, stream), NBODY_BAD_ARGUMENT);
     CHECK_RESULT(nbody_cuda_accelerations(&b.gpu, &d, there.pos.p, 0, nullptr, 40, there.acc.p,
