@@ -71,17 +71,21 @@ static void collect(scene *s)
     s->builds++;
 }
 
+/* Sides and ends of the drum, the floor: as triangles or planes. */
+static void push_walls(scene *s, int32_t i, dem_real *own)
+{
+    if (s->options->mesh) dem_body_walls(&s->bodies, &s->walls, i, own);
+    else dem_body_planes(&s->bodies, i, own);
+}
+
 static void push(scene *s)
 {
     nlist_sums how = {DEM_SUMS, NLIST_AUTO, 0};
     int32_t i;
     memset(s->sums, 0, (size_t)s->bodies.base.n * DEM_SUMS * sizeof *s->sums);
     MUST(nlist, nlist_sum(&s->pairs, &how, dem_bodies_fn, &s->bodies, s->sums), "the forces");
-    for (i = 0; i < s->bodies.base.n; i++)
-        dem_body_planes(&s->bodies, i, s->sums + DEM_SUMS * (size_t)i);
-    if (s->deep)
-        stop(1, "%.5f s: two tablets overlap by more than their rounded edges: a larger --steps",
-             (double)s->step * (double)s->bodies.base.dt);
+    for (i = 0; i < s->bodies.base.n; i++) push_walls(s, i, s->sums + DEM_SUMS * (size_t)i);
+    check_contacts(s);
 }
 
 static void step(scene *s)

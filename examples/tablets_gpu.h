@@ -78,10 +78,7 @@ void tablets_look(tablets_gpu *run)
     gpu_download(&facts, run->pairs.d_facts, 1, run->stream);
     gpu_wait(run->stream);
     run->host->builds = facts.filled;
-    if (run->host->deep)
-        stop(1, "until %.5f s: two tablets overlap by more than their rounded edges: a larger "
-                "--steps", static_cast<double>(run->host->step) *
-                               static_cast<double>(run->host->bodies.base.dt));
+    check_contacts(run->host);
 }
 
 #ifndef TABLETS_AS_PART
