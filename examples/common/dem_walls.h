@@ -122,6 +122,20 @@ DEM_FN int dem_wall_superseded(const dem_walls *w, const shape_placed *body, con
     return 0;
 }
 
+/* By numbers of triangles: forces are added in the same order, however the tree was built. */
+DEM_FN int dem_wall_keep(const dem_walls *w, const dem_wall_touch *here, int count,
+                         dem_wall_touch found[DEM_SLOTS])
+{
+    int k = count;
+    if (count == DEM_SLOTS) {
+        ++*w->lost;
+        return count;
+    }
+    for (; k > 0 && found[k - 1].triangle > here->triangle; k--) found[k] = found[k - 1];
+    found[k] = *here;
+    return count + 1;
+}
+
 /* The contacts that count. deep: as in dem_bodies. */
 DEM_FN int dem_wall_touches(const dem_walls *w, const shape_placed *body, const dem_real p[3],
                             int32_t *deep, dem_wall_touch found[DEM_SLOTS])
@@ -133,8 +147,7 @@ DEM_FN int dem_wall_touches(const dem_walls *w, const shape_placed *body, const 
         shape_result const result = dem_wall_meet(w, body, p, near_by.id, &here);
         if (result == SHAPE_DEEP) ++*deep;
         if (result != SHAPE_TOUCH || dem_wall_superseded(w, body, p, &here)) continue;
-        if (count < DEM_SLOTS) found[count++] = here;
-        else ++*w->lost;
+        count = dem_wall_keep(w, &here, count, found);
     }
     return count;
 }

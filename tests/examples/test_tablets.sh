@@ -120,7 +120,7 @@ gpu() {
     [ "$(grep -c '^form:' "$work/out.txt")" -eq 5 ] &&
         awk '/^form:/ && $NF > 1e-4 { wrong = 1 } END { exit wrong }' "$work/out.txt"
     report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
-    tablets --scene drum -n 40 --seconds 0.03 --steps 15 --mesh 3 --lifters 0.01 --check
+    tablets --scene drum -n 60 --packed --seconds 0.004 --steps 15 --mesh 3 --check
     report $status "the drum of triangles agrees with serial steps" "$(seen)"
     tablets --scene drum -n 60 --packed --seconds 0.004 --steps 15 --check
     report $status "the packed drum agrees with serial steps" "$(seen)"
