@@ -17,8 +17,9 @@
                            |   './
                            |_____'._____
 
-       drum     tablets tumble in a drum with eight sides; --forms, here and in a box: times the
-                forces with and without a list, as the source's tables do
+       drum     tablets tumble in a drum with eight sides: planes, or with --mesh triangles (common/
+                dem_walls.h: many of them push as one plane does); --forms, here and in a box: times
+                the forces with and without a list, as the source's tables do
        box      tablets fall into a box: what the source's lists are compared on
        cloud    tablets fly into each other without friction, walls and weight: energy and momentum
                 are what they were at the start
