@@ -181,13 +181,13 @@ DEM_FN void dem_wall_follow(const dem_walls *w, const int32_t was[DEM_SLOTS], de
    ---------------------------------------------------------------------------------------------- */
 
 /* a of the room, as the mesh sees it: its axes in the room are rows. */
-DEM_FN void dem_wall_inward(const dem_real axes[3][3], const dem_real a[3], dem_real b[3])
+DEM_FN void dem_wall_inward(dem_real axes[3][3], const dem_real a[3], dem_real b[3])
 {
     int k;
     for (k = 0; k < 3; k++) b[k] = dem_dot(axes[k], a);
 }
 
-DEM_FN void dem_wall_outward(const dem_real axes[3][3], const dem_real a[3], dem_real b[3])
+DEM_FN void dem_wall_outward(dem_real axes[3][3], const dem_real a[3], dem_real b[3])
 {
     int k;
     for (k = 0; k < 3; k++) b[k] = axes[0][k] * a[0] + axes[1][k] * a[1] + axes[2][k] * a[2];
@@ -206,7 +206,7 @@ DEM_FN shape_placed dem_wall_body(const dem_bodies *s, const dem_walls *w, int32
 
 /* A contact in the room; spring: 4 numbers. */
 DEM_FN void dem_wall_push(const dem_bodies *s, const dem_walls *w, int32_t i,
-                          const dem_real axes[3][3], const dem_wall_touch *found, dem_real *spring,
+                          dem_real axes[3][3], const dem_wall_touch *found, dem_real *spring,
                           dem_real *own)
 {
     shape_touch room;

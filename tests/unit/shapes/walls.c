@@ -289,7 +289,7 @@ static void test_walls_rest(void **state)
                  turn[4] = {cos(lean / 2), 0, sin(lean / 2), 0}, none[3] = {0, 0, 0},
                  pos[3] = {(radius - deep) * sin(slope) - k * sin(lean), 0,
                            (radius - deep) * cos(slope) - k * cos(lean)};
-    int const steps = SANITIZED ? 1000 : 2500;
+    int const steps = 2500;
     int kind, step, history;
     (void)state;
     for (kind = 0; kind < PLANES; kind++)
