@@ -17,8 +17,9 @@
                            |   './
                            |_____'._____
 
-       drum     tablets tumble in a drum with eight sides; --forms, here and in a box: times the
-                forces with and without a list, as the source's tables do
+       drum     tablets tumble in a drum with eight sides: planes, or with --mesh triangles (common/
+                dem_walls.h: many of them push as one plane does); --forms, here and in a box: times
+                the forces with and without a list, as the source's tables do
        box      tablets fall into a box: what the source's lists are compared on
        cloud    tablets fly into each other without friction, walls and weight: energy and momentum
                 are what they were at the start
@@ -71,17 +72,21 @@ static void collect(scene *s)
     s->builds++;
 }
 
+/* Sides and ends of the drum, the floor: as triangles or planes. */
+static void push_walls(scene *s, int32_t i, dem_real *own)
+{
+    if (s->options->mesh) dem_body_walls(&s->bodies, &s->walls, i, own);
+    else dem_body_planes(&s->bodies, i, own);
+}
+
 static void push(scene *s)
 {
     nlist_sums how = {DEM_SUMS, NLIST_AUTO, 0};
     int32_t i;
     memset(s->sums, 0, (size_t)s->bodies.base.n * DEM_SUMS * sizeof *s->sums);
     MUST(nlist, nlist_sum(&s->pairs, &how, dem_bodies_fn, &s->bodies, s->sums), "the forces");
-    for (i = 0; i < s->bodies.base.n; i++)
-        dem_body_planes(&s->bodies, i, s->sums + DEM_SUMS * (size_t)i);
-    if (s->deep)
-        stop(1, "%.5f s: two tablets overlap by more than their rounded edges: a larger --steps",
-             (double)s->step * (double)s->bodies.base.dt);
+    for (i = 0; i < s->bodies.base.n; i++) push_walls(s, i, s->sums + DEM_SUMS * (size_t)i);
+    check_contacts(s);
 }
 
 static void step(scene *s)

@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT OR Unlicense
 
    What it shows: a contact of convex shapes in kernels. What happens to one tablet or contact
-   (dem_bodies_pair, dem_body_planes, dem_body_move) is the text of tablets.c. Lists are built on
-   the device, which also decides whether the last one still serves.
+   (dem_bodies_pair, dem_body_planes or dem_body_walls, dem_body_move) is the text of tablets.c.
+   Lists are built on the device, which also decides whether the last one still serves.
 
    How to run it:
 
@@ -49,6 +49,20 @@ __global__ void __launch_bounds__(gpu_block)
     dem_body_move(&bodies, i, sum);
 }
 
+/* The same in a drum of triangles: as source 004 (section 5.4), one thread for all those that a
+   tablet touches. */
+__global__ void __launch_bounds__(gpu_block)
+    tablets_move_walls_kernel(__grid_constant__ const dem_bodies bodies,
+                              __grid_constant__ const dem_walls walls, const float *sums)
+{
+    int32_t const i = gpu_thread();
+    if (i >= bodies.base.n) return;
+    float sum[DEM_SUMS];
+    for (int k = 0; k < DEM_SUMS; k++) sum[k] = sums[DEM_SUMS * static_cast<size_t>(i) + k];
+    dem_body_walls(&bodies, &walls, i, sum);
+    dem_body_move(&bodies, i, sum);
+}
+
 /* Search and force in one kernel, as the source had it before its lists: every contact is computed
    for both of its tablets. */
 __global__ void __launch_bounds__(gpu_block)
@@ -72,6 +86,8 @@ __global__ void __launch_bounds__(gpu_block)
 struct tablets_gpu {
     scene *host;                /* as the device was when it was last looked at */
     dem_bodies bodies;          /* its arrays are device memory */
+    dem_walls walls;            /* the same */
+    lbvh_cuda tree;             /* over the triangles */
     float *sums;
     ugrid_cuda grid;
     nlist_cuda pairs;
@@ -106,17 +122,27 @@ void tablets_push(tablets_gpu *run)
          "the forces");
 }
 
-/* Planes push and tablets move in one kernel: its planes are those of this step. */
+/* Planes or triangles push, and tablets move, in one kernel: where the drum is in this step. */
+void tablets_move(tablets_gpu *run)
+{
+    const scene *s = run->host;
+    int32_t const n = run->bodies.base.n;
+    memcpy(run->bodies.base.plane, s->bodies.base.plane, sizeof s->bodies.base.plane);
+    memcpy(run->walls.turn, s->walls.turn, sizeof s->walls.turn);
+    if (s->options->mesh)
+        gpu_launch(run->stream, n, tablets_move_walls_kernel, run->bodies, run->walls, run->sums);
+    else gpu_launch(run->stream, n, tablets_move_kernel, run->bodies, run->sums);
+}
+
 void tablets_step(tablets_gpu *run)
 {
     scene *s = run->host;
     if (s->kind == SCENE_DRUM)
         place_drum(s, s->omega * static_cast<double>(s->bodies.base.dt) *
                           static_cast<double>(s->step));
-    memcpy(run->bodies.base.plane, s->bodies.base.plane, sizeof s->bodies.base.plane);
     tablets_collect(run);
     tablets_push(run);
-    gpu_launch(run->stream, run->bodies.base.n, tablets_move_kernel, run->bodies, run->sums);
+    tablets_move(run);
     s->step++;
 }
 

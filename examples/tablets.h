@@ -4,7 +4,7 @@
 #ifndef TABLETS_H
 #define TABLETS_H
 
-#include "common/dem_shapes.h"
+#include "common/dem_walls.h"
 #include "common/options.h"
 #include "common/random.h"
 
@@ -15,8 +15,8 @@
 /* Source 004 does not say how large its tablets are: these are those of a usual 8 mm punch. Metres,
    kg, seconds. */
 typedef struct tablet_options {
-    int32_t n, seed, packed, shuffle, forms, check;
-    double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps;
+    int32_t n, seed, packed, shuffle, forms, check, mesh;
+    double radius, band, cap, rounding, spheres, mu, lean, seconds, rpm, skin, steps, lifters;
     const char *scene, *out;
 } tablet_options;
 
@@ -29,8 +29,8 @@ static double const density = 1300, gravity = 9.81;
 
 static tablet_options tablet_defaults(void)
 {
-    tablet_options const o = {200, 1, 0, 0, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0, 30,
-                              0.1, 40, "lean", NULL};
+    tablet_options const o = {200, 1, 0, 0, 0, 0, 0, 0.004, 0.002, 0.001, 0.0005, 0, 0.75, 30, 0,
+                              30, 0.1, 40, 0, "lean", NULL};
     return o;
 }
 
@@ -57,6 +57,10 @@ static tablet_options parse(int argc, char **argv)
         DOUBLE("--steps", "N", &o.steps, 10, 10000, "time steps per contact (default 40)"),
         DOUBLE("--skin", "S", &o.skin, 0, 2,
                "in radii: lists reach further, and serve several steps (default 0.1)"),
+        INT("--mesh", "N", &o.mesh, 0, 1000,
+            "drum: sides of triangles, in N x N pieces each (default 0: of planes)"),
+        DOUBLE("--lifters", "H", &o.lifters, 0, 10,
+               "with --mesh: the height of a bar on each side (default 0: none)"),
         INT("--seed", "N", &o.seed, 0, INT_MAX, "of places and turns at the start (default 1)"),
         FLAG("--packed", &o.packed,
              "drum and box: start with tablets that lie flat and close, not with room to turn"),
@@ -68,6 +72,9 @@ static tablet_options parse(int argc, char **argv)
     options_read(argc, argv, table, NULL, "Bi-convex tablets: contacts of convex shapes.",
                  "--scene drum -n 500 --seconds 1");
     if (o.packed && o.spheres > 0) stop(2, "--packed is for tablets: without --spheres");
+    if (o.mesh && strcmp(o.scene, "drum") != 0) stop(2, "--mesh is for --scene drum");
+    if (o.lifters > 0 && (!o.mesh || o.packed))
+        stop(2, "--lifters are for a drum with --mesh, without --packed");
 #ifndef __CUDACC__
     if (o.check) stop(2, "--check is for the program on a GPU");
 #endif
@@ -86,7 +93,9 @@ typedef struct scene {
     dem_real *sums;             /* [6 n] force and torque */
     shape shapes[2];            /* tablet; sphere of the same volume */
     const double *tone;         /* [n] in pictures: light to dark, 0 to 1; NULL: by number */
-    int32_t deep;
+    int32_t deep, lost;
+    dem_walls walls;            /* the drum as a mesh; else all 0 */
+    dem_real *corners;          /* [9 triangles] of the mesh */
     ugrid grid;
     ugrid_desc cells;
     nlist pairs;
@@ -98,6 +107,8 @@ typedef struct scene {
 } scene;
 
 enum { SIDES = 8, LAYERS = 10 }; /* of the drum; of tablets in the box at the start */
+
+#include "tablets_mesh.h"
 
 /* Planes of the drum, which has turned by `angle` about the y axis, and both its ends. */
 static void place_drum(scene *s, double angle)
@@ -119,6 +130,7 @@ static void place_drum(scene *s, double angle)
         end->offset = (dem_real)(-s->length / 2);
         end->motion.omega[1] = (dem_real)s->omega;
     }
+    turn_walls(s, angle);
 }
 
 /* How far sites of the lattice at the start are from each other. All have room to turn, but where
@@ -276,7 +288,8 @@ static void place_lattice(scene *s)
                 double const px = site[0] * (x - 0.5 * (wide - 1)),
                              py = site[1] * (y - 0.5 * (deep - 1)), pz = site[2] * (z + bottom);
                 double turn[4];
-                if (drum && !packed && hypot(px, pz) + (double)s->shapes[0].bound > s->drum)
+                if (drum && !packed &&
+                    hypot(px, pz) + (double)s->shapes[0].bound + s->options->lifters > s->drum)
                     continue;
                 if (s->options->packed) flat_turn(&seed, turn);
                 else random_turn(&seed, turn);
@@ -399,6 +412,7 @@ static scene *scene_new(const tablet_options *o, int history)
     b->base.history_off = !history;
     s->sums = (dem_real *)zeros((size_t)b->base.n * DEM_SUMS, sizeof(dem_real));
     size_drum(s);
+    if (o->mesh) make_walls(s);
     if (s->kind == SCENE_LEAN) place_corner(s);
     if (s->kind == SCENE_BOX) place_box(s);
     if (s->kind == SCENE_LEAN) place_leaning(s);
@@ -421,6 +435,7 @@ static void scene_free(scene *s)
     free(s->sums);
     ugrid_free(&s->grid);
     nlist_free(&s->pairs);
+    free_walls(s);
     free(s);
 }
 

@@ -88,6 +88,45 @@ static int hit_plane(const scene *s, int32_t k, const double from[3], const doub
     return 1;
 }
 
+/* A triangle that is seen from inside, in front of *t: its number, or -1. Rays are turned back with
+   the mesh. */
+static int32_t hit_mesh(const scene *s, const double from[3], const double ahead[3], double *t,
+                        double n[3])
+{
+    dem_real o[3], d[3], axes[3][3], seen_from[3], along[3];
+    lbvh_ray ray;
+    int32_t hit = -1;
+    int a;
+    for (a = 0; a < 3; a++) {
+        o[a] = (dem_real)from[a];
+        d[a] = (dem_real)ahead[a];
+    }
+    shape_axes(s->walls.turn, axes);
+    dem_wall_inward(axes, o, seen_from);
+    dem_wall_inward(axes, d, along);
+    ray = lbvh_ray_cast(&s->walls.tree, seen_from, along, (dem_real)*t);
+    while (lbvh_next_ray(&ray)) {
+        const dem_real *c[3];
+        dem_real ab[3], ac[3], m[3], here, u, v;
+        nlist_mesh_corners(&s->walls.mesh, ray.id, c);
+        for (a = 0; a < 3; a++) {
+            ab[a] = c[1][a] - c[0][a];
+            ac[a] = c[2][a] - c[0][a];
+        }
+        dem_cross(ab, ac, m);
+        if (dem_dot(m, along) >= 0 ||
+            !lbvh_ray_triangle(seen_from, along, c[0], c[1], c[2], &here, &u, &v) || here < 0 ||
+            here >= ray.t_max)
+            continue;
+        ray.t_max = here;
+        *t = (double)here;
+        hit = ray.id;
+        dem_wall_outward(axes, m, o);
+        for (a = 0; a < 3; a++) n[a] = (double)o[a] / sqrt((double)dem_dot(m, m));
+    }
+    return hit;
+}
+
 /* Of coating: none to most. */
 enum { COAT_COLORS = 4 };
 static const rgb coat_colors[COAT_COLORS] = {{0.96, 0.94, 0.90}, {0.98, 0.80, 0.42},
@@ -149,7 +188,13 @@ static rgb ray_color(const scene *s, const ugrid *tablets, const ugrid_real poin
     ugrid_near near_by = ugrid_near_within(tablets, point, (ugrid_real)(1.05 * s->shapes[0].bound));
     int32_t i;
     int score = 0, here, a, found = 0;
-    for (i = 0; i < s->bodies.base.planes; i++)
+    i = hit_mesh(s, from, ahead, &t, m);
+    if (i >= 0) {
+        found = 1;
+        memcpy(n, m, sizeof n);
+        color = gray(0.8 + 0.02 * (i % 5));
+    }
+    for (i = 0; !s->options->mesh && i < s->bodies.base.planes; i++)
         if (hit_plane(s, i, from, ahead, &t, m)) {
             found = 1;
             memcpy(n, m, sizeof n);

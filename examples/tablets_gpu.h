@@ -16,6 +16,39 @@ float *tablets_upload(const tablets_gpu *run, const float *from, size_t count)
     return to;
 }
 
+/* The tree is built once: the drum turns, not the mesh (dem_walls.h). */
+void tablets_upload_walls(tablets_gpu *run)
+{
+    const dem_walls *host = &run->host->walls;
+    size_t const slots = DEM_SLOTS * static_cast<size_t>(run->bodies.base.n);
+    int32_t const triangles = host->mesh.triangles;
+    lbvh_desc desc = lbvh_desc();
+    run->walls = *host;
+    if (!triangles) return;
+    float *corners = tablets_upload(run, run->host->corners, 9 * static_cast<size_t>(triangles));
+    run->walls.mesh.vertices = corners;
+    run->walls.key = gpu_array<int32_t>(slots);
+    gpu_upload(run->walls.key, host->key, slots, run->stream);
+    run->walls.spring = tablets_upload(run, host->spring, 4 * slots);
+    run->walls.lost = gpu_array<int32_t>(1);
+    gpu_must(cudaMemsetAsync(run->walls.lost, 0, sizeof(int32_t), run->stream), "clearing");
+    desc.kind = LBVH_TRIANGLES;
+    MUST(lbvh, lbvh_cuda_build(&run->tree, &desc, corners, 0, triangles, run->stream),
+         "the tree over the drum");
+    MUST(lbvh, lbvh_cuda_check(&run->tree, run->stream), "the tree over the drum");
+    run->walls.tree = run->tree.device.tree;
+}
+
+void tablets_free_walls(tablets_gpu *run)
+{
+    if (!run->walls.mesh.triangles) return;
+    gpu_free(const_cast<float *>(run->walls.mesh.vertices));
+    gpu_free(run->walls.key);
+    gpu_free(run->walls.spring);
+    gpu_free(run->walls.lost);
+    lbvh_cuda_free(&run->tree);
+}
+
 void tablets_gpu_new(tablets_gpu *run, scene *host)
 {
     size_t const records = 4 * static_cast<size_t>(host->bodies.base.n);
@@ -38,6 +71,7 @@ void tablets_gpu_new(tablets_gpu *run, scene *host)
     run->bodies.shapes = body;
     run->bodies.deep = gpu_array<int32_t>(1);
     gpu_must(cudaMemsetAsync(run->bodies.deep, 0, sizeof(int32_t), run->stream), "clearing");
+    tablets_upload_walls(run);
     run->events.create();
     gpu_wait(run->stream);
 }
@@ -53,6 +87,7 @@ void tablets_gpu_free(tablets_gpu *run)
     gpu_free(run->sums);
     gpu_free(const_cast<shape *>(run->bodies.shapes));
     gpu_free(run->bodies.deep);
+    tablets_free_walls(run);
     ugrid_cuda_free(&run->grid);
     nlist_cuda_free(&run->pairs);
     run->events.destroy();
@@ -75,13 +110,12 @@ void tablets_look(tablets_gpu *run)
     gpu_download(to->turn, from->turn, records, run->stream);
     gpu_download(to->momentum, from->momentum, records, run->stream);
     gpu_download(&run->host->deep, from->deep, 1, run->stream);
+    if (run->walls.mesh.triangles)
+        gpu_download(&run->host->lost, run->walls.lost, 1, run->stream);
     gpu_download(&facts, run->pairs.d_facts, 1, run->stream);
     gpu_wait(run->stream);
     run->host->builds = facts.filled;
-    if (run->host->deep)
-        stop(1, "until %.5f s: two tablets overlap by more than their rounded edges: a larger "
-                "--steps", static_cast<double>(run->host->step) *
-                               static_cast<double>(run->host->bodies.base.dt));
+    check_contacts(run->host);
 }
 
 #ifndef TABLETS_AS_PART

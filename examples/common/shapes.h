@@ -804,7 +804,58 @@ DEM_FN int shape_faces(const dem_real *const corner[3], const dem_real m[3], con
     return 1;
 }
 
-/* Above the inside of the triangle it is a plane; edges and corners are searched. */
+/* The part of the line from one corner to the other that is in the sphere around the shape, as a
+   triangle: 0 where there is none. Lines that are long beside the shape would cost digits. */
+DEM_FN int shape_part_of_line(const shape_placed *a, const dem_real *from, const dem_real *to,
+                              shape_placed *part)
+{
+    dem_real d[3], away[3], length2, along, across2, half;
+    int v, k;
+    for (k = 0; k < 3; k++) {
+        d[k] = to[k] - from[k];
+        away[k] = a->middle[k] - from[k];
+    }
+    length2 = dem_dot(d, d);
+    along = length2 > 0 ? dem_dot(away, d) / length2 : 0;
+    dem_add(away, -along, d);
+    across2 = a->body->bound * a->body->bound - dem_dot(away, away);
+    if (!(across2 >= 0)) return 0;
+    half = length2 > 0 ? dem_root(across2 / length2) : 0;
+    if (along - half > 1 || along + half < 0) return 0;
+    part->body = NULL;
+    for (v = 0; v < 3; v++) {
+        dem_real const t = v ? along + half : along - half;
+        for (k = 0; k < 3; k++) {
+            part->axes[v][k] = t < 1 ? from[k] : to[k];
+            if (t > 0 && t < 1) part->axes[v][k] += t * d[k];
+        }
+    }
+    return 1;
+}
+
+/* Where the shape is closest to the edges and corners of a triangle. */
+DEM_FN shape_result shape_outline(const shape_placed *a, const dem_real *const corner[3],
+                                  shape_touch *touch)
+{
+    shape_result best = SHAPE_APART;
+    int v;
+    for (v = 0; v < 3; v++) {
+        shape_placed part;
+        shape_touch here;
+        shape_result found;
+        if (!shape_part_of_line(a, corner[v], corner[(v + 1) % 3], &part)) continue;
+        found = shape_contact(a, &part, &here);
+        if (found == SHAPE_DEEP) return SHAPE_DEEP;
+        if (found == SHAPE_APART || (best == SHAPE_TOUCH && !(here.overlap > touch->overlap)))
+            continue;
+        *touch = here;
+        best = SHAPE_TOUCH;
+    }
+    return best;
+}
+
+/* Above the inside of the triangle it is a plane; elsewhere the closest point is on its outline, as
+   the distance of a convex core has one minimum in the plane. */
 DEM_FN shape_result shape_triangle(const shape_placed *a, const dem_real *const corner[3],
                                    shape_touch *touch)
 {
@@ -825,10 +876,12 @@ DEM_FN shape_result shape_triangle(const shape_placed *a, const dem_real *const 
         for (k = 0; k < 3; k++) m[k] /= to;
         shape_furthest(a, -1, m, ab);
         for (k = 0; k < 3; k++) ac[k] = to * m[k];
-        if (dem_dot(m, ab) > dem_dot(m, corner[0]) && shape_faces(corner, ac, ab))
-            return shape_plane(a, m, dem_dot(m, corner[0]), touch);
+        if (shape_faces(corner, ac, ab))
+            return dem_dot(m, ab) > dem_dot(m, corner[0])
+                       ? shape_plane(a, m, dem_dot(m, corner[0]), touch)
+                       : shape_contact(a, &b, touch); /* deep, most often */
     }
-    return shape_contact(a, &b, touch);
+    return shape_outline(a, corner, touch);
 }
 
 #endif /* SHAPES_H */

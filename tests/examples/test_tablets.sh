@@ -66,7 +66,7 @@ cloud() {
 drum() {
     tablets --scene drum --seconds 0.06 -n 60 --forms
     report $status "the drum" "$(seen)"
-    cp "$work/out.png" "$work/drum.png"
+    cp "$work/out.png" "$work/drum.png"; grep ' contacts$' "$work/out.txt" >"$work/planes.txt"
     below outside 0.1; report $? "no tablet leaves it" "$(seen)"
     above contacts 10; report $? "tablets touch" "$(seen)"
     # The forms add the same forces.
@@ -88,6 +88,25 @@ drum() {
     ! cmp -s "$work/out.png" "$work/order.png"; report $? "in another order" "$(seen)"
 }
 
+# ---- drum of triangles ---------------------------------------------------------------------------
+
+# Lines of both drums agree in every digit: many triangles push as one plane does.
+mesh() {
+    local pieces
+    for pieces in 1 5; do
+        tablets --scene drum --seconds 0.06 -n 60 --mesh $pieces
+        report $status "the drum of triangles, $pieces" "$(seen)"
+        [ -s "$work/planes.txt" ] && grep ' contacts$' "$work/out.txt" | cmp -s - "$work/planes.txt"
+        report $? "the same as in the drum of planes, $pieces" "$(seen)"
+    done
+    cp "$work/out.png" "$work/mesh.png"
+    tablets --scene drum --seconds 0.08 -n 60 --mesh 2 --lifters 0.01 --rpm 90
+    report $status "lifters" "$(seen)"
+    below outside 0.1; report $? "no tablet leaves it, lifters" "$(seen)"
+    above contacts 10; report $? "tablets touch, lifters" "$(seen)"
+    cp "$work/out.png" "$work/lifters.png"
+}
+
 # ---- on a GPU: the steps of tablets.c ------------------------------------------------------------
 
 gpu() {
@@ -101,6 +120,8 @@ gpu() {
     [ "$(grep -c '^form:' "$work/out.txt")" -eq 5 ] &&
         awk '/^form:/ && $NF > 1e-4 { wrong = 1 } END { exit wrong }' "$work/out.txt"
     report $? "all forms give the same forces" "$(grep '^form:' "$work/out.txt")"
+    tablets --scene drum -n 60 --packed --seconds 0.004 --steps 15 --mesh 3 --check
+    report $status "the drum of triangles agrees with serial steps" "$(seen)"
     tablets --scene drum -n 60 --packed --seconds 0.004 --steps 15 --check
     report $status "the packed drum agrees with serial steps" "$(seen)"
     grep -q '^time: [0-9.]* ms a step, [0-9.]* steps/s in the last [0-9]* steps; [0-9]* MiB$' \
@@ -134,6 +155,9 @@ heap
 --rounding 0.002
 --spheres 2
 --scene drum --packed --spheres 0.5
+--scene box --mesh 2
+--scene drum --lifters 0.01
+--scene drum --mesh 2 --lifters 0.01 --packed
 -n 0
 LINES
     tablets --seconds 0.001 --out no/where.png
@@ -167,7 +191,9 @@ pictures() {
     [ "$with1" -lt 300 ] && [ "$with2" -lt 300 ]
     report $? "with history they hardly do" "pixels: $more"
     is_picture drum.png 600 600 1000
+    is_picture mesh.png 600 600 1000
+    is_picture lifters.png 600 600 1000
 }
 
-if [ $cuda = yes ]; then gpu; else lean; cloud; drum; command_line; pictures; fi
+if [ $cuda = yes ]; then gpu; else lean; cloud; drum; mesh; command_line; pictures; fi
 sum_up

@@ -653,6 +653,7 @@ static void test_tumbling(void **state)
 }
 
 #include "rays.c"
+#include "walls.c"
 
 int main(void)
 {
@@ -664,7 +665,10 @@ int main(void)
         cmocka_unit_test(test_pairs),            cmocka_unit_test(test_triangles),
         cmocka_unit_test(test_symmetric_top),    cmocka_unit_test(test_tumbling),
         cmocka_unit_test(test_ray_random),       cmocka_unit_test(test_ray_on_paper),
-        cmocka_unit_test(test_ray_reach),
+        cmocka_unit_test(test_ray_reach),        cmocka_unit_test(test_walls_plane),
+        cmocka_unit_test(test_walls_slope),      cmocka_unit_test(test_walls_rest),
+        cmocka_unit_test(test_walls_valley),     cmocka_unit_test(test_walls_ridge),
+        cmocka_unit_test(test_walls_energy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
