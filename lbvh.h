@@ -683,7 +683,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
-/* Improves a tree that is searched often: the nodes above n / 16 of its subtrees (64 at least) are
+/* Improves a tree that is searched often: the nodes above n / 20 of its subtrees (64 at least) are
    made again, by the surface area heuristic (>>top). Meant for LBVH_PLOC, whose trees then cost at
    most 1.05 of a full SAH build's on the meshes measured (docs/choosing.md). lbvh_quality.sah falls
    by what `gain` says (may be NULL); 0: nothing was changed, because it would not fall, or a leaf
@@ -4479,12 +4479,12 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
    LBVH_PLOC decides from below, by what lies near. So its small nodes are good, even better than
    those of a full SAH build, and its large ones worse. These few are made again from above:
 
-   1. Open the root, then always the subtree with the largest area, until there are n / 16. (A
+   1. Open the root, then always the subtree with the largest area, until there are n / 20. (A
       large triangle among small ones is so soon a subtree of its own.)
    2. Sort the subtrees by the centres of their boxes, along each axis.
    3. Split them in two where the area of the left box times the subtrees there, and the same of the
-      right, is least: all places along all axes are tried. Then split both parts, down to single
-      subtrees.
+      right, is least: all places along all axes are tried, of equal ones the nearest to the middle
+      is taken. Then split both parts, down to single subtrees.
 
          sorted along x     a   b   c | d   e      3 area(abc) + 2 area(de): the least of all
          parts              a   b | c   d | e      prefixes of borders 2 3 | 1 2: 1 + the depth
@@ -4511,11 +4511,11 @@ typedef struct lbvh_i_top {
     uint8_t *is_right;          /* [count] of the split at hand */
     uint8_t *border, *level;    /* [count] by place: the prefix before a subtree; its depth */
     uint8_t *prefix;            /* [n + 1] the new ones */
-    double gain;                /* areas of the nodes before less those after */
+    double root, gain;          /* area of the root; of all nodes before, less those after */
 } lbvh_i_top;
 
 /* A place to split: the subtrees from `at` on, along `axis`, become the right child. */
-typedef struct lbvh_i_place { double cost; int32_t at; int axis; } lbvh_i_place; /* cost -1: none */
+typedef struct lbvh_i_place { double cost; int32_t at, uneven; int axis; } lbvh_i_place;
 
 static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
 {
@@ -4610,13 +4610,15 @@ static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, 
     }
     around = node[top->subtree[order[first]].node];
     for (k = first; k < last; k++) {
+        int32_t const off = 2 * k + 1 - first - last, uneven = off < 0 ? -off : off;
         double cost;
         lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
         cost = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), k - first + 1) +
                top->right[k + 1];
-        if (best->cost >= 0 && !(cost < best->cost)) continue;
+        if (!(cost < best->cost || (cost == best->cost && uneven < best->uneven))) continue;
         best->cost = cost;
         best->at = k + 1;
+        best->uneven = uneven;
         best->axis = axis;
     }
     lbvh_i_widen(&around, &node[top->subtree[order[last]].node]);
@@ -4649,9 +4651,10 @@ static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t la
     double area = 0;
     lbvh_i_place best;
     int a;
-    best.cost = -1;
+    best.cost = lbvh_i_product(top->root, last - first + 2); /* none is so large */
     best.axis = 0;
     best.at = last;
+    best.uneven = last - first;
     for (a = 0; a < top->tree->desc.dim; a++) area = lbvh_i_try_splits(top, a, first, last, &best);
     top->gain -= area;
     return best;
@@ -4757,20 +4760,19 @@ LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
 {
     lbvh_block room;
     lbvh_i_top top;
-    double root;
     if (gain) *gain = 0;
     if (!tree) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
     if (tree->n < 3) return LBVH_OK;
     memset(&top, 0, sizeof top);
     top.tree = tree;
-    top.count = tree->n / 16 > 64 ? tree->n / 16 : tree->n < 64 ? tree->n : 64;
+    top.count = tree->n / 20 > 64 ? tree->n / 20 : tree->n < 64 ? tree->n : 64;
     room.bytes = lbvh_i_top_room(&top, top.count, NULL);
     room.memory = lbvh_i_alloc(&tree->desc.allocator, room.bytes);
     if (!room.memory) return LBVH_OUT_OF_MEMORY;
     (void)lbvh_i_top_room(&top, top.count, room.memory);
-    root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
-    if (lbvh_i_renew_top(&top) && gain && root > 0) *gain = top.gain / root;
+    top.root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
+    if (lbvh_i_renew_top(&top) && gain && top.root > 0) *gain = top.gain / top.root;
     lbvh_i_release(&tree->desc.allocator, &room);
     return LBVH_OK;
 }
