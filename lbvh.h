@@ -191,7 +191,7 @@
    >>changes
 
    0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide; LBVH_PLOC;
-          lbvh_optimize
+          lbvh_optimize; lbvh_split_top
    0.1.0  first version
 */
 
@@ -477,8 +477,8 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
    wide tree lbvh_wide_build, lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and
    lbvh_closest_points. A tree's calls use the hook of its last build, tree.desc.parallel, which you
    may change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run`
-   at once. In the calling thread stay walks, functions of yours, lbvh_nearest (one point), other
-   calls of a world, and CUDA calls. Within a call stay there what has an order: the places of
+   at once. In the calling thread stay walks, functions of yours, lbvh_nearest (one point),
+   lbvh_split_top, other calls of a world, and CUDA calls. Within a call stay there what has an order: the places of
    LBVH_PLOC and of rotations once these are found, and in a world leaves that are replaced one by
    one, and the pairs that begin and end.
 

@@ -63,6 +63,7 @@ static const struct CMUnitTest trees[] = {
     TEST(test_optimize_quality),
     TEST(test_split_top),
     TEST(test_split_top_any),
+    TEST(test_split_top_equal),
     TEST(test_split_top_deepest),
     TEST(test_split_top_refusals),
     TEST(test_random_operations),

@@ -161,6 +161,25 @@ static void test_split_top_any(void **state)
     lbvh_free(&tree);
 }
 
+/* 32 equal boxes and 32 others, mixed: one split parts them, and equal ones are halved. */
+static void test_split_top_equal(void **state)
+{
+    lbvh tree = {0};
+    lbvh_quality q;
+    real boxes[64 * 6];
+    double gain = 0;
+    int k;
+    (void)state;
+    for (k = 0; k < 64 * 6; k++) boxes[k] = (real)(k % 6 / 3);
+    CHECK_RESULT(lbvh_build(&tree, NULL, boxes, 0, 64), LBVH_OK);
+    for (k = 0; k < 64 * 6; k++) boxes[k] += (real)(k / 6 % 2 * 100);
+    CHECK_RESULT(lbvh_refit(&tree, boxes, 0), LBVH_OK);
+    CHECK_RESULT(lbvh_split_top(&tree, &gain), LBVH_OK);
+    CHECK_RESULT(lbvh_measure(&tree, &q), LBVH_OK);
+    CHECK(gain > 0 && q.depth == 6 && q.mean_depth == 6);
+    lbvh_free(&tree);
+}
+
 /* A tree by prefixes: `cubes` around each other, the smallest one alone below the root, and a chain
    of 93 equal points. The splits take away the largest cube, then the next one, and so on, so the
    chain comes to lie below all of them. Returns the gain. */
