@@ -99,8 +99,8 @@
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify allocate, by
-            desc.allocator, and lbvh_cuda_... functions as told there. Memory grows and is kept;
+   Memory   Only lbvh_build, lbvh_split_top, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify
+            allocate, by desc.allocator, and lbvh_cuda_... as told there. Memory grows and is kept;
             after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
             nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or a builder
             other than MERGE; double: 129. The first build and lbvh_reserve take exactly that. An
@@ -478,9 +478,9 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
    lbvh_closest_points. A tree's calls use the hook of its last build, tree.desc.parallel, which you
    may change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run`
    at once. In the calling thread stay walks, functions of yours, lbvh_nearest (one point),
-   lbvh_split_top, other calls of a world, and CUDA calls. Within a call stay there what has an order: the places of
-   LBVH_PLOC and of rotations once these are found, and in a world leaves that are replaced one by
-   one, and the pairs that begin and end.
+   lbvh_split_top, other calls of a world, and CUDA calls. Within a call stay there what has an
+   order: the places of LBVH_PLOC and of rotations once these are found, and in a world leaves that
+   are replaced one by one, and the pairs that begin and end.
 
    A task needs the stack of a search in bulk, or of LBVH_PLOC (>>rules). Nothing is allocated for
    tasks, but in a world. Lists may write anywhere below `capacity`, also behind the last entry.
