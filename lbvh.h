@@ -689,7 +689,7 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
    by what `gain` says (may be NULL); 0: nothing was changed, because it would not fall, or a leaf
    would lie too deep. What stays and what changes is as told at lbvh_optimize. Needs 4 bytes a leaf
    of memory during the call; LBVH_OUT_OF_MEMORY: the tree is as it was. Serial, no CUDA form.
-   O(n log n), about half of a build by LBVH_MERGE. */
+   O(n log n), 0.5 to 1 of a build by LBVH_MERGE. */
 LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain);
 
 /* Frees the memory and empties the tree; an empty tree is fine. */
