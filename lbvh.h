@@ -30,7 +30,7 @@
                        queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
                        wide, cuda-templates
        serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
-                       rotations, save, packets, pairs, queries-serial, validate, world-memory,
+                       rotations, top, save, packets, pairs, queries-serial, validate, world-memory,
                        world-trees, world-pairs, round-casts, world-calls, world-update,
                        world-validate, parallel-run, parallel-search, parallel-build,
                        parallel-world, wide-build, wide-rays, wide-lanes, wide-trace, wide-near,
@@ -99,8 +99,8 @@
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify allocate, by
-            desc.allocator, and lbvh_cuda_... functions as told there. Memory grows and is kept;
+   Memory   Only lbvh_build, lbvh_split_top, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify
+            allocate, by desc.allocator, and lbvh_cuda_... as told there. Memory grows and is kept;
             after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
             nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or a builder
             other than MERGE; double: 129. The first build and lbvh_reserve take exactly that. An
@@ -191,7 +191,7 @@
    >>changes
 
    0.2.0  lbvh_world: a broad phase; pairs of sparse boxes faster; threads; lbvh_wide; LBVH_PLOC;
-          lbvh_optimize
+          lbvh_optimize; lbvh_split_top
    0.1.0  first version
 */
 
@@ -339,6 +339,7 @@
 #define lbvh_build              lbvh_f64_build
 #define lbvh_refit              lbvh_f64_refit
 #define lbvh_optimize           lbvh_f64_optimize
+#define lbvh_split_top          lbvh_f64_split_top
 #define lbvh_free               lbvh_f64_free
 #define lbvh_bytes              lbvh_f64_bytes
 #define lbvh_validate           lbvh_f64_validate
@@ -476,10 +477,10 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
    wide tree lbvh_wide_build, lbvh_closest_hits, lbvh_any_hits (where fn is NULL) and
    lbvh_closest_points. A tree's calls use the hook of its last build, tree.desc.parallel, which you
    may change; lbvh_load takes it from its desc. Threads that search one tree at once call one `run`
-   at once. In the calling thread stay walks, functions of yours, lbvh_nearest (one point), other
-   calls of a world, and CUDA calls. Within a call stay there what has an order: the places of
-   LBVH_PLOC and of rotations once these are found, and in a world leaves that are replaced one by
-   one, and the pairs that begin and end.
+   at once. In the calling thread stay walks, functions of yours, lbvh_nearest (one point),
+   lbvh_split_top, other calls of a world, and CUDA calls. Within a call stay there what has an
+   order: the places of LBVH_PLOC and of rotations once these are found, and in a world leaves that
+   are replaced one by one, and the pairs that begin and end.
 
    A task needs the stack of a search in bulk, or of LBVH_PLOC (>>rules). Nothing is allocated for
    tasks, but in a world. Lists may write anywhere below `capacity`, also behind the last entry.
@@ -681,6 +682,15 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The same result for every
    desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
+
+/* Improves a tree that is searched often: the nodes above n / 20 of its subtrees (64 at least) are
+   made again, by the surface area heuristic (>>top). Meant for LBVH_PLOC, whose trees then cost at
+   most 1.05 of a full SAH build's on the meshes measured (docs/choosing.md). lbvh_quality.sah falls
+   by what `gain` says (may be NULL); 0: nothing was changed, because it would not fall, or a leaf
+   would lie too deep. What stays and what changes is as told at lbvh_optimize. Needs 4 bytes a leaf
+   of memory during the call; LBVH_OUT_OF_MEMORY: the tree is as it was. Serial, no CUDA form.
+   O(n log n), 0.5 to 1 of a build by LBVH_MERGE. */
+LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain);
 
 /* Frees the memory and empties the tree; an empty tree is fine. */
 LBVH_API void lbvh_free(lbvh *tree);
@@ -4436,10 +4446,9 @@ static void lbvh_i_reorder_leaves(const lbvh *tree)
     if (mask) mask[last] = moved_mask;
 }
 
-/* After rotations: leaves in their new places. Codes no longer follow them. */
-static void lbvh_i_take_rotations(lbvh *tree)
+/* Moves the leaves; codes no longer follow them. */
+static void lbvh_i_take_places(lbvh *tree)
 {
-    lbvh_i_number_leaves(tree);
     lbvh_i_reorder_leaves(tree);
     tree->code = NULL;
     tree->desc.keep_codes = 0;
@@ -4455,9 +4464,316 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
     if (tree->n < 3) return LBVH_OK;
     if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_optimize_in_pieces(tree, rotations);
     done = lbvh_i_rotate_all(tree);
-    if (done > 0) lbvh_i_take_rotations(tree);
+    if (done > 0) lbvh_i_number_leaves(tree);
+    if (done > 0) lbvh_i_take_places(tree);
     lbvh_i_merge(tree);
     if (rotations) *rotations = done;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>top: lbvh_split_top, top-down splits by area above subtrees that stay (the surface area
+   heuristic: Goldsmith and Salmon 1987; over subtrees of a finished tree: Garanzha, Pantaleoni and
+   McAllister 2011; opened by area: Karras and Aila 2013, section 3.1)
+
+   LBVH_PLOC decides from below, by what lies near. So its small nodes are good, even better than
+   those of a full SAH build, and its large ones worse. These few are made again from above:
+
+   1. Open the root, then always the subtree with the largest area, until there are n / 20. (A
+      large triangle among small ones is so soon a subtree of its own.)
+   2. Sort the subtrees by the centres of their boxes, along each axis.
+   3. Split them in two where the area of the left box times the subtrees there, and the same of the
+      right, is least: all places along all axes are tried, of equal ones the nearest to the middle
+      is taken. Then split both parts, down to single subtrees.
+
+         sorted along x     a   b   c | d   e      3 area(abc) + 2 area(de): the least of all
+         parts              a   b | c   d | e      prefixes of borders 2 3 | 1 2: 1 + the depth
+
+   The subtrees, in the order that the splits leave, give the leaves their new places. Borders
+   between subtrees get 1 + the depth of the node that is split there as their prefix; those within
+   a subtree change by as much as its root's. Then lbvh_i_merge makes all nodes anew, as after
+   rotations. Where a prefix would become LBVH_STACK or more, the tree stays as it is.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A subtree that stays. */
+typedef struct lbvh_i_subtree {
+    double area;            /* of its box; -1: a leaf, which cannot be opened */
+    int32_t node, first;    /* its root, and its first leaf */
+} lbvh_i_subtree;
+
+typedef struct lbvh_i_top {
+    lbvh *tree;
+    int32_t count;
+    lbvh_i_subtree *subtree;    /* [count] while they are opened a heap, the largest one first */
+    uint64_t *key, *spare;      /* [count] for sorting */
+    double *right;              /* [count] area times number, of what lies right of a split */
+    int32_t *order[3], *later;  /* [count] subtrees by centre, along each axis; room */
+    uint8_t *is_right;          /* [count] of the split at hand */
+    uint8_t *border, *level;    /* [count] by place: the prefix before a subtree; its depth */
+    uint8_t *prefix;            /* [n + 1] the new ones */
+    double root, gain;          /* area of the root; of all nodes before, less those after */
+} lbvh_i_top;
+
+/* A place to split: the subtrees from `at` on, along `axis`, become the right child. */
+typedef struct lbvh_i_place { double cost; int32_t at, uneven; int axis; } lbvh_i_place;
+
+static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
+{
+    lbvh_i_subtree s;
+    s.node = node;
+    s.first = first;
+    s.area = lbvh_is_leaf(tree, node)
+                 ? -1 : lbvh_i_area(tree->desc.dim, tree->node[node].min, tree->node[node].max);
+    return s;
+}
+
+/* The first of the heap has changed. */
+static void lbvh_i_sift_down(lbvh_i_subtree *heap, int32_t count)
+{
+    lbvh_i_subtree const moving = heap[0];
+    int32_t at = 0;
+    for (;;) {
+        int32_t child = 2 * at + 1;
+        if (child + 1 < count && heap[child + 1].area > heap[child].area) child++;
+        if (child >= count || !(heap[child].area > moving.area)) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+/* The one at `at` is new. */
+static void lbvh_i_sift_up(lbvh_i_subtree *heap, int32_t at)
+{
+    lbvh_i_subtree const moving = heap[at];
+    for (; at > 0 && moving.area > heap[(at - 1) / 2].area; at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = moving;
+}
+
+/* Step 1. */
+static void lbvh_i_open_top(lbvh_i_top *top)
+{
+    const lbvh *tree = top->tree;
+    int32_t count = 1;
+    top->subtree[0] = lbvh_i_subtree_at(tree, 0, 0);
+    for (; count < top->count; count++) {
+        lbvh_i_subtree const opened = top->subtree[0];
+        const lbvh_node *node = &tree->node[opened.node];
+        top->gain += opened.area;
+        top->subtree[0] = lbvh_i_subtree_at(tree, node->link, opened.first);
+        lbvh_i_sift_down(top->subtree, count);
+        top->subtree[count] = lbvh_i_subtree_at(tree, lbvh_right_child(tree, node),
+                                                lbvh_split_place(tree, node) + 1);
+        lbvh_i_sift_up(top->subtree, count);
+    }
+}
+
+/* An integer of the same order as x: of a NaN (an element left out) the same always. */
+static uint32_t lbvh_i_ordered(float x)
+{
+    uint32_t bits;
+    if (!(x == x)) return 0;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 31 ? ~bits : bits | (uint32_t)1 << 31;
+}
+
+/* Step 2, along one axis. */
+static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
+{
+    lbvh_i_histogram histogram;
+    int32_t k;
+    memset(&histogram, 0, sizeof histogram);
+    for (k = 0; k < top->count; k++) {
+        const lbvh_node *node = &top->tree->node[top->subtree[k].node];
+        uint32_t const upper =
+            lbvh_i_ordered((float)lbvh_i_half_centre(node->min[axis], node->max[axis]));
+        top->key[k] = (uint64_t)upper << 32 | (uint32_t)k;
+        lbvh_i_count_digits(&histogram, upper);
+    }
+    lbvh_i_radix(top->key, top->spare, top->count, &histogram);
+    for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
+}
+
+/* Tries all places along one axis. Returns the area of all these subtrees. */
+static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, int32_t last,
+                                lbvh_i_place *best)
+{
+    const lbvh_node *const node = top->tree->node;
+    const int32_t *order = top->order[axis];
+    int const dim = top->tree->desc.dim;
+    lbvh_node around = node[top->subtree[order[last]].node];
+    int32_t k;
+    for (k = last; k > first; k--) {
+        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        top->right[k] = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), last - k + 1);
+    }
+    around = node[top->subtree[order[first]].node];
+    for (k = first; k < last; k++) {
+        int32_t const off = 2 * k + 1 - first - last, uneven = off < 0 ? -off : off;
+        double cost;
+        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        cost = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), k - first + 1) +
+               top->right[k + 1];
+        if (!(cost < best->cost || (cost == best->cost && uneven < best->uneven))) continue;
+        best->cost = cost;
+        best->at = k + 1;
+        best->uneven = uneven;
+        best->axis = axis;
+    }
+    lbvh_i_widen(&around, &node[top->subtree[order[last]].node]);
+    return lbvh_i_area(dim, around.min, around.max);
+}
+
+/* Parts the orders as that of the axis is split; each part keeps its order. */
+static void lbvh_i_part(const lbvh_i_top *top, lbvh_i_place split, int32_t first, int32_t last)
+{
+    int32_t k;
+    int a;
+    for (k = first; k <= last; k++) top->is_right[top->order[split.axis][k]] = k >= split.at;
+    for (a = 0; a < top->tree->desc.dim; a++) {
+        int32_t *const order = top->order[a];
+        int32_t kept = first, moved = 0;
+        if (a == split.axis) continue;
+        for (k = first; k <= last; k++) {
+            int32_t const subtree = order[k];
+            order[kept] = top->later[moved] = subtree;
+            kept += !top->is_right[subtree];
+            moved += top->is_right[subtree];
+        }
+        memcpy(order + kept, top->later, (size_t)moved * sizeof *order);
+    }
+}
+
+/* Step 3, for the subtrees first .. last: where to split them. */
+static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t last)
+{
+    double area = 0;
+    lbvh_i_place best;
+    int a;
+    best.cost = lbvh_i_product(top->root, last - first + 2); /* none is so large */
+    best.axis = 0;
+    best.at = last;
+    best.uneven = last - first;
+    for (a = 0; a < top->tree->desc.dim; a++) area = lbvh_i_try_splits(top, a, first, last, &best);
+    top->gain -= area;
+    return best;
+}
+
+/* Step 3, for all. 0: too deep. */
+static int lbvh_i_split_all(lbvh_i_top *top)
+{
+    int32_t end[LBVH_STACK], depth[LBVH_STACK]; /* right parts that wait: their last subtree */
+    int32_t first = 0, last = top->count - 1, level = 0, waiting = 0;
+    for (;;) {
+        for (; first < last; level++) {
+            lbvh_i_place const split = lbvh_i_best_place(top, first, last);
+            if (level == LBVH_STACK - 1) return 0;
+            lbvh_i_part(top, split, first, last);
+            top->border[split.at] = (uint8_t)(level + 1);
+            end[waiting] = last;
+            depth[waiting++] = level + 1;
+            last = split.at - 1;
+        }
+        top->level[first] = (uint8_t)level;
+        if (waiting == 0) return 1;
+        first = last + 1;
+        last = end[--waiting];
+        level = depth[waiting];
+    }
+}
+
+/* The new places of a subtree's leaves, from `place` on, and the prefixes between them. Returns the
+   place behind them, or -1: too deep. */
+static int32_t lbvh_i_place_subtree(const lbvh_i_top *top, const lbvh_i_subtree *subtree,
+                                    int32_t place, int32_t level)
+{
+    const lbvh *tree = top->tree;
+    const lbvh_node *node = &tree->node[subtree->node];
+    int const leaf = lbvh_is_leaf(tree, subtree->node);
+    int32_t const last = leaf ? subtree->first : lbvh_last_place(tree, node),
+                  deeper = leaf ? 0 : level + 1 - tree->prefix[lbvh_split_place(tree, node) + 1];
+    int32_t k;
+    tree->node[tree->first_leaf + subtree->first].skip = place++;
+    for (k = subtree->first + 1; k <= last; k++) {
+        int32_t const prefix = tree->prefix[k] + deeper;
+        if (prefix >= LBVH_STACK) return -1;
+        top->prefix[place] = (uint8_t)prefix;
+        tree->node[tree->first_leaf + k].skip = place++;
+    }
+    return place;
+}
+
+/* The new places of all leaves. 0: too deep; the skips of leaves are then to be made again. */
+static int lbvh_i_place_all(const lbvh_i_top *top)
+{
+    int32_t k, place = 0;
+    top->prefix[0] = top->prefix[top->tree->n] = 0;
+    for (k = 0; k < top->count; k++) {
+        if (k > 0) top->prefix[place] = top->border[k];
+        place = lbvh_i_place_subtree(top, &top->subtree[top->order[0][k]], place, top->level[k]);
+        if (place < 0) return 0;
+    }
+    return 1;
+}
+
+/* Bytes for `count` subtrees; with memory, the arrays. Those of 8 bytes come first. */
+static size_t lbvh_i_top_room(lbvh_i_top *top, int32_t count, void *memory)
+{
+    size_t const n = (size_t)count;
+    if (memory) {
+        top->subtree = (lbvh_i_subtree *)memory;
+        top->key = (uint64_t *)(void *)(top->subtree + n);
+        top->spare = top->key + n;
+        top->right = (double *)(void *)(top->spare + n);
+        top->order[0] = (int32_t *)(void *)(top->right + n);
+        top->order[1] = top->order[0] + n;
+        top->order[2] = top->order[1] + n;
+        top->later = top->order[2] + n;
+        top->is_right = (uint8_t *)(void *)(top->later + n);
+        top->border = top->is_right + n;
+        top->level = top->border + n;
+        top->prefix = top->level + n;
+    }
+    return n * (sizeof *top->subtree + 2 * sizeof *top->key + sizeof *top->right +
+                4 * sizeof *top->later + 3) + (size_t)top->tree->n + 1;
+}
+
+/* Steps 1 to 3. 1: the tree has changed. */
+static int lbvh_i_renew_top(lbvh_i_top *top)
+{
+    lbvh *tree = top->tree;
+    int a, placed;
+    lbvh_i_open_top(top);
+    for (a = 0; a < tree->desc.dim; a++) lbvh_i_order_top(top, a);
+    if (!lbvh_i_split_all(top) || !(top->gain > 0)) return 0;
+    placed = lbvh_i_place_all(top);
+    if (placed) {
+        memcpy(tree->prefix, top->prefix, (size_t)tree->n + 1);
+        lbvh_i_take_places(tree);
+    }
+    lbvh_i_merge(tree);
+    return placed;
+}
+
+LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
+{
+    lbvh_block room;
+    lbvh_i_top top;
+    if (gain) *gain = 0;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (tree->n < 3) return LBVH_OK;
+    memset(&top, 0, sizeof top);
+    top.tree = tree;
+    top.count = tree->n / 20 > 64 ? tree->n / 20 : tree->n < 64 ? tree->n : 64;
+    room.bytes = lbvh_i_top_room(&top, top.count, NULL);
+    room.memory = lbvh_i_alloc(&tree->desc.allocator, room.bytes);
+    if (!room.memory) return LBVH_OUT_OF_MEMORY;
+    (void)lbvh_i_top_room(&top, top.count, room.memory);
+    top.root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
+    if (lbvh_i_renew_top(&top) && gain && top.root > 0) *gain = top.gain / top.root;
+    lbvh_i_release(&tree->desc.allocator, &room);
     return LBVH_OK;
 }
 
@@ -7822,7 +8138,10 @@ static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
     result = lbvh_i_run_build(&job, lbvh_i_rotate_piece);
     if (result == LBVH_OK) {
         done = lbvh_i_rotate_tops(&job);
-        if (done > 0) lbvh_i_take_rotations(tree);
+        if (done > 0) {
+            lbvh_i_number_leaves(tree);
+            lbvh_i_take_places(tree);
+        }
         result = lbvh_i_merge_in_pieces(&job);
     }
     if (result != LBVH_OK) lbvh_i_make_empty(tree);

@@ -1107,8 +1107,9 @@ static float *some_rays(const lbvh *tree, int32_t count)
 }
 
 /* One builder: its cost, and that over the full build's; time of a build, and of a ray. */
-/* Builds by MERGE and PLOC in turns, and a pass of rotations after PLOC: the least times. */
-typedef struct turns { double merge, ploc, optimize; } turns;
+/* Builds by MERGE and PLOC in turns; after PLOC a new top, or a pass of rotations: the least times.
+ */
+typedef struct turns { double merge, ploc, top, optimize; } turns;
 
 static void keep_least(double *least, double begin)
 {
@@ -1119,7 +1120,7 @@ static void keep_least(double *least, double begin)
 static turns take_turns(const workload *w)
 {
     job merge = new_job(w), ploc = new_job(w);
-    turns t = {0, 0, 0};
+    turns t = {0, 0, 0, 0};
     int turn;
     ploc.desc.builder = LBVH_PLOC;
     for (turn = 0; turn < 25; turn++) {
@@ -1132,17 +1133,25 @@ static turns take_turns(const workload *w)
         begin = bench_thread_ms();
         must(lbvh_optimize(&ploc.tree, NULL));
         keep_least(&t.optimize, begin);
+        work_build(&ploc);
+        begin = bench_thread_ms();
+        must(lbvh_split_top(&ploc.tree, NULL));
+        keep_least(&t.top, begin);
     }
     free_job(&merge);
     free_job(&ploc);
     return t;
 }
 
-static void builder_line(const workload *w, lbvh_builder builder, int optimized, double ms,
+/* What follows a build. */
+typedef enum after { NOTHING, TOP, ROTATIONS } after;
+
+static void builder_line(const workload *w, lbvh_builder builder, after then, double ms,
                          double full)
 {
     const char *const name = builder == LBVH_MERGE ? "  MERGE"
-                             : optimized           ? "  PLOC, lbvh_optimize"
+                             : then == ROTATIONS   ? "  PLOC, lbvh_optimize"
+                             : then == TOP         ? "  PLOC, lbvh_split_top"
                                                    : "  PLOC";
     job j = new_job(w);
     ray_job r;
@@ -1150,7 +1159,8 @@ static void builder_line(const workload *w, lbvh_builder builder, int optimized,
     float *rays;
     j.desc.builder = builder;
     work_build(&j);
-    if (optimized) must(lbvh_optimize(&j.tree, NULL));
+    if (then == ROTATIONS) must(lbvh_optimize(&j.tree, NULL));
+    if (then == TOP) must(lbvh_split_top(&j.tree, NULL));
     r.j = &j;
     r.count = 100000;
     r.rays = rays = some_rays(&j.tree, r.count);
@@ -1172,9 +1182,10 @@ static void builder_lines(workload *w)
     double const full = sah_cost(w->boxes, w->n);
     turns const t = take_turns(w);
     bench_line(w->name);
-    builder_line(w, LBVH_MERGE, 0, t.merge, full);
-    builder_line(w, LBVH_PLOC, 0, t.ploc, full);
-    builder_line(w, LBVH_PLOC, 1, t.ploc + t.optimize, full);
+    builder_line(w, LBVH_MERGE, NOTHING, t.merge, full);
+    builder_line(w, LBVH_PLOC, NOTHING, t.ploc, full);
+    builder_line(w, LBVH_PLOC, TOP, t.ploc + t.top, full);
+    builder_line(w, LBVH_PLOC, ROTATIONS, t.ploc + t.optimize, full);
     bench_line("  full SAH build");
     bench_number(full, 12);
     bench_number(1, 12);

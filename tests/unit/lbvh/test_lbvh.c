@@ -24,6 +24,7 @@
 #include "bad_elements.c"
 #include "refit.c"
 #include "optimize.c"
+#include "top.c"
 #include "random_steps.c"
 #include "large.c"
 #include "bad_calls.c"
@@ -60,6 +61,11 @@ static const struct CMUnitTest trees[] = {
     TEST(test_optimize_deepest),
     TEST(test_optimize_refusals),
     TEST(test_optimize_quality),
+    TEST(test_split_top),
+    TEST(test_split_top_any),
+    TEST(test_split_top_equal),
+    TEST(test_split_top_deepest),
+    TEST(test_split_top_refusals),
     TEST(test_random_operations),
     TEST(test_uniform_100k),
 };
