@@ -4522,8 +4522,9 @@ static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t 
     lbvh_i_subtree s;
     s.node = node;
     s.first = first;
-    s.area = lbvh_is_leaf(tree, node)
-                 ? -1 : lbvh_i_area(tree->desc.dim, tree->node[node].min, tree->node[node].max);
+    s.area = lbvh_i_area(tree->desc.dim, tree->node[node].min, tree->node[node].max);
+    if (!(s.area >= 0)) s.area = 0; /* 0 times infinity: boxes as large as numbers get */
+    if (lbvh_is_leaf(tree, node)) s.area = -1;
     return s;
 }
 

@@ -1206,8 +1206,8 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
 
 #endif /* NLIST_CUDA */
 
-/* Stop here if you only need the API. Its inline functions follow: the offset of two points at
-   >>numbers, the iterator and what belongs to an entry at >>each. */
+/* Stop here if you only need the API. Its inline functions follow: at >>numbers the offset of two
+   points, at >>each the iterator and what belongs to an entry. */
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that both sides must round alike

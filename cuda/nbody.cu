@@ -17,8 +17,8 @@
 
    >>contents
 
-       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda >>cells-cuda
-                      >>deep-cuda
+       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda
+                      >>cells-cuda, of deep trees >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        periodic       >>images-cuda (all stages)
        one thread     >>one-thread
