@@ -83,7 +83,8 @@ static void test_optimize()
             CHECK(pass == 2 || done == want);
             CHECK_RESULT(lbvh_cuda_download(&g.copy, &g.gpu, stream), LBVH_OK);
             check_arrays(g.serial, g.copy);
-            CHECK(!g.copy.code && (want == 0 || g.copy.desc.builder == g.serial.desc.builder));
+            CHECK(in.n < 3 || !g.copy.code); /* of two leaves nothing changes */
+            CHECK(want == 0 || g.copy.desc.builder == g.serial.desc.builder);
             all += want > 0;
             none += want == 0;
         }

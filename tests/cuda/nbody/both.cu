@@ -16,15 +16,21 @@ struct Both {
     }
 };
 
+/* NBODY_AUTO takes the direct sum up to so many bodies on a GPU. */
+static int most_direct(const nbody_desc &desc, Outputs outputs)
+{
+    if (!is_float || desc.core || desc.law == NBODY_FUNCTION) return 1024;
+    return outputs == ACCELERATIONS ? 12000 : 6000;
+}
+
 static nbody_result run_serial(nbody *sim, const Input &in, Fields *out)
 {
     out->acc = unset((size_t)in.n * step_of(in.desc.acc_stride, 2));
     out->potential = unset((size_t)in.n);
     nbody_desc desc = in.desc;
     if (desc.method == NBODY_AUTO) /* as the GPU chooses */
-        desc.method = in.n <= (is_float && !desc.core && desc.law != NBODY_FUNCTION ? 6000 : 1024)
-                          ? NBODY_DIRECT
-                          : NBODY_FORCE_NODES;
+        desc.method =
+            in.n <= most_direct(desc, in.outputs) ? NBODY_DIRECT : NBODY_FORCE_NODES;
     nbody_desc all;
     if (desc.levels == 0 && nbody_defaults(&all, &desc, in.n) == NBODY_OK) {
         desc.levels = NBODY_KEY_LEVELS; /* the GPU has no deep trees */
