@@ -192,8 +192,9 @@
    Pairs nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
    nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
-   with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
-   CHEBYSHEV takes any sign). Periodic squares: >>periodic.
+   with the index of the first: give a body that died the mass 0, and a finite position near the
+   others (the square holds it, too); it then exerts nothing. Refused are also negative masses with
+   MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign). Periodic squares: >>periodic.
 
    >>not-here
 
