@@ -439,7 +439,7 @@ extern "C" {
                       "tree.bad_id is the first such triangle")                                    \
     X(LBVH_NOT_FINITE, "an element has a NaN or infinite number, or its box reaches beyond "       \
                        "the largest one: tree.bad_id is the first such element; "                  \
-                       "desc.skip_invalid leaves them out")                                        \
+                       "desc.skip_invalid leaves them out (a world: the object stays as it was)")  \
     X(LBVH_INVERTED, "a box has min above max, or a sphere a negative radius: "                    \
                      "tree.bad_id is the first such element; desc.skip_invalid leaves them out")   \
     X(LBVH_TOO_MANY, "more than 2^30 - 512 elements or queries: split them into several "          \
@@ -806,8 +806,8 @@ typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
 
 /* The k elements nearest to point p (dim numbers), at most `reach` away (any number >= 0, infinity
    too): ids and squared distances, nearest first, equal ones by ascending id. `*found` <= k: their
-   number. fn NULL: the distance to the element's box. ids, distances2: [k]. Insertion sort: for
-   small k. */
+   number. A point p that is NaN finds nothing. fn NULL: the distance to the element's box. ids,
+   distances2: [k]. Insertion sort: for small k. */
 LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   lbvh_distance2_fn *fn, void *user, int32_t *ids,
                                   lbvh_real *distances2, int32_t *found);
@@ -2362,8 +2362,9 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        lbvh_id *id);
 
 /* The object's new box. displacement: dim numbers, how far it will probably move before its box
-   is stored again (NULL: none); the stored box is longer by it. Does not wake, and may move static
-   objects. Refusals leave the object as it was. O(1). */
+   is stored again (NULL: none); the stored box is longer by it. It is not read where the stored box
+   holds the new one. Does not wake, and may move static objects. LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_ID: the object is as it was. O(1). */
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 

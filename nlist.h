@@ -237,7 +237,7 @@
    >>changes
 
    0.2.0  boxes of any shape, all images, many systems, the nearest, arrays; rows for some; a skin
-          chosen by measuring
+          chosen by measuring; particles that are not finite left out
    0.1.0  first version
 */
 
@@ -478,9 +478,9 @@ extern "C" {
       "the reach covers 2^31 - 1024 images of a box or more, or a particle is 2^28 periods away " \
       "(list.bad_id: which box): a smaller desc.radius, or a larger box.cell") \
     X(NLIST_BAD_SOURCE, \
-      "the grid or tree is empty, of another n, may leave particles out, or has boxes too far " \
-      "from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or " \
-      "deterministic there too") \
+      "the grid or tree is not built (look at the result of its build), of another n, leaves " \
+      "particles out by desc.outside, or has boxes too far from them, or desc.deterministic " \
+      "meets one without a defined order: UGRID_SORT, or deterministic there too") \
     X(NLIST_BAD_EXCLUSIONS, \
       "desc.exclude_start needs desc.exclude, begins with 0 and must not descend (checked by " \
       "serial builds)") \
@@ -631,10 +631,10 @@ typedef struct nlist_desc {
     int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
-    int32_t skip_invalid;       /* 1 = particles with a NaN or infinite position, such as those that
-                                   died, have empty rows and are no partners; list.bad_id is the
-                                   first. A grid or tree needs its own desc.skip_invalid (default: 0,
-                                   refused; CUDA always does this, and nlist_cuda_check tells) */
+    int32_t skip_invalid;       /* 1 = particles with a NaN or infinite position (those that died)
+                                   have empty rows and are no partners; list.bad_id is the first. A
+                                   grid or tree needs its own skip_invalid (default: 0, refused;
+                                   CUDA always does this, and nlist_cuda_check tells) */
     int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial
                                    (default: as many as needed). CUDA (default: a row COMPACT 16,
                                    DYNAMIC 8, HYBRID 1; more if a check has asked for it) */
@@ -4287,7 +4287,7 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
         nlist_i_load(finder->pos, finder->stride, 3, i, p);
         nlist_i_begin_row(finder, i);
         o = lbvh_overlap_sphere(tree, p, nlist_i_widen(reach, p));
-        while (nlist_i_point_finite(p) && lbvh_next(&o)) {
+        while (lbvh_next(&o)) {
             int32_t const key = nlist_i_wall_key(tree, mesh, p, reach, o.id);
             if (key < 0) continue;
             result = nlist_i_need(finder, 1);

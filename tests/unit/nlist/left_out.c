@@ -24,7 +24,7 @@ static void left_out_run(nlist_task *task, void *context, int32_t tasks, void *u
 static void left_out_make(left_out_scene *s, const nlist_desc *d, int32_t n)
 {
     static const real bad[] = {NAN, INFINITY, -INFINITY};
-    int const share = roll(3) ? 4 : 600;
+    int const share = roll(2) ? 4 : 1500;
     int32_t k;
     s->n = n;
     s->first = -1;
@@ -128,7 +128,7 @@ static void test_left_out(void **state)
     for (step = 0; step < 60; step++) for (source = 0; source < OUT_SOURCES; source++) {
         nlist list = {0}, want = {0};
         nlist_desc d, masked;
-        int32_t const n = step == 0 ? 1 : step % 20 == 19 && source ? LEFT_OUT_MOST : 1 + roll(120);
+        int32_t const n = step == 0 ? 1 : step % 5 == 4 && source ? LEFT_OUT_MOST : 1 + roll(120);
         left_out_desc(&d, source, n);
         if (n == LEFT_OUT_MOST) d.radius /= 2;
         left_out_make(&s, &d, n);
