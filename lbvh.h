@@ -663,8 +663,8 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
    defaults. No pointer to the input is kept, except desc.indices, which lbvh_refit reads again.
    Building again reuses the memory. After any refusal the tree is empty (n = 0) and keeps its
    memory; bad_id is the first bad element, -1 if the reason was another. Cost: O(n), a radix sort
-   and three passes over the elements; LBVH_PLOC 3 to 4 times as much. Not thread-safe on one
-   tree; different trees may be built at once. */
+   and three passes over the elements; LBVH_PLOC about twice as much. Not thread-safe on one tree;
+   different trees may be built at once. */
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
                                 size_t stride, int32_t n);
 
