@@ -100,22 +100,24 @@
    >>rules
 
    Memory   Only lbvh_build, lbvh_split_top, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify
-            allocate, by desc.allocator, and lbvh_cuda_... as told there. Memory grows and is kept;
-            after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
-            nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or a builder
-            other than MERGE; double: 129. The first build and lbvh_reserve take exactly that. An
-            array that is too small for a later build becomes half as large again, or as large as
-            needed if that is more. The sort works in the memory of the nodes to come. (Kureck
-            section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24,
-            16 with codes of 30 bits, 12 more for LBVH_SPLIT, 24 more for lbvh_cuda_optimize, 40
-            more for lists of pairs; 16 per query of your own, and 196 per query of a list (none
-            beyond 2 GiB of them: lists then take twice as long); what CUB asks for. Stack: 45 KB
-            for searches in bulk (70 KB for double), 60 KB for a call with desc.parallel or a build
-            by LBVH_PLOC and its tasks
-            (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
-            world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
-            (float); its arrays double, in lbvh_world_insert and, for pairs, in lbvh_world_update.
-            With desc.parallel 36 and 16 more, and 72 KB for each piece of an update.
+            allocate, by desc.allocator, and lbvh_cuda_... and worlds as told there. Memory grows
+            and is kept; after lbvh_reserve(n), builds up to n allocate nothing. The first build and
+            lbvh_reserve take exactly the bytes below. An array that is too small for a later build
+            becomes half as large again, or as large as needed if that is more. The sort works in
+            the memory of the nodes to come.
+            a leaf    65 (float: two nodes of 32, a prefix of 1; Kureck section 3.3 counts 64,
+                      without the boxes of the leaves); double 129. 8 more with masks, 8 more with
+                      keep_codes or a builder other than MERGE
+            CUDA      work space, a leaf: 24, 16 with codes of 30 bits, 12 more for LBVH_SPLIT, 24
+                      more for lbvh_cuda_optimize, 40 more for lists of pairs; 16 a query of your
+                      own, and 196 a query of a list (none beyond 2 GiB of them: lists then take
+                      twice as long); what CUB asks for
+            a world   about 420 an object, 40 and twice desc.pair_bytes a pair (float); its arrays
+                      double, in lbvh_world_insert and, for pairs, in lbvh_world_update. With
+                      desc.parallel 36 and 16 more, and 72 KB for each piece of an update
+            stack     45 KB for searches in bulk (70 KB for double); 60 KB for a call with
+                      desc.parallel, or a build by LBVH_PLOC and its tasks (100 KB); 110 KB where it
+                      is both (150 KB); 1 KB for a ray or a nearest walk
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -146,6 +148,9 @@
    choice.
 
    LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
+
+   To learn it from this file, read >>codes, >>nodes and >>sort, of >>build lbvh_i_split (top-down)
+   and then lbvh_i_merge, and >>overlap. All else builds on these.
 
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
