@@ -388,9 +388,10 @@ extern "C" {
                             "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
-                            "together: see desc.order, desc.sources, desc.subcells, " \
-                            "desc.stage, desc.core, desc.periodic (DIRECT, or FORCE_NODES of " \
-                            "order 2 or more; not NBODY_FUNCTION); or NBODY_VORTEX is given to " \
+                            "together: see desc.order (at most 12; VIRTUAL_PARTICLES 2), " \
+                            "desc.sources, desc.subcells, desc.stage, desc.core, " \
+                            "desc.periodic (DIRECT, or FORCE_NODES of order 2 or more; not " \
+                            "NBODY_FUNCTION); or NBODY_VORTEX is given to " \
                             "nbody_step; or desc.function is not NBODY_FORCE on a GPU; or " \
                             "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
@@ -406,7 +407,8 @@ extern "C" {
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
-                            "first such body, the call's bad_id the first such point") \
+                            "first such body, the call's bad_id the first such point; a body " \
+                            "that died gets mass 0 and a finite position") \
     X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only " \
                             "desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
     X(NBODY_TOO_LARGE,      "the positions span more than the largest number: scale them") \
