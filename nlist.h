@@ -3316,7 +3316,8 @@ static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i
     return result;
 }
 
-/* Checks that positions and radii are finite, and finds the largest radius. */
+/* Checks that positions and radii are finite, and finds the largest radius (as on a GPU, of
+   particles that are left out, too). */
 static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
 {
     const nlist_desc *desc = &finder->list->desc;
@@ -3326,14 +3327,14 @@ static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
         nlist_real const radius = nlist_i_radius(desc, i);
         nlist_real p[3];
         nlist_i_load(finder->pos, finder->stride, desc->dim, i, p);
+        finder->list->bad_id = i;
         if (desc->skip_invalid && !nlist_i_point_finite(p)) {
             if (left_out < 0) left_out = i;
-            continue;
+        } else {
+            if (!nlist_i_point_finite(p) || !nlist_i_finite(radius)) return NLIST_NOT_FINITE;
+            if (radius < 0) return NLIST_BAD_RADIUS;
         }
-        finder->list->bad_id = i;
-        if (!nlist_i_point_finite(p) || !nlist_i_finite(radius)) return NLIST_NOT_FINITE;
-        if (radius < 0) return NLIST_BAD_RADIUS;
-        if (radius > finder->largest) finder->largest = radius;
+        if (radius > finder->largest && nlist_i_finite(radius)) finder->largest = radius;
     }
     finder->list->bad_id = left_out;
     return NLIST_OK;
