@@ -25,7 +25,7 @@
    >>contents: the banners in order; search for >> and the name
 
        manual          use, example, options, rules, method, limits, not-here, changes
-       declarations    config, results, parallel, desc, tree, api, cuda-api
+       declarations    strict-math, config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
                        queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
                        wide, cuda-templates
@@ -200,9 +200,11 @@
    0.1.0  first version
 */
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
-   without them. From here to the end of the file the compiler respects NaN, infinity and the order
-   of roundings; after it the caller's options hold again. */
+/* ------------------------------------------------------------------------------------------------
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
+   compiled without them. From here to the end of the file the compiler respects NaN, infinity and
+   the order of roundings; after it the caller's options hold again.
+   ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) ||       \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                               \
     defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)

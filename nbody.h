@@ -19,7 +19,7 @@
    >>contents: the banners in order; search for >> and the name
 
        manual         use, example, options, rules, method, limits, not-here, changes
-       declarations   config, results, parallel, desc, tree, api, cuda-api
+       declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, force, function, vortex, square, cells, deep, walk, runs,
                       rule, up, table, series, down, near-bodies, estimate, step, periodic
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
@@ -208,9 +208,11 @@
    0.1.0  first version
 */
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
-   without them. From here to its end the compiler is told to respect NaN, infinity and the order of
-   roundings; behind it the caller's options hold again. */
+/* ----------------------------------------------------------------------------------------------
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
+   compiled without them. From here to its end the compiler is told to respect NaN, infinity and the
+   order of roundings; behind it the caller's options hold again.
+   ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)

@@ -21,7 +21,7 @@
 
    Manual             use, example, options, rules, layout, history, mesh, limits, not-here,
                       literature, changes
-   Declarations       config, results, parallel, desc, list, api, tune, cuda-api
+   Declarations       strict-math, config, results, parallel, desc, list, api, tune, cuda-api
    Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
                       GPU; cuda-templates
    Serial             memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
@@ -253,9 +253,11 @@
 #undef NLIST_STATIC
 #endif
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
-   without them. From here to its end the compiler respects NaN, infinity and the order of
-   roundings; behind it the caller's options hold again. */
+/* ----------------------------------------------------------------------------------------------
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
+   compiled without them. From here to its end the compiler respects NaN, infinity and the order of
+   roundings; behind it the caller's options hold again.
+   ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
