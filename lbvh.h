@@ -25,7 +25,7 @@
    >>contents: the banners in order; search for >> and the name
 
        manual          use, example, options, rules, method, limits, not-here, changes
-       declarations    config, results, parallel, desc, tree, api, cuda-api
+       declarations    strict-math, config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
                        queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
                        wide, cuda-templates
@@ -100,22 +100,24 @@
    >>rules
 
    Memory   Only lbvh_build, lbvh_split_top, lbvh_reserve, lbvh_load, lbvh_validate and lbvh_verify
-            allocate, by desc.allocator, and lbvh_cuda_... as told there. Memory grows and is kept;
-            after lbvh_reserve(n), builds up to n allocate nothing. Bytes per leaf: 65 (float: two
-            nodes of 32, a prefix of 1), 8 more with masks, 8 more with keep_codes or a builder
-            other than MERGE; double: 129. The first build and lbvh_reserve take exactly that. An
-            array that is too small for a later build becomes half as large again, or as large as
-            needed if that is more. The sort works in the memory of the nodes to come. (Kureck
-            section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24,
-            16 with codes of 30 bits, 12 more for LBVH_SPLIT, 24 more for lbvh_cuda_optimize, 40
-            more for lists of pairs; 16 per query of your own, and 196 per query of a list (none
-            beyond 2 GiB of them: lists then take twice as long); what CUB asks for. Stack: 45 KB
-            for searches in bulk (70 KB for double), 60 KB for a call with desc.parallel or a build
-            by LBVH_PLOC and its tasks
-            (double: 100 KB), 110 KB where it is both (150 KB), 1 KB for a ray or a nearest walk. A
-            world takes about 420 bytes for each object, 40 and twice desc.pair_bytes for each pair
-            (float); its arrays double, in lbvh_world_insert and, for pairs, in lbvh_world_update.
-            With desc.parallel 36 and 16 more, and 72 KB for each piece of an update.
+            allocate, by desc.allocator, and lbvh_cuda_... and worlds as told there. Memory grows
+            and is kept; after lbvh_reserve(n), builds up to n allocate nothing. The first build and
+            lbvh_reserve take exactly the bytes below. An array that is too small for a later build
+            becomes half as large again, or as large as needed if that is more. The sort works in
+            the memory of the nodes to come.
+            a leaf    65 (float: two nodes of 32, a prefix of 1; Kureck section 3.3 counts 64,
+                      without the boxes of the leaves); double 129. 8 more with masks, 8 more with
+                      keep_codes or a builder other than MERGE
+            CUDA      work space, a leaf: 24, 16 with codes of 30 bits, 12 more for LBVH_SPLIT, 24
+                      more for lbvh_cuda_optimize, 40 more for lists of pairs; 16 a query of your
+                      own, and 196 a query of a list (none beyond 2 GiB of them: lists then take
+                      twice as long); what CUB asks for
+            a world   about 420 an object, 40 and twice desc.pair_bytes a pair (float); its arrays
+                      double, in lbvh_world_insert and, for pairs, in lbvh_world_update. With
+                      desc.parallel 36 and 16 more, and 72 KB for each piece of an update
+            stack     45 KB for searches in bulk (70 KB for double); 60 KB for a call with
+                      desc.parallel, or a build by LBVH_PLOC and its tasks (100 KB); 110 KB where it
+                      is both (150 KB); 1 KB for a ray or a nearest walk
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -146,6 +148,9 @@
    choice.
 
    LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
+
+   To learn it from this file, read >>codes, >>nodes and >>sort, of >>build lbvh_i_split (top-down)
+   and then lbvh_i_merge, and >>overlap. All else builds on these.
 
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
@@ -195,9 +200,11 @@
    0.1.0  first version
 */
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
-   without them. From here to the end of the file the compiler respects NaN, infinity and the order
-   of roundings; after it the caller's options hold again. */
+/* ------------------------------------------------------------------------------------------------
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
+   compiled without them. From here to the end of the file the compiler respects NaN, infinity and
+   the order of roundings; after it the caller's options hold again.
+   ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) ||       \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                               \
     defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
@@ -439,7 +446,7 @@ extern "C" {
                       "tree.bad_id is the first such triangle")                                    \
     X(LBVH_NOT_FINITE, "an element has a NaN or infinite number, or its box reaches beyond "       \
                        "the largest one: tree.bad_id is the first such element; "                  \
-                       "desc.skip_invalid leaves them out")                                        \
+                       "desc.skip_invalid leaves them out (a world: the object stays as it was)")  \
     X(LBVH_INVERTED, "a box has min above max, or a sphere a negative radius: "                    \
                      "tree.bad_id is the first such element; desc.skip_invalid leaves them out")   \
     X(LBVH_TOO_MANY, "more than 2^30 - 512 elements or queries: split them into several "          \
@@ -663,8 +670,8 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
    defaults. No pointer to the input is kept, except desc.indices, which lbvh_refit reads again.
    Building again reuses the memory. After any refusal the tree is empty (n = 0) and keeps its
    memory; bad_id is the first bad element, -1 if the reason was another. Cost: O(n), a radix sort
-   and three passes over the elements; LBVH_PLOC 3 to 4 times as much. Not thread-safe on one
-   tree; different trees may be built at once. */
+   and three passes over the elements; LBVH_PLOC about twice as much. Not thread-safe on one tree;
+   different trees may be built at once. */
 LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
                                 size_t stride, int32_t n);
 
@@ -806,8 +813,8 @@ typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
 
 /* The k elements nearest to point p (dim numbers), at most `reach` away (any number >= 0, infinity
    too): ids and squared distances, nearest first, equal ones by ascending id. `*found` <= k: their
-   number. fn NULL: the distance to the element's box. ids, distances2: [k]. Insertion sort: for
-   small k. */
+   number. A point p that is NaN finds nothing. fn NULL: the distance to the element's box. ids,
+   distances2: [k]. Insertion sort: for small k. */
 LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   lbvh_distance2_fn *fn, void *user, int32_t *ids,
                                   lbvh_real *distances2, int32_t *found);
@@ -2362,8 +2369,9 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        lbvh_id *id);
 
 /* The object's new box. displacement: dim numbers, how far it will probably move before its box
-   is stored again (NULL: none); the stored box is longer by it. Does not wake, and may move static
-   objects. Refusals leave the object as it was. O(1). */
+   is stored again (NULL: none); the stored box is longer by it. It is not read where the stored box
+   holds the new one. Does not wake, and may move static objects. LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_ID: the object is as it was. O(1). */
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 

@@ -19,7 +19,7 @@
    >>contents: the banners in order; search for >> and the name
 
        manual         use, example, options, rules, method, limits, not-here, changes
-       declarations   config, results, parallel, desc, tree, api, cuda-api
+       declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, force, function, vortex, square, cells, deep, walk, runs,
                       rule, up, table, series, down, near-bodies, estimate, step, periodic
        serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
@@ -192,8 +192,9 @@
    Pairs nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
    nbody_estimate reports: positions over 12 decades are as exact as others against that law.
    Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
-   with the index of the first, and so are negative masses with MASS_CENTRES (they have no centre;
-   CHEBYSHEV takes any sign). Periodic squares: >>periodic.
+   with the index of the first: give a body that died the mass 0, and a finite position near the
+   others (the square holds it, too); it then exerts nothing. Refused are also negative masses with
+   MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign). Periodic squares: >>periodic.
 
    >>not-here
 
@@ -207,9 +208,11 @@
    0.1.0  first version
 */
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
-   without them. From here to its end the compiler is told to respect NaN, infinity and the order of
-   roundings; behind it the caller's options hold again. */
+/* ----------------------------------------------------------------------------------------------
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
+   compiled without them. From here to its end the compiler is told to respect NaN, infinity and the
+   order of roundings; behind it the caller's options hold again.
+   ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
@@ -387,9 +390,10 @@ extern "C" {
                             "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
-                            "together: see desc.order, desc.sources, desc.subcells, " \
-                            "desc.stage, desc.core, desc.periodic (DIRECT, or FORCE_NODES of " \
-                            "order 2 or more; not NBODY_FUNCTION); or NBODY_VORTEX is given to " \
+                            "together: see desc.order (at most 12; VIRTUAL_PARTICLES 2), " \
+                            "desc.sources, desc.subcells, desc.stage, desc.core, " \
+                            "desc.periodic (DIRECT, or FORCE_NODES of order 2 or more; not " \
+                            "NBODY_FUNCTION); or NBODY_VORTEX is given to " \
                             "nbody_step; or desc.function is not NBODY_FORCE on a GPU; or " \
                             "desc.parallel.tasks is not 0 .. " \
                             "NBODY_MAX_TASKS") \
@@ -405,7 +409,8 @@ extern "C" {
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
-                            "first such body, the call's bad_id the first such point") \
+                            "first such body, the call's bad_id the first such point; a body " \
+                            "that died gets mass 0 and a finite position") \
     X(NBODY_BAD_MASS,       "a body has a negative mass, sim.bad_id is the first: only " \
                             "desc.sources = NBODY_CHEBYSHEV and NBODY_DIRECT take those") \
     X(NBODY_TOO_LARGE,      "the positions span more than the largest number: scale them") \

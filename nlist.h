@@ -21,7 +21,7 @@
 
    Manual             use, example, options, rules, layout, history, mesh, limits, not-here,
                       literature, changes
-   Declarations       config, results, parallel, desc, list, api, tune, cuda-api
+   Declarations       strict-math, config, results, parallel, desc, list, api, tune, cuda-api
    Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
                       GPU; cuda-templates
    Serial             memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
@@ -237,7 +237,7 @@
    >>changes
 
    0.2.0  boxes of any shape, all images, many systems, the nearest, arrays; rows for some; a skin
-          chosen by measuring
+          chosen by measuring; particles that are not finite left out
    0.1.0  first version
 */
 
@@ -253,9 +253,11 @@
 #undef NLIST_STATIC
 #endif
 
-/* -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is compiled
-   without them. From here to its end the compiler respects NaN, infinity and the order of
-   roundings; behind it the caller's options hold again. */
+/* ----------------------------------------------------------------------------------------------
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
+   compiled without them. From here to its end the compiler respects NaN, infinity and the order of
+   roundings; behind it the caller's options hold again.
+   ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
@@ -478,9 +480,9 @@ extern "C" {
       "the reach covers 2^31 - 1024 images of a box or more, or a particle is 2^28 periods away " \
       "(list.bad_id: which box): a smaller desc.radius, or a larger box.cell") \
     X(NLIST_BAD_SOURCE, \
-      "the grid or tree is empty, of another n, may leave particles out, or has boxes too far " \
-      "from them, or desc.deterministic meets one without a defined order: UGRID_SORT, or " \
-      "deterministic there too") \
+      "the grid or tree is not built (look at the result of its build), of another n, leaves " \
+      "particles out by desc.outside, or has boxes too far from them, or desc.deterministic " \
+      "meets one without a defined order: UGRID_SORT, or deterministic there too") \
     X(NLIST_BAD_EXCLUSIONS, \
       "desc.exclude_start needs desc.exclude, begins with 0 and must not descend (checked by " \
       "serial builds)") \
@@ -498,7 +500,7 @@ extern "C" {
     X(NLIST_SUM_OVERFLOW,     "a value is NaN, or 2^40 units or more: a larger how.unit") \
     X(NLIST_NOT_FINITE, \
       "a position or radius is NaN or infinite (CUDA: or a radius negative): list.bad_id is the " \
-      "first such particle") \
+      "first such particle; desc.skip_invalid leaves out those without a position") \
     X(NLIST_TOO_MANY, \
       "more than 2^31 - 1024 particles or, in NLIST_DYNAMIC and the rest of NLIST_HYBRID, " \
       "entries: use NLIST_COMPACT, or more slots") \
@@ -631,6 +633,10 @@ typedef struct nlist_desc {
     int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
+    int32_t skip_invalid;       /* 1 = particles with a NaN or infinite position (those that died)
+                                   have empty rows and are no partners; list.bad_id is the first. A
+                                   grid or tree needs its own skip_invalid (default: 0, refused;
+                                   CUDA always does this, and nlist_cuda_check tells) */
     int64_t capacity;           /* most entries of COMPACT, DYNAMIC and the rest of HYBRID. Serial
                                    (default: as many as needed). CUDA (default: a row COMPACT 16,
                                    DYNAMIC 8, HYBRID 1; more if a check has asked for it) */
@@ -742,7 +748,8 @@ typedef struct nlist {
     int32_t rows_cut;       /* desc.nearest: rows that left entries out (CUDA: fetched by
                                nlist_cuda_check) */
     int64_t next_uid;       /* above every uid in use: for particles that come later */
-    int32_t bad_id;         /* the first particle (or pair) that was refused, else -1 */
+    int32_t bad_id;         /* the first particle (or pair) that was refused, or left out by
+                               desc.skip_invalid, else -1 */
     int32_t needed_width;   /* slots that the fullest row takes */
     int64_t needed_entries; /* entries that partner must have room for (CUDA, deterministic, DYNAMIC
                                or HYBRID: 2^33 - 1 for more) */
@@ -856,8 +863,8 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
 #ifdef NLIST_I_UGRID
 /* The same, with a grid as source that was built from these positions, by any method. Cells about
    as wide as the reach (radius + skin + twice the largest radius) are fastest; other widths give
-   the same list. A grid that left out particles: NLIST_BAD_SOURCE (desc.outside), NLIST_NOT_FINITE
-   (desc.skip_invalid; list.bad_id is the first). O(n). */
+   the same list. NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by
+   desc.outside. O(n). */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n);
 #endif
@@ -898,6 +905,7 @@ NLIST_API int64_t nlist_bytes(const nlist *list);
 
 /* `*moved` = 1 when a particle has moved by more than half the skin since the build, and when there
    is no list, or one of no particles: build again before the list is used (figure: >>skin; Verlet).
+   Also when a position has become NaN or infinite, or is no longer.
    NLIST_BAD_SKIN: the list has none. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
                                    int32_t *moved);
@@ -3310,22 +3318,27 @@ static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i
     return result;
 }
 
-/* Checks that positions and radii are finite, and finds the largest radius. */
+/* Checks that positions and radii are finite, and finds the largest radius (as on a GPU, of
+   particles that are left out, too). */
 static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
 {
     const nlist_desc *desc = &finder->list->desc;
-    int32_t i;
+    int32_t i, left_out = -1;
     finder->largest = 0;
     for (i = 0; i < finder->n; i++) {
         nlist_real const radius = nlist_i_radius(desc, i);
         nlist_real p[3];
         nlist_i_load(finder->pos, finder->stride, desc->dim, i, p);
         finder->list->bad_id = i;
-        if (!nlist_i_point_finite(p) || !nlist_i_finite(radius)) return NLIST_NOT_FINITE;
-        if (radius < 0) return NLIST_BAD_RADIUS;
-        if (radius > finder->largest) finder->largest = radius;
+        if (desc->skip_invalid && !nlist_i_point_finite(p)) {
+            if (left_out < 0) left_out = i;
+        } else {
+            if (!nlist_i_point_finite(p) || !nlist_i_finite(radius)) return NLIST_NOT_FINITE;
+            if (radius < 0) return NLIST_BAD_RADIUS;
+        }
+        if (radius > finder->largest && nlist_i_finite(radius)) finder->largest = radius;
     }
-    finder->list->bad_id = -1;
+    finder->list->bad_id = left_out;
     return NLIST_OK;
 }
 
@@ -4210,6 +4223,7 @@ static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, i
     nlist_i_begin_row(finder, query.i);
     for (turn = 0; turn < 27 && result == NLIST_OK; turn++) {
         lbvh_overlap o;
+        if (!nlist_i_point_finite(p)) break; /* left out */
         if (!nlist_i_image(list, p, turn, at)) continue;
         o = lbvh_overlap_sphere(
             tree, at, nlist_i_widen(nlist_i_gap(&list->desc) + query.radius + out * 2, at));
@@ -4234,6 +4248,7 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
         int32_t const i = nlist_i_leaf(tree, place)->link;
         nlist_real overhang;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
+        if (!nlist_i_point_finite(p)) continue; /* left out */
         overhang = nlist_i_overhang(list, nlist_i_leaf(tree, place), p,
                                     nlist_i_radius(&list->desc, i));
         if (!(overhang <= out)) out = overhang;
@@ -4350,7 +4365,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
    ---------------------------------------------------------------------------------------------- */
 
 /* 1 if a particle has moved by more than half the skin since the build, or has no reference
-   position (NaN). */
+   position (NaN). Not where desc.skip_invalid left it out, and would again. */
 NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const nlist_real *pos,
                                size_t stride, int32_t i)
 {
@@ -4361,7 +4376,8 @@ NLIST_FN int nlist_i_has_moved(const nlist *list, const nlist_rows *rows, const 
     nlist_i_load(rows->reference, (size_t)list->desc.dim * sizeof(nlist_real), list->desc.dim, i,
                  was);
     for (a = 0; a < 3; a++) was[a] = nlist_i_wrap(&list->axis[a], was[a]);
-    return !(nlist_i_distance2(list, was, p) <= nlist_i_times(halved, halved));
+    if (nlist_i_distance2(list, was, p) <= nlist_i_times(halved, halved)) return 0;
+    return !list->desc.skip_invalid || nlist_i_point_finite(p) || nlist_i_point_finite(was);
 }
 
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
@@ -6259,6 +6275,13 @@ static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
 
 /* ---- one system ---- */
 
+/* The point of particle i. Returns 0 where desc.skip_invalid leaves it out. */
+static int nlist_i_load_valid(const nlist_i_finder *finder, int32_t i, nlist_real p[3])
+{
+    nlist_i_load(finder->pos, finder->stride, finder->list->desc.dim, i, p);
+    return !finder->list->desc.skip_invalid || nlist_i_point_finite(p);
+}
+
 /* Its particles. */
 static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *extent)
 {
@@ -6266,19 +6289,20 @@ static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *exte
     const nlist_i_frame *frame = &search->frame;
     nlist_real p[3];
     int32_t k;
-    int a;
+    int a, first = 1;
     memset(extent, 0, sizeof *extent);
     for (k = 0; k < frame->n; k++) {
-        nlist_i_load(finder->pos, finder->stride, finder->list->desc.dim, frame->first + k, p);
+        if (!nlist_i_load_valid(finder, frame->first + k, p)) continue;
         for (a = 0; a < 3; a++) {
             double const x = p[a] < 0 ? -(double)p[a] : (double)p[a];
             double f;
             if (x > extent->most) extent->most = x;
             if (frame->periodic[a]) continue;
             f = nlist_i_fraction(frame, a, p);
-            if (k == 0 || f < extent->low[a]) extent->low[a] = f;
-            if (k == 0 || f > extent->high[a]) extent->high[a] = f;
+            if (first || f < extent->low[a]) extent->low[a] = f;
+            if (first || f > extent->high[a]) extent->high[a] = f;
         }
+        first = 0;
     }
 }
 
@@ -6316,7 +6340,7 @@ static nlist_result nlist_i_take_places(nlist_i_search *search)
     search->placed = (nlist_i_placed *)(void *)(search->q[2] + n);
     search->cell = (int32_t *)(void *)(search->placed + n);
     search->id = search->cell + n;
-    for (k = search->frame.n; k < n; k++) {
+    for (k = list->desc.skip_invalid ? 0 : search->frame.n; k < n; k++) {
         for (a = 0; a < 3; a++) search->q[a][k] = 0;
         search->id[k] = 0;
     }
@@ -6347,6 +6371,9 @@ static void nlist_i_put_particle(const nlist_i_search *search, int32_t place, in
     search->id[place] = i;
 }
 
+/* A particle that is in no cell: its row is empty. */
+enum { NLIST_I_NO_CELL = INT32_MIN };
+
 /* A counting sort of the particles by cell. start[c + 1] counts, then is the begin of c, then its
    end. cell: ~c where the particle is wrapped. */
 static nlist_result nlist_i_sort_particles(nlist_i_search *search)
@@ -6354,12 +6381,12 @@ static nlist_result nlist_i_sort_particles(nlist_i_search *search)
     const nlist_i_finder *finder = search->finder;
     const nlist_i_frame *frame = &search->frame;
     int32_t const cells = nlist_i_cell_count(frame);
-    int const dim = finder->list->desc.dim;
     int32_t *start = search->start, sum = 0, cell, k;
     nlist_real p[3];
     for (k = 0; k < frame->n; k++) {
         int32_t wrap[3];
-        nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);
+        search->cell[k] = NLIST_I_NO_CELL;
+        if (!nlist_i_load_valid(finder, frame->first + k, p)) continue;
         if (!nlist_i_place(frame, p, &cell, wrap)) return NLIST_TOO_MANY_IMAGES;
         start[cell + 1]++;
         search->cell[k] = wrap[0] | wrap[1] | wrap[2] ? ~cell : cell;
@@ -6371,8 +6398,9 @@ static nlist_result nlist_i_sort_particles(nlist_i_search *search)
     }
     for (k = 0; k < frame->n; k++) {
         int32_t wrap[3] = {0, 0, 0};
-        nlist_i_load(finder->pos, finder->stride, dim, frame->first + k, p);
         cell = search->cell[k];
+        if (cell == NLIST_I_NO_CELL) continue;
+        (void)nlist_i_load_valid(finder, frame->first + k, p);
         if (cell < 0) (void)nlist_i_place(frame, p, &cell, wrap);
         nlist_i_put_particle(search, start[cell + 1]++, frame->first + k, p, wrap);
     }
@@ -6455,6 +6483,10 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
     int64_t sum = 0;
     int32_t i;
     search->plain = nlist_i_plain(&finder->list->desc, finder->uid) && !search->keeps;
+    for (i = 0; i < finder->rows && finder->list->desc.skip_invalid; i++) {
+        finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
+        if (finder->within) finder->within[i] = 0;
+    }
     result = nlist_i_each_system(search, nlist_i_find_system);
     finder->list->rows_cut = search->rows_cut;
     for (i = 0; i < finder->rows && search->ordered && result == NLIST_OK; i++) {
@@ -6878,7 +6910,7 @@ static void nlist_i_particles_piece(void *context, int32_t k)
     finder.pos = (const nlist_real *)((const char *)finder.pos + (size_t)first * finder.stride);
     if (list.desc.radii) list.desc.radii += first;
     part->result = nlist_i_check_particles(&finder);
-    part->bad_id = first + list.bad_id;
+    part->bad_id = list.bad_id < 0 ? -1 : first + list.bad_id;
     part->largest = finder.largest;
 }
 
@@ -6890,9 +6922,11 @@ static nlist_result nlist_i_particles_in_pieces(nlist_i_finder *finder)
     nlist_i_begin_split(&split, finder);
     result = nlist_i_in_pieces(finder->list, split.pieces, nlist_i_particles_piece, &split);
     finder->largest = 0;
+    finder->list->bad_id = -1;
     for (k = 0; result == NLIST_OK && k < split.pieces; k++) {
         result = split.part[k].result;
-        if (result != NLIST_OK) finder->list->bad_id = split.part[k].bad_id;
+        if (result != NLIST_OK || finder->list->bad_id < 0)
+            finder->list->bad_id = split.part[k].bad_id;
         if (split.part[k].largest > finder->largest) finder->largest = split.part[k].largest;
     }
     return result;

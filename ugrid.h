@@ -354,8 +354,9 @@ extern "C" {
     X(UGRID_OK, "all is well") \
     X(UGRID_STOPPED, "the callback returned non-zero and so ended the search") \
     X(UGRID_BAD_ARGUMENT, \
-      "a pointer is NULL, n is negative, or stride is wrong: it is in bytes, 0 (tightly " \
-      "packed) or a multiple of sizeof(ugrid_real) that holds dim of them") \
+      "a pointer is NULL (ids too, unless capacity is 0), a count or capacity is negative, or " \
+      "stride is wrong: it is in bytes, 0 (tightly packed) or a multiple of sizeof(ugrid_real) " \
+      "that holds dim of them") \
     X(UGRID_BAD_DIM, "desc.dim must be 2 or 3 (0 means 3)") \
     X(UGRID_BAD_BOX, \
       "desc.min must be below desc.max on every axis, both finite; a periodic axis, a " \
@@ -382,7 +383,9 @@ extern "C" {
     X(UGRID_BAD_ALLOCATOR, \
       "desc.allocator needs both alloc and free, or neither, and stays the same until " \
       "ugrid_free") \
-    X(UGRID_BAD_RADIUS, "radius must be positive and finite, and its square a normal number") \
+    X(UGRID_BAD_RADIUS, \
+      "radius must be positive and finite, and its square a normal number: 1.1e-19 .. 1.8e19 " \
+      "for float") \
     X(UGRID_NOT_FINITE, \
       "a position is NaN or infinite: of a build, grid.bad_id is the first such particle; " \
       "desc.skip_invalid leaves them out") \
@@ -4726,23 +4729,23 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
        count    visit[k]      | length[q]   upper half: the k-th query of the order; lower half: the
                                             length of row q
        fill     visit[k]      | end[q]      where row q ends so far, counted from the begin of its
-                                            span: a span is a 1024th of the rows
+                                            section: a section is a 1024th of the rows
 
    At the end the words become offsets.
    ---------------------------------------------------------------------------------------------- */
 
 /* Fewer queries than FEW are not sorted. */
-enum { UGRID_I_SPANS = 1024, UGRID_I_FEW = 32 };
+enum { UGRID_I_SECTIONS = 1024, UGRID_I_FEW = 32 };
 
 typedef struct ugrid_i_points {
     ugrid grid;                 /* a copy, with the walk of lists */
     const ugrid_real *points;   /* the caller's */
     size_t stride;
-    int32_t m, span;            /* rows, rows per span */
+    int32_t m, section;         /* rows, rows per section */
     int64_t *word;              /* offsets, while they are work space */
     int32_t *ids;
     int64_t capacity, total;
-    int64_t begin[UGRID_I_SPANS + 1]; /* of the spans */
+    int64_t begin[UGRID_I_SECTIONS + 1]; /* of the sections */
 } ugrid_i_points;
 
 static void ugrid_i_insertion_sort(int64_t *word, int32_t count)
@@ -4863,22 +4866,22 @@ static int ugrid_i_take_length_at(void *user, int32_t q, const int32_t *names, i
 static int ugrid_i_take_ids_at(void *user, int32_t q, const int32_t *names, int32_t count)
 {
     ugrid_i_points *at = (ugrid_i_points *)user;
-    int64_t const to = at->begin[q / at->span] + (at->word[q] & 0xFFFFFFFF);
+    int64_t const to = at->begin[q / at->section] + (at->word[q] & 0xFFFFFFFF);
     ugrid_i_put_names(at->ids, at->capacity, to, names, count);
     at->word[q] += count;
     return 0;
 }
 
-/* Lengths become ends of empty rows: what comes before them in their span. 0: a span has 2^32
+/* Lengths become ends of empty rows: what comes before them in their section. 0: a section has 2^32
    entries. */
-static int ugrid_i_begin_spans(ugrid_i_points *at)
+static int ugrid_i_begin_sections(ugrid_i_points *at)
 {
     int64_t within = 0;
     int32_t q;
     for (q = 0; q < at->m; q++) {
         int64_t const length = at->word[q] & 0xFFFFFFFF;
-        if (q % at->span == 0) {
-            at->begin[q / at->span] = at->total;
+        if (q % at->section == 0) {
+            at->begin[q / at->section] = at->total;
             within = 0;
         }
         at->word[q] += within - length;
@@ -4894,12 +4897,12 @@ static void ugrid_i_words_to_offsets(ugrid_i_points *at, int filled)
 {
     int32_t q;
     for (q = at->m - 1; q >= 0; q--)
-        at->word[q + filled] = at->begin[q / at->span] + (at->word[q] & 0xFFFFFFFF);
+        at->word[q + filled] = at->begin[q / at->section] + (at->word[q] & 0xFFFFFFFF);
     at->word[filled ? 0 : at->m] = filled ? 0 : at->total;
 }
 
 /* Rows in the caller's order, each by its own walk: for a few queries, and for lists of which a
-   span has 2^32 entries. */
+   section has 2^32 entries. */
 static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
 {
     ugrid_i_list list;
@@ -4924,7 +4927,7 @@ static void ugrid_i_points_by_cell(ugrid_i_points *at, ugrid_real radius)
 {
     ugrid_i_sort_points(at);
     ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
-    if (!ugrid_i_begin_spans(at)) { ugrid_i_points_in_order(at, radius); return; }
+    if (!ugrid_i_begin_sections(at)) { ugrid_i_points_in_order(at, radius); return; }
     if (at->capacity > 0) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
     ugrid_i_words_to_offsets(at, at->capacity > 0);
 }
@@ -4948,7 +4951,7 @@ UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *p
     at.points = points;
     at.stride = stride ? stride : (size_t)grid->desc.dim * sizeof *points;
     at.m = m;
-    at.span = m / UGRID_I_SPANS + 1;
+    at.section = m / UGRID_I_SECTIONS + 1;
     at.word = offsets;
     at.ids = ids;
     at.capacity = capacity;
@@ -6102,7 +6105,7 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
 
 /* ----------------------------------------------------------------------------------------------
    >>parallel-points: the neighbours of query points. A piece has some adjacent queries of the
-   caller's order, and their words (>>points-at). It sorts them by cell and has one span.
+   caller's order, and their words (>>points-at). It sorts them by cell and has one section.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct ugrid_i_points_split {
@@ -6110,7 +6113,7 @@ typedef struct ugrid_i_points_split {
     ugrid_real radius;
     int32_t pieces;
     int fill;                   /* 0: rows are counted, 1: listed */
-    int64_t total[UGRID_I_TASKS + 1]; /* by piece: its entries, -1 where a span cannot hold them;
+    int64_t total[UGRID_I_TASKS + 1]; /* by piece: its entries, -1 where a section cannot hold them;
                                          then its begin */
 } ugrid_i_points_split;
 
@@ -6124,7 +6127,7 @@ static int64_t ugrid_i_count_points(ugrid_i_points *at, ugrid_real radius)
     at->total = 0;
     ugrid_i_sort_points(at);
     ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
-    return ugrid_i_begin_spans(at) ? at->total : -1;
+    return ugrid_i_begin_sections(at) ? at->total : -1;
 }
 
 /* Lists the rows. Then words become offsets of the piece's own rows. */
@@ -6145,7 +6148,7 @@ static void ugrid_i_points_piece(void *context, int32_t k)
     int32_t const first = ugrid_i_cut(at.m, split->pieces, k);
     at.points = (const ugrid_real *)((const char *)at.points + (size_t)first * at.stride);
     at.word += first;
-    at.m = at.span = ugrid_i_cut(at.m, split->pieces, k + 1) - first;
+    at.m = at.section = ugrid_i_cut(at.m, split->pieces, k + 1) - first;
     at.begin[0] = split->total[k];
     if (split->fill) ugrid_i_fill_points(&at, split->radius);
     else split->total[k] = ugrid_i_count_points(&at, split->radius);

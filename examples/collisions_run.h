@@ -112,7 +112,7 @@ static void run(scene *s, advance_fn *advance, void *user)
     memset(&c, 0, sizeof c);
     add_sample(s, &c, &first);
     field_of(s, &flow);
-    draw_flow(&p, 0, s, &flow, "start");
+    draw_flow(&p, 0, s, &flow, "start (red turns left, blue right)");
     for (k = 1; k <= SAMPLES && s->model.step < steps; k++) {
         int64_t const until = steps * k / SAMPLES;
         double const begun = seconds_now();

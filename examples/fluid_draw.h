@@ -5,6 +5,7 @@
 #define FLUID_DRAW_H
 
 #include "common/picture.h"
+#include "common/shade.h"
 
 enum { PANEL_WIDE = 1200, PANEL_HIGH = 660, SHOTS = 3, CURVE = 512 }; /* halved in the end */
 
@@ -19,12 +20,8 @@ typedef struct curve {
     double shift;               /* ours once more, later by so much; 0: not */
 } curve;
 
-static rgb pressure_color(double t)
-{
-    static const rgb colors[] = {{0.10, 0.16, 0.45}, {0.13, 0.45, 0.80}, {0.35, 0.78, 0.85},
-                                 {0.98, 0.85, 0.40}, {0.85, 0.25, 0.15}};
-    return color_map(colors, 5, t);
-}
+static const rgb pressure_colors[] = {{0.10, 0.16, 0.45}, {0.13, 0.45, 0.80}, {0.35, 0.78, 0.85},
+                                      {0.98, 0.85, 0.40}, {0.85, 0.25, 0.15}};
 
 /* ---- moments ---- */
 
@@ -62,9 +59,11 @@ static void draw_moment(picture *p, int shot, const scene *s, const char *captio
         if (up == 2 && fabs((double)x[1] - middle) > 0.75 * s->spacing) continue;
         draw_disc(p, f.x0 + (double)x[0] * f.scale, f.y0 - (double)x[up] * f.scale,
                   fmax(1, 0.52 * s->spacing * f.scale),
-                  fluid_is_wall(x) ? gray(0.72) : pressure_color(pressure / most));
+                  fluid_is_wall(x) ? gray(0.72) : color_map(pressure_colors, 5, pressure / most));
     }
     draw_text(p, f.left + 50, f.top + 20, 3, gray(0.1), caption);
+    draw_legend(p, f.left + PANEL_WIDE - 60, f.top + 22, "pressure 0", pressure_colors, 5,
+                drop ? "rho U^2 / 2" : "rho g h, h: the column at first");
     picture_clip(p, 0, 0, p->width, p->height);
 }
 

@@ -102,14 +102,18 @@ static double to_y(const view *v, int32_t id)
     return v->top + PANEL - ((double)v->s->pos[2 * id + 1] - v->s->bottom) / v->s->size * PANEL;
 }
 
-/* A line, and on it, where there is room, the steps of the contact. */
+/* A line, and on it, or beside a short one, the steps of the contact. */
 static void draw_contact(const view *v, int32_t i, int32_t j, const memory *m)
 {
     double const ax = to_x(v, i), ay = to_y(v, i), bx = to_x(v, j), by = to_y(v, j);
+    double length, beside, x, y;
     draw_line(&v->s->page, ax, ay, bx, by, 6, m->was ? persists : began);
-    if (hypot(bx - ax, by - ay) < 76) return;
-    draw_disc(&v->s->page, (ax + bx) / 2, (ay + by) / 2, 14, white);
-    draw_number(&v->s->page, (int)(ax + bx) / 2, (int)(ay + by) / 2, 60, ink, (long)m->steps);
+    length = hypot(bx - ax, by - ay);
+    beside = length < 76 && length > 0 ? 34 / length : 0;
+    x = (ax + bx) / 2 - beside * fabs(by - ay); /* to the left, and below */
+    y = (ay + by) / 2 + beside * fabs(bx - ax);
+    draw_disc(&v->s->page, x, y, 14, white);
+    draw_number(&v->s->page, (int)x, (int)y, 60, ink, (long)m->steps);
 }
 
 /* Spheres that touch where their points are in reach; on them contacts, with their steps, and those

@@ -261,6 +261,8 @@ static void draw_walks(const steps *s, const char *out)
         draw_turns(&page, s, k, arrays + 44 + k * (BOX + 12));
     }
     draw_indices(&page, GAP, arrays, entry_width(s->n), "place", s->n);
+    draw_text(&page, PAGE / 2 + GAP, arrays + 44, 3, ink,
+              "points: red within the radius, black other candidates, gray not visited");
     page_save(&page, out, "3_walks.png");
 }
 

@@ -367,6 +367,18 @@ def check_list_rows():
             assert (np.linalg.norm(d, axis=1) <= 0.1 + 1e-12).all() and shift.any()
 
 
+def check_list_without_some():
+    """Particles without a position: the list of those that have one."""
+    p = rng(4).random((1000, 3)).astype(np.float32)
+    given = p.copy()
+    given[7, 1], given[20:30] = np.nan, np.inf
+    there = np.isfinite(given).all(axis=1)
+    contacts = nf.List(given, 0.1, half=True, skip_invalid=True)
+    want = nf.List(p, 0.1, half=True, masks=there.astype(np.uint32))
+    assert as_set(*contacts.pairs().T) == as_set(*want.pairs().T) and len(want.pairs()) > 0
+    refused(nf.Error, "skip_invalid", nf.List, given, 0.1)
+
+
 def check_history():
     """Every contact counts its own age; a dictionary does the same. Steps, and now and then
     sorting, deletion and insertion."""

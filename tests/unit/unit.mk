@@ -45,8 +45,8 @@ VARIANT_quick-double := -O0 $(DOUBLE)
 # The headers are compiled once for a variant (headers.VARIANT.o), and linked to the tests that only
 # call them. A test that looks or sets something inside of a header compiles it by itself, and so
 # does each test where it is compiled without this file.
-UNIT_ALONE := $(foreach h,ugrid lbvh nlist nbody,tests/unit/$h/test_$h.c) \
-    $(shell grep -lE '^\#define [A-Z]+_(STATIC|I_)' $(UNIT_SOURCES))
+UNIT_ALONE := $(sort $(foreach h,ugrid lbvh nlist nbody,tests/unit/$h/test_$h.c) \
+    $(shell grep -lE '^\#define [A-Z]+_(STATIC|I_)' $(UNIT_SOURCES)))
 LINKED := $(foreach h,UGRID LBVH NLIST NBODY,-D$h_IMPLEMENTATION_DONE)
 
 # $1 = source, $2 = variant, $3 = flags and $4 = object for linked headers

@@ -458,7 +458,8 @@ class List(Object):
         if radii is not None and self._device:
             raise ValueError("radii on the GPU need a source: a Grid, or a Tree of spheres")
         largest = float(radii.max()) if radii is not None and len(radii) else 0.0
-        fields: dict[str, Any] = {name: self._fields[name] for name in ("min", "max", "periodic")
+        shared = ("min", "max", "periodic", "skip_invalid")
+        fields: dict[str, Any] = {name: self._fields[name] for name in shared
                                   if name in self._fields}
         reach = desc.radius + desc.skin + 2 * largest
         if 0 < reach < np.inf:          # else the list says what is wrong

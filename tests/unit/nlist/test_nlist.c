@@ -19,6 +19,7 @@
 #include "ugrid.h"
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
+#define NLIST_I_PIECE 32 /* test_left_out gives a hook for tasks */
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #include "../../common/nlist_oracle.h"
@@ -27,6 +28,7 @@
 #include "sources.c"
 #include "rows.c"
 #include "skin.c"
+#include "left_out.c"
 #include "sums.c"
 #include "history.c"
 #include "bad_calls.c"
@@ -51,6 +53,8 @@ static const struct CMUnitTest lists[] = {
     TEST(test_skin_across_the_border),
     TEST(test_skin_follows_names),
     TEST(test_skin_keeps_its_promise),
+    TEST(test_left_out),
+    TEST(test_left_out_ends_contacts),
     TEST(test_sums),
     TEST(test_momentum),
     TEST(test_sum_overflow),
