@@ -492,34 +492,53 @@ static void test_own_elements(void **state)
     }
 }
 
-/* Ends of rays, filters and strides; invalid rays. */
-static void test_ray_options(void **state)
+/* Ends of rays, filters and strides, of rays that are packs, too; invalid rays. */
+static void check_ray_options(const uint32_t *masks, int packs)
 {
-    uint32_t masks[MOST], filters[RAYS];
+    uint32_t filters[RAYS];
     real ends[RAYS], wider[8 * RAYS];
     lbvh_rays rays = the_rays();
-    int32_t i, r;
-    (void)state;
-    begin(SOUP, MOST, 1);
-    for (i = 0; i < MOST; i++) masks[i] = (uint32_t)roll(8);
-    build(1, 0, masks);
-    make_rays();
+    int32_t r;
     for (r = 0; r < RAYS; r++) {
         filters[r] = (uint32_t)roll(8);
         ends[r] = r % 4 ? between(0, 2) : hit_of_all(ray_data + 6 * r, REAL_LARGEST, NULL, 0).t;
+        if (r % 25 == 24) ends[r] = r % 2 ? -1 : REAL_NAN;
         memcpy(wider + 8 * r, ray_data + 6 * r, 6 * sizeof(real));
     }
+    rays.n = RAYS - 3;
     rays.data = wider;
     rays.stride = 8 * sizeof(real);
     rays.t_maxs = ends;
-    rays.filters = filters;
+    rays.filters = masks ? filters : NULL;
+    rays.flags = packs ? LBVH_SORTED : 0;
     for (answer = 0; answer <= has_avx2(); answer++) {
-        rays.flags = answer ? LBVH_SORTED : 0;
         CHECK_RESULT(lbvh_closest_hits(&s.wide, &rays, NULL, NULL, hits[0]), LBVH_OK);
-        for (r = 0; r < RAYS; r++) {
+        CHECK_RESULT(lbvh_any_hits(&s.wide, &rays, NULL, NULL, any[0]), LBVH_OK);
+        for (r = 0; r < rays.n; r++) {
             lbvh_ray_hit const all = hit_of_all(ray_data + 6 * r, ends[r], masks, filters[r]);
-            CHECK(same_hit(&hits[0][r], &all));
+            CHECK(same_hit(&hits[0][r], &all) && any[0][r] == (all.id >= 0));
         }
+    }
+    answer = 0;
+}
+
+static void test_ray_options(void **state)
+{
+    uint32_t masks[MOST];
+    lbvh_rays rays;
+    int32_t i, r;
+    int packs;
+    (void)state;
+    for (packs = 0; packs < 2; packs++) {
+        begin(SOUP, MOST, 1);
+        for (i = 0; i < MOST; i++) masks[i] = (uint32_t)roll(8);
+        for (i = 0; i < 9 * (MOST / 2); i++) s.corner[9 * (MOST / 2) + i] = s.corner[i]; /* ties */
+        build(1, 0, NULL);
+        if (packs) make_packs();
+        else make_rays();
+        check_ray_options(NULL, packs);
+        build(1, 0, masks);
+        check_ray_options(masks, packs);
     }
     answer = 0;
     rays = the_rays();
