@@ -9596,7 +9596,7 @@ enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 #define LBVH_I_PACK_NONE 0xFFFFFFFFu    /* a slot: fewer than 2^32 - 1 are used */
 
 typedef struct lbvh_i_pack {
-    int32_t number, count;      /* the first ray, of the caller; the last one repeats beyond them */
+    int32_t number, count;      /* the first ray, of the caller; the last one fills what is left */
     int32_t axis[3], in[3], out[3]; /* as in lbvh_i_beam, for all: i, j, k */
     float origin[3][LBVH_I_PACK], direction[3][LBVH_I_PACK];
     float t_maxs[LBVH_I_PACK];  /* of the closest hits so far, -1: the ray wants nothing more */
@@ -9647,12 +9647,11 @@ LBVH_I_LANES_FN void lbvh_i_load_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pack)
         int32_t const ray = pack->number + (r < pack->count ? r : pack->count - 1);
         const float *numbers = lbvh_i_at(rays->data, rays->stride, ray);
         float const t_max = lbvh_i_reach_of(rays, ray);
-        int const used = r < pack->count && t_max >= 0 && !lbvh_i_is_nan(t_max);
         for (a = 0; a < 3; a++) {
             pack->origin[a][r] = numbers[a];
             pack->direction[a][r] = numbers[3 + a];
         }
-        pack->t_maxs[r] = used ? lbvh_i_min(t_max, lbvh_i_largest()) : -1;
+        pack->t_maxs[r] = lbvh_i_is_nan(t_max) ? -1 : lbvh_i_min(t_max, lbvh_i_largest());
         pack->u[r] = pack->v[r] = 0;
         pack->slot[r] = LBVH_I_PACK_NONE;
     }
@@ -9693,28 +9692,24 @@ LBVH_I_LANES_FN int lbvh_i_longest_of_pack(const lbvh_i_pack *pack)
     return (is_x[0] | is_x[1] | is_y[0] | is_y[1]) == 0 ? 2 : -1;
 }
 
-/* The bounds of the rays along an axis; 0: they are too far apart for a pack, or careful. The
-   inverse of the largest number is the least. */
+/* The bounds of the rays along an axis; 0: they are too far apart for a pack, or (nearly) parallel
+   to the axis' planes. The inverse of the largest number is the least. */
 LBVH_I_LANES_FN int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int a)
 {
     float const low = lbvh_i_least_of_pack(pack->origin[a]),
                 high = lbvh_i_largest_of_pack(pack->origin[a]),
                 least = lbvh_i_least_of_pack(pack->direction[a]),
                 most = lbvh_i_largest_of_pack(pack->direction[a]),
-                longest = lbvh_i_absolute(pack->direction[pack->axis[2]][0]),
-                size = lbvh_i_max(lbvh_i_absolute(low), lbvh_i_absolute(high)) + tracer->size[a];
+                longest = lbvh_i_absolute(pack->direction[pack->axis[2]][0]);
     int const back = most < 0;
-    float nearest;
-    if (!(least > 0) && !back) return 0;
-    nearest = back ? -most : least;
     pack->in[a] = back ? a + 3 : a;
     pack->out[a] = back ? a : a + 3;
     pack->inverse[0][a] = 1 / most;
     pack->inverse[1][a] = 1 / least;
     pack->origin_in[a] = back ? low : high;
     pack->origin_out[a] = back ? high : low;
-    return nearest > LBVH_I_PAD_LEAST && size / nearest < 1 / LBVH_I_PAD_LEAST &&
-           most - least <= longest / 16 && high - low <= tracer->size[a] / 64;
+    return (back ? -most : least) > LBVH_I_PAD_LEAST && most - least <= longest / 16 &&
+           high - low <= tracer->size[a] / 64;
 }
 
 /* lbvh_i_enter_children for the pack: lower bounds of where the rays come, upper ones of where they
@@ -9739,7 +9734,6 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wi
             _mm256_max_ps(_mm256_mul_ps(to_out, one), _mm256_mul_ps(to_out, two)), end);
     }
     begin = _mm256_mul_ps(begin, _mm256_set1_ps(0.999999f));
-    end = _mm256_mul_ps(end, _mm256_set1_ps(1.000001f));
     return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
@@ -9888,7 +9882,7 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *p
     return 1;
 }
 
-/* 1 if the rays are near enough for a pack; 0 also where one needs care, or hits nothing. */
+/* 1 if the rays are near enough for a pack; 0 also where one is not finite. */
 LBVH_I_LANES_FN int lbvh_i_is_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
 {
     int const k = lbvh_i_longest_of_pack(pack);
