@@ -9466,14 +9466,25 @@ typedef struct lbvh_i_bundle {
 
 static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray);
 
+LBVH_FN lbvh_real lbvh_i_reach_of(const lbvh_rays *rays, int32_t r)
+{
+    if (rays->t_maxs) return rays->t_maxs[r];
+    return rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
+}
+
+LBVH_FN uint32_t lbvh_i_filter_of(const lbvh_rays *rays, int32_t r)
+{
+    if (rays->filters) return rays->filters[r];
+    return rays->filter ? rays->filter : 0xFFFFFFFFu;
+}
+
 /* Ray r of a call; 0: it hits nothing. */
 LBVH_FN int lbvh_i_take_ray(const lbvh_i_tracer *tracer, const lbvh_rays *rays, int32_t r,
                             lbvh_i_beam *ray)
 {
-    lbvh_real t_max = rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
-    if (rays->t_maxs) t_max = rays->t_maxs[r];
+    lbvh_real const t_max = lbvh_i_reach_of(rays, r);
     ray->number = r;
-    ray->filter = rays->filters ? rays->filters[r] : rays->filter ? rays->filter : 0xFFFFFFFFu;
+    ray->filter = lbvh_i_filter_of(rays, r);
 #ifdef LBVH_I_AVX2
     if (tracer->lanes && tracer->wide->dim == 3)
         return lbvh_i_begin_lanes(tracer, lbvh_i_at(rays->data, rays->stride, r), t_max, ray);
@@ -9590,38 +9601,123 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
    finds alone. */
 enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 
+#define LBVH_I_PACK_NONE 0xFFFFFFFFu    /* a slot: fewer than 2^32 - 1 are used */
+
 typedef struct lbvh_i_pack {
-    lbvh_i_beam ray[LBVH_I_PACK];
-    int count;
-    float from[3][LBVH_I_PACK], along[3][LBVH_I_PACK];  /* origins and directions: axes i, j, k */
-    float t_maxs[LBVH_I_PACK], t_max;   /* of the rays, -1: wants nothing more; the largest */
+    int32_t number, count;      /* the first ray, of the caller; the last one fills what is left */
+    int32_t axis[3], in[3], out[3]; /* as in lbvh_i_beam, for all: i, j, k */
+    float origin[3][LBVH_I_PACK], direction[3][LBVH_I_PACK];
+    float t_maxs[LBVH_I_PACK];  /* of the closest hits so far, -1: the ray wants nothing more */
+    float u[LBVH_I_PACK], v[LBVH_I_PACK];
+    uint32_t slot[LBVH_I_PACK];
+    float t_max;                /* the largest of t_maxs */
     float origin_in[3], origin_out[3];  /* those that come first and go last */
-    float inverse[2][3];            /* smallest and largest */
+    float inverse[2][3];        /* smallest and largest */
     int top;
     lbvh_i_waiting stack;
 } lbvh_i_pack;
 
-/* The bounds of the rays along an axis; 0: they are too far apart for a pack. */
-static int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int a)
+/* The least and the largest of 8 numbers. */
+LBVH_I_LANES_FN float lbvh_i_least_of(__m256 v)
 {
-    const lbvh_i_beam *first = &pack->ray[0];
-    float low = first->origin[a], high = low, most = first->direction[a], least = most,
-          longest = lbvh_i_absolute(first->direction[first->k]);
-    int r;
-    pack->inverse[0][a] = pack->inverse[1][a] = first->inverse[a];
-    for (r = 1; r < pack->count; r++) {
-        const lbvh_i_beam *ray = &pack->ray[r];
-        low = lbvh_i_min(low, ray->origin[a]);
-        high = lbvh_i_max(high, ray->origin[a]);
-        least = lbvh_i_min(least, ray->direction[a]);
-        most = lbvh_i_max(most, ray->direction[a]);
-        pack->inverse[0][a] = lbvh_i_min(pack->inverse[0][a], ray->inverse[a]);
-        pack->inverse[1][a] = lbvh_i_max(pack->inverse[1][a], ray->inverse[a]);
-        if (ray->in[a] != first->in[a] || ray->k != first->k || ray->careful) return 0;
+    __m128 least = _mm_min_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    least = _mm_min_ps(least, _mm_shuffle_ps(least, least, 0x4E));
+    return _mm_cvtss_f32(_mm_min_ps(least, _mm_shuffle_ps(least, least, 0xB1)));
+}
+
+LBVH_I_LANES_FN float lbvh_i_largest_of(__m256 v)
+{
+    __m128 largest = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    largest = _mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0x4E));
+    return _mm_cvtss_f32(_mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0xB1)));
+}
+
+LBVH_I_LANES_FN float lbvh_i_largest_of_pack(const float v[LBVH_I_PACK])
+{
+    return lbvh_i_largest_of(_mm256_max_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8)));
+}
+
+LBVH_I_LANES_FN float lbvh_i_least_of_pack(const float v[LBVH_I_PACK])
+{
+    return lbvh_i_least_of(_mm256_min_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8)));
+}
+
+/* The next rays of a bundle, side by side. */
+LBVH_I_LANES_FN void lbvh_i_load_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pack)
+{
+    const lbvh_rays *rays = bundle->rays;
+    int r, a;
+    pack->number = bundle->next;
+    pack->count = bundle->end - bundle->next < LBVH_I_PACK ? bundle->end - bundle->next
+                                                           : LBVH_I_PACK;
+    bundle->next += pack->count;
+    for (r = 0; r < LBVH_I_PACK; r++) {
+        int32_t const ray = pack->number + (r < pack->count ? r : pack->count - 1);
+        const float *numbers = lbvh_i_at(rays->data, rays->stride, ray);
+        float const t_max = lbvh_i_reach_of(rays, ray);
+        for (a = 0; a < 3; a++) {
+            pack->origin[a][r] = numbers[a];
+            pack->direction[a][r] = numbers[3 + a];
+        }
+        pack->t_maxs[r] = lbvh_i_is_nan(t_max) ? -1 : lbvh_i_min(t_max, lbvh_i_largest());
+        pack->u[r] = pack->v[r] = 0;
+        pack->slot[r] = LBVH_I_PACK_NONE;
     }
-    pack->origin_in[a] = first->in[a] < 3 ? high : low;
-    pack->origin_out[a] = first->in[a] < 3 ? low : high;
-    return !first->careful && most - least <= longest / 16 && high - low <= tracer->size[a] / 64;
+    pack->t_max = lbvh_i_largest_of_pack(pack->t_maxs);
+}
+
+/* 1 if no number of the rays is NaN or infinite. */
+LBVH_I_LANES_FN int lbvh_i_finite_pack(const lbvh_i_pack *pack)
+{
+    __m256i const exponent = _mm256_set1_epi32(0x7F800000);
+    __m256i largest = _mm256_setzero_si256();
+    int a, r;
+    for (a = 0; a < 3; a++)
+        for (r = 0; r < LBVH_I_PACK; r += 8) {
+            __m256i const o = _mm256_castps_si256(_mm256_loadu_ps(pack->origin[a] + r)),
+                          d = _mm256_castps_si256(_mm256_loadu_ps(pack->direction[a] + r));
+            largest = _mm256_max_epi32(largest, _mm256_and_si256(o, exponent));
+            largest = _mm256_max_epi32(largest, _mm256_and_si256(d, exponent));
+        }
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi32(largest, exponent)) == 0;
+}
+
+/* The longest axis of all directions: lbvh_i_pick_axes; -1: they differ. */
+LBVH_I_LANES_FN int lbvh_i_longest_of_pack(const lbvh_i_pack *pack)
+{
+    __m256 const size = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
+    int r, is_x[2], is_y[2];
+    for (r = 0; r < 2; r++) {
+        __m256 const x = _mm256_and_ps(_mm256_loadu_ps(pack->direction[0] + 8 * r), size),
+                     y = _mm256_and_ps(_mm256_loadu_ps(pack->direction[1] + 8 * r), size),
+                     z = _mm256_and_ps(_mm256_loadu_ps(pack->direction[2] + 8 * r), size);
+        is_x[r] = _mm256_movemask_ps(_mm256_and_ps(_mm256_cmp_ps(x, y, _CMP_GE_OQ),
+                                                   _mm256_cmp_ps(x, z, _CMP_GE_OQ)));
+        is_y[r] = _mm256_movemask_ps(_mm256_cmp_ps(y, z, _CMP_GE_OQ)) & ~is_x[r];
+    }
+    if ((is_x[0] & is_x[1]) == 255) return 0;
+    if ((is_y[0] & is_y[1]) == 255) return 1;
+    return (is_x[0] | is_x[1] | is_y[0] | is_y[1]) == 0 ? 2 : -1;
+}
+
+/* The bounds of the rays along an axis; 0: they are too far apart for a pack, or (nearly) parallel
+   to the axis' planes. The inverse of the largest number is the least. */
+LBVH_I_LANES_FN int lbvh_i_bound_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, int a)
+{
+    float const low = lbvh_i_least_of_pack(pack->origin[a]),
+                high = lbvh_i_largest_of_pack(pack->origin[a]),
+                least = lbvh_i_least_of_pack(pack->direction[a]),
+                most = lbvh_i_largest_of_pack(pack->direction[a]),
+                longest = lbvh_i_absolute(pack->direction[pack->axis[2]][0]);
+    int const back = most < 0;
+    pack->in[a] = back ? a + 3 : a;
+    pack->out[a] = back ? a : a + 3;
+    pack->inverse[0][a] = 1 / most;
+    pack->inverse[1][a] = 1 / least;
+    pack->origin_in[a] = back ? low : high;
+    pack->origin_out[a] = back ? high : low;
+    return (back ? -most : least) > LBVH_I_PAD_LEAST && most - least <= longest / 16 &&
+           high - low <= tracer->size[a] / 64;
 }
 
 /* lbvh_i_enter_children for the pack: lower bounds of where the rays come, upper ones of where they
@@ -9636,8 +9732,8 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wi
                      quantum = _mm256_set1_ps(lbvh_i_quantum(node->exponent[a])),
                      one = _mm256_broadcast_ss(&pack->inverse[0][a]),
                      two = _mm256_broadcast_ss(&pack->inverse[1][a]),
-                     in = lbvh_i_planes(node->plane[pack->ray[0].in[a]], corner, quantum),
-                     out = lbvh_i_planes(node->plane[pack->ray[0].out[a]], corner, quantum),
+                     in = lbvh_i_planes(node->plane[pack->in[a]], corner, quantum),
+                     out = lbvh_i_planes(node->plane[pack->out[a]], corner, quantum),
                      to_in = _mm256_sub_ps(in, _mm256_broadcast_ss(&pack->origin_in[a])),
                      to_out = _mm256_sub_ps(out, _mm256_broadcast_ss(&pack->origin_out[a]));
         begin = _mm256_max_ps(
@@ -9646,7 +9742,6 @@ LBVH_I_LANES_FN __m256i lbvh_i_enter_pack(const lbvh_i_pack *pack, const lbvh_wi
             _mm256_max_ps(_mm256_mul_ps(to_out, one), _mm256_mul_ps(to_out, two)), end);
     }
     begin = _mm256_mul_ps(begin, _mm256_set1_ps(0.999999f));
-    end = _mm256_mul_ps(end, _mm256_set1_ps(1.000001f));
     return lbvh_i_key_lanes(kind, begin, _mm256_cmp_ps(begin, end, _CMP_NLE_UQ));
 }
 
@@ -9676,18 +9771,47 @@ LBVH_I_LANES_FN __m256 lbvh_i_cross_pack(__m256 a, __m256 b, __m256 c, __m256 d)
     return _mm256_sub_ps(lbvh_i_times_pack(a, b), lbvh_i_times_pack(c, d));
 }
 
-/* A triangle, whose numbers are 4 apart: the rays that hit it up to their t_max, as bits, and
-   where. */
-LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, int ray, const float *v,
-                                         float t[8])
+/* Of 8 rays that hit an element at t those that keep it, as lanes: lbvh_i_keep_hit. */
+LBVH_I_LANES_FN __m256 lbvh_i_closest_lanes(const lbvh_i_bundle *bundle, const lbvh_i_pack *pack,
+                                            int ray, uint32_t slot, __m256 t, __m256 hit)
 {
-    int const i = pack->ray[0].i, j = pack->ray[0].j, k = pack->ray[0].k;
-    __m256 const oi = _mm256_loadu_ps(pack->from[0] + ray),
-                 oj = _mm256_loadu_ps(pack->from[1] + ray),
-                 ok = _mm256_loadu_ps(pack->from[2] + ray),
-                 di = _mm256_loadu_ps(pack->along[0] + ray),
-                 dj = _mm256_loadu_ps(pack->along[1] + ray),
-                 dk = _mm256_loadu_ps(pack->along[2] + ray), zero = _mm256_setzero_ps();
+    const lbvh_wide *wide = bundle->tracer->wide;
+    uint32_t const same = (uint32_t)_mm256_movemask_ps(_mm256_and_ps(
+        hit, _mm256_cmp_ps(t, _mm256_loadu_ps(pack->t_maxs + ray), _CMP_EQ_OQ)));
+    int32_t keeps[8];
+    int r;
+    if (!wide->mask && !same) return hit;
+    for (r = 0; r < 8; r++) {
+        uint32_t const had = pack->slot[ray + r];
+        int32_t const number = pack->number + ray + r;
+        keeps[r] = -1;
+        if (same >> r & 1 && had != LBVH_I_PACK_NONE && wide->id[slot] > wide->id[had])
+            keeps[r] = 0;
+        if (wide->mask && ray + r < pack->count &&
+            !(wide->mask[slot] & lbvh_i_filter_of(bundle->rays, number)))
+            keeps[r] = 0;
+    }
+    return _mm256_and_ps(
+        hit, _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)keeps)));
+}
+
+LBVH_I_LANES_FN void lbvh_i_keep_lanes(float to[8], __m256 v, __m256 where)
+{
+    _mm256_storeu_ps(to, _mm256_blendv_ps(_mm256_loadu_ps(to), v, where));
+}
+
+/* A triangle, whose numbers are 4 apart, and 8 rays: those that hit it up to their t_max keep it.
+   0: there are none. */
+LBVH_I_LANES_FN int lbvh_i_hit_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *pack, int ray,
+                                    const float *v, uint32_t slot)
+{
+    int const i = pack->axis[0], j = pack->axis[1], k = pack->axis[2];
+    __m256 const oi = _mm256_loadu_ps(pack->origin[i] + ray),
+                 oj = _mm256_loadu_ps(pack->origin[j] + ray),
+                 ok = _mm256_loadu_ps(pack->origin[k] + ray),
+                 di = _mm256_loadu_ps(pack->direction[i] + ray),
+                 dj = _mm256_loadu_ps(pack->direction[j] + ray),
+                 dk = _mm256_loadu_ps(pack->direction[k] + ray), zero = _mm256_setzero_ps();
     __m256 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
     int c;
     LBVH_I_UNROLL
@@ -9716,73 +9840,46 @@ LBVH_I_LANES_FN uint32_t lbvh_i_hit_pack(const lbvh_i_pack *pack, int ray, const
                                         lbvh_i_times_pack(of_b, deep[1])),
                           lbvh_i_times_pack(of_c, deep[2]));
     at = _mm256_div_ps(_mm256_div_ps(depth, total), dk);
-    _mm256_storeu_ps(t, at);
     hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, zero, _CMP_GE_OQ),
                                            _mm256_cmp_ps(at, _mm256_loadu_ps(pack->t_maxs + ray),
                                                          _CMP_LE_OQ)));
-    return (uint32_t)_mm256_movemask_ps(hit);
-}
-
-/* Hits of a triangle are kept. */
-static void lbvh_i_keep_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack, size_t slot,
-                             uint32_t hit, const float t[LBVH_I_PACK])
-{
-    int r;
-    for (; hit; hit &= hit - 1) {
-        lbvh_i_beam *ray = &pack->ray[r = lbvh_i_lowest_bit(hit)];
-        lbvh_i_keep_hit(tracer->wide, ray, slot, t[r]);
-        pack->t_maxs[r] = tracer->any && lbvh_i_has_hit(ray) ? -1 : ray->t_max;
-    }
-    pack->t_max = -1;
-    for (r = 0; r < LBVH_I_PACK; r++) pack->t_max = lbvh_i_max(pack->t_max, pack->t_maxs[r]);
+    if (_mm256_movemask_ps(hit) == 0) return 0;
+    hit = lbvh_i_closest_lanes(bundle, pack, ray, slot, at, hit);
+    lbvh_i_keep_lanes(pack->t_maxs + ray, bundle->tracer->any ? _mm256_set1_ps(-1) : at, hit);
+    lbvh_i_keep_lanes(pack->u + ray, _mm256_div_ps(of_b, total), hit);
+    lbvh_i_keep_lanes(pack->v + ray, _mm256_div_ps(of_c, total), hit);
+    _mm256_maskstore_epi32((int *)(void *)(pack->slot + ray), _mm256_castps_si256(hit),
+                           _mm256_set1_epi32((int)slot));
+    return 1;
 }
 
 /* The triangles of a block. */
-LBVH_I_LANES_FN void lbvh_i_hit_by_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack,
+LBVH_I_LANES_FN void lbvh_i_hit_by_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *pack,
                                         size_t block)
 {
-    const float *v = tracer->wide->element + block * 9 * LBVH_WIDE_LEAF;
+    const float *v = bundle->tracer->wide->element + block * 9 * LBVH_WIDE_LEAF;
     uint32_t left = lbvh_i_filled_lanes(v);
+    int any = 0;
     for (; left; left &= left - 1) {
         int const lane = lbvh_i_lowest_bit(left);
-        float t[LBVH_I_PACK];
-        uint32_t const hit = lbvh_i_hit_pack(pack, 0, v + lane, t) |
-                             lbvh_i_hit_pack(pack, 8, v + lane, t + 8) << 8;
-        if (hit) lbvh_i_keep_pack(tracer, pack, block * LBVH_WIDE_LEAF + (size_t)lane, hit, t);
+        uint32_t const slot = (uint32_t)(block * LBVH_WIDE_LEAF) + (uint32_t)lane;
+        any |= lbvh_i_hit_pack(bundle, pack, 0, v + lane, slot);
+        any |= lbvh_i_hit_pack(bundle, pack, 8, v + lane, slot);
     }
-}
-
-/* The rays side by side; lanes without one want nothing. */
-static void lbvh_i_align_pack(lbvh_i_pack *pack)
-{
-    int r;
-    pack->t_max = 0;
-    pack->top = 1;
-    pack->stack.child[0] = 0;
-    pack->stack.enters[0] = 0;
-    for (r = 0; r < LBVH_I_PACK; r++) {
-        const lbvh_i_beam *ray = &pack->ray[r < pack->count ? r : 0];
-        pack->from[0][r] = ray->origin[ray->i];
-        pack->from[1][r] = ray->origin[ray->j];
-        pack->from[2][r] = ray->origin[ray->k];
-        pack->along[0][r] = ray->direction[ray->i];
-        pack->along[1][r] = ray->direction[ray->j];
-        pack->along[2][r] = ray->direction[ray->k];
-        pack->t_maxs[r] = r < pack->count ? ray->t_max : -1;
-        pack->t_max = lbvh_i_max(pack->t_max, pack->t_maxs[r]);
-    }
+    if (any) pack->t_max = lbvh_i_largest_of_pack(pack->t_maxs);
 }
 
 /* One node or leaf; 0: the walk is done. */
-LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
+LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *pack)
 {
+    const lbvh_i_tracer *const tracer = bundle->tracer;
     uint32_t at;
     do {
         if (pack->top == 0 || pack->t_max < 0) return 0;
         pack->top--;
     } while (!(pack->stack.enters[pack->top] <= pack->t_max));
     at = pack->stack.child[pack->top];
-    if (at & LBVH_I_LEAF_BIT) lbvh_i_hit_by_pack(tracer, pack, at & ~LBVH_I_LEAF_BIT);
+    if (at & LBVH_I_LEAF_BIT) lbvh_i_hit_by_pack(bundle, pack, at & ~LBVH_I_LEAF_BIT);
     else {
         const lbvh_wide_node *const node = &tracer->wide->node[at];
         __m256i const kind = lbvh_i_kind_lanes(node);
@@ -9793,43 +9890,50 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *p
     return 1;
 }
 
-/* Rays that are too far apart for a pack walk one by one. */
-LBVH_I_AVX2 static void lbvh_i_walk_alone(lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
+/* 1 if the rays are near enough for a pack; 0 also where one is not finite. */
+LBVH_I_LANES_FN int lbvh_i_is_pack(const lbvh_i_tracer *tracer, lbvh_i_pack *pack)
 {
-    lbvh_i_walker alone;
+    int const k = lbvh_i_longest_of_pack(pack);
+    if (tracer->wide->nodes == 0 || k < 0 || !lbvh_i_finite_pack(pack)) return 0;
+    pack->axis[0] = k < 2 ? k + 1 : 0;
+    pack->axis[1] = k > 0 ? k - 1 : 2;
+    pack->axis[2] = k;
+    return lbvh_i_bound_pack(tracer, pack, 0) && lbvh_i_bound_pack(tracer, pack, 1) &&
+           lbvh_i_bound_pack(tracer, pack, 2);
+}
+
+/* The next rays that are a pack; 0: there are none. Rays that are not walk one by one. */
+LBVH_I_AVX2 static int lbvh_i_begin_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pack)
+{
+    while (bundle->next < bundle->end) {
+        lbvh_i_bundle alone = *bundle;
+        lbvh_i_load_pack(bundle, pack);
+        if (lbvh_i_is_pack(bundle->tracer, pack)) {
+            pack->top = 1;
+            pack->stack.child[0] = 0;
+            pack->stack.enters[0] = 0;
+            return 1;
+        }
+        alone.end = bundle->next;
+        lbvh_i_walk_lanes(&alone);
+    }
+    return 0;
+}
+
+static void lbvh_i_end_pack(const lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
+{
     int r;
     for (r = 0; r < pack->count; r++) {
-        alone.ray = pack->ray[r];
-        alone.top = 1;
-        alone.stack.child[0] = 0;
-        alone.stack.enters[0] = 0;
-        while (lbvh_i_step_lanes(bundle->tracer, &alone)) {}
-        lbvh_i_end_ray(bundle, &alone.ray);
+        int const found = pack->slot[r] != LBVH_I_PACK_NONE;
+        if (!bundle->hits) bundle->hit[pack->number + r] = (uint8_t)found;
+        else {
+            lbvh_ray_hit *hit = &bundle->hits[pack->number + r];
+            hit->t = found ? pack->t_maxs[r] : 0;
+            hit->u = pack->u[r];
+            hit->v = pack->v[r];
+            hit->id = found ? bundle->tracer->wide->id[pack->slot[r]] : -1;
+        }
     }
-}
-
-/* The next rays that are a pack; 0: there are none. */
-static int lbvh_i_begin_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pack)
-{
-    for (;;) {
-        pack->count = 0;
-        while (pack->count < LBVH_I_PACK && lbvh_i_next_beam(bundle, &pack->ray[pack->count]))
-            pack->count++;
-        if (pack->count == 0) return 0;
-        if (pack->count > 1 && lbvh_i_bound_pack(bundle->tracer, pack, 0) &&
-            lbvh_i_bound_pack(bundle->tracer, pack, 1) &&
-            lbvh_i_bound_pack(bundle->tracer, pack, 2))
-            break;
-        lbvh_i_walk_alone(bundle, pack);
-    }
-    lbvh_i_align_pack(pack);
-    return 1;
-}
-
-static void lbvh_i_end_pack(lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
-{
-    int r;
-    for (r = 0; r < pack->count; r++) lbvh_i_end_ray(bundle, &pack->ray[r]);
 }
 
 /* All rays in packs, which walk in turn. */
@@ -9843,7 +9947,7 @@ LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
     }
     while (count > 0)
         for (p = 0; p < count;) {
-            if (lbvh_i_step_pack(bundle->tracer, live[p])) {
+            if (lbvh_i_step_pack(bundle, live[p])) {
                 p++;
                 continue;
             }

@@ -26,7 +26,7 @@ static int has_avx2(void) { return 0; }
    ------------------------------------------------------------------------------------------------
    */
 
-enum { KNOT, SOUP, FLAT, ONE_POINT, DISTANT, TINY, HUGE_ONES, TWO_SIZES, COMB, SCENES };
+enum { KNOT, SOUP, FLAT, ONE_POINT, DISTANT, TINY, HUGE_ONES, TWO_SIZES, COMB, TILES, SCENES };
 enum { MOST = 1024, RAYS = 400 };
 
 typedef struct scene {
@@ -74,6 +74,26 @@ static void put_comb(void)
     }
 }
 
+/* Right triangles in a plane, with two edges in planes of their boxes, which are exact. */
+static void put_tiles(void)
+{
+    int32_t i;
+    int k;
+    int const up = roll(3), x = (up + 1) % 3, y = (up + 2) % 3;
+    s.size = 2;
+    for (i = 0; i < s.n; i++) {
+        real *corner = s.corner + 9 * i;
+        real const at[2] = {(real)(i % 32 - 16) / 8, (real)(i / 32 - 16) / 8};
+        for (k = 0; k < 3; k++) {
+            corner[3 * k + x] = at[0];
+            corner[3 * k + y] = at[1];
+            corner[3 * k + up] = (real)0.25;
+        }
+        corner[3 + x] += (real)(1 + roll(3)) / 32;
+        corner[6 + y] += (real)(1 + roll(3)) / 32;
+    }
+}
+
 static void put(int kind, int32_t n)
 {
     int32_t i;
@@ -99,6 +119,7 @@ static void put(int kind, int32_t n)
         for (i = 0; 9 * i < s.n; i++) s.corner[81 * i] *= 3;
     }
     if (kind == COMB) put_comb();
+    if (kind == TILES) put_tiles();
 }
 
 static void build(int copy, int leaf, const uint32_t *masks)
@@ -302,16 +323,24 @@ static void make_packs(void)
     for (r = 0; r < RAYS; r++) {
         real *first = ray_data + 6 * (r - r % 16);
         if (r % 32 == 0) /* signs of directions differ */
-            for (a = 3; a < 6; a++) if (first[a] == 0) first[a] = s.size / 300;
+            for (a = 3; a < 6; a++)
+                if (first[a] == 0 || (r % 64 == 0 && a == 3 + r / 64 % 3)) first[a] = s.size / 300;
         if (r % 64 == 16) first[3 + r / 64 % 3] = first[3 + (r / 64 + 1) % 3];
+        for (a = 0; r % 64 == 48 && a < 3; a++) { /* the two longest axes are alike */
+            const real *to = s.n ? corner_of(r % (int)s.n, 0) : first;
+            first[3 + a] = s.size * (r / 64 % 3 == a ? (real)0.5 : a ? (real)-1.5 : (real)1.5);
+            first[a] = to[a] - first[3 + a];
+        }
         if (r % 16 == 0 || (r % 41 == 0 && r % 3)) continue;
         /* from afar, lbvh_ray_triangle hits the smallest of these 9 units beside them: all that it
            sees of one is a point, and rounding */
         if (s.kind == COMB && r % 112 < 16) continue;
         for (a = 0; a < 6; a++)
-            ray_data[6 * r + a] = first[a] + between(-s.size, s.size) / (a < 3 ? 140 : 100);
+            ray_data[6 * r + a] = first[a] + between(-s.size, s.size) /
+                                               (a < 3 ? 140 : r % 64 < 16 ? 24 : 100);
         if (r % 3 == 0) for (a = 0; a < 3; a++) ray_data[6 * r + a] = first[a];
         if (r / 16 % 2) for (a = 3; a < 6; a++) ray_data[6 * r + a] = first[a]; /* parallel */
+        if (r / 16 % 3 == 2) memcpy(ray_data + 6 * r, first, 6 * sizeof(real)); /* one ray */
     }
 }
 
@@ -492,34 +521,54 @@ static void test_own_elements(void **state)
     }
 }
 
-/* Ends of rays, filters and strides; invalid rays. */
-static void test_ray_options(void **state)
+/* Ends of rays, filters and strides, of rays that are packs, too; invalid rays. */
+static void check_ray_options(const uint32_t *masks, int packs)
 {
-    uint32_t masks[MOST], filters[RAYS];
+    uint32_t filters[RAYS];
     real ends[RAYS], wider[8 * RAYS];
     lbvh_rays rays = the_rays();
-    int32_t i, r;
-    (void)state;
-    begin(SOUP, MOST, 1);
-    for (i = 0; i < MOST; i++) masks[i] = (uint32_t)roll(8);
-    build(1, 0, masks);
-    make_rays();
+    int32_t r;
     for (r = 0; r < RAYS; r++) {
         filters[r] = (uint32_t)roll(8);
         ends[r] = r % 4 ? between(0, 2) : hit_of_all(ray_data + 6 * r, REAL_LARGEST, NULL, 0).t;
+        if (r % 7 == 5) ends[r] = r % 2 ? -1 : REAL_NAN;
+        if (r % 119 == 118) ray_data[6 * r + r % 6] = r % 2 ? REAL_NAN : REAL_INFINITY;
         memcpy(wider + 8 * r, ray_data + 6 * r, 6 * sizeof(real));
     }
+    rays.n = RAYS - 3;
     rays.data = wider;
     rays.stride = 8 * sizeof(real);
     rays.t_maxs = ends;
-    rays.filters = filters;
+    rays.filters = masks ? filters : NULL;
+    rays.flags = packs ? LBVH_SORTED : 0;
     for (answer = 0; answer <= has_avx2(); answer++) {
-        rays.flags = answer ? LBVH_SORTED : 0;
         CHECK_RESULT(lbvh_closest_hits(&s.wide, &rays, NULL, NULL, hits[0]), LBVH_OK);
-        for (r = 0; r < RAYS; r++) {
+        CHECK_RESULT(lbvh_any_hits(&s.wide, &rays, NULL, NULL, any[0]), LBVH_OK);
+        for (r = 0; r < rays.n; r++) {
             lbvh_ray_hit const all = hit_of_all(ray_data + 6 * r, ends[r], masks, filters[r]);
-            CHECK(same_hit(&hits[0][r], &all));
+            CHECK(same_hit(&hits[0][r], &all) && any[0][r] == (all.id >= 0));
         }
+    }
+    answer = 0;
+}
+
+static void test_ray_options(void **state)
+{
+    uint32_t masks[MOST];
+    lbvh_rays rays;
+    int32_t i, r;
+    int packs;
+    (void)state;
+    for (packs = 0; packs < 2; packs++) {
+        begin(SOUP, MOST, 1);
+        for (i = 0; i < MOST; i++) masks[i] = (uint32_t)roll(8);
+        for (i = 0; i < 9 * (MOST / 2); i++) s.corner[9 * (MOST / 2) + i] = s.corner[i]; /* ties */
+        build(1, 0, NULL);
+        if (packs) make_packs();
+        else make_rays();
+        check_ray_options(NULL, packs);
+        build(1, 0, masks);
+        check_ray_options(masks, packs);
     }
     answer = 0;
     rays = the_rays();
@@ -535,6 +584,40 @@ static void test_ray_options(void **state)
     answer = 0;
 }
 
+/* Rays that touch boxes: at a corner, and with t_max where the triangle is. Packs of one ray, whose
+   bounds are nothing but its own roundings. */
+static void test_touched_boxes(void **state)
+{
+    lbvh_rays rays = the_rays();
+    real ends[RAYS];
+    int32_t r;
+    int round, a, met = 0;
+    (void)state;
+    begin(TILES, MOST, 1);
+    rays.t_maxs = ends;
+    for (round = 0; round < 60; round++) {
+        make_rays();
+        for (r = 0; r < RAYS; r++) {
+            real *ray = ray_data + 6 * r;
+            const real *to = corner_of(roll((int)s.n), roll(3));
+            if (r % 16) memcpy(ray, ray - 6, 6 * sizeof(real));
+            else for (a = 0; a < 3; a++) ray[3 + a] = to[a] - ray[a];
+            ends[r] = hit_of_all(ray, REAL_LARGEST, NULL, 0).t;
+        }
+        for (answer = 0; answer <= has_avx2(); answer++) {
+            rays.flags = round % 2 ? LBVH_SORTED : 0;
+            CHECK_RESULT(lbvh_closest_hits(&s.wide, &rays, NULL, NULL, hits[0]), LBVH_OK);
+            for (r = 0; r < RAYS; r += 16) {
+                lbvh_ray_hit const all = hit_of_all(ray_data + 6 * r, ends[r], NULL, 0);
+                CHECK(same_hit(&hits[0][r], &all));
+                met += all.id >= 0;
+            }
+        }
+        answer = 0;
+    }
+    CHECK(met > 60 * RAYS / 16 / 8);
+}
+
 /* ------------------------------------------------------------------------------------------------
    Nearest elements, closest points, overlaps
    ------------------------------------------------------------------------------------------------
@@ -546,6 +629,42 @@ static real distance2_of(void *user, int32_t id, const real *p)
     (void)user;
     (void)lbvh_closest_on_triangle(p, corner_of(id, 0), corner_of(id, 1), corner_of(id, 2), q);
     return lbvh_i_distance2(q, p);
+}
+
+/* From the last coordinate to the first: other roundings than those of the header. */
+static real reversed_distance2(void *user, int32_t id, const real *p)
+{
+    volatile real sum = 0;
+    int a;
+    (void)user;
+    for (a = 2; a >= 0; a--) {
+        volatile real const part = (p[a] - corner_of(id, 0)[a]) * (p[a] - corner_of(id, 0)[a]);
+        sum += part;
+    }
+    return sum;
+}
+
+/* A point that is as far away as the search reaches, up to the last bit. */
+static void test_touched_reach(void **state)
+{
+    int t, k, exact = 0;
+    (void)state;
+    begin(SOUP, 1, 1);
+    for (t = 0; t < 2000; t++) {
+        real p[3], distance2, found_at = 0, reach;
+        int32_t id = -1, found = 0;
+        for (k = 0; k < 9; k++) s.corner[k] = k < 3 ? (real)roll(256) / 64 : s.corner[k - 3];
+        for (k = 0; k < 3; k++) p[k] = between(-2, 6);
+        build(1, 1, NULL);
+        distance2 = reversed_distance2(NULL, 0, p);
+        reach = (real)sqrt((double)distance2);
+        if (reach * reach != distance2) continue;
+        CHECK_RESULT(lbvh_wide_nearest(&s.wide, p, 1, reach, reversed_distance2, NULL, &id,
+                                       &found_at, &found), LBVH_OK);
+        CHECK(found == 1 && id == 0 && found_at == distance2);
+        exact++;
+    }
+    CHECK(exact > 200);
 }
 
 static void make_point(real p[3], int k)
@@ -798,7 +917,8 @@ static void test_refusals(void **state)
 static const struct CMUnitTest wide[] = {
     TEST(test_structure),   TEST(test_extreme_boxes), TEST(test_validate), TEST(test_rays),
     TEST(test_builds),      TEST(test_own_elements),  TEST(test_ray_options),
-    TEST(test_around),      TEST(test_closest_options), TEST(test_boxes),
+    TEST(test_touched_boxes),
+    TEST(test_touched_reach), TEST(test_around),      TEST(test_closest_options), TEST(test_boxes),
     TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
     TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),
     TEST(test_file_refusals),
