@@ -3680,8 +3680,8 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 /* ----------------------------------------------------------------------------------------------
    >>search: the neighbours of a block of points, passed row by row to a callback
 
-   A block is the particles of a cell, or the query points in a cell. There are two algorithms with
-   the same rows. If the grid has ranges and records, the points of a block share their candidates:
+   A block is the particles of a cell, or of some adjacent cells of a row that hold few, or the
+   query points in a cell. There are two algorithms with the same rows. If the grid has ranges and records, the points of a block share their candidates:
 
        block a b c     collect   The box around a, b, c, widened by the radius, touches some cells.
                                  Their records are copied once into a buffer, one array per
@@ -3725,8 +3725,10 @@ typedef struct ugrid_i_search {
 
 /* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
    names in a piece of a walk's row. LANES: candidates that are tested together; rows of the buffer
-   have room for as many more. RANGES: ranges that are copied together. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 16, UGRID_I_RANGES = 64 };
+   have room for as many more. RANGES: ranges that are copied together. JOINED: the most cells of a
+   block. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 16, UGRID_I_RANGES = 64,
+       UGRID_I_JOINED = 8 };
 enum { UGRID_I_ROOM = UGRID_I_GATHER + UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
@@ -4337,8 +4339,8 @@ static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
                                          : ugrid_near_place(search->grid, place, search->radius));
 }
 
-/* The particles of a cell, places first .. last-1, that have rows, as a block. They come first
-   where ids ascend within cells: 0 if not. */
+/* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
+   where ids ascend: 0 if not. */
 static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
                                 ugrid_i_block_of *block)
 {
@@ -4353,16 +4355,36 @@ static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
     return 1;
 }
 
-/* All rows of one cell. */
-static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last,
-                               ugrid_i_candidates *set)
+/* The end of the block that begins with a cell: how many cells of its row share their candidates.
+   Few particles, as a walk over cells costs more than the tests that are added. */
+static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell)
 {
     const ugrid *grid = search->grid;
+    const int32_t *const start = grid->start;
+    int32_t const width = grid->axis[0].cells, left = width - cell % width,
+                  particles = search->form == UGRID_I_AVX512 ? 20 : 10; /* measured */
+    int32_t most = left < UGRID_I_JOINED ? cell + left : cell + UGRID_I_JOINED, end = cell + 1;
+    if (grid->desc.cell_order != UGRID_ROWS) return end;
+    if (most > search->last) most = search->last;
+    while (end < most && start[end + 1] - start[cell] <= particles) end++;
+    return end;
+}
+
+/* All rows of the cells cell .. end-1, as one block; cell by cell where this does not fit. */
+static int ugrid_i_search_cells(const ugrid_i_search *search, int32_t cell, int32_t end,
+                                ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t const first = grid->start[cell];
+    int32_t last = grid->start[end], k;
     ugrid_i_block_of block;
-    int32_t k;
     int fits = ugrid_i_block_locals(grid, first, last, &block);
     if (fits && block.count == 0) return 0;
     fits = fits && ugrid_i_collect(search, &block, set);
+    if (!fits && cell + 1 < end) {
+        for (k = cell; k < end; k++) if (ugrid_i_search_cells(search, k, k + 1, set)) return 1;
+        return 0;
+    }
     if (fits) last = first + block.count;
     for (k = first; k < last; k++)
         if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
@@ -4379,7 +4401,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
 {
     ugrid_i_search search = *given;
     ugrid view = *given->grid;
-    int32_t k, cell;
+    int32_t k, cell, end;
     ugrid_i_candidates set;
     search.grid = &view;
     view.desc.walk = ugrid_i_list_walk(&view);
@@ -4388,9 +4410,10 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
             if (ugrid_i_walk_place(&search, k)) return 1;
         return 0;
     }
-    for (cell = search.first; cell < search.last; cell++) {
-        if (view.start[cell] == view.start[cell + 1]) continue;
-        if (ugrid_i_search_cell(&search, view.start[cell], view.start[cell + 1], &set)) return 1;
+    for (cell = search.first; cell < search.last; cell = end) {
+        end = ugrid_i_block_end(&search, cell);
+        if (view.start[cell] == view.start[end]) continue;
+        if (ugrid_i_search_cells(&search, cell, end, &set)) return 1;
     }
     return 0;
 }
