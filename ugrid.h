@@ -3145,20 +3145,23 @@ static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
     return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
 }
 
-/* The same, and the count of each number into start[]. */
+/* The same. The first particle that is not finite is refused. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
-    /* a copy, which the stores below cannot change: its fields stay in registers */
-    ugrid const view = *grid;
-    int32_t const entries = view.n * view.spans;
+    ugrid const view = *grid; /* a copy, which the stores into numbers[] cannot change */
+    if (ugrid_i_number_all(&view, numbers)) return UGRID_OK;
+    grid->bad_id = ugrid_i_first_not_finite(&view);
+    return UGRID_NOT_FINITE;
+}
+
+/* The count of each number into start[]. */
+static void ugrid_i_count_numbers(const ugrid *grid, const int32_t *numbers)
+{
+    int32_t *const start = grid->start;
+    int32_t const entries = grid->n * grid->spans;
     int32_t e;
-    if (!ugrid_i_number_all(&view, numbers)) {
-        grid->bad_id = ugrid_i_first_not_finite(&view);
-        return UGRID_NOT_FINITE;
-    }
-    memset(view.start, 0, ((size_t)view.cell_count + 1) * sizeof *view.start);
-    for (e = 0; e < entries; e++) if (numbers[e] >= 0) view.start[numbers[e]]++;
-    return UGRID_OK;
+    memset(start, 0, ((size_t)grid->cell_count + 1) * sizeof *start);
+    for (e = 0; e < entries; e++) if (numbers[e] >= 0) start[numbers[e]]++;
 }
 
 /* Inclusive prefix sum: counts become ends, end[c] = entries in cells 0 .. c. Returns the total. */
@@ -3257,14 +3260,124 @@ static void ugrid_i_scatter(const ugrid *grid, const int32_t *numbers)
     else ugrid_i_scatter_records(grid, numbers, grid->stride, grid->desc.dim);
 }
 
-/* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter. The scatter starts with
+/* COUNT in two rounds, where the records are more than the caches of a core hold: first into
+   buckets of adjacent cells, then each bucket by a counting sort, which stays in a cache. A bucket's
+   numbers are in order[] until it is sorted, and numbers[] is then memory for a copy of it. */
+#ifndef UGRID_I_MANY /* tests choose */
+#define UGRID_I_MANY 524288     /* particles from which on; measured */
+#endif
+enum { UGRID_I_ROUND_BUCKETS = 512, UGRID_I_ORDER_SAMPLES = 256 };
+
+typedef struct ugrid_i_rounds {
+    int shift;                  /* bucket = cell >> shift */
+    int32_t buckets;
+    int32_t end[UGRID_I_ROUND_BUCKETS]; /* the places of each bucket; before that where to go on */
+} ugrid_i_rounds;
+
+/* Are the particles in an order in which neighbours in memory are near each other? Then one round
+   meets the same cache lines again. */
+static int ugrid_i_is_coherent(const ugrid *grid, const int32_t *numbers)
+{
+    int32_t const step = grid->n / UGRID_I_ORDER_SAMPLES, reach = grid->cell_count / 16;
+    int32_t k, near = 0;
+    for (k = 0; k < UGRID_I_ORDER_SAMPLES; k++) {
+        int32_t const apart = numbers[k * step] - numbers[k * step + 8];
+        near += apart <= reach && -apart <= reach;
+    }
+    return 2 * near > UGRID_I_ORDER_SAMPLES;
+}
+
+/* Where each bucket begins. 0 if one is too large for the copy. */
+static int ugrid_i_begin_rounds(const ugrid *grid, const int32_t *numbers, ugrid_i_rounds *rounds)
+{
+    int32_t const room = (int32_t)((size_t)grid->n * sizeof *numbers / sizeof(ugrid_record));
+    int32_t e, b, sum = 0, largest = 0;
+    memset(rounds, 0, sizeof *rounds);
+    while ((grid->cell_count - 1) >> rounds->shift >= UGRID_I_ROUND_BUCKETS) rounds->shift++;
+    rounds->buckets = ((grid->cell_count - 1) >> rounds->shift) + 1;
+    for (e = 0; e < grid->n; e++) rounds->end[numbers[e] >> rounds->shift]++;
+    for (b = 0; b < rounds->buckets; b++) {
+        int32_t const count = rounds->end[b];
+        largest = count > largest ? count : largest;
+        rounds->end[b] = sum;
+        sum += count;
+    }
+    return largest <= room;
+}
+
+/* The first round: records, and their numbers in order[], bucket by bucket; ids ascend. */
+static void ugrid_i_deal_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
+                                 size_t stride, int32_t dim, ugrid_i_rounds *rounds)
+{
+    ugrid_record *UGRID_I_RESTRICT const record = grid->record;
+    int32_t *UGRID_I_RESTRICT const order = grid->order;
+    const ugrid_real *const pos = grid->pos;
+    int32_t const n = grid->n;
+    int32_t e;
+    for (e = 0; e < n; e++) {
+        ugrid_record one;
+        int32_t const at = rounds->end[numbers[e] >> rounds->shift]++;
+        if (e + UGRID_I_SOON < n)
+            UGRID_I_PREFETCH(&record[rounds->end[numbers[e + UGRID_I_SOON] >> rounds->shift]]);
+        ugrid_i_load(pos, stride, dim, e, one.x);
+        one.link = e;
+        record[at] = one;
+        order[at] = numbers[e];
+    }
+}
+
+/* The second round of a bucket: its cells cell .. cell+cells-1 and its places first .. last-1. */
+static void ugrid_i_order_bucket(const ugrid *grid, ugrid_record *copy, int32_t cell, int32_t cells,
+                                 int32_t first, int32_t last)
+{
+    int32_t *const start = grid->start, *const order = grid->order;
+    ugrid_record *const record = grid->record;
+    int32_t k, c, sum = first;
+    memset(start + cell, 0, (size_t)cells * sizeof *start);
+    for (k = first; k < last; k++) start[order[k]]++;
+    for (c = cell; c < cell + cells; c++) start[c] = sum += start[c];
+    memcpy(copy, record + first, (size_t)(last - first) * sizeof *copy);
+    for (k = last - 1; k >= first; k--) {
+        if (k >= first + UGRID_I_SOON)
+            UGRID_I_PREFETCH(&record[start[order[k - UGRID_I_SOON]] - 1]);
+        record[--start[order[k]]] = copy[k - first];
+    }
+    for (k = first; k < last; k++) order[k] = record[k].link;
+}
+
+/* The build; 0: one round does it better. */
+static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    ugrid_i_rounds rounds;
+    int32_t b, first = 0;
+    if (grid->n < UGRID_I_MANY || !ugrid_i_is_simple(grid) || !grid->record || grid->inverse ||
+        ugrid_i_is_coherent(grid, numbers) || !ugrid_i_begin_rounds(grid, numbers, &rounds))
+        return 0;
+    if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
+        ugrid_i_deal_records(grid, numbers, tight, 3, &rounds);
+    else ugrid_i_deal_records(grid, numbers, grid->stride, grid->desc.dim, &rounds);
+    for (b = 0; b < rounds.buckets; b++) {
+        int32_t const cell = b << rounds.shift, rest = grid->cell_count - cell,
+                      width = (int32_t)1 << rounds.shift;
+        ugrid_i_order_bucket(grid, (ugrid_record *)(void *)numbers, cell,
+                             rest < width ? rest : width, first, rounds.end[b]);
+        first = rounds.end[b];
+    }
+    grid->entries = grid->start[grid->cell_count] = grid->n;
+    return 1;
+}
+
+/* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter; many particles in two
+   rounds, which give the same arrays. The scatter starts with
    the last entry and fills each cell from its end. So ids ascend, and every end becomes the start
    of its cell: cell 5 ends at 4, so particle 4 goes to place 3 and particle 2 to place 2. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
     ugrid_result const result = ugrid_i_number_entries(grid, numbers);
-    if (result != UGRID_OK) return result;
+    if (result != UGRID_OK || ugrid_i_build_two_rounds(grid, numbers)) return result;
+    ugrid_i_count_numbers(grid, numbers);
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
     ugrid_i_scatter(grid, numbers);
     ugrid_i_finish_order(grid);
@@ -3683,8 +3796,8 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 /* ----------------------------------------------------------------------------------------------
    >>search: the neighbours of a block of points, passed row by row to a callback
 
-   A block is the particles of a cell, or the query points in a cell. There are two algorithms with
-   the same rows. If the grid has ranges and records, the points of a block share their candidates:
+   A block is the particles of a cell, or of some adjacent cells of a row that hold few, or the
+   query points in a cell. There are two algorithms with the same rows. If the grid has ranges and records, the points of a block share their candidates:
 
        block a b c     collect   The box around a, b, c, widened by the radius, touches some cells.
                                  Their records are copied once into a buffer, one array per
@@ -3728,8 +3841,10 @@ typedef struct ugrid_i_search {
 
 /* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
    names in a piece of a walk's row. LANES: candidates that are tested together; rows of the buffer
-   have room for as many more. RANGES: ranges that are copied together. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 16, UGRID_I_RANGES = 64 };
+   have room for as many more. RANGES: ranges that are copied together. JOINED: the most cells of a
+   block. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 16, UGRID_I_RANGES = 64,
+       UGRID_I_JOINED = 8 };
 enum { UGRID_I_ROOM = UGRID_I_GATHER + UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
@@ -4340,8 +4455,8 @@ static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
                                          : ugrid_near_place(search->grid, place, search->radius));
 }
 
-/* The particles of a cell, places first .. last-1, that have rows, as a block. They come first
-   where ids ascend within cells: 0 if not. */
+/* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
+   where ids ascend: 0 if not. */
 static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
                                 ugrid_i_block_of *block)
 {
@@ -4356,16 +4471,36 @@ static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
     return 1;
 }
 
-/* All rows of one cell. */
-static int ugrid_i_search_cell(const ugrid_i_search *search, int32_t first, int32_t last,
-                               ugrid_i_candidates *set)
+/* The end of the block that begins with a cell: how many cells of its row share their candidates.
+   Few particles, as a walk over cells costs more than the tests that are added. */
+static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell)
 {
     const ugrid *grid = search->grid;
+    const int32_t *const start = grid->start;
+    int32_t const width = grid->axis[0].cells, left = width - cell % width,
+                  particles = search->form == UGRID_I_AVX512 ? 20 : 10; /* measured */
+    int32_t most = left < UGRID_I_JOINED ? cell + left : cell + UGRID_I_JOINED, end = cell + 1;
+    if (grid->desc.cell_order != UGRID_ROWS) return end;
+    if (most > search->last) most = search->last;
+    while (end < most && start[end + 1] - start[cell] <= particles) end++;
+    return end;
+}
+
+/* All rows of the cells cell .. end-1, as one block; cell by cell where this does not fit. */
+static int ugrid_i_search_cells(const ugrid_i_search *search, int32_t cell, int32_t end,
+                                ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t const first = grid->start[cell];
+    int32_t last = grid->start[end], k;
     ugrid_i_block_of block;
-    int32_t k;
     int fits = ugrid_i_block_locals(grid, first, last, &block);
     if (fits && block.count == 0) return 0;
     fits = fits && ugrid_i_collect(search, &block, set);
+    if (!fits && cell + 1 < end) {
+        for (k = cell; k < end; k++) if (ugrid_i_search_cells(search, k, k + 1, set)) return 1;
+        return 0;
+    }
     if (fits) last = first + block.count;
     for (k = first; k < last; k++)
         if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
@@ -4382,7 +4517,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
 {
     ugrid_i_search search = *given;
     ugrid view = *given->grid;
-    int32_t k, cell;
+    int32_t k, cell, end;
     ugrid_i_candidates set;
     search.grid = &view;
     view.desc.walk = ugrid_i_list_walk(&view);
@@ -4391,9 +4526,10 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
             if (ugrid_i_walk_place(&search, k)) return 1;
         return 0;
     }
-    for (cell = search.first; cell < search.last; cell++) {
-        if (view.start[cell] == view.start[cell + 1]) continue;
-        if (ugrid_i_search_cell(&search, view.start[cell], view.start[cell + 1], &set)) return 1;
+    for (cell = search.first; cell < search.last; cell = end) {
+        end = ugrid_i_block_end(&search, cell);
+        if (view.start[cell] == view.start[end]) continue;
+        if (ugrid_i_search_cells(&search, cell, end, &set)) return 1;
     }
     return 0;
 }

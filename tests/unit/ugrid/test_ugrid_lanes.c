@@ -1,9 +1,11 @@
 /* test_ugrid_lanes.c - instructions chosen at run time: searches by AVX-512, AVX2 and plain ones
-   give the same rows, and those of brute force.
+   give the same rows, and those of brute force. Builds of COUNT in two rounds and in one give the
+   arrays of SORT.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 static int asked, answer; /* by the header, and to it */
 #define UGRID_I_FORM() (asked++, answer)
+#define UGRID_I_MANY 1000
 
 #define UGRID_STATIC
 #define UGRID_IMPLEMENTATION
@@ -165,8 +167,68 @@ static void test_same_rows(void **state)
 #endif
 }
 
+/* ---- two rounds of COUNT ---- */
+
+enum { ROUNDS = 20000 };
+
+static void fill_grid(ugrid *grid, ugrid_method method, int dim, const ugrid_real *points, int32_t n,
+                      ugrid_real cell)
+{
+    int a;
+    memset(&now, 0, sizeof now);
+    now.dim = dim;
+    now.method = method;
+    now.cell = cell;
+    for (a = 0; a < dim; a++) now.max[a] = 1;
+    now_n = n;
+    CHECK_RESULT(ugrid_build(grid, &now, points, 0, n), UGRID_OK);
+}
+
+/* Evenly spread, or half of them in one cell, whose bucket is too large for two rounds. */
+static void check_rounds(int dim, int32_t n, ugrid_real cell, int crowd, int sorted)
+{
+    static ugrid_real points[3 * ROUNDS];
+    ugrid one = {0}, other = {0};
+    wl_random r = wl_seed((uint64_t)(n + crowd));
+    int32_t k;
+    for (k = 0; k < dim * n; k++)
+        points[k] = (ugrid_real)(crowd && k < dim * n / 2 ? 0.5 : (double)wl_u(&r));
+    fill_grid(&other, UGRID_SORT, dim, points, n, cell);
+    if (sorted) {
+        static ugrid_real ordered[3 * ROUNDS];
+        CHECK_RESULT(ugrid_gather(&other, points, (size_t)dim * sizeof *points, ordered), UGRID_OK);
+        memcpy(points, ordered, (size_t)(dim * n) * sizeof *points);
+        fill_grid(&other, UGRID_SORT, dim, points, n, cell);
+    }
+    fill_grid(&one, UGRID_COUNT, dim, points, n, cell);
+    CHECK(one.entries == other.entries && one.cell_count == other.cell_count);
+    CHECK(same(one.start, other.start, ((size_t)one.cell_count + 1) * sizeof *one.start));
+    CHECK(same(one.order, other.order, (size_t)n * sizeof *one.order));
+    for (k = 0; k < n; k++) {
+        CHECK(one.record[k].link == other.record[k].link);
+        CHECK(same(one.record[k].x, other.record[k].x, sizeof one.record[k].x));
+    }
+    ugrid_free(&one);
+    ugrid_free(&other);
+}
+
+static void test_two_rounds(void **state)
+{
+    static const int32_t sizes[] = {999, 1000, 1001, 4096, ROUNDS};
+    int const count = COUNT_OF(sizes);
+    int k, way;
+    (void)state;
+    describe = describe_now;
+    for (k = 0; k < count; k++)
+        for (way = 0; way < 8; way++)
+            check_rounds(2 + way % 2, sizes[k],
+                         (ugrid_real)(way / 2 == 0 ? 0.3 : way / 2 == 1 ? 0.05 : 0.02), way / 2 == 3,
+                         way / 2 == 2);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_rows),
+                                       cmocka_unit_test(test_two_rounds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
