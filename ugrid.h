@@ -18,7 +18,7 @@
 
    manual           use, example, options, rules, method, limits, not-here, literature, changes
    declarations     strict-math, config, results, parallel, desc, filter, grid, api, cuda-api
-   per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
+   per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates, pieces
    implementation   memory, resolve, fit, build, attributes, search, lanes, filtered, query,
                     points-at, each, validate, save, parallel-run, parallel-build, parallel-search,
                     parallel-points, parallel-attributes, licence
@@ -281,6 +281,7 @@
    compiled with the caller's options, and ugrid_i_kept keeps their order of operations. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
+#include <float.h>
 #if defined(UGRID_I_FAST_MATH) && !defined(__CUDA_ARCH__)
 #define UGRID_FN static __host__ __device__ inline
 #else
@@ -2413,6 +2414,298 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_PLACES) != 0, f, d_sums);
+}
+
+#endif /* UGRID_CUDA && __CUDACC__ */
+
+/* ----------------------------------------------------------------------------------------------
+   >>pieces: for .cu files. Searches by strips that keep what they found as bits, for one place or
+   for two (twins). Kernels of cuda/ugrid.cu and cuda/nlist.cu.
+
+   A piece is a strip, or up to 32 candidates of a longer one; each has one bit, 1 = within the
+   limit:
+
+       piece w of place k:   candidates  begin .. end-1       hits[w][k]  1 0 0 1 0 1
+                                                              (highest bit: begin)
+
+   Candidates are loaded four at a time, so up to three records after the last one, too: the array
+   has room for them.
+   ---------------------------------------------------------------------------------------------- */
+
+#if defined(UGRID_CUDA) && defined(__CUDACC__)
+
+constexpr int ugrid_i_step = 4; /* candidates that are loaded at a time */
+
+/* Where bits are kept: the first `words` pieces of each place. */
+struct ugrid_i_hit_bits {
+    uint32_t *hits; /* null: nowhere */
+    int words;
+    size_t stride;  /* of the words of a piece: see ugrid_i_word_stride */
+    __device__ bool keeps(int word) const { return hits && word < words; }
+    __device__ uint32_t *at(int word, int32_t place) const { return hits + word * stride + place; }
+};
+
+/* An even number: twins store their words together. */
+static __host__ __device__ inline size_t ugrid_i_word_stride(int32_t n)
+{
+    return ((size_t)n + 1) / 2 * 2;
+}
+
+/* f(begin, end) for each piece of a strip. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_cut_strip(int32_t begin, int32_t end, F f)
+{
+    for (; begin < end; begin += 32) f(begin, end - begin < 32 ? end : begin + 32);
+}
+
+/* test(q) for each candidate q of a piece, in whole steps: also for some after the last one. */
+template <class Test>
+__device__ __forceinline__ void ugrid_i_test_piece(const ugrid &grid, int32_t begin, int32_t end,
+                                                   Test test)
+{
+    for (int32_t k = begin; k < end; k += ugrid_i_step) {
+        ugrid_record record[ugrid_i_step];
+#pragma unroll
+        for (int t = 0; t < ugrid_i_step; t++)
+            record[t] = ugrid_i_fetch_record(&grid.record[k + t]);
+#pragma unroll
+        for (int t = 0; t < ugrid_i_step; t++) test(record[t].x);
+    }
+}
+
+/* Drops the bits of whole steps that lie after the end. */
+static __device__ __forceinline__ uint32_t ugrid_i_drop_rest(uint32_t hits, int32_t begin,
+                                                             int32_t end)
+{
+    return hits >> ((begin - end) & (ugrid_i_step - 1));
+}
+
+/* The hits of a piece. The particle itself is one of them, if it is in the piece. */
+template <ugrid_path Path>
+__device__ __forceinline__ uint32_t ugrid_i_piece_hits(const ugrid &grid, const ugrid_real *p,
+                                                       ugrid_real limit, int32_t begin,
+                                                       int32_t end)
+{
+    ugrid_contact contact;
+    uint32_t hits = 0;
+    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
+        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(grid, p, q, limit, contact);
+    });
+    return ugrid_i_drop_rest(hits, begin, end);
+}
+
+/* The bits of a piece that the row of a place may list: not its own; half: only those above. */
+static __device__ __forceinline__ uint32_t ugrid_i_listed(int32_t place, bool half, int32_t begin,
+                                                          int32_t end)
+{
+    uint32_t const own = place >= begin && place < end ? 1u << (end - 1 - place) : 0;
+    return half && own ? own - 1 : ~own;
+}
+
+/* Exclusive prefix sum of x over the warp. At each distance a lane adds the partial sum of the lane
+   that far below, so that it holds the sum of 2, 4, 8, ... lanes up to itself. At the end its own x
+   is subtracted. */
+static __device__ __forceinline__ int32_t ugrid_i_warp_prefix(int32_t x)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t sum = x;
+    for (int distance = 1; distance < 32; distance *= 2) {
+        int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
+        if (lane >= distance) sum += lower;
+    }
+    return sum - x;
+}
+
+/* Twins: a thread searches for two particles, places 2t and 2t+1, since candidates that are loaded
+   once for both halve what limits a search, the loads. (This is in none of the sources.)
+
+   Neighbours in a row of cells have nearly the same strips: both are tested against the strips of
+   the cells that either needs. Where the two are apart, at the end of a row, all lanes of the warp
+   search for the second. For many particles in long rows, without periodic axes, in float. */
+
+/* Fewer particles leave multiprocessors idle. In shorter rows, too many twins are apart. */
+#ifdef CUDA_EMU
+constexpr int32_t ugrid_i_twins_least = 64, ugrid_i_twins_row = 2;
+#else
+constexpr int32_t ugrid_i_twins_least = 1 << 19, ugrid_i_twins_row = 128;
+#endif
+
+/* Are places of this grid searched for as twins? */
+static inline bool ugrid_i_twins(const ugrid *grid, ugrid_path path)
+{
+    return path == UGRID_PATH_STRIPS && UGRID_I_REAL_KIND == 1 && grid->n >= ugrid_i_twins_least &&
+           grid->n / ugrid_i_twins_row / grid->axis[1].cells >= grid->axis[2].cells;
+}
+
+/* Cells of a search, both ends included. */
+struct ugrid_i_box {
+    int32_t x0, x1, y0, y1, z0, z1;
+};
+
+/* Empty for a particle that is in no cell or does not exist. */
+static __device__ __forceinline__ ugrid_i_box ugrid_i_box_of(const ugrid &grid, const ugrid_real *p,
+                                                             ugrid_real radius, bool exists)
+{
+    ugrid_sweep const x = ugrid_i_strip_sweep<false>(grid.axis[0], p[0], radius),
+                      y = ugrid_i_strip_sweep<false>(grid.axis[1], p[1], radius),
+                      z = ugrid_i_strip_sweep<false>(grid.axis[2], p[2], radius);
+    if (!exists || !ugrid_i_point_finite(p)) return {0, -1, 0, -1, 0, -1};
+    return {x.low, x.low + x.width - 1, y.low, y.low + y.width - 1, z.low, z.low + z.width - 1};
+}
+
+static __device__ __forceinline__ bool ugrid_i_are_apart(const ugrid_i_box &a, const ugrid_i_box &b)
+{
+    return a.x0 > b.x1 || b.x0 > a.x1 || a.y0 > b.y1 || b.y0 > a.y1 || a.z0 > b.z1 || b.z0 > a.z1;
+}
+
+static __device__ __forceinline__ ugrid_i_box ugrid_i_join(const ugrid_i_box &a,
+                                                           const ugrid_i_box &b)
+{
+    return {min(a.x0, b.x0), max(a.x1, b.x1), min(a.y0, b.y0),
+            max(a.y1, b.y1), min(a.z0, b.z0), max(a.z1, b.z1)};
+}
+
+/* f(begin, end): the strip of a box at cells y, z, of places above `above`. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_box_strip(const ugrid &grid, const ugrid_i_box &box,
+                                                  int32_t y, int32_t z, int32_t above, F f)
+{
+    const int32_t *const start = grid.start + (z * grid.axis[1].cells + y) * grid.axis[0].cells;
+    f(max(start[box.x0], above + 1), start[box.x1 + 1]);
+}
+
+/* f(begin, end) for each piece of the strips of a box, of places above `above`. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_piece(const ugrid &grid, const ugrid_i_box &box,
+                                                   int32_t above, F f)
+{
+    for (int32_t z = box.z0; z <= box.z1; z++)
+        for (int32_t y = box.y0; y <= box.y1; y++)
+            ugrid_i_box_strip(grid, box, y, z, above, [&](int32_t begin, int32_t end) {
+                ugrid_i_cut_strip(begin, end, f);
+            });
+}
+
+/* The hits of a piece for two points by fused operations, of which there are three fewer each: the
+   sign of x*x + y*y + z*z - limit. Let u = 2^-24, and S the sum of the squares without rounding. Up
+   to S = 2 limit, the three roundings here change it by at most 6 u limit, and those of
+   ugrid_i_square by 7 u limit; above, both are far from the limit. So the sign is right where the
+   result exceeds 16 u limit, which ugrid_i_widen gives; FLT_MIN is for numbers so small that they
+   have fewer digits. Otherwise (one piece of some thousand) the piece is tested as everywhere. */
+static __device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid,
+                                                         const ugrid_record own[2],
+                                                         ugrid_real limit, int32_t begin,
+                                                         int32_t end, uint32_t found[2])
+{
+    ugrid_real closest = limit;
+    found[0] = found[1] = 0;
+    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            ugrid_real const x = q[0] - own[t].x[0], y = q[1] - own[t].x[1],
+                             z = q[2] - own[t].x[2];
+            float const excess =
+                __fmaf_rn((float)z, (float)z,
+                          __fmaf_rn((float)y, (float)y,
+                                    __fmaf_rn((float)x, (float)x, -(float)limit)));
+            found[t] = found[t] << 1 | __float_as_uint(excess) >> 31;
+            closest = min(closest, (ugrid_real)fabsf(excess));
+        }
+    });
+    bool const sure = closest > ugrid_i_widen(limit) + (ugrid_real)FLT_MIN;
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+        found[t] = sure ? ugrid_i_drop_rest(found[t], begin, end)
+                        : ugrid_i_piece_hits<UGRID_PATH_STRIPS>(grid, own[t].x, limit, begin, end);
+}
+
+/* All lanes of a warp search for one place, each in other strips. Returns how many neighbours it
+   has. */
+static __device__ __forceinline__ int32_t ugrid_i_search_alone(const ugrid &grid, int32_t place,
+                                                               ugrid_real radius, ugrid_real limit,
+                                                               bool half, const ugrid_i_hit_bits &kept)
+{
+    ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
+    ugrid_i_box const box = ugrid_i_box_of(grid, own.x, radius, true);
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const wide = box.y1 - box.y0 + 1, strips = wide * (box.z1 - box.z0 + 1);
+    int32_t words = 0, length = 0;
+    for (int32_t first = 0; first < strips; first += 32) {
+        int32_t const strip = first + lane;
+        int32_t begin = 0, end = 0;
+        if (strip < strips)
+            ugrid_i_box_strip(grid, box, box.y0 + strip % wide, box.z0 + strip / wide,
+                              half ? place : -1,
+                              [&](int32_t from, int32_t to) { begin = from, end = to; });
+        int32_t const pieces = begin < end ? (end - begin + 31) / 32 : 0;
+        int32_t word = words + ugrid_i_warp_prefix(pieces);
+        words = __shfl_sync(0xFFFFFFFFu, word + pieces, 31);
+        ugrid_i_cut_strip(begin, end, [&](int32_t from, int32_t to) {
+            uint32_t const found =
+                ugrid_i_piece_hits<UGRID_PATH_STRIPS>(grid, own.x, limit, from, to) &
+                ugrid_i_listed(place, half, from, to);
+            if (kept.keeps(word)) *kept.at(word, place) = found;
+            word++;
+            length += __popc(found);
+        });
+    }
+    return __shfl_sync(0xFFFFFFFFu, ugrid_i_warp_prefix(length) + length, 31);
+}
+
+/* Searches for place and place + 1, whose records are own[0 .. 1], as far as they exist. All lanes
+   of a warp call this. length: how many neighbours each has. */
+static __device__ __forceinline__ void ugrid_i_search_twins(const ugrid &grid, int32_t place,
+                                                            const ugrid_record own[2],
+                                                            ugrid_real radius, ugrid_real limit,
+                                                            bool half, const ugrid_i_hit_bits &kept,
+                                                            int32_t length[2])
+{
+    bool const two = place + 1 < grid.n;
+    ugrid_i_box const first = ugrid_i_box_of(grid, own[0].x, radius, place < grid.n),
+                      second = ugrid_i_box_of(grid, own[1].x, radius, two);
+    bool const apart = ugrid_i_are_apart(first, second);
+    int word = 0;
+    length[0] = length[1] = 0;
+    ugrid_i_each_piece(
+        grid, apart ? first : ugrid_i_join(first, second), half ? place : -1,
+        [&](int32_t begin, int32_t end) {
+            uint32_t found[2];
+            ugrid_i_twin_hits(grid, own, limit, begin, end, found);
+#pragma unroll
+            for (int t = 0; t < 2; t++) {
+                found[t] &= ugrid_i_listed(place + t, half, begin, end);
+                length[t] += __popc(found[t]);
+            }
+            if (kept.keeps(word) && apart) *kept.at(word, place) = found[0];
+            else if (kept.keeps(word))
+                *reinterpret_cast<uint2 *>(kept.at(word, place)) = make_uint2(found[0], found[1]);
+            word++;
+        });
+    for (unsigned left = __ballot_sync(0xFFFFFFFFu, apart && two); left; left &= left - 1) {
+        int const lane = __ffs((int)left) - 1;
+        int32_t const alone = __shfl_sync(0xFFFFFFFFu, place + 1, lane);
+        int32_t const found = ugrid_i_search_alone(grid, alone, radius, limit, half, kept);
+        if (lane == (int)(threadIdx.x % 32)) length[1] = found;
+    }
+}
+
+/* f(begin, end) for the pieces of one place that a search for twins tested. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_twin_piece(const ugrid &grid, const ugrid_real *p,
+                                                        int32_t place, ugrid_real radius, bool half,
+                                                        F f)
+{
+    int32_t const twin = place ^ 1;
+    bool const two = twin < grid.n;
+    ugrid_record const other = ugrid_i_fetch_record(&grid.record[two ? twin : place]);
+    ugrid_i_box const own = ugrid_i_box_of(grid, p, radius, true),
+                      others = ugrid_i_box_of(grid, other.x, radius, two);
+    bool const apart = ugrid_i_are_apart(own, others);
+    ugrid_i_each_piece(grid, apart ? own : ugrid_i_join(own, others),
+                       !half   ? -1
+                       : apart ? place
+                               : place & ~1,
+                       f);
 }
 
 #endif /* UGRID_CUDA && __CUDACC__ */

@@ -355,7 +355,7 @@ nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 nlist_result nlist_i_take_words(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 {
     if (!nlist_i_counts_first(&gpu->device.list.desc)) return NLIST_OK;
-    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_WORDS], (int64_t)n * nlist_i_words,
+    return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_WORDS], ((int64_t)n + 1) * nlist_i_words,
                              sizeof(uint32_t), stream);
 }
 
@@ -648,11 +648,11 @@ struct nlist_i_ugrid_walk_source {
 
    The first pass keeps the words of the first nlist_i_words pieces, so that the second need not
    test them again. With one ring of cells there are 9 strips of about 20 candidates, a piece
-   each. */
-template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
+   each. Twins: the first pass searches for two places per thread (ugrid.h: >>pieces). */
+template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
-    uint32_t *words; /* [nlist_i_words * n] */
+    ugrid_i_hit_bits kept;
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
                           nlist_i_query &query) const
     {
@@ -698,23 +698,26 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
         nlist_real const limit = Plain ? query.limit
                                        : nlist_i_limit(&list.desc, query.radius, largest);
         int piece = 0;
-        ugrid_i_each_range<Path>(
-            grid.grid, query.p, turn, reach, false, [&](int32_t first, int32_t last) {
-                for (int32_t begin = first; begin < last; begin += 32, piece++) {
-                    int32_t const end = last - begin < 32 ? last : begin + 32;
-                    bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
-                    uint32_t *const word = kept ? words + (size_t)piece * job.n + turn : nullptr;
-                    uint32_t left;
-                    if (pass != NLIST_I_FIRST && kept) left = *word;
-                    else {
-                        left = test(list, turn, query, limit, begin, end);
-                        if (!Plain) left = filter(list, rows, query, left, end);
-                    }
-                    if (pass == NLIST_I_FIRST && kept) *word = left;
-                    if constexpr (nlist_i_tallies<Found>) *found.count += __popc(left);
-                    else each_bit(left, end, pass, found);
-                }
-            });
+        auto const take = [&](int32_t begin, int32_t end) {
+            bool const keeps = pass != NLIST_I_ONLY && kept.keeps(piece);
+            uint32_t *const word = keeps ? kept.at(piece, turn) : nullptr;
+            uint32_t left;
+            piece++;
+            if (pass != NLIST_I_FIRST && keeps) left = *word;
+            else {
+                left = test(list, turn, query, limit, begin, end);
+                if (!Plain) left = filter(list, rows, query, left, end);
+            }
+            if (pass == NLIST_I_FIRST && keeps) *word = left;
+            if constexpr (nlist_i_tallies<Found>) *found.count += __popc(left);
+            else each_bit(left, end, pass, found);
+        };
+        if (Twins) ugrid_i_each_twin_piece(grid.grid, query.p, turn, reach, false, take);
+        else
+            ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, false,
+                                     [&](int32_t first, int32_t last) {
+                                         ugrid_i_cut_strip(first, last, take);
+                                     });
     }
     /* found(place or id) for the bits of a piece. */
     template <class Found>
@@ -730,9 +733,11 @@ template <ugrid_path Path, bool Plain> struct nlist_i_ugrid_source {
     }
 };
 
-template <ugrid_path Path, bool Plain>
+using nlist_i_twins_source = nlist_i_ugrid_source<UGRID_PATH_STRIPS, true, true>;
+
+template <ugrid_path Path, bool Plain, bool Twins>
 __device__ __forceinline__ const int32_t *
-nlist_i_names(const nlist_i_ugrid_source<Path, Plain> &source)
+nlist_i_names(const nlist_i_ugrid_source<Path, Plain, Twins> &source)
 {
     return source.grid.grid.order;
 }
@@ -1067,6 +1072,35 @@ __global__ void __launch_bounds__(nlist_i_search_block)
                     nlist_i_tally{&count});
     if (exists) lengths[query.i] = nlist_i_length(rows, count);
 }
+
+#ifdef NLIST_I_UGRID_CUDA
+/* The same for the rows of two places per thread: nlist_i_find_twins. */
+__global__ void __launch_bounds__(nlist_i_search_block, 8)
+    nlist_i_count_twins_kernel(__grid_constant__ const nlist_device device,
+                               __grid_constant__ const nlist_i_job job,
+                               __grid_constant__ const nlist_i_twins_source source,
+                               int64_t *lengths)
+{
+    const nlist &list = device.list;
+    const ugrid &grid = source.grid.grid;
+    int32_t const place = 2 * nlist_i_thread(), last = job.n - 1;
+    if (nlist_i_skips(list, job.facts)) return;
+    if (place == 0) lengths[job.rows] = 0;
+    ugrid_record own[2];
+    nlist_real const reach = nlist_i_gap(&list.desc);
+    int32_t length[2];
+#pragma unroll
+    for (int t = 0; t < 2; t++) {
+        own[t] = ugrid_i_fetch_record(&grid.record[min(place + t, last)]);
+        (void)nlist_i_takes_part(list, job, own[t].link, own[t].x); /* none is found otherwise */
+    }
+    ugrid_i_search_twins(grid, place, own, reach, nlist_i_limit(&list.desc, 0, 0), false,
+                         source.kept, length);
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+        if (place + t < job.n && own[t].link < job.rows) lengths[own[t].link] = length[t];
+}
+#endif
 
 /* Appends rows that have entries to touched, in no order. */
 __device__ __forceinline__ void nlist_i_touch_row(const nlist_rows &rows, int32_t *counter,
@@ -1862,16 +1896,36 @@ bool nlist_i_ordered(const ugrid *grid)
     return grid->desc.method == UGRID_SORT || grid->desc.deterministic;
 }
 
+/* Full COMPACT rows that only the distance decides, of two places per thread. */
+nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
+                                const nlist_i_twins_source &source, cudaStream_t stream)
+{
+    int64_t *const lengths = nlist_i_scratch<int64_t>(gpu, NLIST_I_LENGTHS),
+            *const offsets = nlist_i_scratch<int64_t>(gpu, NLIST_I_OFFSETS);
+    nlist_result result =
+        nlist_i_launch(gpu, stream, ((int64_t)job.n + 1) / 2, nlist_i_search_block,
+                       nlist_i_count_twins_kernel, gpu->device, job, source, lengths);
+    if (result == NLIST_OK) result = nlist_i_scan(gpu, job.rows, false, stream);
+    if (result != NLIST_OK) return result;
+    return nlist_i_launch(gpu, stream, job.n, nlist_i_search_block,
+                          nlist_i_compact_kernel<nlist_i_twins_source>, gpu->device, job, source,
+                          offsets);
+}
+
 template <ugrid_path Path>
 nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
                                      const ugrid_device &view, cudaStream_t stream)
 {
     const nlist *list = &gpu->device.list;
-    uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
-    bool const has_uids = list->rows[0].uid || list->rows[1].uid;
-    if (!has_uids && nlist_i_plain(&list->desc, nullptr))
-        return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, words}, stream);
-    return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
+    ugrid_i_hit_bits const kept = {nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS), nlist_i_words,
+                                   ugrid_i_word_stride(job.n)};
+    bool const has_uids = list->rows[0].uid || list->rows[1].uid,
+               plain = !has_uids && nlist_i_plain(&list->desc, nullptr);
+    if (!plain)
+        return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, kept}, stream);
+    if (list->desc.layout == NLIST_COMPACT && !list->desc.half && ugrid_i_twins(&view.grid, Path))
+        return nlist_i_find_twins(gpu, job, nlist_i_twins_source{view, kept}, stream);
+    return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, kept}, stream);
 }
 
 nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid,

@@ -49,9 +49,8 @@ enum {
     UGRID_I_PARTS
 };
 
-/* Words of hit bits per particle in 3D and 2D, and the candidates that are loaded at a time
-   (>>hits). */
-constexpr int ugrid_i_words = 18, ugrid_i_words_flat = 6, ugrid_i_step = 4;
+/* Words of hit bits per particle in 3D and 2D (>>hits). */
+constexpr int ugrid_i_words = 18, ugrid_i_words_flat = 6;
 
 /* CUB would return a pending error of the caller as its own. So it is cleared before scans and
    sorts. */
@@ -524,20 +523,6 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
         return ugrid_i_point_finite(p) ? ugrid_i_entry_number(&grid, p, e - i * grid.spans) : -1;
     if (ugrid_i_has_no_cell(grid, p, i, facts)) return loose ? grid.cell_count : -1;
     return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
-}
-
-/* Exclusive prefix sum of x over the warp. At each distance a lane adds the partial sum of the lane
-   that far below, so that it holds the sum of 2, 4, 8, ... lanes up to itself. At the end its own x
-   is subtracted. */
-__device__ int32_t ugrid_i_warp_prefix(int32_t x)
-{
-    int const lane = (int)(threadIdx.x % 32);
-    int32_t sum = x;
-    for (int distance = 1; distance < 32; distance *= 2) {
-        int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
-        if (lane >= distance) sum += lower;
-    }
-    return sum - x;
 }
 
 /* counter[number]++ for each thread of a warp. Returns the value before, as if the threads came one
@@ -2000,7 +1985,7 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
                       });
 }
 
-__host__ __device__ int ugrid_i_words_of(const ugrid *grid)
+int ugrid_i_words_of(const ugrid *grid)
 {
     return grid->desc.dim == 2 ? ugrid_i_words_flat : ugrid_i_words;
 }
@@ -2019,81 +2004,21 @@ ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>hits: the first pass stores its results, one bit per candidate, so that the second need not
-   test them again.
-
-       piece w of place k:   candidates  begin .. end-1       hits[w][k]  1 0 0 1 0 1
-                                                              (highest bit: begin)
-
-   A piece is a strip, or up to 32 candidates of a longer one. One ring of cells makes at most 9
-   strips (3 in 2D) of about 20 candidates. There are two words for each strip. Pieces beyond them
-   (radius > cell, crowded cells) store no bits and are tested twice. Candidates are loaded four at
-   a time, so up to three records after the last one, too: the array has room for them.
+   >>hits: the first pass stores its results, one bit per candidate (ugrid.h: >>pieces), so that the
+   second need not test them again. One ring of cells makes at most 9 strips (3 in 2D) of about 20
+   candidates. There are two words for each strip. Pieces beyond them (radius > cell, crowded cells)
+   store no bits and are tested twice.
    ---------------------------------------------------------------------------------------------- */
-
-/* The words of a piece are this far apart. */
-__host__ __device__ size_t ugrid_i_word_stride(int32_t n) { return ((size_t)n + 1) / 2 * 2; }
-
-/* f(begin, end) for each piece of a strip. */
-template <class F>
-__device__ __forceinline__ void ugrid_i_cut_strip(int32_t begin, int32_t end, F f)
-{
-    for (; begin < end; begin += 32) f(begin, end - begin < 32 ? end : begin + 32);
-}
-
-/* test(q) for each candidate q of a piece, in whole steps: also for some after the last one. */
-template <class Test>
-__device__ __forceinline__ void ugrid_i_test_piece(const ugrid &grid, int32_t begin, int32_t end,
-                                                   Test test)
-{
-    for (int32_t k = begin; k < end; k += ugrid_i_step) {
-        ugrid_record record[ugrid_i_step];
-#pragma unroll
-        for (int t = 0; t < ugrid_i_step; t++)
-            record[t] = ugrid_i_fetch_record(&grid.record[k + t]);
-#pragma unroll
-        for (int t = 0; t < ugrid_i_step; t++) test(record[t].x);
-    }
-}
-
-/* Drops the bits of whole steps that lie after the end. */
-__device__ uint32_t ugrid_i_drop_rest(uint32_t hits, int32_t begin, int32_t end)
-{
-    return hits >> ((begin - end) & (ugrid_i_step - 1));
-}
-
-/* The hits of a piece. The particle itself is one of them, if it is in the piece. */
-template <ugrid_path Path>
-__device__ __forceinline__ uint32_t ugrid_i_piece_hits(const ugrid &grid, const ugrid_real *p,
-                                                       ugrid_real limit, int32_t begin,
-                                                       int32_t end)
-{
-    ugrid_contact contact;
-    uint32_t hits = 0;
-    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
-        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(grid, p, q, limit, contact);
-    });
-    return ugrid_i_drop_rest(hits, begin, end);
-}
-
-/* The bits of a piece that the row of a place may list: not its own; half: only those above. */
-__device__ uint32_t ugrid_i_listed(int32_t place, bool half, int32_t begin, int32_t end)
-{
-    uint32_t const own = place >= begin && place < end ? 1u << (end - 1 - place) : 0;
-    return half && own ? own - 1 : ~own;
-}
 
 template <ugrid_path Path>
 __global__ void __launch_bounds__(128)
     ugrid_i_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
-                        bool places, uint32_t *hits, int64_t *lengths)
+                        bool places, ugrid_i_hit_bits kept, int64_t *lengths)
 {
     const ugrid &grid = device.grid;
     int32_t const place = ugrid_i_thread();
     if (place >= grid.n) return;
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
-    int const words = ugrid_i_words_of(&grid);
-    size_t const stride = ugrid_i_word_stride(grid.n);
     int32_t length = 0;
     int word = 0;
     ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t first, int32_t last) {
@@ -2101,7 +2026,7 @@ __global__ void __launch_bounds__(128)
             uint32_t const found =
                 ugrid_i_piece_hits<Path>(grid, own.x, radius * radius, begin, end) &
                 ugrid_i_listed(place, half, begin, end);
-            if (word < words) hits[word * stride + place] = found;
+            if (kept.keeps(word)) *kept.at(word, place) = found;
             word++;
             length += __popc(found);
         });
@@ -2110,159 +2035,24 @@ __global__ void __launch_bounds__(128)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>twins: a thread searches for two particles, places 2t and 2t+1, since candidates that are
-   loaded once for both halve what limits a search, the loads. (This is in none of the sources.)
-
-   Neighbours in a row of cells have nearly the same strips: both are tested against the strips of
-   the cells that either needs. Where the two are apart, at the end of a row, they come one after
-   the other. For many particles in long rows, without periodic axes, in float.
+   >>twins: two places per thread (ugrid.h: >>pieces)
    ---------------------------------------------------------------------------------------------- */
 
-/* Fewer particles leave multiprocessors idle. In shorter rows, too many twins are apart. */
-#ifdef CUDA_EMU
-constexpr int32_t ugrid_i_twins_least = 64, ugrid_i_twins_row = 2;
-#else
-constexpr int32_t ugrid_i_twins_least = 1 << 19, ugrid_i_twins_row = 128;
-#endif
-
-/* Cells of a search, both ends included. */
-struct ugrid_i_box {
-    int32_t x0, x1, y0, y1, z0, z1;
-};
-
-/* Empty for a particle that is in no cell or does not exist. */
-__device__ __forceinline__ ugrid_i_box ugrid_i_box_of(const ugrid &grid, const ugrid_real *p,
-                                                      ugrid_real radius, bool exists)
-{
-    ugrid_sweep const x = ugrid_i_strip_sweep<false>(grid.axis[0], p[0], radius),
-                      y = ugrid_i_strip_sweep<false>(grid.axis[1], p[1], radius),
-                      z = ugrid_i_strip_sweep<false>(grid.axis[2], p[2], radius);
-    if (!exists || !ugrid_i_point_finite(p)) return {0, -1, 0, -1, 0, -1};
-    return {x.low, x.low + x.width - 1, y.low, y.low + y.width - 1, z.low, z.low + z.width - 1};
-}
-
-__device__ __forceinline__ bool ugrid_i_are_apart(const ugrid_i_box &a, const ugrid_i_box &b)
-{
-    return a.x0 > b.x1 || b.x0 > a.x1 || a.y0 > b.y1 || b.y0 > a.y1 || a.z0 > b.z1 || b.z0 > a.z1;
-}
-
-__device__ __forceinline__ ugrid_i_box ugrid_i_join(const ugrid_i_box &a, const ugrid_i_box &b)
-{
-    return {min(a.x0, b.x0), max(a.x1, b.x1), min(a.y0, b.y0),
-            max(a.y1, b.y1), min(a.z0, b.z0), max(a.z1, b.z1)};
-}
-
-/* f(begin, end) for each piece of the strips of a box, of places above `above`. */
-template <class F>
-__device__ __forceinline__ void ugrid_i_each_piece(const ugrid &grid, const ugrid_i_box &box,
-                                                   int32_t above, F f)
-{
-    for (int32_t z = box.z0; z <= box.z1; z++)
-        for (int32_t y = box.y0; y <= box.y1; y++) {
-            const int32_t *const start =
-                grid.start + (z * grid.axis[1].cells + y) * grid.axis[0].cells;
-            ugrid_i_cut_strip(max(start[box.x0], above + 1), start[box.x1 + 1], f);
-        }
-}
-
-/* The hits of a piece for two points by fused operations, of which there are three fewer each: the
-   sign of x*x + y*y + z*z - limit. Let u = 2^-24, and S the sum of the squares without rounding. Up
-   to S = 2 limit, the three roundings here change it by at most 6 u limit, and those of
-   ugrid_i_square by 7 u limit; above, both are far from the limit. So the sign is right where the
-   result exceeds 16 u limit, which ugrid_i_widen gives; FLT_MIN is for numbers so small that they
-   have fewer digits. Otherwise (one piece of some thousand) the piece is tested as everywhere. */
-__device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid, const ugrid_record own[2],
-                                                  ugrid_real limit, int32_t begin, int32_t end,
-                                                  uint32_t found[2])
-{
-    ugrid_real closest = limit;
-    found[0] = found[1] = 0;
-    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
-#pragma unroll
-        for (int t = 0; t < 2; t++) {
-            ugrid_real const x = q[0] - own[t].x[0], y = q[1] - own[t].x[1],
-                             z = q[2] - own[t].x[2];
-            float const excess =
-                __fmaf_rn((float)z, (float)z,
-                          __fmaf_rn((float)y, (float)y,
-                                    __fmaf_rn((float)x, (float)x, -(float)limit)));
-            found[t] = found[t] << 1 | __float_as_uint(excess) >> 31;
-            closest = min(closest, (ugrid_real)fabsf(excess));
-        }
-    });
-    bool const sure = closest > ugrid_i_widen(limit) + (ugrid_real)FLT_MIN;
-#pragma unroll
-    for (int t = 0; t < 2; t++)
-        found[t] = sure ? ugrid_i_drop_rest(found[t], begin, end)
-                        : ugrid_i_piece_hits<UGRID_PATH_STRIPS>(grid, own[t].x, limit, begin, end);
-}
-
-/* Row lengths and, if `hits` is not null, hit bits of two places per thread. */
+/* Row lengths and, if `kept` keeps any, hit bits of two places per thread. */
 template <class Length>
 __global__ void __launch_bounds__(128, 8)
     ugrid_i_twins_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
-                         bool places, uint32_t *hits, Length *lengths)
+                         bool places, ugrid_i_hit_bits kept, Length *lengths)
 {
     const ugrid &grid = device.grid;
-    int32_t const place = 2 * ugrid_i_thread();
-    if (place >= grid.n) return;
-    bool const two = place + 1 < grid.n;
-    ugrid_record const own[2] = {ugrid_i_fetch_record(&grid.record[place]),
-                                 ugrid_i_fetch_record(&grid.record[two ? place + 1 : place])};
-    ugrid_i_box const first = ugrid_i_box_of(grid, own[0].x, radius, true),
-                      second = ugrid_i_box_of(grid, own[1].x, radius, two);
-    bool const apart = ugrid_i_are_apart(first, second);
-    int const words = ugrid_i_words_of(&grid);
-    size_t const stride = ugrid_i_word_stride(grid.n);
-    int32_t length[2] = {0, 0};
-    for (int turn = 0; turn < (apart ? 2 : 1); turn++) {
-        int word = 0;
-        ugrid_i_each_piece(
-            grid, !apart ? ugrid_i_join(first, second) : turn ? second : first,
-            half ? place + turn : -1, [&](int32_t begin, int32_t end) {
-                uint32_t found[2];
-                ugrid_i_twin_hits(grid, own, radius * radius, begin, end, found);
+    int32_t const place = 2 * ugrid_i_thread(), last = grid.n - 1;
+    ugrid_record const own[2] = {ugrid_i_fetch_record(&grid.record[min(place, last)]),
+                                 ugrid_i_fetch_record(&grid.record[min(place + 1, last)])};
+    int32_t length[2];
+    ugrid_i_search_twins(grid, place, own, radius, radius * radius, half, kept, length);
 #pragma unroll
-                for (int t = 0; t < 2; t++) {
-                    if (apart && t != turn) continue;
-                    found[t] &= ugrid_i_listed(place + t, half, begin, end);
-                    length[t] += __popc(found[t]);
-                    if (hits && apart && word < words) hits[word * stride + place + t] = found[t];
-                }
-                if (hits && !apart && word < words)
-                    *reinterpret_cast<uint2 *>(&hits[word * stride + place]) =
-                        make_uint2(found[0], found[1]);
-                word++;
-            });
-    }
-    lengths[places ? place : own[0].link] = length[0];
-    if (two) lengths[places ? place + 1 : own[1].link] = length[1];
-}
-
-/* The pieces of one place that the twins' kernel tested. */
-template <class F>
-__device__ __forceinline__ void ugrid_i_each_twin_piece(const ugrid &grid, const ugrid_real *p,
-                                                        int32_t place, ugrid_real radius, bool half,
-                                                        F f)
-{
-    int32_t const twin = place ^ 1;
-    bool const two = twin < grid.n;
-    ugrid_record const other = ugrid_i_fetch_record(&grid.record[two ? twin : place]);
-    ugrid_i_box const own = ugrid_i_box_of(grid, p, radius, true),
-                      others = ugrid_i_box_of(grid, other.x, radius, two);
-    bool const apart = ugrid_i_are_apart(own, others);
-    ugrid_i_each_piece(grid, apart ? own : ugrid_i_join(own, others),
-                       !half   ? -1
-                       : apart ? place
-                               : place & ~1,
-                       f);
-}
-
-/* Are places of this grid searched for as twins? */
-bool ugrid_i_twins(const ugrid *grid, ugrid_path path)
-{
-    return path == UGRID_PATH_STRIPS && UGRID_I_REAL_KIND == 1 && grid->n >= ugrid_i_twins_least &&
-           grid->n / ugrid_i_twins_row / grid->axis[1].cells >= grid->axis[2].cells;
+    for (int t = 0; t < 2; t++)
+        if (place + t < grid.n) lengths[places ? place + t : own[t].link] = length[t];
 }
 
 /* name(k) for the places k of a piece that its bits name. */
@@ -2279,7 +2069,7 @@ __device__ __forceinline__ void ugrid_i_each_hit(uint32_t hits, int32_t end, F n
 template <ugrid_path Path, bool Twins>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
-                             bool half, bool places, const uint32_t *hits, const int64_t *offsets,
+                             bool half, bool places, ugrid_i_hit_bits kept, const int64_t *offsets,
                              int32_t *ids, int64_t capacity)
 {
     const ugrid &grid = device.grid;
@@ -2287,13 +2077,11 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     bool const exists = place < grid.n;
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[exists ? place : 0]);
     const int32_t *const names = places ? nullptr : grid.order;
-    int const words = ugrid_i_words_of(&grid);
-    size_t const stride = ugrid_i_word_stride(grid.n);
     auto const fill = [&](ugrid_i_writer &writer, bool staged) {
         int word = 0;
         auto const take = [&](int32_t begin, int32_t end) {
             uint32_t const found =
-                word < words ? hits[word * stride + place]
+                kept.keeps(word) ? *kept.at(word, place)
                              : ugrid_i_piece_hits<Path>(grid, own.x, radius * radius, begin, end) &
                                    ugrid_i_listed(place, half, begin, end);
             word++;
@@ -2381,7 +2169,7 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
     int32_t const n = gpu->device.grid.n;
     if (ugrid_i_twins(&gpu->device.grid, path))
         return ugrid_i_launch(gpu, stream, (n + 1) / 2, 128, ugrid_i_twins_kernel<Count>,
-                              gpu->device, radius, half, places, (uint32_t *)nullptr, counts);
+                              gpu->device, radius, half, places, ugrid_i_hit_bits{}, counts);
     return ugrid_i_launch(gpu, stream, n, 128, kernels[path], gpu->device, radius, half, places,
                           counts);
 }
@@ -2428,17 +2216,18 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ug
                               : ugrid_i_fill_hits_kernel<UGRID_PATH_STRIPS, false>;
     /* allocates nothing after ugrid_cuda_reserve */
     ugrid_result result = ugrid_i_reserve_hits(gpu, n, 0, stream);
-    uint32_t *const hits = ugrid_i_scratch<uint32_t>(gpu, UGRID_I_HIT_BITS);
+    ugrid_i_hit_bits const kept = {ugrid_i_scratch<uint32_t>(gpu, UGRID_I_HIT_BITS),
+                               ugrid_i_words_of(&device.grid), ugrid_i_word_stride(n)};
     if (result == UGRID_OK)
         result = twins ? ugrid_i_launch(gpu, stream, (n + 1) / 2, 128,
                                         ugrid_i_twins_kernel<int64_t>, device, radius, half, places,
-                                        hits, offsets)
+                                        kept, offsets)
                        : ugrid_i_launch(gpu, stream, n, 128, search, device, radius, half, places,
-                                        hits, offsets);
+                                        kept, offsets);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK) return result;
     return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half,
-                          places, hits, offsets, ids, capacity);
+                          places, kept, offsets, ids, capacity);
 }
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
