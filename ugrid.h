@@ -4040,7 +4040,8 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
    >>lanes: the candidates of a block in vector instructions
 
    The loops over candidates have three forms, which give the same bits; a search takes the best one
-   that the CPU has. UGRID_PLAIN_LANES leaves the first alone.
+   that the CPU has. UGRID_PLAIN_LANES leaves the first alone. Cell numbers (>>build) have the first
+   two.
 
        plain     C. The inner loops of constant length become vectors at -O2, too; without -march of
                  4 floats, which is what the oldest x86-64 has.
