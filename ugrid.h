@@ -2796,6 +2796,10 @@ extern "C" {
 
 enum { UGRID_I_TASKS = 1024 };  /* the most pieces */
 
+/* Points that are numbered, and candidates that are tested, together; rows of the buffer of
+   candidates have room for as many more. */
+enum { UGRID_I_LANES = 16 };
+
 /* The same in pieces (>>parallel-run and on). */
 struct ugrid_i_mover;
 struct ugrid_i_adder;
@@ -3348,26 +3352,55 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
                      next    -1 -1 -1 -1 2 -1             cell 5: 4, then 2
    ---------------------------------------------------------------------------------------------- */
 
-/* The cell numbers of points in a box with UGRID_ROWS and closed axes, LOOSE. There is no branch,
-   so that compilers vectorise the loop. Returns 0 if some point is not finite. */
-static int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
-                               int32_t *UGRID_I_RESTRICT numbers)
+/* The cell number of point i in a box with UGRID_ROWS and closed axes, LOOSE. Returns 1 if the
+   point is not finite. There is no branch, so that compilers vectorise loops over it. */
+UGRID_I_TOGETHER int32_t ugrid_i_number_one(const ugrid_axis axis[3], const ugrid_real *pos,
+                                            size_t stride, int32_t dim, int32_t i, int32_t *number)
 {
-    ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
+    ugrid_real p[3];
+    int32_t x, y, z;
+    ugrid_i_load(pos, stride, dim, i, p);
+    x = ugrid_i_coordinate(&axis[0], p[0]);
+    y = ugrid_i_coordinate(&axis[1], p[1]);
+    z = dim == 3 ? ugrid_i_coordinate(&axis[2], p[2]) : 0;
+    *number = (z * axis[1].cells + y) * axis[0].cells + x;
+    return !ugrid_i_point_finite(p);
+}
+
+/* Those of all points; 0 if some point is not finite. */
+UGRID_I_TOGETHER int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
+                                         int32_t *UGRID_I_RESTRICT numbers)
+{
+    ugrid_axis const axis[3] = {grid->axis[0], grid->axis[1], grid->axis[2]};
+    const ugrid_real *const pos = grid->pos;
     int32_t const n = grid->n;
     int32_t i, bad = 0;
-    for (i = 0; i < n; i++) {
-        ugrid_real p[3];
-        int32_t x, y, z;
-        ugrid_i_load(grid->pos, stride, dim, i, p);
-        bad |= !ugrid_i_point_finite(p);
-        x = ugrid_i_coordinate(&ax, p[0]);
-        y = ugrid_i_coordinate(&ay, p[1]);
-        z = dim == 3 ? ugrid_i_coordinate(&az, p[2]) : 0;
-        numbers[i] = (z * ay.cells + y) * ax.cells + x;
+    int lane;
+    for (i = 0; i <= n - UGRID_I_LANES; i += UGRID_I_LANES) {
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++)
+            bad |= ugrid_i_number_one(axis, pos, stride, dim, i + lane, &numbers[i + lane]);
     }
+    for (; i < n; i++) bad |= ugrid_i_number_one(axis, pos, stride, dim, i, &numbers[i]);
     return !bad;
 }
+
+/* The constants give a specialised loop. */
+UGRID_I_TOGETHER int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    if (grid->desc.dim == 3 && grid->stride == tight)
+        return ugrid_i_number_rows(grid, tight, 3, numbers);
+    return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
+}
+
+/* The same for AVX2 (>>lanes). */
+#ifdef UGRID_I_FORMS
+UGRID_I_FOR_AVX2 UGRID_I_APART int ugrid_i_number_simple_avx2(const ugrid *grid, int32_t *numbers)
+{
+    return ugrid_i_number_simple(grid, numbers);
+}
+#endif
 
 /* Does a build that was not refused leave out a particle at p? */
 static int ugrid_i_is_left_out(const ugrid *grid, const ugrid_real *p)
@@ -3430,12 +3463,12 @@ static int ugrid_i_is_simple(const ugrid *grid)
 /* The cell number of every entry (-1: unused) into numbers[]; 0 if some point is not finite. */
 static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
 {
-    size_t const tight = 3 * sizeof(ugrid_real);
     if (grid->invalid > 0) return ugrid_i_number_finite(grid, numbers);
     if (!ugrid_i_is_simple(grid)) return ugrid_i_number_any(grid, numbers);
-    if (grid->desc.dim == 3 && grid->stride == tight) /* the constants give a specialised loop */
-        return ugrid_i_number_rows(grid, tight, 3, numbers);
-    return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
+#ifdef UGRID_I_FORMS
+    if (UGRID_I_FORM() != UGRID_I_PLAIN) return ugrid_i_number_simple_avx2(grid, numbers);
+#endif
+    return ugrid_i_number_simple(grid, numbers);
 }
 
 /* The same. The first particle that is not finite is refused. */
@@ -3557,7 +3590,7 @@ static void ugrid_i_scatter(const ugrid *grid, const int32_t *numbers)
    buckets of adjacent cells, then each bucket by a counting sort, which stays in a cache. A bucket's
    numbers are in order[] until it is sorted, and numbers[] is then memory for a copy of it. */
 #ifndef UGRID_I_MANY /* tests choose */
-#define UGRID_I_MANY 524288     /* particles from which on; measured */
+#define UGRID_I_MANY 3000000    /* particles from which on; measured */
 #endif
 enum { UGRID_I_ROUND_BUCKETS = 512, UGRID_I_ORDER_SAMPLES = 256 };
 
@@ -4133,11 +4166,9 @@ typedef struct ugrid_i_search {
 } ugrid_i_search;
 
 /* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
-   names in a piece of a walk's row. LANES: candidates that are tested together; rows of the buffer
-   have room for as many more. RANGES: ranges that are copied together. JOINED: the most cells of a
-   block. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_LANES = 16, UGRID_I_RANGES = 64,
-       UGRID_I_JOINED = 8 };
+   names in a piece of a walk's row. RANGES: ranges that are copied together. JOINED: the most cells
+   of a block. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_RANGES = 64, UGRID_I_JOINED = 8 };
 enum { UGRID_I_ROOM = UGRID_I_GATHER + UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
@@ -4305,7 +4336,8 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
    >>lanes: the candidates of a block in vector instructions
 
    The loops over candidates have three forms, which give the same bits; a search takes the best one
-   that the CPU has. UGRID_PLAIN_LANES leaves the first alone.
+   that the CPU has. UGRID_PLAIN_LANES leaves the first alone. Cell numbers (>>build) have the first
+   two.
 
        plain     C. The inner loops of constant length become vectors at -O2, too; without -march of
                  4 floats, which is what the oldest x86-64 has.
