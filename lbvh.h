@@ -752,9 +752,9 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
 LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs);
 
 /* The pairs themselves: ids pairs[2 p] and pairs[2 p + 1], room for `capacity` pairs. `*needed`:
-   the number of pairs, also when they did not fit (LBVH_BUFFER_TOO_SMALL). Ordered by the place of
-   the first, then by that of the second. As fast as a loop of your own over lbvh_overlap_later, or
-   faster:
+   the number of pairs, also when they did not fit (LBVH_BUFFER_TOO_SMALL; `capacity` of them are
+   written). Ordered by the place of the first, then by that of the second. As fast as a loop of
+   your own over lbvh_overlap_later, or faster:
        for (place = 0; place < tree.n; place++) {
            int32_t i = tree.node[tree.first_leaf + place].link;
            lbvh_overlap o = lbvh_overlap_later(&tree, place);

@@ -787,8 +787,8 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 
 /* The particles within `radius` of point p (distance <= radius; nearest image on periodic axes), in
    no fixed order. ids: room for `capacity`. `*found`: their number, also when they did not fit
-   (UGRID_BUFFER_TOO_SMALL). A particle at p itself is found too. UGRID_NOT_FINITE: p is NaN or
-   infinite, whether the grid is empty or not. */
+   (UGRID_BUFFER_TOO_SMALL; `capacity` of them are written). A particle at p itself is found too.
+   UGRID_NOT_FINITE: p is NaN or infinite, whether the grid is empty or not. */
 UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
                                    int32_t *ids, int32_t capacity, int32_t *found);
 
