@@ -2797,14 +2797,22 @@ __device__ __forceinline__ int32_t lbvh_i_begin_in_stage(int64_t length)
     return fits ? (int32_t)(sum - length) : -1;
 }
 
-/* Writes staged rows, all lanes one row at a time, so that neighbouring lanes write neighbouring
-   words. */
+/* Writes staged rows. Neighbouring lanes write neighbouring words: of all rows, where these follow
+   each other in memory, else of one row at a time. */
 __device__ __forceinline__ void lbvh_i_write_staged(const int32_t *stage, int32_t staged,
                                                     int32_t length, int64_t slot, int32_t *ids,
                                                     int64_t capacity)
 {
     int32_t const lane = (int32_t)(threadIdx.x % 32);
+    int64_t const all = __shfl_sync(0xFFFFFFFFu, (long long)slot, 0);
     __syncwarp();
+    if (__all_sync(0xFFFFFFFFu, length == 0 || slot == all + staged)) {
+        int32_t const end = __shfl_sync(0xFFFFFFFFu, staged + length, 31);
+#pragma unroll 4
+        for (int32_t k = lane; k < end; k += 32)
+            if (all + k < capacity) ids[all + k] = stage[k];
+        return;
+    }
     for (int r = 0; r < 32; r++) {
         int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)slot, r);
         int32_t const from = __shfl_sync(0xFFFFFFFFu, staged, r),
@@ -2815,51 +2823,69 @@ __device__ __forceinline__ void lbvh_i_write_staged(const int32_t *stage, int32_
 }
 
 /* What a warp of the second pass needs: the one or the other. */
-constexpr int lbvh_i_fill_batches = 12;
+constexpr int lbvh_i_fill_chunks = 3, lbvh_i_fill_batches = lbvh_i_fill_chunks * lbvh_i_chunk;
 union lbvh_i_fill_room {
     struct {
-        uint32_t hits[lbvh_i_fill_batches][32], leaf[lbvh_i_fill_batches][32];
+        uint4 words[lbvh_i_fill_chunks][lbvh_i_chunk_words / 4]; /* as in lbvh_i_kept_hits */
         int32_t stage[lbvh_i_warp_stage];
     } write;
     lbvh_i_warp_batch search;
 };
 
-/* The rows of a warp whose hits were kept. Some batches are loaded together; then every lane takes
-   its hits one by one, whichever of them they are in. */
+/* Loads some of a warp's chunks, those named by lanes `first` and following: any where there are no
+   more. */
+__device__ __forceinline__ void lbvh_i_load_chunks(const lbvh_i_kept_hits &kept, int32_t taken,
+                                                   int first, lbvh_i_fill_room &room)
+{
+    constexpr int turns = lbvh_i_chunk_words / 4 / 32;
+    int const lane = (int)(threadIdx.x % 32);
+    uint4 words[lbvh_i_fill_chunks][turns];
+    __syncwarp();
+#pragma unroll
+    for (int c = 0; c < lbvh_i_fill_chunks; c++) {
+        int32_t const chunk = __shfl_sync(0xFFFFFFFFu, taken, (first + c) % 32);
+        const uint4 *const from = reinterpret_cast<const uint4 *>(kept.at(chunk, 0));
+        for (int t = 0; t < turns; t++) words[c][t] = from[32 * t + lane];
+    }
+#pragma unroll
+    for (int c = 0; c < lbvh_i_fill_chunks; c++)
+        for (int t = 0; t < turns; t++) room.write.words[c][32 * t + lane] = words[c][t];
+    __syncwarp();
+}
+
+/* The rows of a warp whose hits were kept. Some chunks are loaded together; then every lane takes
+   its hits one by one, whichever batch they are in. */
 __device__ __forceinline__ void lbvh_i_write_kept(const lbvh &tree, const lbvh_queries &queries,
                                                   const int32_t *order, const int64_t *offsets,
                                                   int32_t *ids, int64_t capacity,
                                                   const lbvh_i_kept_hits &kept, int batches,
                                                   lbvh_i_fill_room &room)
 {
+    static_assert(lbvh_i_most_chunks == 32, "a lane for each chunk of a warp");
     int const lane = (int)(threadIdx.x % 32);
     int32_t const thread = lbvh_i_thread();
     bool const exists = thread < queries.n;
     int32_t const q = exists && order ? order[thread] : thread,
                   row = exists ? lbvh_i_row(&tree, &queries, q) : 0,
-                  own = exists && !queries.data ? row : -1; /* not listed: its own id, or place */
+                  own = exists && !queries.data ? row : -1, /* not listed: its own id, or place */
+                  taken = lane * lbvh_i_chunk < batches
+                              ? kept.taken[(int64_t)(thread / 32) * lbvh_i_most_chunks + lane]
+                              : 0;
     int64_t slot = exists ? offsets[row] : 0;
     int64_t const length = exists ? offsets[row + 1] - slot : 0;
     int32_t const staged = lbvh_i_begin_in_stage(length);
+    const uint32_t *const words = reinterpret_cast<const uint32_t *>(room.write.words);
     int32_t at = 0;
     for (int first = 0; first < batches; first += lbvh_i_fill_batches) {
         int const m = batches - first < lbvh_i_fill_batches ? batches - first : lbvh_i_fill_batches;
-        __syncwarp();
-        for (int b = 0; b < m; b++) {
-            int32_t const chunk = kept.taken[(int64_t)(thread / 32) * lbvh_i_most_chunks +
-                                             (first + b) / lbvh_i_chunk];
-            const uint32_t *const from = kept.at(chunk, first + b);
-            room.write.hits[b][lane] = from[lane];
-            room.write.leaf[b][lane] = from[32 + lane];
-        }
-        __syncwarp();
+        lbvh_i_load_chunks(kept, taken, first / lbvh_i_chunk, room);
         uint32_t hits = 0;
         for (int b = -1; b < m;) {
             if (hits == 0) {
-                if (++b < m) hits = room.write.hits[b][lane];
+                if (++b < m) hits = words[64 * b + lane];
                 continue;
             }
-            int32_t const id = (int32_t)room.write.leaf[b][__ffs((int)hits) - 1];
+            int32_t const id = (int32_t)words[64 * b + 32 + __ffs((int)hits) - 1];
             hits &= hits - 1;
             if (id == own) continue;
             if (staged >= 0) room.write.stage[staged + at] = id;
