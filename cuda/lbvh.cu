@@ -24,10 +24,16 @@ namespace {
 /* Leaves of a block in builds, and threads of every block that uses no shared memory. */
 constexpr int lbvh_i_block_threads = 256;
 
+/* Leaves side by side whose common box is stored (>>leaves): half as many as a warp has lanes. */
+constexpr int lbvh_i_slice = 16;
+
 __device__ __forceinline__ int32_t lbvh_i_thread()
 {
     return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
 }
+
+/* Number of blocks for `many` items, `each` per block. */
+int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
 
 /* ------------------------------------------------------------------------------------------------
    >>memory
@@ -587,6 +593,7 @@ lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOC
     size_t temp = 0;
     lbvh_result result = lbvh_i_sizes(desc, n, bytes);
     if (result != LBVH_OK) return result;
+    bytes[LBVH_I_NODE] += (size_t)lbvh_i_blocks(n, lbvh_i_slice) * sizeof(lbvh_node);
     /* n + 1 bytes, then the facts */
     bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
     result = lbvh_i_temp_bytes(gpu, n, lbvh_i_key_bits(desc, n), &temp);
@@ -1117,6 +1124,42 @@ __device__ __forceinline__ void lbvh_i_make_leaf(const lbvh &tree, const lbvh_i_
     lbvh_i_fill_gaps(leaf);
 }
 
+/* Behind the nodes lie the boxes of slices, for >>packets. */
+__device__ __forceinline__ lbvh_node *lbvh_i_slices(const lbvh &tree)
+{
+    return tree.node + 2 * (size_t)tree.n;
+}
+
+/* Stores the boxes of a warp's slices. A thread gives the leaf at place k; all threads call. Of two
+   neighbouring lanes one keeps minima, the other maxima, negated: half of the shuffles. */
+__device__ __forceinline__ void lbvh_i_store_slices(const lbvh &tree, int32_t k,
+                                                    const lbvh_node &leaf)
+{
+    bool const exists = k < tree.n, high = k % 2 == 1;
+    lbvh_real least[3];
+    for (int a = 0; a < 3; a++) {
+        lbvh_real const min = exists ? leaf.min[a] : lbvh_i_infinity(),
+                        max = exists ? -leaf.max[a] : lbvh_i_infinity();
+        least[a] = lbvh_i_min(high ? max : min,
+                              __shfl_xor_sync(0xFFFFFFFFu, high ? min : max, 1));
+    }
+    for (int step = 2; step < lbvh_i_slice; step *= 2)
+        for (int a = 0; a < 3; a++)
+            least[a] = lbvh_i_min(least[a], __shfl_xor_sync(0xFFFFFFFFu, least[a], step));
+    if (k - k % 2 >= tree.n || k % lbvh_i_slice > 1) return;
+    lbvh_node &slice = lbvh_i_slices(tree)[k / lbvh_i_slice];
+    for (int a = 0; a < 3; a++) (high ? slice.max : slice.min)[a] = high ? -least[a] : least[a];
+}
+
+/* The slices of a tree whose leaves are there. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_slices_kernel(__grid_constant__ const lbvh_device device)
+{
+    const lbvh &tree = device.tree;
+    int32_t const k = lbvh_i_thread(), last = tree.n - 1;
+    lbvh_i_store_slices(tree, k, lbvh_i_fetch(&tree.node[tree.first_leaf + (k < last ? k : last)]));
+}
+
 /* ------------------------------------------------------------------------------------------------
    >>merge: LBVH_MERGE, bottom-up agglomeration over the sorted codes (Apetrei 2014)
 
@@ -1381,6 +1424,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     if (lbvh_i_given(codes) && tree.code && thread < m) tree.code[k] = codes[k];
     if (thread < m && input.data) lbvh_i_make_leaf(tree, input, &leaf);
     else if (thread < m) leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + k]);
+    lbvh_i_store_slices(tree, k, leaf);
     __syncthreads();
     if (thread < m) {
         int32_t const id = leaf.link;
@@ -2002,9 +2046,6 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
    n. */
 constexpr int64_t lbvh_i_grid_stride_threads = 8 * 132 * lbvh_i_block_threads;
 
-/* Number of blocks for `many` items, `each` per block. */
-int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
-
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
 /* Leaves and inner nodes by merging, in rounds until one block has processed all. codes.key and ids
@@ -2032,17 +2073,24 @@ lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, c
     return result;
 }
 
+lbvh_result lbvh_i_make_slices(lbvh_cuda *gpu, cudaStream_t stream)
+{
+    return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_block_threads,
+                         lbvh_i_slices_kernel, gpu->device);
+}
+
 lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids,
                               cudaStream_t stream)
 {
     int32_t const n = gpu->device.tree.n;
     int32_t *const arrived = lbvh_i_scratch<int32_t>(gpu, LBVH_I_LINKS), *const parent = arrived +
                                                                                          n;
-    lbvh_result const result = lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block_threads,
-                                             lbvh_i_split_kernel, gpu->device, parent, arrived);
+    lbvh_result result = lbvh_i_launch(gpu, stream, n - 1, lbvh_i_block_threads,
+                                       lbvh_i_split_kernel, gpu->device, parent, arrived);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_boxes_up_kernel, gpu->device,
-                         input, ids, parent, arrived);
+    result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_boxes_up_kernel,
+                           gpu->device, input, ids, parent, arrived);
+    return result == LBVH_OK ? lbvh_i_make_slices(gpu, stream) : result;
 }
 
 /* Where the work space lies. */
@@ -2197,7 +2245,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
    as one packet, without divergence (the subject of Thinking Parallel II): at each node, which all
    lanes load at once, they vote whether any search overlaps it. A small subtree is not traversed:
    each lane loads one of its leaves. Those near any of the searches go to a batch in shared memory,
-   and every lane tests the batch for its own search.
+   and every lane tests the batch for its own search. Searches for boxes stop at larger subtrees:
+   each lane looks at a slice first, the common box of 16 leaves side by side.
 
        walk      o            vote per node: does any search overlap it?
                 / \
@@ -2357,17 +2406,50 @@ __device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int
     return waiting < 32 ? hits & ((1u << waiting) - 1) : hits;
 }
 
-/* Appends to the batch the leaves near the packet, of begin .. last, one per lane. `waiting` leaves
-   wait, from `from` on. */
-template <lbvh_i_test Test, bool Masked>
-__device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
-                                                         const lbvh_i_packet &packet, int32_t begin,
-                                                         int32_t last, lbvh_i_warp_batch &batch,
-                                                         int from, int waiting)
+/* Boxes: a subtree that lies in at most so many slices is not walked. Those near the packet are
+   found first. (For searches within a radius it does not pay: tests/bench/NOTES.md.) */
+#ifdef CUDA_EMU
+constexpr int32_t lbvh_i_most_slices = 3;
+#else
+constexpr int32_t lbvh_i_most_slices = 32;
+#endif
+
+/* A bit for each slice, from `slice` on, that holds some of the leaves up to `last`, and is near
+   the packet. */
+__device__ __forceinline__ unsigned lbvh_i_near_slices(const lbvh &tree,
+                                                       const lbvh_i_packet &packet, int32_t slice,
+                                                       int32_t last)
+{
+    int32_t const most = last / lbvh_i_slice, own = slice + (int32_t)(threadIdx.x % 32),
+                  at = own < most ? own : most;
+    lbvh_node const box = lbvh_i_fetch(&lbvh_i_slices(tree)[at]);
+    return __ballot_sync(0xFFFFFFFFu,
+                         own <= most && lbvh_i_packet_near_leaf<LBVH_I_BOX>(packet, box));
+}
+
+/* Takes the first two slices out of these, numbered from `slice` on: half of the lanes get a place
+   in the one, half in the other. -1: there is none, or not in first .. last. */
+__device__ __forceinline__ int32_t lbvh_i_place_in_slices(unsigned *slices, int32_t slice,
+                                                          int32_t first, int32_t last)
 {
     int const lane = (int)(threadIdx.x % 32);
-    bool const has_leaf = lane <= last - begin;
-    int32_t const place = has_leaf ? begin + lane : last;
+    unsigned const others = *slices & (*slices - 1), own = lane < lbvh_i_slice ? *slices : others;
+    int32_t const place = (slice + __ffs((int)own) - 1) * lbvh_i_slice + lane % lbvh_i_slice;
+    *slices = others & (others - 1);
+    return own && place >= first && place <= last ? place : -1;
+}
+
+/* Appends to the batch the leaves near the packet, of those at the lanes' places; -1: none.
+   `waiting` leaves wait, from `from` on. */
+template <lbvh_i_test Test, bool Masked>
+__device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
+                                                         const lbvh_i_packet &packet, int32_t own,
+                                                         lbvh_i_warp_batch &batch, int from,
+                                                         int waiting)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    bool const has_leaf = own >= 0;
+    int32_t const place = has_leaf ? own : 0;
     lbvh_node leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + place]);
     leaf.skip = place;
     unsigned const nears = __ballot_sync(0xFFFFFFFFu,
@@ -2397,8 +2479,8 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
                                                           int32_t after, int32_t at,
                                                           lbvh_i_warp_batch &batch, Hits hits)
 {
-    /* subtrees of at most this many leaves are tested whole */
-    constexpr int32_t few = Test == LBVH_I_BOX ? 32 : 64;
+    constexpr bool by_slices = Test == LBVH_I_BOX;
+    int32_t const lane = (int32_t)(threadIdx.x % 32);
     lbvh_i_packet packet = lbvh_i_gather_packet(o);
     int32_t first = at < tree.first_leaf ? at : at - tree.first_leaf;
     int from = 0, waiting = 0;
@@ -2407,14 +2489,20 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
         bool meets = lbvh_i_meets_node<Test>(o, node);
         if (Masked) meets = meets & ((tree.mask[at] & o.filter) != 0);
         if (__any_sync(0xFFFFFFFFu, meets)) {
-            int32_t const last = lbvh_last_place(&tree, &node);
-            if (last - first >= few) {
+            int32_t const last = lbvh_last_place(&tree, &node), slice = first / lbvh_i_slice;
+            if (by_slices ? last / lbvh_i_slice - slice >= lbvh_i_most_slices
+                          : last - first >= 64) {
                 at = node.link;
                 continue;
             }
-            for (; first <= last; first += 32) {
-                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, first, last, batch,
-                                                                  from, waiting);
+            unsigned slices = by_slices ? lbvh_i_near_slices(tree, packet, slice, last) : 0;
+            while (by_slices ? slices != 0 : first <= last) {
+                int32_t const place = by_slices
+                                          ? lbvh_i_place_in_slices(&slices, slice, first, last)
+                                          : first + lane <= last ? first + lane : -1;
+                if (!by_slices) first += 32;
+                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, place, batch, from,
+                                                                  waiting);
                 if (waiting < 32) continue;
                 __syncwarp();
                 hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, from, 32),
@@ -2797,8 +2885,23 @@ __device__ __forceinline__ int32_t lbvh_i_begin_in_stage(int64_t length)
     return fits ? (int32_t)(sum - length) : -1;
 }
 
-/* Writes staged rows, all lanes one row at a time, so that neighbouring lanes write neighbouring
-   words. */
+/* Writes rows that follow each other in the stage, where they do so in memory too: neighbouring
+   lanes write neighbouring words. Returns whether they do. */
+__device__ __forceinline__ bool lbvh_i_write_together(const int32_t *stage, int32_t staged,
+                                                      int32_t length, int64_t slot, int32_t *ids,
+                                                      int64_t capacity)
+{
+    int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)slot, 0);
+    int32_t const end = __shfl_sync(0xFFFFFFFFu, staged + length, 31);
+    if (!__all_sync(0xFFFFFFFFu, length == 0 || slot == begin + staged)) return false;
+    __syncwarp();
+#pragma unroll 4
+    for (int32_t k = (int32_t)(threadIdx.x % 32); k < end; k += 32)
+        if (begin + k < capacity) ids[begin + k] = stage[k];
+    return true;
+}
+
+/* Writes staged rows, all lanes one row at a time. */
 __device__ __forceinline__ void lbvh_i_write_staged(const int32_t *stage, int32_t staged,
                                                     int32_t length, int64_t slot, int32_t *ids,
                                                     int64_t capacity)
@@ -2812,63 +2915,118 @@ __device__ __forceinline__ void lbvh_i_write_staged(const int32_t *stage, int32_
         for (int32_t k = lane; k < end; k += 32)
             if (begin + k < capacity) ids[begin + k] = stage[from + k];
     }
+    __syncwarp();
 }
 
 /* What a warp of the second pass needs: the one or the other. */
-constexpr int lbvh_i_fill_batches = 12;
+constexpr int lbvh_i_fill_chunks = 3, lbvh_i_fill_batches = lbvh_i_fill_chunks * lbvh_i_chunk;
 union lbvh_i_fill_room {
     struct {
-        uint32_t hits[lbvh_i_fill_batches][32], leaf[lbvh_i_fill_batches][32];
+        uint4 words[lbvh_i_fill_chunks][lbvh_i_chunk_words / 4]; /* as in lbvh_i_kept_hits */
         int32_t stage[lbvh_i_warp_stage];
     } write;
     lbvh_i_warp_batch search;
 };
 
-/* The rows of a warp whose hits were kept. Some batches are loaded together; then every lane takes
-   its hits one by one, whichever of them they are in. */
+/* A lane's bits of a loaded batch, and a leaf of it. */
+__device__ __forceinline__ uint32_t lbvh_i_loaded_hits(const lbvh_i_fill_room &room, int b)
+{
+    return reinterpret_cast<const uint32_t *>(room.write.words)[64 * b + threadIdx.x % 32];
+}
+__device__ __forceinline__ int32_t lbvh_i_loaded_leaf(const lbvh_i_fill_room &room, int b, int leaf)
+{
+    return reinterpret_cast<const int32_t *>(room.write.words)[64 * b + 32 + leaf];
+}
+
+/* Loads some of a warp's chunks, those named by lanes `first` and following: any where there are no
+   more. */
+__device__ __forceinline__ void lbvh_i_load_chunks(const lbvh_i_kept_hits &kept, int32_t taken,
+                                                   int first, lbvh_i_fill_room &room)
+{
+    constexpr int turns = lbvh_i_chunk_words / 4 / 32;
+    int const lane = (int)(threadIdx.x % 32);
+    uint4 words[lbvh_i_fill_chunks][turns];
+    __syncwarp();
+#pragma unroll
+    for (int c = 0; c < lbvh_i_fill_chunks; c++) {
+        int32_t const chunk = __shfl_sync(0xFFFFFFFFu, taken, (first + c) % 32);
+        const uint4 *const from = reinterpret_cast<const uint4 *>(kept.at(chunk, 0));
+        for (int t = 0; t < turns; t++) words[c][t] = from[32 * t + lane];
+    }
+#pragma unroll
+    for (int c = 0; c < lbvh_i_fill_chunks; c++)
+        for (int t = 0; t < turns; t++) room.write.words[c][32 * t + lane] = words[c][t];
+    __syncwarp();
+}
+
+/* Where rows do not fit into the stage as a whole: the part of them that lies in batches from ..
+   to - 1, as many as fit. Returns the begin of this lane's. */
+__device__ __forceinline__ int32_t lbvh_i_begin_of_parts(const lbvh_i_fill_room &room, int from,
+                                                         int *to)
+{
+    static_assert(32 * 32 <= lbvh_i_warp_stage, "one batch fits");
+    for (;; *to = from + (*to - from + 1) / 2) {
+        int32_t most = 0;
+        for (int b = from; b < *to; b++) most += __popc(lbvh_i_loaded_hits(room, b));
+        int32_t const begin = lbvh_i_begin_in_stage(most);
+        if (begin >= 0) return begin;
+    }
+}
+
+/* A lane puts the hits of batches from .. to - 1 into the stage, but for its own element, one by
+   one, whichever batch they are in. Returns how many. */
+__device__ __forceinline__ int32_t lbvh_i_take_hits(lbvh_i_fill_room &room, int from, int to,
+                                                    int32_t own, int32_t staged)
+{
+    uint32_t hits = 0;
+    int32_t count = 0;
+    for (int b = from - 1; b < to;) {
+        if (hits == 0) {
+            if (++b < to) hits = lbvh_i_loaded_hits(room, b);
+            continue;
+        }
+        int32_t const id = lbvh_i_loaded_leaf(room, b, __ffs((int)hits) - 1);
+        hits &= hits - 1;
+        if (id != own) room.write.stage[staged + count++] = id;
+    }
+    return count;
+}
+
+/* The rows of a warp whose hits were kept. Some chunks are loaded together. */
 __device__ __forceinline__ void lbvh_i_write_kept(const lbvh &tree, const lbvh_queries &queries,
                                                   const int32_t *order, const int64_t *offsets,
                                                   int32_t *ids, int64_t capacity,
                                                   const lbvh_i_kept_hits &kept, int batches,
                                                   lbvh_i_fill_room &room)
 {
+    static_assert(lbvh_i_most_chunks == 32, "a lane for each chunk of a warp");
     int const lane = (int)(threadIdx.x % 32);
     int32_t const thread = lbvh_i_thread();
     bool const exists = thread < queries.n;
     int32_t const q = exists && order ? order[thread] : thread,
                   row = exists ? lbvh_i_row(&tree, &queries, q) : 0,
-                  own = exists && !queries.data ? row : -1; /* not listed: its own id, or place */
+                  own = exists && !queries.data ? row : -1, /* not listed: its own id, or place */
+                  taken = lane * lbvh_i_chunk < batches
+                              ? kept.taken[(int64_t)(thread / 32) * lbvh_i_most_chunks + lane]
+                              : 0;
     int64_t slot = exists ? offsets[row] : 0;
     int64_t const length = exists ? offsets[row + 1] - slot : 0;
-    int32_t const staged = lbvh_i_begin_in_stage(length);
-    int32_t at = 0;
+    int32_t staged = lbvh_i_begin_in_stage(length), at = 0;
+    bool const whole = staged >= 0;
     for (int first = 0; first < batches; first += lbvh_i_fill_batches) {
         int const m = batches - first < lbvh_i_fill_batches ? batches - first : lbvh_i_fill_batches;
-        __syncwarp();
-        for (int b = 0; b < m; b++) {
-            int32_t const chunk = kept.taken[(int64_t)(thread / 32) * lbvh_i_most_chunks +
-                                             (first + b) / lbvh_i_chunk];
-            const uint32_t *const from = kept.at(chunk, first + b);
-            room.write.hits[b][lane] = from[lane];
-            room.write.leaf[b][lane] = from[32 + lane];
-        }
-        __syncwarp();
-        uint32_t hits = 0;
-        for (int b = -1; b < m;) {
-            if (hits == 0) {
-                if (++b < m) hits = room.write.hits[b][lane];
-                continue;
-            }
-            int32_t const id = (int32_t)room.write.leaf[b][__ffs((int)hits) - 1];
-            hits &= hits - 1;
-            if (id == own) continue;
-            if (staged >= 0) room.write.stage[staged + at] = id;
-            else if (slot + at < capacity) ids[slot + at] = id;
-            at++;
+        lbvh_i_load_chunks(kept, taken, first / lbvh_i_chunk, room);
+        for (int from = 0, to = m; from < m; from = to, to = m) {
+            if (!whole) staged = lbvh_i_begin_of_parts(room, from, &to);
+            at += lbvh_i_take_hits(room, from, to, own, staged + (whole ? at : 0));
+            if (whole) continue;
+            lbvh_i_write_staged(room.write.stage, staged, at, slot, ids, capacity);
+            slot += at;
+            at = 0;
         }
     }
-    if (staged >= 0)
-        lbvh_i_write_staged(room.write.stage, staged, (int32_t)length, slot, ids, capacity);
+    if (whole && !lbvh_i_write_together(room.write.stage, staged, at, slot, ids, capacity))
+        lbvh_i_write_staged(room.write.stage, staged, at, slot, ids, capacity);
 }
 
 /* The rows themselves: from kept hits, or by searching again. */
@@ -4305,7 +4463,9 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     device->built = 1;
     device->n = tree->n;
     device->first_leaf = tree->first_leaf;
-    return LBVH_OK;
+    if (tree->n > 0) result = lbvh_i_make_slices(gpu, stream);
+    if (result != LBVH_OK) device->built = device->n = device->first_leaf = 0;
+    return result;
 }
 
 LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
