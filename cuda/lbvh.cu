@@ -1611,38 +1611,70 @@ struct lbvh_i_siblings {
     int at_first, at_end;       /* prefixes there */
 };
 
-/* The end of the largest subtree that begins at place `first` and has at most 16 leaves. A node
-   lies between two borders if all prefixes between them are larger than both of theirs. */
-__device__ __forceinline__ int32_t lbvh_i_small_end(const lbvh &tree, int32_t first)
+/* Prefixes around the places of a warp: 16 before its first and 16 after its last, and 0 where there
+   are none. */
+struct lbvh_i_near_prefixes {
+    uint8_t at[LBVH_I_CLUSTERS + 32 + LBVH_I_CLUSTERS];
+};
+
+__device__ __forceinline__ void lbvh_i_load_prefixes(const lbvh &tree, int32_t begin,
+                                                     lbvh_i_near_prefixes &prefixes)
 {
-    int const at_first = tree.prefix[first];
-    int least = 256;
-    int32_t end = first + 1;
-    for (int32_t b = first + 1; b <= first + LBVH_I_CLUSTERS && least > at_first; b++) {
-        int const at = tree.prefix[b];
-        if (at < least) end = b;
-        least = at < least ? at : least;
-        if (b == tree.n) break;
+    for (int e = (int)threadIdx.x % 32; e < (int)sizeof prefixes.at; e += 32) {
+        int32_t const b = begin - LBVH_I_CLUSTERS + e;
+        prefixes.at[e] = b > 0 && b < tree.n ? tree.prefix[b] : (uint8_t)0;
     }
-    return end;
+    __syncwarp();
+}
+
+/* The number of leaves of the largest subtree that begins at a place and has at most 16; prefix: of
+   the border before it. A node lies between two borders if all prefixes between them are larger
+   than both of theirs. */
+__device__ __forceinline__ int lbvh_i_small_size(const uint8_t *prefix)
+{
+    int least = 256, size = 1;
+    for (int b = 1; b <= LBVH_I_CLUSTERS && least > prefix[0]; b++) {
+        if (prefix[b] < least) size = b;
+        least = prefix[b] < least ? prefix[b] : least;
+    }
+    return size;
 }
 
 /* Begins with the subtree at place k, if its parent has more than 16 leaves. (Where it is a left
    child, the parent begins at k as well.) */
 __device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k,
-                                                     lbvh_i_siblings *s)
+                                                     const uint8_t *prefix, lbvh_i_siblings *s)
 {
     if (k >= tree.n) return false;
-    int32_t const end = lbvh_i_small_end(tree, k);
-    *s = {k, end, end, end - k, 0, tree.prefix[k], tree.prefix[end]};
+    int const size = lbvh_i_small_size(prefix);
+    *s = {k, k + size, k + size, size, 0, prefix[0], prefix[size]};
     if (s->at_end > s->at_first) return true;
-    for (int32_t b = k - 1; b >= 0 && end - b <= LBVH_I_CLUSTERS; b--)
-        if (tree.prefix[b] < s->at_first) return false; /* the parent begins at b */
+    for (int b = -1; size - b <= LBVH_I_CLUSTERS; b--)
+        if (prefix[b] < s->at_first) return false; /* the parent begins there */
     return true;
 }
 
+/* Exchanges a value in global memory. What a thread wrote before is visible to the next thread that
+   exchanges this word, as in shared memory (>>merge). */
+__device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long *word,
+                                                              unsigned long long value)
+{
+#ifdef CUDA_EMU
+    __threadfence();
+    unsigned long long const had = atomicExch(word, value);
+    __threadfence();
+#else
+    unsigned long long had;
+    asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
+                 : "=l"(had)
+                 : "l"(__cvta_generic_to_global(word)), "l"(value)
+                 : "memory");
+#endif
+    return had;
+}
+
 /* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
-   before is visible to the one that goes on: the fences, and a __syncwarp before and after. */
+   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
 __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
 {
     bool const is_right = s->at_first >= s->at_end;
@@ -1650,10 +1682,8 @@ __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh
     unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
                              own = at_far_end << 40 | (unsigned long long)s->left << 32 |
                                    (unsigned)far_end;
-    __threadfence();
-    unsigned long long const other = atomicExch(&space.met[border], own);
+    unsigned long long const other = lbvh_i_exchange(&space.met[border], own);
     if (other == lbvh_i_not_met) return false;
-    __threadfence();
     int32_t const clusters = (int32_t)(other >> 32 & 255);
     s->middle = border;
     s->right = is_right ? s->left : clusters;
@@ -1686,43 +1716,51 @@ __device__ __forceinline__ lbvh_i_lane lbvh_i_of_lane(const lbvh_i_lane &own, in
 }
 
 /* Cluster i of two siblings. Where a child has as many clusters as leaves, they are its leaves, and
-   no list was written. */
-__device__ __forceinline__ lbvh_i_cluster lbvh_i_cluster_at(const lbvh &tree,
-                                                            const lbvh_i_ploc_space &space,
-                                                            const lbvh_i_siblings &s, int i)
+   no list was written. In a list a node holds the box; its links hold leaves and height. */
+__device__ __forceinline__ lbvh_i_lane lbvh_i_load_lane(const lbvh &tree, const lbvh_i_input &input,
+                                                        const int32_t *ids,
+                                                        const lbvh_i_ploc_space &space,
+                                                        const lbvh_i_siblings &s, int i)
 {
     bool const in_left = i < s.left;
     int32_t const place = in_left ? s.first + i : s.middle + i - s.left;
-    bool const leaves = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
-    if (!leaves) return space.list[place];
-    return {tree.first_leaf + place, place};
-}
-
-/* The box of a cluster: of its element, or of its node, whose links hold its leaves and height. */
-__device__ __forceinline__ lbvh_i_lane lbvh_i_load_lane(const lbvh &tree, const lbvh_i_input &input,
-                                                        const int32_t *ids, lbvh_i_cluster cluster)
-{
+    bool const is_leaf = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
     lbvh_i_lane own;
-    own.cluster = cluster;
-    own.leaves = 1;
-    own.height = 0;
-    if (cluster.node >= tree.first_leaf) {
-        (void)lbvh_box_of(&tree.desc, input.data, input.stride,
-                          ids[cluster.node - tree.first_leaf], own.min, own.max);
+    if (is_leaf) {
+        own.cluster = {tree.first_leaf + place, place};
+        own.leaves = 1;
+        own.height = 0;
+        (void)lbvh_box_of(&tree.desc, input.data, input.stride, ids[place], own.min, own.max);
+        for (int a = 0; a < 3; a++) {
+            own.min[a] = lbvh_i_bounded(own.min[a]);
+            own.max[a] = lbvh_i_bounded(own.max[a]);
+        }
     } else {
-        lbvh_node const node = lbvh_i_fetch(&tree.node[cluster.node]);
+        lbvh_node const node = lbvh_i_fetch(&tree.node[place]);
+        own.cluster = space.list[place];
+        own.leaves = node.link;
+        own.height = node.skip;
         for (int a = 0; a < 3; a++) {
             own.min[a] = node.min[a];
             own.max[a] = node.max[a];
         }
-        own.leaves = node.link;
-        own.height = node.skip;
-    }
-    for (int a = 0; a < 3; a++) {
-        own.min[a] = lbvh_i_bounded(own.min[a]);
-        own.max[a] = lbvh_i_bounded(own.max[a]);
     }
     return own;
+}
+
+/* Stores a lane in the list of its subtree. */
+__device__ __forceinline__ void lbvh_i_store_lane(const lbvh &tree, const lbvh_i_ploc_space &space,
+                                                  int32_t place, const lbvh_i_lane &own)
+{
+    lbvh_node node = {};
+    for (int a = 0; a < 3; a++) {
+        node.min[a] = own.min[a];
+        node.max[a] = own.max[a];
+    }
+    node.link = own.leaves;
+    node.skip = own.height;
+    lbvh_i_store(&tree.node[place], node);
+    space.list[place] = own.cluster;
 }
 
 /* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
@@ -1743,59 +1781,50 @@ __device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_lane &ow
         lbvh_i_pair key = lbvh_i_pair_key(lbvh_i_half_area(dim, edge[0], edge[1], edge[2]), lane,
                                           lane + step);
         if (lane + step >= count) key = lbvh_i_no_pair();
-        lbvh_i_pair const sent = __shfl_up_sync(lbvh_i_all_lanes, key, step);
         best = key < best ? key : best;
-        if (lane >= step && sent < best) best = sent;
+        /* a lane that nobody sends to has its own key */
+        key = __shfl_up_sync(lbvh_i_all_lanes, key, step);
+        best = key < best ? key : best;
     }
     return best;
 }
 
 /* The cluster of a lane becomes the node of itself and a later one. */
-__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                                   lbvh_i_lane &own, const lbvh_i_lane &right)
+__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh_i_ploc_space &space, lbvh_i_lane &own,
+                                                   const lbvh_i_lane &right)
 {
     bool const swapped = right.cluster.first < own.cluster.first;
     int32_t const at = (swapped ? own.cluster.first : right.cluster.first) - 1;
-    lbvh_node node = {};
     space.above[own.cluster.node] = {at, 0};
     space.above[right.cluster.node] = {at, own.leaves};
     for (int a = 0; a < 3; a++) {
-        node.min[a] = own.min[a] = lbvh_i_min(own.min[a], right.min[a]);
-        node.max[a] = own.max[a] = lbvh_i_max(own.max[a], right.max[a]);
+        own.min[a] = lbvh_i_min(own.min[a], right.min[a]);
+        own.max[a] = lbvh_i_max(own.max[a], right.max[a]);
     }
-    node.link = own.leaves += right.leaves;
-    node.skip = own.height = 1 + (own.height > right.height ? own.height : right.height);
-    lbvh_i_store(&tree.node[at], node);
+    own.leaves += right.leaves;
+    own.height = 1 + (own.height > right.height ? own.height : right.height);
     own.cluster = {at, swapped ? right.cluster.first : own.cluster.first};
 }
 
-/* The position of the bit that has n set bits before it. */
-__device__ __forceinline__ int lbvh_i_nth_bit(unsigned bits, int n)
-{
-    int at = 0;
-    for (int width = 16; width > 0; width /= 2) {
-        int const below = __popc(bits >> at & ((1u << width) - 1));
-        if (n < below) continue;
-        n -= below;
-        at += width;
-    }
-    return at;
-}
-
 /* A round. Clusters that choose each other have the same key; the lower lane takes both. Those left
-   move together, in order. Returns their number. */
+   move together, in order: lane k to that of the k-th. Returns their number. */
 __device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                            lbvh_i_lane &own, int count)
+                                            uint8_t kept[32], lbvh_i_lane &own, int count)
 {
     int const lane = (int)(threadIdx.x % 32);
-    lbvh_i_pair const best = lbvh_i_find_partner(own, tree.desc.dim, count);
+    lbvh_i_pair const best = tree.desc.dim == 2 ? lbvh_i_find_partner(own, 2, count)
+                                                : lbvh_i_find_partner(own, 3, count);
     int const partner = lane ^ (int)(best & 31);
     bool const chosen = __shfl_sync(lbvh_i_all_lanes, best, partner) == best && lane < count;
+    bool const stays = lane < count && !(chosen && partner < lane);
+    unsigned const left = __ballot_sync(lbvh_i_all_lanes, stays);
+    if (stays) kept[__popc(left & ((1u << lane) - 1))] = (uint8_t)lane;
     lbvh_i_lane const other = lbvh_i_of_lane(own, partner);
-    if (chosen && lane < partner) lbvh_i_merge_lanes(tree, space, own, other);
-    unsigned const left = __ballot_sync(lbvh_i_all_lanes,
-                                        lane < count && !(chosen && partner < lane));
-    own = lbvh_i_of_lane(own, lbvh_i_nth_bit(left, lane));
+    if (chosen && lane < partner) lbvh_i_merge_lanes(space, own, other);
+    __syncwarp();
+    int const from = lane < __popc(left) ? kept[lane] : lane;
+    __syncwarp();
+    own = lbvh_i_of_lane(own, from);
     return __popc(left);
 }
 
@@ -1805,20 +1834,20 @@ __device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_
 __device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
                                                     const int32_t *ids,
                                                     const lbvh_i_ploc_space &space,
-                                                    const lbvh_i_siblings &s)
+                                                    uint8_t kept[32], const lbvh_i_siblings &s)
 {
     int const lane = (int)(threadIdx.x % 32);
     bool const all = s.first == 0 && s.end == tree.n;
-    int const most = all ? 1 : LBVH_I_CLUSTERS;
     int count = s.left + s.right;
     lbvh_i_lane own = {};
-    if (lane < count) own.cluster = lbvh_i_cluster_at(tree, space, s, lane);
-    if (count > most && lane < count) own = lbvh_i_load_lane(tree, input, ids, own.cluster);
-    while (count > most) count = lbvh_i_round(tree, space, own, count);
-    if (lane < count) space.list[s.first + lane] = own.cluster;
+    if (lane < count) own = lbvh_i_load_lane(tree, input, ids, space, s, lane);
+    while (count > (all ? 1 : LBVH_I_CLUSTERS))
+        count = lbvh_i_round(tree, space, kept, own, count);
     if (all && lane == 0) {
         space.above[own.cluster.node] = {-1, 0};
         *space.height = own.height;
+    } else if (lane < count) {
+        lbvh_i_store_lane(tree, space, s.first + lane, own);
     }
     return count;
 }
@@ -1840,16 +1869,20 @@ __global__ void __launch_bounds__(lbvh_i_cluster_block)
     lbvh_i_cluster_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
                           const int32_t *ids, lbvh_i_ploc_space space)
 {
+    __shared__ lbvh_i_near_prefixes prefixes;
+    __shared__ uint8_t kept[32];
     const lbvh &tree = device.tree;
-    int const lane = (int)(threadIdx.x % 32);
+    int const lane = (int)threadIdx.x;
+    int32_t const k = lbvh_i_thread();
     lbvh_i_siblings own = {};
-    bool active = lbvh_i_begin_subtree(tree, lbvh_i_thread(), &own);
+    lbvh_i_load_prefixes(tree, k - lane, prefixes);
+    bool active = lbvh_i_begin_subtree(tree, k, prefixes.at + LBVH_I_CLUSTERS + lane, &own);
     bool joins = active && own.left == tree.n; /* a tree of 16 leaves or fewer */
     while (__any_sync(lbvh_i_all_lanes, active)) {
         unsigned waiting = __ballot_sync(lbvh_i_all_lanes, joins);
         for (; waiting; waiting &= waiting - 1) {
             int const from = __ffs((int)waiting) - 1;
-            int const count = lbvh_i_join_siblings(tree, input, ids, space,
+            int const count = lbvh_i_join_siblings(tree, input, ids, space, kept,
                                                    lbvh_i_siblings_of(own, from));
             if (lane != from) continue;
             own.left = count;
