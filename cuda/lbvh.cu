@@ -1570,8 +1570,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
        meet      the first of two siblings that arrives at the border between them notes its other
                  end and the number of its clusters there, and is done. The second one goes on with
                  the parent. No thread waits.
-       window    where siblings have more than 16 clusters, the warp is their window: a lane holds a
-                 cluster, and rounds are made of shuffles. Subtrees of one warp take turns.
+       window    where siblings have more than 16 clusters, the warp's shared memory is their
+                 window, and each lane has a cluster. Subtrees of one warp take turns.
        number    a thread for each leaf climbs to the root. The leaves of all left siblings on its
                  way lie before it: their number is its new place. The node that splits the
                  border before it has the first of them as its child: the steps from there to the
@@ -1579,14 +1579,23 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
        merge     over the new places and prefixes (>>merge)
 
    The work space is where leaves will be: n + 1 nodes of at least 32 bytes, of which 24 a leaf are
-   used; and where codes will be, which are written last.
+   used; where inner nodes will be, which hold the boxes of lists; and where codes will be, which
+   are written last.
    ---------------------------------------------------------------------------------------------- */
 
 /* Threads of a block that makes clusters: one warp, for a long climb keeps its block resident. */
 constexpr int lbvh_i_cluster_block = 32;
 
+/* Blocks of a multiprocessor: the most that there can be. */
+constexpr int lbvh_i_cluster_blocks = LBVH_I_REAL_KIND == 1 ? 32 : 16;
+
 struct __align__(8) lbvh_i_cluster {
     int32_t node, first; /* its node; the first place in it, in the order of the codes */
+};
+
+struct __align__(16) lbvh_i_tall_cluster {
+    lbvh_i_cluster cluster;
+    int32_t leaves, height;
 };
 
 struct __align__(8) lbvh_i_above {
@@ -1611,16 +1620,34 @@ struct lbvh_i_siblings {
     int at_first, at_end;       /* prefixes there */
 };
 
-/* Prefixes around the places of a warp: 16 before its first and 16 after its last, and 0 where there
-   are none. */
-struct lbvh_i_near_prefixes {
+/* A box in words that are loaded at once. */
+struct __align__(16) lbvh_i_box_begin {
+    lbvh_real min[3], max_x;
+};
+struct __align__(8) lbvh_i_box_end {
+    lbvh_real max_y, max_z;
+};
+struct lbvh_i_lane_box {
+    lbvh_real min[3], max[3];
+};
+
+/* The clusters of a window, in shared memory. Behind the last lane's is room that lanes without
+   partners read. */
+struct lbvh_i_window {
+    lbvh_i_box_begin begin[LBVH_I_WINDOW + LBVH_I_RADIUS];
+    lbvh_i_box_end end[LBVH_I_WINDOW + LBVH_I_RADIUS];
+    lbvh_i_tall_cluster cluster[LBVH_I_WINDOW];
+};
+
+/* The prefixes of a warp's places, of 16 before and 16 after them; 0 where there are none. */
+struct lbvh_i_prefixes {
     uint8_t at[LBVH_I_CLUSTERS + 32 + LBVH_I_CLUSTERS];
 };
 
 __device__ __forceinline__ void lbvh_i_load_prefixes(const lbvh &tree, int32_t begin,
-                                                     lbvh_i_near_prefixes &prefixes)
+                                                     lbvh_i_prefixes &prefixes)
 {
-    for (int e = (int)threadIdx.x % 32; e < (int)sizeof prefixes.at; e += 32) {
+    for (int e = (int)threadIdx.x; e < (int)sizeof prefixes.at; e += 32) {
         int32_t const b = begin - LBVH_I_CLUSTERS + e;
         prefixes.at[e] = b > 0 && b < tree.n ? tree.prefix[b] : (uint8_t)0;
     }
@@ -1655,34 +1682,43 @@ __device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k
 }
 
 /* Exchanges a value in global memory. What a thread wrote before is visible to the next thread that
-   exchanges this word, as in shared memory (>>merge). */
+   exchanges this word, as in shared memory (>>merge). Releases: it wrote something. */
+template <bool Releases>
 __device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long *word,
                                                               unsigned long long value)
 {
 #ifdef CUDA_EMU
-    __threadfence();
+    if (Releases) __threadfence();
     unsigned long long const had = atomicExch(word, value);
     __threadfence();
 #else
-    unsigned long long had;
-    asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
-                 : "=l"(had)
-                 : "l"(__cvta_generic_to_global(word)), "l"(value)
-                 : "memory");
+    unsigned long long had, at = __cvta_generic_to_global(word);
+    if (Releases)
+        asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
+                     : "=l"(had)
+                     : "l"(at), "l"(value)
+                     : "memory");
+    else
+        asm volatile("atom.acquire.gpu.global.exch.b64 %0, [%1], %2;"
+                     : "=l"(had)
+                     : "l"(at), "l"(value)
+                     : "memory");
 #endif
     return had;
 }
 
 /* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
-   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
+   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. Of
+   leaves nothing was written. */
 __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
 {
-    bool const is_right = s->at_first >= s->at_end;
+    bool const is_right = s->at_first >= s->at_end, leaves = s->left == s->end - s->first;
     int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
     unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
                              own = at_far_end << 40 | (unsigned long long)s->left << 32 |
-                                   (unsigned)far_end;
-    unsigned long long const other = lbvh_i_exchange(&space.met[border], own);
+                                   (unsigned)far_end,
+                             other = leaves ? lbvh_i_exchange<false>(&space.met[border], own)
+                                            : lbvh_i_exchange<true>(&space.met[border], own);
     if (other == lbvh_i_not_met) return false;
     int32_t const clusters = (int32_t)(other >> 32 & 255);
     s->middle = border;
@@ -1693,69 +1729,60 @@ __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh
     return true;
 }
 
-/* The cluster of a lane. */
-struct lbvh_i_lane {
-    lbvh_real min[3], max[3];
-    lbvh_i_cluster cluster;
-    int32_t leaves, height;
-};
-
-/* What lane `from` has. */
-__device__ __forceinline__ lbvh_i_lane lbvh_i_of_lane(const lbvh_i_lane &own, int from)
+__device__ __forceinline__ lbvh_i_lane_box lbvh_i_box_at(const lbvh_i_window &w, int i)
 {
-    lbvh_i_lane its;
-    for (int a = 0; a < 3; a++) {
-        its.min[a] = __shfl_sync(lbvh_i_all_lanes, own.min[a], from);
-        its.max[a] = __shfl_sync(lbvh_i_all_lanes, own.max[a], from);
-    }
-    its.cluster.node = __shfl_sync(lbvh_i_all_lanes, own.cluster.node, from);
-    its.cluster.first = __shfl_sync(lbvh_i_all_lanes, own.cluster.first, from);
-    its.leaves = __shfl_sync(lbvh_i_all_lanes, own.leaves, from);
-    its.height = __shfl_sync(lbvh_i_all_lanes, own.height, from);
-    return its;
+    lbvh_i_box_begin const begin = w.begin[i];
+    lbvh_i_box_end const end = w.end[i];
+    return {{begin.min[0], begin.min[1], begin.min[2]}, {begin.max_x, end.max_y, end.max_z}};
+}
+
+__device__ __forceinline__ void lbvh_i_put_box(lbvh_i_window &w, int i, const lbvh_i_lane_box &box)
+{
+    w.begin[i] = {{box.min[0], box.min[1], box.min[2]}, box.max[0]};
+    w.end[i] = {box.max[1], box.max[2]};
 }
 
 /* Cluster i of two siblings. Where a child has as many clusters as leaves, they are its leaves, and
    no list was written. In a list a node holds the box; its links hold leaves and height. */
-__device__ __forceinline__ lbvh_i_lane lbvh_i_load_lane(const lbvh &tree, const lbvh_i_input &input,
-                                                        const int32_t *ids,
-                                                        const lbvh_i_ploc_space &space,
-                                                        const lbvh_i_siblings &s, int i)
+__device__ __forceinline__ void lbvh_i_load_cluster(const lbvh &tree, const lbvh_i_input &input,
+                                                    const int32_t *ids,
+                                                    const lbvh_i_ploc_space &space,
+                                                    const lbvh_i_siblings &s, int i,
+                                                    lbvh_i_window &w)
 {
     bool const in_left = i < s.left;
     int32_t const place = in_left ? s.first + i : s.middle + i - s.left;
     bool const is_leaf = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
-    lbvh_i_lane own;
+    lbvh_i_lane_box box;
     if (is_leaf) {
-        own.cluster = {tree.first_leaf + place, place};
-        own.leaves = 1;
-        own.height = 0;
-        (void)lbvh_box_of(&tree.desc, input.data, input.stride, ids[place], own.min, own.max);
+        (void)lbvh_box_of(&tree.desc, input.data, input.stride, ids[place], box.min, box.max);
         for (int a = 0; a < 3; a++) {
-            own.min[a] = lbvh_i_bounded(own.min[a]);
-            own.max[a] = lbvh_i_bounded(own.max[a]);
+            box.min[a] = lbvh_i_bounded(box.min[a]);
+            box.max[a] = lbvh_i_bounded(box.max[a]);
         }
+        w.cluster[i] = {{tree.first_leaf + place, place}, 1, 0};
     } else {
         lbvh_node const node = lbvh_i_fetch(&tree.node[place]);
-        own.cluster = space.list[place];
-        own.leaves = node.link;
-        own.height = node.skip;
         for (int a = 0; a < 3; a++) {
-            own.min[a] = node.min[a];
-            own.max[a] = node.max[a];
+            box.min[a] = node.min[a];
+            box.max[a] = node.max[a];
         }
+        w.cluster[i] = {space.list[place], node.link, node.skip};
     }
-    return own;
+    lbvh_i_put_box(w, i, box);
 }
 
-/* Stores a lane in the list of its subtree. */
-__device__ __forceinline__ void lbvh_i_store_lane(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                                  int32_t place, const lbvh_i_lane &own)
+/* Cluster i is stored in the list of its subtree. */
+__device__ __forceinline__ void lbvh_i_store_cluster(const lbvh &tree,
+                                                     const lbvh_i_ploc_space &space,
+                                                     const lbvh_i_window &w, int i, int32_t place)
 {
+    lbvh_i_lane_box const box = lbvh_i_box_at(w, i);
+    lbvh_i_tall_cluster const own = w.cluster[i];
     lbvh_node node = {};
     for (int a = 0; a < 3; a++) {
-        node.min[a] = own.min[a];
-        node.max[a] = own.max[a];
+        node.min[a] = box.min[a];
+        node.max[a] = box.max[a];
     }
     node.link = own.leaves;
     node.skip = own.height;
@@ -1765,19 +1792,19 @@ __device__ __forceinline__ void lbvh_i_store_lane(const lbvh &tree, const lbvh_i
 
 /* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
    to the other. */
-__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_lane &own, int dim,
+__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_window &w,
+                                                           const lbvh_i_lane_box &own, int dim,
                                                            int count)
 {
-    int const lane = (int)(threadIdx.x % 32);
+    int const lane = (int)threadIdx.x;
     lbvh_i_pair best = lbvh_i_no_pair();
 #pragma unroll
     for (int step = 1; step <= LBVH_I_RADIUS; step++) {
+        lbvh_i_lane_box const other = lbvh_i_box_at(w, lane + step);
         lbvh_real edge[3];
 #pragma unroll
         for (int a = 0; a < 3; a++)
-            edge[a] = lbvh_i_edge(own.min[a], own.max[a],
-                                  __shfl_down_sync(lbvh_i_all_lanes, own.min[a], step),
-                                  __shfl_down_sync(lbvh_i_all_lanes, own.max[a], step));
+            edge[a] = lbvh_i_edge(own.min[a], own.max[a], other.min[a], other.max[a]);
         lbvh_i_pair key = lbvh_i_pair_key(lbvh_i_half_area(dim, edge[0], edge[1], edge[2]), lane,
                                           lane + step);
         if (lane + step >= count) key = lbvh_i_no_pair();
@@ -1789,42 +1816,48 @@ __device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_lane &ow
     return best;
 }
 
-/* The cluster of a lane becomes the node of itself and a later one. */
-__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh_i_ploc_space &space, lbvh_i_lane &own,
-                                                   const lbvh_i_lane &right)
+/* The node of a cluster and a later one, whose box is `other`. */
+__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh_i_ploc_space &space,
+                                                   lbvh_i_lane_box &box, lbvh_i_tall_cluster &own,
+                                                   const lbvh_i_lane_box &other,
+                                                   const lbvh_i_tall_cluster &right)
 {
-    bool const swapped = right.cluster.first < own.cluster.first;
-    int32_t const at = (swapped ? own.cluster.first : right.cluster.first) - 1;
+    int32_t const one = own.cluster.first, two = right.cluster.first;
+    int32_t const at = (one > two ? one : two) - 1;
+    for (int a = 0; a < 3; a++) {
+        box.min[a] = lbvh_i_min(box.min[a], other.min[a]);
+        box.max[a] = lbvh_i_max(box.max[a], other.max[a]);
+    }
     space.above[own.cluster.node] = {at, 0};
     space.above[right.cluster.node] = {at, own.leaves};
-    for (int a = 0; a < 3; a++) {
-        own.min[a] = lbvh_i_min(own.min[a], right.min[a]);
-        own.max[a] = lbvh_i_max(own.max[a], right.max[a]);
-    }
-    own.leaves += right.leaves;
-    own.height = 1 + (own.height > right.height ? own.height : right.height);
-    own.cluster = {at, swapped ? right.cluster.first : own.cluster.first};
+    own = {{at, one < two ? one : two},
+           own.leaves + right.leaves,
+           1 + (own.height > right.height ? own.height : right.height)};
 }
 
 /* A round. Clusters that choose each other have the same key; the lower lane takes both. Those left
-   move together, in order: lane k to that of the k-th. Returns their number. */
+   move together, in order. Returns their number. */
 __device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                            uint8_t kept[32], lbvh_i_lane &own, int count)
+                                            lbvh_i_window &w, int count)
 {
-    int const lane = (int)(threadIdx.x % 32);
-    lbvh_i_pair const best = tree.desc.dim == 2 ? lbvh_i_find_partner(own, 2, count)
-                                                : lbvh_i_find_partner(own, 3, count);
+    int const lane = (int)threadIdx.x;
+    lbvh_i_lane_box box = lbvh_i_box_at(w, lane);
+    lbvh_i_tall_cluster own = w.cluster[lane];
+    lbvh_i_pair const best = tree.desc.dim == 2 ? lbvh_i_find_partner(w, box, 2, count)
+                                                : lbvh_i_find_partner(w, box, 3, count);
     int const partner = lane ^ (int)(best & 31);
     bool const chosen = __shfl_sync(lbvh_i_all_lanes, best, partner) == best && lane < count;
     bool const stays = lane < count && !(chosen && partner < lane);
     unsigned const left = __ballot_sync(lbvh_i_all_lanes, stays);
-    if (stays) kept[__popc(left & ((1u << lane) - 1))] = (uint8_t)lane;
-    lbvh_i_lane const other = lbvh_i_of_lane(own, partner);
-    if (chosen && lane < partner) lbvh_i_merge_lanes(space, own, other);
+    if (chosen && stays)
+        lbvh_i_merge_lanes(space, box, own, lbvh_i_box_at(w, partner), w.cluster[partner]);
     __syncwarp();
-    int const from = lane < __popc(left) ? kept[lane] : lane;
+    int const to = __popc(left & ((1u << lane) - 1));
+    if (stays) {
+        lbvh_i_put_box(w, to, box);
+        w.cluster[to] = own;
+    }
     __syncwarp();
-    own = lbvh_i_of_lane(own, from);
     return __popc(left);
 }
 
@@ -1834,21 +1867,21 @@ __device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_
 __device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
                                                     const int32_t *ids,
                                                     const lbvh_i_ploc_space &space,
-                                                    uint8_t kept[32], const lbvh_i_siblings &s)
+                                                    const lbvh_i_siblings &s, lbvh_i_window &w)
 {
-    int const lane = (int)(threadIdx.x % 32);
+    int const lane = (int)threadIdx.x;
     bool const all = s.first == 0 && s.end == tree.n;
     int count = s.left + s.right;
-    lbvh_i_lane own = {};
-    if (lane < count) own = lbvh_i_load_lane(tree, input, ids, space, s, lane);
-    while (count > (all ? 1 : LBVH_I_CLUSTERS))
-        count = lbvh_i_round(tree, space, kept, own, count);
+    if (lane < count) lbvh_i_load_cluster(tree, input, ids, space, s, lane, w);
+    __syncwarp();
+    while (count > (all ? 1 : LBVH_I_CLUSTERS)) count = lbvh_i_round(tree, space, w, count);
     if (all && lane == 0) {
-        space.above[own.cluster.node] = {-1, 0};
-        *space.height = own.height;
+        space.above[w.cluster[0].cluster.node] = {-1, 0};
+        *space.height = w.cluster[0].height;
     } else if (lane < count) {
-        lbvh_i_store_lane(tree, space, s.first + lane, own);
+        lbvh_i_store_cluster(tree, space, w, lane, s.first + lane);
     }
+    __syncwarp();
     return count;
 }
 
@@ -1865,12 +1898,12 @@ __device__ __forceinline__ lbvh_i_siblings lbvh_i_siblings_of(const lbvh_i_sibli
 }
 
 /* All clusters. */
-__global__ void __launch_bounds__(lbvh_i_cluster_block)
+__global__ void __launch_bounds__(lbvh_i_cluster_block, lbvh_i_cluster_blocks)
     lbvh_i_cluster_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
                           const int32_t *ids, lbvh_i_ploc_space space)
 {
-    __shared__ lbvh_i_near_prefixes prefixes;
-    __shared__ uint8_t kept[32];
+    __shared__ lbvh_i_window window;
+    __shared__ lbvh_i_prefixes prefixes;
     const lbvh &tree = device.tree;
     int const lane = (int)threadIdx.x;
     int32_t const k = lbvh_i_thread();
@@ -1882,8 +1915,8 @@ __global__ void __launch_bounds__(lbvh_i_cluster_block)
         unsigned waiting = __ballot_sync(lbvh_i_all_lanes, joins);
         for (; waiting; waiting &= waiting - 1) {
             int const from = __ffs((int)waiting) - 1;
-            int const count = lbvh_i_join_siblings(tree, input, ids, space, kept,
-                                                   lbvh_i_siblings_of(own, from));
+            int const count = lbvh_i_join_siblings(tree, input, ids, space,
+                                                   lbvh_i_siblings_of(own, from), window);
             if (lane != from) continue;
             own.left = count;
             active = own.first > 0 || own.end < tree.n;
