@@ -1682,43 +1682,34 @@ __device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k
 }
 
 /* Exchanges a value in global memory. What a thread wrote before is visible to the next thread that
-   exchanges this word, as in shared memory (>>merge). Releases: it wrote something. */
-template <bool Releases>
+   exchanges this word, as in shared memory (>>merge). */
 __device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long *word,
                                                               unsigned long long value)
 {
 #ifdef CUDA_EMU
-    if (Releases) __threadfence();
+    __threadfence();
     unsigned long long const had = atomicExch(word, value);
     __threadfence();
 #else
-    unsigned long long had, at = __cvta_generic_to_global(word);
-    if (Releases)
-        asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
-                     : "=l"(had)
-                     : "l"(at), "l"(value)
-                     : "memory");
-    else
-        asm volatile("atom.acquire.gpu.global.exch.b64 %0, [%1], %2;"
-                     : "=l"(had)
-                     : "l"(at), "l"(value)
-                     : "memory");
+    unsigned long long had;
+    asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
+                 : "=l"(had)
+                 : "l"(__cvta_generic_to_global(word)), "l"(value)
+                 : "memory");
 #endif
     return had;
 }
 
 /* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
-   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. Of
-   leaves nothing was written. */
+   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
 __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
 {
-    bool const is_right = s->at_first >= s->at_end, leaves = s->left == s->end - s->first;
+    bool const is_right = s->at_first >= s->at_end;
     int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
     unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
                              own = at_far_end << 40 | (unsigned long long)s->left << 32 |
                                    (unsigned)far_end,
-                             other = leaves ? lbvh_i_exchange<false>(&space.met[border], own)
-                                            : lbvh_i_exchange<true>(&space.met[border], own);
+                             other = lbvh_i_exchange(&space.met[border], own);
     if (other == lbvh_i_not_met) return false;
     int32_t const clusters = (int32_t)(other >> 32 & 255);
     s->middle = border;
