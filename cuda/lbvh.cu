@@ -1614,8 +1614,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
        meet      the first of two siblings that arrives at the border between them notes its other
                  end and the number of its clusters there, and is done. The second one goes on with
                  the parent. No thread waits.
-       window    where siblings have more than 16 clusters, the warp is their window: a lane holds a
-                 cluster, and rounds are made of shuffles. Subtrees of one warp take turns.
+       window    where siblings have more than 16 clusters, the warp's shared memory is their
+                 window, and each lane has a cluster. Subtrees of one warp take turns.
        number    a thread for each leaf climbs to the root. The leaves of all left siblings on its
                  way lie before it: their number is its new place. The node that splits the
                  border before it has the first of them as its child: the steps from there to the
@@ -1623,14 +1623,23 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
        merge     over the new places and prefixes (>>merge)
 
    The work space is where leaves will be: n + 1 nodes of at least 32 bytes, of which 24 a leaf are
-   used; and where codes will be, which are written last.
+   used; where inner nodes will be, which hold the boxes of lists; and where codes will be, which
+   are written last.
    ---------------------------------------------------------------------------------------------- */
 
 /* Threads of a block that makes clusters: one warp, for a long climb keeps its block resident. */
 constexpr int lbvh_i_cluster_block = 32;
 
+/* Blocks of a multiprocessor: the most that there can be. */
+constexpr int lbvh_i_cluster_blocks = LBVH_I_REAL_KIND == 1 ? 32 : 16;
+
 struct __align__(8) lbvh_i_cluster {
     int32_t node, first; /* its node; the first place in it, in the order of the codes */
+};
+
+struct __align__(16) lbvh_i_tall_cluster {
+    lbvh_i_cluster cluster;
+    int32_t leaves, height;
 };
 
 struct __align__(8) lbvh_i_above {
@@ -1655,49 +1664,97 @@ struct lbvh_i_siblings {
     int at_first, at_end;       /* prefixes there */
 };
 
-/* The end of the largest subtree that begins at place `first` and has at most 16 leaves. A node
-   lies between two borders if all prefixes between them are larger than both of theirs. */
-__device__ __forceinline__ int32_t lbvh_i_small_end(const lbvh &tree, int32_t first)
+/* A box in words that are loaded at once. */
+struct __align__(16) lbvh_i_box_begin {
+    lbvh_real min[3], max_x;
+};
+struct __align__(8) lbvh_i_box_end {
+    lbvh_real max_y, max_z;
+};
+struct lbvh_i_lane_box {
+    lbvh_real min[3], max[3];
+};
+
+/* The clusters of a window, in shared memory. Behind the last lane's is room that lanes without
+   partners read. */
+struct lbvh_i_window {
+    lbvh_i_box_begin begin[LBVH_I_WINDOW + LBVH_I_RADIUS];
+    lbvh_i_box_end end[LBVH_I_WINDOW + LBVH_I_RADIUS];
+    lbvh_i_tall_cluster cluster[LBVH_I_WINDOW];
+};
+
+/* The prefixes of a warp's places, of 16 before and 16 after them; 0 where there are none. */
+struct lbvh_i_prefixes {
+    uint8_t at[LBVH_I_CLUSTERS + 32 + LBVH_I_CLUSTERS];
+};
+
+__device__ __forceinline__ void lbvh_i_load_prefixes(const lbvh &tree, int32_t begin,
+                                                     lbvh_i_prefixes &prefixes)
 {
-    int const at_first = tree.prefix[first];
-    int least = 256;
-    int32_t end = first + 1;
-    for (int32_t b = first + 1; b <= first + LBVH_I_CLUSTERS && least > at_first; b++) {
-        int const at = tree.prefix[b];
-        if (at < least) end = b;
-        least = at < least ? at : least;
-        if (b == tree.n) break;
+    for (int e = (int)threadIdx.x; e < (int)sizeof prefixes.at; e += 32) {
+        int32_t const b = begin - LBVH_I_CLUSTERS + e;
+        prefixes.at[e] = b > 0 && b < tree.n ? tree.prefix[b] : (uint8_t)0;
     }
-    return end;
+    __syncwarp();
+}
+
+/* The number of leaves of the largest subtree that begins at a place and has at most 16; prefix: of
+   the border before it. A node lies between two borders if all prefixes between them are larger
+   than both of theirs. */
+__device__ __forceinline__ int lbvh_i_small_size(const uint8_t *prefix)
+{
+    int least = 256, size = 1;
+    for (int b = 1; b <= LBVH_I_CLUSTERS && least > prefix[0]; b++) {
+        if (prefix[b] < least) size = b;
+        least = prefix[b] < least ? prefix[b] : least;
+    }
+    return size;
 }
 
 /* Begins with the subtree at place k, if its parent has more than 16 leaves. (Where it is a left
    child, the parent begins at k as well.) */
 __device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k,
-                                                     lbvh_i_siblings *s)
+                                                     const uint8_t *prefix, lbvh_i_siblings *s)
 {
     if (k >= tree.n) return false;
-    int32_t const end = lbvh_i_small_end(tree, k);
-    *s = {k, end, end, end - k, 0, tree.prefix[k], tree.prefix[end]};
+    int const size = lbvh_i_small_size(prefix);
+    *s = {k, k + size, k + size, size, 0, prefix[0], prefix[size]};
     if (s->at_end > s->at_first) return true;
-    for (int32_t b = k - 1; b >= 0 && end - b <= LBVH_I_CLUSTERS; b--)
-        if (tree.prefix[b] < s->at_first) return false; /* the parent begins at b */
+    for (int b = -1; size - b <= LBVH_I_CLUSTERS; b--)
+        if (prefix[b] < s->at_first) return false; /* the parent begins there */
     return true;
 }
 
+/* Exchanges a value in global memory. What a thread wrote before is visible to the next thread that
+   exchanges this word, as in shared memory (>>merge). */
+__device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long *word,
+                                                              unsigned long long value)
+{
+#ifdef CUDA_EMU
+    __threadfence();
+    unsigned long long const had = atomicExch(word, value);
+    __threadfence();
+#else
+    unsigned long long had;
+    asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
+                 : "=l"(had)
+                 : "l"(__cvta_generic_to_global(word)), "l"(value)
+                 : "memory");
+#endif
+    return had;
+}
+
 /* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
-   before is visible to the one that goes on: the fences, and a __syncwarp before and after. */
+   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
 __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
 {
     bool const is_right = s->at_first >= s->at_end;
     int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
     unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
                              own = at_far_end << 40 | (unsigned long long)s->left << 32 |
-                                   (unsigned)far_end;
-    __threadfence();
-    unsigned long long const other = atomicExch(&space.met[border], own);
+                                   (unsigned)far_end,
+                             other = lbvh_i_exchange(&space.met[border], own);
     if (other == lbvh_i_not_met) return false;
-    __threadfence();
     int32_t const clusters = (int32_t)(other >> 32 & 255);
     s->middle = border;
     s->right = is_right ? s->left : clusters;
@@ -1707,139 +1764,135 @@ __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh
     return true;
 }
 
-/* The cluster of a lane. */
-struct lbvh_i_lane {
-    lbvh_real min[3], max[3];
-    lbvh_i_cluster cluster;
-    int32_t leaves, height;
-};
-
-/* What lane `from` has. */
-__device__ __forceinline__ lbvh_i_lane lbvh_i_of_lane(const lbvh_i_lane &own, int from)
+__device__ __forceinline__ lbvh_i_lane_box lbvh_i_box_at(const lbvh_i_window &w, int i)
 {
-    lbvh_i_lane its;
-    for (int a = 0; a < 3; a++) {
-        its.min[a] = __shfl_sync(lbvh_i_all_lanes, own.min[a], from);
-        its.max[a] = __shfl_sync(lbvh_i_all_lanes, own.max[a], from);
-    }
-    its.cluster.node = __shfl_sync(lbvh_i_all_lanes, own.cluster.node, from);
-    its.cluster.first = __shfl_sync(lbvh_i_all_lanes, own.cluster.first, from);
-    its.leaves = __shfl_sync(lbvh_i_all_lanes, own.leaves, from);
-    its.height = __shfl_sync(lbvh_i_all_lanes, own.height, from);
-    return its;
+    lbvh_i_box_begin const begin = w.begin[i];
+    lbvh_i_box_end const end = w.end[i];
+    return {{begin.min[0], begin.min[1], begin.min[2]}, {begin.max_x, end.max_y, end.max_z}};
+}
+
+__device__ __forceinline__ void lbvh_i_put_box(lbvh_i_window &w, int i, const lbvh_i_lane_box &box)
+{
+    w.begin[i] = {{box.min[0], box.min[1], box.min[2]}, box.max[0]};
+    w.end[i] = {box.max[1], box.max[2]};
 }
 
 /* Cluster i of two siblings. Where a child has as many clusters as leaves, they are its leaves, and
-   no list was written. */
-__device__ __forceinline__ lbvh_i_cluster lbvh_i_cluster_at(const lbvh &tree,
-                                                            const lbvh_i_ploc_space &space,
-                                                            const lbvh_i_siblings &s, int i)
+   no list was written. In a list a node holds the box; its links hold leaves and height. */
+__device__ __forceinline__ void lbvh_i_load_cluster(const lbvh &tree, const lbvh_i_input &input,
+                                                    const int32_t *ids,
+                                                    const lbvh_i_ploc_space &space,
+                                                    const lbvh_i_siblings &s, int i,
+                                                    lbvh_i_window &w)
 {
     bool const in_left = i < s.left;
     int32_t const place = in_left ? s.first + i : s.middle + i - s.left;
-    bool const leaves = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
-    if (!leaves) return space.list[place];
-    return {tree.first_leaf + place, place};
+    bool const is_leaf = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
+    lbvh_i_lane_box box;
+    if (is_leaf) {
+        (void)lbvh_box_of(&tree.desc, input.data, input.stride, ids[place], box.min, box.max);
+        for (int a = 0; a < 3; a++) {
+            box.min[a] = lbvh_i_bounded(box.min[a]);
+            box.max[a] = lbvh_i_bounded(box.max[a]);
+        }
+        w.cluster[i] = {{tree.first_leaf + place, place}, 1, 0};
+    } else {
+        lbvh_node const node = lbvh_i_fetch(&tree.node[place]);
+        for (int a = 0; a < 3; a++) {
+            box.min[a] = node.min[a];
+            box.max[a] = node.max[a];
+        }
+        w.cluster[i] = {space.list[place], node.link, node.skip};
+    }
+    lbvh_i_put_box(w, i, box);
 }
 
-/* The box of a cluster: of its element, or of its node, whose links hold its leaves and height. */
-__device__ __forceinline__ lbvh_i_lane lbvh_i_load_lane(const lbvh &tree, const lbvh_i_input &input,
-                                                        const int32_t *ids, lbvh_i_cluster cluster)
+/* Cluster i is stored in the list of its subtree. */
+__device__ __forceinline__ void lbvh_i_store_cluster(const lbvh &tree,
+                                                     const lbvh_i_ploc_space &space,
+                                                     const lbvh_i_window &w, int i, int32_t place)
 {
-    lbvh_i_lane own;
-    own.cluster = cluster;
-    own.leaves = 1;
-    own.height = 0;
-    if (cluster.node >= tree.first_leaf) {
-        (void)lbvh_box_of(&tree.desc, input.data, input.stride,
-                          ids[cluster.node - tree.first_leaf], own.min, own.max);
-    } else {
-        lbvh_node const node = lbvh_i_fetch(&tree.node[cluster.node]);
-        for (int a = 0; a < 3; a++) {
-            own.min[a] = node.min[a];
-            own.max[a] = node.max[a];
-        }
-        own.leaves = node.link;
-        own.height = node.skip;
-    }
+    lbvh_i_lane_box const box = lbvh_i_box_at(w, i);
+    lbvh_i_tall_cluster const own = w.cluster[i];
+    lbvh_node node = {};
     for (int a = 0; a < 3; a++) {
-        own.min[a] = lbvh_i_bounded(own.min[a]);
-        own.max[a] = lbvh_i_bounded(own.max[a]);
+        node.min[a] = box.min[a];
+        node.max[a] = box.max[a];
     }
-    return own;
+    node.link = own.leaves;
+    node.skip = own.height;
+    lbvh_i_store(&tree.node[place], node);
+    space.list[place] = own.cluster;
 }
 
 /* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
    to the other. */
-__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_lane &own, int dim,
+__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_window &w,
+                                                           const lbvh_i_lane_box &own, int dim,
                                                            int count)
 {
-    int const lane = (int)(threadIdx.x % 32);
+    int const lane = (int)threadIdx.x;
     lbvh_i_pair best = lbvh_i_no_pair();
 #pragma unroll
     for (int step = 1; step <= LBVH_I_RADIUS; step++) {
+        lbvh_i_lane_box const other = lbvh_i_box_at(w, lane + step);
         lbvh_real edge[3];
 #pragma unroll
         for (int a = 0; a < 3; a++)
-            edge[a] = lbvh_i_edge(own.min[a], own.max[a],
-                                  __shfl_down_sync(lbvh_i_all_lanes, own.min[a], step),
-                                  __shfl_down_sync(lbvh_i_all_lanes, own.max[a], step));
+            edge[a] = lbvh_i_edge(own.min[a], own.max[a], other.min[a], other.max[a]);
         lbvh_i_pair key = lbvh_i_pair_key(lbvh_i_half_area(dim, edge[0], edge[1], edge[2]), lane,
                                           lane + step);
         if (lane + step >= count) key = lbvh_i_no_pair();
-        lbvh_i_pair const sent = __shfl_up_sync(lbvh_i_all_lanes, key, step);
         best = key < best ? key : best;
-        if (lane >= step && sent < best) best = sent;
+        /* a lane that nobody sends to has its own key */
+        key = __shfl_up_sync(lbvh_i_all_lanes, key, step);
+        best = key < best ? key : best;
     }
     return best;
 }
 
-/* The cluster of a lane becomes the node of itself and a later one. */
-__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                                   lbvh_i_lane &own, const lbvh_i_lane &right)
+/* The node of a cluster and a later one, whose box is `other`. */
+__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh_i_ploc_space &space,
+                                                   lbvh_i_lane_box &box, lbvh_i_tall_cluster &own,
+                                                   const lbvh_i_lane_box &other,
+                                                   const lbvh_i_tall_cluster &right)
 {
-    bool const swapped = right.cluster.first < own.cluster.first;
-    int32_t const at = (swapped ? own.cluster.first : right.cluster.first) - 1;
-    lbvh_node node = {};
+    int32_t const one = own.cluster.first, two = right.cluster.first;
+    int32_t const at = (one > two ? one : two) - 1;
+    for (int a = 0; a < 3; a++) {
+        box.min[a] = lbvh_i_min(box.min[a], other.min[a]);
+        box.max[a] = lbvh_i_max(box.max[a], other.max[a]);
+    }
     space.above[own.cluster.node] = {at, 0};
     space.above[right.cluster.node] = {at, own.leaves};
-    for (int a = 0; a < 3; a++) {
-        node.min[a] = own.min[a] = lbvh_i_min(own.min[a], right.min[a]);
-        node.max[a] = own.max[a] = lbvh_i_max(own.max[a], right.max[a]);
-    }
-    node.link = own.leaves += right.leaves;
-    node.skip = own.height = 1 + (own.height > right.height ? own.height : right.height);
-    lbvh_i_store(&tree.node[at], node);
-    own.cluster = {at, swapped ? right.cluster.first : own.cluster.first};
-}
-
-/* The position of the bit that has n set bits before it. */
-__device__ __forceinline__ int lbvh_i_nth_bit(unsigned bits, int n)
-{
-    int at = 0;
-    for (int width = 16; width > 0; width /= 2) {
-        int const below = __popc(bits >> at & ((1u << width) - 1));
-        if (n < below) continue;
-        n -= below;
-        at += width;
-    }
-    return at;
+    own = {{at, one < two ? one : two},
+           own.leaves + right.leaves,
+           1 + (own.height > right.height ? own.height : right.height)};
 }
 
 /* A round. Clusters that choose each other have the same key; the lower lane takes both. Those left
    move together, in order. Returns their number. */
 __device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                            lbvh_i_lane &own, int count)
+                                            lbvh_i_window &w, int count)
 {
-    int const lane = (int)(threadIdx.x % 32);
-    lbvh_i_pair const best = lbvh_i_find_partner(own, tree.desc.dim, count);
+    int const lane = (int)threadIdx.x;
+    lbvh_i_lane_box box = lbvh_i_box_at(w, lane);
+    lbvh_i_tall_cluster own = w.cluster[lane];
+    lbvh_i_pair const best = tree.desc.dim == 2 ? lbvh_i_find_partner(w, box, 2, count)
+                                                : lbvh_i_find_partner(w, box, 3, count);
     int const partner = lane ^ (int)(best & 31);
     bool const chosen = __shfl_sync(lbvh_i_all_lanes, best, partner) == best && lane < count;
-    lbvh_i_lane const other = lbvh_i_of_lane(own, partner);
-    if (chosen && lane < partner) lbvh_i_merge_lanes(tree, space, own, other);
-    unsigned const left = __ballot_sync(lbvh_i_all_lanes,
-                                        lane < count && !(chosen && partner < lane));
-    own = lbvh_i_of_lane(own, lbvh_i_nth_bit(left, lane));
+    bool const stays = lane < count && !(chosen && partner < lane);
+    unsigned const left = __ballot_sync(lbvh_i_all_lanes, stays);
+    if (chosen && stays)
+        lbvh_i_merge_lanes(space, box, own, lbvh_i_box_at(w, partner), w.cluster[partner]);
+    __syncwarp();
+    int const to = __popc(left & ((1u << lane) - 1));
+    if (stays) {
+        lbvh_i_put_box(w, to, box);
+        w.cluster[to] = own;
+    }
+    __syncwarp();
     return __popc(left);
 }
 
@@ -1849,21 +1902,21 @@ __device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_
 __device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
                                                     const int32_t *ids,
                                                     const lbvh_i_ploc_space &space,
-                                                    const lbvh_i_siblings &s)
+                                                    const lbvh_i_siblings &s, lbvh_i_window &w)
 {
-    int const lane = (int)(threadIdx.x % 32);
+    int const lane = (int)threadIdx.x;
     bool const all = s.first == 0 && s.end == tree.n;
-    int const most = all ? 1 : LBVH_I_CLUSTERS;
     int count = s.left + s.right;
-    lbvh_i_lane own = {};
-    if (lane < count) own.cluster = lbvh_i_cluster_at(tree, space, s, lane);
-    if (count > most && lane < count) own = lbvh_i_load_lane(tree, input, ids, own.cluster);
-    while (count > most) count = lbvh_i_round(tree, space, own, count);
-    if (lane < count) space.list[s.first + lane] = own.cluster;
+    if (lane < count) lbvh_i_load_cluster(tree, input, ids, space, s, lane, w);
+    __syncwarp();
+    while (count > (all ? 1 : LBVH_I_CLUSTERS)) count = lbvh_i_round(tree, space, w, count);
     if (all && lane == 0) {
-        space.above[own.cluster.node] = {-1, 0};
-        *space.height = own.height;
+        space.above[w.cluster[0].cluster.node] = {-1, 0};
+        *space.height = w.cluster[0].height;
+    } else if (lane < count) {
+        lbvh_i_store_cluster(tree, space, w, lane, s.first + lane);
     }
+    __syncwarp();
     return count;
 }
 
@@ -1880,21 +1933,25 @@ __device__ __forceinline__ lbvh_i_siblings lbvh_i_siblings_of(const lbvh_i_sibli
 }
 
 /* All clusters. */
-__global__ void __launch_bounds__(lbvh_i_cluster_block)
+__global__ void __launch_bounds__(lbvh_i_cluster_block, lbvh_i_cluster_blocks)
     lbvh_i_cluster_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
                           const int32_t *ids, lbvh_i_ploc_space space)
 {
+    __shared__ lbvh_i_window window;
+    __shared__ lbvh_i_prefixes prefixes;
     const lbvh &tree = device.tree;
-    int const lane = (int)(threadIdx.x % 32);
+    int const lane = (int)threadIdx.x;
+    int32_t const k = lbvh_i_thread();
     lbvh_i_siblings own = {};
-    bool active = lbvh_i_begin_subtree(tree, lbvh_i_thread(), &own);
+    lbvh_i_load_prefixes(tree, k - lane, prefixes);
+    bool active = lbvh_i_begin_subtree(tree, k, prefixes.at + LBVH_I_CLUSTERS + lane, &own);
     bool joins = active && own.left == tree.n; /* a tree of 16 leaves or fewer */
     while (__any_sync(lbvh_i_all_lanes, active)) {
         unsigned waiting = __ballot_sync(lbvh_i_all_lanes, joins);
         for (; waiting; waiting &= waiting - 1) {
             int const from = __ffs((int)waiting) - 1;
             int const count = lbvh_i_join_siblings(tree, input, ids, space,
-                                                   lbvh_i_siblings_of(own, from));
+                                                   lbvh_i_siblings_of(own, from), window);
             if (lane != from) continue;
             own.left = count;
             active = own.first > 0 || own.end < tree.n;
