@@ -39,7 +39,6 @@ namespace {
    every GPU, so that sums of partial results of blocks have the same order everywhere. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
-constexpr int nbody_i_top = 4; /* >>cells: levels made by one block */
 constexpr int nbody_i_together = 2; /* >>together: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
@@ -508,12 +507,18 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 }
 
 /* The sorted keys. starts[code]: the first place of cell `code` of level table_level, or after it;
-   for the levels above it replaces the search for the first body of a cell. */
+   for the levels above it replaces the search for the first body of a cell. before: >>spots. */
 struct nbody_i_order {
     uint32_t *keys;
-    int32_t *starts;
+    int32_t *starts, *before;
     int table_level; /* -1: no table */
 };
+
+/* Numbers of possible cells: those of level 0, of level 1, ..; the first of a level. */
+__host__ __device__ constexpr int64_t nbody_i_first_spot(int level)
+{
+    return (((int64_t)1 << 2 * level) - 1) / 3;
+}
 
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_starts_kernel(__grid_constant__ const nbody_device device, nbody_i_order order)
@@ -530,11 +535,12 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     order.starts[code] = low;
 }
 
-/* The deepest level whose starts fit into n entries, 10 at most; -1: not worth a table. */
+/* The deepest level for which there is one entry for each possible cell up to it, and one more, in
+   n entries; 10 at most. -1: not worth a table. */
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
     int level = 0;
-    while (level < 10 && level < desc->levels - 1 && ((int64_t)1 << 2 * (level + 1)) < n) level++;
+    while (level < 10 && level < desc->levels - 1 && nbody_i_first_spot(level + 2) < n) level++;
     return level > 0 ? level : -1;
 }
 
@@ -561,7 +567,8 @@ nbody_result nbody_i_cuda_sort_keys(nbody_cuda *gpu, const nbody_i_input &input,
     return NBODY_OK;
 }
 
-/* Sorts the bodies by their keys. The key buffer that the sort no longer needs holds the starts. */
+/* Sorts the bodies by their keys. The buffers that the sort no longer needs hold the starts, and the
+   numbers of cells before each. */
 nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order,
                                cudaStream_t stream)
 {
@@ -573,7 +580,7 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
                                   nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
     nbody_result result = nbody_i_cuda_sort_keys(gpu, input, key, id, stream);
     if (result != NBODY_OK) return result;
-    *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()),
+    *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()), id.Alternate(),
               nbody_i_table_level_for(desc, n)};
     if (desc->stage == NBODY_ONE_THREAD || desc->levels > NBODY_KEY_LEVELS) order->table_level = -1;
     if (order->table_level >= 0)
@@ -749,15 +756,190 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_divide(device.sim, order, level, room, shared, facts);
 }
 
-/* NBODY_FAST: all levels from `level` on. */
+/* ----------------------------------------------------------------------------------------------
+   >>spots: NBODY_FAST, the cells of all levels that `starts` knows, at once
+
+   A cell exists where there are bodies and its parent is divided, which `starts` says. So all
+   possible cells of these levels, the spots, are counted and numbered by one prefix sum, and each
+   finds its own parent, children and adjacent cells.
+
+       level 0   0            spot = first of its level + Morton number
+       level 1   1 2 3 4      exists     1  1 0 1 1  0 1 1 0 ..
+       level 2   5 6 7 8 ..   before     0  1 2 2 3  4 4 5 6 ..   its index, if it exists
+   ---------------------------------------------------------------------------------------------- */
+
+/* The bodies of cell `code` of a level; 0: none, or there is no such cell. */
+__device__ __forceinline__ int32_t nbody_i_count_at(const nbody_i_order &order, int level,
+                                                    uint32_t code)
+{
+    int const below = 2 * (order.table_level - level);
+    return order.starts[(code + 1) << below] - order.starts[code << below];
+}
+
+/* Is the cell in which cell `code` of a level lies divided? */
+__device__ __forceinline__ bool nbody_i_is_split_above(const nbody &sim, const nbody_i_order &order,
+                                                       int level, uint32_t code)
+{
+    nbody_cell parent;
+    if (level == 0) return true;
+    parent.level = (uint8_t)(level - 1);
+    parent.count = nbody_i_count_at(order, level - 1, code >> 2);
+    return nbody_i_divides(&sim, &parent);
+}
+
+struct nbody_i_spot { int level; uint32_t code; };
+
+__device__ __forceinline__ nbody_i_spot nbody_i_spot_of(uint32_t number)
+{
+    int const level = (31 - __clz((int)(3 * number + 1))) / 2;
+    return {level, number - (uint32_t)nbody_i_first_spot(level)};
+}
+
+__device__ __forceinline__ bool nbody_i_spot_exists(const nbody &sim, const nbody_i_order &order,
+                                                    const nbody_i_spot &spot)
+{
+    return nbody_i_count_at(order, spot.level, spot.code) > 0 &&
+           nbody_i_is_split_above(sim, order, spot.level, spot.code);
+}
+
+/* Every second bit of a Morton number: a column, or, of code >> 1, a row. */
+__device__ __forceinline__ int32_t nbody_i_gathered(uint32_t code)
+{
+    code &= 0x55555555u;
+    code = (code | code >> 1) & 0x33333333u;
+    code = (code | code >> 2) & 0x0F0F0F0Fu;
+    code = (code | code >> 4) & 0x00FF00FFu;
+    return (int32_t)((code | code >> 8) & 0xFFFFu);
+}
+
+/* Numbers the spots of this block's range; *all: the cells. */
+__device__ void nbody_i_number_spots(const nbody &sim, const nbody_i_order &order,
+                                     nbody_i_block_sums &shared, nbody_i_facts *facts, int *all)
+{
+    uint32_t const spots = (uint32_t)nbody_i_first_spot(order.table_level + 1),
+                   each = (spots + gridDim.x - 1) / gridDim.x, from = blockIdx.x * each,
+                   last = from + each < spots ? from + each : spots;
+    int count = 0, turn = 0, before = 0;
+    for (uint32_t s = from + threadIdx.x; s < last; s += nbody_i_block_threads)
+        count += nbody_i_spot_exists(sim, order, nbody_i_spot_of(s));
+    (void)nbody_i_sum_before(count, shared, &turn);
+    if (threadIdx.x == 0) facts->sums[blockIdx.x] = turn;
+    nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
+    nbody_i_sum_ranges(facts, shared, &before, all);
+    for (uint32_t first = from; first < last; first += nbody_i_block_threads) {
+        uint32_t const s = first + threadIdx.x;
+        bool const exists = s < last && nbody_i_spot_exists(sim, order, nbody_i_spot_of(s));
+        int const mine = nbody_i_sum_before(exists, shared, &turn);
+        if (s < last) order.before[s] = before + mine;
+        before += turn;
+    }
+    nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
+}
+
+/* The cell at a place of a level: of this level, or the leaf there. -1: none. */
+__device__ __forceinline__ int32_t nbody_i_cell_at(const nbody &sim, const nbody_i_order &order,
+                                                   int level, uint32_t code)
+{
+    for (; !nbody_i_is_split_above(sim, order, level, code); level--) code >>= 2;
+    return nbody_i_count_at(order, level, code) > 0
+               ? order.before[(uint32_t)nbody_i_first_spot(level) + code]
+               : -1;
+}
+
+/* As nbody_i_find_beside: by Morton number, which is the order of what is found there too. */
+__device__ __forceinline__ void nbody_i_look_beside(const nbody &sim, const nbody_i_order &order,
+                                                    nbody_cell *cell)
+{
+    uint32_t const none = 0xFFFFFFFFu, side = 1u << cell->level;
+    uint32_t code[9];
+    int32_t at[9];
+    int found = 0;
+#pragma unroll
+    for (int k = 0; k < 9; k++) {
+        int32_t const x = cell->x + k % 3 - 1, y = cell->y + k / 3 - 1;
+        code[k] = (uint32_t)x < side && (uint32_t)y < side ? nbody_i_code(x, y) : none;
+#pragma unroll
+        for (int other = k; other > 0; other--) {
+            uint32_t const low = code[other - 1], high = code[other];
+            code[other - 1] = low < high ? low : high;
+            code[other] = low < high ? high : low;
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < 9; k++)
+        at[k] = code[k] == none ? -1 : nbody_i_cell_at(sim, order, cell->level, code[k]);
+#pragma unroll
+    for (int k = 0; k < 9; k++) {
+        /* a larger leaf is at several places in a row */
+        bool const again = k > 0 && at[k] == at[k - 1];
+        if (at[k] >= 0 && !again) cell->beside[found++] = at[k];
+    }
+    cell->beside_count = (uint8_t)found;
+}
+
+/* The cell of a spot. The children of those of the last of these levels are not yet known. */
+__device__ void nbody_i_make_cell(const nbody &sim, const nbody_i_order &order,
+                                  const nbody_i_spot &spot)
+{
+    int const level = spot.level, below = 2 * (order.table_level - level);
+    uint32_t const first = (uint32_t)nbody_i_first_spot(level);
+    int32_t const at = order.before[first + spot.code];
+    nbody_cell parent, cell = sim.cell[0]; /* the root is made already */
+    int32_t begin[5];
+    if (level > 0) {
+        int32_t const above = order.before[(uint32_t)nbody_i_first_spot(level - 1) +
+                                           (spot.code >> 2)];
+        parent.level = (uint8_t)(level - 1);
+        parent.x = nbody_i_gathered(spot.code >> 2);
+        parent.y = nbody_i_gathered(spot.code >> 3);
+        cell = nbody_i_child(&parent, above, (int)(spot.code & 3),
+                             order.starts[spot.code << below],
+                             order.starts[(spot.code + 1) << below]);
+        nbody_i_look_beside(sim, order, &cell);
+    }
+    if (below > 0) cell.children = (uint8_t)nbody_i_quarters_of(sim, order, cell, begin);
+    if (cell.children > 0) {
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            cell.quarters = (uint8_t)(cell.quarters | (begin[q] < begin[q + 1]) << q);
+        uint32_t const child = 4 * spot.code + (uint32_t)(__ffs((int)cell.quarters) - 1);
+        cell.child = order.before[(uint32_t)nbody_i_first_spot(level + 1) + child];
+    }
+    sim.cell[at] = cell;
+}
+
+/* Makes the cells of all spots. False: there is no room for them, and only the root. */
+__device__ bool nbody_i_make_spots(const nbody &sim, const nbody_i_order &order, int32_t room,
+                                   nbody_i_block_sums &shared, nbody_i_facts *facts)
+{
+    int const levels = order.table_level + 1;
+    uint32_t const spots = (uint32_t)nbody_i_first_spot(levels);
+    int all = 0;
+    nbody_i_number_spots(sim, order, shared, facts, &all);
+    if (all > room - 3) return false;
+    for (uint32_t s = (uint32_t)nbody_i_thread(); s < spots; s += (uint32_t)nbody_i_threads())
+        if (nbody_i_spot_exists(sim, order, nbody_i_spot_of(s)))
+            nbody_i_make_cell(sim, order, nbody_i_spot_of(s));
+    if (nbody_i_thread() == 0) {
+        for (int level = 0; level < levels; level++)
+            sim.frame->level_first[level] = order.before[nbody_i_first_spot(level)];
+        sim.frame->level_first[levels] = all;
+    }
+    nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
+    return true;
+}
+
+/* Those levels, then one by one. */
 __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
     nbody_i_cells_together_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
-                                  int level, int32_t room, nbody_i_facts *facts)
+                                  int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ nbody_i_block_sums shared;
     int32_t *const first = sim.frame->level_first;
     unsigned *const arrived = &facts->arrived[NBODY_I_CELLS_WAIT];
+    bool const made = order.table_level > 0 && nbody_i_make_spots(sim, order, room, shared, facts);
+    int level = made ? order.table_level : 0;
     for (; level < sim.desc.levels && first[level] < first[level + 1]; level++) {
         nbody_i_count_children(sim, order, level, shared, facts);
         if (level == sim.desc.levels - 1) return; /* it only needs its adjacent cells */
@@ -767,37 +949,6 @@ __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
     }
     if (nbody_i_thread() > 0) return;
     for (int next = level + 2; next <= sim.desc.levels; next++) first[next] = first[level];
-}
-
-/* NBODY_FAST: the first levels in one block: their few cells would be dominated by launch
-   latency. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_top_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int levels,
-                       int32_t room, nbody_i_facts *facts)
-{
-    const nbody &sim = device.sim;
-    __shared__ int shared[nbody_i_block_threads / 32];
-    int32_t first = 0, end = 1, next = 1;
-    for (int level = 0; level < levels; level++) {
-        for (int32_t c = first; c < end; c += nbody_i_block_threads) {
-            int32_t const at = c + (int32_t)threadIdx.x;
-            int32_t begin[5];
-            int turn = 0, count = 0;
-            if (at < end && level > 0) nbody_i_find_beside(&sim, &sim.cell[at]);
-            if (at < end) count = nbody_i_quarters_of(sim, order, sim.cell[at], begin);
-            int const mine = nbody_i_sum_before(count, shared, &turn);
-            bool const fits = next + turn <= room - 3;
-            if (at < end && fits)
-                nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
-            if (!fits && threadIdx.x == 0) facts->undivided = 1;
-            if (!fits) room = 0; /* those after it stay leaves too */
-            next += fits ? turn : 0;
-        }
-        first = end;
-        end = next;
-        if (threadIdx.x == 0) sim.frame->level_first[level + 2] = end;
-        __syncthreads(); /* the new cells are visible to all threads */
-    }
 }
 
 /* Adds the numbers of all lanes to *total; each lane gets what was there before its own. */
@@ -850,19 +1001,13 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
-    int const divided = sim->desc.levels - 1,
-              top = sim->desc.stage == NBODY_FAST && order.table_level >= nbody_i_top ? nbody_i_top
-                                                                                      : 0;
-    nbody_result result = NBODY_OK;
-    if (top > 0)
-        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads,
-                                nbody_i_top_kernel, gpu->device, order, top, room, facts);
+    int const divided = sim->desc.levels - 1;
     bool const together = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
-    if (together && result == NBODY_OK)
+    nbody_result result = NBODY_OK;
+    if (together)
         result = nbody_i_launch_together(gpu, stream, nbody_i_cells_together_kernel, gpu->device,
-                                         order, top, room, facts);
-    for (int level = together ? divided + 1 : top; level <= divided && result == NBODY_OK;
-         level++) {
+                                         order, room, facts);
+    for (int level = together ? divided + 1 : 0; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
             result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
