@@ -297,8 +297,8 @@ bool nbody_i_never_fast(const nbody_desc *desc)
 /* What an evaluation is for. */
 enum nbody_i_purpose { NBODY_I_FOR_TREE, NBODY_I_FOR_FORCES, NBODY_I_FOR_POTENTIALS };
 
-/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. Measured (`bench_nbody --only auto`, one H100): of
-   so many it takes longer than a tree of evenly spread ones, and less than one of a galaxy. */
+/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. Measured (`bench_nbody --only auto`, H100): of so
+   many it takes longer than a tree of evenly spread ones, and less than one of a galaxy. */
 int32_t nbody_i_cuda_few(const nbody_desc *desc, nbody_i_purpose purpose)
 {
     int const order = desc->order < NBODY_MAX_ORDER ? desc->order : NBODY_MAX_ORDER,
