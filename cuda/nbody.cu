@@ -2882,7 +2882,7 @@ template <int Order> __global__ void __launch_bounds__(32 * nbody_i_leaf_warps)
    few bodies fill the GPU too, the sources are cut into `parts` of whole tiles, a block for each;
    then the sums of all parts, in `to`, are added in their order. */
 template <int Law, bool Potential, int T>
-__global__ void __launch_bounds__(nbody_i_direct_threads, T > 4 ? 2 : 4)
+__global__ void __launch_bounds__(nbody_i_direct_threads, T > 2 ? 2 : 4)
     nbody_i_direct_kernel(__grid_constant__ const nbody_device device, int32_t parts,
                           nbody_real *to, nbody_i_outcome out)
 {
@@ -3203,13 +3203,15 @@ nbody_result nbody_i_cuda_direct(nbody_cuda *gpu, const nbody_i_outcome &out, cu
 {
     const nbody *sim = &gpu->device.sim;
     bool const few = sim->n < 32768;
-    int const targets = few ? 2 : 8, block = nbody_i_direct_threads;
+    constexpr int many = NBODY_I_REAL_KIND == 1 ? 8 : 4; /* 128 registers hold these */
+    int const targets = few ? 2 : many, block = nbody_i_direct_threads;
     int32_t const parts = nbody_i_direct_parts(sim->n);
     int64_t const blocks = (sim->n + block * targets - 1) / (block * targets);
     nbody_real *to = nbody_i_scratch<nbody_real>(gpu, NBODY_I_PARTIAL);
     nbody_result const result = nbody_i_launch(
         gpu, stream, blocks * parts * block, block,
-        few ? nbody_i_direct_kernel<Law, Potential, 2> : nbody_i_direct_kernel<Law, Potential, 8>,
+        few ? nbody_i_direct_kernel<Law, Potential, 2>
+            : nbody_i_direct_kernel<Law, Potential, many>,
         gpu->device, parts, to, out);
     if (result != NBODY_OK || parts == 1) return result;
     return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_direct_parts_kernel,
