@@ -22,7 +22,7 @@
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        periodic       >>images-cuda (all stages)
        one thread     >>one-thread
-       NBODY_FAST     >>fast >>families >>transfer >>fast-leaves
+       NBODY_FAST     >>spots >>fast >>groups >>families >>open >>transfer >>fast-leaves
        calls          >>api-cuda >>again-cuda >>points-cuda
        more calls     >>estimate-cuda >>step-cuda >>check >>upload >>download */
 
@@ -39,7 +39,8 @@ namespace {
    every GPU, so that sums of partial results of blocks have the same order everywhere. */
 constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
-constexpr int nbody_i_top = 4; /* >>cells: levels made by one block */
+constexpr int nbody_i_warps = 5; /* >>fast: of a block, at most, of 16 targets each */
+constexpr int32_t nbody_i_group = 320, nbody_i_piece = 128; /* >>groups: bodies */
 constexpr int nbody_i_together = 2; /* >>together: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
@@ -61,7 +62,8 @@ enum {
     NBODY_I_FACTS, NBODY_I_CHUNKS, NBODY_I_PARTIAL, NBODY_I_TEMP
 };
 
-/* Up to NBODY_CHUNK bodies of one leaf. */
+/* Up to NBODY_CHUNK bodies of one leaf. NBODY_FAST: nbody_i_fast_chunk of them, nbody_i_piece of a
+   group. */
 struct nbody_i_chunk { int32_t leaf, first, count; };
 
 /* Bounds of all bodies as integers of the same order; minima are stored as maxima of the negated
@@ -74,6 +76,7 @@ struct nbody_i_facts {
     int32_t too_large;
     int32_t crowded;                            /* >>deep-cuda: bodies crowd on the last level */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
+    int32_t pieces[2];                          /* NBODY_FAST: chunks, and pieces of groups */
     int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
 };
 
@@ -164,6 +167,36 @@ int32_t nbody_i_cell_room(const nbody_desc *desc, int32_t n)
                                                           4 children */
 }
 
+/* NBODY_FAST: the maximum number of bodies in a chunk, 16 for each warp of a block. */
+int32_t nbody_i_fast_chunk(const nbody_desc *desc)
+{
+    bool const four = desc->method == NBODY_VIRTUAL_PARTICLES ||
+                      (desc->leaf > 0 && desc->leaf <= 64);
+    return four ? 64 : 16 * nbody_i_warps;
+}
+
+/* DIRECT, NBODY_FAST: tiles of sources, and the number of parts that they are cut into; for the
+   sums of all parts 2^21 bodies have memory. */
+constexpr int nbody_i_direct_threads = 256;
+
+__host__ __device__ int32_t nbody_i_direct_tiles(int32_t n)
+{
+    return (n + nbody_i_direct_threads - 1) / nbody_i_direct_threads;
+}
+
+int32_t nbody_i_direct_parts(int32_t n)
+{
+    int32_t const tiles = nbody_i_direct_tiles(n), most = (1 << 21) / (n > 0 ? n : 1);
+    return most < 2 ? 1 : tiles < most ? tiles : most;
+}
+
+/* >>groups. Not with second moments, for which four targets a lane have too few registers. */
+bool nbody_i_has_groups(const nbody_desc *desc)
+{
+    return desc->method == NBODY_VIRTUAL_PARTICLES && desc->stage == NBODY_FAST && desc->order == 1;
+}
+
+/* Of chunks, and of pieces of groups. */
 int32_t nbody_i_chunk_room(int32_t n, int32_t cells)
 {
     return n / NBODY_CHUNK + (cells < n ? cells : n) + 1;
@@ -191,10 +224,17 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     scratch[NBODY_I_PARTIAL] = (size_t)nbody_i_many_blocks * NBODY_I_SUMS * sizeof(double);
     if (sim->desc.periodic)
         bytes[NBODY_I_LATTICE] = nbody_i_lattice_bytes(sim) + sizeof(nbody_i_image_nodes);
+    if (sim->desc.method == NBODY_DIRECT && sim->desc.stage == NBODY_FAST)
+        scratch[NBODY_I_PARTIAL] += (size_t)nbody_i_direct_parts(n) * (size_t)n * NBODY_I_PARTS *
+                                    sizeof(nbody_real);
     if (!tree) return NBODY_OK;
     for (int which = NBODY_I_KEYS_A; which <= NBODY_I_IDS_B; which++)
         scratch[which] = (size_t)n * sizeof(uint32_t);
     scratch[NBODY_I_CHUNKS] = (size_t)nbody_i_chunk_room(n, cells) * sizeof(nbody_i_chunk);
+    if (nbody_i_has_groups(&sim->desc)) {
+        scratch[NBODY_I_CHUNKS] *= 2;
+        scratch[NBODY_I_PARTIAL] += (size_t)n * NBODY_I_PARTS * sizeof(nbody_real);
+    }
     cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> ids;
     if (nbody_i_sort_pairs(nullptr, scratch[NBODY_I_TEMP], keys, ids, n, sim->desc.levels,
@@ -257,12 +297,17 @@ bool nbody_i_never_fast(const nbody_desc *desc)
 /* What an evaluation is for. */
 enum nbody_i_purpose { NBODY_I_FOR_TREE, NBODY_I_FOR_FORCES, NBODY_I_FOR_POTENTIALS };
 
-/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. */
+/* NBODY_AUTO: up to so many bodies, NBODY_DIRECT. Measured (`bench_nbody --only auto`, H100): of so
+   many it takes longer than a tree of evenly spread ones, and less than one of a galaxy. */
 int32_t nbody_i_cuda_few(const nbody_desc *desc, nbody_i_purpose purpose)
 {
+    int const order = desc->order < NBODY_MAX_ORDER ? desc->order : NBODY_MAX_ORDER,
+              above = order > 4 ? order - 4 : order == 1 ? 2 : 0;
     bool const quick = NBODY_I_REAL_KIND == 1 && !nbody_i_never_fast(desc);
     if (!quick || purpose == NBODY_I_FOR_TREE) return 1024;
-    return purpose == NBODY_I_FOR_POTENTIALS ? 6000 : 12000;
+    if (purpose == NBODY_I_FOR_FORCES) return 26000 + 3500 * above;
+    return nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? 12000 + 2000 * above
+                                                        : 15000 + 4000 * above;
 }
 
 /* Empties it and copies a checked desc, as nbody_i_begin does on the host. */
@@ -508,12 +553,18 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 }
 
 /* The sorted keys. starts[code]: the first place of cell `code` of level table_level, or after it;
-   for the levels above it replaces the search for the first body of a cell. */
+   for the levels above it replaces the search for the first body of a cell. before: >>spots. */
 struct nbody_i_order {
     uint32_t *keys;
-    int32_t *starts;
+    int32_t *starts, *before;
     int table_level; /* -1: no table */
 };
+
+/* Numbers of possible cells: those of level 0, of level 1, ..; the first of a level. */
+__host__ __device__ constexpr int64_t nbody_i_first_spot(int level)
+{
+    return (((int64_t)1 << 2 * level) - 1) / 3;
+}
 
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_starts_kernel(__grid_constant__ const nbody_device device, nbody_i_order order)
@@ -530,11 +581,12 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     order.starts[code] = low;
 }
 
-/* The deepest level whose starts fit into n entries, 10 at most; -1: not worth a table. */
+/* The deepest level for which there is one entry for each possible cell up to it, and one more, in
+   n entries; 10 at most. -1: not worth a table. */
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
     int level = 0;
-    while (level < 10 && level < desc->levels - 1 && ((int64_t)1 << 2 * (level + 1)) < n) level++;
+    while (level < 10 && level < desc->levels - 1 && nbody_i_first_spot(level + 2) < n) level++;
     return level > 0 ? level : -1;
 }
 
@@ -561,7 +613,8 @@ nbody_result nbody_i_cuda_sort_keys(nbody_cuda *gpu, const nbody_i_input &input,
     return NBODY_OK;
 }
 
-/* Sorts the bodies by their keys. The key buffer that the sort no longer needs holds the starts. */
+/* Sorts the bodies by their keys. The buffers that the sort no longer needs hold the starts, and
+   >>spots. */
 nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order,
                                cudaStream_t stream)
 {
@@ -573,7 +626,7 @@ nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbod
                                   nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
     nbody_result result = nbody_i_cuda_sort_keys(gpu, input, key, id, stream);
     if (result != NBODY_OK) return result;
-    *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()),
+    *order = {key.Current(), reinterpret_cast<int32_t *>(key.Alternate()), id.Alternate(),
               nbody_i_table_level_for(desc, n)};
     if (desc->stage == NBODY_ONE_THREAD || desc->levels > NBODY_KEY_LEVELS) order->table_level = -1;
     if (order->table_level >= 0)
@@ -661,7 +714,7 @@ __device__ __forceinline__ void nbody_i_count_children(const nbody &sim, const n
     int32_t begin[5];
     for (int32_t c = range.first + (int32_t)threadIdx.x; c < range.end;
          c += nbody_i_block_threads) {
-        if (level > 0) nbody_i_find_beside(&sim, &sim.cell[c]);
+        if (sim.cell[c].beside_count == 0) nbody_i_find_beside(&sim, &sim.cell[c]);
         count += nbody_i_quarters_of(sim, order, sim.cell[c], begin);
     }
     (void)nbody_i_sum_before(count, shared, &all);
@@ -749,15 +802,191 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_divide(device.sim, order, level, room, shared, facts);
 }
 
-/* NBODY_FAST: all levels from `level` on. */
+/* ----------------------------------------------------------------------------------------------
+   >>spots: NBODY_FAST, the cells of all levels that `starts` knows, at once
+
+   A cell exists where there are bodies and its parent is divided, which `starts` says. So all
+   possible cells of these levels, the spots, are counted and numbered by one prefix sum, and each
+   finds its own parent, children and adjacent cells.
+
+       level 0   0            spot = first of its level + Morton number
+       level 1   1 2 3 4      exists     1  1 0 1 1  0 1 1 0 ..
+       level 2   5 6 7 8 ..   before     0  1 2 2 3  4 4 5 6 ..   its index, if it exists
+   ---------------------------------------------------------------------------------------------- */
+
+/* The bodies of cell `code` of a level; 0: none, or there is no such cell. */
+__device__ __forceinline__ int32_t nbody_i_count_at(const nbody_i_order &order, int level,
+                                                    uint32_t code)
+{
+    int const below = 2 * (order.table_level - level);
+    return order.starts[(code + 1) << below] - order.starts[code << below];
+}
+
+/* Is the cell in which cell `code` of a level lies divided? */
+__device__ __forceinline__ bool nbody_i_is_split_above(const nbody &sim, const nbody_i_order &order,
+                                                       int level, uint32_t code)
+{
+    nbody_cell parent;
+    if (level == 0) return true;
+    parent.level = (uint8_t)(level - 1);
+    parent.count = nbody_i_count_at(order, level - 1, code >> 2);
+    return nbody_i_divides(&sim, &parent);
+}
+
+struct nbody_i_spot { int level; uint32_t code; };
+
+__device__ __forceinline__ nbody_i_spot nbody_i_spot_of(uint32_t number)
+{
+    int const level = (31 - __clz((int)(3 * number + 1))) / 2;
+    return {level, number - (uint32_t)nbody_i_first_spot(level)};
+}
+
+__device__ __forceinline__ bool nbody_i_spot_exists(const nbody &sim, const nbody_i_order &order,
+                                                    const nbody_i_spot &spot)
+{
+    return nbody_i_count_at(order, spot.level, spot.code) > 0 &&
+           nbody_i_is_split_above(sim, order, spot.level, spot.code);
+}
+
+/* Every second bit of a Morton number: a column, or, of code >> 1, a row. */
+__device__ __forceinline__ int32_t nbody_i_gathered(uint32_t code)
+{
+    code &= 0x55555555u;
+    code = (code | code >> 1) & 0x33333333u;
+    code = (code | code >> 2) & 0x0F0F0F0Fu;
+    code = (code | code >> 4) & 0x00FF00FFu;
+    return (int32_t)((code | code >> 8) & 0xFFFFu);
+}
+
+/* Numbers the spots of this block's range; *all: the cells. */
+__device__ void nbody_i_number_spots(const nbody &sim, const nbody_i_order &order,
+                                     nbody_i_block_sums &shared, nbody_i_facts *facts, int *all)
+{
+    uint32_t const spots = (uint32_t)nbody_i_first_spot(order.table_level + 1),
+                   each = (spots + gridDim.x - 1) / gridDim.x, from = blockIdx.x * each,
+                   last = from + each < spots ? from + each : spots;
+    int count = 0, turn = 0, before = 0;
+    for (uint32_t s = from + threadIdx.x; s < last; s += nbody_i_block_threads)
+        count += nbody_i_spot_exists(sim, order, nbody_i_spot_of(s));
+    (void)nbody_i_sum_before(count, shared, &turn);
+    if (threadIdx.x == 0) facts->sums[blockIdx.x] = turn;
+    nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
+    nbody_i_sum_ranges(facts, shared, &before, all);
+    for (uint32_t first = from; first < last; first += nbody_i_block_threads) {
+        uint32_t const s = first + threadIdx.x;
+        bool const exists = s < last && nbody_i_spot_exists(sim, order, nbody_i_spot_of(s));
+        int const mine = nbody_i_sum_before(exists, shared, &turn);
+        if (s < last) order.before[s] = before + mine;
+        before += turn;
+    }
+    nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
+}
+
+/* The cell at a place of a level: of this level, or the leaf there. -1: none. */
+__device__ __forceinline__ int32_t nbody_i_cell_at(const nbody &sim, const nbody_i_order &order,
+                                                   int level, uint32_t code)
+{
+    for (; !nbody_i_is_split_above(sim, order, level, code); level--) code >>= 2;
+    return nbody_i_count_at(order, level, code) > 0
+               ? order.before[(uint32_t)nbody_i_first_spot(level) + code]
+               : -1;
+}
+
+/* As nbody_i_find_beside: by Morton number, which is the order of what is found there too. */
+__device__ __forceinline__ void nbody_i_look_beside(const nbody &sim, const nbody_i_order &order,
+                                                    nbody_cell *cell)
+{
+    uint32_t const none = 0xFFFFFFFFu, side = 1u << cell->level;
+    uint32_t code[9];
+    int32_t at[9];
+    int found = 0;
+#pragma unroll
+    for (int k = 0; k < 9; k++) {
+        int32_t const x = cell->x + k % 3 - 1, y = cell->y + k / 3 - 1;
+        code[k] = (uint32_t)x < side && (uint32_t)y < side ? nbody_i_code(x, y) : none;
+#pragma unroll
+        for (int other = k; other > 0; other--) {
+            uint32_t const low = code[other - 1], high = code[other];
+            code[other - 1] = low < high ? low : high;
+            code[other] = low < high ? high : low;
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < 9; k++)
+        at[k] = code[k] == none ? -1 : nbody_i_cell_at(sim, order, cell->level, code[k]);
+#pragma unroll
+    for (int k = 0; k < 9; k++) {
+        /* a larger leaf is at several places in a row */
+        bool const again = k > 0 && at[k] == at[k - 1];
+        if (at[k] >= 0 && !again) cell->beside[found++] = at[k];
+    }
+    cell->beside_count = (uint8_t)found;
+}
+
+/* The cell of a spot. The children of those of the last of these levels are not yet known. */
+__device__ void nbody_i_make_cell(const nbody &sim, const nbody_i_order &order,
+                                  const nbody_i_spot &spot)
+{
+    int const level = spot.level, below = 2 * (order.table_level - level);
+    uint32_t const first = (uint32_t)nbody_i_first_spot(level);
+    int32_t const at = order.before[first + spot.code];
+    nbody_cell parent, cell = sim.cell[0]; /* the root is made already */
+    int32_t begin[5];
+    if (level > 0) {
+        int32_t const above = order.before[(uint32_t)nbody_i_first_spot(level - 1) +
+                                           (spot.code >> 2)];
+        parent.level = (uint8_t)(level - 1);
+        parent.x = nbody_i_gathered(spot.code >> 2);
+        parent.y = nbody_i_gathered(spot.code >> 3);
+        cell = nbody_i_child(&parent, above, (int)(spot.code & 3),
+                             order.starts[spot.code << below],
+                             order.starts[(spot.code + 1) << below]);
+        nbody_i_look_beside(sim, order, &cell);
+    }
+    if (below > 0) cell.children = (uint8_t)nbody_i_quarters_of(sim, order, cell, begin);
+    if (cell.children > 0) {
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            cell.quarters = (uint8_t)(cell.quarters | (begin[q] < begin[q + 1]) << q);
+        uint32_t const child = 4 * spot.code + (uint32_t)(__ffs((int)cell.quarters) - 1);
+        cell.child = order.before[(uint32_t)nbody_i_first_spot(level + 1) + child];
+    }
+    sim.cell[at] = cell;
+}
+
+/* Makes the cells of all spots. False: there is no room for them, and only the root. */
+__device__ bool nbody_i_make_spots(const nbody &sim, const nbody_i_order &order, int32_t room,
+                                   nbody_i_block_sums &shared, nbody_i_facts *facts)
+{
+    int const levels = order.table_level + 1;
+    uint32_t const spots = (uint32_t)nbody_i_first_spot(levels);
+    int all = 0;
+    nbody_i_number_spots(sim, order, shared, facts, &all);
+    if (all > room - 3) return false;
+    for (uint32_t s = (uint32_t)nbody_i_thread(); s < spots; s += (uint32_t)nbody_i_threads())
+        if (nbody_i_spot_exists(sim, order, nbody_i_spot_of(s)))
+            nbody_i_make_cell(sim, order, nbody_i_spot_of(s));
+    if (nbody_i_thread() == 0) {
+        for (int level = 0; level < levels; level++)
+            sim.frame->level_first[level] = order.before[nbody_i_first_spot(level)];
+        sim.frame->level_first[levels] = all;
+    }
+    nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
+    return true;
+}
+
+/* Those levels, then one by one. */
 __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
     nbody_i_cells_together_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
-                                  int level, int32_t room, nbody_i_facts *facts)
+                                  int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ nbody_i_block_sums shared;
     int32_t *const first = sim.frame->level_first;
     unsigned *const arrived = &facts->arrived[NBODY_I_CELLS_WAIT];
+    bool const made = order.table_level > 0 && nbody_i_make_spots(sim, order, room, shared, facts);
+    int level = made ? order.table_level : 0;
+    if (level == sim.desc.levels - 1) return;
     for (; level < sim.desc.levels && first[level] < first[level + 1]; level++) {
         nbody_i_count_children(sim, order, level, shared, facts);
         if (level == sim.desc.levels - 1) return; /* it only needs its adjacent cells */
@@ -767,37 +996,6 @@ __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
     }
     if (nbody_i_thread() > 0) return;
     for (int next = level + 2; next <= sim.desc.levels; next++) first[next] = first[level];
-}
-
-/* NBODY_FAST: the first levels in one block: their few cells would be dominated by launch
-   latency. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_top_kernel(__grid_constant__ const nbody_device device, nbody_i_order order, int levels,
-                       int32_t room, nbody_i_facts *facts)
-{
-    const nbody &sim = device.sim;
-    __shared__ int shared[nbody_i_block_threads / 32];
-    int32_t first = 0, end = 1, next = 1;
-    for (int level = 0; level < levels; level++) {
-        for (int32_t c = first; c < end; c += nbody_i_block_threads) {
-            int32_t const at = c + (int32_t)threadIdx.x;
-            int32_t begin[5];
-            int turn = 0, count = 0;
-            if (at < end && level > 0) nbody_i_find_beside(&sim, &sim.cell[at]);
-            if (at < end) count = nbody_i_quarters_of(sim, order, sim.cell[at], begin);
-            int const mine = nbody_i_sum_before(count, shared, &turn);
-            bool const fits = next + turn <= room - 3;
-            if (at < end && fits)
-                nbody_i_write_children(sim, at, next + mine, room, begin, count, nullptr, facts);
-            if (!fits && threadIdx.x == 0) facts->undivided = 1;
-            if (!fits) room = 0; /* those after it stay leaves too */
-            next += fits ? turn : 0;
-        }
-        first = end;
-        end = next;
-        if (threadIdx.x == 0) sim.frame->level_first[level + 2] = end;
-        __syncthreads(); /* the new cells are visible to all threads */
-    }
 }
 
 /* Adds the numbers of all lanes to *total; each lane gets what was there before its own. */
@@ -814,24 +1012,44 @@ __device__ int32_t nbody_i_take(int32_t *total, int32_t number)
     return __shfl_sync(nbody_i_all_lanes, before, 31) + sum - number;
 }
 
-/* The last kernel: the chunks of the leaves, and the totals. The order of chunks is arbitrary. */
+/* Cuts the bodies of a cell into pieces of `size`; count 0: nothing. All lanes must call it. */
+__device__ void nbody_i_cut(int32_t at, int32_t first, int32_t count, int32_t size,
+                            nbody_i_chunk *chunks, int32_t *total)
+{
+    int32_t const pieces = (count + size - 1) / size, to = nbody_i_take(total, pieces);
+    for (int32_t k = 0; k < pieces; k++) {
+        int32_t const left = count - k * size;
+        chunks[to + k] = {at, first + k * size, left < size ? left : size};
+    }
+}
+
+/* Is a cell a group? >>groups */
+__device__ bool nbody_i_is_group(const nbody &sim, const nbody_cell &cell)
+{
+    if (cell.level < 2 || (cell.child >= 0 && cell.count > nbody_i_group)) return false;
+    const nbody_cell &parent = sim.cell[cell.parent];
+    return parent.level < 2 || parent.count > nbody_i_group;
+}
+
+/* The last kernel: the chunks of the leaves, and the totals. The order of chunks is arbitrary.
+   NBODY_FAST: of `size`, and the pieces of groups, if there are any. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_chunks_kernel(__grid_constant__ const nbody_device device, nbody_i_chunk *chunks)
+    nbody_i_chunks_kernel(__grid_constant__ const nbody_device device, int32_t size,
+                          nbody_i_chunk *chunks, nbody_i_chunk *groups, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     nbody_frame *frame = sim.frame;
+    bool const fast = sim.desc.stage == NBODY_FAST;
     int32_t const cells = frame->level_first[sim.desc.levels];
     for (int64_t from = nbody_i_thread() / 32 * 32; from < cells; from += nbody_i_threads()) {
-        int64_t const c = from + threadIdx.x % 32;
-        bool const leaf = c < cells && sim.cell[c].child < 0;
-        int32_t const count = leaf ? sim.cell[c].count : 0, first = leaf ? sim.cell[c].first : 0,
-                      pieces = (count + NBODY_CHUNK - 1) / NBODY_CHUNK,
-                      to = nbody_i_take(&frame->chunks, pieces);
-        for (int32_t k = 0; k < pieces; k++) {
-            int32_t const left = count - k * NBODY_CHUNK;
-            chunks[to + k] = {(int32_t)c, first + k * NBODY_CHUNK,
-                              left < NBODY_CHUNK ? left : NBODY_CHUNK};
-        }
+        int32_t const c = (int32_t)from + (int32_t)threadIdx.x % 32;
+        const nbody_cell &cell = sim.cell[c < cells ? c : 0];
+        int32_t const count = c < cells && cell.child < 0 ? cell.count : 0;
+        nbody_i_cut(c, cell.first, count, size, chunks, fast ? &facts->pieces[0] : &frame->chunks);
+        if (fast) (void)nbody_i_take(&frame->chunks, (count + NBODY_CHUNK - 1) / NBODY_CHUNK);
+        if (groups)
+            nbody_i_cut(c, cell.first, c < cells && nbody_i_is_group(sim, cell) ? cell.count : 0,
+                        nbody_i_piece, groups, &facts->pieces[1]);
     }
     if (nbody_i_thread() > 0) return;
     int levels = 1;
@@ -843,6 +1061,27 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     frame->cells = frame->cells_needed = cells;
 }
 
+/* The pieces of groups, after the chunks. */
+nbody_i_chunk *nbody_i_groups_of(nbody_cuda *gpu)
+{
+    const nbody *sim = &gpu->device.sim;
+    int32_t const cells = nbody_i_cell_room(&sim->desc, sim->n);
+    return nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS) + nbody_i_chunk_room(sim->n, cells);
+}
+
+nbody_result nbody_i_cuda_chunks(nbody_cuda *gpu, cudaStream_t stream)
+{
+    const nbody *sim = &gpu->device.sim;
+    int32_t const room = nbody_i_cell_room(&sim->desc, sim->n),
+                  size = sim->desc.stage == NBODY_FAST ? nbody_i_fast_chunk(&sim->desc)
+                                                       : NBODY_CHUNK;
+    nbody_i_chunk *groups = nbody_i_has_groups(&sim->desc) ? nbody_i_groups_of(gpu) : nullptr;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
+                          nbody_i_chunks_kernel, gpu->device, size,
+                          nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS), groups,
+                          nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+}
+
 /* Makes all cells. Where the number of cells of a level is unknown, the launch covers its
    maximum. */
 nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cudaStream_t stream)
@@ -850,19 +1089,13 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     nbody *sim = &gpu->device.sim;
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
-    int const divided = sim->desc.levels - 1,
-              top = sim->desc.stage == NBODY_FAST && order.table_level >= nbody_i_top ? nbody_i_top
-                                                                                      : 0;
-    nbody_result result = NBODY_OK;
-    if (top > 0)
-        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads,
-                                nbody_i_top_kernel, gpu->device, order, top, room, facts);
+    int const divided = sim->desc.levels - 1;
     bool const together = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
-    if (together && result == NBODY_OK)
+    nbody_result result = NBODY_OK;
+    if (together)
         result = nbody_i_launch_together(gpu, stream, nbody_i_cells_together_kernel, gpu->device,
-                                         order, top, room, facts);
-    for (int level = together ? divided + 1 : top; level <= divided && result == NBODY_OK;
-         level++) {
+                                         order, room, facts);
+    for (int level = together ? divided + 1 : 0; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
             result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
@@ -876,9 +1109,7 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
                                 gpu->device, order, level, room, facts);
     }
     if (result != NBODY_OK) return result;
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
-                          nbody_i_chunks_kernel, gpu->device,
-                          nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
+    return nbody_i_cuda_chunks(gpu, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1543,13 +1774,14 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>fast: NBODY_FAST, the force of many sources on 64 targets, by one block
+   >>fast: NBODY_FAST, the force of many sources on 64 or 80 targets, by one block
 
-   Each of four warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes every 4th
-   source, starting at its phase l / 8. So a leaf of few bodies wastes few lanes, and each source
-   that is read from shared memory serves two targets. Sources come from a list of ranges in other
-   cells (all near ones, or all far ones), which are concatenated and cut into tiles of 128: the
-   cost of a cell is proportional to its number of sources.
+   Each of four or five warps has 16 targets: lane l has targets l % 8 and 8 + l % 8, and takes
+   every 4th source, starting at its phase l / 8. So a leaf of few bodies wastes few lanes, and each
+   source that is read from shared memory serves two targets. (>>groups: four targets, 32 of a
+   warp.) Sources come from a list of ranges in other cells (all near ones, or all far ones), which
+   are concatenated and cut into tiles, a source for each thread: the cost of a cell is proportional
+   to its number of sources.
 
        ranges   |--- cell a ---|- b -|------- c -------|--- d ---|
        tiles    |         0         |         1         |   2    .|   thread t fetches source t
@@ -1560,11 +1792,15 @@ __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device d
                                                                         nbody_i_join
    ---------------------------------------------------------------------------------------------- */
 
-/* of a block: one chunk */
-constexpr int nbody_i_warps = 4, nbody_i_fast_threads = 32 * nbody_i_warps;
-constexpr int nbody_i_fast_blocks = 6; /* occupancy, blocks per multiprocessor: 80 registers per
-                                          thread */
-constexpr int nbody_i_targets = 16, nbody_i_phases = 4, nbody_i_of_lane = 2;
+/* Of a block, at most, and blocks of each multiprocessor: with 4 warps 80 registers for a thread,
+   with 5 72, or 96 where the order of L2P is known at run time. */
+constexpr int nbody_i_threads_of_four = 128, nbody_i_blocks_of_four = 6;
+constexpr int nbody_i_fast_threads = 32 * nbody_i_warps;
+constexpr int nbody_i_fast_blocks(int order)
+{
+    return order < 0 ? nbody_i_blocks_of_four : order == 0 ? 4 : 5;
+}
+constexpr int nbody_i_phases = 4;
 
 /* The kind of sources in a range. */
 enum { NBODY_I_BY_BODIES, NBODY_I_BY_CENTRES, NBODY_I_BY_POINTS };
@@ -1586,23 +1822,26 @@ template <bool Moments> struct nbody_i_stream {
     } list[nbody_i_warps];
 };
 
-/* A lane's two targets, and its portion of their sums. */
-template <int Law, bool Potential, bool Moments> struct nbody_i_pairs {
-    nbody_real x[nbody_i_of_lane], y[nbody_i_of_lane];
-    int32_t place[nbody_i_of_lane];
-    nbody_real partial[NBODY_I_PARTS][nbody_i_of_lane], total[NBODY_I_PARTS][nbody_i_of_lane],
-        compensation[NBODY_I_PARTS][nbody_i_of_lane];
+/* A lane's targets, and its portion of their sums. */
+template <int Law, bool Potential, bool Moments, int Of = 2> struct nbody_i_pairs {
+    static constexpr int law = Law, parts = NBODY_I_PARTS - !Potential, of_lane = Of,
+                         targets = 8 * Of; /* of a warp */
+    static constexpr bool potential = Potential, moments = Moments;
+    nbody_real x[Of], y[Of];
+    int32_t place[Of];
+    nbody_real partial[NBODY_I_PARTS][Of], total[NBODY_I_PARTS][Of],
+        compensation[NBODY_I_PARTS][Of];
     bool active;    /* has the warp any target? If not, it only fetches */
     int ranges;     /* in the list */
 };
 
-template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_carry_pairs(nbody_i_pairs<Law, Potential, Moments> &pairs)
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_carry_pairs(Pairs &pairs)
 {
 #pragma unroll
-    for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+    for (int p = 0; p < Pairs::parts; p++)
 #pragma unroll
-        for (int t = 0; t < nbody_i_of_lane; t++)
+        for (int t = 0; t < Pairs::of_lane; t++)
             nbody_i_carry(&pairs.partial[p][t], &pairs.total[p][t], &pairs.compensation[p][t]);
 }
 
@@ -1630,30 +1869,29 @@ __device__ __forceinline__ double nbody_i_fast_root(double u) { return rsqrt(u);
 
 /* One source on one target, with the GPU's approximate reciprocal root and fused multiply-adds: 10
    instructions. */
-template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_pair(nbody_i_pairs<Law, Potential, Moments> &pairs, int t,
-                                             const nbody_i_law &law,
-                                             const nbody_i_stream<Moments> &stream,
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_pair(Pairs &pairs, int t, const nbody_i_law &law,
+                                             const nbody_i_stream<Pairs::moments> &stream,
                                              const nbody_i_mass_point &from, int s)
 {
     nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t],
                      u = dx * dx + (dy * dy + law.soften2);
     nbody_real const root = nbody_i_fast_root(u), square = root * root;
-    nbody_real const mg = Law == NBODY_INVERSE ? from.m * square : from.m * root * square;
+    nbody_real const mg = Pairs::law == NBODY_INVERSE ? from.m * square : from.m * root * square;
     pairs.partial[NBODY_I_X][t] += mg * dx;
     pairs.partial[NBODY_I_Y][t] += mg * dy;
-    if (Potential &&
+    if (Pairs::potential &&
         nbody_i_in_potential(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
         pairs.partial[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
     /* bodies have no moments, and may be arbitrarily near */
-    if (Moments && stream.xx[s] + stream.yy[s] > 0) {
+    if (Pairs::moments && stream.xx[s] + stream.yy[s] > 0) {
         nbody_i_source const spread = {from.x,       from.y,       from.m, stream.xx[s],
                                        stream.xy[s], stream.yy[s], -1};
         nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
-        nbody_i_add_moments(&law, &spread, dx, dy, u, Law == NBODY_INVERSE ? square : root * square,
-                            partial);
+        nbody_i_add_moments(&law, &spread, dx, dy, u,
+                            Pairs::law == NBODY_INVERSE ? square : root * square, partial);
 #pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++) pairs.partial[p][t] += partial[p];
+        for (int p = 0; p < Pairs::parts; p++) pairs.partial[p][t] += partial[p];
     }
 }
 
@@ -1728,29 +1966,29 @@ __device__ __forceinline__ int32_t nbody_i_close_list(nbody_i_stream<Moments> &s
 
 /* Adds all sources of the list to the targets of the block, and empties the list. All threads of
    the block must call it. */
-template <int Law, bool Potential, bool Moments>
+template <class Pairs>
 __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_law &law,
-                                              nbody_i_pairs<Law, Potential, Moments> &pairs,
-                                              nbody_i_stream<Moments> &stream)
+                                              Pairs &pairs, nbody_i_stream<Pairs::moments> &stream)
 {
     int const phase = (int)threadIdx.x % 32 / 8;
     int32_t const all = nbody_i_close_list(stream, pairs.ranges);
     constexpr int turn = 4 * nbody_i_phases;
-    for (int32_t first = 0; first < all; first += nbody_i_fast_threads) {
+    int const tile = (int)blockDim.x;
+    bool odd = false;
+    for (int32_t first = 0; first < all; first += tile, odd = !odd) {
         nbody_i_fetch(sim, stream, first + (int32_t)threadIdx.x, all);
         __syncthreads();
-        int const left = all - first,
-                  count = left < nbody_i_fast_threads ? left : nbody_i_fast_threads;
+        int const left = all - first, count = left < tile ? left : tile;
         for (int s = 0; s < count && pairs.active; s += turn) {
 #pragma unroll
             for (int k = 0; k < turn; k += nbody_i_phases) {
                 nbody_i_mass_point const from = stream.source[s + k + phase];
-                nbody_i_pair(pairs, 0, law, stream, from, s + k + phase);
-                nbody_i_pair(pairs, 1, law, stream, from, s + k + phase);
+#pragma unroll
+                for (int t = 0; t < Pairs::of_lane; t++)
+                    nbody_i_pair(pairs, t, law, stream, from, s + k + phase);
             }
         }
-        /* a lane has added 64 terms in two tiles */
-        if (first / nbody_i_fast_threads % 2 == 1) nbody_i_carry_pairs(pairs);
+        if (odd) nbody_i_carry_pairs(pairs); /* a lane has added 64 or 80 terms in two tiles */
         __syncthreads();
     }
     nbody_i_carry_pairs(pairs);
@@ -1759,11 +1997,10 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
 
 /* Appends the ranges of those lanes where `has` is true; all lanes must call it. All warps of the
    block build the same list. */
-template <int Law, bool Potential, bool Moments>
+template <class Pairs>
 __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law,
-                                             nbody_i_pairs<Law, Potential, Moments> &pairs,
-                                             nbody_i_stream<Moments> &stream, bool has, int32_t at,
-                                             bool by_bodies)
+                                             Pairs &pairs, nbody_i_stream<Pairs::moments> &stream,
+                                             bool has, int32_t at, bool by_bodies)
 {
     unsigned const who = __ballot_sync(nbody_i_all_lanes, has);
     int const lane = (int)threadIdx.x % 32, more = __popc(who);
@@ -1806,10 +2043,11 @@ __device__ __forceinline__ int32_t nbody_i_far_candidate(const nbody &sim, int32
 }
 
 /* Appends lists 2 and 4: all far cells of a cell. */
-template <int Law, bool Potential, bool Moments>
+template <class Pairs>
 __device__ __forceinline__ void nbody_i_list_far(const nbody &sim, const nbody_i_law &law,
-                                                 nbody_i_pairs<Law, Potential, Moments> &pairs,
-                                                 nbody_i_stream<Moments> &stream, int32_t of)
+                                                 Pairs &pairs,
+                                                 nbody_i_stream<Pairs::moments> &stream,
+                                                 int32_t of)
 {
     int const lane = (int)threadIdx.x % 32;
     for (int k = 0; k < 36; k += 32) {
@@ -1842,10 +2080,11 @@ __device__ __forceinline__ nbody_i_near_cell nbody_i_near_candidate(const nbody 
 
 /* Appends lists 1 and 3 of a leaf. Where all adjacent cells are leaves, as in even trees, these are
    the list; where no child of theirs that touches it is divided, the candidates. */
-template <int Law, bool Potential, bool Moments>
+template <class Pairs>
 __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law,
-                                                  nbody_i_pairs<Law, Potential, Moments> &pairs,
-                                                  nbody_i_stream<Moments> &stream, int32_t leaf)
+                                                  Pairs &pairs,
+                                                  nbody_i_stream<Pairs::moments> &stream,
+                                                  int32_t leaf)
 {
     int const lane = (int)threadIdx.x % 32;
     const nbody_cell *cell = &sim.cell[leaf];
@@ -1869,32 +2108,17 @@ __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_
     }
 }
 
-/* Appends all bodies: direct summation. */
-template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_list_all(const nbody &sim,
-                                                 nbody_i_pairs<Law, Potential, Moments> &pairs,
-                                                 nbody_i_stream<Moments> &stream)
-{
-    auto &list = stream.list[threadIdx.x / 32];
-    if (threadIdx.x % 32 == 0) {
-        list.kind[0] = NBODY_I_BY_BODIES;
-        list.first[0] = 0;
-        list.before[0] = sim.n;
-    }
-    pairs.ranges = 1;
-}
-
 /* Sums the four lanes of each target; all four get the sum. */
-template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_join(nbody_i_pairs<Law, Potential, Moments> &pairs)
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_join(Pairs &pairs)
 {
     nbody_i_carry_pairs(pairs);
 #pragma unroll
     for (int step = 8; step < 32; step *= 2)
 #pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+        for (int p = 0; p < Pairs::parts; p++)
 #pragma unroll
-            for (int t = 0; t < nbody_i_of_lane; t++) {
+            for (int t = 0; t < Pairs::of_lane; t++) {
                 nbody_real other = __shfl_xor_sync(nbody_i_all_lanes, pairs.total[p][t], step);
                 pairs.compensation[p][t] +=
                     __shfl_xor_sync(nbody_i_all_lanes, pairs.compensation[p][t], step);
@@ -1902,9 +2126,9 @@ __device__ __forceinline__ void nbody_i_join(nbody_i_pairs<Law, Potential, Momen
             }
 }
 
-template <int Law, bool Potential, bool Moments>
-__device__ __forceinline__ void nbody_i_aim(nbody_i_pairs<Law, Potential, Moments> &pairs, int t,
-                                            nbody_real x, nbody_real y, int32_t place)
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_aim(Pairs &pairs, int t, nbody_real x, nbody_real y,
+                                            int32_t place)
 {
     pairs.x[t] = x;
     pairs.y[t] = y;
@@ -1987,70 +2211,133 @@ __device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf,
     }
 }
 
+/* The targets of a warp: its portion of a chunk; where there are no more bodies, the first one. */
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_aim_at_chunk(const nbody &sim, const nbody_i_chunk &chunk,
+                                                     Pairs &pairs)
+{
+    int const lane = (int)threadIdx.x % 32, from = (int)threadIdx.x / 32 * Pairs::targets;
+    pairs.active = from < chunk.count;
+    pairs.ranges = 0;
+#pragma unroll
+    for (int t = 0; t < Pairs::of_lane; t++) {
+        int32_t const k = from + t * 8 + lane % 8,
+                      place = chunk.first + (k < chunk.count ? k : 0);
+        nbody_i_aim(pairs, t, sim.x[place], sim.y[place], place);
+    }
+}
+
+/* After nbody_i_join: the target of this lane, of which it has the sums; place -1: none. Lanes 8 t
+   to 8 t + 7 of a warp have one target each. */
+struct nbody_i_mine {
+    int32_t place;
+    nbody_real total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
+};
+
+template <class Pairs>
+__device__ __forceinline__ nbody_i_mine nbody_i_mine_of(const nbody_i_chunk &chunk,
+                                                        const Pairs &pairs)
+{
+    int const lane = (int)threadIdx.x % 32, phase = lane / 8;
+    nbody_i_mine mine = {-1, {0, 0, 0}, {0, 0, 0}};
+#pragma unroll
+    for (int t = 0; t < Pairs::of_lane; t++) {
+        int32_t const k = (int)threadIdx.x / 32 * Pairs::targets + t * 8 + lane % 8;
+        if (phase != t) continue;
+        if (k < chunk.count) mine.place = chunk.first + k;
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS; p++) {
+            mine.total[p] = pairs.total[p][t];
+            mine.compensation[p] = pairs.compensation[p][t];
+        }
+    }
+    return mine;
+}
+
 /* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. Order: of the nodes; 0: as
-   the rule says; -1: there are none, and no L2P. */
+   the rule says; -1: there are none, and no L2P, but `far_away`: >>groups. */
 template <int Law, bool Potential, bool Moments, int Order>
-__global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
+__global__ void __launch_bounds__(Order < 0 ? nbody_i_threads_of_four : nbody_i_fast_threads,
+                                  nbody_i_fast_blocks(Order))
     nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device,
-                               const nbody_i_chunk *chunks, nbody_i_outcome out)
+                               const nbody_i_chunk *chunks, const nbody_i_facts *facts,
+                               const nbody_real *far_away, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_stream<Moments> stream;
-    int const lane = (int)threadIdx.x % 32, phase = lane / 8,
-              from = (int)threadIdx.x / 32 * nbody_i_targets;
-    int32_t const count = nbody_i_chunks_of(sim);
+    int32_t const count = facts->pieces[0];
     for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
-        nbody_i_chunk const chunk = nbody_i_chunk_at(sim, chunks, (int32_t)c);
+        nbody_i_chunk const chunk = chunks[c];
         nbody_i_pairs<Law, Potential, Moments> pairs;
-        int32_t place[nbody_i_of_lane];
-        pairs.active = from < chunk.count;
-        pairs.ranges = 0;
-#pragma unroll
-        for (int t = 0; t < nbody_i_of_lane; t++) {
-            int32_t const k = from + t * 8 + lane % 8;
-            place[t] = chunk.first + (k < chunk.count ? k : 0);
-            nbody_i_aim(pairs, t, sim.x[place[t]], sim.y[place[t]], place[t]);
-        }
+        nbody_i_aim_at_chunk(sim, chunk, pairs);
         if (sim.desc.method == NBODY_VIRTUAL_PARTICLES)
-            for (int32_t cell = chunk.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent)
+            for (int32_t cell = chunk.leaf;
+                 sim.cell[cell].level >= 2 && !(far_away && nbody_i_is_group(sim, sim.cell[cell]));
+                 cell = sim.cell[cell].parent)
                 nbody_i_list_far(sim, law, pairs, stream, cell);
-        if (chunk.leaf >= 0) nbody_i_list_near(sim, law, pairs, stream, chunk.leaf);
-        else nbody_i_list_all(sim, pairs, stream);
+        nbody_i_list_near(sim, law, pairs, stream, chunk.leaf);
         nbody_i_flush(sim, law, pairs, stream);
         nbody_i_join(pairs);
-        nbody_real total[NBODY_I_PARTS] = {0, 0, 0}, compensation[NBODY_I_PARTS] = {0, 0, 0};
-        int32_t mine = 0;
-        bool has_body = false;
-#pragma unroll
-        for (int t = 0; t < nbody_i_of_lane; t++) {
-            if (phase != t) continue; /* lanes 0 .. 15 of a warp store one target each */
-            mine = place[t];
-            has_body = from + t * 8 + lane % 8 < chunk.count;
-#pragma unroll
-            for (int p = 0; p < NBODY_I_PARTS; p++) {
-                total[p] = pairs.total[p][t];
-                compensation[p] = pairs.compensation[p][t];
-            }
-        }
-        if (!has_body) continue;
+        nbody_i_mine mine = nbody_i_mine_of(chunk, pairs);
+        if (mine.place < 0) continue;
+        nbody_real far_force[NBODY_I_PARTS] = {0, 0, 0};
         if constexpr (Order >= 0) {
-            nbody_real far_force[NBODY_I_PARTS] = {0, 0, 0};
-            if (chunk.leaf >= 0 && sim.cell[chunk.leaf].level >= 2)
-                nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine], sim.y[mine],
-                                                   far_force);
+            if (sim.cell[chunk.leaf].level >= 2)
+                nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine.place],
+                                                   sim.y[mine.place], far_force);
+        } else if (far_away && sim.cell[chunk.leaf].level >= 2) {
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
-                nbody_i_carry(&far_force[p], &total[p], &compensation[p]);
+                far_force[p] = far_away[(size_t)p * (size_t)sim.n + (size_t)mine.place];
         }
-        nbody_i_store(&sim, &out, sim.id[mine], total, compensation);
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+            nbody_i_carry(&far_force[p], &mine.total[p], &mine.compensation[p]);
+        nbody_i_store(&sim, &out, sim.id[mine.place], mine.total, mine.compensation);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>groups: NBODY_FAST, M2P of VIRTUAL_PARTICLES
+
+   The far cells of a cell are far from all bodies in it. So those of a group, the largest cells of
+   320 bodies or less (or a leaf of more), and of what it lies in, are summed for many bodies at a
+   time: four targets for each lane, which take one read of a source and one search of its range.
+   Its leaves add what is near, and what is far from smaller cells than the group.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A block for each piece of 128 bodies. to: sums, x of all places, then y, then potentials. */
+template <int Law, bool Potential>
+__global__ void __launch_bounds__(nbody_i_threads_of_four, nbody_i_blocks_of_four)
+    nbody_i_groups_kernel(__grid_constant__ const nbody_device device, const nbody_i_chunk *groups,
+                          const nbody_i_facts *facts, nbody_real *to)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    __shared__ nbody_i_stream<false> stream;
+    int32_t const count = facts->pieces[1];
+    for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
+        nbody_i_chunk const piece = groups[c];
+        nbody_i_pairs<Law, Potential, false, 4> pairs;
+        nbody_i_aim_at_chunk(sim, piece, pairs);
+        for (int32_t cell = piece.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent)
+            nbody_i_list_far(sim, law, pairs, stream, cell);
+        nbody_i_flush(sim, law, pairs, stream);
+        nbody_i_join(pairs);
+        nbody_i_mine const mine = nbody_i_mine_of(piece, pairs);
+        if (mine.place < 0) continue;
+#pragma unroll
+        for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
+            to[(size_t)p * (size_t)sim.n + (size_t)mine.place] =
+                mine.total[p] + mine.compensation[p];
     }
 }
 
 /* M2L with MASS_CENTRES, and P2L: all levels in one launch, a block for 64 nodes of a cell. L2L
    follows: >>transfer. */
 template <int Law, bool Potential>
-__global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
+__global__ void __launch_bounds__(nbody_i_threads_of_four, nbody_i_blocks_of_four)
     nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
@@ -2062,13 +2349,12 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
     int64_t const pieces = (int64_t)(sim.frame->cells - first) * groups;
     for (int64_t k = blockIdx.x; k < pieces; k += gridDim.x) {
         int32_t const at = first + (int32_t)(k / groups),
-                      from = (int32_t)(k % groups) * NBODY_CHUNK +
-                             (int32_t)threadIdx.x / 32 * nbody_i_targets;
+                      from = (int32_t)(k % groups) * NBODY_CHUNK + (int32_t)threadIdx.x / 32 * 16;
         nbody_i_pairs<Law, Potential, false> pairs;
         pairs.active = from < sim.nodes;
         pairs.ranges = 0;
 #pragma unroll
-        for (int t = 0; t < nbody_i_of_lane; t++) {
+        for (int t = 0; t < pairs.of_lane; t++) {
             int32_t const a = from + t * 8 + lane % 8;
             nbody_i_target const node = nbody_i_node(&sim, at, a < sim.nodes ? a : 0);
             nbody_i_aim(pairs, t, node.x, node.y, -1);
@@ -2077,7 +2363,7 @@ __global__ void __launch_bounds__(nbody_i_fast_threads, nbody_i_fast_blocks)
         nbody_i_flush(sim, law, pairs, stream);
         nbody_i_join(pairs);
 #pragma unroll
-        for (int t = 0; t < nbody_i_of_lane; t++) {
+        for (int t = 0; t < pairs.of_lane; t++) {
             int32_t const a = from + t * 8 + lane % 8;
             if (phase != t || a >= sim.nodes) continue;
             nbody_i_target sum = nbody_i_target_at(0, 0, -1);
@@ -2592,20 +2878,24 @@ template <int Order> __global__ void __launch_bounds__(32 * nbody_i_leaf_warps)
             nbody_i_leaf_by_warp<Order>(sim, (int32_t)at, weights[threadIdx.x / 32]);
 }
 
-/* Direct summation of many bodies: 8 targets in the registers of each thread, sources through
-   shared memory. */
-constexpr int nbody_i_direct_threads = 256, nbody_i_direct_targets = 8;
-
-template <int Law, bool Potential> __global__ void __launch_bounds__(nbody_i_direct_threads, 2)
-    nbody_i_direct_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
+/* Direct summation: targets in the registers of each thread, sources through shared memory. So that
+   few bodies fill the GPU too, the sources are cut into `parts` of whole tiles, a block for each;
+   then the sums of all parts, in `to`, are added in their order. */
+template <int Law, bool Potential, int T>
+__global__ void __launch_bounds__(nbody_i_direct_threads, T > 2 ? 2 : 4)
+    nbody_i_direct_kernel(__grid_constant__ const nbody_device device, int32_t parts,
+                          nbody_real *to, nbody_i_outcome out)
 {
-    constexpr int T = nbody_i_direct_targets;
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_mass_point tile[nbody_i_direct_threads];
     nbody_real x[T], y[T], partial[NBODY_I_PARTS][T], total[NBODY_I_PARTS][T],
         compensation[NBODY_I_PARTS][T];
-    int32_t const first = (int32_t)blockIdx.x * nbody_i_direct_threads * T + (int32_t)threadIdx.x;
+    int32_t const part = (int32_t)blockIdx.x % parts, tiles = nbody_i_direct_tiles(sim.n),
+                  begin = (int32_t)((int64_t)tiles * part / parts) * nbody_i_direct_threads,
+                  end = (int32_t)((int64_t)tiles * (part + 1) / parts) * nbody_i_direct_threads;
+    int32_t const first = (int32_t)blockIdx.x / parts * nbody_i_direct_threads * T +
+                          (int32_t)threadIdx.x;
 #pragma unroll
     for (int t = 0; t < T; t++) {
         int32_t const place = first + t * nbody_i_direct_threads;
@@ -2615,7 +2905,7 @@ template <int Law, bool Potential> __global__ void __launch_bounds__(nbody_i_dir
         for (int p = 0; p < NBODY_I_PARTS; p++)
             partial[p][t] = total[p][t] = compensation[p][t] = 0;
     }
-    for (int32_t from = 0; from < sim.n; from += nbody_i_direct_threads) {
+    for (int32_t from = begin; from < end; from += nbody_i_direct_threads) {
         int32_t const mine = from + (int32_t)threadIdx.x;
         __syncthreads();
         tile[threadIdx.x] = {0, 0, 0, 0};
@@ -2654,8 +2944,30 @@ template <int Law, bool Potential> __global__ void __launch_bounds__(nbody_i_dir
         nbody_real const all[NBODY_I_PARTS] = {total[0][t], total[1][t], total[2][t]};
         nbody_real const rest[NBODY_I_PARTS] = {compensation[0][t], compensation[1][t],
                                                 compensation[2][t]};
-        if (place < sim.n) nbody_i_store(&sim, &out, sim.id[place], all, rest);
+        if (place >= sim.n) continue;
+        if (parts == 1) nbody_i_store(&sim, &out, sim.id[place], all, rest);
+        for (int p = 0; p < NBODY_I_PARTS - !Potential && parts > 1; p++)
+            to[(size_t)(part * NBODY_I_PARTS + p) * (size_t)sim.n + (size_t)place] =
+                all[p] + rest[p];
     }
+}
+
+/* The sums of all parts: a thread for each body. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_direct_parts_kernel(__grid_constant__ const nbody_device device, int32_t parts,
+                                int components, const nbody_real *from, nbody_i_outcome out)
+{
+    const nbody &sim = device.sim;
+    int64_t const place = nbody_i_thread();
+    nbody_real total[NBODY_I_PARTS] = {0, 0, 0}, compensation[NBODY_I_PARTS] = {0, 0, 0};
+    if (place >= sim.n) return;
+    for (int32_t part = 0; part < parts; part++)
+        for (int p = 0; p < components; p++) {
+            nbody_real sum = from[(size_t)(part * NBODY_I_PARTS + p) * (size_t)sim.n +
+                                  (size_t)place];
+            nbody_i_carry(&sum, &total[p], &compensation[p]);
+        }
+    nbody_i_store(&sim, &out, sim.id[place], total, compensation);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2678,9 +2990,7 @@ nbody_result nbody_i_cuda_leaves(nbody_cuda *gpu, const nbody_i_input &input, cu
     result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_cells_one_kernel, gpu->device, order, room,
                             facts);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
-                          nbody_i_chunks_kernel, gpu->device,
-                          nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS));
+    return nbody_i_cuda_chunks(gpu, stream);
 }
 
 /* As nbody_i_is_crowded. A block for each cell of the last level. */
@@ -2845,15 +3155,15 @@ template <int Law, bool Potential>
 nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
+    int const block = nbody_i_threads_of_four;
     int64_t const cells = nbody_i_cell_room(&sim->desc, sim->n),
                   pieces = cells * ((sim->nodes + NBODY_CHUNK - 1) / NBODY_CHUNK);
     nbody_result result =
         sim->series ? nbody_i_cuda_series_nodes(gpu, Potential, stream)
         : sim->desc.sources == NBODY_CHEBYSHEV
             ? nbody_i_cuda_families<Potential>(gpu, stream)
-            : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, nbody_i_fast_threads),
-                             nbody_i_fast_threads, nbody_i_nodes_fast_kernel<Law, Potential>,
-                             gpu->device);
+            : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, block), block,
+                             nbody_i_nodes_fast_kernel<Law, Potential>, gpu->device);
     if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV)
         result = nbody_i_launch(
             gpu, stream, nbody_i_blocks_for(32 * cells / nbody_i_block_threads + 1,
@@ -2887,14 +3197,42 @@ nbody_result nbody_i_cuda_nodes(nbody_cuda *gpu, int potential, cudaStream_t str
     return result;
 }
 
-/* Are there enough bodies to fill the GPU with threads of 8 bodies each? */
-bool nbody_i_is_large(int32_t n)
+/* NBODY_FAST, DIRECT. Few bodies: two targets a thread, so that there are more blocks. */
+template <int Law, bool Potential>
+nbody_result nbody_i_cuda_direct(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
 {
-    int device = 0, processors = 1;
-    if (cudaGetDevice(&device) != cudaSuccess) return false;
-    if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
-        return false;
-    return n >= (int64_t)processors * nbody_i_direct_threads * nbody_i_direct_targets;
+    const nbody *sim = &gpu->device.sim;
+    bool const few = sim->n < 32768;
+    constexpr int many = NBODY_I_REAL_KIND == 1 ? 8 : 4; /* 128 registers hold these */
+    int const targets = few ? 2 : many, block = nbody_i_direct_threads;
+    int32_t const parts = nbody_i_direct_parts(sim->n);
+    int64_t const blocks = (sim->n + block * targets - 1) / (block * targets);
+    nbody_real *to = nbody_i_scratch<nbody_real>(gpu, NBODY_I_PARTIAL);
+    nbody_result const result = nbody_i_launch(
+        gpu, stream, blocks * parts * block, block,
+        few ? nbody_i_direct_kernel<Law, Potential, 2>
+            : nbody_i_direct_kernel<Law, Potential, many>,
+        gpu->device, parts, to, out);
+    if (result != NBODY_OK || parts == 1) return result;
+    return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_direct_parts_kernel,
+                          gpu->device, parts, NBODY_I_PARTS - !Potential,
+                          static_cast<const nbody_real *>(to), out);
+}
+
+/* VIRTUAL_PARTICLES: the sums of groups, in *to. */
+template <int Law, bool Potential>
+nbody_result nbody_i_cuda_groups(nbody_cuda *gpu, int64_t blocks, nbody_real **to,
+                                 cudaStream_t stream)
+{
+    const nbody *sim = &gpu->device.sim;
+    if (!nbody_i_has_groups(&sim->desc)) return NBODY_OK;
+    *to = nbody_i_scratch<nbody_real>(gpu, NBODY_I_PARTIAL);
+    return nbody_i_launch(
+        gpu, stream, blocks * nbody_i_threads_of_four, nbody_i_threads_of_four,
+        nbody_i_groups_kernel<Law, Potential>, gpu->device,
+        static_cast<const nbody_i_chunk *>(nbody_i_groups_of(gpu)),
+        static_cast<const nbody_i_facts *>(nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS)),
+        *to);
 }
 
 template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_cuda *gpu,
@@ -2902,29 +3240,28 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_c
                                                                          cudaStream_t stream)
 {
     nbody *sim = &gpu->device.sim;
-    int const block = nbody_i_fast_threads;
+    int32_t const chunk = nbody_i_fast_chunk(&sim->desc);
+    int const block = 2 * chunk; /* 2 targets a lane, 4 lanes a target */
     const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
-    int64_t const pieces = sim->cell
-                               ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n))
-                               : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    const nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    int64_t const pieces = nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n));
     /* more would find nothing to do */
     int64_t const usual = 2 * (int64_t)sim->n / NBODY_CHUNK + 4096,
                   blocks = pieces < usual ? pieces : usual;
-    if (!sim->cell && nbody_i_is_large(sim->n))
-        return nbody_i_launch(
-            gpu, stream, (sim->n + nbody_i_direct_targets - 1) / nbody_i_direct_targets,
-            nbody_i_direct_threads, nbody_i_direct_kernel<Law, Potential>, gpu->device, out);
-    nbody_result result = sim->cell && sim->nodes > 0
+    nbody_real *far_away = nullptr;
+    if (!sim->cell) return nbody_i_cuda_direct<Law, Potential>(gpu, out, stream);
+    nbody_result result = sim->nodes > 0
                               ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream)
-                              : NBODY_OK;
+                              : nbody_i_cuda_groups<Law, Potential>(gpu, blocks, &far_away, stream);
     if (result != NBODY_OK) return result;
     auto const kernel = sim->vxx ? nbody_i_bodies_fast_kernel<Law, Potential, true, -1>
-                        : sim->nodes == 0 || !sim->cell
+                        : sim->nodes == 0
                             ? nbody_i_bodies_fast_kernel<Law, Potential, false, -1>
                         : sim->rule.side == 4
                             ? nbody_i_bodies_fast_kernel<Law, Potential, false, 4>
                             : nbody_i_bodies_fast_kernel<Law, Potential, false, 0>;
-    return nbody_i_launch(gpu, stream, blocks * block, block, kernel, gpu->device, chunks, out);
+    return nbody_i_launch(gpu, stream, blocks * block, block, kernel, gpu->device, chunks, facts,
+                          static_cast<const nbody_real *>(far_away), out);
 }
 
 nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
@@ -3019,9 +3356,13 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
     nbody *sim = &gpu->device.sim;
     nbody_i_make_empty(sim);
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    /* a tree, which needs more, if any evaluation would make one */
-    nbody_result result = nbody_i_cuda_begin(gpu, desc, n, NBODY_I_FOR_TREE, stream);
-    if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, NBODY_I_EXACT, stream);
+    nbody_result result = NBODY_OK;
+    /* NBODY_AUTO may choose differently for each */
+    for (nbody_i_purpose purpose :
+         {NBODY_I_FOR_FORCES, NBODY_I_FOR_POTENTIALS, NBODY_I_FOR_TREE}) {
+        if (result == NBODY_OK) result = nbody_i_cuda_begin(gpu, desc, n, purpose, stream);
+        if (result == NBODY_OK) result = nbody_i_cuda_prepare(gpu, n, true, NBODY_I_EXACT, stream);
+    }
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_host_lattice(sim, nullptr);
     int32_t const error = sim->cuda_error;
     nbody_i_make_empty(sim);

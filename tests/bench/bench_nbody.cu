@@ -7,7 +7,7 @@
        build/cuda/bench_nbody --only leaf,pareto             a group that is named does more
        build/cuda/bench_nbody --small      does it work at all? (also on the emulator)
        groups: pairs methods stages depth direction length pareto leaf clumps step; only when named:
-       scaling largest automatic deep
+       scaling largest automatic deep auto
 
    The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not
    printed in its text, but for two: at 100k bodies the methods were about 5 times faster than all
@@ -148,6 +148,72 @@ void check_direct(evaluator &e)
                 "DIRECT: more than rounding");
 }
 
+/* What a plain kernel reaches that does nothing else: sums of floats without compensation, no
+   potentials, no order of its own, equal masses if `masses` is NULL. A thread has 4 targets; a
+   block has 512, and one of `parts` portions of the sources, which it adds by atomics. */
+constexpr int plain_threads = 128, plain_targets = 4;
+
+template <bool Masses>
+__global__ void __launch_bounds__(plain_threads)
+    plain_pairs_kernel(const nbody_real *pos, const nbody_real *masses, int32_t n, int32_t parts,
+                       nbody_real soft2, nbody_real *acc)
+{
+    __shared__ nbody_real tile[3][plain_threads];
+    nbody_real x[plain_targets], y[plain_targets], ax[plain_targets] = {}, ay[plain_targets] = {};
+    int32_t const first = static_cast<int32_t>(blockIdx.x) / parts * plain_threads * plain_targets +
+                          static_cast<int32_t>(threadIdx.x),
+                  part = static_cast<int32_t>(blockIdx.x) % parts;
+    int32_t const from = static_cast<int32_t>(int64_t{n} * part / parts),
+                  end = static_cast<int32_t>(int64_t{n} * (part + 1) / parts);
+#pragma unroll
+    for (int t = 0; t < plain_targets; t++) {
+        int32_t const i = first + t * plain_threads;
+        x[t] = pos[2 * (i < n ? i : 0)];
+        y[t] = pos[2 * (i < n ? i : 0) + 1];
+    }
+    for (int32_t s = from; s < end; s += plain_threads) {
+        int32_t const i = s + static_cast<int32_t>(threadIdx.x);
+        __syncthreads();
+        tile[0][threadIdx.x] = i < end ? pos[2 * i] : nbody_real(1e10);
+        tile[1][threadIdx.x] = i < end ? pos[2 * i + 1] : nbody_real(1e10);
+        if (Masses) tile[2][threadIdx.x] = i < end ? masses[i] : nbody_real(0);
+        __syncthreads();
+#pragma unroll 8
+        for (int k = 0; k < plain_threads; k++) {
+            nbody_real const sx = tile[0][k], sy = tile[1][k], m = tile[2][k];
+#pragma unroll
+            for (int t = 0; t < plain_targets; t++) {
+                nbody_real const dx = sx - x[t], dy = sy - y[t],
+                                 root = nbody_i_fast_root(dx * dx + (dy * dy + soft2)),
+                                 g = Masses ? m * root * (root * root) : root * (root * root);
+                ax[t] += g * dx;
+                ay[t] += g * dy;
+            }
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < plain_targets; t++) {
+        int32_t const i = first + t * plain_threads;
+        if (i >= n) continue;
+        atomicAdd(&acc[2 * i], ax[t]);
+        atomicAdd(&acc[2 * i + 1], ay[t]);
+    }
+}
+
+template <bool Masses> void plain_pairs(device_bodies &on, const nbody_real *masses)
+{
+    int32_t const blocks = (on.b.n - 1) / (plain_threads * plain_targets) + 1,
+                  parts = 8000 / blocks + 1;
+    must(cudaMemsetAsync(on.acc.data, 0, on.acc.count * sizeof(nbody_real), stream));
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>(blocks * parts));
+    config.blockDim = dim3(plain_threads);
+    config.stream = stream;
+    must(cudaLaunchKernelEx(&config, plain_pairs_kernel<Masses>,
+                            static_cast<const nbody_real *>(on.pos.data), masses, on.b.n, parts,
+                            static_cast<nbody_real>(1e-24), on.acc.data));
+}
+
 /* Bars and peers (targets): T terms/s. */
 void pairs_line(const device_bodies &on, const char *method, double ms, double bar, double peer)
 {
@@ -179,9 +245,17 @@ void pairs_rows(int32_t n, double softening)
     e.desc.law = NBODY_INVERSE;
     pairs_line(on, "DIRECT, 1/d", timed([&] { e.run(); }), given ? 2.8 : 0, given ? 3.23 : 0);
     check_direct(e);
+    e.desc.law = NBODY_INVERSE_SQUARE;
+    e.run(); /* what the check compares with */
+    device_array<nbody_real> masses(static_cast<std::size_t>(n));
+    masses.upload(std::vector<nbody_real>(masses.count, 1).data());
+    pairs_line(on, "plain kernel, 1/d^2",
+               timed([&] { plain_pairs<true>(on, masses.data); }), 0, 0);
+    bench_check(e.error_of(200, 1).mean_share <= 1e-4, "plain kernel: forces");
+    pairs_line(on, "plain kernel, 1/d^2, equal masses",
+               timed([&] { plain_pairs<false>(on, nullptr); }), 0, 0);
     if (n > 100000) return;
     device_array<nbody_real> potential(static_cast<std::size_t>(n));
-    e.desc.law = NBODY_INVERSE_SQUARE;
     e.potential = potential.data;
     pairs_line(on, "DIRECT, 1/d^2, with potentials", timed([&] { e.run(); }), 0, 0);
 }
@@ -635,6 +709,120 @@ void bench_automatic(int32_t n)
     }
 }
 
+/* ---- auto: what NBODY_AUTO takes, beside DIRECT and trees of many leaves --------------------- */
+
+/* A row is one input, size, order, law and output. All run one after another; the same nbody for
+   all, so that none waits for memory. */
+struct auto_row {
+    device_bodies &on;
+    nbody_cuda &gpu;
+    nbody_desc desc;
+    nbody_real *potential;
+
+    double ms(const nbody_desc &how)
+    {
+        return timed(
+            [&] {
+                must(nbody_cuda_fields(&gpu, &how, on.pos.data, 0, nullptr, on.b.n, on.acc.data,
+                                       potential, stream));
+            },
+            search_runs);
+    }
+    double direct()
+    {
+        nbody_desc how = desc;
+        how.method = NBODY_DIRECT;
+        return on.b.n <= 65536 ? ms(how) : 0;
+    }
+    double tree(int32_t leaf)
+    {
+        nbody_desc how = desc;
+        how.method = NBODY_FORCE_NODES;
+        how.leaf = leaf;
+        return ms(how);
+    }
+};
+
+struct auto_worst { double ratio; int rows, above; };
+
+void auto_line(auto_row &row, auto_worst &worst)
+{
+    static const int32_t sizes[] = {0, 24, 48, 64, 80, 100, 128, 160, 224, 320};
+    char name[64];
+    double const mine = row.ms(row.desc);
+    bool const takes_direct = row.gpu.device.sim.desc.method == NBODY_DIRECT;
+    double const direct = row.direct();
+    double best = direct, tree = 0, usual = 0;
+    int32_t leaf = 0;
+    for (int32_t size : sizes) {
+        if (size > row.on.b.n) continue;
+        double const ms = row.tree(size);
+        if (size == 0) usual = ms;
+        if (tree <= 0 || ms < tree) { tree = ms; leaf = size; }
+    }
+    if (best <= 0 || tree < best) best = tree;
+    std::snprintf(name, sizeof name, "%-14s %3d %4s %5g %s", row.on.b.name,
+                  static_cast<int>(row.desc.order),
+                  row.desc.law == NBODY_INVERSE ? "1/d" : "1/d2",
+                  static_cast<double>(row.desc.softening), row.potential ? "fields" : "forces");
+    std::printf("%-40s", name);
+    bench_number(mine, 9);
+    std::printf(" %-7s", takes_direct ? "direct" : "tree");
+    bench_number(direct, 9);
+    bench_number(usual, 9);
+    bench_number(tree, 9);
+    std::printf(" %6d", static_cast<int>(leaf));
+    bench_number(mine / best, 7);
+    std::printf("%s\n", mine > 1.2 * best ? "  above" : "");
+    std::fflush(stdout);
+    worst.rows++;
+    worst.above += mine > 1.2 * best;
+    worst.ratio = std::max(worst.ratio, mine / best);
+    bench_row_s csv = {};
+    csv.group = "auto";
+    csv.workload = row.on.b.name;
+    csv.method = name;
+    csv.n = row.on.b.n;
+    csv.ms = mine;
+    csv.peer_ms = best;
+    bench_csv(&csv);
+}
+
+/* One of `every` of all orders, laws and outputs. */
+void auto_lines(device_bodies &on, nbody_cuda &gpu, int every, int first, auto_worst &worst)
+{
+    static const int32_t orders[] = {4, 8, 1, 6, 2, 12, 3, 10};
+    device_array<nbody_real> potential(static_cast<std::size_t>(on.b.n));
+    for (int k = first % every; k < 64; k += every) {
+        auto_row row = {on, gpu, {}, k / 4 % 2 ? potential.data : nullptr};
+        row.desc.order = orders[k / 8];
+        row.desc.law = k & 2 ? NBODY_INVERSE : NBODY_INVERSE_SQUARE;
+        row.desc.softening = nbody_real(k & 1 ? 0.01 : 0);
+        auto_line(row, worst);
+    }
+}
+
+void bench_auto(const std::vector<int32_t> &sizes)
+{
+    auto_worst worst = {};
+    nbody_cuda gpu = {};
+    std::printf("\nauto: NBODY_AUTO beside the direct sum, the default tree, and the best of trees "
+                "with leaves of 24 to 320\n%-40s %9s %-7s %9s %9s %9s %6s %7s\n",
+                "input, order, law, softening", "auto ms", "", "direct", "tree", "best tree",
+                "leaf", "ratio");
+    for (std::size_t s = 0; s < sizes.size(); s++) {
+        bodies (*const make[])(int32_t) = {
+            [](int32_t count) { return square_bodies(count, 0); }, clump_bodies, galaxy_bodies};
+        for (std::size_t k = 0; k < 3; k++) {
+            device_bodies on(make[k](sizes[s]));
+            auto_lines(on, gpu, sizes[s] > 200000 ? 21 : 7, static_cast<int>(3 * s + 2 * k), worst);
+        }
+    }
+    nbody_cuda_free(&gpu);
+    std::printf("auto: at worst %.2f times the best; %d of %d rows above 1.2\n", worst.ratio,
+                worst.above, worst.rows);
+}
+
 /* ---- deep: half of the bodies in a clump of 1e-6. Wall time, as such a build waits ----------- */
 
 bodies deep_bodies(int32_t n)
@@ -848,7 +1036,7 @@ int main(int argc, char **argv)
     bench_start(
         argc, argv, "bench_nbody_cuda",
         "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest,"
-        "automatic,deep");
+        "automatic,deep,auto");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("nbody.h", nbody_version());
@@ -867,6 +1055,9 @@ int main(int argc, char **argv)
     if (bench_wants("clumps")) bench_clumps(sizes_of({100000, 1000000}).back());
     if (bench_wants("step")) bench_step(sizes_of({100000, 1000000}));
     if (bench_named("automatic")) bench_automatic(sizes_of({100000, 1000000}).back());
+    if (bench_named("auto"))
+        bench_auto(sizes_of({100, 1000, 2000, 3000, 4000, 6000, 8000, 10000, 12000, 16000, 24000,
+                             32000, 50000, 100000, 1000000}));
     if (bench_named("deep")) bench_deep(sizes_of({10000, 100000, 1000000}));
     if (bench_named("scaling")) bench_scaling<body_case>();
     if (bench_named("largest")) bench_largest<body_case>();

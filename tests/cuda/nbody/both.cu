@@ -20,7 +20,10 @@ struct Both {
 static int most_direct(const nbody_desc &desc, Outputs outputs)
 {
     if (!is_float || desc.core || desc.law == NBODY_FUNCTION) return 1024;
-    return outputs == ACCELERATIONS ? 12000 : 6000;
+    int const order = std::min((int)desc.order, (int)NBODY_MAX_ORDER);
+    int const more = order == 1 ? 2 : std::max(order - 4, 0);
+    if (outputs == ACCELERATIONS) return 26000 + 3500 * more;
+    return desc.law == NBODY_INVERSE ? 12000 + 2000 * more : 15000 + 4000 * more;
 }
 
 static nbody_result run_serial(nbody *sim, const Input &in, Fields *out)
