@@ -514,8 +514,8 @@ typedef enum nbody_sources {
    the other two are FAST there. */
 typedef enum nbody_stage {
     NBODY_FAST = 0,             /* CUDA: registers, warps, few launches; SHARED_MEMORY for
-                                   NBODY_GAUSSIAN, NBODY_FUNCTION and periodic squares. Serial: 16
-                                   targets at a time, >>lanes */
+                                   NBODY_GAUSSIAN, NBODY_FUNCTION, periodic squares and orders above
+                                   12. Serial: 16 targets at a time, >>lanes */
     NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread
                                    (bounds, sort and table are computed as in the other stages).
                                    Serial: the same bits as FAST, several times slower */
@@ -786,10 +786,11 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
    or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
    NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
-   cells that do not touch its own. A tree of a periodic square first takes 256 order^4 products per
-   component in each call: give all points at once. A body exactly at a point exerts no force on
-   it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the
-   first bad point. */
+   cells that do not touch its own: three to five times what a body takes. Give many points at once:
+   those that share a cell are summed together (not in a periodic square, where a call first takes
+   256 order^4 products per component). A body exactly at a point exerts no force on it, and counts
+   in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad
+   point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
