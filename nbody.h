@@ -519,8 +519,8 @@ typedef enum nbody_sources {
    the other two are FAST there. */
 typedef enum nbody_stage {
     NBODY_FAST = 0,             /* CUDA: registers, warps, few launches; SHARED_MEMORY for
-                                   NBODY_GAUSSIAN, NBODY_FUNCTION and periodic squares. Serial: 16
-                                   targets at a time, >>lanes */
+                                   NBODY_GAUSSIAN, NBODY_FUNCTION, periodic squares and orders above
+                                   12. Serial: 16 targets at a time, >>lanes */
     NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread
                                    (bounds, sort and table are computed as in the other stages).
                                    Serial: the same bits as FAST, several times slower */
@@ -556,7 +556,7 @@ typedef struct nbody_cuda_allocator {
 enum {
     NBODY_MAX_LEVELS = 49,      /* three keys of a sort, each with 16 bits of a cell's numbers */
     NBODY_KEY_LEVELS = 17,      /* levels that one key is enough for; CUDA: the default. >>deep */
-    NBODY_MAX_ORDER = 12,
+    NBODY_MAX_ORDER = NBODY_I_REAL_KIND == 1 ? 12 : 16, /* a float's rounding hides the rest */
     NBODY_CHUNK = 64            /* bodies, sources or nodes in one piece of work (Kalms section
                                    5.4), and terms of a partial sum: >>sums */
 };
@@ -575,7 +575,8 @@ typedef struct nbody_desc {
     int32_t order;              /* VIRTUAL_PARTICLES: 1 = monopoles, 2 = with second moments
                                    (quadrupoles) (default: 1); FORCE_NODES: 1 = 8 x 8 even nodes,
                                    linear; 2 .. NBODY_MAX_ORDER = order x order Chebyshev nodes
-                                   (default: 4). A higher order is more accurate: >>method */
+                                   (default: 4), up to 12 (double: 16). A higher order is more
+                                   accurate: >>method */
     nbody_sources sources;      /* (default: NBODY_SOURCES_AUTO) */
     int32_t subcells;           /* MASS_CENTRES: per side of a cell, 2, 4 or 8 (default: 8) */
     nbody_real gravity;         /* G; negative repels (default: 1) */
@@ -598,6 +599,9 @@ typedef struct nbody_desc {
     nbody_function function;    /* the law of NBODY_FUNCTION, which needs it (default: none) */
     int32_t periodic;           /* 1: the square, min and size, repeats without end: >>periodic
                                    (default: 0, the plane is empty around it) */
+    double function_ns;         /* NBODY_FUNCTION: nanoseconds of one call, by which NBODY_AUTO
+                                   chooses; results do not depend on it otherwise (default: 8, of
+                                   functions that the file names 2.5) */
 } nbody_desc;
 
 /* ----------------------------------------------------------------------------------------------
@@ -787,10 +791,11 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
    or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
    NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
-   cells that do not touch its own. A tree of a periodic square first takes 256 order^4 products per
-   component in each call: give all points at once. A body exactly at a point exerts no force on
-   it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the
-   first bad point. */
+   cells that do not touch its own: three to five times what a body takes. Give many points at once:
+   those that share a cell are summed together (not in a periodic square, where a call first takes
+   256 order^4 products per component). A body exactly at a point exerts no force on it, and counts
+   in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad
+   point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
@@ -1373,9 +1378,9 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
        for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
        order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
 
-   Tables are not kept from one call to the next: `user` could have changed. NBODY_AUTO counts a
-   call as 60 terms of NBODY_INVERSE_SQUARE, 28 ns. What the functions return enters sums as
-   nbody_real, and must be in its range: NaN gives NaN. The least distance is not raised (>>limits),
+   Tables are not kept from one call to the next: `user` could have changed. desc.function_ns tells
+   NBODY_AUTO what a call takes. What the functions return enters sums as nbody_real, and must be
+   in its range: NaN gives NaN. The least distance is not raised (>>limits),
    and bodies at one point exert no force on each other. VIRTUAL_PARTICLES of order 2 would need
    derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
 
@@ -2891,7 +2896,7 @@ NBODY_FN int32_t nbody_i_series(const nbody_desc *desc)
 {
     nbody_i_law const law = nbody_i_law_in(desc, 0);
     if (law.law != NBODY_INVERSE || law.softened || desc->sources != NBODY_CHEBYSHEV) return 0;
-    return NBODY_I_LANES * (desc->order <= 4 ? 1 : desc->order <= 8 ? 2 : 3) - 1;
+    return NBODY_I_LANES * ((desc->order + 3) / 4) - 1;
 }
 
 /* Reals of the three parts. */
@@ -4011,7 +4016,8 @@ NBODY_API void nbody_free(nbody *sim)
        an entry of the table of a softened law, which each level has of its own: 29, with a
                     logarithm 56. Filled in each evaluation where the square is fitted to the
                     bodies; kept if it is given, and if there is room for all
-       a call of a function of yours: 60 are assumed
+       a function of yours: its call (desc.function_ns), twice with potentials, and 6 besides, by
+                    name 3
    ---------------------------------------------------------------------------------------------- */
 
 static double nbody_i_cell_cost(void) { return 2450; }
@@ -4019,9 +4025,17 @@ static double nbody_i_cell_cost(void) { return 2450; }
 /* Of a run of sources, for each target. */
 static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
 
+/* Not declared: between a few operations (5 ns, by name 0.7) and an exp. */
+static double nbody_i_call_cost(const nbody_desc *desc, int potential)
+{
+    int const named = nbody_i_is_named(&desc->function, potential);
+    double const ns = desc->function_ns > 0 ? desc->function_ns : named ? 2.5 : 8;
+    return ns / 0.47 * (potential ? 2 : 1) + (named ? 3 : 6);
+}
+
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
-    if (desc->law == NBODY_FUNCTION) return potential ? 120 : 60;
+    if (desc->law == NBODY_FUNCTION) return nbody_i_call_cost(desc, potential);
     if (nbody_i_law_in(desc, potential).core) return potential ? 200 : 4;
     if (desc->law == NBODY_INVERSE_SQUARE) return potential ? 1.1 : 1;
     return potential ? 3 : 0.64;
@@ -4052,7 +4066,7 @@ static double nbody_i_pair_cost(const nbody_desc *desc, int potential)
 static double nbody_i_level_cost(const nbody_desc *desc, int potential)
 {
     int const logs = potential && nbody_i_law_in(desc, 0).law == NBODY_INVERSE;
-    double const call = desc->law == NBODY_FUNCTION ? nbody_i_term_cost(desc, potential) : 0;
+    double const call = desc->law == NBODY_FUNCTION ? nbody_i_call_cost(desc, potential) : 0;
     return ((logs ? 56 : 29) + call) * 40 * nbody_i_table_entries(desc);
 }
 
@@ -4096,13 +4110,15 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 /* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
    that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
-   long. MASS_CENTRES: >>choose tries larger ones. */
+   long; not below 20 by functions of yours, since only some cells of 10 would be divided.
+   MASS_CENTRES: >>choose tries larger ones. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
     double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc, potential));
     if (desc->sources != NBODY_CHEBYSHEV) return 48;
-    return leaf < 32 && n < 4096 ? 32 : (int32_t)leaf;
+    if (leaf < 32 && n < 4096) return 32;
+    return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -6106,15 +6122,16 @@ static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law
    ---------------------------------------------------------------------------------------------- */
 
 /* Cells of a level whose nodes are computed together, so that the table of one offset is read once
-   for all of them: at order 8 one offset has 32 KB, all have 1.3 MB. On the stack: 56 KB, 108 KB
-   for double. */
+   for all of them: at order 8 one offset has 32 KB, all have 1.3 MB. Of more than 144 nodes, as
+   many as there is room for. On the stack: 56 KB, 108 KB for double. */
 enum {
     NBODY_I_BATCH = 8,
+    NBODY_I_BATCH_LANES = NBODY_I_BATCH * 9,
     NBODY_I_NODE_LANES = (NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_I_LANES - 1) / NBODY_I_LANES
 };
 
 /* The sums of a series, up to nbody_i_series numbers and one for padding. */
-enum { NBODY_I_SERIES_ROOM = 3 * NBODY_I_LANES };
+enum { NBODY_I_SERIES_ROOM = (NBODY_MAX_ORDER + 3) / 4 * NBODY_I_LANES };
 typedef struct nbody_i_series_sums {
     nbody_real partial[NBODY_I_SERIES_ROOM], total[NBODY_I_SERIES_ROOM],
         compensation[NBODY_I_SERIES_ROOM];
@@ -6130,13 +6147,21 @@ typedef struct nbody_i_batch {
     int32_t first, count;                   /* cells: with several sets, fewer */
     nbody_i_around around[NBODY_I_BATCH];
     nbody_i_to_child to_child;
-    nbody_i_lanes lanes[NBODY_I_BATCH * NBODY_I_NODE_LANES]; /* [cell][16 nodes][set] */
+    nbody_i_lanes lanes[NBODY_I_BATCH_LANES]; /* [cell][16 nodes][set] */
 } nbody_i_batch;
 
-/* The lanes of cell number c. */
-static nbody_i_lanes *nbody_i_lanes_of(nbody_i_batch *batch, int sets, int32_t c)
+/* Cells of a batch. */
+static int32_t nbody_i_batch_room(const nbody *sim, int sets)
 {
-    return batch->lanes + c * sets * NBODY_I_NODE_LANES;
+    int32_t const groups = nbody_i_row(sim) / NBODY_I_LANES;
+    int32_t const room = groups > 9 ? NBODY_I_BATCH_LANES / groups : NBODY_I_BATCH;
+    return room / sets;
+}
+
+/* The lanes of cell number c. */
+static nbody_i_lanes *nbody_i_lanes_of(const nbody *sim, nbody_i_batch *batch, int sets, int32_t c)
+{
+    return batch->lanes + c * sets * (nbody_i_row(sim) / NBODY_I_LANES);
 }
 
 /* 16 nodes of a cell, or the remaining ones: their positions. */
@@ -6252,11 +6277,12 @@ static void nbody_i_add_tables(const nbody *sim, int sets, const nbody_i_law *la
             int32_t const from = batch->around[c].source[offset];
             if (from >= 0)
                 nbody_i_add_offset(sim, sets, law, level, offset, from, scale,
-                                   nbody_i_lanes_of(batch, sets, c));
+                                   nbody_i_lanes_of(sim, batch, sets, c));
         }
     for (c = 0; c < batch->count; c++)
         for (g = 0; g < groups; g++)
-            nbody_i_carry_lanes_table(nbody_i_lanes_of(batch, sets, c) + g * sets, sets, scale);
+            nbody_i_carry_lanes_table(nbody_i_lanes_of(sim, batch, sets, c) + g * sets, sets,
+                                      scale);
 }
 
 /* The moments of a cell, as nbody_i_moment. */
@@ -6357,7 +6383,7 @@ static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *la
         for (s = 0; s < sets; s++)
             nbody_i_store_series(&sim[s], batch->first + c, &sums[c * sets + s]);
         nbody_i_lanes_local(sim, sets, law, level, batch->first + c,
-                            nbody_i_lanes_of(batch, sets, c));
+                            nbody_i_lanes_of(sim, batch, sets, c));
     }
 }
 
@@ -6384,18 +6410,18 @@ static void nbody_i_make_nodes_of(const nbody *sim, int sets, const nbody_i_law 
     int s;
     for (c = 0; c < batch->count; c++)
         nbody_i_begin_nodes(sim, sets, law, &batch->to_child, batch->first + c, &batch->around[c],
-                            nbody_i_lanes_of(batch, sets, c));
+                            nbody_i_lanes_of(sim, batch, sets, c));
     if (sim->series) nbody_i_add_series(sim, sets, law, level, batch);
     else if (sim->table) nbody_i_add_tables(sim, sets, law, level, batch);
     for (c = 0; c < batch->count; c++)
         for (s = 0; s < sets; s++)
             nbody_i_store_nodes(&sim[s], sets, law, batch->first + c,
-                                nbody_i_lanes_of(batch, sets, c) + s);
+                                nbody_i_lanes_of(sim, batch, sets, c) + s);
 }
 
 static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
 {
-    int32_t const room = NBODY_I_BATCH / sets;
+    int32_t const room = nbody_i_batch_room(sim, sets);
     nbody_i_batch batch;
     int level;
     int32_t at;
@@ -6781,6 +6807,10 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
 
 /* ----------------------------------------------------------------------------------------------
    >>points-serial: the fields at points that are no bodies
+
+   Points of a call are taken 4096 at a time, and ordered by the cell in which they lie. Up to 16 in
+   one cell are summed together, as >>lanes does with bodies, if their walks are the same. The bits
+   are those of one point after the other, which is how NBODY_ONE_THREAD and periodic squares do it.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_points {
@@ -6803,11 +6833,159 @@ static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, in
     return -1;
 }
 
+/* Points of a call that are looked at together. On the stack: 64 KB, double 96. */
+enum { NBODY_I_CROWD = 4096 };
+typedef struct nbody_i_crowd {
+    nbody_real x[NBODY_I_CROWD], y[NBODY_I_CROWD];  /* in the units of the arrays */
+    int32_t cell[NBODY_I_CROWD];                    /* where it lies, the smallest */
+    int32_t order[NBODY_I_CROWD];                   /* of the cells */
+    int32_t first, count;                           /* of the caller's points */
+} nbody_i_crowd;
+
+/* The smallest cell around a point that does not need a second key (>>deep); the root, if it is
+   outside. */
+static int32_t nbody_i_cell_around(const nbody *sim, nbody_real x, nbody_real y)
+{
+    int32_t at = 0, c;
+    while (sim->cell && sim->cell[at].child >= 0) {
+        const nbody_cell *cell = &sim->cell[at], *child = &sim->cell[cell->child];
+        int const level = cell->level + 1;
+        int32_t column, row;
+        if (level >= NBODY_KEY_LEVELS) break;
+        column = nbody_i_any_column(sim->frame, level, 0, x);
+        row = nbody_i_any_column(sim->frame, level, 1, y);
+        for (c = 0; c < cell->children; c++)
+            if (child[c].x == column && child[c].y == row) break;
+        if (c == cell->children) break;
+        at = cell->child + c;
+    }
+    return at;
+}
+
+/* By cell: Shell's sort. */
+static void nbody_i_order_crowd(nbody_i_crowd *crowd)
+{
+    int32_t gap, k;
+    for (k = 0; k < crowd->count; k++) crowd->order[k] = k;
+    for (gap = 1093; gap > 0; gap = (gap - 1) / 3)
+        for (k = gap; k < crowd->count; k++) {
+            int32_t const moved = crowd->order[k], cell = crowd->cell[moved];
+            int32_t to = k;
+            for (; to >= gap && crowd->cell[crowd->order[to - gap]] > cell; to -= gap)
+                crowd->order[to] = crowd->order[to - gap];
+            crowd->order[to] = moved;
+        }
+}
+
+static void nbody_i_fill_crowd(const nbody_i_points *points, int32_t first, int32_t end,
+                               nbody_i_crowd *crowd)
+{
+    const nbody *sim = points->sim;
+    int32_t k;
+    crowd->first = first;
+    crowd->count = end - first < NBODY_I_CROWD ? end - first : NBODY_I_CROWD;
+    for (k = 0; k < crowd->count; k++) {
+        const nbody_real *p = nbody_i_at(points->pos, points->stride, first + k);
+        crowd->x[k] = nbody_i_point_at((double)p[0], sim->frame->length);
+        crowd->y[k] = nbody_i_point_at((double)p[1], sim->frame->length);
+        crowd->cell[k] = nbody_i_cell_around(sim, crowd->x[k], crowd->y[k]);
+    }
+    nbody_i_order_crowd(crowd);
+}
+
+/* Of up to 16 points in one cell those with the walk of the first: they come to the front. Only
+   cells that are smaller than theirs tell them apart. (In deep trees any may: there the rule of
+   what is close is another one.) */
+static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_crowd *crowd, int32_t *chosen,
+                                 int32_t count)
+{
+    int const level = nbody_i_is_deep(sim) ? -1 : sim->cell[crowd->cell[chosen[0]]].level;
+    nbody_near walk = nbody_near_point(sim, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+    while (walk.at >= 0 && count > 1) {
+        const nbody_cell *cell = &sim->cell[walk.at];
+        int const close = nbody_i_close(&walk, cell);
+        int32_t k = cell->level > level ? 1 : count;
+        while (k < count) {
+            int32_t const other = chosen[k];
+            nbody_near way = walk;
+            way.x = crowd->x[other];
+            way.y = crowd->y[other];
+            if (nbody_i_close(&way, cell) == close) {
+                k++;
+                continue;
+            }
+            chosen[k] = chosen[--count];
+            chosen[count] = other;
+        }
+        if (close && cell->child >= 0) walk.at = cell->child;
+        else nbody_i_step_over(&walk);
+    }
+    return count;
+}
+
+/* `count` points with one walk. */
+static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_crowd *crowd,
+                                 const int32_t *chosen, int32_t count)
+{
+    const nbody *sim = points->sim;
+    nbody_near walk = nbody_near_point(sim, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+    nbody_i_lanes lanes;
+    int32_t k;
+    int p;
+    nbody_i_clear_lanes(&lanes, 1);
+    for (k = 0; k < NBODY_I_LANES; k++) {
+        lanes.x[k] = crowd->x[chosen[k < count ? k : 0]];
+        lanes.y[k] = crowd->y[chosen[k < count ? k : 0]];
+        lanes.place[k] = -1;
+    }
+    if (!sim->cell) {
+        nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
+        nbody_i_lanes_run(sim, 1, &points->law, &all, &lanes);
+    }
+    while (sim->cell && nbody_next_near(&walk)) {
+        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_lanes_run(sim, 1, &points->law, &run, &lanes);
+    }
+    nbody_i_carry_lanes(&lanes, 1);
+    for (k = 0; k < count; k++) {
+        nbody_real total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
+        for (p = 0; p < NBODY_I_PARTS; p++) {
+            total[p] = lanes.total[p][k];
+            compensation[p] = lanes.compensation[p][k];
+        }
+        nbody_i_store(sim, &points->out, crowd->first + chosen[k], total, compensation);
+    }
+}
+
+static void nbody_i_fields_of_crowd(const nbody_i_points *points, nbody_i_crowd *crowd)
+{
+    const nbody *sim = points->sim;
+    int32_t from, count;
+    for (from = 0; from < crowd->count; from += count) {
+        int32_t *chosen = crowd->order + from;
+        for (count = 1; count < NBODY_I_LANES && from + count < crowd->count; count++)
+            if (crowd->cell[chosen[count]] != crowd->cell[chosen[0]]) break;
+        if (sim->cell) count = nbody_i_same_walk(sim, crowd, chosen, count);
+        if (count > 1) nbody_i_lanes_points(points, crowd, chosen, count);
+        else {
+            nbody_i_target const t =
+                nbody_i_point(sim, &points->law, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+            nbody_i_store(sim, &points->out, crowd->first + chosen[0], t.total, t.compensation);
+        }
+    }
+}
+
 static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
 {
     double const length = points->sim->frame->length;
+    int const alone = nbody_i_is_plain(points->sim) || nbody_i_is_periodic(points->sim);
     int32_t i;
-    for (i = first; i < end; i++) {
+    for (i = first; i < end && !alone; i += NBODY_I_CROWD) {
+        nbody_i_crowd crowd;
+        nbody_i_fill_crowd(points, i, end, &crowd);
+        nbody_i_fields_of_crowd(points, &crowd);
+    }
+    for (i = first; i < end && alone; i++) {
         const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
         nbody_i_target const t =
             points->nodes
@@ -6848,16 +7026,17 @@ static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
     return cost;
 }
 
-/* P2P and M2P on the bodies of a leaf, in whole vectors. */
+/* P2P and M2P on the bodies of a leaf, in whole vectors: by functions of yours, of 4. */
 static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 {
-    int32_t const bodies = sim->cell[leaf].count;
+    int32_t const bodies = sim->cell[leaf].count,
+                  lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
     nbody_near walk = nbody_near_of(sim, leaf);
     double cost = 0;
     while (nbody_next_near(&walk)) {
         cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
     }
-    return cost * ((bodies + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
+    return cost * ((bodies + lanes - 1) / lanes * lanes);
 }
 
 /* The tables that are filled in each evaluation. */
@@ -7294,7 +7473,7 @@ static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
 /* Batch number `batch` of the job's cells; 0: there is none. */
 static int32_t nbody_i_batch_of(const nbody_i_job *job, int32_t batch, int32_t *first)
 {
-    int32_t const cells = job->end - job->first, room = NBODY_I_BATCH / job->sets;
+    int32_t const cells = job->end - job->first, room = nbody_i_batch_room(job->sim, job->sets);
     if (batch >= cells / room + (cells % room > 0)) return 0;
     *first = job->first + batch * room;
     return job->end - *first < room ? job->end - *first : room;

@@ -289,9 +289,11 @@ nbody_result nbody_i_check_function(const nbody_desc *desc)
 }
 
 /* NBODY_FAST has no kernels for these. */
+constexpr int nbody_i_fast_order = 12; /* the highest */
 bool nbody_i_never_fast(const nbody_desc *desc)
 {
-    return nbody_i_law_in(desc, 0).core || desc->periodic || desc->law == NBODY_FUNCTION;
+    return nbody_i_law_in(desc, 0).core || desc->periodic || desc->law == NBODY_FUNCTION ||
+           (desc->method == NBODY_FORCE_NODES && desc->order > nbody_i_fast_order);
 }
 
 /* What an evaluation is for. */
@@ -2396,7 +2398,7 @@ __global__ void __launch_bounds__(nbody_i_threads_of_four, nbody_i_blocks_of_fou
 constexpr int nbody_i_slots = 36, nbody_i_family_threads = 128;
 
 /* Capacity in masses of a block's families: four of order 4, or one of the highest. */
-constexpr int nbody_i_family_masses = (nbody_i_slots + 1) * NBODY_MAX_ORDER * NBODY_MAX_ORDER;
+constexpr int nbody_i_family_masses = (nbody_i_slots + 1) * nbody_i_fast_order * nbody_i_fast_order;
 
 /* Finds the cells of the slots; larger leaves adjacent to the parent have none. `k`: thread of the
    group. */
@@ -2694,14 +2696,14 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 /* The weights between a parent's nodes and those of a child in half `bit`, in shared memory. With
    linear interpolation all but two are 0. */
 struct nbody_i_transfer {
-    nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; /* [bit][child's][parent's, from `first`
-                                                               on] */
-    int32_t first[2][NBODY_MAX_ORDER];
+    /* [bit][child's][parent's, from `first` on] */
+    nbody_real weight[2][nbody_i_fast_order][nbody_i_fast_order];
+    int32_t first[2][nbody_i_fast_order];
 };
 
 __device__ void nbody_i_load_transfer(const nbody_rule &rule, nbody_i_transfer &transfer)
 {
-    int const t = (int)threadIdx.x, bit = t / NBODY_MAX_ORDER, a = t % NBODY_MAX_ORDER;
+    int const t = (int)threadIdx.x, bit = t / nbody_i_fast_order, a = t % nbody_i_fast_order;
     if (bit < 2 && a < rule.side) {
         int first = 0;
         while (first < rule.side - rule.stencil &&
@@ -2715,7 +2717,9 @@ __device__ void nbody_i_load_transfer(const nbody_rule &rule, nbody_i_transfer &
 }
 
 /* The weights of M2M: transposed, >>up; [bit][parent's][child's] */
-struct __align__(16) nbody_i_gather { nbody_real weight[2][NBODY_MAX_ORDER][NBODY_MAX_ORDER]; };
+struct __align__(16) nbody_i_gather {
+    nbody_real weight[2][nbody_i_fast_order][nbody_i_fast_order];
+};
 
 /* M2M, CHEBYSHEV: the masses of a level's cells that are not leaves, from their children's. */
 template <int Order>
@@ -2818,14 +2822,14 @@ __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
 constexpr int nbody_i_leaf_warps = 4;
 
 /* x times mass */
-struct nbody_i_leaf_weights { nbody_real x[NBODY_MAX_ORDER][33], y[NBODY_MAX_ORDER][33]; };
+struct nbody_i_leaf_weights { nbody_real x[nbody_i_fast_order][33], y[nbody_i_fast_order][33]; };
 
 template <int Order>
 __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_weights &weights)
 {
     nbody_cell const cell = sim.cell[at];
     constexpr int turns =
-        Order > 0 ? (Order * Order + 31) / 32 : (NBODY_MAX_ORDER * NBODY_MAX_ORDER + 31) / 32;
+        ((Order > 0 ? Order * Order : nbody_i_fast_order * nbody_i_fast_order) + 31) / 32;
     int const lane = (int)threadIdx.x % 32, side = Order > 0 ? Order : sim.rule.side,
               points = side * side;
     /* lanes of a group */

@@ -8,7 +8,7 @@
        BENCH_THREADS=16 build/bench/bench_nbody --only threads
        build/bench/bench_nbody --only auto --quick             less than 4 minutes; --max-n 10000
        groups: pairs methods depth direction length pareto leaf clumps memory sets; only when
-       named: scaling threads auto function law
+       named: scaling threads auto function law points
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -947,7 +947,7 @@ static void bench_law(int32_t n)
     }
 }
 
-/* ---- threads: desc.parallel beside serial calls; the same bits ---- */
+/* ---- points: nbody_fields_at beside the evaluation of as many bodies ---- */
 
 static void work_build(void *user)
 {
@@ -964,6 +964,68 @@ static void ask_at_bodies(job *j)
     j->count = j->b->n;
     work_build(j);
 }
+
+static void points_line(const bodies *b, const char *name, nbody_desc desc)
+{
+    job whole = new_job(b, desc), at = new_job(b, desc);
+    double ms, ms_at;
+    ask_at_bodies(&at);
+    ms = measure(work_forces, &whole, BUDGET_MS);
+    ms_at = measure(work_points, &at, BUDGET_MS);
+    printf("%-17s %-36s", b->name, name);
+    bench_number(ms, 9);
+    bench_number(ms_at, 9);
+    bench_number(ms_at / ms, 9);
+    printf("\n");
+    fflush(stdout);
+    bench_value("points", b->name, name, b->n, ms_at / ms, "of the time of bodies");
+    free_job(&whole);
+    free_job(&at);
+}
+
+static void points_lines(const bodies *b)
+{
+    static const struct { const char *name; nbody_law law; int order; nbody_core core;
+                          double softening; int periodic; } rows[] = {
+        {"C4", NBODY_INVERSE_SQUARE, 4, NBODY_PLUMMER, 0, 0},
+        {"C8", NBODY_INVERSE_SQUARE, 8, NBODY_PLUMMER, 0, 0},
+        {"C4, 1/d", NBODY_INVERSE, 4, NBODY_PLUMMER, 0, 0},
+        {"C8, 1/d", NBODY_INVERSE, 8, NBODY_PLUMMER, 0, 0},
+        {"C4, vortices", NBODY_VORTEX, 4, NBODY_PLUMMER, 0, 0},
+        {"C4, vortices, Plummer cores", NBODY_VORTEX, 4, NBODY_PLUMMER, 0.01, 0},
+        {"C4, vortices, Gaussian cores", NBODY_VORTEX, 4, NBODY_GAUSSIAN, 0.01, 0},
+        {"C4, periodic", NBODY_INVERSE_SQUARE, 4, NBODY_PLUMMER, 0, 1},
+        {"C4, 1/d, periodic", NBODY_INVERSE, 4, NBODY_PLUMMER, 0, 1}};
+    size_t k;
+    for (k = 0; k < sizeof rows / sizeof *rows; k++) {
+        nbody_desc d;
+        memset(&d, 0, sizeof d);
+        d.method = NBODY_FORCE_NODES;
+        d.law = rows[k].law;
+        d.order = rows[k].order;
+        d.core = rows[k].core;
+        d.softening = (nbody_real)rows[k].softening;
+        d.periodic = rows[k].periodic;
+        d.size = 1;
+        points_line(b, rows[k].name, d);
+    }
+}
+
+static void bench_points(int32_t n)
+{
+    bodies b = square_bodies(n, 0);
+    nbody_desc d;
+    memset(&d, 0, sizeof d);
+    d.method = NBODY_DIRECT;
+    printf("\npoints: where the bodies are, in no order; beside the build and the forces of the "
+           "bodies\n%-17s %-36s %9s %9s %9s\n", "workload", "method", "bodies ms", "points ms",
+           "ratio");
+    if (n <= WHOLE) points_line(&b, "DIRECT", d);
+    points_lines(&b);
+    free_bodies(&b);
+}
+
+/* ---- threads: desc.parallel beside serial calls; the same bits ---- */
 
 /* The same work without the hook and with it, in so many tasks: a row of either group. */
 typedef void threads_line(const char *workload, const char *method, int64_t n,
@@ -1170,7 +1232,7 @@ int main(int argc, char **argv)
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
                 "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,sets,scaling,"
-                "threads,overhead,auto,function,law");
+                "threads,overhead,auto,function,law,points");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -1203,5 +1265,6 @@ int main(int argc, char **argv)
     if (bench_named("auto")) bench_auto();
     if (bench_named("function")) bench_function(bench.n ? bench.n : WHOLE);
     if (bench_named("law")) bench_law(bench.n ? bench.n : WHOLE);
+    if (bench_named("points")) bench_points(bench.n ? bench.n : WHOLE);
     return bench_end();
 }

@@ -33,7 +33,8 @@ static const Setting settings[] = {
     {NBODY_FORCE_NODES, 3, NBODY_CHEBYSHEV, 0, {9e-3, 1.8e-2}},
     {NBODY_FORCE_NODES, 5, NBODY_CHEBYSHEV, 0, {2.6e-4, 1.1e-3}},
     {NBODY_FORCE_NODES, 6, NBODY_SOURCES_AUTO, 0, {4.5e-5, 1.6e-4}},
-    {NBODY_FORCE_NODES, 7, NBODY_SOURCES_AUTO, 0, {8e-6, 3e-5}},
+    {NBODY_FORCE_NODES, is_float ? 7 : 14, NBODY_SOURCES_AUTO, 0,
+     is_float ? Bar{8e-6, 3e-5} : Bar{2.5e-10, 1.4e-9}}, /* 14: without NBODY_FAST */
     {NBODY_FORCE_NODES, 8, NBODY_SOURCES_AUTO, 0, {2.4e-6, 1.3e-5}},
     {NBODY_FORCE_NODES, 12, NBODY_SOURCES_AUTO, 0, {2.5e-9, 1.4e-8}},
     {NBODY_AUTO, 0, NBODY_SOURCES_AUTO, 0, {1.4e-3, 3.2e-3}},

@@ -19,6 +19,52 @@ static void choose_points(const oracle_scene *s, const nbody_frame *f, real *poi
     }
 }
 
+/* More points than are looked at together, crowded where cells are of all sizes, in no order: the
+   bits of one after the other. */
+static void test_many_points(void **state)
+{
+    static const int chosen[] = {S_VP, S_MOMENTS, S_FN8, S_C4, S_C8};
+    enum { MANY = 4200 };
+    oracle_scene s;
+    real *points = NEW(real, 2 * MANY), *acc = NEW(real, 2 * MANY), *phi = NEW(real, MANY),
+        *acc1 = NEW(real, 2 * MANY), *phi1 = NEW(real, MANY);
+    int k;
+    int32_t i;
+    (void)state;
+    oracle_make(&s, ORACLE_UNIFORM, small_run() ? 200 : 1000, 1, &dice);
+    for (i = 0; i < s.n; i++) if (i % 2) s.pos[2 * i] /= 512, s.pos[2 * i + 1] /= 512;
+    for (i = 0; i < MANY; i++) {
+        real const by = (real)(i % 3 ? 1.0 / 512 : i % 2 ? 1 : 3);
+        points[2 * i] = by * wl_u(&dice);
+        points[2 * i + 1] = by * wl_u(&dice);
+    }
+    for (k = 0; k <= COUNT_OF(chosen); k++) {
+        int32_t const m = small_run() ? MANY / 4 : MANY;
+        nbody sim = {0};
+        nbody_desc d;
+        memset(&d, 0, sizeof d);
+        if (k < COUNT_OF(chosen)) d = oracle_desc(&settings[chosen[k]]);
+        else d.method = NBODY_DIRECT;
+        d.law = k % 2 ? NBODY_INVERSE : NBODY_INVERSE_SQUARE;
+        d.leaf = 20;
+        note(&s, &d, "many points");
+        CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc, phi, NULL), NBODY_OK);
+        d.stage = NBODY_ONE_THREAD;
+        CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc1, phi1, NULL), NBODY_OK);
+        CHECK(same(acc, acc1, 2 * (size_t)m * sizeof(real)));
+        CHECK(same(phi, phi1, (size_t)m * sizeof(real)));
+        nbody_free(&sim);
+    }
+    free(points);
+    free(acc);
+    free(phi);
+    free(acc1);
+    free(phi1);
+    oracle_forget(&s);
+}
+
 static void test_fields_at(void **state)
 {
     static const int inputs[] = {ORACLE_UNIFORM, ORACLE_CLUMPS, ORACLE_SIGNS, ORACLE_WILD,
@@ -61,6 +107,11 @@ static void test_fields_at(void **state)
         CHECK(same(acc, alone, sizeof acc));
         CHECK_RESULT(nbody_fields_at(&sim, points, 0, POINTS_AT_ONCE, NULL, alone, NULL), NBODY_OK);
         CHECK(same(potential, alone, sizeof potential));
+        for (i = 0; i < POINTS_AT_ONCE; i += 7) { /* one by one: no other is in its cell */
+            CHECK_RESULT(nbody_fields_at(&sim, points + 2 * i, 0, 1, alone, alone + 2, NULL),
+                NBODY_OK);
+            CHECK(same(acc + 2 * i, alone, 2 * sizeof(real)) && potential[i] == alone[2]);
+        }
         nbody_free(&sim);
         oracle_forget(&s);
     }

@@ -72,6 +72,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_step_drift),
     TEST(test_energy),
     TEST(test_fields_at),
+    TEST(test_many_points),
     TEST(test_estimate_of_all),
     TEST(test_estimate_of_raised_softening),
     TEST(test_estimate_sample),
