@@ -72,6 +72,7 @@ static nlist_desc any_desc(state *s)
     if (third >= 252) d.width = fz_u8(f) * 16 - 1040;
     d.grow = third >> 1 & 1;
     d.deterministic = third >> 2 & 1;
+    d.skip_invalid = third >> 7;
     if ((third & 0x18) == 0x18) d.capacity = third >= 250 ? -1 : fz_u8(f);
     if ((third & 0x60) == 0x60) {
         for (a = 0; a < 3; a++) {
@@ -296,7 +297,7 @@ static void take_build(state *s, const nlist_desc *d, int32_t n, const uint8_t *
         m->uid[i] = o->remembers && i < o->n ? o->uid[i] : o->remembers ? m->next_uid++ : i;
     if (!o->remembers) m->next_uid = n;
     quiet(s);
-    FZ_CHECK(s->list.n == n && s->list.bad_id == -1);
+    FZ_CHECK(s->list.n == n && (s->list.bad_id == -1 || d->skip_invalid));
     {
         nlist_result v = nlist_validate(&s->list);
         FZ_CHECK_CODE(v == NLIST_OK, nlist_result_text(v));
@@ -361,7 +362,9 @@ static real largest_of(const nlist_desc *d, int32_t n)
 {
     real largest = 0;
     int32_t i;
-    for (i = 0; i < n && d->radii; i++) if (d->radii[i] > largest) largest = d->radii[i];
+    for (i = 0; i < n && d->radii; i++)
+        if (d->radii[i] > largest && !(d->skip_invalid && !fz_finite(d->radii[i])))
+            largest = d->radii[i];
     return largest;
 }
 
@@ -421,6 +424,14 @@ static int make_tree(state *s, lbvh *tree, const nlist_desc *d, const fz_points 
 
 static int32_t few(fz *f) { int32_t const n = fz_count(f); return n < MOST ? n : n % MOST; }
 
+/* 1 if particle i is left out by desc.skip_invalid. */
+static int left_out(const nlist_desc *d, const fz_points *p, int32_t i)
+{
+    int a, finite = 1;
+    for (a = 0; a < (d->dim == 2 ? 2 : 3); a++) finite &= fz_finite(fz_point(p, i)[a]);
+    return d->skip_invalid && !finite;
+}
+
 /* From positions: by brute force, a grid, or a tree. */
 static void op_build(state *s)
 {
@@ -434,7 +445,7 @@ static void op_build(state *s)
     int have = 0, a, ordered = 1, bad_radius = 0;
     real largest;
     fz_box box;
-    int32_t first;
+    int32_t first, gone = -1;
     fz_codes codes;
     nlist_result r;
     volatile real reach, square;
@@ -448,11 +459,14 @@ static void op_build(state *s)
     memset(&grid, 0, sizeof grid);
     memset(&tree, 0, sizeof tree);
     first = fz_first_not_finite(&p);
-    for (i = 0; i < n && l.radii; i++)
+    if (d.skip_invalid) gone = first, first = -1;
+    for (i = 0; i < n && l.radii; i++) {
+        if (!p.stride_bad && left_out(&d, &p, i)) continue;
         if (!fz_finite(l.radii[i]) && (first < 0 || i < first)) first = i;
-    for (i = 0; i < n && l.radii; i++) bad_radius |= l.radii[i] < 0;
-    if (source == 1 && first < 0 && !p.stride_bad) have = make_grid(s, &grid, &d, &p);
-    if (source == 2 && first < 0 && !p.stride_bad) have = make_tree(s, &tree, &d, &p);
+        bad_radius |= l.radii[i] < 0;
+    }
+    if (source == 1 && first < 0 && gone < 0 && !p.stride_bad) have = make_grid(s, &grid, &d, &p);
+    if (source == 2 && first < 0 && gone < 0 && !p.stride_bad) have = make_tree(s, &tree, &d, &p);
     largest = largest_of(&d, n);
     memset(&box, 0, sizeof box);
     box.dim = dim;
@@ -506,12 +520,14 @@ static void op_build(state *s)
     if (r == NLIST_NOT_FINITE && !bad_radius) FZ_CHECK(s->list.bad_id == first);
     check_full(s, &d, r);
     if (r == NLIST_OK) {
+        FZ_CHECK(s->list.bad_id == gone);
         uint8_t *truth = (uint8_t *)fz_exactly(MOST * MOST);
         for (i = 0; i < n; i++) for (j = 0; j < n; j++) {
             volatile real pair = d.radius + d.skin, own = l.radii ? l.radii[i] + l.radii[j] : 0;
             pair = pair + own;
             truth[i * MOST + j] =
-                (uint8_t)(i != j && allowed(&d, i, j)
+                (uint8_t)(i != j && allowed(&d, i, j) && !left_out(&d, &p, i) &&
+                                  !left_out(&d, &p, j)
                               ? fz_near(&box, fz_point(&p, i), fz_point(&p, j), pair)
                               : FZ_FAR);
         }
@@ -691,9 +707,13 @@ static void op_moved(state *s)
     else {
         FZ_CHECK(r == NLIST_OK && (moved == 0 || moved == 1));
         for (i = 0; i < n && s->pos; i++) {
-            int near_by = FZ_NEAR, finite = 1;
-            for (a = 0; a < dim; a++) finite &= fz_finite(pos[i * dim + a]);
-            near_by = finite
+            int near_by = FZ_NEAR, finite = 1, was = 1;
+            for (a = 0; a < dim; a++) {
+                finite &= fz_finite(pos[i * dim + a]);
+                was &= fz_finite(s->pos[i * dim + a]);
+            }
+            if (s->list.desc.skip_invalid && !finite && !was) continue;
+            near_by = finite && was
                           ? fz_near(&s->box, s->pos + i * dim, pos + i * dim, s->list.desc.skin / 2)
                           : FZ_FAR;
             must |= near_by == FZ_FAR;
