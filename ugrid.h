@@ -2618,9 +2618,9 @@ static __device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid,
 
 /* All lanes of a warp search for one place, each in other strips. Returns how many neighbours it
    has. */
-static __device__ __forceinline__ int32_t ugrid_i_search_alone(const ugrid &grid, int32_t place,
-                                                               ugrid_real radius, ugrid_real limit,
-                                                               bool half, const ugrid_i_hit_bits &kept)
+static __device__ __forceinline__ int32_t
+ugrid_i_search_alone(const ugrid &grid, int32_t place, ugrid_real radius, ugrid_real limit,
+                     bool half, const ugrid_i_hit_bits &kept)
 {
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
     ugrid_i_box const box = ugrid_i_box_of(grid, own.x, radius, true);
