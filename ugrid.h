@@ -2524,7 +2524,7 @@ static __device__ __forceinline__ int32_t ugrid_i_warp_prefix(int32_t x)
 #ifdef CUDA_EMU
 constexpr int32_t ugrid_i_twins_least = 64, ugrid_i_twins_row = 2;
 #else
-constexpr int32_t ugrid_i_twins_least = 1 << 19, ugrid_i_twins_row = 128;
+constexpr int32_t ugrid_i_twins_least = 1 << 18, ugrid_i_twins_row = 128;
 #endif
 
 /* Are places of this grid searched for as twins? */
