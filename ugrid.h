@@ -2527,7 +2527,7 @@ static __device__ __forceinline__ int32_t ugrid_i_warp_prefix(int32_t x)
 #ifdef CUDA_EMU
 constexpr int32_t ugrid_i_twins_least = 64, ugrid_i_twins_row = 2;
 #else
-constexpr int32_t ugrid_i_twins_least = 1 << 19, ugrid_i_twins_row = 128;
+constexpr int32_t ugrid_i_twins_least = 1 << 18, ugrid_i_twins_row = 128;
 #endif
 
 /* Are places of this grid searched for as twins? */
@@ -2621,9 +2621,9 @@ static __device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid,
 
 /* All lanes of a warp search for one place, each in other strips. Returns how many neighbours it
    has. */
-static __device__ __forceinline__ int32_t ugrid_i_search_alone(const ugrid &grid, int32_t place,
-                                                               ugrid_real radius, ugrid_real limit,
-                                                               bool half, const ugrid_i_hit_bits &kept)
+static __device__ __forceinline__ int32_t
+ugrid_i_search_alone(const ugrid &grid, int32_t place, ugrid_real radius, ugrid_real limit,
+                     bool half, const ugrid_i_hit_bits &kept)
 {
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
     ugrid_i_box const box = ugrid_i_box_of(grid, own.x, radius, true);

@@ -48,7 +48,7 @@ enum {
 
 constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
 constexpr int nlist_i_block = 256;
-constexpr int nlist_i_words = 9; /* words of bits per particle, kept by a first pass */
+constexpr int nlist_i_words = 18; /* words of bits per particle, kept by a first pass */
 
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
@@ -647,12 +647,12 @@ struct nlist_i_ugrid_walk_source {
        places begin .. end-1   40 41 42 43 44        42 and 43 are partners: 00110, bits 2 and 1
 
    The first pass keeps the words of the first nlist_i_words pieces, so that the second need not
-   test them again. With one ring of cells there are 9 strips of about 20 candidates, a piece
-   each. Twins: the first pass searches for two places per thread (ugrid.h: >>pieces). */
+   test them again: two for each of the 9 strips of one ring of cells. Twins: the first pass
+   searches for two places per thread (ugrid.h: >>pieces). */
 template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
-    ugrid_i_hit_bits kept;
+    uint32_t *words; /* [nlist_i_words * ugrid_i_word_stride(n)] */
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
                           nlist_i_query &query) const
     {
@@ -697,18 +697,19 @@ template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_
                          reach = nlist_i_gap(&list.desc) + (query.radius + largest);
         nlist_real const limit = Plain ? query.limit
                                        : nlist_i_limit(&list.desc, query.radius, largest);
+        size_t const stride = ugrid_i_word_stride(job.n);
         int piece = 0;
         auto const take = [&](int32_t begin, int32_t end) {
-            bool const keeps = pass != NLIST_I_ONLY && kept.keeps(piece);
-            uint32_t *const word = keeps ? kept.at(piece, turn) : nullptr;
+            bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
+            uint32_t *const word = kept ? words + piece * stride + turn : nullptr;
             uint32_t left;
             piece++;
-            if (pass != NLIST_I_FIRST && keeps) left = *word;
+            if (pass != NLIST_I_FIRST && kept) left = *word;
             else {
                 left = test(list, turn, query, limit, begin, end);
                 if (!Plain) left = filter(list, rows, query, left, end);
             }
-            if (pass == NLIST_I_FIRST && keeps) *word = left;
+            if (pass == NLIST_I_FIRST && kept) *word = left;
             if constexpr (nlist_i_tallies<Found>) *found.count += __popc(left);
             else each_bit(left, end, pass, found);
         };
@@ -1095,7 +1096,7 @@ __global__ void __launch_bounds__(nlist_i_search_block, 8)
         (void)nlist_i_takes_part(list, job, own[t].link, own[t].x); /* none is found otherwise */
     }
     ugrid_i_search_twins(grid, place, own, reach, nlist_i_limit(&list.desc, 0, 0), false,
-                         source.kept, length);
+                         {source.words, nlist_i_words, ugrid_i_word_stride(job.n)}, length);
 #pragma unroll
     for (int t = 0; t < 2; t++)
         if (place + t < job.n && own[t].link < job.rows) lengths[own[t].link] = length[t];
@@ -1152,43 +1153,73 @@ __global__ void __launch_bounds__(nlist_i_search_block)
 }
 
 /* COMPACT: the begin of each row is known. The rows of a warp are staged in shared memory, and then
-   all lanes write one row at a time, so that neighbouring lanes write neighbouring words. Rows that
-   exceed the stage, 40 partners each on average, are written word by word. */
+   all lanes write one row at a time, so that neighbouring lanes write neighbouring words. 1280 = 32
+   rows of 40. Where rows are longer, the warp takes turns: in each, as many lanes as fit find their
+   partners. A row that does not fit at all is written word by word. */
+#ifdef CUDA_EMU
+constexpr int nlist_i_warp_stage = 96;
+#else
 constexpr int nlist_i_warp_stage = 1280;
+#endif
 
 struct nlist_i_compact_row {
     int64_t begin;          /* in partner */
-    int32_t length, staged; /* staged: begin in the stage */
+    int32_t length, staged; /* staged: the lengths of the rows of lower lanes */
 };
 
-/* Places the rows of a warp in the stage, one after the other. False: they do not fit. */
-__device__ __forceinline__ bool nlist_i_stage_rows(nlist_i_compact_row &row)
+/* The lanes first .. last-1, whose rows are in the stage from its begin on; `before`: `staged` of
+   the first. staged: no = they do not fit. */
+struct nlist_i_turn {
+    int first, last;
+    int32_t before;
+    bool staged;
+};
+
+__device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
+                                                                      const int64_t *offsets)
 {
     int const lane = (int)(threadIdx.x % 32);
+    nlist_i_compact_row row = {0, 0, 0};
+    if (exists) row = {offsets[i], (int32_t)(offsets[i + 1] - offsets[i]), 0};
     int32_t sum = row.length;
     for (int distance = 1; distance < 32; distance *= 2) {
         int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
         if (lane >= distance) sum += lower;
     }
     row.staged = sum - row.length;
-    return __all_sync(0xFFFFFFFFu, sum <= nlist_i_warp_stage);
+    return row;
 }
 
-/* Writes staged rows; all lanes write one row at a time, several rows in flight. names: of what is
-   in the stage, or NULL. Neighbouring entries of a row lie near each other there. */
+/* The turn that begins with lane `first`. together: all lanes search at the same time, so that
+   there is one turn, staged or not. */
+__device__ __forceinline__ nlist_i_turn nlist_i_next_turn(const nlist_i_compact_row &row, int first,
+                                                          bool together)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
+    unsigned const fits =
+        __ballot_sync(0xFFFFFFFFu, lane >= first &&
+                                       row.staged + row.length - before <= nlist_i_warp_stage);
+    if (together) return {0, 32, 0, fits == 0xFFFFFFFFu};
+    return {first, first + (fits ? __popc(fits) : 1), before, fits != 0};
+}
+
+/* Writes the staged rows of a turn; all lanes write one row at a time, several rows in flight.
+   names: of what is in the stage, or NULL. Neighbouring entries of a row lie near each other
+   there. */
 __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
                                                    const nlist_i_compact_row &row,
-                                                   const int32_t *stage, const int32_t *names)
+                                                   const nlist_i_turn &turn, const int32_t *stage,
+                                                   const int32_t *names)
 {
     int const lane = (int)(threadIdx.x % 32);
     int64_t const free = rows.capacity - row.begin;
     int32_t const own_room = free >= row.length ? row.length : free > 0 ? (int32_t)free : 0;
-    __syncwarp();
 #pragma unroll 4
-    for (int r = 0; r < 32; r++) {
+    for (int r = turn.first; r < turn.last; r++) {
         int32_t *const to = rows.partner + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
         int32_t const room = __shfl_sync(0xFFFFFFFFu, own_room, r);
-        const int32_t *const from = stage + __shfl_sync(0xFFFFFFFFu, row.staged, r);
+        const int32_t *const from = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, r) - turn.before);
         if (lane < room) to[lane] = names ? names[from[lane]] : from[lane];
         for (int32_t k = lane + 32; k < room; k += 32) to[k] = names ? names[from[k]] : from[k];
     }
@@ -1222,23 +1253,30 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     const nlist_rows &rows = list.rows[to];
     const int32_t *const names = nlist_i_names(source);
     int32_t *const stage = stages[threadIdx.x / 32];
+    int const lane = (int)(threadIdx.x % 32);
     int32_t const turn = nlist_i_thread();
     nlist_i_query query = {};
     bool const begun = turn < job.n && source.begin(list, job, turn, query);
     bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
-    nlist_i_compact_row row = {exists ? offsets[query.i] : 0,
-                               exists ? (int32_t)(offsets[query.i + 1] - offsets[query.i]) : 0, 0};
-    bool const staged = nlist_i_stage_rows(row);
-    int32_t at = 0;
-    if (searches || nlist_i_together<Source>)
-        source.each(list, job, rows, searches ? turn : -1, query,
-                    names ? NLIST_I_PLACES : NLIST_I_SECOND, [&](int32_t j) {
-                        if (staged) stage[row.staged + at] = j;
-                        else if (row.begin + at < rows.capacity)
-                            rows.partner[row.begin + at] = names ? names[j] : j;
-                        at++;
-                    });
-    if (staged) nlist_i_flush_rows(rows, row, stage, names);
+    nlist_i_compact_row const row = nlist_i_compact_row_of(exists, query.i, offsets);
+    constexpr bool together = nlist_i_together<Source>;
+    for (int first = 0; first < 32;) {
+        nlist_i_turn const now = nlist_i_next_turn(row, first, together);
+        bool const mine = searches && lane >= now.first && lane < now.last;
+        int32_t at = 0;
+        if (mine || together)
+            source.each(list, job, rows, mine ? turn : -1, query,
+                        names ? NLIST_I_PLACES : NLIST_I_SECOND, [&](int32_t j) {
+                            if (now.staged) stage[row.staged - now.before + at] = j;
+                            else if (row.begin + at < rows.capacity)
+                                rows.partner[row.begin + at] = names ? names[j] : j;
+                            at++;
+                        });
+        __syncwarp();
+        if (now.staged) nlist_i_flush_rows(rows, row, now, stage, names);
+        __syncwarp();
+        first = now.last;
+    }
     nlist_i_warp_max(&job.facts->needed_width, row.length);
     nlist_i_note_row(rows, job, to, turn, offsets);
 }
@@ -1917,15 +1955,14 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
                                      const ugrid_device &view, cudaStream_t stream)
 {
     const nlist *list = &gpu->device.list;
-    ugrid_i_hit_bits const kept = {nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS), nlist_i_words,
-                                   ugrid_i_word_stride(job.n)};
+    uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
     bool const has_uids = list->rows[0].uid || list->rows[1].uid,
                plain = !has_uids && nlist_i_plain(&list->desc, nullptr);
     if (!plain)
-        return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, kept}, stream);
+        return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
     if (list->desc.layout == NLIST_COMPACT && !list->desc.half && ugrid_i_twins(&view.grid, Path))
-        return nlist_i_find_twins(gpu, job, nlist_i_twins_source{view, kept}, stream);
-    return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, kept}, stream);
+        return nlist_i_find_twins(gpu, job, nlist_i_twins_source{view, words}, stream);
+    return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, words}, stream);
 }
 
 nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid,

@@ -1985,7 +1985,7 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
                       });
 }
 
-int ugrid_i_words_of(const ugrid *grid)
+__host__ __device__ int ugrid_i_words_of(const ugrid *grid)
 {
     return grid->desc.dim == 2 ? ugrid_i_words_flat : ugrid_i_words;
 }
@@ -2069,7 +2069,7 @@ __device__ __forceinline__ void ugrid_i_each_hit(uint32_t hits, int32_t end, F n
 template <ugrid_path Path, bool Twins>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
-                             bool half, bool places, ugrid_i_hit_bits kept, const int64_t *offsets,
+                             bool half, bool places, const uint32_t *hits, const int64_t *offsets,
                              int32_t *ids, int64_t capacity)
 {
     const ugrid &grid = device.grid;
@@ -2077,11 +2077,13 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     bool const exists = place < grid.n;
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[exists ? place : 0]);
     const int32_t *const names = places ? nullptr : grid.order;
+    int const words = ugrid_i_words_of(&grid);
+    size_t const stride = ugrid_i_word_stride(grid.n);
     auto const fill = [&](ugrid_i_writer &writer, bool staged) {
         int word = 0;
         auto const take = [&](int32_t begin, int32_t end) {
             uint32_t const found =
-                kept.keeps(word) ? *kept.at(word, place)
+                word < words ? hits[word * stride + place]
                              : ugrid_i_piece_hits<Path>(grid, own.x, radius * radius, begin, end) &
                                    ugrid_i_listed(place, half, begin, end);
             word++;
@@ -2227,7 +2229,7 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ug
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK) return result;
     return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half,
-                          places, kept, offsets, ids, capacity);
+                          places, kept.hits, offsets, ids, capacity);
 }
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)
