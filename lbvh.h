@@ -106,8 +106,8 @@
             other than MERGE; double: 129. The first build and lbvh_reserve take exactly that. An
             array that is too small for a later build becomes half as large again, or as large as
             needed if that is more. The sort works in the memory of the nodes to come. (Kureck
-            section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 24,
-            16 with codes of 30 bits, 12 more for LBVH_SPLIT, 24 more for lbvh_cuda_optimize, 40
+            section 3.3 counts 64, without the boxes of the leaves.) CUDA, work space per leaf: 26,
+            18 with codes of 30 bits, 12 more for LBVH_SPLIT, 24 more for lbvh_cuda_optimize, 40
             more for lists of pairs; 16 per query of your own, and 196 per query of a list (none
             beyond 2 GiB of them: lists then take twice as long); what CUB asks for. Stack: 45 KB
             for searches in bulk (70 KB for double), 60 KB for a call with desc.parallel or a build
