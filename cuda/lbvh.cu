@@ -1147,8 +1147,14 @@ __device__ __forceinline__ void lbvh_i_store_slices(const lbvh &tree, int32_t k,
         for (int a = 0; a < 3; a++)
             least[a] = lbvh_i_min(least[a], __shfl_xor_sync(0xFFFFFFFFu, least[a], step));
     if (k - k % 2 >= tree.n || k % lbvh_i_slice > 1) return;
-    lbvh_node &slice = lbvh_i_slices(tree)[k / lbvh_i_slice];
-    for (int a = 0; a < 3; a++) (high ? slice.max : slice.min)[a] = high ? -least[a] : least[a];
+    lbvh_real const sign = high ? (lbvh_real)-1 : (lbvh_real)1;
+    lbvh_node *const slice = &lbvh_i_slices(tree)[k / lbvh_i_slice];
+#if LBVH_I_REAL_KIND == 1
+    reinterpret_cast<float4 *>(slice)[high] =
+        make_float4(sign * least[0], sign * least[1], sign * least[2], 0);
+#else
+    for (int a = 0; a < 3; a++) (high ? slice->max : slice->min)[a] = sign * least[a];
+#endif
 }
 
 /* The slices of a tree whose leaves are there. */
