@@ -203,7 +203,8 @@ __global__ void __launch_bounds__(plain_threads)
 template <bool Masses> void plain_pairs(device_bodies &on, const nbody_real *masses)
 {
     int32_t const blocks = (on.b.n - 1) / (plain_threads * plain_targets) + 1,
-                  parts = 8000 / blocks + 1;
+                  parts = std::min(8000 / blocks, (on.b.n - 1) / plain_threads) + 1;
+    double const soft2 = on.b.softening * on.b.softening + 1e-24;
     must(cudaMemsetAsync(on.acc.data, 0, on.acc.count * sizeof(nbody_real), stream));
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(static_cast<unsigned>(blocks * parts));
@@ -211,7 +212,7 @@ template <bool Masses> void plain_pairs(device_bodies &on, const nbody_real *mas
     config.stream = stream;
     must(cudaLaunchKernelEx(&config, plain_pairs_kernel<Masses>,
                             static_cast<const nbody_real *>(on.pos.data), masses, on.b.n, parts,
-                            static_cast<nbody_real>(1e-24), on.acc.data));
+                            static_cast<nbody_real>(soft2), on.acc.data));
 }
 
 /* Bars and peers (targets): T terms/s. */
