@@ -2011,7 +2011,9 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
    it. They have one sign if the line passes inside, and then are the weights of the vertices.
    Watertight (after Woop): a vertex is sheared alike for all triangles that share it. The side of
    an edge on which the line passes is the sign of a difference of two rounded products: never
-   wrong, and exactly opposite for the neighbouring triangle. On the edge both hit. */
+   wrong, and exactly opposite for the neighbouring triangle. On the edge both hit. So rounding can
+   add a hit, and never opens a gap: a line that passes a triangle at 10^5 of its sizes or more
+   (double: 10^14) is now and then on all its edges. Searches through boxes leave such hits out. */
 LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction,
                               const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                               lbvh_real *t, lbvh_real *u, lbvh_real *v)
