@@ -3829,7 +3829,10 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 
    A block is the particles of a cell, or of some adjacent cells of a row that hold few, or the
    query points in a cell. There are two algorithms with the same rows. If the grid has ranges and
-   records, the points of a block share their candidates: are copied once into a buffer, one array per
+   records, the points of a block share their candidates:
+
+       block a b c     collect   The box around a, b, c, widened by the radius, touches some cells.
+                                 Their records are copied once into a buffer, one array per
                                  coordinate.
        buffer          test      d2 of each candidate to a: one long loop without a branch
          x  . . . .    exclude   a itself; in a half search the places before it, too
