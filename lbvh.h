@@ -1270,24 +1270,35 @@ LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real
     lbvh_real t = (half_centre - lattice->origin[a]) * lattice->scale;
     t = t > 0 ? t : 0;
     t = t < lattice->last ? t : lattice->last;
-    return (uint32_t)t;
+    return (uint32_t)(int32_t)t; /* below 2^31; vectors have this conversion only */
 }
 
-/* The Morton code of a box (Kureck equation 3.2, see above). Elements left out get the last
-   cell. */
-LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
-                             const lbvh_real max[3])
+/* The code of a cell of the lattice (Kureck equation 3.2, see above). */
+LBVH_FN uint64_t lbvh_i_interleave(int dim, int bits, uint32_t x, uint32_t y, uint32_t z)
 {
-    uint32_t x, y, z;
-    if (!(min[0] <= max[0])) return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
-    x = lbvh_i_coordinate(lattice, 0, lbvh_i_half_centre(min[0], max[0]));
-    y = lbvh_i_coordinate(lattice, 1, lbvh_i_half_centre(min[1], max[1]));
     if (dim == 2) return lbvh_i_spread2(x) << 1 | lbvh_i_spread2(y);
-    z = lbvh_i_coordinate(lattice, 2, lbvh_i_half_centre(min[2], max[2]));
     if (bits == 30)
         return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 |
                lbvh_i_spread3_short(z);
     return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
+}
+
+/* That of the last cell, which elements left out get. */
+LBVH_FN uint64_t lbvh_i_last_code(int dim, int bits)
+{
+    return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
+}
+
+/* The Morton code of a box. */
+LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
+                             const lbvh_real max[3])
+{
+    uint32_t x, y, z = 0;
+    if (!(min[0] <= max[0])) return lbvh_i_last_code(dim, bits);
+    x = lbvh_i_coordinate(lattice, 0, lbvh_i_half_centre(min[0], max[0]));
+    y = lbvh_i_coordinate(lattice, 1, lbvh_i_half_centre(min[1], max[1]));
+    if (dim == 3) z = lbvh_i_coordinate(lattice, 2, lbvh_i_half_centre(min[2], max[2]));
+    return lbvh_i_interleave(dim, bits, x, y, z);
 }
 
 /* delta(i, j): number of common leading bits of the codes a and b at places i and j, of `bits`.
@@ -3220,7 +3231,8 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #define LBVH_I_FOUR_WIDE
 #endif
 
-/* Vectors of 8: the tests of >>packets and >>wide-lanes, and >>ploc; chosen at run time. Not on
+/* Vectors of 8: Morton codes, the tests of >>packets and >>wide-lanes, and >>ploc; chosen at run
+   time. Not on
    Windows, where gcc does not align the stack for them. */
 #if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
     !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
@@ -3678,21 +3690,87 @@ static void lbvh_i_make_lattice(lbvh *tree, const lbvh_real least[3], const lbvh
                         : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
 }
 
+enum { LBVH_I_CODES = 16 }; /* elements whose codes are made together, in vectors */
+
+typedef struct lbvh_i_coding {
+    lbvh_real half_centre[3][LBVH_I_CODES];
+    unsigned char left_out[LBVH_I_CODES];
+    uint64_t code[LBVH_I_CODES];
+} lbvh_i_coding;
+
+/* lbvh_i_code of all. */
+LBVH_FN_HOT void lbvh_i_code_all(const lbvh_lattice *given, int dim, int bits, lbvh_i_coding *c)
+{
+    lbvh_lattice const lattice = *given;
+    uint32_t x[LBVH_I_CODES], y[LBVH_I_CODES], z[LBVH_I_CODES];
+    int k;
+    LBVH_I_KEEP_LOOP
+    for (k = 0; k < LBVH_I_CODES; k++) {
+        x[k] = lbvh_i_coordinate(&lattice, 0, c->half_centre[0][k]);
+        y[k] = lbvh_i_coordinate(&lattice, 1, c->half_centre[1][k]);
+        z[k] = lbvh_i_coordinate(&lattice, 2, c->half_centre[2][k]);
+    }
+    LBVH_I_KEEP_LOOP
+    for (k = 0; k < LBVH_I_CODES; k++)
+        c->code[k] = lbvh_i_interleave(dim, bits, x[k], y[k], z[k]);
+    for (k = 0; k < LBVH_I_CODES; k++)
+        if (c->left_out[k]) c->code[k] = lbvh_i_last_code(dim, bits);
+}
+
+/* The constants give a specialised loop each. */
+LBVH_FN_HOT void lbvh_i_code_some(const lbvh *tree, lbvh_i_coding *c)
+{
+    int const bits = tree->desc.bits;
+    if (tree->desc.dim == 2) lbvh_i_code_all(&tree->lattice, 2, bits, c);
+    else if (bits == 30) lbvh_i_code_all(&tree->lattice, 3, 30, c);
+    else lbvh_i_code_all(&tree->lattice, 3, bits, c);
+}
+
+#ifdef LBVH_I_AVX2
+LBVH_I_AVX2 static void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c)
+{
+    lbvh_i_code_some(tree, c);
+}
+#endif
+
+static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                 int32_t first, int32_t count, lbvh_i_coding *c)
+{
+    lbvh_real min[3], max[3];
+    int32_t k;
+    int a;
+    for (k = 0; k < count; k++) {
+        (void)lbvh_box_of(&tree->desc, data, stride, first + k, min, max);
+        c->left_out[k] = !(min[0] <= max[0]);
+        for (a = 0; a < 3; a++) c->half_centre[a][k] = lbvh_i_half_centre(min[a], max[a]);
+    }
+#ifdef LBVH_I_AVX2
+    if (LBVH_I_HAS_AVX2()) {
+        lbvh_i_code_some_lanes(tree, c);
+        return;
+    }
+#endif
+    lbvh_i_code_some(tree, c);
+}
+
 /* The keys of the elements first .. last-1, and the counts of their digits. */
 static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t stride,
                              const lbvh_i_keys *keys, lbvh_i_histogram *histogram, int32_t first,
                              int32_t last)
 {
-    lbvh_real min[3], max[3];
-    int32_t i;
+    lbvh_i_coding some;
+    int32_t i, k, count;
     memset(histogram, 0, sizeof *histogram);
-    for (i = first; i < last; i++) {
-        uint64_t code;
-        (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
-        code = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
-        keys->key[i] = code >> keys->shift << 32 | (uint32_t)i;
-        keys->low[i] = (uint32_t)(code & (((uint64_t)1 << keys->shift) - 1));
-        lbvh_i_count_digits(histogram, (uint32_t)(code >> keys->shift));
+    memset(&some, 0, sizeof some);
+    for (i = first; i < last; i += count) {
+        count = last - i < LBVH_I_CODES ? last - i : (int32_t)LBVH_I_CODES;
+        lbvh_i_code_elements(tree, data, stride, i, count, &some);
+        for (k = 0; k < count; k++) {
+            uint64_t const code = some.code[k];
+            keys->key[i + k] = code >> keys->shift << 32 | (uint32_t)(i + k);
+            keys->low[i + k] = (uint32_t)(code & (((uint64_t)1 << keys->shift) - 1));
+            lbvh_i_count_digits(histogram, (uint32_t)(code >> keys->shift));
+        }
     }
 }
 

@@ -3587,8 +3587,9 @@ static void ugrid_i_scatter(const ugrid *grid, const int32_t *numbers)
 }
 
 /* COUNT in two rounds, where the records are more than the caches of a core hold: first into
-   buckets of adjacent cells, then each bucket by a counting sort, which stays in a cache. A bucket's
-   numbers are in order[] until it is sorted, and numbers[] is then memory for a copy of it. */
+   buckets of adjacent cells, then each bucket by a counting sort, which stays in a cache. The
+   numbers of a bucket are in order[] until it is sorted; numbers[] is then memory for a copy of
+   it. */
 #ifndef UGRID_I_MANY /* tests choose */
 #define UGRID_I_MANY 3000000    /* particles from which on; measured */
 #endif
@@ -4123,7 +4124,8 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
    >>search: the neighbours of a block of points, passed row by row to a callback
 
    A block is the particles of a cell, or of some adjacent cells of a row that hold few, or the
-   query points in a cell. There are two algorithms with the same rows. If the grid has ranges and records, the points of a block share their candidates:
+   query points in a cell. There are two algorithms with the same rows. If the grid has ranges and
+   records, the points of a block share their candidates:
 
        block a b c     collect   The box around a, b, c, widened by the radius, touches some cells.
                                  Their records are copied once into a buffer, one array per

@@ -1,6 +1,6 @@
 /* test_ugrid_lanes.c - instructions chosen at run time: searches by AVX-512, AVX2 and plain ones
-   give the same rows, and those of brute force. Builds of COUNT with AVX2, in two rounds and in one,
-   give the arrays of a plain SORT.
+   give the same rows, and those of brute force. Builds of COUNT with AVX2, in two rounds and in
+   one, give the arrays of a plain SORT.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 static int asked, answer; /* by the header, and to it */
@@ -171,8 +171,8 @@ static void test_same_rows(void **state)
 
 enum { ROUNDS = 20000 };
 
-static void fill_grid(ugrid *grid, ugrid_method method, int dim, const ugrid_real *points, int32_t n,
-                      ugrid_real cell)
+static void fill_grid(ugrid *grid, ugrid_method method, int dim, const ugrid_real *points,
+                      int32_t n, ugrid_real cell)
 {
     int a;
     memset(&now, 0, sizeof now);
@@ -220,6 +220,7 @@ static void check_rounds(int dim, int32_t n, ugrid_real cell, int crowd, int sor
 
 static void test_two_rounds(void **state)
 {
+    static const double cells[] = {0.3, 0.05, 0.02, 0.02};
     static const int32_t sizes[] = {999, 1000, 1001, 4096, ROUNDS};
     int const count = COUNT_OF(sizes);
     int k, way;
@@ -227,8 +228,7 @@ static void test_two_rounds(void **state)
     describe = describe_now;
     for (k = 0; k < count; k++)
         for (way = 0; way < 8; way++)
-            check_rounds(2 + way % 2, sizes[k],
-                         (ugrid_real)(way / 2 == 0 ? 0.3 : way / 2 == 1 ? 0.05 : 0.02), way / 2 == 3,
+            check_rounds(2 + way % 2, sizes[k], (ugrid_real)cells[way / 2], way / 2 == 3,
                          way / 2 == 2);
 }
 
