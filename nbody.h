@@ -6834,11 +6834,11 @@ static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, in
 }
 
 /* Points of a call that are looked at together. On the stack: 64 KB, double 96. */
-enum { NBODY_I_CROWD = 4096 };
+enum { NBODY_I_AT_ONCE = 4096 };
 typedef struct nbody_i_crowd {
-    nbody_real x[NBODY_I_CROWD], y[NBODY_I_CROWD];  /* in the units of the arrays */
-    int32_t cell[NBODY_I_CROWD];                    /* where it lies, the smallest */
-    int32_t order[NBODY_I_CROWD];                   /* of the cells */
+    nbody_real x[NBODY_I_AT_ONCE], y[NBODY_I_AT_ONCE];  /* in the units of the arrays */
+    int32_t cell[NBODY_I_AT_ONCE];                    /* where it lies, the smallest */
+    int32_t order[NBODY_I_AT_ONCE];                   /* of the cells */
     int32_t first, count;                           /* of the caller's points */
 } nbody_i_crowd;
 
@@ -6883,7 +6883,7 @@ static void nbody_i_fill_crowd(const nbody_i_points *points, int32_t first, int3
     const nbody *sim = points->sim;
     int32_t k;
     crowd->first = first;
-    crowd->count = end - first < NBODY_I_CROWD ? end - first : NBODY_I_CROWD;
+    crowd->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
     for (k = 0; k < crowd->count; k++) {
         const nbody_real *p = nbody_i_at(points->pos, points->stride, first + k);
         crowd->x[k] = nbody_i_point_at((double)p[0], sim->frame->length);
@@ -6980,7 +6980,7 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
     double const length = points->sim->frame->length;
     int const alone = nbody_i_is_plain(points->sim) || nbody_i_is_periodic(points->sim);
     int32_t i;
-    for (i = first; i < end && !alone; i += NBODY_I_CROWD) {
+    for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
         nbody_i_crowd crowd;
         nbody_i_fill_crowd(points, i, end, &crowd);
         nbody_i_fields_of_crowd(points, &crowd);

@@ -61,7 +61,7 @@ static nbody_desc any_desc(state *s)
     if (more == 254) d.levels = fz_choice(f, NBODY_MAX_LEVELS + 1);
     if (kind & 16) d.leaf = 1 + more % 40;
     if (more == 253) d.leaf = -1;
-    d.order = kind & 32 ? d.method == NBODY_VIRTUAL_PARTICLES ? 1 + c % 2 : 1 + c % 12 : 0;
+    if (kind & 32) d.order = 1 + c % (d.method == NBODY_VIRTUAL_PARTICLES ? 2 : NBODY_MAX_ORDER);
     if (kind & 64)
         d.sources =
             (nbody_sources)(c >> 4 & 1                                      ? NBODY_MASS_CENTRES
