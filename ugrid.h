@@ -3606,12 +3606,12 @@ typedef struct ugrid_i_rounds {
 static int ugrid_i_is_coherent(const ugrid *grid, const int32_t *numbers)
 {
     int32_t const step = grid->n / UGRID_I_ORDER_SAMPLES, reach = grid->cell_count / 16;
-    int32_t k, near = 0;
+    int32_t k, within = 0;
     for (k = 0; k < UGRID_I_ORDER_SAMPLES; k++) {
         int32_t const apart = numbers[k * step] - numbers[k * step + 8];
-        near += apart <= reach && -apart <= reach;
+        within += apart <= reach && -apart <= reach;
     }
-    return 2 * near > UGRID_I_ORDER_SAMPLES;
+    return 2 * within > UGRID_I_ORDER_SAMPLES;
 }
 
 /* Where each bucket begins. 0 if one is too large for the copy. */
@@ -4171,7 +4171,7 @@ typedef struct ugrid_i_search {
    names in a piece of a walk's row. RANGES: ranges that are copied together. JOINED: the most cells
    of a block. */
 enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_RANGES = 64, UGRID_I_JOINED = 8 };
-enum { UGRID_I_ROOM = UGRID_I_GATHER + UGRID_I_LANES };
+enum { UGRID_I_ROOM = (int)UGRID_I_GATHER + (int)UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
     ugrid_real x[UGRID_I_ROOM] UGRID_I_ON_LINE, y[UGRID_I_ROOM] UGRID_I_ON_LINE,
