@@ -444,7 +444,7 @@ typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbo
        not           NBODY_ONE_THREAD, nbody_energy (one sum), _count, _validate, tables of laws
                      without softening (computed once); CUDA calls ignore the hook
 
-   A task allocates nothing, and needs 96 KB of stack (double: 192). With tasks = 2 .. 4 times the
+   A task allocates nothing, and needs 96 KB of stack (double: 200). With tasks = 2 .. 4 times the
    threads, unequal tasks even out.
    ---------------------------------------------------------------------------------------------- */
 
