@@ -19,7 +19,7 @@ FUNCTIONS = """
 ugrid_version ugrid_result_text ugrid_build ugrid_free ugrid_validate ugrid_count_pairs
 ugrid_count_neighbors ugrid_neighbors ugrid_neighbors_at
 lbvh_result_text lbvh_build lbvh_refit lbvh_free lbvh_validate lbvh_count_pairs lbvh_pairs
-lbvh_overlaps nearfield_nearest nearfield_rays
+lbvh_overlaps lbvh_nearest_rows nearfield_rays
 nlist_result_text nlist_build_ugrid nlist_build_lbvh nlist_free nlist_moved nlist_remap nlist_pairs
 nlist_save nlist_load nlist_validate
 nbody_result_text nbody_build nbody_fields nbody_fields_at nbody_estimate nbody_step nbody_validate
@@ -75,17 +75,17 @@ def function(text, name):
 
 
 def constants(text, structs):
-    """The numbers in the brackets of these structs."""
+    """The numbers in the brackets of these structs, each for floats and for doubles."""
     numbers = {}
     for name in sorted(set(re.findall(r"\[([A-Z]\w*)\]", structs))):
-        found = re.search(r"\b%s = (\d+)" % name, text)
+        found = re.search(r"\b%s = (?:\w+_REAL_KIND == 1 \? (\d+) : )?(\d+)" % name, text)
         if found:
-            numbers[name] = int(found.group(1))
+            numbers[name] = int(found.group(1) or found.group(2)), int(found.group(2))
             continue
         for body in re.findall(r"enum \{([^{}]*)\}", text):
             words = [word.strip() for word in body.split(",")]
             if name in words and "=" not in body:
-                numbers[name] = words.index(name)
+                numbers[name] = words.index(name), words.index(name)
         if name not in numbers:
             sys.exit("declare.py: the headers have no number %s" % name)
     return numbers

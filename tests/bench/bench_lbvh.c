@@ -629,6 +629,8 @@ typedef struct near_job {
     const float *points;
     int32_t count;
     double sum;
+    int32_t *ids, *found;   /* of rows */
+    float *distances2;
 } near_job;
 
 static void work_nearest(void *user)
@@ -642,6 +644,16 @@ static void work_nearest(void *user)
                           distances2, &found));
         j->sum += (double)distances2[found - 1];
     }
+}
+
+static void work_nearest_rows(void *user)
+{
+    near_job *j = (near_job *)user;
+    int32_t q;
+    must(lbvh_nearest_rows(j->tree, j->points, 0, j->count, NEAREST, 1e9f, 0, j->ids,
+                           j->distances2, j->found));
+    j->sum = 0;
+    for (q = 0; q < j->count; q++) j->sum += (double)j->distances2[NEAREST * (q + 1) - 1];
 }
 
 /* The distances to the nearest, by looking at all. */
@@ -693,8 +705,17 @@ static void bench_nearest(int32_t n)
     show("nearest", &w, "lbvh_nearest, k = 8, in Morton order", near.count,
          bench_cpu_ms(work_nearest, &near), 0, 0, NULL);
     near.points = w.data;
+    near.ids = (int32_t *)bench_alloc((size_t)near.count * NEAREST * sizeof(int32_t));
+    near.found = (int32_t *)bench_alloc((size_t)near.count * sizeof(int32_t));
+    near.distances2 = (float *)bench_alloc((size_t)near.count * NEAREST * sizeof(float));
+    show("nearest", &w, "lbvh_nearest_rows, k = 8, shuffled", near.count,
+         bench_cpu_ms(work_nearest_rows, &near), 0, 0, NULL);
+    bench_check(near.sum == shuffled, "the same in rows");
     work_nearest(&near);
     bench_check(near.sum == shuffled, "the same again");
+    free(near.ids);
+    free(near.found);
+    free(near.distances2);
     check_nearest(&w, &j.tree);
     free(sorted);
     free_job(&j);

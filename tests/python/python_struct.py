@@ -47,9 +47,9 @@ def program(double, cuda):
                 name, field, getattr(struct, field).offset, name, field))
             lines.append('IS("sizeof %s.%s", %d, sizeof(((%s *)0)->%s));' % (
                 name, field, ctypes.sizeof(ctype), name, field))
-    for name, value in _declared.CONSTANTS.items():
+    for name, of_both in _declared.CONSTANTS.items():
         if cuda or "CUDA" not in name:
-            lines.append('IS("%s", %d, %s);' % (name, value, name))
+            lines.append('IS("%s", %d, %s);' % (name, of_both[double], name))
     for key, words in _binding.OPTIONS.items():
         header, enum = key.upper().split(".")
         for value, word in enumerate(words.split()):

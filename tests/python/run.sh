@@ -261,8 +261,8 @@ self_check() {
     local arrays=$py/_arrays.py declared=$py/_declared.py
     fresh
     plant ugrid.h 's/d2\[k\] <= limit;/d2[k] < limit;/'
-    plant packaging/python/library/nearest.h 's/(lbvh_real)HUGE_VAL;/0;/'
-    plant packaging/python/library/nearest.h 's/(int32_t)(uint32_t)near->order\[turn\]/turn - (turn % 64 == 7)/'
+    plant lbvh.h 's/job->distances2\[e\] = lbvh_i_infinity();/job->distances2[e] = 0;/'
+    plant lbvh.h 's/(int32_t)(uint32_t)key\[q - begin\] : q/q - (q % 64 == 7) : q/'
     plant packaging/python/library/search.h 's/search->table\[b \* search->kinds + a\] = .*/;/'
     plant packaging/python/library/search.h 's/return sizeof x == .*/return 1 ? x/'
     plant packaging/python/library/nearfield.c 's/if (at < 0 || at > ray.t_max/if (at < 0/'

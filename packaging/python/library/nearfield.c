@@ -31,7 +31,6 @@ extern "C" {
 
 #define NEARFIELD_IMPLEMENTATION
 #include "search.h"
-#include "nearest.h"
 #include "threads.h"
 
 /* Whether the caller's structs are these: their sizes; the end is 0. declare.py reads the names, in
@@ -54,29 +53,6 @@ const int32_t nearfield_sizes[] = {
     NEARFIELD_SIZE(nlist_cuda) NEARFIELD_SIZE(nbody_cuda)
 #endif
     0};
-
-/* lbvh_nearest for m points, as lbvh_cuda_nearest: row q of ids and distances2 ([m * k]) and found
-   ([m]); unused entries are -1 and infinity. In tasks of tree->desc.parallel. */
-NEARFIELD_API lbvh_result nearfield_nearest(const lbvh *tree, const lbvh_real *points,
-                                            size_t stride, int32_t m, int32_t k, lbvh_real reach,
-                                            int32_t *ids, lbvh_real *distances2, int32_t *found)
-{
-    nearfield_i_near near;
-    lbvh_result result;
-    near.tree = tree;
-    near.points = points;
-    near.stride = stride ? stride : (size_t)tree->desc.dim * sizeof(lbvh_real);
-    near.k = k;
-    near.reach = reach;
-    near.ids = ids;
-    near.distances2 = distances2;
-    near.found = found;
-    near.m = m;
-    near.order = tree->built ? nearfield_i_near_order(&near, m) : NULL;
-    result = nearfield_i_near_rows(&near);
-    free(near.order);
-    return result;
-}
 
 /* The first triangle that each of m rays meets, from either side: its id (-1: none) and where (t,
    in lengths of the direction; none: t_max). 3D; `data` and `stride` are those that the tree was

@@ -8,7 +8,6 @@
 #define NLIST_REAL double
 #define NBODY_REAL double
 #define nearfield_sizes      nearfield_f64_sizes
-#define nearfield_nearest    nearfield_f64_nearest
 #define nearfield_rays       nearfield_f64_rays
 #define nearfield_run        nearfield_f64_run
 #define nearfield_search_new  nearfield_f64_search_new

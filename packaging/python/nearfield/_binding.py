@@ -145,7 +145,9 @@ def _declare(body: str, types: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             if name.startswith("*"):
                 name, ctype = name[1:], ctypes.c_void_p
             for size in reversed(re.findall(r"\[(\w+)\]", name)):
-                ctype = ctype * (int(size) if size.isdigit() else _declared.CONSTANTS[size])
+                of_both = _declared.CONSTANTS.get(size)
+                double = types["real"] is ctypes.c_double
+                ctype = ctype * (of_both[double] if of_both else int(size))
             yield name.split("[")[0], ctype
 
 

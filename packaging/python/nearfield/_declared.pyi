@@ -1,6 +1,6 @@
 VERSION: str
 VERSION_NUMBER: int
-CONSTANTS: dict[str, int]
+CONSTANTS: dict[str, tuple[int, int]]
 STRUCTS: str
 CUDA_STRUCTS: str
 FUNCTIONS: str

@@ -315,12 +315,8 @@ class Tree(Object):
         ids, distances2 = self._empty((m, k), np.int32), self._empty((m, k), self._lib.dtype)
         found = self._empty(m, np.int32)
         out = address_of(ids), address_of(distances2), address_of(found)
-        if self._device:
-            self._call("nearest", address_of(at), stride, m, k, reach, 0, *out)
-        else:
-            raise_for(self._lib, "lbvh", self._lib.nearfield_nearest(
-                ctypes.byref(self._struct), address_of(at), stride, m, k, reach, *out),
-                self._state)
+        self._call("nearest" if self._device else "nearest_rows", address_of(at), stride, m, k,
+                   reach, 0, *out)
         return ids, distances2
 
     def rays(self, origins: Any, directions: Any, t_max: float = np.inf) -> tuple[Array, Array]:

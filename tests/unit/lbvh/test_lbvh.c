@@ -29,6 +29,7 @@
 #include "large.c"
 #include "bad_calls.c"
 #include "memory.c"
+#include "rows.c"
 #include "files.c"
 #include "validate.c"
 #include "triangles.c"
@@ -86,6 +87,9 @@ static const struct CMUnitTest calls[] = {
     TEST(test_verify_memory),
     TEST(test_verify_with_masks),
     TEST(test_out_of_memory),
+    TEST(test_nearest_rows),
+    TEST(test_nearest_rows_memory),
+    TEST(test_nearest_rows_refused),
     TEST(test_change_of_allocator),
     TEST(test_files),
     TEST(test_head_of_a_file),

@@ -34,7 +34,8 @@ typedef struct scene {
 
 /* What one function gave: its result, and a number of all that it wrote. */
 enum { BUILD, REFIT, OPTIMIZE, REFIT_AGAIN, PAIRS, LISTED, LISTED_SHORT, LISTED_EXACT,
-       COUNTS = LISTED_EXACT + 1, LISTS = COUNTS + 8, ANSWERS = LISTS + 24 };
+       COUNTS = LISTED_EXACT + 1, LISTS = COUNTS + 8, ROWS = LISTS + 24,
+       ANSWERS = ROWS + 2 };
 typedef struct answers {
     lbvh_result result[ANSWERS];
     uint64_t sum[ANSWERS];
@@ -182,6 +183,25 @@ static void ask_lists(answers *out, const lbvh *t, const scene *s, int which)
     free(ids);
 }
 
+/* The nearest elements of the caller's points, in Morton order and as they come. */
+static void ask_rows(answers *out, const lbvh *t, const scene *s)
+{
+    enum { K = 5 };
+    static int32_t ids[K * QUERIES], found[QUERIES];
+    static real distances2[K * QUERIES];
+    int k;
+    memset(ids, 0, sizeof ids);
+    memset(found, 0, sizeof found);
+    memset(distances2, 0, sizeof distances2);
+    for (k = 0; k < 2; k++) {
+        out->result[ROWS + k] = lbvh_nearest_rows(t, s->centres, 3 * sizeof(real), QUERIES, K, 1,
+            k ? LBVH_SORTED : 0, ids, distances2, found);
+        MIX(out->sum[ROWS + k], ids, K * QUERIES);
+        MIX(out->sum[ROWS + k], distances2, K * QUERIES);
+        MIX(out->sum[ROWS + k], found, QUERIES);
+    }
+}
+
 /* Builds, searches and refits, builds and searches each with a hook of its own. */
 static void ask(answers *out, const scene *s, lbvh_parallel built, lbvh_parallel searched)
 {
@@ -198,6 +218,7 @@ static void ask(answers *out, const scene *s, lbvh_parallel built, lbvh_parallel
     tree.desc.parallel = searched;
     ask_pairs(out, &tree);
     for (k = 0; k < 8; k++) ask_lists(out, &tree, s, k);
+    ask_rows(out, &tree, s);
     for (k = 0; k < 6 * MOST; k++) moved[k] = s->data[k] * (real)1.5 + (real)0.25;
     tree.desc.parallel = built;
     out->result[REFIT] = lbvh_refit(&tree, moved, 0);
@@ -351,6 +372,18 @@ static void lose_in_a_list(const lbvh *tree, const scene *s, int which, int roun
     free(ids);
 }
 
+static void lose_in_rows(const lbvh *tree, const scene *s)
+{
+    static int32_t ids[2 * QUERIES], found[QUERIES];
+    static real distances2[2 * QUERIES];
+    int32_t q;
+    rounds_left = 0;
+    CHECK_RESULT(lbvh_nearest_rows(tree, s->centres, 0, QUERIES, 2, 1, 0, ids, distances2, found),
+                 LBVH_NOT_RUN);
+    CHECK(all_zero(found, sizeof found));
+    for (q = 0; q < 2 * QUERIES; q++) CHECK(ids[q] == -1 && distances2[q] > REAL_LARGEST);
+}
+
 static void searches_that_lose_tasks(void **state)
 {
     static scene s;
@@ -375,6 +408,7 @@ static void searches_that_lose_tasks(void **state)
         CHECK(needed == 0 && rounds_left < 0);
         for (which = 0; which < 8; which++) lose_in_a_list(&tree, &s, which, round);
     }
+    lose_in_rows(&tree, &s);
     rounds_left = 0;
     CHECK_RESULT(lbvh_pairs(&tree, NULL, 0, &needed), LBVH_NOT_RUN);
     CHECK_RESULT(lbvh_validate(&tree), LBVH_OK);

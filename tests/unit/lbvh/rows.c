@@ -1,0 +1,135 @@
+/* rows.c - a part of test_lbvh.c: lbvh_nearest_rows against lbvh_nearest, point by point.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+enum { ROWS_MOST = 700, ROWS_K = 12 };
+
+typedef struct rows {
+    int32_t id[ROWS_MOST * ROWS_K], found[ROWS_MOST];
+    real d2[ROWS_MOST * ROWS_K];
+} rows;
+
+/* Points in no order, `width` numbers apart; some of them are no points. */
+static void scatter_points(real *p, int32_t m, int dim, int width)
+{
+    int32_t q;
+    int a;
+    for (q = 0; q < m * width; q++) p[q] = REAL_NAN;
+    for (q = 0; q < m; q++) for (a = 0; a < dim; a++)
+        p[width * q + a] = q % 19 == 7 ? REAL_INFINITY : between((real)-0.5, (real)1.5);
+    for (q = 5; q < m; q += 23) p[width * q + q % dim] = REAL_NAN;
+}
+
+/* Nothing is written behind the last row. */
+static void check_nearest_rows(const lbvh *tree, const real *p, int width, int32_t m, int32_t k,
+                               real reach, int flags)
+{
+    rows *const got = NEW(rows, 1);
+    int32_t id[ROWS_K], found, q, e;
+    real d2[ROWS_K];
+    memset(got, 0x55, sizeof *got);
+    CHECK_RESULT(lbvh_nearest_rows(tree, p, (size_t)width * sizeof *p, m, k, reach, flags,
+                                   k ? got->id : NULL, k ? got->d2 : NULL, got->found), LBVH_OK);
+    for (q = 0; q < m; q++) {
+        CHECK_RESULT(lbvh_nearest(tree, p + width * q, k, reach, NULL, NULL, id, d2, &found),
+                     LBVH_OK);
+        CHECK(got->found[q] == found);
+        for (e = found; e < k; e++) id[e] = -1, d2[e] = REAL_INFINITY;
+        CHECK(!memcmp(id, got->id + k * q, (size_t)k * sizeof *id));
+        CHECK(!memcmp(d2, got->d2 + k * q, (size_t)k * sizeof *d2));
+    }
+    for (e = m * k; e < m * k + 3; e++) CHECK(got->id[e] == 0x55555555);
+    for (q = m; q < m + 3; q++) CHECK(got->found[q] == 0x55555555);
+    free(got);
+}
+
+static void test_nearest_rows(void **state)
+{
+    static const int32_t sizes[] = {0, 1, 2, 50, 600}, counts[] = {0, 1, 2, 9, 600},
+                         most[] = {0, 1, 8, ROWS_K};
+    static const real reaches[] = {REAL_INFINITY, (real)0.2, 0};
+    static real data[4 * ROWS_MOST], p[4 * ROWS_MOST];
+    lbvh tree = {0};
+    int32_t n, m, turn;
+    int i, j;
+    (void)state;
+    for (turn = 0; turn < 3; turn++) {
+        lbvh_desc d = {0};
+        int const dim = turn % 2 ? 2 : 3, width = dim + turn / 2;
+        d.dim = dim;
+        d.kind = LBVH_POINTS;
+        d.radius = (real)0.01;
+        d.bits = turn ? 0 : 30;
+        for (i = 0; i < COUNT_OF(sizes); i++) for (j = 0; j < COUNT_OF(counts); j++) {
+            n = sizes[i];
+            m = counts[j];
+            for (int32_t e = 0; e < dim * n; e++) data[e] = (real)roll(64) / 64; /* equal ones */
+            scatter_points(p, m, dim, width);
+            CHECK_RESULT(lbvh_build(&tree, &d, data, 0, n), LBVH_OK);
+            for (int which = 0; which < 4 * 3 * 2; which++)
+                check_nearest_rows(&tree, p, width, m, most[which % 4], reaches[which / 4 % 3],
+                                   which / 12 ? LBVH_SORTED : 0);
+        }
+    }
+    lbvh_free(&tree);
+}
+
+/* The order takes memory, and is given up where there is none. */
+static void test_nearest_rows_memory(void **state)
+{
+    static real data[3 * ROWS_MOST], p[3 * ROWS_MOST];
+    heap h = {0, 0, 0, 0, 0, 0};
+    rows *const got = NEW(rows, 1);
+    lbvh tree = {0};
+    lbvh_desc d = {0};
+    int64_t calls;
+    (void)state;
+    scatter_points(p, 600, 3, 3);
+    for (int32_t e = 0; e < 3 * 600; e++) data[e] = between(0, 1);
+    d.kind = LBVH_POINTS;
+    d.allocator = allocator_of(&h);
+    CHECK_RESULT(lbvh_build(&tree, &d, data, 0, 600), LBVH_OK);
+    calls = h.calls;
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 600, 3, 1, LBVH_SORTED, got->id, got->d2,
+                                   got->found), LBVH_OK);
+    CHECK(h.calls == calls);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 600, 3, 1, 0, got->id, got->d2, got->found),
+                 LBVH_OK);
+    CHECK(h.calls == calls + 1);
+    h.fail_at = h.calls + 1;
+    check_nearest_rows(&tree, p, 3, 600, 3, 1, 0);
+    CHECK(h.calls == calls + 2);
+    lbvh_free(&tree);
+    CHECK(h.live_blocks == 0 && !h.wrong);
+    free(got);
+}
+
+static void test_nearest_rows_refused(void **state)
+{
+    static const real p[6] = {0, 0, 0, 1, 1, 1};
+    int32_t ids[4] = {7, 7, 7, 7}, found[2] = {7, 7};
+    real d2[4];
+    size_t const step = sizeof *p;
+    lbvh tree = {0};
+    (void)state;
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, 2, 1, 0, ids, d2, found), LBVH_NOT_BUILT);
+    CHECK_RESULT(lbvh_build(&tree, NULL, two_boxes, 0, 2), LBVH_OK);
+    CHECK_RESULT(lbvh_nearest_rows(NULL, p, 0, 2, 2, 1, 0, ids, d2, found), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, NULL, 0, 2, 2, 1, 0, ids, d2, found), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, -1, 2, 1, 0, ids, d2, found), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, -1, 1, 0, ids, d2, found), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, 2, 1, 0, NULL, d2, found), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, 2, 1, 0, ids, NULL, found), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, 2, 1, 0, ids, d2, NULL), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 2 * step, 2, 2, 1, 0, ids, d2, found),
+                 LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 3 * step + 1, 2, 2, 1, 0, ids, d2, found),
+                 LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, 2, 1, LBVH_HALF, ids, d2, found),
+                 LBVH_BAD_OPTION);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, 2, -1, 0, ids, d2, found), LBVH_BAD_RADIUS);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, p, 0, 2, 2, REAL_NAN, 0, ids, d2, found),
+                 LBVH_BAD_RADIUS);
+    CHECK(ids[0] == 7 && found[0] == 7 && found[1] == 7);
+    CHECK_RESULT(lbvh_nearest_rows(&tree, NULL, 0, 0, 2, 1, 0, NULL, NULL, NULL), LBVH_OK);
+    lbvh_free(&tree);
+}
