@@ -176,8 +176,14 @@ int32_t nbody_i_fast_chunk(const nbody_desc *desc)
 }
 
 /* DIRECT, NBODY_FAST: tiles of sources, and the number of parts that they are cut into; for the
-   sums of all parts 2^21 bodies have memory. */
+   sums of all parts 2^21 bodies have memory. Fewer bodies than nbody_i_direct_many: two targets a
+   thread, so that there are more blocks. */
 constexpr int nbody_i_direct_threads = 256;
+#ifdef CUDA_EMU
+constexpr int32_t nbody_i_direct_many = 2048;
+#else
+constexpr int32_t nbody_i_direct_many = 32768;
+#endif
 
 __host__ __device__ int32_t nbody_i_direct_tiles(int32_t n)
 {
@@ -3201,12 +3207,12 @@ nbody_result nbody_i_cuda_nodes(nbody_cuda *gpu, int potential, cudaStream_t str
     return result;
 }
 
-/* NBODY_FAST, DIRECT. Few bodies: two targets a thread, so that there are more blocks. */
+/* NBODY_FAST, DIRECT. */
 template <int Law, bool Potential>
 nbody_result nbody_i_cuda_direct(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
 {
     const nbody *sim = &gpu->device.sim;
-    bool const few = sim->n < 32768;
+    bool const few = sim->n < nbody_i_direct_many;
     constexpr int many = NBODY_I_REAL_KIND == 1 ? 8 : 4; /* 128 registers hold these */
     int const targets = few ? 2 : many, block = nbody_i_direct_threads;
     int32_t const parts = nbody_i_direct_parts(sim->n);

@@ -127,7 +127,8 @@ run_bugs() {
 # The names after __global__ in cuda/*.cu.
 kernels_in_source() {
     perl -0777 -ne 's{/\*.*?\*/|//[^\n]*}{}gs;
-        print "$1\n" while /__global__\s+(?:static\s+)?(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)/g' cuda/*.cu
+        $bounds = qr/(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?/;
+        print "$1\n" while /__global__\s+(?:static\s+)?${bounds}void\s+$bounds(\w+)/g' cuda/*.cu
 }
 
 # From lines "launches name" of all runs: a table, and what is missing in it.
