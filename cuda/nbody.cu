@@ -1831,9 +1831,9 @@ template <bool Moments> struct nbody_i_stream {
 };
 
 /* A lane's targets, and its portion of their sums. */
-template <int Law, bool Potential, bool Moments, int Of = 2> struct nbody_i_pairs {
-    static constexpr int law = Law, parts = NBODY_I_PARTS - !Potential, of_lane = Of,
-                         targets = 8 * Of; /* of a warp */
+template <int Law, bool Potential, bool Moments, unsigned Of = 2> struct nbody_i_pairs {
+    static constexpr int law = Law, parts = NBODY_I_PARTS - !Potential,
+                         of_lane = static_cast<int>(Of), targets = 8 * of_lane; /* of a warp */
     static constexpr bool potential = Potential, moments = Moments;
     nbody_real x[Of], y[Of];
     int32_t place[Of];

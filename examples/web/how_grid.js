@@ -76,8 +76,8 @@ const gridCount = {
     text: (a, k) => `Point <b>${k}</b> lies in cell <b>${a.cell[k]}</b> and adds 1 to its counter:
         count[${a.cell[k]}] becomes <b>${countsAfter(a, k + 1)[a.cell[k]]}</b>. On a GPU every point
         has a thread, and this is an atomic addition.`,
-    code: () => ['ugrid_i_number_entries'],
-    mark: () => /view\.start\[numbers\[e\]\]\+\+/,
+    code: () => ['ugrid_i_count_numbers'],
+    mark: () => /start\[numbers\[e\]\]\+\+/,
     plane: (a, k) => {
         const count = countsAfter(a, k + 1);
         gridPlane(a, c => c === a.cell[k] ? TINT : count[c] ? BLUE : null);

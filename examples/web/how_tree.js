@@ -120,7 +120,7 @@ const treeCodes = {
            halving gives a bit.`
         : `Bit ${2 * k - 1} of the code tells the half in x, bit ${2 * k} the half in y. After
            ${2 * k} bits a point is known to lie in one of ${4 ** k} squares.`,
-    code: () => ['lbvh_i_coordinate', 'lbvh_i_spread2', 'lbvh_i_code'],
+    code: () => ['lbvh_i_coordinate', 'lbvh_i_spread2', 'lbvh_i_interleave'],
     mark: () => /if \(dim == 2\) return/,
     plane: (a, k) => { lattice(a, k); treeDots(); },
     rows: (a, k) => drawCodes(a, 2 * k)

@@ -153,6 +153,19 @@ void check_direct(evaluator &e)
    block has 512, and one of `parts` portions of the sources, which it adds by atomics. */
 constexpr int plain_threads = 128, plain_targets = 4;
 
+/* 1 / sqrt(u), without the instructions for denormal numbers. */
+__device__ __forceinline__ float plain_root(float u)
+{
+#ifdef __CUDA_ARCH__
+    float root;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(u));
+    return root;
+#else
+    return rsqrtf(u);
+#endif
+}
+__device__ __forceinline__ double plain_root(double u) { return rsqrt(u); }
+
 template <bool Masses>
 __global__ void __launch_bounds__(plain_threads)
     plain_pairs_kernel(const nbody_real *pos, const nbody_real *masses, int32_t n, int32_t parts,
@@ -184,7 +197,7 @@ __global__ void __launch_bounds__(plain_threads)
 #pragma unroll
             for (int t = 0; t < plain_targets; t++) {
                 nbody_real const dx = sx - x[t], dy = sy - y[t],
-                                 root = nbody_i_fast_root(dx * dx + (dy * dy + soft2)),
+                                 root = plain_root(dx * dx + (dy * dy + soft2)),
                                  g = Masses ? m * root * (root * root) : root * (root * root);
                 ax[t] += g * dx;
                 ay[t] += g * dy;
