@@ -105,9 +105,9 @@
             functions, >>vortex. NBODY_FUNCTION: a law of yours, >>function.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
-            nbody_fields_again, _fields_sets, nbody_reserve, nbody_load, nbody_validate and
-            _verify (and nbody_cuda_... as stated there) allocate, by desc.allocator. Memory grows
-            and is kept: an array that is too small becomes half as large again, or as large as
+            nbody_fields_again, _fields_sets, _fields_at, nbody_reserve, nbody_load,
+            nbody_validate and _verify (and nbody_cuda_... as stated there) allocate, by
+            desc.allocator. Memory grows and is kept: an array that is too small becomes half as large again, or as large as
             needed if that is more; a first one, and all of nbody_reserve, are exact. See
             nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
@@ -794,8 +794,9 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
    cells that do not touch its own: three to five times what a body takes. Give many points at once:
    those that share a cell are summed together (not in a periodic square, where a call first takes
    256 order^4 products per component). A body exactly at a point exerts no force on it, and counts
-   in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad
-   point. */
+   in its potential only if softened. More than 4096 points are ordered by cell, in 8 bytes a point
+   and 4 a cell during the call; without that memory those in no order take ten times as long.
+   NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
@@ -6808,9 +6809,10 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
 /* ----------------------------------------------------------------------------------------------
    >>points-serial: the fields at points that are no bodies
 
-   Points of a call are taken 4096 at a time, and ordered by the cell in which they lie. Up to 16 in
-   one cell are summed together, as >>lanes does with bodies, if their walks are the same. The bits
-   are those of one point after the other, which is how NBODY_ONE_THREAD and periodic squares do it.
+   Points of a call are ordered by the cell in which they lie (all of them, or, without memory for
+   that, 4096 at a time). Up to 16 in one cell are summed together, as >>lanes does with bodies, if
+   their walks are the same. The bits are those of one point after the other, which is how
+   NBODY_ONE_THREAD and periodic squares do it.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_points {
@@ -6820,7 +6822,14 @@ typedef struct nbody_i_points {
     nbody_i_law law;
     nbody_i_outcome out;
     const nbody_i_image_nodes *nodes; /* periodic square */
+    const int32_t *order;             /* of the points, by cell; NULL: as they come */
 } nbody_i_points;
+
+/* The k-th point in this order. */
+static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
+{
+    return points->order ? points->order[k] : k;
+}
 
 /* The first of points first .. end - 1 that is not finite, or -1. */
 static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, int32_t end)
@@ -6839,7 +6848,7 @@ typedef struct nbody_i_crowd {
     nbody_real x[NBODY_I_AT_ONCE], y[NBODY_I_AT_ONCE];  /* in the units of the arrays */
     int32_t cell[NBODY_I_AT_ONCE];                    /* where it lies, the smallest */
     int32_t order[NBODY_I_AT_ONCE];                   /* of the cells */
-    int32_t first, count;                           /* of the caller's points */
+    int32_t first, count;                           /* of all points in order */
 } nbody_i_crowd;
 
 /* The smallest cell around a point that does not need a second key (>>deep); the root, if it is
@@ -6885,7 +6894,8 @@ static void nbody_i_fill_crowd(const nbody_i_points *points, int32_t first, int3
     crowd->first = first;
     crowd->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
     for (k = 0; k < crowd->count; k++) {
-        const nbody_real *p = nbody_i_at(points->pos, points->stride, first + k);
+        const nbody_real *p =
+            nbody_i_at(points->pos, points->stride, nbody_i_nth_point(points, first + k));
         crowd->x[k] = nbody_i_point_at((double)p[0], sim->frame->length);
         crowd->y[k] = nbody_i_point_at((double)p[1], sim->frame->length);
         crowd->cell[k] = nbody_i_cell_around(sim, crowd->x[k], crowd->y[k]);
@@ -6953,7 +6963,8 @@ static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_cro
             total[p] = lanes.total[p][k];
             compensation[p] = lanes.compensation[p][k];
         }
-        nbody_i_store(sim, &points->out, crowd->first + chosen[k], total, compensation);
+        nbody_i_store(sim, &points->out, nbody_i_nth_point(points, crowd->first + chosen[k]), total,
+                      compensation);
     }
 }
 
@@ -6970,15 +6981,75 @@ static void nbody_i_fields_of_crowd(const nbody_i_points *points, nbody_i_crowd 
         else {
             nbody_i_target const t =
                 nbody_i_point(sim, &points->law, crowd->x[chosen[0]], crowd->y[chosen[0]]);
-            nbody_i_store(sim, &points->out, crowd->first + chosen[0], t.total, t.compensation);
+            nbody_i_store(sim, &points->out, nbody_i_nth_point(points, crowd->first + chosen[0]),
+                          t.total, t.compensation);
         }
     }
+}
+
+/* Are points summed one by one? */
+static int nbody_i_points_alone(const nbody *sim)
+{
+    return nbody_i_is_plain(sim) || nbody_i_is_periodic(sim);
+}
+
+/* The order of all points by their cells: a counting sort. NULL: not needed, or no memory. */
+typedef struct nbody_i_order_job {
+    const nbody_i_points *points;
+    int32_t m, *cell, *order, *begin; /* [m], [m], [cells + 1] */
+    size_t bytes;                     /* of all three, which begin at order */
+} nbody_i_order_job;
+
+static void nbody_i_around_task(void *of_job, int32_t piece, int32_t pieces)
+{
+    nbody_i_order_job *job = (nbody_i_order_job *)of_job;
+    const nbody_i_points *points = job->points;
+    double const length = points->sim->frame->length;
+    int32_t i = nbody_i_begin_of(job->m, piece, pieces);
+    int32_t const end = nbody_i_begin_of(job->m, piece + 1, pieces);
+    for (; i < end; i++) {
+        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
+        job->cell[i] = nbody_i_cell_around(points->sim, nbody_i_point_at((double)p[0], length),
+                                           nbody_i_point_at((double)p[1], length));
+    }
+}
+
+static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *points, int32_t m)
+{
+    const nbody *sim = points->sim;
+    uint64_t const count = 2 * (uint64_t)m + (uint64_t)sim->frame->cells + 1;
+    job->points = points;
+    job->m = m;
+    job->order = NULL;
+    job->bytes = (size_t)count * sizeof *job->order;
+    if (m <= NBODY_I_AT_ONCE || !sim->cell || nbody_i_points_alone(sim)) return;
+    if (job->bytes / sizeof *job->order != count) return;
+    job->order = (int32_t *)nbody_i_alloc(&sim->desc.allocator, job->bytes);
+    if (!job->order) return;
+    job->cell = job->order + m;
+    job->begin = job->cell + m;
+}
+
+/* cell[] is known. */
+static void nbody_i_sort_points(const nbody_i_order_job *job)
+{
+    int32_t const cells = job->points->sim->frame->cells;
+    int32_t c, i;
+    memset(job->begin, 0, ((size_t)cells + 1) * sizeof *job->begin);
+    for (i = 0; i < job->m; i++) job->begin[job->cell[i] + 1]++;
+    for (c = 0; c < cells; c++) job->begin[c + 1] += job->begin[c];
+    for (i = 0; i < job->m; i++) job->order[job->begin[job->cell[i]]++] = i;
+}
+
+static void nbody_i_end_order(const nbody_i_order_job *job)
+{
+    nbody_i_give_back(&job->points->sim->desc.allocator, job->order, job->bytes);
 }
 
 static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
 {
     double const length = points->sim->frame->length;
-    int const alone = nbody_i_is_plain(points->sim) || nbody_i_is_periodic(points->sim);
+    int const alone = nbody_i_points_alone(points->sim);
     int32_t i;
     for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
         nbody_i_crowd crowd;
@@ -7670,6 +7741,8 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
     int64_t const direct = (int64_t)points->sim->n * (points->nodes ? 64 : 1);
     int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : direct);
     int32_t const checks = nbody_i_pieces(parallel, (int64_t)m * 4);
+    nbody_i_points ordered = *points;
+    nbody_i_order_job order;
     nbody_i_points_job job;
     int32_t k;
     nbody_result result;
@@ -7679,7 +7752,16 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
     if (result != NBODY_OK) return result;
     for (k = 0; k < checks && *bad < 0; k++) *bad = job.bad[k];
     if (*bad >= 0) return NBODY_NOT_FINITE;
-    return nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task, &job);
+    nbody_i_begin_order(&order, points, m);
+    if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_around_task, &order);
+    if (order.order && result == NBODY_OK) nbody_i_sort_points(&order);
+    ordered.order = order.order;
+    job.points = &ordered;
+    if (result == NBODY_OK)
+        result = nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task,
+                                    &job);
+    nbody_i_end_order(&order);
+    return result;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7819,10 +7901,19 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
 
 static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, int32_t *bad)
 {
+    nbody_i_order_job order;
+    nbody_i_points ordered = *given;
     if (nbody_i_is_cut(given->sim)) return nbody_i_cut_points(given, m, bad);
     *bad = nbody_i_bad_point(given, 0, m);
     if (*bad >= 0) return NBODY_NOT_FINITE;
-    nbody_i_fields_of_points(given, 0, m);
+    nbody_i_begin_order(&order, given, m);
+    if (order.order) {
+        nbody_i_around_task(&order, 0, 1);
+        nbody_i_sort_points(&order);
+    }
+    ordered.order = order.order;
+    nbody_i_fields_of_points(&ordered, 0, m);
+    nbody_i_end_order(&order);
     return NBODY_OK;
 }
 
@@ -7855,6 +7946,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     given.out.acc_stride = 2 * sizeof(nbody_real);
     given.law = nbody_i_law_of(sim, potential != NULL);
     given.nodes = NULL;
+    given.order = NULL;
     result = nbody_i_is_periodic(sim) && m > 0 ? nbody_i_points_of_square(&given, m, &bad)
                                            : nbody_i_all_points(&given, m, &bad);
     if (bad_id) *bad_id = bad;

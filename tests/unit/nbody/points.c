@@ -40,6 +40,8 @@ static void test_many_points(void **state)
     }
     for (k = 0; k <= COUNT_OF(chosen); k++) {
         int32_t const m = small_run() ? MANY / 4 : MANY;
+        heap h = {0, 0, 0, 0, 0, 0};
+        int64_t calls, blocks;
         nbody sim = {0};
         nbody_desc d;
         memset(&d, 0, sizeof d);
@@ -48,8 +50,18 @@ static void test_many_points(void **state)
         d.law = k % 2 ? NBODY_INVERSE : NBODY_INVERSE_SQUARE;
         d.leaf = 20;
         note(&s, &d, "many points");
+        d.allocator = allocator_of(&h);
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        calls = h.calls;
+        blocks = h.live_blocks;
         CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc, phi, NULL), NBODY_OK);
+        CHECK(h.calls - calls == (m > 4096 && sim.cell) && h.live_blocks == blocks);
+        h.fail_at = h.calls + 1; /* all cannot be ordered: the same */
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc1, phi1, NULL), NBODY_OK);
+        CHECK(same(acc, acc1, 2 * (size_t)m * sizeof(real)));
+        CHECK(same(phi, phi1, (size_t)m * sizeof(real)));
+        nbody_free(&sim);
+        memset(&d.allocator, 0, sizeof d.allocator);
         d.stage = NBODY_ONE_THREAD;
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
         CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc1, phi1, NULL), NBODY_OK);
