@@ -107,9 +107,9 @@
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
             nbody_fields_again, _fields_sets, _fields_at, nbody_reserve, nbody_load,
             nbody_validate and _verify (and nbody_cuda_... as stated there) allocate, by
-            desc.allocator. Memory grows and is kept: an array that is too small becomes half as large again, or as large as
-            needed if that is more; a first one, and all of nbody_reserve, are exact. See
-            nbody_bytes.
+            desc.allocator. Memory grows and is kept: an array that is too small becomes half as
+            large again, or as large as needed if that is more; a first one, and all of
+            nbody_reserve, are exact (_fields_at gives its memory back). See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
