@@ -823,7 +823,9 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
 /* The same for each of m points, with the distance to the boxes, in tasks (>>parallel): row q of
    ids and distances2 ([m * k]) and found ([m]); unused entries are -1 and infinity. The points may
    be the elements themselves. They are taken in Morton order (flags 0), for which 16 bytes a point
-   are allocated during the call; without that memory, or with LBVH_SORTED, as they come. */
+   are allocated during the call (so threads that call this at once call desc.allocator at once);
+   without that memory, or with LBVH_SORTED, as they come. Refusals: a wrong stride, pointer or
+   count, flags, a reach that is negative or NaN. LBVH_NOT_RUN: all rows are empty. */
 LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
                                        int32_t m, int32_t k, lbvh_real reach, int flags,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found);

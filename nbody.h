@@ -795,7 +795,8 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
    those that share a cell are summed together (not in a periodic square, where a call first takes
    256 order^4 products per component). A body exactly at a point exerts no force on it, and counts
    in its potential only if softened. More than 4096 points are ordered by cell, in 8 bytes a point
-   and 4 a cell during the call; without that memory those in no order take ten times as long.
+   and 4 a cell during the call (so threads that call this at once call desc.allocator at once);
+   without that memory those in no order may take ten times as long.
    NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
@@ -6843,7 +6844,9 @@ static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, in
 }
 
 /* Points of a call that are looked at together. On the stack: 64 KB, double 96. */
-enum { NBODY_I_AT_ONCE = 4096 };
+#ifndef NBODY_I_AT_ONCE /* tests choose */
+#define NBODY_I_AT_ONCE 4096
+#endif
 typedef struct nbody_i_crowd {
     nbody_real x[NBODY_I_AT_ONCE], y[NBODY_I_AT_ONCE];  /* in the units of the arrays */
     int32_t cell[NBODY_I_AT_ONCE];                    /* where it lies, the smallest */
@@ -6993,11 +6996,12 @@ static int nbody_i_points_alone(const nbody *sim)
     return nbody_i_is_plain(sim) || nbody_i_is_periodic(sim);
 }
 
-/* The order of all points by their cells: a counting sort. NULL: not needed, or no memory. */
+/* All points in the order of their cells: a counting sort. */
 typedef struct nbody_i_order_job {
     const nbody_i_points *points;
-    int32_t m, *cell, *order, *begin; /* [m], [m], [cells + 1] */
-    size_t bytes;                     /* of all three, which begin at order */
+    int32_t m, *order, *cell, *begin; /* [m], [m], [cells + 1], one behind the other; order NULL: it
+                                         is not needed, or there is no memory */
+    size_t bytes;                     /* of all three */
 } nbody_i_order_job;
 
 static void nbody_i_around_task(void *of_job, int32_t piece, int32_t pieces)

@@ -17,8 +17,8 @@
 
    >>contents
 
-       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda
-                      >>cells-cuda, of deep trees >>deep-cuda
+       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda >>cells-cuda,
+                      of deep trees >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        periodic       >>images-cuda (all stages)
        one thread     >>one-thread
@@ -622,7 +622,7 @@ nbody_result nbody_i_cuda_sort_keys(nbody_cuda *gpu, const nbody_i_input &input,
 }
 
 /* Sorts the bodies by their keys. The buffers that the sort no longer needs hold the starts, and
-   >>spots. */
+   the numbers of >>spots. */
 nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order,
                                cudaStream_t stream)
 {
