@@ -1147,11 +1147,17 @@ UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
     return (int32_t)t;
 }
 
+/* Cell coordinate of x before it is wrapped or clamped. */
+UGRID_FN int32_t ugrid_i_raw_coordinate(const ugrid_axis *axis, ugrid_real x)
+{
+    return ugrid_i_floor((x - axis->min) * axis->per_cell);
+}
+
 /* Cell coordinate of a point: within 0 .. cells-1, or any integer in an unbounded grid. */
 UGRID_FN int32_t ugrid_i_cell_along(const ugrid *grid, int a, ugrid_real x)
 {
     const ugrid_axis *axis = &grid->axis[a];
-    if (grid->desc.unbounded) return ugrid_i_floor((x - axis->min) * axis->per_cell);
+    if (grid->desc.unbounded) return ugrid_i_raw_coordinate(axis, x);
     return ugrid_i_coordinate(axis, ugrid_i_wrap(axis, x));
 }
 
@@ -1450,8 +1456,8 @@ UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t
     int32_t high, touched;
     if (grid->desc.unbounded || axis->periodic) {
         x = ugrid_i_wrap(axis, x);
-        *low = ugrid_i_floor((x - extent - axis->min) * axis->per_cell);
-        high = ugrid_i_floor((x + extent - axis->min) * axis->per_cell);
+        *low = ugrid_i_raw_coordinate(axis, x - extent);
+        high = ugrid_i_raw_coordinate(axis, x + extent);
     } else {
         *low = ugrid_i_coordinate(axis, x - extent);
         high = ugrid_i_coordinate(axis, x + extent);
@@ -1599,12 +1605,6 @@ UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
 {
     int32_t const rings = -ugrid_i_floor(-(radius * axis->per_cell));
     return 2 * (rings < 1 ? 1 : rings) + 1;
-}
-
-/* Cell coordinate of x before it is wrapped or clamped. */
-UGRID_FN int32_t ugrid_i_raw_coordinate(const ugrid_axis *axis, ugrid_real x)
-{
-    return ugrid_i_floor((x - axis->min) * axis->per_cell);
 }
 
 /* The cells low .. high of a closed axis, clamped to the border cells. */
@@ -2904,34 +2904,49 @@ static int ugrid_i_bytes(size_t *bytes, int64_t count, size_t size)
     return 1;
 }
 
+/* Has each cell a range of places? (SORT and COUNT) */
+static int ugrid_i_has_starts(const ugrid_desc *desc)
+{
+    return desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
+}
+
+static int ugrid_i_has_inverse(const ugrid_desc *desc)
+{
+    return ugrid_i_has_starts(desc) && desc->placement == UGRID_LOOSE && desc->inverse;
+}
+
+/* Does the grid keep records, or read the positions of the caller? */
+static int ugrid_i_has_records(const ugrid_desc *desc)
+{
+    return desc->method == UGRID_LIST_PACKED ||
+           (ugrid_i_has_starts(desc) && desc->placement == UGRID_LOOSE && !desc->no_records);
+}
+
 /* The bytes that the arrays of a resolved grid with n particles need. */
 static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS])
 {
     const ugrid_desc *desc = &grid->desc;
     int64_t const entries = (int64_t)n * grid->spans, cells = grid->cell_count;
-    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    int const loose = desc->placement == UGRID_LOOSE;
     int fits;
     memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
     /* start, count or head */
     fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t));
-    if (sorts) {
-        size_t const work = desc->method == UGRID_SORT ? sizeof(uint64_t) : sizeof(int32_t);
+    if (ugrid_i_has_starts(desc))
         fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, sizeof(int32_t));
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, work);
-        if (desc->method == UGRID_SORT)
-            fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, work);
-        if (loose && desc->inverse)
-            fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
-        if (loose && !desc->no_records)
-            fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
-    }
+    if (ugrid_i_has_inverse(desc))
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
+    if (ugrid_i_has_records(desc))
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
     if (desc->method == UGRID_FIXED)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
     if (desc->method == UGRID_LIST)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
-    if (desc->method == UGRID_LIST_PACKED)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    if (desc->method == UGRID_COUNT)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, sizeof(int32_t));
+    if (desc->method == UGRID_SORT) {
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, sizeof(uint64_t));
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, sizeof(uint64_t));
+    }
     if (ugrid_i_build_pieces(grid, n) > 1)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], ugrid_i_build_words(grid, n),
                               sizeof(uint64_t));
@@ -2942,19 +2957,15 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
 static void ugrid_i_bind(ugrid *grid, const ugrid_block *block)
 {
     const ugrid_desc *desc = &grid->desc;
-    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    int const loose = desc->placement == UGRID_LOOSE;
-    int const lists = desc->method == UGRID_LIST || desc->method == UGRID_LIST_PACKED;
-    int const records = (sorts && loose && !desc->no_records) || desc->method == UGRID_LIST_PACKED;
+    int const starts = ugrid_i_has_starts(desc), fixed = desc->method == UGRID_FIXED;
     int32_t *const by_cell = (int32_t *)block[UGRID_I_START].memory;
-    grid->start = sorts ? by_cell : NULL;
-    grid->count = desc->method == UGRID_FIXED ? by_cell : NULL;
-    grid->head = lists ? by_cell : NULL;
-    grid->order = sorts ? (int32_t *)block[UGRID_I_ORDER].memory : NULL;
-    grid->inverse =
-        sorts && loose && desc->inverse ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
-    grid->record = records ? (ugrid_record *)block[UGRID_I_RECORD].memory : NULL;
-    grid->slot = desc->method == UGRID_FIXED ? (int32_t *)block[UGRID_I_SLOT].memory : NULL;
+    grid->start = starts ? by_cell : NULL;
+    grid->count = fixed ? by_cell : NULL;
+    grid->head = !starts && !fixed ? by_cell : NULL;
+    grid->order = starts ? (int32_t *)block[UGRID_I_ORDER].memory : NULL;
+    grid->inverse = ugrid_i_has_inverse(desc) ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
+    grid->record = ugrid_i_has_records(desc) ? (ugrid_record *)block[UGRID_I_RECORD].memory : NULL;
+    grid->slot = fixed ? (int32_t *)block[UGRID_I_SLOT].memory : NULL;
     grid->next = desc->method == UGRID_LIST ? (int32_t *)block[UGRID_I_NEXT].memory : NULL;
 }
 
@@ -3029,9 +3040,8 @@ static int ugrid_i_box_too_wide(const ugrid_desc *desc)
 static int ugrid_i_walk_possible(const ugrid_desc *desc)
 {
     int const strips = desc->walk == UGRID_STRIPS || desc->walk == UGRID_HYBRID;
-    int const sorts =
-        desc->method == UGRID_AUTO || desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    return !strips || (sorts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE &&
+    int const starts = desc->method == UGRID_AUTO || ugrid_i_has_starts(desc);
+    return !strips || (starts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE &&
                        !desc->unbounded);
 }
 
@@ -3408,34 +3418,37 @@ static int ugrid_i_is_left_out(const ugrid *grid, const ugrid_real *p)
     return !ugrid_i_point_finite(p) || ugrid_i_is_outside(grid, p);
 }
 
-/* The same for any grid, entry by entry (-1: unused). */
+/* Is a particle at p refused for not being finite? */
+static int ugrid_i_refuses(const ugrid *grid, const ugrid_real p[3])
+{
+    return !grid->desc.skip_invalid && !ugrid_i_point_finite(p);
+}
+
+/* The cell of entry `local` of a particle at p; -1: none. */
+static int32_t ugrid_i_cell_of_local(const ugrid *grid, const ugrid_real p[3], int32_t local)
+{
+    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, local) : -1;
+}
+
+/* The same for entry e of the grid. */
+static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
+{
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
+    return ugrid_i_cell_of_local(grid, p, entry % grid->spans);
+}
+
+/* ugrid_i_number_rows for any grid, entry by entry (-1: unused). */
 static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
 {
     int32_t i, local;
     for (i = 0; i < grid->n; i++) {
         ugrid_real p[3];
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) return 0;
+        if (ugrid_i_refuses(grid, p)) return 0;
         for (local = 0; local < grid->spans; local++)
-            numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
+            numbers[i * grid->spans + local] = ugrid_i_cell_of_local(grid, p, local);
     }
-    return 1;
-}
-
-/* The cell that an entry belongs to; -1: none. (The position in the record of a particle that was
-   left out is not finite.) */
-static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
-{
-    ugrid_real p[3];
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
-    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, entry % grid->spans) : -1;
-}
-
-/* The numbers of all entries (-1: unused) where particles that are not finite are left out. */
-static int ugrid_i_number_finite(const ugrid *grid, int32_t *numbers)
-{
-    int32_t e;
-    for (e = 0; e < grid->n * grid->spans; e++) numbers[e] = ugrid_i_cell_of_entry(grid, e);
     return 1;
 }
 
@@ -3460,10 +3473,9 @@ static int ugrid_i_is_simple(const ugrid *grid)
            !ugrid_i_any_periodic(&grid->desc) && !ugrid_i_lacks_some(grid);
 }
 
-/* The cell number of every entry (-1: unused) into numbers[]; 0 if some point is not finite. */
+/* The cell number of every entry (-1: unused) into numbers[]; 0 if some particle is refused. */
 static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
 {
-    if (grid->invalid > 0) return ugrid_i_number_finite(grid, numbers);
     if (!ugrid_i_is_simple(grid)) return ugrid_i_number_any(grid, numbers);
 #ifdef UGRID_I_FORMS
     if (UGRID_I_FORM() != UGRID_I_PLAIN) return ugrid_i_number_simple_avx2(grid, numbers);
@@ -3752,12 +3764,10 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
     int32_t i, local, entries = 0;
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        finite = ugrid_i_point_finite(p);
-        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
+            int32_t const number = ugrid_i_cell_of_local(&view, p, local);
             if (number >= 0)
                 keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
@@ -3805,12 +3815,10 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
     memset(view.count, 0, (size_t)view.cell_count * sizeof *view.count);
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        finite = ugrid_i_point_finite(p);
-        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
+            int32_t const number = ugrid_i_cell_of_local(&view, p, local);
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
@@ -3837,13 +3845,11 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
     memset(view.head, 0xFF, (size_t)view.cell_count * sizeof *view.head); /* all -1 */
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        finite = ugrid_i_point_finite(p);
-        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
-                          number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
+                          number = ugrid_i_cell_of_local(&view, p, local);
             int32_t const link = number < 0 ? -1 : view.head[number];
             if (view.next) view.next[entry] = link;
             else view.record[i] = ugrid_i_record(&view, i, link);
@@ -3853,13 +3859,6 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         }
     }
     return UGRID_OK;
-}
-
-/* Notes a particle that is not finite. Returns UGRID_OK where desc.skip_invalid leaves it out. */
-static ugrid_result ugrid_i_note_invalid(ugrid *grid, int32_t i)
-{
-    if (grid->bad_id < 0) grid->bad_id = i;
-    return grid->desc.skip_invalid ? UGRID_OK : UGRID_NOT_FINITE;
 }
 
 /* Can a build leave particles out, or refuse them for being outside? */
@@ -3876,7 +3875,8 @@ static ugrid_result ugrid_i_count_left_out(ugrid *grid)
     for (i = 0; ugrid_i_chooses(&grid->desc) && i < grid->n; i++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
         if (!ugrid_i_point_finite(p)) {
-            if (ugrid_i_note_invalid(grid, i) != UGRID_OK) return UGRID_NOT_FINITE;
+            if (grid->bad_id < 0) grid->bad_id = i;
+            if (!grid->desc.skip_invalid) return UGRID_NOT_FINITE;
             grid->invalid++;
             continue;
         }
@@ -4042,14 +4042,9 @@ static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last
 static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
                                      int back)
 {
-    ugrid_i_mover mover;
+    ugrid_i_mover const mover = {grid, src, dst, bytes, back};
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    mover.grid = grid;
-    mover.src = src;
-    mover.dst = dst;
-    mover.bytes = bytes;
-    mover.back = back;
     if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_move_in_pieces(&mover);
     ugrid_i_move(&mover, 0, grid->n);
     return UGRID_OK;
@@ -4095,16 +4090,12 @@ static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t
 UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
                                        ugrid_real *sums)
 {
-    ugrid_i_adder adder;
+    ugrid_i_adder const adder = {grid, values, sums, width};
     int32_t k;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
     if (grid->n == 0) return UGRID_OK;
-    adder.grid = grid;
-    adder.values = values;
-    adder.sums = sums;
-    adder.width = width;
     if (ugrid_i_sorted(grid)) {
         if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_add_in_pieces(&adder);
         ugrid_i_add_cells(&adder, 0, grid->cell_count);
@@ -4143,7 +4134,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
    UGRID_PLACES), or only their number. The pieces of one row come one after the other, and places
    ascend. A non-zero result ends the search. */
 typedef struct ugrid_i_sink {
-    int (*take)(void *user, int32_t row, const int32_t *names, int32_t count);
+    ugrid_row_fn *take;
     void *user;
 } ugrid_i_sink;
 
@@ -4353,25 +4344,10 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
    which ugrid_i_kept_avx512 keeps apart.
    ---------------------------------------------------------------------------------------------- */
 
-/* Squared distances from p to all candidates, and to the padding. */
-UGRID_I_TOGETHER void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
-{
-    ugrid_real const px = p[0], py = p[1], pz = p[2];
-    int32_t const count = set->count;
-    int32_t k;
-    int lane;
-    for (k = 0; k < count; k += UGRID_I_LANES) {
-        const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
-        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
-        UGRID_I_KEEP_LOOP
-        for (lane = 0; lane < UGRID_I_LANES; lane++)
-            d2[lane] = ugrid_i_square(x[lane] - px, y[lane] - py, z[lane] - pz);
-    }
-}
-
-/* The same to their nearest images. */
-UGRID_I_TOGETHER void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set,
-                                                 const ugrid_real p[3])
+/* Squared distances from p to all candidates, and to the padding. images, a constant: to their
+   nearest images. */
+UGRID_I_TOGETHER void ugrid_i_distances(const ugrid *grid, ugrid_i_candidates *set,
+                                        const ugrid_real p[3], int images)
 {
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
@@ -4382,19 +4358,20 @@ UGRID_I_TOGETHER void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_cand
         const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
         ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
         UGRID_I_KEEP_LOOP
-        for (lane = 0; lane < UGRID_I_LANES; lane++)
-            d2[lane] = ugrid_i_square(ugrid_i_nearest(x[lane] - px, &ax),
-                                      ugrid_i_nearest(y[lane] - py, &ay),
-                                      ugrid_i_nearest(z[lane] - pz, &az));
+        for (lane = 0; lane < UGRID_I_LANES; lane++) {
+            ugrid_real const dx = x[lane] - px, dy = y[lane] - py, dz = z[lane] - pz;
+            d2[lane] = images ? ugrid_i_square(ugrid_i_nearest(dx, &ax), ugrid_i_nearest(dy, &ay),
+                                               ugrid_i_nearest(dz, &az))
+                              : ugrid_i_square(dx, dy, dz);
+        }
     }
 }
 
-/* To all candidates, as they are or to their nearest images. */
 UGRID_I_TOGETHER void ugrid_i_distances_to(const ugrid *grid, ugrid_i_candidates *set,
                                            const ugrid_real p[3])
 {
-    if (set->images) ugrid_i_distances_periodic(grid, set, p);
-    else ugrid_i_distances(set, p);
+    if (set->images) ugrid_i_distances(grid, set, p, 1);
+    else ugrid_i_distances(grid, set, p, 0);
 }
 
 /* The number of candidates from .. to-1 within the limit, where no images occur: one by one. */
@@ -4440,7 +4417,7 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates
                                            ugrid_real limit)
 {
     if (set->images) {
-        ugrid_i_distances_periodic(grid, set, p);
+        ugrid_i_distances(grid, set, p, 1);
         return ugrid_i_count_distances(set, 0, before, limit) +
                ugrid_i_count_distances(set, after, set->count, limit);
     }
@@ -4924,9 +4901,7 @@ static int ugrid_i_search_filtered(const ugrid_i_search *search)
 
 /* A search of the whole grid; the public calls check its arguments. */
 static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, int flags,
-                                        int count_only,
-                                        int (*take)(void *, int32_t, const int32_t *, int32_t),
-                                        void *user)
+                                        int count_only, ugrid_row_fn *take, void *user)
 {
     ugrid_i_search search;
     search.grid = grid;
@@ -4944,7 +4919,7 @@ static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, in
 
 /* Passes all rows to `take`, through the filter. 1: it ended the search. */
 static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
-                       int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
+                       ugrid_row_fn *take, void *user)
 {
     ugrid_i_search const search = ugrid_i_search_of(grid, radius, flags, count_only, take, user);
     return ugrid_i_search_filtered(&search);
@@ -5049,12 +5024,9 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
 {
     ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
-    ugrid_i_counter counter;
+    ugrid_i_counter counter = {grid, counts, flags & UGRID_PLACES};
     if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
-    counter.grid = grid;
-    counter.counts = counts;
-    counter.places = flags & UGRID_PLACES;
     if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
     if (ugrid_i_search_pieces(grid) > 1) return ugrid_i_counts_in_pieces(&counter, radius, flags);
     ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
@@ -5120,18 +5092,17 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
     return 0;
 }
 
-/* Exclusive prefix sum: row lengths become begins. Returns the sum. */
-static int64_t ugrid_i_row_begins(int64_t *offsets, int32_t rows)
+/* Exclusive prefix sum: `count` lengths become begins, and the sum follows them. Returns it. */
+static int64_t ugrid_i_begins(int64_t *length, int32_t count)
 {
     int64_t sum = 0;
-    int32_t row;
-    for (row = 0; row < rows; row++) {
-        int64_t const length = offsets[row];
-        offsets[row] = sum;
-        sum += length;
+    int32_t k;
+    for (k = 0; k < count; k++) {
+        int64_t const own = length[k];
+        length[k] = sum;
+        sum += own;
     }
-    offsets[rows] = sum;
-    return sum;
+    return length[count] = sum;
 }
 
 /* Cursors at the ends of their rows become begins again. */
@@ -5141,13 +5112,21 @@ static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
     offsets[0] = 0;
 }
 
+/* An empty list. */
+static ugrid_i_list ugrid_i_list_of(const ugrid *grid, int64_t *offsets, int32_t *ids,
+                                    int64_t capacity)
+{
+    ugrid_i_list const list = {grid, offsets, ids, capacity, 0, 0, grid->n};
+    return list;
+}
+
 /* Two passes, count and fill, because rows come in the order of the grid. */
 static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 {
     int32_t const rows = list->grid->rows;
     memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
     ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
-    list->total = ugrid_i_row_begins(list->offsets, rows);
+    list->total = ugrid_i_begins(list->offsets, rows);
     if (list->capacity == 0) return;
     ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
     ugrid_i_ends_to_begins(list->offsets, rows);
@@ -5162,12 +5141,7 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
     if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
-    list.grid = grid;
-    list.offsets = offsets;
-    list.ids = ids;
-    list.capacity = capacity;
-    list.total = list.rows = 0;
-    list.last = grid->n;
+    list = ugrid_i_list_of(grid, offsets, ids, capacity);
     if (ugrid_i_search_pieces(grid) > 1) {
         ugrid_result const ran = ugrid_i_list_in_pieces(&list, radius, flags);
         if (ran != UGRID_OK) return ran;
@@ -5311,7 +5285,7 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
 }
 
 static void ugrid_i_run_points(ugrid_i_points *at, ugrid_real radius, int count_only,
-                               int (*take)(void *, int32_t, const int32_t *, int32_t))
+                               ugrid_row_fn *take)
 {
     ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, count_only, take, at);
     ugrid_i_candidates set;
@@ -5335,8 +5309,8 @@ static int ugrid_i_take_ids_at(void *user, int32_t q, const int32_t *names, int3
     return 0;
 }
 
-/* Lengths become ends of empty rows: what comes before them in their section. 0: a section has 2^32
-   entries. */
+/* Lengths become ends of empty rows: what comes before them in their section. Counts the entries. 0:
+   a section has 2^32. */
 static int ugrid_i_begin_sections(ugrid_i_points *at)
 {
     int64_t within = 0;
@@ -5355,30 +5329,36 @@ static int ugrid_i_begin_sections(ugrid_i_points *at)
     return 1;
 }
 
-/* Words become offsets: after the fill they are ends of rows, before it begins. */
-static void ugrid_i_words_to_offsets(ugrid_i_points *at, int filled)
+/* Sorts the queries and counts their rows. Returns the entries, -1 where a section has 2^32. */
+static int64_t ugrid_i_count_points(ugrid_i_points *at, ugrid_real radius)
 {
+    at->total = 0;
+    ugrid_i_sort_points(at);
+    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
+    return ugrid_i_begin_sections(at) ? at->total : -1;
+}
+
+/* Lists the rows. Then words become the offsets of all rows: before the fill they are begins, after
+   it ends. */
+static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
+{
+    int const filled = at->capacity > 0;
     int32_t q;
-    for (q = at->m - 1; q >= 0; q--)
-        at->word[q + filled] = at->begin[q / at->section] + (at->word[q] & 0xFFFFFFFF);
-    at->word[filled ? 0 : at->m] = filled ? 0 : at->total;
+    if (filled) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
+    for (q = at->m - 1; q >= filled; q--)
+        at->word[q] = at->begin[(q - filled) / at->section] + (at->word[q - filled] & 0xFFFFFFFF);
+    if (filled) at->word[0] = at->begin[0];
 }
 
 /* Rows in the caller's order, each by its own walk: for a few queries, and for lists of which a
    section has 2^32 entries. */
 static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
 {
-    ugrid_i_list list;
+    ugrid_i_list list = ugrid_i_list_of(&at->grid, at->word, at->ids, at->capacity);
     ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, 0, ugrid_i_take_in_order,
                                                     &list);
     ugrid_real p[3];
     int32_t q;
-    list.grid = &at->grid;
-    list.offsets = at->word;
-    list.ids = at->ids;
-    list.capacity = at->capacity;
-    list.total = list.rows = 0;
-    list.last = at->grid.n;
     for (q = 0; q < at->m; q++)
         if (ugrid_i_point_at(at, q, p))
             (void)ugrid_i_walk_row(&search, q, p, ugrid_near_within(&at->grid, p, radius));
@@ -5388,11 +5368,9 @@ static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
 
 static void ugrid_i_points_by_cell(ugrid_i_points *at, ugrid_real radius)
 {
-    ugrid_i_sort_points(at);
-    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
-    if (!ugrid_i_begin_sections(at)) { ugrid_i_points_in_order(at, radius); return; }
-    if (at->capacity > 0) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
-    ugrid_i_words_to_offsets(at, at->capacity > 0);
+    if (ugrid_i_count_points(at, radius) < 0) { ugrid_i_points_in_order(at, radius); return; }
+    ugrid_i_fill_points(at, radius);
+    at->word[at->m] = at->total;
 }
 
 UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
@@ -5451,13 +5429,10 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
                                        ugrid_pair_fn *fn, void *user)
 {
     ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller;
+    ugrid_i_caller caller = {grid, fn, NULL, user};
     if (!fn) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
-    caller.grid = grid;
-    caller.fn = fn;
-    caller.user = user;
     return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
                                                                             : UGRID_OK;
 }
@@ -5471,17 +5446,7 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller;
-    int stopped;
-    if (!fn) return UGRID_BAD_ARGUMENT;
-    if (result != UGRID_OK) return result;
-    caller.grid = grid;
-    caller.row_fn = fn;
-    caller.user = user;
-    if (flags & UGRID_PLACES) stopped = ugrid_i_run(grid, radius, flags, 0, fn, user);
-    else stopped = ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
-    return stopped ? UGRID_STOPPED : UGRID_OK;
+    return ugrid_each_row_in(grid, radius, flags, 0, 1, fn, user);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5658,20 +5623,25 @@ typedef struct ugrid_i_header {
     uint32_t byte_order;    /* 0x01020304 as the writer stores it */
     uint32_t version;       /* of this layout */
     int32_t real_bytes;
-    int32_t n, entries, cell_count, outside;
+    int32_t n, entries, cell_count, outside_count;
     int32_t dim, split, flags, buckets, slots, rows;
-    int32_t method, placement, walk, cell_order, slot_layout, leaves; /* leaves: desc.outside */
-    int32_t invalid;
+    int32_t method, placement, walk, cell_order, slot_layout, outside;
+    int32_t invalid_count;
     ugrid_real min[3], max[3], cell, size;
     int64_t max_cells;
     uint64_t bytes;         /* of header and arrays */
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } ugrid_i_header;
 
-enum {  /* bits of flags; 0 .. 2: periodic axes */
-    UGRID_I_UNBOUNDED = 8, UGRID_I_NO_RECORDS = 16, UGRID_I_INVERSES = 32, UGRID_I_GROWS = 64,
-    UGRID_I_IS_COHERENT = 128, UGRID_I_IS_DETERMINISTIC = 256, UGRID_I_SKIPS_INVALID = 512
-};
+/* The fields of desc that a header has under the same name, and their bits in header.flags (bits 0
+   to 2: periodic axes). */
+#define UGRID_I_FILE_FIELDS(X) \
+    X(dim, int32_t) X(split, int32_t) X(buckets, int32_t) X(slots, int32_t) X(rows, int32_t) \
+    X(method, ugrid_method) X(placement, ugrid_placement) X(walk, ugrid_walk) \
+    X(cell_order, ugrid_cell_order) X(slot_layout, ugrid_slot_layout) X(outside, ugrid_outside)
+#define UGRID_I_FILE_FLAGS(X) \
+    X(unbounded, 8) X(no_records, 16) X(inverse, 32) X(grow, 64) X(coherent, 128) \
+    X(deterministic, 256) X(skip_invalid, 512)
 
 /* FNV-1a, Fowler, Noll and Vo */
 static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
@@ -5692,29 +5662,20 @@ static uint64_t ugrid_i_file_checksum(const ugrid_i_header *header, const unsign
     return ugrid_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
 }
 
-/* Does the grid keep records, or read the positions of the caller? */
-static int ugrid_i_keeps_records(const ugrid_desc *desc)
-{
-    if (desc->method == UGRID_LIST_PACKED) return 1;
-    return (desc->method == UGRID_COUNT || desc->method == UGRID_SORT) && !desc->no_records &&
-           desc->placement == UGRID_LOOSE;
-}
-
 enum { UGRID_I_FILE_PIECES = 6 };
 
 /* Bytes of each array in a file, in their order. */
 static void ugrid_i_file_pieces(const ugrid *grid, uint64_t bytes[UGRID_I_FILE_PIECES])
 {
     const ugrid_desc *desc = &grid->desc;
-    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT,
-              loose = desc->placement == UGRID_LOOSE;
+    int const starts = ugrid_i_has_starts(desc);
     uint64_t const n = (uint64_t)grid->n, cells = (uint64_t)grid->cell_count,
-                   ordered = loose ? n : (uint64_t)grid->entries,
-                   point = ugrid_i_keeps_records(desc) ? sizeof(ugrid_record)
-                                                       : (size_t)desc->dim * sizeof(ugrid_real);
-    bytes[0] = (cells + (sorts ? 1 : 0)) * sizeof(int32_t);
-    bytes[1] = sorts ? ordered * sizeof(int32_t) : 0;
-    bytes[2] = sorts && loose && desc->inverse ? n * sizeof(int32_t) : 0;
+                   ordered = desc->placement == UGRID_LOOSE ? n : (uint64_t)grid->entries,
+                   point = ugrid_i_has_records(desc) ? sizeof(ugrid_record)
+                                                     : (size_t)desc->dim * sizeof(ugrid_real);
+    bytes[0] = (cells + (starts ? 1 : 0)) * sizeof(int32_t);
+    bytes[1] = starts ? ordered * sizeof(int32_t) : 0;
+    bytes[2] = ugrid_i_has_inverse(desc) ? n * sizeof(int32_t) : 0;
     bytes[3] = n * point;
     bytes[4] = desc->method == UGRID_FIXED ? cells * (uint64_t)desc->slots * sizeof(int32_t) : 0;
     bytes[5] = desc->method == UGRID_LIST ? n * (uint64_t)grid->spans * sizeof(int32_t) : 0;
@@ -5725,13 +5686,9 @@ static int32_t ugrid_i_flags_of(const ugrid_desc *desc)
     int32_t flags = 0;
     int a;
     for (a = 0; a < 3; a++) if (desc->periodic[a]) flags |= 1 << a;
-    if (desc->unbounded) flags |= UGRID_I_UNBOUNDED;
-    if (desc->no_records) flags |= UGRID_I_NO_RECORDS;
-    if (desc->inverse) flags |= UGRID_I_INVERSES;
-    if (desc->grow) flags |= UGRID_I_GROWS;
-    if (desc->coherent) flags |= UGRID_I_IS_COHERENT;
-    if (desc->deterministic) flags |= UGRID_I_IS_DETERMINISTIC;
-    if (desc->skip_invalid) flags |= UGRID_I_SKIPS_INVALID;
+#define UGRID_I_FLAG(field, bit) if (desc->field) flags |= bit;
+    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
+#undef UGRID_I_FLAG
     return flags;
 }
 
@@ -5749,20 +5706,12 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     header.n = grid->n;
     header.entries = grid->entries;
     header.cell_count = grid->cell_count;
-    header.outside = grid->outside;
-    header.invalid = grid->invalid;
-    header.dim = desc->dim;
-    header.split = desc->split;
+    header.outside_count = grid->outside;
+    header.invalid_count = grid->invalid;
     header.flags = ugrid_i_flags_of(desc);
-    header.buckets = desc->buckets;
-    header.slots = desc->slots;
-    header.rows = desc->rows;
-    header.method = (int32_t)desc->method;
-    header.placement = (int32_t)desc->placement;
-    header.walk = (int32_t)desc->walk;
-    header.cell_order = (int32_t)desc->cell_order;
-    header.slot_layout = (int32_t)desc->slot_layout;
-    header.leaves = (int32_t)desc->outside;
+#define UGRID_I_FIELD(field, type) header.field = (int32_t)desc->field;
+    UGRID_I_FILE_FIELDS(UGRID_I_FIELD)
+#undef UGRID_I_FIELD
     memcpy(header.min, desc->min, sizeof header.min);
     memcpy(header.max, desc->max, sizeof header.max);
     header.cell = desc->cell;
@@ -5814,13 +5763,13 @@ static unsigned char *ugrid_i_write_slots(unsigned char *to, const ugrid *grid)
     return to;
 }
 
-/* FIXED: does every cell hold what it counted? */
-static int ugrid_i_cells_whole(const ugrid *grid)
+/* FIXED: entries in the fullest cell. */
+static int32_t ugrid_i_fullest(const ugrid *grid)
 {
-    int32_t c;
+    int32_t most = 0, c;
     for (c = 0; grid->count && c < grid->cell_count; c++)
-        if (grid->count[c] > grid->desc.slots) return 0;
-    return 1;
+        if (grid->count[c] > most) most = grid->count[c];
+    return most;
 }
 
 UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capacity,
@@ -5833,7 +5782,7 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
     if (!grid || !needed || capacity < 0 || (capacity > 0 && !bytes)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (!grid->built || (grid->n > 0 && !grid->record && !grid->pos)) return UGRID_NOT_BUILT;
-    if (!ugrid_i_cells_whole(grid)) return UGRID_CELL_FULL;
+    if (ugrid_i_fullest(grid) > grid->desc.slots) return UGRID_CELL_FULL;
     header = ugrid_i_header_of(grid);
     *needed = (int64_t)header.bytes;
     if (*needed > capacity) return UGRID_BUFFER_TOO_SMALL;
@@ -5856,24 +5805,12 @@ static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
     int a;
     memset(&desc, 0, sizeof desc);
     for (a = 0; a < 3; a++) desc.periodic[a] = header->flags >> a & 1;
-    desc.unbounded = (header->flags & UGRID_I_UNBOUNDED) != 0;
-    desc.no_records = (header->flags & UGRID_I_NO_RECORDS) != 0;
-    desc.inverse = (header->flags & UGRID_I_INVERSES) != 0;
-    desc.grow = (header->flags & UGRID_I_GROWS) != 0;
-    desc.coherent = (header->flags & UGRID_I_IS_COHERENT) != 0;
-    desc.deterministic = (header->flags & UGRID_I_IS_DETERMINISTIC) != 0;
-    desc.skip_invalid = (header->flags & UGRID_I_SKIPS_INVALID) != 0;
-    desc.dim = header->dim;
-    desc.split = header->split;
-    desc.buckets = header->buckets;
-    desc.slots = header->slots;
-    desc.rows = header->rows;
-    desc.method = (ugrid_method)header->method;
-    desc.placement = (ugrid_placement)header->placement;
-    desc.walk = (ugrid_walk)header->walk;
-    desc.cell_order = (ugrid_cell_order)header->cell_order;
-    desc.slot_layout = (ugrid_slot_layout)header->slot_layout;
-    desc.outside = (ugrid_outside)header->leaves;
+#define UGRID_I_FLAG(field, bit) desc.field = (header->flags & bit) != 0;
+    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
+#undef UGRID_I_FLAG
+#define UGRID_I_FIELD(field, type) desc.field = (type)header->field;
+    UGRID_I_FILE_FIELDS(UGRID_I_FIELD)
+#undef UGRID_I_FIELD
     memcpy(desc.min, header->min, sizeof desc.min);
     memcpy(desc.max, header->max, sizeof desc.max);
     desc.cell = header->cell;
@@ -5895,12 +5832,13 @@ static int ugrid_i_header_valid(const ugrid_i_header *header, int64_t size, ugri
     if (ugrid_i_resolve(shape, header->n) != UGRID_OK) return 0;
     if (ugrid_i_set_rows(shape, header->n) != UGRID_OK) return 0;
     if (header->entries < 0 || header->entries > header->n * shape->spans) return 0;
-    if (header->outside < 0 || header->outside > header->n) return 0;
-    if (header->invalid < 0 || header->invalid > header->n - header->outside) return 0;
+    if (header->outside_count < 0 || header->outside_count > header->n) return 0;
+    if (header->invalid_count < 0 || header->invalid_count > header->n - header->outside_count)
+        return 0;
     shape->n = header->n;
     shape->entries = header->entries;
-    shape->outside = header->outside;
-    shape->invalid = header->invalid;
+    shape->outside = header->outside_count;
+    shape->invalid = header->invalid_count;
     expected = ugrid_i_header_of(shape);
     expected.checksum = header->checksum;
     return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
@@ -6011,15 +5949,6 @@ static ugrid_result ugrid_i_load_begin(ugrid *grid, const ugrid_desc *desc, cons
     shape->desc.cuda_allocator = given.cuda_allocator;
     shape->desc.parallel = given.parallel;
     return ugrid_i_begin(grid, &shape->desc);
-}
-
-/* FIXED: entries in the fullest cell. */
-static int32_t ugrid_i_fullest(const ugrid *grid)
-{
-    int32_t most = 0, c;
-    for (c = 0; grid->count && c < grid->cell_count; c++)
-        if (grid->count[c] > most) most = grid->count[c];
-    return most;
 }
 
 UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const void *bytes,
@@ -6448,19 +6377,6 @@ static void ugrid_i_begin_split(ugrid_i_split *split, const ugrid_i_list *list, 
     split->to = to;
 }
 
-/* Totals of the pieces become begins, and the sum follows them. Returns it. */
-static int64_t ugrid_i_begins_of_pieces(int64_t *total, int32_t pieces)
-{
-    int64_t sum = 0;
-    int32_t k;
-    for (k = 0; k < pieces; k++) {
-        int64_t const length = total[k];
-        total[k] = sum;
-        sum += length;
-    }
-    return total[pieces] = sum;
-}
-
 static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs)
 {
     ugrid_i_split split;
@@ -6469,7 +6385,7 @@ static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius
     split.search = ugrid_i_search_of(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, NULL);
     split.pieces = ugrid_i_search_pieces(grid);
     result = ugrid_i_run_split(&split);
-    if (result == UGRID_OK) *pairs = ugrid_i_begins_of_pieces(split.total, split.pieces);
+    if (result == UGRID_OK) *pairs = ugrid_i_begins(split.total, split.pieces);
     return result;
 }
 
@@ -6501,7 +6417,7 @@ static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real ra
     result = ugrid_i_run_split(split);
     list->capacity = capacity;
     if (result != UGRID_OK) return result;
-    list->total = ugrid_i_begins_of_pieces(split->total, split->pieces);
+    list->total = ugrid_i_begins(split->total, split->pieces);
     list->offsets[list->grid->n] = list->total;
     if (capacity > 0) {
         split->search.count_only = 0;
@@ -6524,7 +6440,7 @@ static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radiu
     split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_row_length, NULL);
     result = ugrid_i_run_split(split);
     if (result != UGRID_OK) return result;
-    list->total = ugrid_i_row_begins(list->offsets, rows);
+    list->total = ugrid_i_begins(list->offsets, rows);
     if (list->capacity == 0) return UGRID_OK;
     split->search = ugrid_i_search_of(list->grid, radius, flags, 0, ugrid_i_take_by_id, NULL);
     result = ugrid_i_run_split(split);
@@ -6551,14 +6467,11 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
                                          void *user)
 {
     ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller;
+    ugrid_i_caller caller = {grid, NULL, fn, user};
     ugrid_i_search search;
     int32_t place;
     if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
-    caller.grid = grid;
-    caller.row_fn = fn;
-    caller.user = user;
     search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
     if (flags & UGRID_PLACES) search.sink.take = fn, search.sink.user = user;
     search.first = ugrid_i_piece_from(grid, pieces, piece, &place);
@@ -6583,25 +6496,6 @@ typedef struct ugrid_i_points_split {
 static int32_t ugrid_i_points_pieces(const ugrid_i_points *at)
 {
     return ugrid_i_pieces(&at->grid.desc.parallel, at->m, UGRID_I_PIECE);
-}
-
-static int64_t ugrid_i_count_points(ugrid_i_points *at, ugrid_real radius)
-{
-    at->total = 0;
-    ugrid_i_sort_points(at);
-    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
-    return ugrid_i_begin_sections(at) ? at->total : -1;
-}
-
-/* Lists the rows. Then words become offsets of the piece's own rows. */
-static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
-{
-    int const filled = at->capacity > 0;
-    int32_t q;
-    if (filled) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
-    for (q = at->m - 1; q >= filled; q--)
-        at->word[q] = at->begin[0] + (at->word[q - filled] & 0xFFFFFFFF);
-    if (filled) at->word[0] = at->begin[0];
 }
 
 static void ugrid_i_points_piece(void *context, int32_t k)
@@ -6631,7 +6525,7 @@ static ugrid_result ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radi
     for (k = 0; result == UGRID_OK && k < split.pieces; k++)
         if (split.total[k] < 0) { ugrid_i_points_by_cell(at, radius); return UGRID_OK; }
     if (result == UGRID_OK) {
-        at->total = at->word[at->m] = ugrid_i_begins_of_pieces(split.total, split.pieces);
+        at->total = at->word[at->m] = ugrid_i_begins(split.total, split.pieces);
         split.fill = 1;
         result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
     }
