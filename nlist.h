@@ -1556,6 +1556,12 @@ typedef struct nlist_i_query {
 /* Reach of two particles = gap + their radii. */
 NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
 
+/* The largest reach of a list. */
+NLIST_FN nlist_real nlist_i_largest_reach(const nlist_desc *desc, nlist_real largest)
+{
+    return nlist_i_gap(desc) + (largest + largest);
+}
+
 /* Square of the reach of particles with radii a and b. The sum a + b comes first, so that (i, j)
    and (j, i) give the same bits. */
 NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
@@ -1948,6 +1954,8 @@ NLIST_FN nlist_real nlist_i_root_real(nlist_real x)
 #endif
 }
 
+NLIST_FN double nlist_i_magnitude(double x) { return x < 0 ? -x : x; }
+
 /* floor(x) for |x| < 2^62. */
 NLIST_FN double nlist_i_floor(double x)
 {
@@ -2033,10 +2041,9 @@ NLIST_FN void nlist_i_complete_one(nlist_i_frame *frame, int dim, int a)
     double helper[3] = {0, 0, 0};
     int const first = dim == 2 ? 1 - a : (a + 1) % 3;
     int least = 0, k;
-    for (k = 1; k < 3; k++) {
-        double const x = frame->vector[a][k], y = frame->vector[a][least];
-        if ((x < 0 ? -x : x) < (y < 0 ? -y : y)) least = k;
-    }
+    for (k = 1; k < 3; k++)
+        if (nlist_i_magnitude(frame->vector[a][k]) < nlist_i_magnitude(frame->vector[a][least]))
+            least = k;
     helper[dim == 2 ? 2 : least] = 1;
     nlist_i_normal(frame->vector[a], helper, frame->vector[first]);
     nlist_i_normal(frame->vector[a], frame->vector[first], frame->vector[3 - a - first]);
@@ -2068,7 +2075,7 @@ NLIST_FN int nlist_i_invert_frame(nlist_i_frame *frame)
                                                                     frame->vector[a])));
     }
     volume = nlist_i_dot(frame->vector[0], frame->to[0]);
-    if (!((volume < 0 ? -volume : volume) > nlist_i_product(lengths, 1e-9))) return 0;
+    if (!(nlist_i_magnitude(volume) > nlist_i_product(lengths, 1e-9))) return 0;
     for (a = 0; a < 3; a++) {
         for (k = 0; k < 3; k++) frame->to[a][k] = frame->to[a][k] / volume;
         frame->thick[a] = nlist_i_root(nlist_i_dot(frame->to[a], frame->to[a]));
@@ -2116,8 +2123,7 @@ NLIST_FN double nlist_i_blur(const nlist_i_frame *frame, double reach, double mo
         for (b = 0; b < 3 && frame->periodic[a]; b++) {
             double const v[3] = {(double)frame->cell[b][0], (double)frame->cell[b][1],
                                  (double)frame->cell[b][2]};
-            double const turn = frame->turn[a][b] < 0 ? -(double)frame->turn[a][b]
-                                                      : (double)frame->turn[a][b];
+            double const turn = nlist_i_magnitude(frame->turn[a][b]);
             terms += nlist_i_product(nlist_i_product(images, turn),
                                      nlist_i_root(nlist_i_dot(v, v)));
         }
@@ -2125,12 +2131,18 @@ NLIST_FN double nlist_i_blur(const nlist_i_frame *frame, double reach, double mo
     return nlist_i_product(8 * unit, terms);
 }
 
+/* The length of axis a that is cut into cells, as a fraction of its vector. */
+NLIST_FN double nlist_i_axis_length(const nlist_i_frame *frame, const nlist_i_extent *extent, int a)
+{
+    return frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+}
+
 /* Cells on axis a: at least as thick as the search reaches. */
 NLIST_FN void nlist_i_cut_axis(nlist_i_frame *frame, const nlist_i_extent *extent, int a,
                                double slack)
 {
     double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack;
-    double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+    double const length = nlist_i_axis_length(frame, extent, a);
     double cells = nlist_i_floor(length / reach < 1e6 ? length / reach : 1e6);
     if (!(cells >= 1)) cells = 1;
     frame->cells[a] = (int32_t)cells;
@@ -2162,8 +2174,8 @@ NLIST_FN void nlist_i_refine_cells(nlist_i_frame *frame, const nlist_i_extent *e
         double thickest = 0;
         int axis = 0;
         for (a = 0; a < 3; a++) {
-            double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
-            double const thickness = length / (frame->thick[a] * (double)cells[a]);
+            double const thickness = nlist_i_axis_length(frame, extent, a) /
+                                     (frame->thick[a] * (double)cells[a]);
             if (!(thickness > thickest) || cells[a] > 1000000) continue;
             thickest = thickness;
             axis = a;
@@ -2174,11 +2186,26 @@ NLIST_FN void nlist_i_refine_cells(nlist_i_frame *frame, const nlist_i_extent *e
     for (a = 0; a < 3; a++) frame->cells[a] = cells[a];
 }
 
+/* Cells per fraction of axis a, and how many a search visits to each side. */
+NLIST_FN void nlist_i_set_range(nlist_i_frame *frame, const nlist_i_extent *extent, int a,
+                                double slack)
+{
+    double const length = nlist_i_axis_length(frame, extent, a);
+    double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack;
+    double range;
+    frame->per[a] = length > 0 ? frame->cells[a] / length : 0;
+    range = nlist_i_product(frame->per[a], reach);
+    if (!(range < 1e9)) range = frame->periodic[a] ? 1e9 : frame->cells[a];
+    range = -nlist_i_floor(-range);
+    if (!frame->periodic[a] && range > frame->cells[a] - 1) range = frame->cells[a] - 1;
+    frame->range[a] = (int32_t)range;
+}
+
 /* Cuts the box into cells. gap: radius + skin + twice the largest of the radii. Returns 0 where the
    walk would be over 2^31 - 1024 cells or more. */
 NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, double gap)
 {
-    double walk = 1, images[3] = {0, 0, 0}, slack[3];
+    double walk = 1, images = 0, slack[3];
     int a, b;
     frame->reach = nlist_i_product(gap + nlist_i_blur(frame, gap, extent->most), 1.00001);
     for (a = 0; a < 3; a++) {
@@ -2188,20 +2215,12 @@ NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, dou
     nlist_i_limit_cells(frame);
     nlist_i_refine_cells(frame, extent);
     for (a = 0; a < 3; a++) {
-        double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
-        double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack[a];
-        double range;
-        frame->per[a] = length > 0 ? frame->cells[a] / length : 0;
-        range = nlist_i_product(frame->per[a], reach);
-        if (!(range < 1e9)) range = frame->periodic[a] ? 1e9 : frame->cells[a];
-        range = -nlist_i_floor(-range);
-        if (!frame->periodic[a] && range > frame->cells[a] - 1) range = frame->cells[a] - 1;
-        frame->range[a] = (int32_t)range;
-        walk *= 2 * range + 1;
+        nlist_i_set_range(frame, extent, a, slack[a]);
+        walk *= 2 * (double)frame->range[a] + 1;
         for (b = 0; b < 3; b++)
-            images[b] += range * (frame->turn[a][b] < 0 ? -frame->turn[a][b] : frame->turn[a][b]);
+            images += frame->range[a] * nlist_i_magnitude(frame->turn[a][b]);
     }
-    return walk < 2147482624.0 && images[0] + images[1] + images[2] < NLIST_I_PERIODS;
+    return walk < 2147482624.0 && images < NLIST_I_PERIODS;
 }
 
 /* How far a box is searched. The largest of the radii is rounded up to a float: that is what a GPU
@@ -3216,7 +3235,7 @@ static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
 /* 1 if the reach is at most half of every period. */
 static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
 {
-    nlist_real const reach = nlist_i_gap(&list->desc) + (largest + largest);
+    nlist_real const reach = nlist_i_largest_reach(&list->desc, largest);
     int a;
     for (a = 0; a < 3; a++)
         if (list->axis[a].periodic && !(reach <= list->axis[a].half)) return 0;
@@ -3278,6 +3297,16 @@ typedef struct nlist_i_finder {
     const int32_t *starts;
     int32_t systems;
 } nlist_i_finder;
+
+/* A build of n particles. */
+static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
+{
+    nlist_i_finder finder;
+    memset(&finder, 0, sizeof finder);
+    finder.list = list;
+    finder.n = n;
+    return finder;
+}
 
 /* Finds all rows, each once, in any order. */
 typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
@@ -3345,7 +3374,7 @@ static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
 /* The greatest reach must be positive, and its square finite. */
 static nlist_result nlist_i_check_largest(const nlist_i_finder *finder)
 {
-    nlist_real const reach = nlist_i_gap(&finder->list->desc) + (finder->largest + finder->largest),
+    nlist_real const reach = nlist_i_largest_reach(&finder->list->desc, finder->largest),
                      square = reach * reach;
     if (finder->n == 0) return NLIST_OK;
     if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
@@ -3466,16 +3495,23 @@ static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
     return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
 }
 
+/* The slots and entries that the found rows need. */
+static void nlist_i_measure(const nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    int32_t i;
+    for (i = 0; i < finder->rows; i++) {
+        if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
+        list->needed_entries += nlist_i_beyond(&list->desc, finder->length[i]);
+    }
+}
+
 /* Compares the sizes that the found rows need with those allowed. */
 static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     nlist_desc *desc = &list->desc;
-    int32_t i;
-    for (i = 0; i < finder->rows; i++) {
-        if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
-        list->needed_entries += nlist_i_beyond(desc, finder->length[i]);
-    }
+    nlist_i_measure(finder);
     if (desc->layout == NLIST_STATIC && list->needed_width > desc->width) {
         if (!desc->grow || list->needed_width > 1024) return NLIST_ROW_FULL;
         /* a power of two stays one: NLIST_REDUCE, up to 32 */
@@ -3720,6 +3756,25 @@ static nlist_result nlist_i_rows_in_one(nlist_i_finder *finder, const nlist_rows
     return NLIST_OK;
 }
 
+/* Entries that partner gets room for. */
+static int64_t nlist_i_room_for(const nlist *list)
+{
+    return list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
+}
+
+/* The rows of generation g are the list from now on. */
+static void nlist_i_take_over(const nlist_i_finder *finder, int32_t g, int64_t next_uid)
+{
+    nlist *list = finder->list;
+    list->current = g;
+    list->n = finder->n;
+    list->row_count = finder->rows;
+    list->total = finder->used;
+    list->next_uid = next_uid;
+    list->remembers = nlist_i_keeps_two(&list->desc);
+    list->built = 1;
+}
+
 /* The rows are found: lays them out, carries history, and makes them the list. */
 static nlist_result nlist_i_finish(nlist_i_finder *finder)
 {
@@ -3727,25 +3782,18 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     int32_t const to = nlist_i_target(finder);
     int const uids = finder->uid != NULL;
     nlist_result result = nlist_i_check_sizes(finder);
-    int64_t const capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity
-                                                                        : list->needed_entries;
     nlist_rows old_rows;
     memset(&old_rows, 0, sizeof old_rows);
     if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
     if (result == NLIST_OK) result = nlist_i_take_events(finder, &old_rows);
     if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, to, finder->n, finder->rows, capacity, uids);
+        result = nlist_i_take_generation(list, to, finder->n, finder->rows, nlist_i_room_for(list),
+                                         uids);
     if (result != NLIST_OK) return result;
     result = nlist_i_light_pieces(finder) > 1 ? nlist_i_rows_in_pieces(finder, &old_rows, to)
                                               : nlist_i_rows_in_one(finder, &old_rows, to);
     if (result != NLIST_OK) return result;
-    list->next_uid = uids ? list->next_uid + finder->n : finder->n;
-    list->current = to;
-    list->remembers = nlist_i_keeps_two(&list->desc);
-    list->built = 1;
-    list->n = finder->n;
-    list->row_count = finder->rows;
-    list->total = finder->used;
+    nlist_i_take_over(finder, to, uids ? list->next_uid + finder->n : finder->n);
     return NLIST_OK;
 }
 
@@ -3788,19 +3836,16 @@ static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t 
     return desc->rows > n || desc->rows < NLIST_NO_ROWS ? NLIST_BAD_ROWS : NLIST_OK;
 }
 
-/* The checks that all builds from positions begin with. */
-static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const nlist_real *pos,
-                                    size_t stride, int32_t n)
+/* Takes over the positions, with the checks that all builds from positions begin with. */
+static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *pos, size_t stride)
 {
+    const nlist_desc *desc = &finder->list->desc;
     nlist_result result;
-    memset(finder, 0, sizeof *finder);
-    finder->list = list;
-    finder->n = n;
     finder->pos = pos;
-    finder->stride = nlist_i_stride(stride, list->desc.dim);
-    if (n < 0 || (n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
-    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    result = nlist_i_set_rows(&list->desc, n, &finder->rows);
+    finder->stride = nlist_i_stride(stride, desc->dim);
+    if (finder->n < 0 || (finder->n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
+    if (finder->n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    result = nlist_i_set_rows(desc, finder->n, &finder->rows);
     if (result == NLIST_OK)
         result = nlist_i_light_pieces(finder) > 1 ? nlist_i_particles_in_pieces(finder)
                                                   : nlist_i_check_particles(finder);
@@ -3835,12 +3880,12 @@ static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
                                          size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list) return NLIST_BAD_ARGUMENT;
     result = nlist_i_begin(list, desc, 0, &before);
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_brute);
     return nlist_i_end_build(list, &before, result);
 }
@@ -3951,16 +3996,13 @@ static nlist_result nlist_i_collect_pairs(nlist_i_finder *finder)
 NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
                                          int64_t m, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list || n < 0 || m < 0 || (m > 0 && !pair)) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     result = nlist_i_begin(list, desc, 0, &before);
     if (result == NLIST_OK && list->desc.skin > 0) result = NLIST_BAD_SKIN;
-    memset(&finder, 0, sizeof finder);
-    finder.list = list;
-    finder.n = n;
     finder.pair = pair;
     finder.pairs = m;
     if (result == NLIST_OK) result = nlist_i_set_rows(&list->desc, n, &finder.rows);
@@ -4088,7 +4130,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     ugrid grid = *(const ugrid *)finder->structure;
     const nlist_desc *desc = &finder->list->desc;
-    nlist_real const reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
+    nlist_real const reach = nlist_i_largest_reach(desc, finder->largest);
     ugrid_result searched;
     int32_t i;
     if (finder->n == 0) return NLIST_OK;
@@ -4136,7 +4178,7 @@ static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, in
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_desc resolved;
     nlist_result result;
@@ -4145,7 +4187,7 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
     result = nlist_i_begin(list, &resolved, 0, &before);
     if (result == NLIST_OK) result = nlist_i_check_ugrid(list, grid, n);
     if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(list, grid);
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     finder.structure = grid;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_ugrid);
     return nlist_i_end_build(list, &before, result);
@@ -4263,14 +4305,14 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_real *pos, size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list || !tree) return NLIST_BAD_ARGUMENT;
     result = nlist_i_begin(list, desc, 0, &before);
     if (result == NLIST_OK && tree->n != n) result = NLIST_BAD_SOURCE;
     if (result == NLIST_OK && n > 0 && tree->desc.dim != list->desc.dim) result = NLIST_BAD_DIM;
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     finder.structure = tree;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_lbvh);
     return nlist_i_end_build(list, &before, result);
@@ -4334,7 +4376,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
                                         const nlist_mesh *mesh, const nlist_real *pos,
                                         size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_desc resolved;
     nlist_result result;
@@ -4344,7 +4386,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
     if (result == NLIST_OK) result = nlist_i_check_mesh(&list->desc, tree, mesh);
     if (result == NLIST_OK) result = nlist_i_check_indices(list, mesh);
     if (result == NLIST_OK) list->triangles = mesh->triangles;
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     finder.structure = tree;
     finder.mesh = mesh;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_mesh);
@@ -4408,10 +4450,10 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
 enum { NLIST_I_ARRAY_I, NLIST_I_ARRAY_J, NLIST_I_ARRAY_SHIFT, NLIST_I_ARRAY_DISTANCE,
        NLIST_I_ARRAY_OFFSET };
 
-static nlist_result nlist_i_grow_array(nlist *list, int which, int wanted, int64_t used,
-                                       int64_t more, size_t size)
+/* Array a, whose bit of `wanted` is 1 << a (NLIST_WANT_...); NULL if that is not set. */
+static void *nlist_i_array(const nlist_block *block, int32_t wanted, int a)
 {
-    return wanted ? nlist_i_grow(list, which, used + more, size, (size_t)used * size) : NLIST_OK;
+    return wanted >> a & 1 ? block[a].memory : NULL;
 }
 
 /* Room for `more` entries behind the first `used`, in the arrays that `wanted` names. out: points
@@ -4425,14 +4467,13 @@ static nlist_result nlist_i_grow_arrays(nlist *list, int first, int32_t wanted, 
     nlist_result result = NLIST_OK;
     int a;
     for (a = 0; a < 5 && result == NLIST_OK; a++)
-        result = nlist_i_grow_array(list, first + a, wanted >> a & 1, used, more, size[a]);
-    out->i = wanted & NLIST_WANT_I ? (int32_t *)block[NLIST_I_ARRAY_I].memory : NULL;
-    out->j = wanted & NLIST_WANT_J ? (int32_t *)block[NLIST_I_ARRAY_J].memory : NULL;
-    out->shift = wanted & NLIST_WANT_SHIFT ? (int32_t *)block[NLIST_I_ARRAY_SHIFT].memory : NULL;
-    out->distance = wanted & NLIST_WANT_DISTANCE
-                        ? (nlist_real *)block[NLIST_I_ARRAY_DISTANCE].memory : NULL;
-    out->offset = wanted & NLIST_WANT_OFFSET ? (nlist_real *)block[NLIST_I_ARRAY_OFFSET].memory
-                                             : NULL;
+        if (wanted >> a & 1)
+            result = nlist_i_grow(list, first + a, used + more, size[a], (size_t)used * size[a]);
+    out->i = (int32_t *)nlist_i_array(block, wanted, NLIST_I_ARRAY_I);
+    out->j = (int32_t *)nlist_i_array(block, wanted, NLIST_I_ARRAY_J);
+    out->shift = (int32_t *)nlist_i_array(block, wanted, NLIST_I_ARRAY_SHIFT);
+    out->distance = (nlist_real *)nlist_i_array(block, wanted, NLIST_I_ARRAY_DISTANCE);
+    out->offset = (nlist_real *)nlist_i_array(block, wanted, NLIST_I_ARRAY_OFFSET);
     if (result == NLIST_OK) out->capacity = used + more;
     return result;
 }
@@ -4552,7 +4593,7 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
 NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int32_t n,
                                         int32_t rows)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list || n < 0 || (list->n > 0 && !new_id)) return NLIST_BAD_ARGUMENT;
@@ -4560,9 +4601,6 @@ NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int3
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     if (rows < 0 || rows > n) return NLIST_BAD_ROWS;
     before = *list;
-    memset(&finder, 0, sizeof finder);
-    finder.list = list;
-    finder.n = n;
     finder.rows = rows;
     finder.new_of = new_id;
     list->bad_id = -1;
@@ -4625,20 +4663,26 @@ static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entr
     return 1;
 }
 
-/* A row is summed first, then added once. With units each value is truncated before any rounding,
-   so each is added by itself. */
+/* Adds what an entry of row i gives to sum. With units each value is truncated before any rounding,
+   so it is added at once. Returns 0 where the entry adds nothing. */
+static int nlist_i_sum_entry(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry,
+                             nlist_real sum[NLIST_I_VALUES])
+{
+    nlist_real own[NLIST_I_VALUES];
+    int32_t v;
+    if (!nlist_i_call(adder, i, j, entry, own)) return 0;
+    if (adder->units) nlist_i_add(adder, i, own);
+    else for (v = 0; v < adder->values; v++) sum[v] += own[v];
+    return 1;
+}
+
+/* A row is summed first, then added once. */
 static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
 {
-    nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES] = {0};
+    nlist_real sum[NLIST_I_VALUES] = {0};
     nlist_each e = nlist_i_row(adder->rows, adder->list->desc.history, i);
     int any = 0;
-    int32_t v;
-    while (nlist_next(&e)) {
-        if (!nlist_i_call(adder, i, e.id, e.entry, own)) continue;
-        any = 1;
-        if (adder->units) nlist_i_add(adder, i, own);
-        else for (v = 0; v < adder->values; v++) sum[v] += own[v];
-    }
+    while (nlist_next(&e)) any |= nlist_i_sum_entry(adder, i, e.id, e.entry, sum);
     /* not where nothing is added: that would turn -0 into 0 */
     if (any && !adder->units) nlist_i_add(adder, i, sum);
 }
@@ -4690,20 +4734,14 @@ static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
 static void nlist_i_sum_runs(nlist_i_adder *adder)
 {
     const nlist_rows *rows = adder->rows;
-    nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES];
     int64_t const slots = (int64_t)rows->n * rows->width;
     int64_t e = 0;
-    int32_t v;
     while (e < rows->entries) {
+        nlist_real sum[NLIST_I_VALUES] = {0};
         int32_t const i = rows->own[e];
         int any = 0;
-        memset(sum, 0, sizeof sum);
-        for (; e < rows->entries && rows->own[e] == i; e++) {
-            if (!nlist_i_call(adder, i, rows->partner[e], slots + e, own)) continue;
-            any = 1;
-            if (adder->units) nlist_i_add(adder, i, own);
-            else for (v = 0; v < adder->values; v++) sum[v] += own[v];
-        }
+        for (; e < rows->entries && rows->own[e] == i; e++)
+            any |= nlist_i_sum_entry(adder, i, rows->partner[e], slots + e, sum);
         if (any && !adder->units) nlist_i_add(adder, i, sum);
     }
 }
@@ -5188,14 +5226,11 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     nlist_i_head head;
     nlist before;
     nlist_result result;
-    int64_t capacity;
     if (!list || !desc || !bytes || size < 0) return NLIST_BAD_ARGUMENT;
     if (!nlist_i_head_good(&head, (const unsigned char *)bytes, size)) return NLIST_BAD_FILE;
     result = nlist_i_load_begin(list, desc, &head, &before);
     if (result != NLIST_OK) return result;
-    memset(&finder, 0, sizeof finder);
-    finder.list = list;
-    finder.n = head.n;
+    finder = nlist_i_finder_of(list, head.n);
     finder.rows = head.rows;
     finder.head = &head;
     finder.file = (const unsigned char *)bytes + sizeof head;
@@ -5203,22 +5238,15 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     result = nlist_i_take_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
     if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
-    capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity
-                                                          : list->needed_entries;
     if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, list->current, head.n, head.rows, capacity,
-                                         head.has_uid);
+        result = nlist_i_take_generation(list, list->current, head.n, head.rows,
+                                         nlist_i_room_for(list), head.has_uid);
     if (result == NLIST_OK) {
         nlist_i_lay_out_all(&finder, &list->rows[list->current]);
         nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
         memset(list->event_count, 0, sizeof list->event_count);
-        list->built = 1;
         list->triangles = head.triangles;
-        list->n = head.n;
-        list->row_count = head.rows;
-        list->total = head.total;
-        list->next_uid = head.next_uid;
-        list->remembers = nlist_i_keeps_two(&list->desc);
+        nlist_i_take_over(&finder, list->current, head.next_uid);
     }
     return nlist_i_end_build(list, &before, result);
 }
@@ -5227,14 +5255,43 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
    >>reserve
    ---------------------------------------------------------------------------------------------- */
 
+/* Memory of a build of n particles that finds `found` entries: work space and events. */
+static nlist_result nlist_i_reserve_work(nlist *list, int32_t n, int64_t found)
+{
+    int kind;
+    nlist_result result =
+        nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
+    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
+    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
+        result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
+    return result;
+}
+
+/* Memory of the generations, for n rows with `entries` entries in partner. */
+static nlist_result nlist_i_reserve_rows(nlist *list, int32_t n, int64_t entries)
+{
+    nlist_result result = nlist_i_take_generation(list, 0, n, n, entries, 0);
+    if (result == NLIST_OK && nlist_i_keeps_two(&list->desc))
+        result = nlist_i_take_generation(list, 1, n, n, entries, 0);
+    return result;
+}
+
+/* The list is empty and not built; its memory is kept. */
+static void nlist_i_empty(nlist *list)
+{
+    memset(list->rows, 0, sizeof list->rows);
+    memset(list->event_count, 0, sizeof list->event_count);
+    list->row_count = list->built = list->current = 0;
+    list->total = list->next_uid = 0;
+}
+
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
                                      int64_t entries)
 {
     nlist before;
     nlist_result result;
-    int64_t found;
-    int kind;
-    int32_t g, had, rows;
+    int64_t slots;
+    int32_t had, rows;
     if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     if (desc && nlist_i_set_rows(desc, n, &rows) != NLIST_OK) return NLIST_BAD_ROWS;
@@ -5243,28 +5300,14 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
     if (result != NLIST_OK) return nlist_i_forget_borrowed(list, result);
-    list->row_count = 0;
-    list->built = 0;
     list->exact = 1;
-    found = entries > INT64_MAX / 2
-                ? -1
-                : entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
+    slots = nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0;
     if (nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
     if (result == NLIST_OK)
-        result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1,
-                              sizeof(int64_t) + sizeof(int32_t), 0);
-    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
-    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
-        result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
-    for (g = 0; g < 2 && result == NLIST_OK; g++)
-        if (g == 0 || nlist_i_keeps_two(&list->desc))
-            result = nlist_i_take_generation(list, g, n, n, entries, 0);
-    memset(list->rows, 0, sizeof list->rows);
-    memset(list->event_count, 0, sizeof list->event_count);
+        result = nlist_i_reserve_work(list, n, entries > INT64_MAX / 2 ? -1 : entries + slots);
+    if (result == NLIST_OK) result = nlist_i_reserve_rows(list, n, entries);
     list->exact = 0;
-    list->current = 0;
-    list->total = 0;
-    list->next_uid = 0;
+    nlist_i_empty(list);
     return nlist_i_forget_borrowed(list, result);
 }
 
@@ -6294,7 +6337,7 @@ static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *exte
     for (k = 0; k < frame->n; k++) {
         if (!nlist_i_load_valid(finder, frame->first + k, p)) continue;
         for (a = 0; a < 3; a++) {
-            double const x = p[a] < 0 ? -(double)p[a] : (double)p[a];
+            double const x = nlist_i_magnitude((double)p[a]);
             double f;
             if (x > extent->most) extent->most = x;
             if (frame->periodic[a]) continue;
@@ -6556,21 +6599,25 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     return result;
 }
 
+static nlist_i_finder nlist_i_finder_of_boxes(nlist *list, const nlist_box *boxes,
+                                              const int32_t *starts, int32_t systems)
+{
+    nlist_i_finder finder = nlist_i_finder_of(list, starts[systems]);
+    finder.boxes = boxes;
+    finder.starts = starts;
+    finder.systems = systems;
+    return finder;
+}
+
 /* Takes over desc for boxes, and checks the particles. */
-static nlist_result nlist_i_begin_boxes(nlist_i_finder *finder, nlist *list, const nlist_desc *desc,
+static nlist_result nlist_i_begin_boxes(nlist_i_finder *finder, const nlist_desc *desc,
                                         const nlist_real *pos, size_t stride, nlist *before)
 {
     nlist_desc const resolved = nlist_i_box_desc(desc);
-    const nlist_i_finder given = *finder;
-    nlist_result result = nlist_i_begin(list, &resolved, 0, before);
-    if (result == NLIST_OK) result = nlist_i_check_box_desc(&list->desc);
-    if (result == NLIST_OK) result = nlist_i_check_starts(given.starts, given.systems);
-    if (result == NLIST_OK)
-        result = nlist_i_prepare(finder, list, pos, stride, given.starts[given.systems]);
-    finder->boxes = given.boxes;
-    finder->starts = given.starts;
-    finder->systems = given.systems;
-    return result;
+    nlist_result result = nlist_i_begin(finder->list, &resolved, 0, before);
+    if (result == NLIST_OK) result = nlist_i_check_box_desc(&finder->list->desc);
+    if (result == NLIST_OK) result = nlist_i_check_starts(finder->starts, finder->systems);
+    return result == NLIST_OK ? nlist_i_prepare(finder, pos, stride) : result;
 }
 
 NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
@@ -6581,11 +6628,8 @@ NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
     nlist before;
     nlist_result result;
     if (!list || !desc || !boxes || !starts || systems < 0) return NLIST_BAD_ARGUMENT;
-    memset(&finder, 0, sizeof finder);
-    finder.boxes = boxes;
-    finder.starts = starts;
-    finder.systems = systems;
-    result = nlist_i_begin_boxes(&finder, list, desc, pos, stride, &before);
+    finder = nlist_i_finder_of_boxes(list, boxes, starts, systems);
+    result = nlist_i_begin_boxes(&finder, desc, pos, stride, &before);
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_boxes);
     if (result == NLIST_OK) list->boxed = 1;
     return nlist_i_end_build(list, &before, result);
@@ -6625,19 +6669,18 @@ static nlist_result nlist_i_search_arrays(nlist_i_finder *finder, nlist_arrays *
     return result;
 }
 
-/* Begins a search of the boxes that the finder names. work: a list whose memory is used; nothing it
-   holds restricts the search. */
-static nlist_result nlist_i_begin_arrays(nlist_i_finder *finder, nlist *work,
-                                         const nlist_desc *desc, const nlist_real *pos,
-                                         size_t stride)
+/* Begins a search of the boxes that the finder names. Its list provides memory; nothing it holds
+   restricts the search. */
+static nlist_result nlist_i_begin_arrays(nlist_i_finder *finder, const nlist_desc *desc,
+                                         const nlist_real *pos, size_t stride)
 {
     nlist_desc wanted = *desc;
     nlist before;
     nlist_result result;
     wanted.history = wanted.events = 0;
-    work->n = 0;
-    result = nlist_i_begin_boxes(finder, work, &wanted, pos, stride, &before);
-    if (result == NLIST_OK) result = nlist_i_check_exclusions(&work->desc, finder->n);
+    finder->list->n = 0;
+    result = nlist_i_begin_boxes(finder, &wanted, pos, stride, &before);
+    if (result == NLIST_OK) result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
     return result == NLIST_OK ? nlist_i_take_found(finder) : result;
 }
 
@@ -6653,12 +6696,9 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
         return NLIST_BAD_ARGUMENT;
     arrays->count = 0;
     arrays->rows_cut = 0;
-    memset(&finder, 0, sizeof finder);
-    finder.boxes = boxes;
-    finder.starts = starts;
-    finder.systems = systems;
     work = *list;
-    result = nlist_i_begin_arrays(&finder, &work, desc, pos, stride);
+    finder = nlist_i_finder_of_boxes(&work, boxes, starts, systems);
+    result = nlist_i_begin_arrays(&finder, desc, pos, stride);
     if (result == NLIST_OK) result = nlist_i_search_arrays(&finder, arrays);
     memcpy(list->block, work.block, sizeof list->block);
     list->desc.allocator = work.desc.allocator;
@@ -7136,7 +7176,7 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
     int32_t k;
     int fit;
     split.finder = finder;
-    split.reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
+    split.reach = nlist_i_largest_reach(desc, finder->largest);
     split.plain = nlist_i_plain(desc, finder->uid);
     split.pieces = nlist_i_search_pieces(finder);
     for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
