@@ -25,7 +25,7 @@
    Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
                       GPU; cuda-templates
    Serial             memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
-                      validate, boxes-serial, tuner, parallel-run, parallel-build,
+                      validate, boxes-serial, lanes, tuner, parallel-run, parallel-build,
                       parallel-ugrid, parallel-boxes
    CUDA               cuda/nlist.cu, with the same words
    At the end         licence
@@ -4665,8 +4665,8 @@ static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entr
 
 /* Adds what an entry of row i gives to sum. With units each value is truncated before any rounding,
    so it is added at once. Returns 0 where the entry adds nothing. */
-static int nlist_i_sum_entry(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry,
-                             nlist_real sum[NLIST_I_VALUES])
+NLIST_I_TOGETHER int nlist_i_sum_entry(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry,
+                                       nlist_real sum[NLIST_I_VALUES])
 {
     nlist_real own[NLIST_I_VALUES];
     int32_t v;
@@ -5517,8 +5517,6 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
    What is found is the number of a candidate: 4 bytes. nlist_i_write_row computes and writes the
    entry, at once, or (rows in the order of ids) when all rows are found and the place of each is
    known. So entries are written once, and memory is what the caller has and 4 bytes an entry.
-   On x86-64 the loops take AVX2 where the CPU has it (the plain form of each stands beside it; both
-   give the same bits: tests/unit/nlist/test_nlist_lanes.c).
    ---------------------------------------------------------------------------------------------- */
 
 /* A particle, in the order of cells. */
@@ -5589,6 +5587,15 @@ typedef struct nlist_i_search {
     float half[3];          /* of the AABB, scaled */
 } nlist_i_search;
 
+#ifdef NLIST_I_AVX2 /* >>lanes */
+static void nlist_i_wide_values(const nlist_i_search *search, int32_t place, const int32_t *number,
+                                int32_t count, int64_t at);
+static int32_t nlist_i_wide_test(const nlist_i_search *search, int32_t place, const float p[3],
+                                 int32_t *number, int32_t at);
+static void nlist_i_wide_gather(nlist_i_search *search, const double move[3], int32_t begin,
+                                int32_t count, int32_t number);
+#endif
+
 /* ---- entries ---- */
 
 /* All of the entry of the particle at a place and a candidate. (Loops over 4: a vector each.) */
@@ -5637,70 +5644,6 @@ NLIST_I_APART void nlist_i_plain_values(const nlist_i_search *search, int32_t pl
         if (out.offset) memcpy(out.offset + 3 * at, hit.d, 3 * sizeof *hit.d);
     }
 }
-
-#ifdef NLIST_I_AVX2
-/* Four reals, and what differs between float and double. */
-#if NLIST_I_REAL_KIND == 1
-typedef __m128 nlist_i_four;
-#define NLIST_I_FOUR(name) _mm_##name##_ps
-#else
-typedef __m256d nlist_i_four;
-#define NLIST_I_FOUR(name) _mm256_##name##_pd
-#endif
-
-/* Square of the length of four vectors of 3 numbers, and a 0 behind them. */
-NLIST_I_AVX2 NLIST_I_TOGETHER nlist_i_four nlist_i_wide_d2(const nlist_i_four d[4])
-{
-    nlist_i_four x, y, z;
-#if NLIST_I_REAL_KIND == 1
-    __m128 const low = _mm_unpacklo_ps(d[0], d[1]), high = _mm_unpacklo_ps(d[2], d[3]);
-    x = _mm_movelh_ps(low, high);
-    y = _mm_movehl_ps(high, low);
-    z = _mm_movelh_ps(_mm_unpackhi_ps(d[0], d[1]), _mm_unpackhi_ps(d[2], d[3]));
-#else
-    __m256d const even = _mm256_unpacklo_pd(d[0], d[1]), odd = _mm256_unpackhi_pd(d[0], d[1]),
-                  even2 = _mm256_unpacklo_pd(d[2], d[3]), odd2 = _mm256_unpackhi_pd(d[2], d[3]);
-    x = _mm256_permute2f128_pd(even, even2, 0x20);
-    y = _mm256_permute2f128_pd(odd, odd2, 0x20);
-    z = _mm256_permute2f128_pd(even, even2, 0x31);
-#endif
-    return NLIST_I_FOUR(add)(NLIST_I_FOUR(add)(NLIST_I_FOUR(mul)(x, x), NLIST_I_FOUR(mul)(y, y)),
-                             NLIST_I_FOUR(mul)(z, z));
-}
-
-/* The same, four entries at a time, each by vectors of 4. A vector that is stored reaches one
-   number too far, into the next entry, which is written later: hence the last is left to the plain
-   form, as are wrapped particles. */
-NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_values(const nlist_i_search *search, int32_t place,
-                                                    const int32_t *number, int32_t count,
-                                                    int64_t at)
-{
-    nlist_arrays const out = search->out;
-    const nlist_i_placed *const own = &search->placed[place];
-    nlist_i_four const p = NLIST_I_FOUR(loadu)(own->p);
-    nlist_i_four d[4];
-    int32_t k, e;
-    for (k = 0; k < count - 4 && !own->wrap[3]; k += 4, at += 4) {
-        int32_t wrapped = 0;
-        for (e = 0; e < 4; e++) {
-            nlist_i_candidate const c = search->candidate[number[k + e]];
-            const nlist_i_placed *other = &search->placed[c.place];
-            const nlist_i_run *run = &search->run[c.run];
-            wrapped |= other->wrap[3];
-            d[e] = NLIST_I_FOUR(add)(NLIST_I_FOUR(sub)(NLIST_I_FOUR(loadu)(other->p), p),
-                                     NLIST_I_FOUR(loadu)(run->t));
-            if (out.offset) NLIST_I_FOUR(storeu)(out.offset + 3 * (at + e), d[e]);
-            if (out.shift)
-                _mm_storeu_si128((__m128i *)(void *)(out.shift + 3 * (at + e)),
-                                 _mm_loadu_si128((const __m128i *)(const void *)run->image));
-        }
-        if (wrapped) nlist_i_plain_values(search, place, number + k, 4, at);
-        else if (out.distance)
-            NLIST_I_FOUR(storeu)(out.distance + at, NLIST_I_FOUR(sqrt)(nlist_i_wide_d2(d)));
-    }
-    nlist_i_plain_values(search, place, number + k, count - k, at);
-}
-#endif
 
 /* Writes the row of the particle at a place, from entry `at` on. */
 static void nlist_i_write_row(const nlist_i_search *search, int32_t place, const int32_t *number,
@@ -5936,68 +5879,6 @@ NLIST_I_APART int32_t nlist_i_plain_test(const nlist_i_search *search, int32_t p
     return at;
 }
 
-#ifdef NLIST_I_AVX2
-/* Writes those of four numbers whose bits are set; `to` has room for four. Returns how many. */
-NLIST_I_AVX2 NLIST_I_TOGETHER int32_t nlist_i_wide_put(void *to, __m128 numbers, unsigned bits)
-{
-    static const int32_t front[16][4] = {
-        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
-        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
-        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
-    __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
-    _mm_storeu_ps((float *)to, _mm_permutevar_ps(numbers, order));
-    return (int32_t)__builtin_popcount(bits);
-}
-
-/* Those of the candidates number[0 .. 7] whose bits are set and that are listed, as bits. */
-NLIST_I_APART unsigned nlist_i_ask(const nlist_i_search *search, int32_t place,
-                                   const int32_t *number, unsigned bits)
-{
-    unsigned listed = 0;
-    int lane;
-    for (lane = 0; bits >> lane; lane++)
-        if (bits >> lane & 1 && nlist_i_listed(search, place, number[lane])) listed |= 1u << lane;
-    return listed;
-}
-
-/* nlist_i_plain_test, eight near candidates at a time. Those that pass and are not certain are
-   asked about. */
-NLIST_I_AVX2 NLIST_I_APART int32_t nlist_i_wide_test(const nlist_i_search *search, int32_t place,
-                                                     const float p[3], int32_t *number, int32_t at)
-{
-    __m256 const px = _mm256_set1_ps(p[0]), py = _mm256_set1_ps(p[1]), pz = _mm256_set1_ps(p[2]),
-                 one = _mm256_set1_ps(1), inner = _mm256_set1_ps(search->inner);
-    __m256i const i = _mm256_set1_epi32(search->id[place]),
-                  halves = _mm256_set1_epi32(-nlist_i_halves(search));
-    int32_t k;
-    for (k = 0; k < search->count; k += NLIST_I_LANES) {
-        const float *const from = (const float *)(const void *)(search->number + k);
-        __m256 const dx = _mm256_sub_ps(_mm256_loadu_ps(search->x + k), px),
-                     dy = _mm256_sub_ps(_mm256_loadu_ps(search->y + k), py),
-                     dz = _mm256_sub_ps(_mm256_loadu_ps(search->z + k), pz),
-                     d2 = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx),
-                                                      _mm256_mul_ps(dy, dy)),
-                                        _mm256_mul_ps(dz, dz));
-        __m256i const id = _mm256_loadu_si256((const __m256i *)(const void *)(search->near_id + k)),
-                      below = _mm256_and_si256(halves, _mm256_cmpgt_epi32(i, id)),
-                      own = _mm256_cmpeq_epi32(i, id);
-        __m256 const within = _mm256_andnot_ps(_mm256_castsi256_ps(below),
-                                               _mm256_cmp_ps(d2, one, _CMP_LE_OQ)),
-                     sure = _mm256_andnot_ps(_mm256_castsi256_ps(own),
-                                             _mm256_and_ps(within,
-                                                           _mm256_cmp_ps(d2, inner, _CMP_LE_OQ)));
-        int32_t const left = search->count - k;
-        unsigned const there = left < NLIST_I_LANES ? (1u << left) - 1 : 0xFF,
-                       asked = (unsigned)_mm256_movemask_ps(_mm256_andnot_ps(sure, within)) & there;
-        unsigned bits = (unsigned)_mm256_movemask_ps(sure) & there;
-        if (asked) bits |= nlist_i_ask(search, place, search->number + k, asked);
-        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from), bits & 15);
-        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from + 4), bits >> 4);
-    }
-    return at;
-}
-#endif
-
 /* Room for the hits of a row. A task, which must not allocate: NLIST_BUFFER_TOO_SMALL. */
 static nlist_result nlist_i_hit_room(nlist_i_search *search)
 {
@@ -6206,45 +6087,6 @@ NLIST_I_APART void nlist_i_plain_gather(nlist_i_search *search, const double mov
     }
     search->count += kept;
 }
-
-#ifdef NLIST_I_AVX2
-/* The same, four places at a time. */
-NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_gather(nlist_i_search *search, const double move[3],
-                                                    int32_t begin, int32_t count, int32_t number)
-{
-    __m256d const scale = _mm256_set1_pd(search->scale), mx = _mm256_set1_pd(move[0]),
-                  my = _mm256_set1_pd(move[1]), mz = _mm256_set1_pd(move[2]);
-    __m128 const hx = _mm_set1_ps(search->half[0]), hy = _mm_set1_ps(search->half[1]),
-                 hz = _mm_set1_ps(search->half[2]), sign = _mm_set1_ps(-0.0f),
-                 zero = _mm_setzero_ps();
-    __m128i const ascending = _mm_setr_epi32(0, 1, 2, 3);
-    int32_t k, at = search->count;
-    for (k = 0; k < count; k += 4) {
-        __m256d const qx = _mm256_loadu_pd(search->q[0] + begin + k),
-                      qy = _mm256_loadu_pd(search->q[1] + begin + k),
-                      qz = _mm256_loadu_pd(search->q[2] + begin + k);
-        __m128 const x = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qx, mx), scale)),
-                     y = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qy, my), scale)),
-                     z = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qz, mz), scale)),
-                     dx = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, x), hx), zero),
-                     dy = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, y), hy), zero),
-                     dz = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, z), hz), zero),
-                     d2 = _mm_add_ps(_mm_add_ps(_mm_mul_ps(dx, dx), _mm_mul_ps(dy, dy)),
-                                     _mm_mul_ps(dz, dz)),
-                     id = _mm_loadu_ps((const float *)(const void *)(search->id + begin + k)),
-                     numbers = _mm_castsi128_ps(_mm_add_epi32(_mm_set1_epi32(number + k),
-                                                              ascending));
-        unsigned const there = count - k < 4 ? (1u << (count - k)) - 1 : 15,
-                       bits = (unsigned)_mm_movemask_ps(_mm_cmple_ps(d2, _mm_set1_ps(1))) & there;
-        (void)nlist_i_wide_put(search->x + at, x, bits);
-        (void)nlist_i_wide_put(search->y + at, y, bits);
-        (void)nlist_i_wide_put(search->z + at, z, bits);
-        (void)nlist_i_wide_put(search->number + at, numbers, bits);
-        at += nlist_i_wide_put(search->near_id + at, id, bits);
-    }
-    search->count = at;
-}
-#endif
 
 /* Gathers the near candidates of a cell. */
 static void nlist_i_gather(nlist_i_search *search)
@@ -6714,6 +6556,176 @@ NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, con
     if (n < 0) return NLIST_BAD_ARGUMENT;
     return nlist_search_boxes(list, desc, box, starts, 1, pos, stride, arrays);
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>lanes: the loops of >>boxes-serial over candidates and entries, written by hand for AVX2
+
+   On x86-64 with gcc and clang a search takes them where the CPU has AVX2 (NLIST_I_CHOSEN), and else
+   the plain form of each. Both give the same bits (tests/unit/nlist/test_nlist_lanes.c).
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NLIST_I_AVX2
+
+/* Four reals, and what differs between float and double. */
+#if NLIST_I_REAL_KIND == 1
+typedef __m128 nlist_i_four;
+#define NLIST_I_FOUR(name) _mm_##name##_ps
+#else
+typedef __m256d nlist_i_four;
+#define NLIST_I_FOUR(name) _mm256_##name##_pd
+#endif
+
+/* Square of the length of four vectors of 3 numbers, and a 0 behind them. */
+NLIST_I_AVX2 NLIST_I_TOGETHER nlist_i_four nlist_i_wide_d2(const nlist_i_four d[4])
+{
+    nlist_i_four x, y, z;
+#if NLIST_I_REAL_KIND == 1
+    __m128 const low = _mm_unpacklo_ps(d[0], d[1]), high = _mm_unpacklo_ps(d[2], d[3]);
+    x = _mm_movelh_ps(low, high);
+    y = _mm_movehl_ps(high, low);
+    z = _mm_movelh_ps(_mm_unpackhi_ps(d[0], d[1]), _mm_unpackhi_ps(d[2], d[3]));
+#else
+    __m256d const even = _mm256_unpacklo_pd(d[0], d[1]), odd = _mm256_unpackhi_pd(d[0], d[1]),
+                  even2 = _mm256_unpacklo_pd(d[2], d[3]), odd2 = _mm256_unpackhi_pd(d[2], d[3]);
+    x = _mm256_permute2f128_pd(even, even2, 0x20);
+    y = _mm256_permute2f128_pd(odd, odd2, 0x20);
+    z = _mm256_permute2f128_pd(even, even2, 0x31);
+#endif
+    return NLIST_I_FOUR(add)(NLIST_I_FOUR(add)(NLIST_I_FOUR(mul)(x, x), NLIST_I_FOUR(mul)(y, y)),
+                             NLIST_I_FOUR(mul)(z, z));
+}
+
+/* nlist_i_plain_values, four entries at a time, each by vectors of 4. A vector that is stored reaches one
+   number too far, into the next entry, which is written later: hence the last is left to the plain
+   form, as are wrapped particles. */
+NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_values(const nlist_i_search *search, int32_t place,
+                                                    const int32_t *number, int32_t count,
+                                                    int64_t at)
+{
+    nlist_arrays const out = search->out;
+    const nlist_i_placed *const own = &search->placed[place];
+    nlist_i_four const p = NLIST_I_FOUR(loadu)(own->p);
+    nlist_i_four d[4];
+    int32_t k, e;
+    for (k = 0; k < count - 4 && !own->wrap[3]; k += 4, at += 4) {
+        int32_t wrapped = 0;
+        for (e = 0; e < 4; e++) {
+            nlist_i_candidate const c = search->candidate[number[k + e]];
+            const nlist_i_placed *other = &search->placed[c.place];
+            const nlist_i_run *run = &search->run[c.run];
+            wrapped |= other->wrap[3];
+            d[e] = NLIST_I_FOUR(add)(NLIST_I_FOUR(sub)(NLIST_I_FOUR(loadu)(other->p), p),
+                                     NLIST_I_FOUR(loadu)(run->t));
+            if (out.offset) NLIST_I_FOUR(storeu)(out.offset + 3 * (at + e), d[e]);
+            if (out.shift)
+                _mm_storeu_si128((__m128i *)(void *)(out.shift + 3 * (at + e)),
+                                 _mm_loadu_si128((const __m128i *)(const void *)run->image));
+        }
+        if (wrapped) nlist_i_plain_values(search, place, number + k, 4, at);
+        else if (out.distance)
+            NLIST_I_FOUR(storeu)(out.distance + at, NLIST_I_FOUR(sqrt)(nlist_i_wide_d2(d)));
+    }
+    nlist_i_plain_values(search, place, number + k, count - k, at);
+}
+
+/* Writes those of four numbers whose bits are set; `to` has room for four. Returns how many. */
+NLIST_I_AVX2 NLIST_I_TOGETHER int32_t nlist_i_wide_put(void *to, __m128 numbers, unsigned bits)
+{
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+    _mm_storeu_ps((float *)to, _mm_permutevar_ps(numbers, order));
+    return (int32_t)__builtin_popcount(bits);
+}
+
+/* Those of the candidates number[0 .. 7] whose bits are set and that are listed, as bits. */
+NLIST_I_APART unsigned nlist_i_ask(const nlist_i_search *search, int32_t place,
+                                   const int32_t *number, unsigned bits)
+{
+    unsigned listed = 0;
+    int lane;
+    for (lane = 0; bits >> lane; lane++)
+        if (bits >> lane & 1 && nlist_i_listed(search, place, number[lane])) listed |= 1u << lane;
+    return listed;
+}
+
+/* nlist_i_plain_test, eight near candidates at a time. Those that pass and are not certain are
+   asked about. */
+NLIST_I_AVX2 NLIST_I_APART int32_t nlist_i_wide_test(const nlist_i_search *search, int32_t place,
+                                                     const float p[3], int32_t *number, int32_t at)
+{
+    __m256 const px = _mm256_set1_ps(p[0]), py = _mm256_set1_ps(p[1]), pz = _mm256_set1_ps(p[2]),
+                 one = _mm256_set1_ps(1), inner = _mm256_set1_ps(search->inner);
+    __m256i const i = _mm256_set1_epi32(search->id[place]),
+                  halves = _mm256_set1_epi32(-nlist_i_halves(search));
+    int32_t k;
+    for (k = 0; k < search->count; k += NLIST_I_LANES) {
+        const float *const from = (const float *)(const void *)(search->number + k);
+        __m256 const dx = _mm256_sub_ps(_mm256_loadu_ps(search->x + k), px),
+                     dy = _mm256_sub_ps(_mm256_loadu_ps(search->y + k), py),
+                     dz = _mm256_sub_ps(_mm256_loadu_ps(search->z + k), pz),
+                     d2 = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx),
+                                                      _mm256_mul_ps(dy, dy)),
+                                        _mm256_mul_ps(dz, dz));
+        __m256i const id = _mm256_loadu_si256((const __m256i *)(const void *)(search->near_id + k)),
+                      below = _mm256_and_si256(halves, _mm256_cmpgt_epi32(i, id)),
+                      own = _mm256_cmpeq_epi32(i, id);
+        __m256 const within = _mm256_andnot_ps(_mm256_castsi256_ps(below),
+                                               _mm256_cmp_ps(d2, one, _CMP_LE_OQ)),
+                     sure = _mm256_andnot_ps(_mm256_castsi256_ps(own),
+                                             _mm256_and_ps(within,
+                                                           _mm256_cmp_ps(d2, inner, _CMP_LE_OQ)));
+        int32_t const left = search->count - k;
+        unsigned const there = left < NLIST_I_LANES ? (1u << left) - 1 : 0xFF,
+                       asked = (unsigned)_mm256_movemask_ps(_mm256_andnot_ps(sure, within)) & there;
+        unsigned bits = (unsigned)_mm256_movemask_ps(sure) & there;
+        if (asked) bits |= nlist_i_ask(search, place, search->number + k, asked);
+        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from), bits & 15);
+        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from + 4), bits >> 4);
+    }
+    return at;
+}
+
+/* nlist_i_plain_gather, four places at a time. */
+NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_gather(nlist_i_search *search, const double move[3],
+                                                    int32_t begin, int32_t count, int32_t number)
+{
+    __m256d const scale = _mm256_set1_pd(search->scale), mx = _mm256_set1_pd(move[0]),
+                  my = _mm256_set1_pd(move[1]), mz = _mm256_set1_pd(move[2]);
+    __m128 const hx = _mm_set1_ps(search->half[0]), hy = _mm_set1_ps(search->half[1]),
+                 hz = _mm_set1_ps(search->half[2]), sign = _mm_set1_ps(-0.0f),
+                 zero = _mm_setzero_ps();
+    __m128i const ascending = _mm_setr_epi32(0, 1, 2, 3);
+    int32_t k, at = search->count;
+    for (k = 0; k < count; k += 4) {
+        __m256d const qx = _mm256_loadu_pd(search->q[0] + begin + k),
+                      qy = _mm256_loadu_pd(search->q[1] + begin + k),
+                      qz = _mm256_loadu_pd(search->q[2] + begin + k);
+        __m128 const x = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qx, mx), scale)),
+                     y = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qy, my), scale)),
+                     z = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qz, mz), scale)),
+                     dx = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, x), hx), zero),
+                     dy = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, y), hy), zero),
+                     dz = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, z), hz), zero),
+                     d2 = _mm_add_ps(_mm_add_ps(_mm_mul_ps(dx, dx), _mm_mul_ps(dy, dy)),
+                                     _mm_mul_ps(dz, dz)),
+                     id = _mm_loadu_ps((const float *)(const void *)(search->id + begin + k)),
+                     numbers = _mm_castsi128_ps(_mm_add_epi32(_mm_set1_epi32(number + k),
+                                                              ascending));
+        unsigned const there = count - k < 4 ? (1u << (count - k)) - 1 : 15,
+                       bits = (unsigned)_mm_movemask_ps(_mm_cmple_ps(d2, _mm_set1_ps(1))) & there;
+        (void)nlist_i_wide_put(search->x + at, x, bits);
+        (void)nlist_i_wide_put(search->y + at, y, bits);
+        (void)nlist_i_wide_put(search->z + at, z, bits);
+        (void)nlist_i_wide_put(search->number + at, numbers, bits);
+        at += nlist_i_wide_put(search->near_id + at, id, bits);
+    }
+    search->count = at;
+}
+
+#endif /* NLIST_I_AVX2 */
 
 /* ----------------------------------------------------------------------------------------------
    >>tuner: the search for the cheapest skin (>>tune)

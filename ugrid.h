@@ -4180,6 +4180,20 @@ typedef struct ugrid_i_candidates {
 
 static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count);
 
+/* ugrid_i_row_plain and ugrid_i_copy_plain in vectors (>>lanes). */
+#ifdef UGRID_I_FORMS
+static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                const ugrid_real p[3], int32_t before, int32_t after,
+                                int32_t *hits);
+static int32_t ugrid_i_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                  const ugrid_real p[3], int32_t before, int32_t after,
+                                  int32_t *hits);
+#if UGRID_I_REAL_KIND == 1
+static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
+static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
+#endif
+#endif
+
 /* Where the names of the next row are written: to the end of the list that appends them, where it
    has room for all candidates and a vector; otherwise into the buffer. */
 static int32_t *ugrid_i_hits_of(const ugrid_i_search *search, ugrid_i_candidates *set)
@@ -4265,12 +4279,6 @@ static void ugrid_i_copy_plain(const ugrid_i_search *search, ugrid_i_candidates 
     for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
 }
 
-/* The same in vectors (>>lanes). */
-#if defined(UGRID_I_FORMS) && UGRID_I_REAL_KIND == 1
-static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
-static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
-#endif
-
 static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
                                 ugrid_i_candidates *set)
 {
@@ -4324,25 +4332,6 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
     ugrid_i_pad(set);
     return 1;
 }
-
-/* ----------------------------------------------------------------------------------------------
-   >>lanes: the candidates of a block in vector instructions
-
-   The loops over candidates have three forms, which give the same bits; a search takes the best one
-   that the CPU has. UGRID_PLAIN_LANES leaves the first alone. Cell numbers (>>build) have the first
-   two.
-
-       plain     C. The inner loops of constant length become vectors at -O2, too; without -march of
-                 4 floats, which is what the oldest x86-64 has.
-       avx2      The same text compiled for AVX2, 8 floats (_avx2). Only the copy and the append,
-                 of which compilers make no vectors, are written by hand.
-       avx512    16 floats or 8 doubles, written by hand (_avx512). A comparison gives one bit for
-                 each candidate: a count is a sum of numbers of bits, and one instruction moves the
-                 names of hits to the front. So distances need not be stored.
-
-   AVX2 has no fused operations. AVX-512 has, and compilers would make them of products and sums,
-   which ugrid_i_kept_avx512 keeps apart.
-   ---------------------------------------------------------------------------------------------- */
 
 /* Squared distances from p to all candidates, and to the padding. images, a constant: to their
    nearest images. */
@@ -4453,6 +4442,154 @@ UGRID_I_APART int32_t ugrid_i_row_plain(const ugrid_i_search *search, ugrid_i_ca
     return ugrid_i_append(set, after, set->count, limit, hits,
                           ugrid_i_append(set, 0, before, limit, hits, 0));
 }
+
+/* The row of point j of a block, at p: all candidates but itself; in a half search without the
+   places before it in the block, too. */
+UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
+                             ugrid_i_candidates *set, int32_t row, const ugrid_real p[3], int32_t j)
+{
+    int32_t before = search->half ? set->own : set->own + j,
+                  after = set->own + j + !search->half;
+    int32_t *const hits = ugrid_i_hits_of(search, set);
+    int32_t found;
+    if (block->first < 0) before = after = 0;
+#ifdef UGRID_I_FORMS
+    if (search->form == UGRID_I_AVX512)
+        found = ugrid_i_row_avx512(search, set, p, before, after, hits);
+    else if (search->form == UGRID_I_AVX2)
+        found = ugrid_i_row_avx2(search, set, p, before, after, hits);
+    else
+#endif
+        found = ugrid_i_row_plain(search, set, p, before, after, hits);
+    return found > 0 && search->sink.take(search->sink.user, row, hits, found);
+}
+
+/* The row of one point by its own walk, passed on in pieces. */
+static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
+                            ugrid_near walk)
+{
+    const ugrid *grid = search->grid;
+    ugrid_real const limit = search->radius * search->radius;
+    ugrid_real q[3];
+    int32_t names[UGRID_I_HITS], hits = 0;
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
+        if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
+        names[hits++] = search->places ? walk.place : walk.id;
+        if (hits == UGRID_I_HITS) {
+            if (search->sink.take(search->sink.user, row, names, hits)) return 1;
+            hits = 0;
+        }
+    }
+    return hits > 0 && search->sink.take(search->sink.user, row, names, hits);
+}
+
+static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
+{
+    ugrid_real p[3];
+    if (!ugrid_i_has_row(search->grid, place)) return 0;
+    ugrid_point(search->grid, place, p);
+    return ugrid_i_walk_row(search, place, p,
+                            search->half ? ugrid_near_half(search->grid, place, search->radius)
+                                         : ugrid_near_place(search->grid, place, search->radius));
+}
+
+/* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
+   where ids ascend: 0 if not. */
+static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
+                                ugrid_i_block_of *block)
+{
+    int32_t k;
+    memset(block, 0, sizeof *block);
+    block->first = first;
+    for (k = first; k < last; k++) {
+        if (!ugrid_i_has_row(grid, k)) continue;
+        if (first + block->count < k) return 0;
+        ugrid_i_extend(block, grid->record[k].x);
+    }
+    return 1;
+}
+
+/* The end of the block that begins with a cell: how many cells of its row share their candidates.
+   Few particles, as a walk over cells costs more than the tests that are added. */
+static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell)
+{
+    const ugrid *grid = search->grid;
+    const int32_t *const start = grid->start;
+    int32_t const width = grid->axis[0].cells, left = width - cell % width,
+                  particles = search->form == UGRID_I_AVX512 ? 20 : 10; /* measured */
+    int32_t most = left < UGRID_I_JOINED ? cell + left : cell + UGRID_I_JOINED, end = cell + 1;
+    if (grid->desc.cell_order != UGRID_ROWS) return end;
+    if (most > search->last) most = search->last;
+    while (end < most && start[end + 1] - start[cell] <= particles) end++;
+    return end;
+}
+
+/* All rows of the cells cell .. end-1, as one block; cell by cell where this does not fit. */
+static int ugrid_i_search_cells(const ugrid_i_search *search, int32_t cell, int32_t end,
+                                ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t const first = grid->start[cell];
+    int32_t last = grid->start[end], k;
+    ugrid_i_block_of block;
+    int fits = ugrid_i_block_locals(grid, first, last, &block);
+    if (fits && block.count == 0) return 0;
+    fits = fits && ugrid_i_collect(search, &block, set);
+    if (!fits && cell + 1 < end) {
+        for (k = cell; k < end; k++) if (ugrid_i_search_cells(search, k, k + 1, set)) return 1;
+        return 0;
+    }
+    if (fits) last = first + block.count;
+    for (k = first; k < last; k++)
+        if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
+                 : ugrid_i_walk_place(search, k))
+            return 1;
+    return 0;
+}
+
+/* Is the grid searched cell by cell? */
+static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
+
+/* Runs the search over its cells or places. 1 if the callback ended it. */
+static int ugrid_i_search_all(const ugrid_i_search *given)
+{
+    ugrid_i_search search = *given;
+    ugrid view = *given->grid;
+    int32_t k, cell, end;
+    ugrid_i_candidates set;
+    search.grid = &view;
+    view.desc.walk = ugrid_i_list_walk(&view);
+    if (!ugrid_i_by_cells(&view)) {
+        for (k = search.first; k < search.last; k++)
+            if (ugrid_i_walk_place(&search, k)) return 1;
+        return 0;
+    }
+    for (cell = search.first; cell < search.last; cell = end) {
+        end = ugrid_i_block_end(&search, cell);
+        if (view.start[cell] == view.start[end]) continue;
+        if (ugrid_i_search_cells(&search, cell, end, &set)) return 1;
+    }
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>lanes: the loops of >>search over candidates in vector instructions
+
+   They have three forms, which give the same bits; a search takes the best one that the CPU has.
+   UGRID_PLAIN_LANES leaves the first alone. Cell numbers (>>build) have the first two.
+
+       plain     C, in >>search. The inner loops of constant length become vectors at -O2, too;
+                 without -march of 4 floats, which is what the oldest x86-64 has.
+       avx2      The same text compiled for AVX2, 8 floats (_avx2). Only the copy and the append,
+                 of which compilers make no vectors, are written by hand.
+       avx512    16 floats or 8 doubles, written by hand (_avx512). A comparison gives one bit for
+                 each candidate: a count is a sum of numbers of bits, and one instruction moves the
+                 names of hits to the front. So distances need not be stored.
+
+   AVX2 has no fused operations. AVX-512 has, and compilers would make them of products and sums,
+   which ugrid_i_kept_avx512 keeps apart.
+   ---------------------------------------------------------------------------------------------- */
 
 #ifdef UGRID_I_FORMS
 
@@ -4707,136 +4844,6 @@ UGRID_I_FOR_AVX512 UGRID_I_APART void ugrid_i_copy_avx512(const ugrid_i_search *
 }
 #endif
 #endif
-
-/* The row of point j of a block, at p: all candidates but itself; in a half search without the
-   places before it in the block, too. */
-UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                             ugrid_i_candidates *set, int32_t row, const ugrid_real p[3], int32_t j)
-{
-    int32_t before = search->half ? set->own : set->own + j,
-                  after = set->own + j + !search->half;
-    int32_t *const hits = ugrid_i_hits_of(search, set);
-    int32_t found;
-    if (block->first < 0) before = after = 0;
-#ifdef UGRID_I_FORMS
-    if (search->form == UGRID_I_AVX512)
-        found = ugrid_i_row_avx512(search, set, p, before, after, hits);
-    else if (search->form == UGRID_I_AVX2)
-        found = ugrid_i_row_avx2(search, set, p, before, after, hits);
-    else
-#endif
-        found = ugrid_i_row_plain(search, set, p, before, after, hits);
-    return found > 0 && search->sink.take(search->sink.user, row, hits, found);
-}
-
-/* The row of one point by its own walk, passed on in pieces. */
-static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
-                            ugrid_near walk)
-{
-    const ugrid *grid = search->grid;
-    ugrid_real const limit = search->radius * search->radius;
-    ugrid_real q[3];
-    int32_t names[UGRID_I_HITS], hits = 0;
-    while (ugrid_next(&walk)) {
-        ugrid_point(grid, walk.place, q);
-        if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
-        names[hits++] = search->places ? walk.place : walk.id;
-        if (hits == UGRID_I_HITS) {
-            if (search->sink.take(search->sink.user, row, names, hits)) return 1;
-            hits = 0;
-        }
-    }
-    return hits > 0 && search->sink.take(search->sink.user, row, names, hits);
-}
-
-static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
-{
-    ugrid_real p[3];
-    if (!ugrid_i_has_row(search->grid, place)) return 0;
-    ugrid_point(search->grid, place, p);
-    return ugrid_i_walk_row(search, place, p,
-                            search->half ? ugrid_near_half(search->grid, place, search->radius)
-                                         : ugrid_near_place(search->grid, place, search->radius));
-}
-
-/* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
-   where ids ascend: 0 if not. */
-static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
-                                ugrid_i_block_of *block)
-{
-    int32_t k;
-    memset(block, 0, sizeof *block);
-    block->first = first;
-    for (k = first; k < last; k++) {
-        if (!ugrid_i_has_row(grid, k)) continue;
-        if (first + block->count < k) return 0;
-        ugrid_i_extend(block, grid->record[k].x);
-    }
-    return 1;
-}
-
-/* The end of the block that begins with a cell: how many cells of its row share their candidates.
-   Few particles, as a walk over cells costs more than the tests that are added. */
-static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell)
-{
-    const ugrid *grid = search->grid;
-    const int32_t *const start = grid->start;
-    int32_t const width = grid->axis[0].cells, left = width - cell % width,
-                  particles = search->form == UGRID_I_AVX512 ? 20 : 10; /* measured */
-    int32_t most = left < UGRID_I_JOINED ? cell + left : cell + UGRID_I_JOINED, end = cell + 1;
-    if (grid->desc.cell_order != UGRID_ROWS) return end;
-    if (most > search->last) most = search->last;
-    while (end < most && start[end + 1] - start[cell] <= particles) end++;
-    return end;
-}
-
-/* All rows of the cells cell .. end-1, as one block; cell by cell where this does not fit. */
-static int ugrid_i_search_cells(const ugrid_i_search *search, int32_t cell, int32_t end,
-                                ugrid_i_candidates *set)
-{
-    const ugrid *grid = search->grid;
-    int32_t const first = grid->start[cell];
-    int32_t last = grid->start[end], k;
-    ugrid_i_block_of block;
-    int fits = ugrid_i_block_locals(grid, first, last, &block);
-    if (fits && block.count == 0) return 0;
-    fits = fits && ugrid_i_collect(search, &block, set);
-    if (!fits && cell + 1 < end) {
-        for (k = cell; k < end; k++) if (ugrid_i_search_cells(search, k, k + 1, set)) return 1;
-        return 0;
-    }
-    if (fits) last = first + block.count;
-    for (k = first; k < last; k++)
-        if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
-                 : ugrid_i_walk_place(search, k))
-            return 1;
-    return 0;
-}
-
-/* Is the grid searched cell by cell? */
-static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
-
-/* Runs the search over its cells or places. 1 if the callback ended it. */
-static int ugrid_i_search_all(const ugrid_i_search *given)
-{
-    ugrid_i_search search = *given;
-    ugrid view = *given->grid;
-    int32_t k, cell, end;
-    ugrid_i_candidates set;
-    search.grid = &view;
-    view.desc.walk = ugrid_i_list_walk(&view);
-    if (!ugrid_i_by_cells(&view)) {
-        for (k = search.first; k < search.last; k++)
-            if (ugrid_i_walk_place(&search, k)) return 1;
-        return 0;
-    }
-    for (cell = search.first; cell < search.last; cell = end) {
-        end = ugrid_i_block_end(&search, cell);
-        if (view.start[cell] == view.start[end]) continue;
-        if (ugrid_i_search_cells(&search, cell, end, &set)) return 1;
-    }
-    return 0;
-}
 
 /* ----------------------------------------------------------------------------------------------
    >>filtered: a search with the largest reach passes its rows on through the filter (>>filter)
