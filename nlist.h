@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
-   Builds the lists of neighbours within a cutoff (Verlet lists) and of contacts that particle
-   methods work on (DEM, MD, SPH), in 2D and 3D, serially and on a GPU, with the same bits.
+   Neighbour lists within a cutoff (Verlet lists) and contact lists, as particle methods use them
+   (DEM, MD, SPH), in 2D and 3D. The serial code and CUDA give the same bits.
 
    - The search is done by a grid (ugrid.h), a tree (lbvh.h) or brute force; or you give the pairs.
    - Four layouts: fixed slots per row, pairs behind a counter, both together, and CSR.
@@ -19,16 +19,15 @@
 
    >>contents: the banners in order; search for >> and the name
 
-   Manual             use, example, options, rules, layout, history, mesh, limits, not-here,
-                      literature, changes
-   Declarations       strict-math, config, results, parallel, desc, list, api, tune, cuda-api
-   Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
-                      GPU; cuda-templates
-   Serial             memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
-                      validate, boxes-serial, lanes, tuner, parallel-run, parallel-build,
-                      parallel-ugrid, parallel-boxes
-   CUDA               cuda/nlist.cu, with the same words
-   At the end         licence
+       manual          use, example, options, rules, layout, history, mesh, limits, not-here,
+                       literature, changes
+       declarations    strict-math, config, results, parallel, desc, list, api, tune, cuda-api
+       per element     numbers, each, match, carry, walls, units, boxes, cuda-templates
+       serial          memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
+                       validate, boxes-serial, lanes, tuner, parallel-run, parallel-build,
+                       parallel-ugrid, parallel-boxes
+       CUDA            cuda/nlist.cu, with a list of its own
+       end             licence
 
    >>use
 
@@ -45,16 +44,15 @@
    and in every file that calls it:  #define NLIST_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   nlist.h needs neither of the two: nlist_build_box, _brute and _pairs are always there,
-   nlist_build_ugrid where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh
-   where lbvh.h was.
+   nlist.h needs neither: nlist_build_box, _brute and _pairs are always there, nlist_build_ugrid
+   where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more
-   digits (32-bit x86), add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in
-   the last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it: the
+   Some compilers fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
+   (32-bit x86): add -ffp-contract=off, or -msse2 -mfpmath=sse. Otherwise results can differ in the
+   last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it. The
    results are the same, except that denormals count as zero where the flag links a start file that
-   sets this. clang with FMA: add -ffp-contract=off behind it.
+   says so. clang with FMA: add -ffp-contract=off after that flag.
 
    >>example: compiles as it stands
 
@@ -98,34 +96,39 @@
 
    >>options
 
-       name                  default   where          meaning
-       NLIST_IMPLEMENTATION  -         one file       makes the functions
-       NLIST_CUDA            -         all or none    adds the GPU functions
-       NLIST_STATIC          -         each file      functions are static: each file has its own
-                                                      (a layout has that name, too)
-       NLIST_API             extern    all files      linkage of the functions, e.g. a dllexport
-       NLIST_REAL            float     all files      float or double, that of ugrid.h and lbvh.h;
-                                                      a mixture does not link
-       NLIST_PLAIN_LANES     -         one file       searches in boxes do without AVX2, which they
-                                                      take where the CPU has it; the results are
-                                                      the same
+       name                  default   where               meaning
+       NLIST_IMPLEMENTATION  -         one file            makes the functions
+       NLIST_CUDA            -         all files, or none  adds the GPU functions
+       NLIST_STATIC          -         each file           functions are static: a copy in each file
+                                                           (a layout has this name, too)
+       NLIST_API             extern    all files           linkage of the functions (dllexport)
+       NLIST_REAL            float     all files           float or double, as in ugrid.h and
+                                                           lbvh.h; a mix does not link
+       NLIST_PLAIN_LANES     -         the file that       no AVX2 in boxes (>>lanes); the results
+                                       implements          are the same
 
    >>rules
 
-   Words    Row i lists the partners of particle i. An entry is one partner in one row. A contact is
-            a listed pair, whether the two touch or not: one entry in half lists, two in full ones.
-            Reach (cutoff): the distance up to which i and j are listed, radius + radii[i] +
-            radii[j] + skin. Slots: a fixed number of places per row. The rest: the entries, of all
-            rows, that have no slot. Source: the broad phase that finds the candidates (brute force,
-            pairs, a grid, a tree, triangles). Generation: the arrays of one build. Carry: a new
-            list takes the history of its contacts from the old one (contact tracking). Wander: a
-            contact with a mesh continues on a neighbouring triangle, and keeps its history.
+   Words    row         the partners of one particle
+            entry       one partner in one row
+            contact     a listed pair, whether the two touch or not: one entry in half lists, two in
+                        full ones
+            reach       cutoff: the distance up to which i and j are listed, radius + radii[i] +
+                        radii[j] + skin
+            slots       a fixed number of places per row; the rest: the entries, of all rows, that
+                        have no slot
+            source      broad phase: what finds the candidates (a grid, a tree, pairs, triangles,
+                        brute force)
+            generation  the arrays of one build
+            carry       contact tracking: a new list takes the history of its contacts from the old
+                        one
+            wander      a contact with a mesh continues on a neighbouring triangle, and keeps its
+                        history
    Memory   Only builds, nlist_search_box and _search_boxes, nlist_reserve, nlist_remap, nlist_sum
             with a unit, nlist_load, nlist_validate and nlist_verify allocate, by desc.allocator
-            (nlist_cuda_... as told there). Memory is kept. An array that has become too small grows
-            by half at least, so n builds of growing numbers of particles allocate O(log n) times;
-            where that much is not available, it grows to the size needed. A first build, and
-            reserve, take exactly this size. Bytes per particle and per entry, in float:
+            (nlist_cuda_... as told there). Memory grows and is kept. An array that is too small
+            grows by half at least (by what is needed, where memory is short). A first build and a
+            reserve take exactly the size needed. Bytes per particle and per entry, in float:
                STATIC   4 + 4 width
                DYNAMIC  12, and 12 an entry
                COMPACT  12, and 4 an entry
@@ -139,18 +142,18 @@
             once more (nlist_search_box, sorted or nearest: 4 an entry; both up to 5 times that
             where the first cells are much denser than the rest). CUDA: 16 a particle where rows are
             counted first, with a grid.
-   Threads  No global state. Any number of threads may read one list; one at a time may build it.
-            One build uses many threads, yours, through desc.parallel (>>parallel).
-            nlist_sum calls your function in one thread.
-   Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field
-            to change. Nothing is printed, nothing aborts, nothing is truncated silently: where
-            something did not fit, the exact size needed is returned. A refused build leaves the
-            list as it was, with its history (or empty: out of memory in a build without history or
-            events). NLIST_NOT_BUILT: returned by every call that needs a list, before the first
-            build, and after nlist_reserve and nlist_free. A list of no particles counts as built.
-            (nlist_moved needs no list: its answer is to build.)
-   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle
-            at exactly the reach is listed.
+   Threads  There is no global state. Any number of threads may read one list; one at a time may
+            build it. One build uses many threads, yours, through desc.parallel (>>parallel).
+            nlist_sum calls your function in the calling thread.
+   Errors   Every function that can fail returns a nlist_result, and nlist_result_text names the
+            field to change. Nothing is printed and nothing aborts. No result is truncated silently:
+            on overflow the exact size needed is returned. A refused build leaves the list as it
+            was, with its history (or empty: out of memory in a build without history or events).
+   Built    A call that reads a list returns NLIST_NOT_BUILT before the first build, and after
+            nlist_reserve and nlist_free. A list of no particles is built. (nlist_moved needs no
+            list: its answer is to build.)
+   Units    Those of your positions. Radii are distances, not squares. The test is <= everywhere: a
+            particle at the reach is listed.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
@@ -198,9 +201,7 @@
 
    Events (desc.events) come from the same comparison of old and new rows: arrays of begun,
    persisting and ended contacts, each pair once.
-   Costs: docs/performance-gpu.md. Not there: building a HYBRID list with 8 slots
-   takes 2.0 times as long with 16 bytes of history (tests/bench/bench_nlist --only history, spheres
-   with 4.3 contacts each, H200).
+   Costs: docs/performance-gpu.md, tests/bench/bench_nlist --only history.
 
    >>mesh (figure: >>walls)
 
@@ -254,9 +255,9 @@
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
-   compiled without them. From here to its end the compiler respects NaN, infinity and the order of
-   roundings; behind it the caller's options hold again.
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...) are disabled
+   here. From here to the end of this file the compiler respects NaN, infinity and the order of
+   roundings. After it the caller's options apply again.
    ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
@@ -287,7 +288,7 @@
 #endif
 #ifdef __NVCC__
 #pragma nv_diag_push
-#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#pragma nv_diag_suppress 1675 /* nvcc passes the next lines to gcc, and warns */
 #endif
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
@@ -297,8 +298,7 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(NLIST_IMPLEMENTATION)
-#error "nlist.h: this compiler cannot be told to keep the order of roundings: \
-compile the file with NLIST_IMPLEMENTATION without -ffast-math"
+#error "nlist.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
 #endif
 
@@ -363,10 +363,10 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define NLIST_API extern
 #endif
 
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also
-   for the device. NLIST_FN_WALK: those of a caller's innermost loop. In a file compiled with
-   -ffast-math, gcc does not inline functions that respect NaN and the order of roundings, with this
-   exception: these are compiled with the caller's options, and keep the order by nlist_i_kept. */
+/* Functions of one element, shared by CPU and GPU: `static inline` in C, and under nvcc also for
+   the device. NLIST_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
+   gcc does not inline a function that respects NaN and the order of roundings. These are therefore
+   compiled with the caller's options, and nlist_i_kept keeps their order of operations. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(NLIST_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -384,8 +384,8 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #endif
 #endif
 
-/* In a double build every function gets a second name, so that a program that mixes float and
-   double builds does not link. */
+/* In a double build every function gets a second name. So a program that mixes float and double
+   builds does not link, instead of computing wrong numbers. */
 #if NLIST_I_REAL_KIND == 2
 #define nlist_version           nlist_f64_version
 #define nlist_result_text       nlist_f64_result_text
@@ -440,7 +440,7 @@ extern "C" {
    >>results
    ---------------------------------------------------------------------------------------------- */
 
-/* One list makes the codes and their texts. */
+/* One list defines the codes and their texts. */
 #define NLIST_RESULTS(X) \
     X(NLIST_OK,               "all is well") \
     X(NLIST_BAD_ARGUMENT, \
@@ -457,10 +457,9 @@ extern "C" {
       "given pairs have none, and a file without positions cannot serve one") \
     X(NLIST_BAD_OPTION, \
       "desc.layout or how.mode has a value that does not exist, desc.parallel.tasks is not 0 .. " \
-      "1024, triangles (also those of a " \
-      "file) meet another layout than NLIST_DYNAMIC, desc.shifts, distances, offsets, sorted or " \
-      "nearest (not negative, not with half) meet another build than those of boxes, or a list " \
-      "with shifts is to be saved or verified") \
+      "1024, triangles (also those of a file) meet another layout than NLIST_DYNAMIC, " \
+      "desc.shifts, distances, offsets, sorted or nearest (not negative, not with half) meet " \
+      "another build than those of boxes, or a list with shifts is to be saved or verified") \
     X(NLIST_BAD_WIDTH, \
       "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
       "16 or 32") \
@@ -553,7 +552,7 @@ typedef void nlist_run(nlist_task *task, void *context, int32_t tasks, void *use
 typedef struct nlist_parallel {
     nlist_run *run;     /* calls task(context, 0 .. tasks-1), each once, in any order, on any
                            threads, and returns when all are done (default, NULL: serial) */
-    void *user;         /* handed to run */
+    void *user;         /* passed to run */
     int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
                            fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
 } nlist_parallel;
@@ -652,7 +651,7 @@ typedef struct nlist_desc {
 } nlist_desc;
 
 /* ----------------------------------------------------------------------------------------------
-   >>list: the object. All zero is empty. Every array may be read by you.
+   >>list: the object. All zero is empty. You may read every array.
 
    A half list of 7 particles, from the pairs 0-1 0-3 1-2 3-4 3-5 3-6. Rows 4 to 6 are empty. A dot
    is -1, nothing.
@@ -758,35 +757,35 @@ typedef struct nlist {
 } nlist;
 
 /* ----------------------------------------------------------------------------------------------
-   >>api: functions
-
-   Unless a comment says otherwise, a call on a const nlist may run in many threads at once. The
-   iterator (nlist_of, nlist_next) and nlist_find are further down: >>each.
+   >>api: functions. Unless a comment says otherwise, a call on a const nlist may run in many
+   threads at once. Any call may return NLIST_BAD_ARGUMENT, and one that reads a list
+   NLIST_NOT_BUILT. The iterator (nlist_of, nlist_next) and nlist_find are inline functions, defined
+   at >>each.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
 NLIST_API int nlist_version(void);
 
-/* The meaning of a result and the field to change. Never NULL. */
+/* What a result means, and which field to change. Never NULL. */
 NLIST_API const char *nlist_result_text(nlist_result result);
 
 /* `*out` = `*desc` with every default filled in. Makes the checks that need neither particles nor a
    source. */
 NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
-/* Takes the memory for n particles and `entries` entries in partner, so that builds up to these
-   sizes allocate nothing (except for the sort of nlist_build_pairs: 12 bytes per pair and
-   direction). The list is empty afterwards; where desc is refused it is as it was. Not thread-safe
-   on one list. */
+/* Allocates the memory for n particles and `entries` entries in partner, so that builds up to these
+   sizes allocate nothing (except nlist_build_pairs: 12 bytes per pair and direction, for its sort).
+   The list is empty and not built afterwards; where desc is refused it is as it was. Not
+   thread-safe on one list. */
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
                                      int64_t entries);
 
-/* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 =
-   tightly packed). Building again reuses the memory and, with desc.history, carries the history
-   over: particle i is the same as before, particles from the old n on are new (nlist_remap for
-   everything else). After a refusal the list is as it was (>>rules, Errors), and bad_id,
-   needed_width and needed_entries give the cause. Not thread-safe on one list; different lists may
-   be built at the same time. Brute force, O(n^2): for tests, and for a few hundred particles. */
+/* Builds the list of n particles by brute force, O(n^2): for tests, and for a few hundred
+   particles. pos: n points of desc.dim coordinates, `stride` bytes apart (0 = tightly packed).
+   Another build reuses the memory and, with desc.history, carries the history over: particle i is
+   the same as before, particles from the old n on are new (otherwise: nlist_remap). After a refusal
+   the list is as it was (>>rules, Errors), and bad_id, needed_width and needed_entries say what was
+   wrong. Not thread-safe on one list; different lists may be built at once. */
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
                                          size_t stride, int32_t n);
 
@@ -808,15 +807,14 @@ typedef struct nlist_box {
 
        D = pos[j] + S . cell - pos[i]          positions as given: nothing is wrapped in them
 
-   A particle is a partner of its own images: in full lists once for S and once for -S, in half
-   lists for that whose first number other than 0 is positive. desc.distances and desc.offsets store
-   |D| and D, as they are at the build. desc.periodic is not used. Radii, masks, exclusions (of a
-   pair: of all its images), skin, history and nlist_remap work as in other lists: a contact is a
-   pair and a shift. So history is lost where you wrap a particle between two builds.
-   nlist_moved answers 1 then: shifts are those of the positions at the build. nlist_save,
-   nlist_verify: NLIST_BAD_OPTION. NLIST_BAD_BOX: vectors of periodic axes are linearly dependent or
-   not finite. NLIST_TOO_MANY_IMAGES: before memory is taken. No memory is taken once it fits. O(n +
-   entries) for particles that are spread evenly. */
+   desc.distances and desc.offsets store |D| and D at the build. A particle is a partner of its own
+   images: in full lists once for S and once for -S, in half lists for that whose first number other
+   than 0 is positive. A contact is a pair and a shift; otherwise radii, masks, exclusions (of a
+   pair: of all its images), skin, history and nlist_remap work as in other lists. Wrapping a
+   particle between two builds changes its shifts: its history is lost, and nlist_moved answers 1.
+   desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION. NLIST_BAD_BOX:
+   vectors of periodic axes are linearly dependent or not finite. NLIST_TOO_MANY_IMAGES: before
+   memory is taken. O(n + entries) for particles that are spread evenly. */
 NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
                                        const nlist_real *pos, size_t stride, int32_t n);
 
@@ -906,20 +904,19 @@ NLIST_API int64_t nlist_bytes(const nlist *list);
 /* `*moved` = 1 when a particle has moved by more than half the skin since the build, and when there
    is no list, or one of no particles: build again before the list is used (figure: >>skin; Verlet).
    Also when a position has become NaN or infinite, or is no longer.
-   NLIST_BAD_SKIN: the list has none. O(n). */
+   NLIST_BAD_SKIN: the list has no skin. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
                                    int32_t *moved);
 
-/* Renumbers the list after the particles were sorted, inserted or deleted. new_id[i], 0 .. n-1, is
-   the new id of particle i; -1 means that it was deleted, with its contacts. Unused ids denote new
-   particles without contacts; in a list that was built of no particles all are new (new_id may be
-   NULL then). History, rows and the order in a row are kept; events stay as they were, with old ids
-   and entries. new_id has as many numbers as the list had particles; for a permutation of ugrid.h
-   pass grid.inverse. The reference positions of the skin are renumbered too; those of new particles
-   are NaN, so that nlist_moved answers 1. NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the
-   first particle whose new id is out of range or taken; the list is as it was. O(n + entries).
-   (Figure: >>remap; Kureck section 5.5.1.) With ghosts list.row_count stays as it is, as far as
-   there are particles. */
+/* Renumbers the list after particles were sorted, inserted or deleted (figure: >>remap; Kureck
+   section 5.5.1). new_id: a number for each particle of the list (for the order of ugrid.h:
+   grid.inverse; NULL where the list has none). new_id[i], 0 .. n-1, is the new id of particle i;
+   -1: it was deleted, with its contacts. Unused ids denote new particles without contacts. History,
+   rows and their order are kept, and the reference positions of the skin; those of new particles
+   are NaN, so that nlist_moved answers 1. Events stay as they were, with old ids and entries. With
+   ghosts list.row_count stays as it is, as far as there are particles. NLIST_BAD_INDEX: list.bad_id
+   is the first particle whose new id is out of range or taken; the list is as it was. O(n +
+   entries). */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
 
 /* The same, and particles 0 .. rows-1 are the locals from now on. Rows of particles that become
@@ -961,7 +958,7 @@ typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nl
 
 /* sums[values * i + v] += contributions, for every entry of the list. sums: n * values numbers.
    With a unit: NLIST_SUM_OVERFLOW leaves sums as they were. `list` is not const only because the
-   units need work space. NLIST_NOT_BUILT. O(entries). */
+   units need work space. O(entries). */
 NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn,
                                  void *user, nlist_real *sums);
 
@@ -969,41 +966,41 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
    pairs. shift (NULL, or 3 numbers per pair): how many periods to add to the partner's position, as
    given in pos, for its nearest image. `*needed`: the number of pairs, also when they did not fit
    (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles shift must be.
-   NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
+   NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: a position is NaN, or 2^30 periods away. O(n +
+   entries). */
 NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity,
                                    int64_t *needed, const nlist_real *pos, size_t stride,
                                    int32_t *shift);
 
 /* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the
    size, also when it did not fit (NLIST_BUFFER_TOO_SMALL; pass NULL and 0 to ask for it). For
-   machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT. O(n + entries). */
+   machines of the same byte order and the same NLIST_REAL. O(n + entries). */
 NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity,
                                   int64_t *needed);
 
-/* Reads what nlist_save wrote: the same rows, order and history, in the layout of desc.
-   desc.history must be that of the file, or 0 (any; with desc.width it determines the memory: set
-   it for files that you do not trust); desc.skin not more than that of the list that was saved. The
-   bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a check of
-   every row, and the list stays as it was. So are files of 0.1.0, whose format differs. The box
-   comes from the file. Triangles: the layout is NLIST_DYNAMIC, as in nlist_build_mesh; every key is
-   a feature of a triangle below list.triangles. That number is the file's: before you process such
-   a list, check that your mesh has as many triangles, list.triangles <= mesh.triangles, and that
-   its indices are below its vertex_count. O(n + entries log entries). */
+/* Reads what nlist_save wrote: the same rows, order and history, in the layout of desc, and the box
+   of the file. desc.history must be that of the file, or 0 (any; with desc.width it determines the
+   memory: set it for files that you do not trust); desc.skin at most that of the saved list. Any
+   bytes are safe: damaged ones, and files of 0.1.0, are refused (NLIST_BAD_FILE) after a checksum
+   and a check of every row, and the list stays as it was. Triangles: the layout is NLIST_DYNAMIC,
+   and every key is a feature of a triangle below list.triangles. That number is the file's: before
+   you process such a list, check that list.triangles <= mesh.triangles, and that the indices of
+   your mesh are below its vertex_count. O(n + entries log entries). */
 NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes,
                                   int64_t size);
 
 /* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched
-   rows, pairs listed twice, keys without a feature. Safe on any content of the arrays.
-   NLIST_NOT_BUILT. For tests and students. Allocates n bytes, or as many as partner has entries, if
-   more. O(n + entries * row). */
+   rows, pairs listed twice, keys without a feature. Safe on any content of the arrays. For tests
+   and students. Allocates n bytes, or as many as partner has entries, if more. O(n + entries *
+   row). */
 NLIST_API nlist_result nlist_validate(const nlist *list);
 
-/* nlist_validate, then the rows of `samples` particles compared with brute force. desc, pos,
-   stride: those that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for
-   the latter); of desc its arrays are read. The samples are spread over the ids, others for each
-   seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong
-   row, -1 where the structure is damaged. For your own tests, with your data. Allocates as
-   nlist_validate does. O(n + entries * row + samples * n). */
+/* nlist_validate, then the rows of `samples` particles against brute force. desc (its arrays are
+   read), pos, stride: those that the list was built from (not pairs; triangles:
+   NLIST_BAD_ARGUMENT). Samples are spread over the ids and vary with the seed; more than n: all.
+   NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong row, -1 if the
+   structure is damaged. For tests with your own data. Allocates as nlist_validate does. O(n +
+   entries * row + samples * n). */
 NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
                                     const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id);
@@ -1061,21 +1058,19 @@ NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner);
 NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds);
 
 /* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU
-
-   These functions can be called from plain C; one .cu file with NLIST_IMPLEMENTATION and NLIST_CUDA
-   makes them. All pointers d_... are device memory. Nothing here waits for the GPU unless its
-   comment says so. Every launch error is returned as NLIST_CUDA_ERROR. A CUDA error of your own
-   that you have not read before the call may be cleared.
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   NLIST_IMPLEMENTATION and NLIST_CUDA defines them. All pointers d_... are device memory. No call
+   waits for the stream unless its comment says so. Every launch error is returned as
+   NLIST_CUDA_ERROR. A pending CUDA error from before the call may be cleared.
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_CUDA
 
-/* What kernels take by value: a list whose arrays are in device memory. A type of its own, so that
-   host code that follows device pointers does not compile. */
+/* Kernel argument, passed by value: a list whose arrays are in device memory. It is a type of its
+   own so that host code cannot follow device pointers by accident. */
 typedef struct nlist_device { nlist list; } nlist_device;
 
-/* Status on the device, which the host knows only after nlist_cuda_check. */
+/* Device-side status, read by nlist_cuda_check. */
 typedef struct nlist_cuda_facts {
     int32_t current;            /* rows[current] is the list: a build swaps the two only when
                                    everything has fitted */
@@ -1107,7 +1102,7 @@ typedef struct nlist_cuda_facts {
 enum { NLIST_CUDA_SCRATCH = 16 };
 
 typedef struct nlist_cuda {
-    nlist_device device;        /* give this to your kernels */
+    nlist_device device;        /* the argument of your kernels */
     nlist_cuda_facts *d_facts;
     struct CUstream_st *stream; /* of the last call */
     int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
@@ -1115,7 +1110,7 @@ typedef struct nlist_cuda {
     int32_t by_radii;           /* the last build had desc.radii: only the device knows the
                                    largest */
     int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
-    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: work space */
+    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
 } nlist_cuda;
 
 /* Takes all memory for builds from positions and for sums over up to n particles, with `values`
@@ -1126,17 +1121,17 @@ typedef struct nlist_cuda {
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
                                           int32_t values, struct CUstream_st *stream);
 
-/* As the builds above, with the same costs. Particles with NaN and pairs with ids out of range are
-   left out; nlist_cuda_check reports them. On overflow the required size is still computed. With
-   history or events, and after a nlist_cuda_remap, the previous list then stays the list; otherwise
-   rows hold what fitted and `count` the full lengths. In both cases nlist_cuda_check reports it,
-   and the next build takes the missing memory. (desc.grow does all that within the call, and
-   waits.) Until a check, calls use the n and the mesh of the last build: where that did not fit,
-   sums and nlist_cuda_each leave out rows and partners from n on, and triangles that the mesh does
-   not have; kernels of your own must do the same. Without desc.deterministic the order of partner
-   and touched in DYNAMIC and HYBRID is undefined; the order within a row is defined. A build that
-   needs other memory than the last (another n, width, capacity) waits for the stream where two
-   generations are kept. The grid, tree and pos must be complete on `stream`. */
+/* As the builds above, with the same costs. The grid, the tree and pos must be complete on
+   `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
+   reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
+   is unspecified; that within a row is defined. On overflow the size needed is still computed,
+   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
+   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
+   previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
+   Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
+   rows and partners from n on, and triangles that the mesh does not have; kernels of your own must
+   do the same. A build that needs other memory than the last (another n, width, capacity) waits for
+   the stream where two generations are kept. */
 NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
                                               const nlist_real *d_pos, size_t stride, int32_t n,
                                               struct CUstream_st *stream);
@@ -1176,14 +1171,14 @@ NLIST_API nlist_result nlist_cuda_build_boxes(nlist_cuda *gpu, const nlist_desc 
 /* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
    NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
    NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
-   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS,
-   NLIST_SUM_OVERFLOW. The status of a build is kept until the next build. Fetches n, built,
-   triangles, total, event_count, current, and entries and touched_count of both rows. */
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. The status of a
+   build is kept until the next build. Fetches n, built, triangles, total, event_count, current, and
+   entries and touched_count of both generations. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
-/* Frees the device memory, in the order of the stream that the list was last used on: that stream
-   must still exist. One nlist_cuda belongs to one stream at a time; to use it on another, or in
-   kernels of your own there, order the two streams by an event. */
+/* Frees the device memory in the order of the stream that the list was last used on: that stream
+   must still exist. One nlist_cuda belongs to one stream at a time. Before you use it on another
+   stream, or in kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
 /* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
@@ -1218,12 +1213,12 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
    points, at >>each the iterator and what belongs to an entry. */
 
 /* ----------------------------------------------------------------------------------------------
-   >>numbers: arithmetic that both sides must round alike
+   >>numbers: arithmetic that rounds alike on CPU and GPU
    ---------------------------------------------------------------------------------------------- */
 
-/* x; no compiler moves an operation across it. Needed where -ffast-math still holds: in
-   NLIST_FN_WALK, and for products that clang fuses with sums on processors that can, whatever a
-   pragma says. */
+/* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
+   (NLIST_FN_WALK), and for products that clang fuses with sums, whatever a pragma says, if the
+   processor has FMA. */
 NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
 {
 #if defined(NLIST_I_KEEP_BY_BARRIER)
@@ -1238,8 +1233,8 @@ NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
     return x;
 }
 
-/* a * b, rounded. A GPU compiler would fuse a plain product with a sum that follows, round once,
-   and get other bits. */
+/* a * b, rounded. nvcc would fuse a plain product with a sum that follows, round once, and give
+   other bits. */
 NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -1251,7 +1246,7 @@ NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 #endif
 }
 
-/* a / b, rounded, whatever nvcc's -prec-div says. */
+/* a / b, correctly rounded, whatever nvcc's -prec-div says. */
 NLIST_FN nlist_real nlist_i_over(nlist_real a, nlist_real b)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -1261,8 +1256,8 @@ NLIST_FN nlist_real nlist_i_over(nlist_real a, nlist_real b)
 #endif
 }
 
-/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under
-   -ffinite-math-only. */
+/* Neither NaN nor infinite: not all exponent bits are set. (-ffinite-math-only would remove
+   comparisons.) */
 NLIST_FN int nlist_i_finite(nlist_real x)
 {
 #if NLIST_I_REAL_KIND == 1
@@ -1281,7 +1276,7 @@ NLIST_FN int nlist_i_point_finite(const nlist_real p[3])
     return nlist_i_finite(p[0]) & nlist_i_finite(p[1]) & nlist_i_finite(p[2]);
 }
 
-/* floor(t) as a real, for counting periods. From 2^52 on every number is whole. */
+/* floor(t) as a real: the number of periods. From 2^52 on every number is an integer. */
 NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 {
     nlist_real const limit = (nlist_real)4503599627370496.0;
@@ -1297,16 +1292,15 @@ NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_
 {
     const nlist_real *at = (const nlist_real *)(const void *)((const char *)pos +
                                                               stride * (size_t)i);
-    nlist_real const last = at[dim - 1]; /* `at[2]` behind the test makes compilers warn that see an
-                                            array of two numbers */
+    nlist_real const last = at[dim - 1]; /* `at[2]` after the test would make compilers warn where
+                                            an array of two numbers is passed */
     p[0] = at[0];
     p[1] = at[1];
     p[2] = 0;
-    if (dim == 3) p[2] = last; /* not by ?:, whose result clang takes for finite under
-                                  -ffast-math */
+    if (dim == 3) p[2] = last; /* not by ?:, which clang assumes to be finite under -ffast-math */
 }
 
-/* x, which is outside the box of a periodic axis, wrapped into it. */
+/* x outside the box of a periodic axis, wrapped into it. */
 NLIST_FN nlist_real nlist_i_wrap_outside(const nlist_axis *axis, nlist_real x)
 {
     if (!nlist_i_finite(x)) return x;
@@ -1315,8 +1309,8 @@ NLIST_FN nlist_real nlist_i_wrap_outside(const nlist_axis *axis, nlist_real x)
     return (x >= axis->min && x < axis->max) ? x : axis->min;
 }
 
-/* x wrapped into the box of a periodic axis, as ugrid.h does it; on other axes, inside the box, and
-   when not finite, x itself. */
+/* x wrapped into the box of a periodic axis, as ugrid.h does it. On a closed axis, inside the box,
+   and if not finite: x itself, bit for bit. */
 NLIST_FN_WALK nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
 {
     if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
@@ -1341,8 +1335,8 @@ NLIST_FN_WALK nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
     return nlist_i_kept(nlist_i_kept(d - above) + below);
 }
 
-/* Square of the distance of two points in the box, rounded after every operation, so that both
-   sides find the same pairs at the cutoff. */
+/* Square of the distance of two points in the box, rounded after every operation, so that CPU and
+   GPU find the same pairs at the reach. */
 NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3],
                                       const nlist_real q[3])
 {
@@ -1685,7 +1679,7 @@ NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
     const int32_t *new_of;  /* new ids of old particles, or NULL: unchanged */
-    nlist_each cursor;      /* behind the last one found */
+    nlist_each cursor;      /* after the last one found */
     int32_t i, keys;
 } nlist_i_matcher;
 
@@ -2368,15 +2362,21 @@ NLIST_FN int nlist_i_next_run(nlist_i_walk *walk)
     return 1;
 }
 
-/* 1 if entry a comes before entry b in a row of the nearest: by distance, id, shift. */
+/* 1 if shift a comes before b. */
+NLIST_FN int nlist_i_shift_before(const int32_t a[3], const int32_t b[3])
+{
+    int k;
+    for (k = 0; k < 3; k++) if (a[k] != b[k]) return a[k] < b[k];
+    return 0;
+}
+
+/* 1 if an entry comes before another in a row of the nearest: by distance, id, shift. */
 NLIST_FN int nlist_i_nearer(nlist_real d2, int32_t j, const int32_t shift[3], nlist_real other_d2,
                             int32_t other_j, const int32_t other_shift[3])
 {
-    int k;
     if (d2 != other_d2) return d2 < other_d2;
     if (j != other_j) return j < other_j;
-    for (k = 0; k < 3; k++) if (shift[k] != other_shift[k]) return shift[k] < other_shift[k];
-    return 0;
+    return nlist_i_shift_before(shift, other_shift);
 }
 
 #ifdef __cplusplus
@@ -3278,7 +3278,7 @@ typedef struct nlist_i_finder {
     const void *structure;  /* the grid or tree */
     const void *mesh;       /* triangles, else NULL */
     const struct nlist_i_head *head; /* a file, else NULL */
-    const unsigned char *file;       /* the bytes behind its head */
+    const unsigned char *file;       /* the bytes after its head */
     const int32_t *new_of;  /* a remap: new ids of old particles, else NULL */
     const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
     const int32_t *pair;    /* the caller's pairs */
@@ -3336,15 +3336,22 @@ static void nlist_i_end_row(nlist_i_finder *finder)
     finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
 }
 
+/* Appends a partner to the row; a task (finder.fixed) counts those that have no room. */
+static nlist_result nlist_i_append(nlist_i_finder *finder, int32_t j)
+{
+    nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, 1);
+    if (result != NLIST_OK) return result;
+    if (finder->used < finder->room) finder->found[finder->used] = j;
+    finder->used++;
+    return NLIST_OK;
+}
+
 /* Tests the candidate j, at q, and appends it to the row if it is listed. */
 static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i_query *query,
                                            int32_t j, const nlist_real q[3])
 {
-    nlist_result result = NLIST_OK;
-    if (!nlist_i_lists(finder->list, finder->uid, query, j, q)) return NLIST_OK;
-    if (finder->used == finder->room) result = nlist_i_need(finder, 1);
-    if (result == NLIST_OK) finder->found[finder->used++] = j;
-    return result;
+    return nlist_i_lists(finder->list, finder->uid, query, j, q) ? nlist_i_append(finder, j)
+                                                                 : NLIST_OK;
 }
 
 /* Checks that positions and radii are finite, and finds the largest radius (as on a GPU, of
@@ -4050,16 +4057,6 @@ static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, cons
     return owned;
 }
 
-/* Appends a partner; a task (finder.fixed) counts those that have no room. */
-static nlist_result nlist_i_append(nlist_i_finder *finder, int32_t j)
-{
-    nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, 1);
-    if (result != NLIST_OK) return result;
-    if (finder->used < finder->room) finder->found[finder->used] = j;
-    finder->used++;
-    return NLIST_OK;
-}
-
 /* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
    rows of what was reserved do not hold all of them. */
 static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
@@ -4335,9 +4332,8 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
         while (lbvh_next(&o)) {
             int32_t const key = nlist_i_wall_key(tree, mesh, p, reach, o.id);
             if (key < 0) continue;
-            result = nlist_i_need(finder, 1);
+            result = nlist_i_append(finder, key);
             if (result != NLIST_OK) return result;
-            finder->found[finder->used++] = key;
         }
         nlist_i_end_row(finder);
     }
@@ -4456,7 +4452,7 @@ static void *nlist_i_array(const nlist_block *block, int32_t wanted, int a)
     return wanted >> a & 1 ? block[a].memory : NULL;
 }
 
-/* Room for `more` entries behind the first `used`, in the arrays that `wanted` names. out: points
+/* Room for `more` entries after the first `used`, in the arrays that `wanted` names. out: points
    to them. */
 static nlist_result nlist_i_grow_arrays(nlist *list, int first, int32_t wanted, int64_t used,
                                         int64_t more, nlist_arrays *out)
@@ -5713,14 +5709,6 @@ static void nlist_i_sort_keys(uint64_t *key, uint64_t *work, int32_t count)
         key[k] = b >= count || (a < middle && work[a] <= work[b]) ? work[a++] : work[b++];
 }
 
-/* 1 if hit a has the higher shift of two with one id. */
-static int nlist_i_shift_above(const nlist_i_hit *a, const nlist_i_hit *b)
-{
-    int k;
-    for (k = 0; k < 3; k++) if (a->shift[k] != b->shift[k]) return a->shift[k] > b->shift[k];
-    return 0;
-}
-
 /* The order of the row by id, then shift. Hits with one id mostly are in order already. */
 static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
 {
@@ -5731,8 +5719,8 @@ static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
     for (k = 1; k < count; k++) {
         uint64_t const moving = key[k];
         for (a = k; a > 0 && key[a - 1] >> 32 == moving >> 32 &&
-                    nlist_i_shift_above(&search->hit[(uint32_t)key[a - 1]],
-                                        &search->hit[(uint32_t)moving]);
+                    nlist_i_shift_before(search->hit[(uint32_t)moving].shift,
+                                         search->hit[(uint32_t)key[a - 1]].shift);
              a--)
             key[a] = key[a - 1];
         key[a] = moving;
@@ -6132,7 +6120,7 @@ static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
 }
 
 /* Writes the rows of a cell, which are found, each to its place; where rows are not in the order of
-   ids, one behind the other. */
+   ids, one after the other. */
 static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
 {
     const nlist_i_finder *finder = search->finder;
@@ -6560,8 +6548,8 @@ NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, con
 /* ----------------------------------------------------------------------------------------------
    >>lanes: the loops of >>boxes-serial over candidates and entries, written by hand for AVX2
 
-   On x86-64 with gcc and clang a search takes them where the CPU has AVX2 (NLIST_I_CHOSEN), and else
-   the plain form of each. Both give the same bits (tests/unit/nlist/test_nlist_lanes.c).
+   On x86-64 with gcc and clang a search takes them where the CPU has AVX2 (NLIST_I_CHOSEN),
+   otherwise the plain form of each. Both give the same bits (tests/unit/nlist/test_nlist_lanes.c).
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_I_AVX2
@@ -6575,7 +6563,7 @@ typedef __m256d nlist_i_four;
 #define NLIST_I_FOUR(name) _mm256_##name##_pd
 #endif
 
-/* Square of the length of four vectors of 3 numbers, and a 0 behind them. */
+/* Squares of the lengths of four vectors of 3 numbers and a 0. */
 NLIST_I_AVX2 NLIST_I_TOGETHER nlist_i_four nlist_i_wide_d2(const nlist_i_four d[4])
 {
     nlist_i_four x, y, z;
@@ -6595,9 +6583,9 @@ NLIST_I_AVX2 NLIST_I_TOGETHER nlist_i_four nlist_i_wide_d2(const nlist_i_four d[
                              NLIST_I_FOUR(mul)(z, z));
 }
 
-/* nlist_i_plain_values, four entries at a time, each by vectors of 4. A vector that is stored reaches one
-   number too far, into the next entry, which is written later: hence the last is left to the plain
-   form, as are wrapped particles. */
+/* nlist_i_plain_values, four entries at a time, each by vectors of 4. A stored vector is one number
+   too long and reaches into the next entry, which is written later. So the last entries are left to
+   the plain form, as are wrapped particles. */
 NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_values(const nlist_i_search *search, int32_t place,
                                                     const int32_t *number, int32_t count,
                                                     int64_t at)
@@ -7241,7 +7229,7 @@ static int32_t nlist_i_box_pieces(const nlist_i_search *search)
     return nlist_i_pieces(&search->finder->list->desc.parallel, search->frame.n, NLIST_I_PIECE);
 }
 
-/* The first cell that begins at a place, or behind it. */
+/* The first cell that begins at a place or after it. */
 static int32_t nlist_i_cell_from(const nlist_i_search *search, int32_t place)
 {
     int32_t low = 0, high = nlist_i_cell_count(&search->frame);
@@ -7359,7 +7347,7 @@ static nlist_result nlist_i_spans_result(const nlist_i_spans *spans)
     return result;
 }
 
-/* Moves the parts of the pieces together, behind the hits of other systems. Returns where they
+/* Moves the parts of the pieces together, after the hits of other systems. Returns where they
    end. */
 static int64_t nlist_i_join_hits(nlist_i_spans *spans)
 {
@@ -7434,7 +7422,7 @@ static void nlist_i_write_span(void *context, int32_t k)
     (void)nlist_i_each_cell(&own, span->first, span->last, nlist_i_write_cell);
 }
 
-/* Writes what was found, behind the entries of other systems. */
+/* Writes what was found, after the entries of other systems. */
 static nlist_result nlist_i_append_spans(nlist_i_search *search, nlist_i_spans *spans,
                                          int64_t count)
 {

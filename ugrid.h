@@ -16,14 +16,14 @@
 
    >>contents: the banners in order; search for >> and the name
 
-   manual           use, example, options, rules, method, limits, not-here, literature, changes
-   declarations     strict-math, config, results, parallel, desc, filter, grid, api, cuda-api
-   per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates, pieces
-   implementation   memory, resolve, fit, build, attributes, search, lanes, filtered, query,
-                    points-at, each, validate, save, parallel-run, parallel-build, parallel-search,
-                    parallel-points, parallel-attributes, licence
-   cuda/ugrid.cu    memory, split, fit, build, parts, build-sorted, attributes, search, hits,
-                    twins, query
+       manual          use, example, options, rules, method, limits, not-here, literature, changes
+       declarations    strict-math, config, results, parallel, desc, filter, grid, api, cuda-api
+       per element     cells, outside, points, entries, walk, passes, stb_ds, cuda-templates, pieces
+       serial          memory, resolve, fit, build, attributes, search, lanes, filtered, query,
+                       points-at, each, validate, save, parallel-run, parallel-build,
+                       parallel-search, parallel-points, parallel-attributes
+       CUDA            cuda/ugrid.cu, with a list of its own
+       end             licence
 
    >>use
 
@@ -456,7 +456,7 @@ typedef void ugrid_run(ugrid_task *task, void *context, int32_t tasks, void *use
 typedef struct ugrid_parallel {
     ugrid_run *run;     /* calls task(context, 0 .. tasks-1), each once, in any order, on any
                            threads, and returns when all are done (default, NULL: serial) */
-    void *user;         /* handed to run */
+    void *user;         /* passed to run */
     int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
                            fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
 } ugrid_parallel;
@@ -819,7 +819,7 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
    a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
-   With UGRID_PLACES the list is made in one pass, and ids[] behind the last entry may change. */
+   With UGRID_PLACES the list is made in one pass, and ids[] after the last entry may change. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed);
@@ -1015,7 +1015,7 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
    it. */
 
 /* ----------------------------------------------------------------------------------------------
-   >>cells: from a position to a cell number, the same text for the serial code and the kernels
+   >>cells: from a position to a cell number
 
    The box is divided into floor((max - min) / cell) cells along each axis, at least 1, so that no
    cell is narrower than `cell`. A particle is entered in the cell of its centre (LOOSE; Kureck
@@ -4294,7 +4294,7 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     set->ranges = 0;
 }
 
-/* Makes the lanes behind the last candidate points at 0 0 0: vectors may read them. */
+/* Makes the lanes after the last candidate points at 0 0 0: vectors may read them. */
 static void ugrid_i_pad(ugrid_i_candidates *set)
 {
     ugrid_real *const x = set->x + set->count, *const y = set->y + set->count,
@@ -4373,8 +4373,8 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_some(const ugrid_i_candidates *set, const
     return count;
 }
 
-/* The same from `from` on, in vectors. The padding behind the last candidate is counted and taken
-   off again: its points are all the same. */
+/* The same from `from` on, in vectors. The padding after the last candidate is counted and
+   subtracted again: its points are all the same. */
 UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const ugrid_real p[3],
                                             int32_t from, ugrid_real limit)
 {
@@ -4767,7 +4767,7 @@ UGRID_I_FOR_AVX512 UGRID_I_APART int32_t ugrid_i_row_avx512(const ugrid_i_search
 
 #if UGRID_I_REAL_KIND == 1
 /* Copies ranges 8 records at a time: two matrices of 4 x 4 that are transposed side by side. What
-   was read behind the end of a range is overwritten by the next one, or lies behind the last
+   was read beyond the end of a range is overwritten by the next one, or lies after the last
    candidate. At the end of the grid some are copied one by one. */
 UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
                                                           const ugrid_record *other)
@@ -5316,8 +5316,8 @@ static int ugrid_i_take_ids_at(void *user, int32_t q, const int32_t *names, int3
     return 0;
 }
 
-/* Lengths become ends of empty rows: what comes before them in their section. Counts the entries. 0:
-   a section has 2^32. */
+/* Lengths become ends of empty rows: what comes before them in their section. Counts the entries.
+   0: a section has 2^32. */
 static int ugrid_i_begin_sections(ugrid_i_points *at)
 {
     int64_t within = 0;
