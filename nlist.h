@@ -789,9 +789,9 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
                                          size_t stride, int32_t n);
 
-/* The same from pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any order.
-   Repeated pairs are listed once. Masks and exclusions apply; distances are not tested, and there
-   is no skin. O(n + m log row). */
+/* Builds the list from pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any
+   order. Repeated pairs are listed once. Masks and exclusions apply; distances are not tested, and
+   there is no skin. O(n + m log row). */
 NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
                                          int64_t m, int32_t n);
 
@@ -859,16 +859,16 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
                                           nlist_arrays *arrays);
 
 #ifdef NLIST_I_UGRID
-/* The same, with a grid as source that was built from these positions, by any method. Cells about
-   as wide as the reach (radius + skin + twice the largest radius) are fastest; other widths give
-   the same list. NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by
+/* Builds the list from a grid that was built from these positions, by any method. Cells about as
+   wide as the reach (radius + skin + twice the largest radius) are fastest; other widths give the
+   same list. NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by
    desc.outside. O(n). */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n);
 #endif
 
 #ifdef NLIST_I_LBVH
-/* The same, with a tree as source, for radii that differ much: element i of the tree is particle i.
+/* Builds the list from a tree, for radii that differ much: element i of the tree is particle i.
    Fastest when the boxes hold the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone
    when the elements are points. The list is correct whatever the boxes are, also when they are out
    of date. On periodic axes every image is searched. O(n log n). */
@@ -919,7 +919,7 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
    entries). */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
 
-/* The same, and particles 0 .. rows-1 are the locals from now on. Rows of particles that become
+/* nlist_remap, and particles 0 .. rows-1 are the locals from now on. Rows of particles that become
    ghosts are deleted. NLIST_BAD_ROWS: rows is not in 0 .. n. */
 NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int32_t n,
                                         int32_t rows);
@@ -1633,13 +1633,13 @@ NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
     return 1;
 }
 
-/* All criteria except the distance. */
+/* 1 if a pair is listed by all criteria except the distance. */
 NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     return nlist_i_owns(desc, uid, i, j) && nlist_i_allows(desc, i, j);
 }
 
-/* All criteria. q: the point of j, in the box. */
+/* 1 if a pair is listed, by all criteria. q: the point of j, in the box. */
 NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_query *query,
                            int32_t j, const nlist_real q[3])
 {
@@ -1938,7 +1938,7 @@ NLIST_FN double nlist_i_root(double x)
 #endif
 }
 
-/* The same for a real: the root of a double, rounded to float, is the rounded root. */
+/* nlist_i_root of a real: the root of a double, rounded to float, is the rounded root. */
 NLIST_FN nlist_real nlist_i_root_real(nlist_real x)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -2287,7 +2287,7 @@ NLIST_FN int nlist_i_positive(const int32_t *shift)
     return shift[1] != 0 ? shift[1] > 0 : shift[2] > 0;
 }
 
-/* All criteria but the distance of the entry (i, j, shift). */
+/* 1 if the entry (i, j, shift) is listed by all criteria except the distance. */
 NLIST_FN int nlist_i_may_list_image(const nlist_desc *desc, const int64_t *uid, int32_t i,
                                     int32_t j, const int32_t shift[3])
 {
@@ -2907,7 +2907,7 @@ enum { NLIST_I_LANES = 8 }; /* candidates that are tested together */
                                            of threads, fit int32_t */
 #define NLIST_I_VALUES 16               /* most values of a sum */
 
-/* The same in pieces (>>parallel-run and on). */
+/* Calls in pieces, for desc.parallel (>>parallel-run and on). */
 struct nlist_i_finder;
 static int32_t nlist_i_light_pieces(const struct nlist_i_finder *finder);
 static nlist_result nlist_i_particles_in_pieces(struct nlist_i_finder *finder);
@@ -3065,7 +3065,7 @@ static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, siz
     sizes->size[which] = size;
 }
 
-/* Those of the arrays of boxes. */
+/* The sizes of the arrays that only boxes have. */
 static void nlist_i_set_extra_sizes(nlist_i_sizes *sizes, const nlist_desc *desc, int32_t n,
                                     int64_t entries)
 {
@@ -5594,7 +5594,7 @@ static void nlist_i_wide_gather(nlist_i_search *search, const double move[3], in
 
 /* ---- entries ---- */
 
-/* All of the entry of the particle at a place and a candidate. (Loops over 4: a vector each.) */
+/* The entry of a particle and a candidate: id, shift, D, d2. (Loops over 4: a vector each.) */
 NLIST_I_TOGETHER void nlist_i_hit_of(const nlist_i_search *search, const nlist_i_placed *own,
                                      int32_t number, nlist_i_hit *hit)
 {
@@ -5651,7 +5651,7 @@ static void nlist_i_write_row(const nlist_i_search *search, int32_t place, const
         NLIST_I_CHOSEN(nlist_i_plain_values, nlist_i_wide_values)(search, place, number, count, at);
 }
 
-/* The same where the arrays may end before: what has no room is not written. */
+/* nlist_i_write_row where the arrays may end before: what has no room is not written. */
 static void nlist_i_write_some(const nlist_i_search *search, int32_t place, const int32_t *number,
                                int32_t count, int64_t at)
 {
@@ -6155,7 +6155,7 @@ static int nlist_i_load_valid(const nlist_i_finder *finder, int32_t i, nlist_rea
     return !finder->list->desc.skip_invalid || nlist_i_point_finite(p);
 }
 
-/* Its particles. */
+/* The extent of the particles of the system. */
 static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *extent)
 {
     const nlist_i_finder *finder = search->finder;
@@ -6628,7 +6628,7 @@ NLIST_I_AVX2 NLIST_I_TOGETHER int32_t nlist_i_wide_put(void *to, __m128 numbers,
     return (int32_t)__builtin_popcount(bits);
 }
 
-/* Those of the candidates number[0 .. 7] whose bits are set and that are listed, as bits. */
+/* Of the candidates number[0 .. 7] whose bits are set, those that are listed, as bits. */
 NLIST_I_APART unsigned nlist_i_ask(const nlist_i_search *search, int32_t place,
                                    const int32_t *number, unsigned bits)
 {

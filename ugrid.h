@@ -1411,7 +1411,7 @@ UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
     return ugrid_i_square(d[0], d[1], d[2]);
 }
 
-/* The same for two points in the box (as from ugrid_point), of three coordinates each. */
+/* ugrid_distance2 of two points in the box (as from ugrid_point), of three coordinates each. */
 UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real a[3],
                                              const ugrid_real b[3])
 {
@@ -1983,7 +1983,7 @@ UGRID_FN ugrid_walk ugrid_i_list_walk(const ugrid *grid)
     return grid->desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
 }
 
-/* The same walk by ranges, for callers that write the inner loop themselves: places walk->begin ..
+/* Walks by ranges, for callers that write the inner loop themselves: places walk->begin ..
    walk->end-1, which may include the particle itself. 0 at the end, and for a grid without ranges
    (ugrid_has_ranges). */
 UGRID_FN int ugrid_next_range(ugrid_near *walk)
@@ -2302,7 +2302,7 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     }
 }
 
-/* The same if the kernel does not know the path at compile time. */
+/* ugrid_for_each where the kernel does not know the path at compile time. */
 template <class F>
 __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
                                                bool half, F f)
@@ -2353,7 +2353,7 @@ static ugrid_result ugrid_i_launch_config(ugrid_cuda *gpu, const cudaLaunchConfi
     return UGRID_CUDA_ERROR;
 }
 
-/* The same for so many threads. `shared`: bytes of dynamic shared memory. */
+/* Launches `threads` threads. `shared`: bytes of dynamic shared memory. */
 template <class... Parameters, class... Arguments>
 static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream,
                                           int64_t threads, int block, size_t shared,
@@ -2800,7 +2800,7 @@ enum { UGRID_I_TASKS = 1024 };  /* the most pieces */
    candidates have room for as many more. */
 enum { UGRID_I_LANES = 16 };
 
-/* The same in pieces (>>parallel-run and on). */
+/* Calls in pieces, for desc.parallel (>>parallel-run and on). */
 struct ugrid_i_mover;
 struct ugrid_i_adder;
 struct ugrid_i_counter;
@@ -3377,7 +3377,7 @@ UGRID_I_TOGETHER int32_t ugrid_i_number_one(const ugrid_axis axis[3], const ugri
     return !ugrid_i_point_finite(p);
 }
 
-/* Those of all points; 0 if some point is not finite. */
+/* The cell numbers of all points; 0 if some point is not finite. */
 UGRID_I_TOGETHER int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
                                          int32_t *UGRID_I_RESTRICT numbers)
 {
@@ -3395,7 +3395,7 @@ UGRID_I_TOGETHER int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32
     return !bad;
 }
 
-/* The constants give a specialised loop. */
+/* The same. Tightly packed points in 3D, the common case, get a loop with these constants. */
 UGRID_I_TOGETHER int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
 {
     size_t const tight = 3 * sizeof(ugrid_real);
@@ -3404,7 +3404,7 @@ UGRID_I_TOGETHER int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
     return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
 }
 
-/* The same for AVX2 (>>lanes). */
+/* ugrid_i_number_simple compiled for AVX2 (>>lanes). */
 #ifdef UGRID_I_FORMS
 UGRID_I_FOR_AVX2 UGRID_I_APART int ugrid_i_number_simple_avx2(const ugrid *grid, int32_t *numbers)
 {
@@ -3430,7 +3430,7 @@ static int32_t ugrid_i_cell_of_local(const ugrid *grid, const ugrid_real p[3], i
     return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, local) : -1;
 }
 
-/* The same for entry e of the grid. */
+/* The cell of an entry of the grid; -1: none. */
 static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
 {
     ugrid_real p[3];
@@ -3483,7 +3483,7 @@ static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
     return ugrid_i_number_simple(grid, numbers);
 }
 
-/* The same. The first particle that is not finite is refused. */
+/* The cell number of every entry into numbers[], or UGRID_NOT_FINITE with the first bad_id. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid; /* a copy, which the stores into numbers[] cannot change */
@@ -3571,7 +3571,7 @@ static void ugrid_i_scatter_any(const ugrid *grid, const int32_t *numbers)
     }
 }
 
-/* The same where a record is a position as it was given, and nothing else is written. */
+/* Puts all entries where a record is a position as it was given, and nothing else is written. */
 static void ugrid_i_scatter_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
                                     size_t stride, int32_t dim)
 {
@@ -3684,7 +3684,7 @@ static void ugrid_i_order_bucket(const ugrid *grid, ugrid_record *copy, int32_t 
     for (k = first; k < last; k++) order[k] = record[k].link;
 }
 
-/* The build; 0: one round does it better. */
+/* COUNT in two rounds. Returns 0, and does nothing, where one round is faster. */
 static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
 {
     size_t const tight = 3 * sizeof(ugrid_real);
@@ -3708,9 +3708,9 @@ static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
 }
 
 /* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter; many particles in two
-   rounds, which give the same arrays. The scatter starts with
-   the last entry and fills each cell from its end. So ids ascend, and every end becomes the start
-   of its cell: cell 5 ends at 4, so particle 4 goes to place 3 and particle 2 to place 2. */
+   rounds, which give the same arrays. The scatter starts with the last entry and fills each cell
+   from its end. So ids ascend, and every end becomes the start of its cell: cell 5 ends at 4, so
+   particle 4 goes to place 3 and particle 2 to place 2. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
@@ -3946,7 +3946,7 @@ static void ugrid_i_double_slots(ugrid *grid)
     grid->desc.slots = (int32_t)slots;
 }
 
-/* The build of FIXED with desc.grow, after a cell was full. */
+/* Repeats the build of FIXED with desc.grow, after a cell was full. */
 static ugrid_result ugrid_i_build_again(ugrid *grid)
 {
     int32_t const had = grid->desc.slots;
@@ -4251,8 +4251,8 @@ UGRID_I_TOGETHER void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, 
     }
 }
 
-/* The same in a half search with ghosts: all ghosts, and locals above place `first`. Each is
-   written, and the end advances for those that are kept. */
+/* ugrid_i_copy in a half search with ghosts: all ghosts, and locals above place `first`. Each
+   record is written, and the end advances for those that are kept. */
 UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
                                        int32_t first, ugrid_i_candidates *set)
 {
@@ -4373,8 +4373,8 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_some(const ugrid_i_candidates *set, const
     return count;
 }
 
-/* The same from `from` on, in vectors. The padding after the last candidate is counted and
-   subtracted again: its points are all the same. */
+/* The number of candidates from `from` on within the limit, in vectors. The padding after the last
+   candidate is counted and subtracted again: its points are all the same. */
 UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const ugrid_real p[3],
                                             int32_t from, ugrid_real limit)
 {
@@ -4391,7 +4391,7 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const
     return count - (k - set->count) * ugrid_i_count_some(set, p, set->count, set->count + 1, limit);
 }
 
-/* The same by distances that are there. */
+/* ugrid_i_count_some by distances that were computed. */
 UGRID_I_TOGETHER int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from,
                                                  int32_t to, ugrid_real limit)
 {
@@ -4593,7 +4593,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
 
 #ifdef UGRID_I_FORMS
 
-/* As ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
+/* ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
    others, and the end advances by their number. */
 UGRID_I_FOR_AVX2 static inline int32_t ugrid_i_append_avx2(const ugrid_i_candidates *set,
                                                            int32_t from, int32_t to,
@@ -4766,9 +4766,6 @@ UGRID_I_FOR_AVX512 UGRID_I_APART int32_t ugrid_i_row_avx512(const ugrid_i_search
 }
 
 #if UGRID_I_REAL_KIND == 1
-/* Copies ranges 8 records at a time: two matrices of 4 x 4 that are transposed side by side. What
-   was read beyond the end of a range is overwritten by the next one, or lies after the last
-   candidate. At the end of the grid some are copied one by one. */
 UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
                                                           const ugrid_record *other)
 {
@@ -4777,6 +4774,9 @@ UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *on
                                 _mm_loadu_ps((const float *)(const void *)other), 1);
 }
 
+/* ugrid_i_copy_plain, 8 records at a time: two matrices of 4 x 4 that are transposed side by side.
+   What was read beyond the end of a range is overwritten by the next one, or lies after the last
+   candidate. At the end of the grid some records are copied one by one. */
 UGRID_I_FOR_AVX2 UGRID_I_APART void ugrid_i_copy_avx2(const ugrid_i_search *search,
                                                       ugrid_i_candidates *set)
 {
@@ -4806,8 +4806,8 @@ UGRID_I_FOR_AVX2 UGRID_I_APART void ugrid_i_copy_avx2(const ugrid_i_search *sear
     }
 }
 
-/* The same with 16 records: 4 vectors of 4. Index 4 i + c of two of them is coordinate c of their
-   record i; 3 is the name. */
+/* ugrid_i_copy_plain, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
+   coordinate c of their record i; 3 is the name. */
 UGRID_I_FOR_AVX512 UGRID_I_APART void ugrid_i_copy_avx512(const ugrid_i_search *search,
                                                           ugrid_i_candidates *set)
 {
@@ -4951,7 +4951,7 @@ static int32_t ugrid_i_query_places(const ugrid *grid, int32_t place, int32_t co
     return found + hits;
 }
 
-/* The same for a walk by ranges. */
+/* ugrid_i_query_places for all ranges of a walk. */
 static int32_t ugrid_i_query_ranges(ugrid_near *walk, const ugrid_real *at, ugrid_real reach2,
                                     int32_t *ids, int32_t capacity)
 {
@@ -5061,9 +5061,8 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
 
 /* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
    prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the first 33 ids
-   UGRID_I_IDS_AHEAD places before. (Without it lists of 1M points took 1.5 times as long when it
-   was added. It is not in a function of its own: gcc 12 finds that such a function has no effect,
-   and removes it.) */
+   UGRID_I_IDS_AHEAD places before. (Without it lists of 1M points take 1.5 times as long. It is not
+   in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
 enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
 static int32_t ugrid_i_id_ahead(const ugrid_i_list *list, int32_t place, int32_t distance)
@@ -5127,7 +5126,7 @@ static ugrid_i_list ugrid_i_list_of(const ugrid *grid, int64_t *offsets, int32_t
     return list;
 }
 
-/* Two passes, count and fill, because rows come in the order of the grid. */
+/* Rows by id, in two passes, count and fill, because rows come in the order of the grid. */
 static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 {
     int32_t const rows = list->grid->rows;
@@ -5650,7 +5649,7 @@ typedef struct ugrid_i_header {
     X(unbounded, 8) X(no_records, 16) X(inverse, 32) X(grow, 64) X(coherent, 128) \
     X(deterministic, 256) X(skip_invalid, 512)
 
-/* FNV-1a, Fowler, Noll and Vo */
+/* FNV-1a (Fowler, Noll, Vo). */
 static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
@@ -5659,7 +5658,7 @@ static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-/* Of a whole file: its header, with 0 for the checksum, and what follows. */
+/* The checksum of a whole file: its header, with 0 for the checksum, and what follows. */
 static uint64_t ugrid_i_file_checksum(const ugrid_i_header *header, const unsigned char *file)
 {
     ugrid_i_header plain = *header;
@@ -5736,7 +5735,7 @@ static unsigned char *ugrid_i_write(unsigned char *to, const void *from, size_t 
     return to + size;
 }
 
-/* Records, without the bytes between their fields, which are nobody's; or positions. */
+/* Records (padding is written as 0), or positions. */
 static unsigned char *ugrid_i_write_points(unsigned char *to, const ugrid *grid)
 {
     size_t const point = (size_t)grid->desc.dim * sizeof(ugrid_real);
