@@ -3053,7 +3053,7 @@ static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout !=
 /* 1 if two generations are kept, so that the next build can compare with the last. */
 static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
 
-/* Number and size of the elements of each block of a generation. */
+/* Number and size of the elements of each block of a generation; size 0: not in use. */
 typedef struct nlist_i_sizes {
     int64_t count[NLIST_I_GENERATION];
     size_t size[NLIST_I_GENERATION];
@@ -3083,8 +3083,9 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     memset(&sizes, 0, sizeof sizes);
     if (!nlist_i_has_partners(desc)) capacity = 0;
     nlist_i_set_size(&sizes, NLIST_I_COUNT, rows, sizeof(int32_t));
-    nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
-    nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
+    if (nlist_i_has_slots(desc)) nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
+    if (nlist_i_has_partners(desc))
+        nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
     if (desc->layout == NLIST_COMPACT)
         nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)rows + 1, sizeof(int64_t));
     if (nlist_i_has_rest(desc)) {
@@ -3104,33 +3105,37 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     return sizes;
 }
 
-/* Points the arrays of a generation at their blocks; those that this layout does not use become
-   NULL. */
+/* The memory of a block, NULL where it is not in use. */
+static void *nlist_i_memory(const nlist_block *block, const nlist_i_sizes *sizes, int which)
+{
+    return sizes->size[which] > 0 ? block[which].memory : NULL;
+}
+
+/* Points the arrays of a generation to their blocks; those that are not in use become NULL. */
 static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
                          int32_t n, int32_t row_count, int64_t capacity, int uids)
 {
-    int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc),
-              compact = desc->layout == NLIST_COMPACT;
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, row_count, capacity, uids);
     memset(rows, 0, sizeof *rows);
     rows->n = row_count;
     rows->particles = n;
-    rows->width = slots ? desc->width : 0;
+    rows->width = nlist_i_has_slots(desc) ? desc->width : 0;
     rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
-    rows->count = (int32_t *)block[NLIST_I_COUNT].memory;
-    rows->slot = slots ? (int32_t *)block[NLIST_I_SLOT].memory : NULL;
-    rows->start = compact ? (int64_t *)block[NLIST_I_START].memory : NULL;
-    rows->partner = nlist_i_has_partners(desc) ? (int32_t *)block[NLIST_I_PARTNER].memory : NULL;
-    rows->own = rest ? (int32_t *)block[NLIST_I_OWN].memory : NULL;
-    rows->link = rest ? (int32_t *)block[NLIST_I_LINK].memory : NULL;
-    rows->head = rest ? (int32_t *)block[NLIST_I_HEAD].memory : NULL;
-    rows->touched = desc->layout == NLIST_DYNAMIC ? (int32_t *)block[NLIST_I_TOUCHED].memory : NULL;
-    rows->uid = uids ? (int64_t *)block[NLIST_I_UID].memory : NULL;
-    rows->reference = desc->skin > 0 ? (nlist_real *)block[NLIST_I_REFERENCE].memory : NULL;
-    rows->history = desc->history > 0 ? (unsigned char *)block[NLIST_I_HISTORY].memory : NULL;
-    rows->shift = desc->shifts ? (int32_t *)block[NLIST_I_SHIFT].memory : NULL;
-    rows->distance = desc->distances ? (nlist_real *)block[NLIST_I_DISTANCE].memory : NULL;
-    rows->offset = desc->offsets ? (nlist_real *)block[NLIST_I_OFFSET].memory : NULL;
-    rows->within = desc->nearest > 0 ? (int32_t *)block[NLIST_I_WITHIN].memory : NULL;
+    rows->count = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_COUNT);
+    rows->slot = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_SLOT);
+    rows->start = (int64_t *)nlist_i_memory(block, &sizes, NLIST_I_START);
+    rows->partner = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_PARTNER);
+    rows->own = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_OWN);
+    rows->link = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_LINK);
+    rows->head = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_HEAD);
+    rows->touched = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_TOUCHED);
+    rows->uid = (int64_t *)nlist_i_memory(block, &sizes, NLIST_I_UID);
+    rows->reference = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_REFERENCE);
+    rows->history = (unsigned char *)nlist_i_memory(block, &sizes, NLIST_I_HISTORY);
+    rows->shift = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_SHIFT);
+    rows->distance = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_DISTANCE);
+    rows->offset = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_OFFSET);
+    rows->within = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_WITHIN);
 }
 
 /* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
@@ -4525,6 +4530,16 @@ static void nlist_i_copy_extras(const nlist_i_finder *finder, const nlist_rows *
         finder->offset[3 * to + a] = old_rows->offset[3 * entry + a];
 }
 
+/* Work space for the numbers of partners within reach (desc.nearest). */
+static nlist_result nlist_i_take_within(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_result const result =
+        nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n, sizeof(int32_t), 0);
+    finder->within = (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory;
+    return result;
+}
+
 /* Partners within reach of row i that is finished: those left out stay left out. */
 static void nlist_i_copy_within(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t i)
 {
@@ -4538,19 +4553,15 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     const nlist_rows old_rows = list->rows[list->current];
+    nlist_result result = old_rows.within ? nlist_i_take_within(finder) : NLIST_OK;
     int32_t i;
-    if (old_rows.within) {
-        nlist_result const result = nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n,
-                                                 sizeof(int32_t), 0);
-        if (result != NLIST_OK) return result;
-        finder->within = (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory;
-    }
+    if (result != NLIST_OK) return result;
     for (i = 0; i < finder->rows; i++) {
         nlist_each e = nlist_i_row(&old_rows, 0, finder->old_of[i]);
         nlist_i_begin_row(finder, i);
         while (nlist_next(&e)) {
             int32_t const id = list->keys ? e.id : finder->new_of[e.id];
-            nlist_result result = nlist_i_need(finder, 1);
+            result = nlist_i_need(finder, 1);
             if (result == NLIST_OK) result = nlist_i_need_extras(finder, 1);
             if (result != NLIST_OK) return result;
             if (id < 0 || !nlist_i_stays(finder->uid, i, id)) continue;
@@ -5364,6 +5375,14 @@ static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
     return with == rows->touched_count;
 }
 
+/* 1 if a particle may be its own partner by this entry: an image of itself. */
+static int nlist_i_own_image_good(const nlist *list, const nlist_each *e)
+{
+    if (!list->boxed || !e->shift) return list->boxed;
+    return list->desc.half ? nlist_i_positive(e->shift)
+                           : (e->shift[0] | e->shift[1] | e->shift[2]) != 0;
+}
+
 /* No partner twice, no particle with itself, and a half list has a pair in one row only. */
 static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int32_t i)
 {
@@ -5375,11 +5394,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
                                              : !list->boxed))
                 return 0;
         if (list->keys && nlist_key_feature(e.id) > 6) return 0;
-        if (list->keys) continue;
-        if (e.id == i && list->boxed &&
-            (!e.shift || (list->desc.half ? nlist_i_positive(e.shift)
-                                          : e.shift[0] | e.shift[1] | e.shift[2])))
-            continue;
+        if (list->keys || (e.id == i && nlist_i_own_image_good(list, &e))) continue;
         if (e.id == i) return 0;
         if (list->desc.half && rows->uid && rows->uid[i] >= rows->uid[e.id]) return 0;
         if (list->desc.half && nlist_find(list, e.id, i) >= 0) return 0;
@@ -5387,9 +5402,11 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
     return 1;
 }
 
+/* All rows, and what they add up to. */
 static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned char *met)
 {
     int32_t const limit = nlist_i_id_limit(list->keys, list->triangles, list->n);
+    int const has_partners = !rows->slot || rows->head;
     int64_t total = 0, beyond = 0;
     int32_t i;
     for (i = 0; i < rows->n; i++) {
@@ -5401,7 +5418,7 @@ static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned
         total += rows->count[i];
         beyond += rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
     }
-    if (total != list->total || (!rows->slot || rows->head ? beyond != rows->entries : 0)) return 0;
+    if (total != list->total || (has_partners && beyond != rows->entries)) return 0;
     if (rows->start && (rows->start[0] != 0 || rows->start[rows->n] != rows->entries)) return 0;
     if (rows->touched && !nlist_i_touched_good(rows, met)) return 0;
     for (i = 0; i < rows->n; i++) if (!nlist_i_partners_good(list, rows, i)) return 0;
@@ -6413,10 +6430,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     nlist_i_begin_search(&search, finder);
     search.owned = 1;
     search.out.wanted = nlist_i_wanted(&list->desc);
-    if (list->desc.nearest > 0)
-        result = nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n, sizeof(int32_t), 0);
-    finder->within = list->desc.nearest > 0
-                         ? (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory : NULL;
+    if (list->desc.nearest > 0) result = nlist_i_take_within(finder);
     room = (int64_t)(list->block[NLIST_I_OUT + (int)NLIST_I_ARRAY_J].bytes / sizeof(int32_t));
     if (result == NLIST_OK)
         result = nlist_i_grow_arrays(list, NLIST_I_OUT, search.out.wanted, 0, room, &search.out);

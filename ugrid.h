@@ -2376,6 +2376,15 @@ static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, 
     return ugrid_i_launch_shared(gpu, stream, threads, block, 0, kernel, arguments...);
 }
 
+/* The checks of the two searches below; `known`: the flags that they have. */
+static inline ugrid_result ugrid_i_check_functor(const ugrid_cuda *gpu, ugrid_real radius,
+                                                 int flags, int known)
+{
+    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (flags & ~known) return UGRID_BAD_OPTION;
+    return result == UGRID_OK ? ugrid_i_check_filter(&gpu->device.grid, radius) : result;
+}
+
 /* Calls f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle
    (UGRID_HALF: each pair once). */
 template <class F>
@@ -2383,9 +2392,7 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
                                     struct CUstream_st *stream)
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
-    if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
-    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
-    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
+    ugrid_result const result = ugrid_i_check_functor(gpu, radius, flags, UGRID_HALF);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
@@ -2403,9 +2410,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
                                    struct CUstream_st *stream)
 {
     if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
-    if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
-    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
-    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
+    ugrid_result const result = ugrid_i_check_functor(gpu, radius, flags, UGRID_PLACES);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
@@ -5912,18 +5917,15 @@ static ugrid_result ugrid_i_check_loaded(ugrid *grid)
     seen.memory = ugrid_i_alloc(allocator, seen.bytes);
     points.bytes = grid->record ? (size_t)grid->n * grid->stride + 1 : 0;
     points.memory = points.bytes > 0 ? ugrid_i_alloc(allocator, points.bytes) : NULL;
-    if (!seen.memory || (points.bytes > 0 && !points.memory)) result = UGRID_OUT_OF_MEMORY;
-    else {
-        memset(seen.memory, 0, seen.bytes);
-        if (points.bytes > 0) {
-            memset(points.memory, 0, points.bytes);
-            grid->pos = (const ugrid_real *)points.memory;
-            if (!ugrid_i_points_of_records(grid, (ugrid_real *)points.memory))
-                result = UGRID_BAD_FILE;
-        }
-        if (result == UGRID_OK) result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
-        if (grid->record) grid->pos = NULL;
+    if (!seen.memory || (grid->record && !points.memory)) result = UGRID_OUT_OF_MEMORY;
+    else memset(seen.memory, 0, seen.bytes);
+    if (result == UGRID_OK && grid->record) {
+        memset(points.memory, 0, points.bytes);
+        grid->pos = (const ugrid_real *)points.memory;
+        if (!ugrid_i_points_of_records(grid, (ugrid_real *)points.memory)) result = UGRID_BAD_FILE;
     }
+    if (result == UGRID_OK) result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
+    if (grid->record) grid->pos = NULL;
     ugrid_i_release(allocator, &seen);
     ugrid_i_release(allocator, &points);
     return result == UGRID_INVALID ? UGRID_BAD_FILE : result;
