@@ -3282,8 +3282,8 @@ typedef struct nlist_i_finder {
     const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
     const void *structure;  /* the grid or tree */
     const void *mesh;       /* triangles, else NULL */
-    const struct nlist_i_head *head; /* a file, else NULL */
-    const unsigned char *file;       /* the bytes after its head */
+    const struct nlist_i_header *header; /* a file, else NULL */
+    const unsigned char *file;       /* the bytes after its header */
     const int32_t *new_of;  /* a remap: new ids of old particles, else NULL */
     const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
     const int32_t *pair;    /* the caller's pairs */
@@ -4901,17 +4901,18 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
 #define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0, had no count of triangles and no empty
                                            lists */
 
-/* The head of a file: 136 bytes. Counts, partners, history, uids and reference positions follow. */
-typedef struct nlist_i_head {
+/* The header of a file: 136 bytes. Counts, partners, history, uids and reference positions
+   follow. */
+typedef struct nlist_i_header {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
     int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, rows;
     int64_t total, next_uid;
     double min[3], max[3], skin;
     uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
-} nlist_i_head;
+} nlist_i_header;
 
-/* FNV-1a of 64 bits. */
+/* FNV-1a (Fowler, Noll, Vo), 64 bits. */
 static uint64_t nlist_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
@@ -4920,43 +4921,55 @@ static uint64_t nlist_i_checksum(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-static nlist_i_head nlist_i_head_of(const nlist *list)
+/* The checksum of a whole file: its header, with 0 for the checksum, and what follows. */
+static uint64_t nlist_i_file_checksum(const nlist_i_header *header, const unsigned char *file,
+                                      int64_t size)
 {
-    const nlist_rows *rows = nlist_i_rows(list);
-    nlist_i_head head;
-    int a;
-    memset(&head, 0, sizeof head);
-    memcpy(head.magic, "nlist\n\x1a", 8);
-    head.version = NLIST_I_FILE_VERSION;
-    head.real = (uint32_t)sizeof(nlist_real);
-    head.n = list->n;
-    head.dim = list->desc.dim;
-    head.half = list->desc.half != 0;
-    head.keys = list->keys;
-    head.triangles = list->triangles;
-    head.rows = list->row_count;
-    head.history = list->desc.history;
-    head.has_uid = rows->uid != NULL;
-    head.has_reference = list->desc.skin > 0;
-    head.total = list->total;
-    head.next_uid = list->next_uid;
-    head.skin = (double)list->desc.skin;
-    for (a = 0; a < 3; a++) {
-        head.periodic |= list->axis[a].periodic << a;
-        head.min[a] = (double)list->axis[a].min;
-        head.max[a] = (double)list->axis[a].max;
-    }
-    return head;
+    nlist_i_header plain = *header;
+    uint64_t sum;
+    plain.sum = 0;
+    sum = nlist_i_checksum(14695981039346656037u, &plain, sizeof plain);
+    return nlist_i_checksum(sum, file + sizeof plain, (size_t)size - sizeof plain);
 }
 
-/* Size of a file with this head in bytes, -1 = too large. */
-static int64_t nlist_i_file_size(const nlist_i_head *head)
+static nlist_i_header nlist_i_header_of(const nlist *list)
 {
-    int64_t const n = head->n, entry = 4 + (int64_t)head->history;
-    int64_t const particle = 8 * (int64_t)(head->has_uid != 0) +
-                             head->dim * (int64_t)head->real * (head->has_reference != 0);
-    if (head->total > (INT64_MAX >> 1) / entry) return -1;
-    return (int64_t)sizeof *head + 4 * (int64_t)head->rows + n * particle + head->total * entry;
+    const nlist_rows *rows = nlist_i_rows(list);
+    nlist_i_header header;
+    int a;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, "nlist\n\x1a", 8);
+    header.version = NLIST_I_FILE_VERSION;
+    header.real = (uint32_t)sizeof(nlist_real);
+    header.n = list->n;
+    header.dim = list->desc.dim;
+    header.half = list->desc.half != 0;
+    header.keys = list->keys;
+    header.triangles = list->triangles;
+    header.rows = list->row_count;
+    header.history = list->desc.history;
+    header.has_uid = rows->uid != NULL;
+    header.has_reference = list->desc.skin > 0;
+    header.total = list->total;
+    header.next_uid = list->next_uid;
+    header.skin = (double)list->desc.skin;
+    for (a = 0; a < 3; a++) {
+        header.periodic |= list->axis[a].periodic << a;
+        header.min[a] = (double)list->axis[a].min;
+        header.max[a] = (double)list->axis[a].max;
+    }
+    return header;
+}
+
+/* Size of a file with this header in bytes, -1 = too large. */
+static int64_t nlist_i_file_size(const nlist_i_header *header)
+{
+    int64_t const n = header->n, entry = 4 + (int64_t)header->history;
+    int64_t const particle = 8 * (int64_t)(header->has_uid != 0) +
+                             header->dim * (int64_t)header->real * (header->has_reference != 0);
+    if (header->total > (INT64_MAX >> 1) / entry) return -1;
+    return (int64_t)sizeof *header + 4 * (int64_t)header->rows + n * particle +
+           header->total * entry;
 }
 
 static unsigned char *nlist_i_write(unsigned char *to, const void *from, size_t size)
@@ -4987,32 +5000,30 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
 {
     unsigned char *to = (unsigned char *)bytes;
     const nlist_rows *rows;
-    nlist_i_head head;
+    nlist_i_header header;
     size_t n;
     if (!list || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
     if (list->boxed) return NLIST_BAD_OPTION;
     rows = nlist_i_rows(list);
-    head = nlist_i_head_of(list);
-    *needed = nlist_i_file_size(&head);
+    header = nlist_i_header_of(list);
+    *needed = nlist_i_file_size(&header);
     if (*needed < 0) return NLIST_TOO_MANY;
     if (*needed > capacity) return NLIST_BUFFER_TOO_SMALL;
     n = (size_t)list->n;
-    to = nlist_i_write(to + sizeof head, rows->count, (size_t)list->row_count * sizeof(int32_t));
+    to = nlist_i_write(to + sizeof header, rows->count, (size_t)list->row_count * sizeof(int32_t));
     to = nlist_i_write_entries(to, list, rows);
     if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
-    if (head.has_reference)
-        to = nlist_i_write(to, rows->reference, n * (size_t)head.dim * sizeof(nlist_real));
-    head.sum = nlist_i_checksum(14695981039346656037u, &head, sizeof head);
-    head.sum = nlist_i_checksum(head.sum, (unsigned char *)bytes + sizeof head,
-                                (size_t)*needed - sizeof head);
-    memcpy(bytes, &head, sizeof head);
+    if (header.has_reference)
+        to = nlist_i_write(to, rows->reference, n * (size_t)header.dim * sizeof(nlist_real));
+    header.sum = nlist_i_file_checksum(&header, (const unsigned char *)bytes, *needed);
+    memcpy(bytes, &header, sizeof header);
     return NLIST_OK;
 }
 
-/* 1 if the ends of an axis are as nlist_i_head_of writes them: numbers that are exactly reals, 0 on
-   axes that do not repeat. */
-static int nlist_i_file_axis_good(int periodic, double min, double max)
+/* 1 if the ends of an axis are as nlist_i_header_of writes them: numbers that are exactly reals, 0
+   on axes that do not repeat. */
+static int nlist_i_file_axis_valid(int periodic, double min, double max)
 {
     double const most = (double)NLIST_I_REAL_MAX;
     if (!periodic) return min == 0 && max == 0;
@@ -5022,49 +5033,46 @@ static int nlist_i_file_axis_good(int periodic, double min, double max)
 }
 
 /* 1 if the counts and sizes of a file are in range. */
-static int nlist_i_head_counts_good(const nlist_i_head *head)
+static int nlist_i_header_counts_valid(const nlist_i_header *header)
 {
-    if (head->n < 0 || head->n > NLIST_I_INT_MAX || head->total < 0 ||
-        (head->dim != 2 && head->dim != 3))
+    if (header->n < 0 || header->n > NLIST_I_INT_MAX || header->total < 0 ||
+        (header->dim != 2 && header->dim != 3))
         return 0;
-    if (head->triangles < 0 || head->triangles > NLIST_I_TRIANGLES || head->rows < 0 ||
-        head->rows > head->n)
+    if (header->triangles < 0 || header->triangles > NLIST_I_TRIANGLES || header->rows < 0 ||
+        header->rows > header->n)
         return 0;
-    if (head->history < 0 || head->history > 4096 || head->next_uid < 0 ||
-        head->next_uid > INT64_MAX >> 1)
+    if (header->history < 0 || header->history > 4096 || header->next_uid < 0 ||
+        header->next_uid > INT64_MAX >> 1)
         return 0;
-    return head->periodic >= 0 && head->periodic <= 7;
+    return header->periodic >= 0 && header->periodic <= 7;
 }
 
-/* 1 if the fields of a head are consistent. */
-static int nlist_i_head_fits(const nlist_i_head *head)
+/* 1 if the fields of a header are consistent. */
+static int nlist_i_header_consistent(const nlist_i_header *header)
 {
-    if ((head->keys | head->half | head->has_uid | head->has_reference) & ~1) return 0;
-    if (head->periodic >> head->dim != 0 || (!head->has_uid && head->next_uid < head->n)) return 0;
-    if (!head->keys) return head->triangles == 0;
-    return !head->half && !head->has_uid && !head->has_reference && !head->periodic &&
-           head->dim == 3;
+    if ((header->keys | header->half | header->has_uid | header->has_reference) & ~1) return 0;
+    if (header->periodic >> header->dim != 0) return 0;
+    if (!header->has_uid && header->next_uid < header->n) return 0;
+    if (!header->keys) return header->triangles == 0;
+    return !header->half && !header->has_uid && !header->has_reference && !header->periodic &&
+           header->dim == 3;
 }
 
-/* 1 if this is the head of a complete, undamaged file. */
-static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int64_t size)
+/* 1 if this is the header of a complete, undamaged file. */
+static int nlist_i_header_valid(nlist_i_header *header, const unsigned char *bytes, int64_t size)
 {
-    uint64_t sum;
     int a;
-    if (size < (int64_t)sizeof *head) return 0;
-    memcpy(head, bytes, sizeof *head);
-    if (memcmp(head->magic, "nlist\n\x1a", 8) != 0) return 0;
-    if (head->version != NLIST_I_FILE_VERSION || head->real != sizeof(nlist_real)) return 0;
-    if (!nlist_i_head_counts_good(head) || !nlist_i_head_fits(head) ||
-        nlist_i_file_size(head) != size)
+    if (size < (int64_t)sizeof *header) return 0;
+    memcpy(header, bytes, sizeof *header);
+    if (memcmp(header->magic, "nlist\n\x1a", 8) != 0) return 0;
+    if (header->version != NLIST_I_FILE_VERSION || header->real != sizeof(nlist_real)) return 0;
+    if (!nlist_i_header_counts_valid(header) || !nlist_i_header_consistent(header) ||
+        nlist_i_file_size(header) != size)
         return 0;
     for (a = 0; a < 3; a++)
-        if (!nlist_i_file_axis_good(head->periodic >> a & 1, head->min[a], head->max[a])) return 0;
-    sum = head->sum;
-    head->sum = 0;
-    head->sum = nlist_i_checksum(nlist_i_checksum(14695981039346656037u, head, sizeof *head),
-                                 bytes + sizeof *head, (size_t)size - sizeof *head);
-    return head->sum == sum;
+        if (!nlist_i_file_axis_valid(header->periodic >> a & 1, header->min[a], header->max[a]))
+            return 0;
+    return nlist_i_file_checksum(header, bytes, size) == header->sum;
 }
 
 /* Sifts v[at] down to its place in the binary heap v[0] .. v[count - 1]. */
@@ -5099,9 +5107,9 @@ static int nlist_i_all_differ(uint64_t *v, int64_t count)
 /* The uid of particle i in a file. */
 static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
 {
-    const nlist_i_head *head = finder->head;
-    size_t const before = (size_t)head->rows * sizeof(int32_t) +
-                          (size_t)head->total * (sizeof(int32_t) + (size_t)head->history);
+    const nlist_i_header *header = finder->header;
+    size_t const before = (size_t)header->rows * sizeof(int32_t) +
+                          (size_t)header->total * (sizeof(int32_t) + (size_t)header->history);
     int64_t uid;
     memcpy(&uid, finder->file + before + (size_t)i * sizeof uid, sizeof uid);
     return uid;
@@ -5111,8 +5119,8 @@ static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
    the lower uid. */
 static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
 {
-    const nlist_i_head *head = finder->head;
-    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, head->total,
+    const nlist_i_header *header = finder->header;
+    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, header->total,
                                              sizeof(uint64_t), 0);
     uint64_t *const pair = (uint64_t *)finder->list->block[NLIST_I_WORK].memory;
     int64_t k = 0;
@@ -5122,15 +5130,15 @@ static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
         int64_t const end = finder->begin[i] + finder->length[i];
         for (; k < end; k++) {
             int32_t const j = finder->found[k];
-            if (!head->keys && j == i) return NLIST_BAD_FILE;
-            if (head->half && head->has_uid &&
+            if (!header->keys && j == i) return NLIST_BAD_FILE;
+            if (header->half && header->has_uid &&
                 nlist_i_file_uid(finder, i) >= nlist_i_file_uid(finder, j))
                 return NLIST_BAD_FILE;
-            pair[k] = head->half && j < i ? (uint64_t)j << 32 | (uint64_t)i
+            pair[k] = header->half && j < i ? (uint64_t)j << 32 | (uint64_t)i
                                           : (uint64_t)i << 32 | (uint64_t)j;
         }
     }
-    return nlist_i_all_differ(pair, head->total) ? NLIST_OK : NLIST_BAD_FILE;
+    return nlist_i_all_differ(pair, header->total) ? NLIST_OK : NLIST_BAD_FILE;
 }
 
 /* Uids must be unique and below next_uid. */
@@ -5143,7 +5151,7 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->n; i++) {
         int64_t const is = nlist_i_file_uid(finder, i), plain = nlist_i_uid(is, 0, 1);
-        if (plain >= finder->head->next_uid || nlist_i_uid(plain, i, finder->rows) != is)
+        if (plain >= finder->header->next_uid || nlist_i_uid(plain, i, finder->rows) != is)
             return NLIST_BAD_FILE;
         uid[i] = (uint64_t)plain;
     }
@@ -5153,74 +5161,75 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
 /* Reads the rows of a file: counts must add up, partners must exist. */
 static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
 {
-    const nlist_i_head *head = finder->head;
+    const nlist_i_header *header = finder->header;
     const unsigned char *at = finder->file;
-    int32_t const limit = nlist_i_id_limit(head->keys, head->triangles, head->n);
-    nlist_result result = nlist_i_need(finder, head->total);
+    int32_t const limit = nlist_i_id_limit(header->keys, header->triangles, header->n);
+    nlist_result result = nlist_i_need(finder, header->total);
     int64_t k;
     int32_t i;
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->rows; i++) {
         finder->begin[i] = finder->used;
         memcpy(&finder->length[i], at + (size_t)i * sizeof(int32_t), sizeof(int32_t));
-        if (finder->length[i] < 0 || finder->length[i] > head->total - finder->used)
+        if (finder->length[i] < 0 || finder->length[i] > header->total - finder->used)
             return NLIST_BAD_FILE;
         finder->used += finder->length[i];
     }
-    if (finder->used != head->total) return NLIST_BAD_FILE;
-    if (head->total > 0)
+    if (finder->used != header->total) return NLIST_BAD_FILE;
+    if (header->total > 0)
         memcpy(finder->found, at + (size_t)finder->rows * sizeof(int32_t),
-               (size_t)head->total * sizeof(int32_t));
-    for (k = 0; k < head->total; k++) {
+               (size_t)header->total * sizeof(int32_t));
+    for (k = 0; k < header->total; k++) {
         int32_t const id = finder->found[k];
-        if (id < 0 || id >= limit || (head->keys && nlist_key_feature(id) > 6))
+        if (id < 0 || id >= limit || (header->keys && nlist_key_feature(id) > 6))
             return NLIST_BAD_FILE;
     }
     result = nlist_i_check_file_pairs(finder);
-    return result == NLIST_OK && head->has_uid ? nlist_i_check_file_uids(finder) : result;
+    return result == NLIST_OK && header->has_uid ? nlist_i_check_file_uids(finder) : result;
 }
 
 /* Reads history, uids and reference positions of a file into rows that are laid out. */
-static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const unsigned char *at,
-                              nlist_rows *rows)
+static void nlist_i_read_rest(const nlist *list, const nlist_i_header *header,
+                              const unsigned char *at, nlist_rows *rows)
 {
-    size_t const n = (size_t)head->n, bytes = (size_t)head->history, total = (size_t)head->total;
+    size_t const n = (size_t)header->n, bytes = (size_t)header->history,
+                 total = (size_t)header->total;
     int32_t i;
-    at += (size_t)head->rows * sizeof(int32_t) + total * sizeof(int32_t);
-    for (i = 0; i < head->rows && rows->history; i++) {
+    at += (size_t)header->rows * sizeof(int32_t) + total * sizeof(int32_t);
+    for (i = 0; i < header->rows && rows->history; i++) {
         nlist_each e = nlist_i_row(rows, list->desc.history, i);
         for (; nlist_next(&e); at += bytes) memcpy(e.history, at, bytes);
     }
     if (!rows->history) at += total * bytes;
-    if (head->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
-    if (head->has_uid) at += n * sizeof(int64_t);
-    if (rows->reference) memcpy(rows->reference, at, n * (size_t)head->dim * sizeof(nlist_real));
+    if (header->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
+    if (header->has_uid) at += n * sizeof(int64_t);
+    if (rows->reference) memcpy(rows->reference, at, n * (size_t)header->dim * sizeof(nlist_real));
 }
 
 /* Takes over desc, with the fields that the file determines. */
 static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc,
-                                       const nlist_i_head *head, nlist *before)
+                                       const nlist_i_header *header, nlist *before)
 {
-    nlist_desc resolved = head->keys ? nlist_i_mesh_desc(desc) : *desc;
+    nlist_desc resolved = header->keys ? nlist_i_mesh_desc(desc) : *desc;
     nlist empty = *list;
     nlist_result result;
     int a;
-    if (head->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
-    if (desc->history != 0 && desc->history != head->history) return NLIST_BAD_HISTORY;
-    if (desc->dim != 0 && desc->dim != head->dim) return NLIST_BAD_DIM;
-    if (desc->skin > 0 && (!head->has_reference || !((double)desc->skin <= head->skin)))
+    if (header->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
+    if (desc->history != 0 && desc->history != header->history) return NLIST_BAD_HISTORY;
+    if (desc->dim != 0 && desc->dim != header->dim) return NLIST_BAD_DIM;
+    if (desc->skin > 0 && (!header->has_reference || !((double)desc->skin <= header->skin)))
         return NLIST_BAD_SKIN;
-    resolved.history = head->history;
-    resolved.dim = head->dim;
-    resolved.half = head->half;
+    resolved.history = header->history;
+    resolved.dim = header->dim;
+    resolved.half = header->half;
     for (a = 0; a < 3; a++) {
-        resolved.periodic[a] = head->periodic >> a & 1;
-        resolved.min[a] = (nlist_real)head->min[a];
-        resolved.max[a] = (nlist_real)head->max[a];
+        resolved.periodic[a] = header->periodic >> a & 1;
+        resolved.min[a] = (nlist_real)header->min[a];
+        resolved.max[a] = (nlist_real)header->max[a];
     }
-    if (!head->has_reference) resolved.skin = 0;
+    if (!header->has_reference) resolved.skin = 0;
     empty.n = 0; /* the old list does not restrict the new one */
-    result = nlist_i_begin(&empty, &resolved, head->keys, before);
+    result = nlist_i_begin(&empty, &resolved, header->keys, before);
     *before = *list;
     if (result == NLIST_OK) *list = empty;
     return result;
@@ -5230,30 +5239,30 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
                                   int64_t size)
 {
     nlist_i_finder finder;
-    nlist_i_head head;
+    nlist_i_header header;
     nlist before;
     nlist_result result;
     if (!list || !desc || !bytes || size < 0) return NLIST_BAD_ARGUMENT;
-    if (!nlist_i_head_good(&head, (const unsigned char *)bytes, size)) return NLIST_BAD_FILE;
-    result = nlist_i_load_begin(list, desc, &head, &before);
+    if (!nlist_i_header_valid(&header, (const unsigned char *)bytes, size)) return NLIST_BAD_FILE;
+    result = nlist_i_load_begin(list, desc, &header, &before);
     if (result != NLIST_OK) return result;
-    finder = nlist_i_finder_of(list, head.n);
-    finder.rows = head.rows;
-    finder.head = &head;
-    finder.file = (const unsigned char *)bytes + sizeof head;
+    finder = nlist_i_finder_of(list, header.n);
+    finder.rows = header.rows;
+    finder.header = &header;
+    finder.file = (const unsigned char *)bytes + sizeof header;
     list->current = 1 - list->current; /* beside the old rows, until all is read */
     result = nlist_i_take_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
     if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
     if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, list->current, head.n, head.rows,
-                                         nlist_i_room_for(list), head.has_uid);
+        result = nlist_i_take_generation(list, list->current, header.n, header.rows,
+                                         nlist_i_room_for(list), header.has_uid);
     if (result == NLIST_OK) {
         nlist_i_lay_out_all(&finder, &list->rows[list->current]);
-        nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
+        nlist_i_read_rest(list, &header, finder.file, &list->rows[list->current]);
         memset(list->event_count, 0, sizeof list->event_count);
-        list->triangles = head.triangles;
-        nlist_i_take_over(&finder, list->current, head.next_uid);
+        list->triangles = header.triangles;
+        nlist_i_take_over(&finder, list->current, header.next_uid);
     }
     return nlist_i_end_build(list, &before, result);
 }
@@ -5323,7 +5332,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
    ---------------------------------------------------------------------------------------------- */
 
 /* Row i's slots: its partners first, then -1. */
-static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
+static int nlist_i_slots_valid(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int32_t k;
     for (k = 0; k < rows->width; k++) {
@@ -5335,7 +5344,7 @@ static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
 
 /* Row i's chain: as long as the part of the row beyond the slots, every entry its own and visited
    once. */
-static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, unsigned char *met)
+static int nlist_i_chain_valid(const nlist_rows *rows, int32_t i, int32_t limit, unsigned char *met)
 {
     int64_t left = rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
     int32_t e = rows->head[i];
@@ -5348,7 +5357,7 @@ static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, 
     return e == -1;
 }
 
-static int nlist_i_compact_good(const nlist_rows *rows, int32_t i, int32_t limit)
+static int nlist_i_compact_valid(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int64_t e;
     if (rows->start[i] < 0 || rows->start[i + 1] < rows->start[i] ||
@@ -5361,7 +5370,7 @@ static int nlist_i_compact_good(const nlist_rows *rows, int32_t i, int32_t limit
 }
 
 /* Touched rows: those with entries, each once. */
-static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
+static int nlist_i_touched_valid(const nlist_rows *rows, unsigned char *met)
 {
     int32_t t, i, with = 0;
     if (rows->touched_count < 0 || rows->touched_count > rows->n) return 0;
@@ -5376,7 +5385,7 @@ static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
 }
 
 /* 1 if a particle may be its own partner by this entry: an image of itself. */
-static int nlist_i_own_image_good(const nlist *list, const nlist_each *e)
+static int nlist_i_own_image_valid(const nlist *list, const nlist_each *e)
 {
     if (!list->boxed || !e->shift) return list->boxed;
     return list->desc.half ? nlist_i_positive(e->shift)
@@ -5384,7 +5393,7 @@ static int nlist_i_own_image_good(const nlist *list, const nlist_each *e)
 }
 
 /* No partner twice, no particle with itself, and a half list has a pair in one row only. */
-static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int32_t i)
+static int nlist_i_partners_valid(const nlist *list, const nlist_rows *rows, int32_t i)
 {
     nlist_each e = nlist_i_row(rows, 0, i);
     while (nlist_next(&e)) {
@@ -5394,7 +5403,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
                                              : !list->boxed))
                 return 0;
         if (list->keys && nlist_key_feature(e.id) > 6) return 0;
-        if (list->keys || (e.id == i && nlist_i_own_image_good(list, &e))) continue;
+        if (list->keys || (e.id == i && nlist_i_own_image_valid(list, &e))) continue;
         if (e.id == i) return 0;
         if (list->desc.half && rows->uid && rows->uid[i] >= rows->uid[e.id]) return 0;
         if (list->desc.half && nlist_find(list, e.id, i) >= 0) return 0;
@@ -5403,7 +5412,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
 }
 
 /* All rows, and what they add up to. */
-static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned char *met)
+static int nlist_i_rows_valid(const nlist *list, const nlist_rows *rows, unsigned char *met)
 {
     int32_t const limit = nlist_i_id_limit(list->keys, list->triangles, list->n);
     int const has_partners = !rows->slot || rows->head;
@@ -5411,17 +5420,17 @@ static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned
     int32_t i;
     for (i = 0; i < rows->n; i++) {
         if (rows->count[i] < 0) return 0;
-        if (rows->slot && !nlist_i_slots_good(rows, i, limit)) return 0;
+        if (rows->slot && !nlist_i_slots_valid(rows, i, limit)) return 0;
         if (rows->slot && !rows->head && rows->count[i] > rows->width) return 0;
-        if (rows->start && !nlist_i_compact_good(rows, i, limit)) return 0;
-        if (rows->head && !nlist_i_chain_good(rows, i, limit, met)) return 0;
+        if (rows->start && !nlist_i_compact_valid(rows, i, limit)) return 0;
+        if (rows->head && !nlist_i_chain_valid(rows, i, limit, met)) return 0;
         total += rows->count[i];
         beyond += rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
     }
     if (total != list->total || (has_partners && beyond != rows->entries)) return 0;
     if (rows->start && (rows->start[0] != 0 || rows->start[rows->n] != rows->entries)) return 0;
-    if (rows->touched && !nlist_i_touched_good(rows, met)) return 0;
-    for (i = 0; i < rows->n; i++) if (!nlist_i_partners_good(list, rows, i)) return 0;
+    if (rows->touched && !nlist_i_touched_valid(rows, met)) return 0;
+    for (i = 0; i < rows->n; i++) if (!nlist_i_partners_valid(list, rows, i)) return 0;
     return 1;
 }
 
@@ -5443,7 +5452,7 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     met.memory = nlist_i_alloc(&list->desc.allocator, met.bytes);
     if (!met.memory) return NLIST_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
-    result = nlist_i_rows_good(list, rows, (unsigned char *)met.memory) ? NLIST_OK : NLIST_INVALID;
+    result = nlist_i_rows_valid(list, rows, (unsigned char *)met.memory) ? NLIST_OK : NLIST_INVALID;
     nlist_i_release(&list->desc.allocator, &met);
     return result;
 }
