@@ -109,21 +109,14 @@
 
    >>rules
 
-   Words    row         the partners of one particle
-            entry       one partner in one row
-            contact     a listed pair, whether the two touch or not: one entry in half lists, two in
-                        full ones
-            reach       cutoff: the distance up to which i and j are listed, radius + radii[i] +
-                        radii[j] + skin
-            slots       a fixed number of places per row; the rest: the entries, of all rows, that
-                        have no slot
-            source      broad phase: what finds the candidates (a grid, a tree, pairs, triangles,
-                        brute force)
+   Words    row         the partners of one particle; an entry is one partner in one row
+            contact     a listed pair, touching or not: one entry in half lists, two in full ones
+            reach       cutoff: i and j are listed up to radius + radii[i] + radii[j] + skin
+            slots       a fixed number of places per row; entries without a slot are the rest
+            source      broad phase: what finds the candidates (grid, tree, pairs, triangles)
             generation  the arrays of one build
-            carry       contact tracking: a new list takes the history of its contacts from the old
-                        one
-            wander      a contact with a mesh continues on a neighbouring triangle, and keeps its
-                        history
+            carry       contact tracking: a new list takes the history of contacts from the old one
+            wander      a contact with a mesh continues on a neighbouring triangle, with its history
    Memory   Only builds, nlist_search_box and _search_boxes, nlist_reserve, nlist_remap, nlist_sum
             with a unit, nlist_load, nlist_validate and nlist_verify allocate, by desc.allocator
             (nlist_cuda_... as told there). Memory grows and is kept. An array that is too small
@@ -590,10 +583,10 @@ typedef struct nlist_cuda_allocator {
 
 enum { NLIST_NO_ROWS = -1 }; /* desc.rows: all particles are ghosts */
 
-/* On-off fields: 0 is off, anything else is on. Arrays are borrowed during a call only; CUDA:
-   device memory. */
+/* Fields that switch something: 0 is off, anything else is on. Arrays are borrowed during a call
+   only; CUDA: device memory. */
 typedef struct nlist_desc {
-    int32_t dim;                /* numbers per point, 2 or 3 (default: 3) */
+    int32_t dim;                /* coordinates per point, 2 or 3 (default: 3) */
     nlist_real radius;          /* i and j are listed when no further apart than radius + radii[i] +
                                    radii[j] + skin (default with radii: 0; else none).
                                    nlist_build_pairs does not test distances. */
@@ -616,8 +609,8 @@ typedef struct nlist_desc {
                                      ones; one of its rows is enough (default: none) */
     const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] ..
                                    exclude[exclude_start[i+1] - 1] */
-    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source
-                                   the grid's box is used instead */
+    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source:
+                                   the grid's box instead */
     nlist_real min[3], max[3];  /* the box, on periodic axes */
     int32_t shifts;             /* boxes: 1 = entries carry three integers, which image of the
                                    partner's cell (default: 0; 1 with history, events or
@@ -626,9 +619,9 @@ typedef struct nlist_desc {
                                    numbers) at the build (default: 0) */
     int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift (default: 0, in
                                    the order of the cells) */
-    int32_t nearest;            /* boxes, full lists: rows keep their so many nearest entries, in
-                                   the order of distance, then id, then shift; list.rows_cut counts
-                                   the rows that left some out (default: 0, all) */
+    int32_t nearest;            /* boxes, full lists: rows keep this many nearest entries, in the
+                                   order of distance, then id, then shift; list.rows_cut counts the
+                                   rows that left some out (default: 0, all) */
     int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
@@ -761,6 +754,13 @@ typedef struct nlist {
    threads at once. Any call may return NLIST_BAD_ARGUMENT, and one that reads a list
    NLIST_NOT_BUILT. The iterator (nlist_of, nlist_next) and nlist_find are inline functions, defined
    at >>each.
+
+   A build makes the list of n particles. pos: n points of desc.dim coordinates, `stride` bytes
+   apart (0 = tightly packed). Another build reuses the memory and, with desc.history, carries the
+   history over: particle i is the same as before, particles from the old n on are new (otherwise:
+   nlist_remap). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width
+   and needed_entries say what was wrong. Builds are not thread-safe on one list; different lists
+   may be built at once.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -780,18 +780,13 @@ NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
                                      int64_t entries);
 
-/* Builds the list of n particles by brute force, O(n^2): for tests, and for a few hundred
-   particles. pos: n points of desc.dim coordinates, `stride` bytes apart (0 = tightly packed).
-   Another build reuses the memory and, with desc.history, carries the history over: particle i is
-   the same as before, particles from the old n on are new (otherwise: nlist_remap). After a refusal
-   the list is as it was (>>rules, Errors), and bad_id, needed_width and needed_entries say what was
-   wrong. Not thread-safe on one list; different lists may be built at once. */
+/* By brute force, O(n^2): for tests, and for a few hundred particles. */
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
                                          size_t stride, int32_t n);
 
-/* Builds the list from pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any
-   order. Repeated pairs are listed once. Masks and exclusions apply; distances are not tested, and
-   there is no skin. O(n + m log row). */
+/* From pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any order. Repeated
+   pairs are listed once. Masks and exclusions apply; distances are not tested, and there is no
+   skin. O(n + m log row). */
 NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
                                          int64_t m, int32_t n);
 
@@ -859,19 +854,18 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
                                           nlist_arrays *arrays);
 
 #ifdef NLIST_I_UGRID
-/* Builds the list from a grid that was built from these positions, by any method. Cells about as
-   wide as the reach (radius + skin + twice the largest radius) are fastest; other widths give the
-   same list. NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by
-   desc.outside. O(n). */
+/* From a grid that was built from these positions, by any method. Cells about as wide as the reach
+   (radius + skin + twice the largest radius) are fastest; other widths give the same list.
+   NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by desc.outside. O(n). */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n);
 #endif
 
 #ifdef NLIST_I_LBVH
-/* Builds the list from a tree, for radii that differ much: element i of the tree is particle i.
-   Fastest when the boxes hold the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone
-   when the elements are points. The list is correct whatever the boxes are, also when they are out
-   of date. On periodic axes every image is searched. O(n log n). */
+/* From a tree, for radii that differ much: element i of the tree is particle i. Fastest when the
+   boxes hold the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone when the elements
+   are points. The list is correct whatever the boxes are, also when they are out of date. On
+   periodic axes every image is searched. O(n log n). */
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_real *pos, size_t stride, int32_t n);
 
@@ -996,8 +990,8 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
 NLIST_API nlist_result nlist_validate(const nlist *list);
 
 /* nlist_validate, then the rows of `samples` particles against brute force. desc (its arrays are
-   read), pos, stride: those that the list was built from (not pairs; triangles:
-   NLIST_BAD_ARGUMENT). Samples are spread over the ids and vary with the seed; more than n: all.
+   read), pos, stride: those that the list was built from. Not for lists from pairs; from triangles:
+   NLIST_BAD_ARGUMENT. Samples are spread over the ids and vary with the seed; more than n: all.
    NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong row, -1 if the
    structure is damaged. For tests with your own data. Allocates as nlist_validate does. O(n +
    entries * row + samples * n). */
@@ -3271,36 +3265,38 @@ static size_t nlist_i_stride(size_t stride, int dim)
    Rows are laid out in the order of their ids.
    ---------------------------------------------------------------------------------------------- */
 
-/* A build in progress. */
+/* A build in progress. Of the sources all but one are NULL. */
 typedef struct nlist_i_finder {
     nlist *list;
-    const nlist_real *pos;
-    size_t stride;
     int32_t n;
     int32_t rows;           /* to be found: those of particles 0 .. rows-1 */
-    nlist_real largest;     /* of the radii */
     const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
-    const void *structure;  /* the grid or tree */
-    const void *mesh;       /* triangles, else NULL */
-    const struct nlist_i_header *header; /* a file, else NULL */
-    const unsigned char *file;       /* the bytes after its header */
-    const int32_t *new_of;  /* a remap: new ids of old particles, else NULL */
-    const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
-    const int32_t *pair;    /* the caller's pairs */
+
+    const nlist_real *pos;  /* sources: positions, with */
+    size_t stride;
+    nlist_real largest;     /* the largest of the radii, and with */
+    const void *structure;  /* a grid or tree, */
+    const void *mesh;       /* a tree and triangles, */
+    const struct nlist_box *boxes; /* or boxes, */
+    const int32_t *starts;
+    int32_t systems;
+    const int32_t *pair;    /* the caller's pairs, */
     int64_t pairs;
-    int64_t *begin;         /* [rows] where a row begins in found */
+    const int32_t *new_of;  /* the old list: new ids of its particles, */
+    const int32_t *old_of;  /* old ids of new particles, -1 = new, */
+    const struct nlist_i_header *header; /* or a file, */
+    const unsigned char *file;           /* the bytes after its header */
+
+    int64_t *begin;         /* results: [rows] where a row begins in found */
     int32_t *length;        /* [rows] partners of a row */
     int32_t *found;         /* partners */
+    int32_t *shift;         /* boxes: what entries have beside the partner, by entry, else NULL */
+    nlist_real *distance, *offset;
+    int32_t *within;        /* boxes, desc.nearest: [n] */
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
     int fixed;              /* a task, which takes no memory: partners without room are counted */
     nlist_result result;    /* of a callback */
-    int32_t *shift;         /* boxes: as found, by entry, else NULL */
-    nlist_real *distance, *offset;
-    int32_t *within;        /* boxes, desc.nearest: [n] */
-    const struct nlist_box *boxes; /* boxes, else NULL */
-    const int32_t *starts;
-    int32_t systems;
 } nlist_i_finder;
 
 /* A build of n particles. */

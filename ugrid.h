@@ -566,12 +566,11 @@ typedef struct ugrid_desc {
     int32_t no_records;              /* SORT, COUNT: 1 = ids only, no copy of the positions in cell
                                         order (default: 0) */
     int32_t coherent;                /* CUDA, COUNT: 1 = pos is nearly in cell order, as some steps
-                                        after ugrid_cuda_gather. One round of counting is then
-                                        faster than the two of >>parts (cuda/ugrid.cu), which are
-                                        used where the particles exceed half of the L2 cache
-                                        (H200: from 2 million on). Both are correct (default: 0,
-                                        builds look at what earlier ones saw, >>order there; in a
-                                        CUDA graph, two rounds) */
+                                        after ugrid_cuda_gather: one round of counting is then
+                                        faster than the two of >>parts (cuda/ugrid.cu), for
+                                        particles that exceed half of the L2 cache. Both are correct
+                                        (default: 0, decided by what earlier builds saw, >>order
+                                        there; in a CUDA graph, two rounds) */
     int32_t inverse;                 /* SORT, COUNT: 1 = fill grid.inverse, the place of each
                                         particle (default: 0) */
     int32_t deterministic;           /* CUDA: 1 = every array equals that of the serial build, bit
