@@ -521,18 +521,16 @@ extern "C" {
 typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
 
 /* ----------------------------------------------------------------------------------------------
-   >>parallel: a hook for threads of yours. The header starts none. Where desc.parallel has a
-   function, a build cuts its work into tasks that share nothing they write, and has them run by it
-   (an example: ugrid.h, >>parallel). The list, its history and its events are those of the serial
-   build, bit for bit, for any number of tasks in any order.
+   >>parallel: a hook for threads of yours, as in ugrid.h (example: >>parallel there). The list, its
+   history and its events are those of the serial build, bit for bit, for any number of tasks in any
+   order.
 
-   In tasks run: nlist_build_ugrid; nlist_build_box, nlist_search_box and those of several boxes
-   (within a box: small ones run one after the other); of the other serial builds and of nlist_remap
-   what follows the search (the layout, what entries carry, history, events). nlist_sum calls your
-   function in the calling thread. CUDA builds ignore the hook. A task needs the stack of a search
-   (>>rules in ugrid.h) and allocates nothing. Half lists from a grid are made by a full search in
-   tasks. A box in tasks takes more work space: the candidates around a cell once for each task, and
-   4 bytes an entry (64 a particle at least) until all are found.
+   In tasks run: nlist_build_ugrid (half lists by a full search); builds and searches of boxes (each
+   box large enough is cut; boxes come one after the other); of the other serial builds and of
+   nlist_remap what follows the search (layout, history, events). nlist_sum calls your function in
+   the calling thread. CUDA builds ignore the hook. A task needs the stack of a search (>>rules in
+   ugrid.h) and allocates nothing. A box in tasks takes more work space: the candidates around a
+   cell once for each task, and 4 bytes an entry (64 a particle at least) until all are found.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its

@@ -4310,7 +4310,7 @@ static void ugrid_i_pad(ugrid_i_candidates *set)
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
 UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                           ugrid_i_candidates *set)
+                                     ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
     int32_t const first = block->first, own = first + search->half;
@@ -4337,8 +4337,8 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
     return 1;
 }
 
-/* Squared distances from p to all candidates, and to the padding. images, a constant: to their
-   nearest images. */
+/* Squared distances from p to all candidates, and to the padding. images: to their nearest images;
+   a constant, so that each form is a loop of its own. */
 UGRID_I_TOGETHER void ugrid_i_distances(const ugrid *grid, ugrid_i_candidates *set,
                                         const ugrid_real p[3], int images)
 {
@@ -4450,7 +4450,8 @@ UGRID_I_APART int32_t ugrid_i_row_plain(const ugrid_i_search *search, ugrid_i_ca
 /* The row of point j of a block, at p: all candidates but itself; in a half search without the
    places before it in the block, too. */
 UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                             ugrid_i_candidates *set, int32_t row, const ugrid_real p[3], int32_t j)
+                                       ugrid_i_candidates *set, int32_t row, const ugrid_real p[3],
+                                       int32_t j)
 {
     int32_t before = search->half ? set->own : set->own + j,
                   after = set->own + j + !search->half;
@@ -4581,7 +4582,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
    >>lanes: the loops of >>search over candidates in vector instructions
 
    They have three forms, which give the same bits; a search takes the best one that the CPU has.
-   UGRID_PLAIN_LANES leaves the first alone. Cell numbers (>>build) have the first two.
+   UGRID_PLAIN_LANES leaves only the first. Cell numbers (>>build) have the first two.
 
        plain     C, in >>search. The inner loops of constant length become vectors at -O2, too;
                  without -march of 4 floats, which is what the oldest x86-64 has.
@@ -5065,7 +5066,7 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
 
 /* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
    prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the first 33 ids
-   UGRID_I_IDS_AHEAD places before. (Without it lists of 1M points take 1.5 times as long. It is not
+   UGRID_I_IDS_AHEAD places before. (Lists of 1M points took 1.5 times as long without it. It is not
    in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
 enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
