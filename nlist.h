@@ -901,9 +901,9 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
                                    int32_t *moved);
 
 /* Renumbers the list after particles were sorted, inserted or deleted (figure: >>remap; Kureck
-   section 5.5.1). new_id: a number for each particle of the list (for the order of ugrid.h:
-   grid.inverse; NULL where the list has none). new_id[i], 0 .. n-1, is the new id of particle i;
-   -1: it was deleted, with its contacts. Unused ids denote new particles without contacts. History,
+   section 5.5.1). new_id: a number for each particle of the list (NULL if it has no particles; for
+   the order of ugrid.h pass grid.inverse). new_id[i], 0 .. n-1, is the new id of particle i; -1: it
+   was deleted, with its contacts. Unused ids denote new particles without contacts. History,
    rows and their order are kept, and the reference positions of the skin; those of new particles
    are NaN, so that nlist_moved answers 1. Events stay as they were, with old ids and entries. With
    ghosts list.row_count stays as it is, as far as there are particles. NLIST_BAD_INDEX: list.bad_id
