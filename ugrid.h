@@ -4352,10 +4352,11 @@ UGRID_I_TOGETHER void ugrid_i_distances(const ugrid *grid, ugrid_i_candidates *s
         ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
         UGRID_I_KEEP_LOOP
         for (lane = 0; lane < UGRID_I_LANES; lane++) {
-            ugrid_real const dx = x[lane] - px, dy = y[lane] - py, dz = z[lane] - pz;
-            d2[lane] = images ? ugrid_i_square(ugrid_i_nearest(dx, &ax), ugrid_i_nearest(dy, &ay),
-                                               ugrid_i_nearest(dz, &az))
-                              : ugrid_i_square(dx, dy, dz);
+            ugrid_real dx = x[lane] - px, dy = y[lane] - py, dz = z[lane] - pz;
+            if (images) dx = ugrid_i_nearest(dx, &ax);
+            if (images) dy = ugrid_i_nearest(dy, &ay);
+            if (images) dz = ugrid_i_nearest(dz, &az);
+            d2[lane] = ugrid_i_square(dx, dy, dz);
         }
     }
 }
