@@ -2,8 +2,8 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
-   Builds the lists of neighbours within a cutoff (Verlet lists) and of contacts that particle
-   methods work on (DEM, MD, SPH), in 2D and 3D, serially and on a GPU, with the same bits.
+   Neighbour lists within a cutoff (Verlet lists) and contact lists, as particle methods use them
+   (DEM, MD, SPH), in 2D and 3D. The serial code and CUDA give the same bits.
 
    - The search is done by a grid (ugrid.h), a tree (lbvh.h) or brute force; or you give the pairs.
    - Four layouts: fixed slots per row, pairs behind a counter, both together, and CSR.
@@ -19,16 +19,15 @@
 
    >>contents: the banners in order; search for >> and the name
 
-   Manual             use, example, options, rules, layout, history, mesh, limits, not-here,
-                      literature, changes
-   Declarations       strict-math, config, results, parallel, desc, list, api, tune, cuda-api
-   Per element        numbers, each, match, carry, walls, units, boxes: the same text for CPU and
-                      GPU; cuda-templates
-   Serial             memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
-                      validate, boxes-serial, tuner, parallel-run, parallel-build,
-                      parallel-ugrid, parallel-boxes
-   CUDA               cuda/nlist.cu, with the same words
-   At the end         licence
+       manual          use, example, options, rules, layout, history, mesh, limits, not-here,
+                       literature, changes
+       declarations    strict-math, config, results, parallel, desc, list, api, tune, cuda-api
+       per element     numbers, each, match, carry, walls, units, boxes, cuda-templates
+       serial          memory, resolve, build, sources, skin, extras, remap, process, save, reserve,
+                       validate, boxes-serial, lanes, tuner, parallel-run, parallel-build,
+                       parallel-ugrid, parallel-boxes
+       CUDA            cuda/nlist.cu, with a list of its own
+       end             licence
 
    >>use
 
@@ -45,16 +44,15 @@
    and in every file that calls it:  #define NLIST_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   nlist.h needs neither of the two: nlist_build_box, _brute and _pairs are always there,
-   nlist_build_ugrid where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh
-   where lbvh.h was.
+   nlist.h needs neither: nlist_build_box, _brute and _pairs are always there, nlist_build_ugrid
+   where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
-   Where the compiler may fuse a product with a sum (gcc with -march=native or for ARM) or keep more
-   digits (32-bit x86), add -ffp-contract=off, or -msse2 -mfpmath=sse: else results can differ in
-   the last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it: the
+   Some compilers fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
+   (32-bit x86): add -ffp-contract=off, or -msse2 -mfpmath=sse. Otherwise results can differ in the
+   last bit. Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it. The
    results are the same, except that denormals count as zero where the flag links a start file that
-   sets this. clang with FMA: add -ffp-contract=off behind it.
+   says so. clang with FMA: add -ffp-contract=off after that flag.
 
    >>example: compiles as it stands
 
@@ -98,34 +96,32 @@
 
    >>options
 
-       name                  default   where          meaning
-       NLIST_IMPLEMENTATION  -         one file       makes the functions
-       NLIST_CUDA            -         all or none    adds the GPU functions
-       NLIST_STATIC          -         each file      functions are static: each file has its own
-                                                      (a layout has that name, too)
-       NLIST_API             extern    all files      linkage of the functions, e.g. a dllexport
-       NLIST_REAL            float     all files      float or double, that of ugrid.h and lbvh.h;
-                                                      a mixture does not link
-       NLIST_PLAIN_LANES     -         one file       searches in boxes do without AVX2, which they
-                                                      take where the CPU has it; the results are
-                                                      the same
+       name                  default   where               meaning
+       NLIST_IMPLEMENTATION  -         one file            makes the functions
+       NLIST_CUDA            -         all files, or none  adds the GPU functions
+       NLIST_STATIC          -         each file           functions are static: a copy in each file
+                                                           (a layout has this name, too)
+       NLIST_API             extern    all files           linkage of the functions (dllexport)
+       NLIST_REAL            float     all files           float or double, as in ugrid.h and
+                                                           lbvh.h; a mix does not link
+       NLIST_PLAIN_LANES     -         the file that       no AVX2 in boxes (>>lanes); the results
+                                       implements          are the same
 
    >>rules
 
-   Words    Row i lists the partners of particle i. An entry is one partner in one row. A contact is
-            a listed pair, whether the two touch or not: one entry in half lists, two in full ones.
-            Reach (cutoff): the distance up to which i and j are listed, radius + radii[i] +
-            radii[j] + skin. Slots: a fixed number of places per row. The rest: the entries, of all
-            rows, that have no slot. Source: the broad phase that finds the candidates (brute force,
-            pairs, a grid, a tree, triangles). Generation: the arrays of one build. Carry: a new
-            list takes the history of its contacts from the old one (contact tracking). Wander: a
-            contact with a mesh continues on a neighbouring triangle, and keeps its history.
+   Words    row         the partners of one particle; an entry is one partner in one row
+            contact     a listed pair, touching or not: one entry in half lists, two in full ones
+            reach       cutoff: i and j are listed up to radius + radii[i] + radii[j] + skin
+            slots       a fixed number of places per row; entries without a slot are the rest
+            source      broad phase: what finds the candidates (grid, tree, pairs, triangles)
+            generation  the arrays of one build
+            carry       contact tracking: a new list takes the history of contacts from the old one
+            wander      a contact with a mesh continues on a neighbouring triangle, with its history
    Memory   Only builds, nlist_search_box and _search_boxes, nlist_reserve, nlist_remap, nlist_sum
             with a unit, nlist_load, nlist_validate and nlist_verify allocate, by desc.allocator
-            (nlist_cuda_... as told there). Memory is kept. An array that has become too small grows
-            by half at least, so n builds of growing numbers of particles allocate O(log n) times;
-            where that much is not available, it grows to the size needed. A first build, and
-            reserve, take exactly this size. Bytes per particle and per entry, in float:
+            (nlist_cuda_... as told there). Memory grows and is kept. An array that is too small
+            grows by half at least (by what is needed, where memory is short). A first build and a
+            reserve take exactly the size needed. Bytes per particle and per entry, in float:
                STATIC   4 + 4 width
                DYNAMIC  12, and 12 an entry
                COMPACT  12, and 4 an entry
@@ -139,18 +135,18 @@
             once more (nlist_search_box, sorted or nearest: 4 an entry; both up to 5 times that
             where the first cells are much denser than the rest). CUDA: 16 a particle where rows are
             counted first, with a grid.
-   Threads  No global state. Any number of threads may read one list; one at a time may build it.
-            One build uses many threads, yours, through desc.parallel (>>parallel).
-            nlist_sum calls your function in one thread.
-   Errors   Every function that can fail returns a nlist_result; nlist_result_text names the field
-            to change. Nothing is printed, nothing aborts, nothing is truncated silently: where
-            something did not fit, the exact size needed is returned. A refused build leaves the
-            list as it was, with its history (or empty: out of memory in a build without history or
-            events). NLIST_NOT_BUILT: returned by every call that needs a list, before the first
-            build, and after nlist_reserve and nlist_free. A list of no particles counts as built.
-            (nlist_moved needs no list: its answer is to build.)
-   Units    Those of your positions. Radii are distances, not squares. `<=` everywhere: a particle
-            at exactly the reach is listed.
+   Threads  There is no global state. Any number of threads may read one list; one at a time may
+            build it. One build uses many threads, yours, through desc.parallel (>>parallel).
+            nlist_sum calls your function in the calling thread.
+   Errors   Every function that can fail returns a nlist_result, and nlist_result_text names the
+            field to change. Nothing is printed and nothing aborts. No result is truncated silently:
+            on overflow the exact size needed is returned. A refused build leaves the list as it
+            was, with its history (or empty: out of memory in a build without history or events).
+   Built    A call that reads a list returns NLIST_NOT_BUILT before the first build, and after
+            nlist_reserve and nlist_free. A list of no particles is built. (nlist_moved needs no
+            list: its answer is to build.)
+   Units    Those of your positions. Radii are distances, not squares. The test is <= everywhere: a
+            particle at the reach is listed.
    Ids      int32_t, 0 .. n-1 in the order of your array. Totals and offsets are int64_t. A particle
             is never its own neighbour; others at the same point are.
    Order    Row i holds the partners of particle i in the order of the source: ugrid.h that of its
@@ -198,9 +194,7 @@
 
    Events (desc.events) come from the same comparison of old and new rows: arrays of begun,
    persisting and ended contacts, each pair once.
-   Costs: docs/performance-gpu.md. Not there: building a HYBRID list with 8 slots
-   takes 2.0 times as long with 16 bytes of history (tests/bench/bench_nlist --only history, spheres
-   with 4.3 contacts each, H200).
+   Costs: docs/performance-gpu.md, tests/bench/bench_nlist --only history.
 
    >>mesh (figure: >>walls)
 
@@ -254,9 +248,9 @@
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
-   compiled without them. From here to its end the compiler respects NaN, infinity and the order of
-   roundings; behind it the caller's options hold again.
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...) are disabled
+   here. From here to the end of this file the compiler respects NaN, infinity and the order of
+   roundings. After it the caller's options apply again.
    ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
@@ -287,7 +281,7 @@
 #endif
 #ifdef __NVCC__
 #pragma nv_diag_push
-#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#pragma nv_diag_suppress 1675 /* nvcc passes the next lines to gcc, and warns */
 #endif
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
@@ -297,8 +291,7 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(NLIST_IMPLEMENTATION)
-#error "nlist.h: this compiler cannot be told to keep the order of roundings: \
-compile the file with NLIST_IMPLEMENTATION without -ffast-math"
+#error "nlist.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
 #endif
 
@@ -363,10 +356,10 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #define NLIST_API extern
 #endif
 
-/* Functions of one element, the same text on both sides: `static inline` in C, and under nvcc also
-   for the device. NLIST_FN_WALK: those of a caller's innermost loop. In a file compiled with
-   -ffast-math, gcc does not inline functions that respect NaN and the order of roundings, with this
-   exception: these are compiled with the caller's options, and keep the order by nlist_i_kept. */
+/* Functions of one element, shared by CPU and GPU: `static inline` in C, and under nvcc also for
+   the device. NLIST_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
+   gcc does not inline a function that respects NaN and the order of roundings. These are therefore
+   compiled with the caller's options, and nlist_i_kept keeps their order of operations. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(NLIST_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -384,8 +377,8 @@ compile the file with NLIST_IMPLEMENTATION without -ffast-math"
 #endif
 #endif
 
-/* In a double build every function gets a second name, so that a program that mixes float and
-   double builds does not link. */
+/* In a double build every function gets a second name. So a program that mixes float and double
+   builds does not link, instead of computing wrong numbers. */
 #if NLIST_I_REAL_KIND == 2
 #define nlist_version           nlist_f64_version
 #define nlist_result_text       nlist_f64_result_text
@@ -440,7 +433,7 @@ extern "C" {
    >>results
    ---------------------------------------------------------------------------------------------- */
 
-/* One list makes the codes and their texts. */
+/* One list defines the codes and their texts. */
 #define NLIST_RESULTS(X) \
     X(NLIST_OK,               "all is well") \
     X(NLIST_BAD_ARGUMENT, \
@@ -457,10 +450,9 @@ extern "C" {
       "given pairs have none, and a file without positions cannot serve one") \
     X(NLIST_BAD_OPTION, \
       "desc.layout or how.mode has a value that does not exist, desc.parallel.tasks is not 0 .. " \
-      "1024, triangles (also those of a " \
-      "file) meet another layout than NLIST_DYNAMIC, desc.shifts, distances, offsets, sorted or " \
-      "nearest (not negative, not with half) meet another build than those of boxes, or a list " \
-      "with shifts is to be saved or verified") \
+      "1024, triangles (also those of a file) meet another layout than NLIST_DYNAMIC, " \
+      "desc.shifts, distances, offsets, sorted or nearest (not negative, not with half) meet " \
+      "another build than those of boxes, or a list with shifts is to be saved or verified") \
     X(NLIST_BAD_WIDTH, \
       "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
       "16 or 32") \
@@ -529,18 +521,16 @@ extern "C" {
 typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nlist_result;
 
 /* ----------------------------------------------------------------------------------------------
-   >>parallel: a hook for threads of yours. The header starts none. Where desc.parallel has a
-   function, a build cuts its work into tasks that share nothing they write, and has them run by it
-   (an example: ugrid.h, >>parallel). The list, its history and its events are those of the serial
-   build, bit for bit, for any number of tasks in any order.
+   >>parallel: a hook for threads of yours, as in ugrid.h (example: >>parallel there). The list, its
+   history and its events are those of the serial build, bit for bit, for any number of tasks in any
+   order.
 
-   In tasks run: nlist_build_ugrid; nlist_build_box, nlist_search_box and those of several boxes
-   (within a box: small ones run one after the other); of the other serial builds and of nlist_remap
-   what follows the search (the layout, what entries carry, history, events). nlist_sum calls your
-   function in the calling thread. CUDA builds ignore the hook. A task needs the stack of a search
-   (>>rules in ugrid.h) and allocates nothing. Half lists from a grid are made by a full search in
-   tasks. A box in tasks takes more work space: the candidates around a cell once for each task, and
-   4 bytes an entry (64 a particle at least) until all are found.
+   In tasks run: nlist_build_ugrid (half lists by a full search); builds and searches of boxes (each
+   box large enough is cut; boxes come one after the other); of the other serial builds and of
+   nlist_remap what follows the search (layout, history, events). nlist_sum calls your function in
+   the calling thread. CUDA builds ignore the hook. A task needs the stack of a search (>>rules in
+   ugrid.h) and allocates nothing. A box in tasks takes more work space: the candidates around a
+   cell once for each task, and 4 bytes an entry (64 a particle at least) until all are found.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its
@@ -553,7 +543,7 @@ typedef void nlist_run(nlist_task *task, void *context, int32_t tasks, void *use
 typedef struct nlist_parallel {
     nlist_run *run;     /* calls task(context, 0 .. tasks-1), each once, in any order, on any
                            threads, and returns when all are done (default, NULL: serial) */
-    void *user;         /* handed to run */
+    void *user;         /* passed to run */
     int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
                            fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
 } nlist_parallel;
@@ -591,10 +581,10 @@ typedef struct nlist_cuda_allocator {
 
 enum { NLIST_NO_ROWS = -1 }; /* desc.rows: all particles are ghosts */
 
-/* On-off fields: 0 is off, anything else is on. Arrays are borrowed during a call only; CUDA:
-   device memory. */
+/* Fields that switch something: 0 is off, anything else is on. Arrays are borrowed during a call
+   only; CUDA: device memory. */
 typedef struct nlist_desc {
-    int32_t dim;                /* numbers per point, 2 or 3 (default: 3) */
+    int32_t dim;                /* coordinates per point, 2 or 3 (default: 3) */
     nlist_real radius;          /* i and j are listed when no further apart than radius + radii[i] +
                                    radii[j] + skin (default with radii: 0; else none).
                                    nlist_build_pairs does not test distances. */
@@ -617,8 +607,8 @@ typedef struct nlist_desc {
                                      ones; one of its rows is enough (default: none) */
     const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] ..
                                    exclude[exclude_start[i+1] - 1] */
-    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source
-                                   the grid's box is used instead */
+    int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source:
+                                   the grid's box instead */
     nlist_real min[3], max[3];  /* the box, on periodic axes */
     int32_t shifts;             /* boxes: 1 = entries carry three integers, which image of the
                                    partner's cell (default: 0; 1 with history, events or
@@ -627,9 +617,9 @@ typedef struct nlist_desc {
                                    numbers) at the build (default: 0) */
     int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift (default: 0, in
                                    the order of the cells) */
-    int32_t nearest;            /* boxes, full lists: rows keep their so many nearest entries, in
-                                   the order of distance, then id, then shift; list.rows_cut counts
-                                   the rows that left some out (default: 0, all) */
+    int32_t nearest;            /* boxes, full lists: rows keep this many nearest entries, in the
+                                   order of distance, then id, then shift; list.rows_cut counts the
+                                   rows that left some out (default: 0, all) */
     int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
@@ -652,7 +642,7 @@ typedef struct nlist_desc {
 } nlist_desc;
 
 /* ----------------------------------------------------------------------------------------------
-   >>list: the object. All zero is empty. Every array may be read by you.
+   >>list: the object. All zero is empty. You may read every array.
 
    A half list of 7 particles, from the pairs 0-1 0-3 1-2 3-4 3-5 3-6. Rows 4 to 6 are empty. A dot
    is -1, nothing.
@@ -758,41 +748,43 @@ typedef struct nlist {
 } nlist;
 
 /* ----------------------------------------------------------------------------------------------
-   >>api: functions
+   >>api: functions. Unless a comment says otherwise, a call on a const nlist may run in many
+   threads at once. Any call may return NLIST_BAD_ARGUMENT, and one that reads a list
+   NLIST_NOT_BUILT. The iterator (nlist_of, nlist_next) and nlist_find are inline functions, defined
+   at >>each.
 
-   Unless a comment says otherwise, a call on a const nlist may run in many threads at once. The
-   iterator (nlist_of, nlist_next) and nlist_find are further down: >>each.
+   A build makes the list of n particles. pos: n points of desc.dim coordinates, `stride` bytes
+   apart (0 = tightly packed). Another build reuses the memory and, with desc.history, carries the
+   history over: particle i is the same as before, particles from the old n on are new (otherwise:
+   nlist_remap). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width
+   and needed_entries say what was wrong. Builds are not thread-safe on one list; different lists
+   may be built at once.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
 NLIST_API int nlist_version(void);
 
-/* The meaning of a result and the field to change. Never NULL. */
+/* What a result means, and which field to change. Never NULL. */
 NLIST_API const char *nlist_result_text(nlist_result result);
 
 /* `*out` = `*desc` with every default filled in. Makes the checks that need neither particles nor a
    source. */
 NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc);
 
-/* Takes the memory for n particles and `entries` entries in partner, so that builds up to these
-   sizes allocate nothing (except for the sort of nlist_build_pairs: 12 bytes per pair and
-   direction). The list is empty afterwards; where desc is refused it is as it was. Not thread-safe
-   on one list. */
+/* Allocates the memory for n particles and `entries` entries in partner, so that builds up to these
+   sizes allocate nothing (except nlist_build_pairs: 12 bytes per pair and direction, for its sort).
+   The list is empty and not built afterwards; where desc is refused it is as it was. Not
+   thread-safe on one list. */
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
                                      int64_t entries);
 
-/* Builds the list of n particles. pos: n points of desc.dim numbers, `stride` bytes apart (0 =
-   tightly packed). Building again reuses the memory and, with desc.history, carries the history
-   over: particle i is the same as before, particles from the old n on are new (nlist_remap for
-   everything else). After a refusal the list is as it was (>>rules, Errors), and bad_id,
-   needed_width and needed_entries give the cause. Not thread-safe on one list; different lists may
-   be built at the same time. Brute force, O(n^2): for tests, and for a few hundred particles. */
+/* By brute force, O(n^2): for tests, and for a few hundred particles. */
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
                                          size_t stride, int32_t n);
 
-/* The same from pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any order.
-   Repeated pairs are listed once. Masks and exclusions apply; distances are not tested, and there
-   is no skin. O(n + m log row). */
+/* From pairs that you provide: ids pair[2 p] and pair[2 p + 1], m pairs in any order. Repeated
+   pairs are listed once. Masks and exclusions apply; distances are not tested, and there is no
+   skin. O(n + m log row). */
 NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
                                          int64_t m, int32_t n);
 
@@ -808,15 +800,14 @@ typedef struct nlist_box {
 
        D = pos[j] + S . cell - pos[i]          positions as given: nothing is wrapped in them
 
-   A particle is a partner of its own images: in full lists once for S and once for -S, in half
-   lists for that whose first number other than 0 is positive. desc.distances and desc.offsets store
-   |D| and D, as they are at the build. desc.periodic is not used. Radii, masks, exclusions (of a
-   pair: of all its images), skin, history and nlist_remap work as in other lists: a contact is a
-   pair and a shift. So history is lost where you wrap a particle between two builds.
-   nlist_moved answers 1 then: shifts are those of the positions at the build. nlist_save,
-   nlist_verify: NLIST_BAD_OPTION. NLIST_BAD_BOX: vectors of periodic axes are linearly dependent or
-   not finite. NLIST_TOO_MANY_IMAGES: before memory is taken. No memory is taken once it fits. O(n +
-   entries) for particles that are spread evenly. */
+   desc.distances and desc.offsets store |D| and D at the build. A particle is a partner of its own
+   images: in full lists once for S and once for -S, in half lists for that whose first number other
+   than 0 is positive. A contact is a pair and a shift; otherwise radii, masks, exclusions (of a
+   pair: of all its images), skin, history and nlist_remap work as in other lists. Wrapping a
+   particle between two builds changes its shifts: its history is lost, and nlist_moved answers 1.
+   desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION. NLIST_BAD_BOX:
+   vectors of periodic axes are linearly dependent or not finite. NLIST_TOO_MANY_IMAGES: before
+   memory is taken. O(n + entries) for particles that are spread evenly. */
 NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
                                        const nlist_real *pos, size_t stride, int32_t n);
 
@@ -861,19 +852,18 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
                                           nlist_arrays *arrays);
 
 #ifdef NLIST_I_UGRID
-/* The same, with a grid as source that was built from these positions, by any method. Cells about
-   as wide as the reach (radius + skin + twice the largest radius) are fastest; other widths give
-   the same list. NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by
-   desc.outside. O(n). */
+/* From a grid that was built from these positions, by any method. Cells about as wide as the reach
+   (radius + skin + twice the largest radius) are fastest; other widths give the same list.
+   NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by desc.outside. O(n). */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n);
 #endif
 
 #ifdef NLIST_I_LBVH
-/* The same, with a tree as source, for radii that differ much: element i of the tree is particle i.
-   Fastest when the boxes hold the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone
-   when the elements are points. The list is correct whatever the boxes are, also when they are out
-   of date. On periodic axes every image is searched. O(n log n). */
+/* From a tree, for radii that differ much: element i of the tree is particle i. Fastest when the
+   boxes hold the spheres of desc.radii (LBVH_SPHERES), or with desc.radius alone when the elements
+   are points. The list is correct whatever the boxes are, also when they are out of date. On
+   periodic axes every image is searched. O(n log n). */
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_real *pos, size_t stride, int32_t n);
 
@@ -906,23 +896,22 @@ NLIST_API int64_t nlist_bytes(const nlist *list);
 /* `*moved` = 1 when a particle has moved by more than half the skin since the build, and when there
    is no list, or one of no particles: build again before the list is used (figure: >>skin; Verlet).
    Also when a position has become NaN or infinite, or is no longer.
-   NLIST_BAD_SKIN: the list has none. O(n). */
+   NLIST_BAD_SKIN: the list has no skin. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
                                    int32_t *moved);
 
-/* Renumbers the list after the particles were sorted, inserted or deleted. new_id[i], 0 .. n-1, is
-   the new id of particle i; -1 means that it was deleted, with its contacts. Unused ids denote new
-   particles without contacts; in a list that was built of no particles all are new (new_id may be
-   NULL then). History, rows and the order in a row are kept; events stay as they were, with old ids
-   and entries. new_id has as many numbers as the list had particles; for a permutation of ugrid.h
-   pass grid.inverse. The reference positions of the skin are renumbered too; those of new particles
-   are NaN, so that nlist_moved answers 1. NLIST_NOT_BUILT. NLIST_BAD_INDEX: list.bad_id is the
-   first particle whose new id is out of range or taken; the list is as it was. O(n + entries).
-   (Figure: >>remap; Kureck section 5.5.1.) With ghosts list.row_count stays as it is, as far as
-   there are particles. */
+/* Renumbers the list after particles were sorted, inserted or deleted (figure: >>remap; Kureck
+   section 5.5.1). new_id: a number for each particle of the list (NULL if it has no particles; for
+   the order of ugrid.h pass grid.inverse). new_id[i], 0 .. n-1, is the new id of particle i; -1: it
+   was deleted, with its contacts. Unused ids denote new particles without contacts. History,
+   rows and their order are kept, and the reference positions of the skin; those of new particles
+   are NaN, so that nlist_moved answers 1. Events stay as they were, with old ids and entries. With
+   ghosts list.row_count stays as it is, as far as there are particles. NLIST_BAD_INDEX: list.bad_id
+   is the first particle whose new id is out of range or taken; the list is as it was. O(n +
+   entries). */
 NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n);
 
-/* The same, and particles 0 .. rows-1 are the locals from now on. Rows of particles that become
+/* nlist_remap, and particles 0 .. rows-1 are the locals from now on. Rows of particles that become
    ghosts are deleted. NLIST_BAD_ROWS: rows is not in 0 .. n. */
 NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int32_t n,
                                         int32_t rows);
@@ -961,7 +950,7 @@ typedef int nlist_contact_fn(void *user, int32_t i, int32_t j, void *history, nl
 
 /* sums[values * i + v] += contributions, for every entry of the list. sums: n * values numbers.
    With a unit: NLIST_SUM_OVERFLOW leaves sums as they were. `list` is not const only because the
-   units need work space. NLIST_NOT_BUILT. O(entries). */
+   units need work space. O(entries). */
 NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_contact_fn *fn,
                                  void *user, nlist_real *sums);
 
@@ -969,41 +958,41 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
    pairs. shift (NULL, or 3 numbers per pair): how many periods to add to the partner's position, as
    given in pos, for its nearest image. `*needed`: the number of pairs, also when they did not fit
    (NLIST_BUFFER_TOO_SMALL). pos may be NULL where shift is; for triangles shift must be.
-   NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: NaN, or 2^30 periods away. O(n + entries). */
+   NLIST_NOT_BUILT: `*needed` is 0. NLIST_NOT_FINITE: a position is NaN, or 2^30 periods away. O(n +
+   entries). */
 NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t capacity,
                                    int64_t *needed, const nlist_real *pos, size_t stride,
                                    int32_t *shift);
 
 /* Writes rows, history and reference positions into `bytes` (room: `capacity`). `*needed`: the
    size, also when it did not fit (NLIST_BUFFER_TOO_SMALL; pass NULL and 0 to ask for it). For
-   machines of the same byte order and the same NLIST_REAL. NLIST_NOT_BUILT. O(n + entries). */
+   machines of the same byte order and the same NLIST_REAL. O(n + entries). */
 NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capacity,
                                   int64_t *needed);
 
-/* Reads what nlist_save wrote: the same rows, order and history, in the layout of desc.
-   desc.history must be that of the file, or 0 (any; with desc.width it determines the memory: set
-   it for files that you do not trust); desc.skin not more than that of the list that was saved. The
-   bytes may be anything: damaged ones are refused (NLIST_BAD_FILE) after a checksum and a check of
-   every row, and the list stays as it was. So are files of 0.1.0, whose format differs. The box
-   comes from the file. Triangles: the layout is NLIST_DYNAMIC, as in nlist_build_mesh; every key is
-   a feature of a triangle below list.triangles. That number is the file's: before you process such
-   a list, check that your mesh has as many triangles, list.triangles <= mesh.triangles, and that
-   its indices are below its vertex_count. O(n + entries log entries). */
+/* Reads what nlist_save wrote: the same rows, order and history, in the layout of desc, and the box
+   of the file. desc.history must be that of the file, or 0 (any; with desc.width it determines the
+   memory: set it for files that you do not trust); desc.skin at most that of the saved list. Any
+   bytes are safe: damaged ones, and files of 0.1.0, are refused (NLIST_BAD_FILE) after a checksum
+   and a check of every row, and the list stays as it was. Triangles: the layout is NLIST_DYNAMIC,
+   and every key is a feature of a triangle below list.triangles. That number is the file's: before
+   you process such a list, check that list.triangles <= mesh.triangles, and that the indices of
+   your mesh are below its vertex_count. O(n + entries log entries). */
 NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const void *bytes,
                                   int64_t size);
 
 /* NLIST_OK, or NLIST_INVALID when the structure is damaged: counts, slots, chains, starts, touched
-   rows, pairs listed twice, keys without a feature. Safe on any content of the arrays.
-   NLIST_NOT_BUILT. For tests and students. Allocates n bytes, or as many as partner has entries, if
-   more. O(n + entries * row). */
+   rows, pairs listed twice, keys without a feature. Safe on any content of the arrays. For tests
+   and students. Allocates n bytes, or as many as partner has entries, if more. O(n + entries *
+   row). */
 NLIST_API nlist_result nlist_validate(const nlist *list);
 
-/* nlist_validate, then the rows of `samples` particles compared with brute force. desc, pos,
-   stride: those that the list was built from (not from pairs or triangles: NLIST_BAD_ARGUMENT for
-   the latter); of desc its arrays are read. The samples are spread over the ids, others for each
-   seed; more than n: all. NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong
-   row, -1 where the structure is damaged. For your own tests, with your data. Allocates as
-   nlist_validate does. O(n + entries * row + samples * n). */
+/* nlist_validate, then the rows of `samples` particles against brute force. desc (its arrays are
+   read), pos, stride: those that the list was built from. Not for lists from pairs; from triangles:
+   NLIST_BAD_ARGUMENT. Samples are spread over the ids and vary with the seed; more than n: all.
+   NLIST_INVALID: `*bad_id` (may be NULL) is the first particle with a wrong row, -1 if the
+   structure is damaged. For tests with your own data. Allocates as nlist_validate does. O(n +
+   entries * row + samples * n). */
 NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
                                     const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id);
@@ -1061,21 +1050,19 @@ NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner);
 NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds);
 
 /* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU
-
-   These functions can be called from plain C; one .cu file with NLIST_IMPLEMENTATION and NLIST_CUDA
-   makes them. All pointers d_... are device memory. Nothing here waits for the GPU unless its
-   comment says so. Every launch error is returned as NLIST_CUDA_ERROR. A CUDA error of your own
-   that you have not read before the call may be cleared.
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   NLIST_IMPLEMENTATION and NLIST_CUDA defines them. All pointers d_... are device memory. No call
+   waits for the stream unless its comment says so. Every launch error is returned as
+   NLIST_CUDA_ERROR. A pending CUDA error from before the call may be cleared.
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_CUDA
 
-/* What kernels take by value: a list whose arrays are in device memory. A type of its own, so that
-   host code that follows device pointers does not compile. */
+/* Kernel argument, passed by value: a list whose arrays are in device memory. It is a type of its
+   own so that host code cannot follow device pointers by accident. */
 typedef struct nlist_device { nlist list; } nlist_device;
 
-/* Status on the device, which the host knows only after nlist_cuda_check. */
+/* Device-side status, read by nlist_cuda_check. */
 typedef struct nlist_cuda_facts {
     int32_t current;            /* rows[current] is the list: a build swaps the two only when
                                    everything has fitted */
@@ -1107,7 +1094,7 @@ typedef struct nlist_cuda_facts {
 enum { NLIST_CUDA_SCRATCH = 16 };
 
 typedef struct nlist_cuda {
-    nlist_device device;        /* give this to your kernels */
+    nlist_device device;        /* the argument of your kernels */
     nlist_cuda_facts *d_facts;
     struct CUstream_st *stream; /* of the last call */
     int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
@@ -1115,7 +1102,7 @@ typedef struct nlist_cuda {
     int32_t by_radii;           /* the last build had desc.radii: only the device knows the
                                    largest */
     int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
-    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: work space */
+    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
 } nlist_cuda;
 
 /* Takes all memory for builds from positions and for sums over up to n particles, with `values`
@@ -1126,17 +1113,17 @@ typedef struct nlist_cuda {
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
                                           int32_t values, struct CUstream_st *stream);
 
-/* As the builds above, with the same costs. Particles with NaN and pairs with ids out of range are
-   left out; nlist_cuda_check reports them. On overflow the required size is still computed. With
-   history or events, and after a nlist_cuda_remap, the previous list then stays the list; otherwise
-   rows hold what fitted and `count` the full lengths. In both cases nlist_cuda_check reports it,
-   and the next build takes the missing memory. (desc.grow does all that within the call, and
-   waits.) Until a check, calls use the n and the mesh of the last build: where that did not fit,
-   sums and nlist_cuda_each leave out rows and partners from n on, and triangles that the mesh does
-   not have; kernels of your own must do the same. Without desc.deterministic the order of partner
-   and touched in DYNAMIC and HYBRID is undefined; the order within a row is defined. A build that
-   needs other memory than the last (another n, width, capacity) waits for the stream where two
-   generations are kept. The grid, tree and pos must be complete on `stream`. */
+/* As the builds above, with the same costs. The grid, the tree and pos must be complete on
+   `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
+   reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
+   is unspecified; that within a row is defined. On overflow the size needed is still computed,
+   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
+   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
+   previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
+   Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
+   rows and partners from n on, and triangles that the mesh does not have; kernels of your own must
+   do the same. A build that needs other memory than the last (another n, width, capacity) waits for
+   the stream where two generations are kept. */
 NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
                                               const nlist_real *d_pos, size_t stride, int32_t n,
                                               struct CUstream_st *stream);
@@ -1176,14 +1163,14 @@ NLIST_API nlist_result nlist_cuda_build_boxes(nlist_cuda *gpu, const nlist_desc 
 /* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
    NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
    NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
-   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS,
-   NLIST_SUM_OVERFLOW. The status of a build is kept until the next build. Fetches n, built,
-   triangles, total, event_count, current, and entries and touched_count of both rows. */
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. The status of a
+   build is kept until the next build. Fetches n, built, triangles, total, event_count, current, and
+   entries and touched_count of both generations. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
-/* Frees the device memory, in the order of the stream that the list was last used on: that stream
-   must still exist. One nlist_cuda belongs to one stream at a time; to use it on another, or in
-   kernels of your own there, order the two streams by an event. */
+/* Frees the device memory in the order of the stream that the list was last used on: that stream
+   must still exist. One nlist_cuda belongs to one stream at a time. Before you use it on another
+   stream, or in kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
 /* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
@@ -1218,12 +1205,12 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
    points, at >>each the iterator and what belongs to an entry. */
 
 /* ----------------------------------------------------------------------------------------------
-   >>numbers: arithmetic that both sides must round alike
+   >>numbers: arithmetic that rounds alike on CPU and GPU
    ---------------------------------------------------------------------------------------------- */
 
-/* x; no compiler moves an operation across it. Needed where -ffast-math still holds: in
-   NLIST_FN_WALK, and for products that clang fuses with sums on processors that can, whatever a
-   pragma says. */
+/* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
+   (NLIST_FN_WALK), and for products that clang fuses with sums, whatever a pragma says, if the
+   processor has FMA. */
 NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
 {
 #if defined(NLIST_I_KEEP_BY_BARRIER)
@@ -1238,8 +1225,8 @@ NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
     return x;
 }
 
-/* a * b, rounded. A GPU compiler would fuse a plain product with a sum that follows, round once,
-   and get other bits. */
+/* a * b, rounded. nvcc would fuse a plain product with a sum that follows, round once, and give
+   other bits. */
 NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -1251,7 +1238,7 @@ NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 #endif
 }
 
-/* a / b, rounded, whatever nvcc's -prec-div says. */
+/* a / b, correctly rounded, whatever nvcc's -prec-div says. */
 NLIST_FN nlist_real nlist_i_over(nlist_real a, nlist_real b)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -1261,8 +1248,8 @@ NLIST_FN nlist_real nlist_i_over(nlist_real a, nlist_real b)
 #endif
 }
 
-/* Neither NaN nor infinite: not all bits of the exponent are set. Comparisons would not do under
-   -ffinite-math-only. */
+/* Neither NaN nor infinite: not all exponent bits are set. (-ffinite-math-only would remove
+   comparisons.) */
 NLIST_FN int nlist_i_finite(nlist_real x)
 {
 #if NLIST_I_REAL_KIND == 1
@@ -1281,7 +1268,7 @@ NLIST_FN int nlist_i_point_finite(const nlist_real p[3])
     return nlist_i_finite(p[0]) & nlist_i_finite(p[1]) & nlist_i_finite(p[2]);
 }
 
-/* floor(t) as a real, for counting periods. From 2^52 on every number is whole. */
+/* floor(t) as a real: the number of periods. From 2^52 on every number is an integer. */
 NLIST_FN nlist_real nlist_i_periods(nlist_real t)
 {
     nlist_real const limit = (nlist_real)4503599627370496.0;
@@ -1297,16 +1284,15 @@ NLIST_FN void nlist_i_load(const nlist_real *pos, size_t stride, int dim, int32_
 {
     const nlist_real *at = (const nlist_real *)(const void *)((const char *)pos +
                                                               stride * (size_t)i);
-    nlist_real const last = at[dim - 1]; /* `at[2]` behind the test makes compilers warn that see an
-                                            array of two numbers */
+    nlist_real const last = at[dim - 1]; /* `at[2]` after the test would make compilers warn where
+                                            an array of two numbers is passed */
     p[0] = at[0];
     p[1] = at[1];
     p[2] = 0;
-    if (dim == 3) p[2] = last; /* not by ?:, whose result clang takes for finite under
-                                  -ffast-math */
+    if (dim == 3) p[2] = last; /* not by ?:, which clang assumes to be finite under -ffast-math */
 }
 
-/* x, which is outside the box of a periodic axis, wrapped into it. */
+/* x outside the box of a periodic axis, wrapped into it. */
 NLIST_FN nlist_real nlist_i_wrap_outside(const nlist_axis *axis, nlist_real x)
 {
     if (!nlist_i_finite(x)) return x;
@@ -1315,8 +1301,8 @@ NLIST_FN nlist_real nlist_i_wrap_outside(const nlist_axis *axis, nlist_real x)
     return (x >= axis->min && x < axis->max) ? x : axis->min;
 }
 
-/* x wrapped into the box of a periodic axis, as ugrid.h does it; on other axes, inside the box, and
-   when not finite, x itself. */
+/* x wrapped into the box of a periodic axis, as ugrid.h does it. On a closed axis, inside the box,
+   and if not finite: x itself, bit for bit. */
 NLIST_FN_WALK nlist_real nlist_i_wrap(const nlist_axis *axis, nlist_real x)
 {
     if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
@@ -1341,8 +1327,8 @@ NLIST_FN_WALK nlist_real nlist_i_nearest(const nlist_axis *axis, nlist_real d)
     return nlist_i_kept(nlist_i_kept(d - above) + below);
 }
 
-/* Square of the distance of two points in the box, rounded after every operation, so that both
-   sides find the same pairs at the cutoff. */
+/* Square of the distance of two points in the box, rounded after every operation, so that CPU and
+   GPU find the same pairs at the reach. */
 NLIST_FN nlist_real nlist_i_distance2(const nlist *list, const nlist_real p[3],
                                       const nlist_real q[3])
 {
@@ -1556,6 +1542,12 @@ typedef struct nlist_i_query {
 /* Reach of two particles = gap + their radii. */
 NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
 
+/* The largest reach of a list. */
+NLIST_FN nlist_real nlist_i_largest_reach(const nlist_desc *desc, nlist_real largest)
+{
+    return nlist_i_gap(desc) + (largest + largest);
+}
+
 /* Square of the reach of particles with radii a and b. The sum a + b comes first, so that (i, j)
    and (j, i) give the same bits. */
 NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
@@ -1633,13 +1625,13 @@ NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
     return 1;
 }
 
-/* All criteria except the distance. */
+/* 1 if a pair is listed by all criteria except the distance. */
 NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     return nlist_i_owns(desc, uid, i, j) && nlist_i_allows(desc, i, j);
 }
 
-/* All criteria. q: the point of j, in the box. */
+/* 1 if a pair is listed, by all criteria. q: the point of j, in the box. */
 NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_query *query,
                            int32_t j, const nlist_real q[3])
 {
@@ -1679,7 +1671,7 @@ NLIST_FN int nlist_i_plain(const nlist_desc *desc, const int64_t *uid)
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
     const int32_t *new_of;  /* new ids of old particles, or NULL: unchanged */
-    nlist_each cursor;      /* behind the last one found */
+    nlist_each cursor;      /* after the last one found */
     int32_t i, keys;
 } nlist_i_matcher;
 
@@ -1938,7 +1930,7 @@ NLIST_FN double nlist_i_root(double x)
 #endif
 }
 
-/* The same for a real: the root of a double, rounded to float, is the rounded root. */
+/* nlist_i_root of a real: the root of a double, rounded to float, is the rounded root. */
 NLIST_FN nlist_real nlist_i_root_real(nlist_real x)
 {
 #if defined(__CUDA_ARCH__) && NLIST_I_REAL_KIND == 1
@@ -1947,6 +1939,8 @@ NLIST_FN nlist_real nlist_i_root_real(nlist_real x)
     return (nlist_real)nlist_i_root((double)x);
 #endif
 }
+
+NLIST_FN double nlist_i_magnitude(double x) { return x < 0 ? -x : x; }
 
 /* floor(x) for |x| < 2^62. */
 NLIST_FN double nlist_i_floor(double x)
@@ -2033,10 +2027,9 @@ NLIST_FN void nlist_i_complete_one(nlist_i_frame *frame, int dim, int a)
     double helper[3] = {0, 0, 0};
     int const first = dim == 2 ? 1 - a : (a + 1) % 3;
     int least = 0, k;
-    for (k = 1; k < 3; k++) {
-        double const x = frame->vector[a][k], y = frame->vector[a][least];
-        if ((x < 0 ? -x : x) < (y < 0 ? -y : y)) least = k;
-    }
+    for (k = 1; k < 3; k++)
+        if (nlist_i_magnitude(frame->vector[a][k]) < nlist_i_magnitude(frame->vector[a][least]))
+            least = k;
     helper[dim == 2 ? 2 : least] = 1;
     nlist_i_normal(frame->vector[a], helper, frame->vector[first]);
     nlist_i_normal(frame->vector[a], frame->vector[first], frame->vector[3 - a - first]);
@@ -2068,7 +2061,7 @@ NLIST_FN int nlist_i_invert_frame(nlist_i_frame *frame)
                                                                     frame->vector[a])));
     }
     volume = nlist_i_dot(frame->vector[0], frame->to[0]);
-    if (!((volume < 0 ? -volume : volume) > nlist_i_product(lengths, 1e-9))) return 0;
+    if (!(nlist_i_magnitude(volume) > nlist_i_product(lengths, 1e-9))) return 0;
     for (a = 0; a < 3; a++) {
         for (k = 0; k < 3; k++) frame->to[a][k] = frame->to[a][k] / volume;
         frame->thick[a] = nlist_i_root(nlist_i_dot(frame->to[a], frame->to[a]));
@@ -2116,8 +2109,7 @@ NLIST_FN double nlist_i_blur(const nlist_i_frame *frame, double reach, double mo
         for (b = 0; b < 3 && frame->periodic[a]; b++) {
             double const v[3] = {(double)frame->cell[b][0], (double)frame->cell[b][1],
                                  (double)frame->cell[b][2]};
-            double const turn = frame->turn[a][b] < 0 ? -(double)frame->turn[a][b]
-                                                      : (double)frame->turn[a][b];
+            double const turn = nlist_i_magnitude(frame->turn[a][b]);
             terms += nlist_i_product(nlist_i_product(images, turn),
                                      nlist_i_root(nlist_i_dot(v, v)));
         }
@@ -2125,12 +2117,18 @@ NLIST_FN double nlist_i_blur(const nlist_i_frame *frame, double reach, double mo
     return nlist_i_product(8 * unit, terms);
 }
 
+/* The length of axis a that is cut into cells, as a fraction of its vector. */
+NLIST_FN double nlist_i_axis_length(const nlist_i_frame *frame, const nlist_i_extent *extent, int a)
+{
+    return frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+}
+
 /* Cells on axis a: at least as thick as the search reaches. */
 NLIST_FN void nlist_i_cut_axis(nlist_i_frame *frame, const nlist_i_extent *extent, int a,
                                double slack)
 {
     double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack;
-    double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
+    double const length = nlist_i_axis_length(frame, extent, a);
     double cells = nlist_i_floor(length / reach < 1e6 ? length / reach : 1e6);
     if (!(cells >= 1)) cells = 1;
     frame->cells[a] = (int32_t)cells;
@@ -2162,8 +2160,8 @@ NLIST_FN void nlist_i_refine_cells(nlist_i_frame *frame, const nlist_i_extent *e
         double thickest = 0;
         int axis = 0;
         for (a = 0; a < 3; a++) {
-            double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
-            double const thickness = length / (frame->thick[a] * (double)cells[a]);
+            double const thickness = nlist_i_axis_length(frame, extent, a) /
+                                     (frame->thick[a] * (double)cells[a]);
             if (!(thickness > thickest) || cells[a] > 1000000) continue;
             thickest = thickness;
             axis = a;
@@ -2174,11 +2172,26 @@ NLIST_FN void nlist_i_refine_cells(nlist_i_frame *frame, const nlist_i_extent *e
     for (a = 0; a < 3; a++) frame->cells[a] = cells[a];
 }
 
+/* Cells per fraction of axis a, and how many a search visits to each side. */
+NLIST_FN void nlist_i_set_range(nlist_i_frame *frame, const nlist_i_extent *extent, int a,
+                                double slack)
+{
+    double const length = nlist_i_axis_length(frame, extent, a);
+    double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack;
+    double range;
+    frame->per[a] = length > 0 ? frame->cells[a] / length : 0;
+    range = nlist_i_product(frame->per[a], reach);
+    if (!(range < 1e9)) range = frame->periodic[a] ? 1e9 : frame->cells[a];
+    range = -nlist_i_floor(-range);
+    if (!frame->periodic[a] && range > frame->cells[a] - 1) range = frame->cells[a] - 1;
+    frame->range[a] = (int32_t)range;
+}
+
 /* Cuts the box into cells. gap: radius + skin + twice the largest of the radii. Returns 0 where the
    walk would be over 2^31 - 1024 cells or more. */
 NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, double gap)
 {
-    double walk = 1, images[3] = {0, 0, 0}, slack[3];
+    double walk = 1, images = 0, slack[3];
     int a, b;
     frame->reach = nlist_i_product(gap + nlist_i_blur(frame, gap, extent->most), 1.00001);
     for (a = 0; a < 3; a++) {
@@ -2188,20 +2201,12 @@ NLIST_FN int nlist_i_cut(nlist_i_frame *frame, const nlist_i_extent *extent, dou
     nlist_i_limit_cells(frame);
     nlist_i_refine_cells(frame, extent);
     for (a = 0; a < 3; a++) {
-        double const length = frame->periodic[a] ? 1 : extent->high[a] - extent->low[a];
-        double const reach = nlist_i_product(frame->reach, frame->thick[a]) + slack[a];
-        double range;
-        frame->per[a] = length > 0 ? frame->cells[a] / length : 0;
-        range = nlist_i_product(frame->per[a], reach);
-        if (!(range < 1e9)) range = frame->periodic[a] ? 1e9 : frame->cells[a];
-        range = -nlist_i_floor(-range);
-        if (!frame->periodic[a] && range > frame->cells[a] - 1) range = frame->cells[a] - 1;
-        frame->range[a] = (int32_t)range;
-        walk *= 2 * range + 1;
+        nlist_i_set_range(frame, extent, a, slack[a]);
+        walk *= 2 * (double)frame->range[a] + 1;
         for (b = 0; b < 3; b++)
-            images[b] += range * (frame->turn[a][b] < 0 ? -frame->turn[a][b] : frame->turn[a][b]);
+            images += frame->range[a] * nlist_i_magnitude(frame->turn[a][b]);
     }
-    return walk < 2147482624.0 && images[0] + images[1] + images[2] < NLIST_I_PERIODS;
+    return walk < 2147482624.0 && images < NLIST_I_PERIODS;
 }
 
 /* How far a box is searched. The largest of the radii is rounded up to a float: that is what a GPU
@@ -2274,7 +2279,7 @@ NLIST_FN int nlist_i_positive(const int32_t *shift)
     return shift[1] != 0 ? shift[1] > 0 : shift[2] > 0;
 }
 
-/* All criteria but the distance of the entry (i, j, shift). */
+/* 1 if the entry (i, j, shift) is listed by all criteria except the distance. */
 NLIST_FN int nlist_i_may_list_image(const nlist_desc *desc, const int64_t *uid, int32_t i,
                                     int32_t j, const int32_t shift[3])
 {
@@ -2349,15 +2354,21 @@ NLIST_FN int nlist_i_next_run(nlist_i_walk *walk)
     return 1;
 }
 
-/* 1 if entry a comes before entry b in a row of the nearest: by distance, id, shift. */
+/* 1 if shift a comes before b. */
+NLIST_FN int nlist_i_shift_before(const int32_t a[3], const int32_t b[3])
+{
+    int k;
+    for (k = 0; k < 3; k++) if (a[k] != b[k]) return a[k] < b[k];
+    return 0;
+}
+
+/* 1 if an entry comes before another in a row of the nearest: by distance, id, shift. */
 NLIST_FN int nlist_i_nearer(nlist_real d2, int32_t j, const int32_t shift[3], nlist_real other_d2,
                             int32_t other_j, const int32_t other_shift[3])
 {
-    int k;
     if (d2 != other_d2) return d2 < other_d2;
     if (j != other_j) return j < other_j;
-    for (k = 0; k < 3; k++) if (shift[k] != other_shift[k]) return shift[k] < other_shift[k];
-    return 0;
+    return nlist_i_shift_before(shift, other_shift);
 }
 
 #ifdef __cplusplus
@@ -2888,7 +2899,7 @@ enum { NLIST_I_LANES = 8 }; /* candidates that are tested together */
                                            of threads, fit int32_t */
 #define NLIST_I_VALUES 16               /* most values of a sum */
 
-/* The same in pieces (>>parallel-run and on). */
+/* Calls in pieces, for desc.parallel (>>parallel-run and on). */
 struct nlist_i_finder;
 static int32_t nlist_i_light_pieces(const struct nlist_i_finder *finder);
 static nlist_result nlist_i_particles_in_pieces(struct nlist_i_finder *finder);
@@ -3034,7 +3045,7 @@ static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout !=
 /* 1 if two generations are kept, so that the next build can compare with the last. */
 static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
 
-/* Number and size of the elements of each block of a generation. */
+/* Number and size of the elements of each block of a generation; size 0: not in use. */
 typedef struct nlist_i_sizes {
     int64_t count[NLIST_I_GENERATION];
     size_t size[NLIST_I_GENERATION];
@@ -3046,7 +3057,7 @@ static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, siz
     sizes->size[which] = size;
 }
 
-/* Those of the arrays of boxes. */
+/* The sizes of the arrays that only boxes have. */
 static void nlist_i_set_extra_sizes(nlist_i_sizes *sizes, const nlist_desc *desc, int32_t n,
                                     int64_t entries)
 {
@@ -3064,8 +3075,9 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     memset(&sizes, 0, sizeof sizes);
     if (!nlist_i_has_partners(desc)) capacity = 0;
     nlist_i_set_size(&sizes, NLIST_I_COUNT, rows, sizeof(int32_t));
-    nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
-    nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
+    if (nlist_i_has_slots(desc)) nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
+    if (nlist_i_has_partners(desc))
+        nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
     if (desc->layout == NLIST_COMPACT)
         nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)rows + 1, sizeof(int64_t));
     if (nlist_i_has_rest(desc)) {
@@ -3085,33 +3097,37 @@ static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n,
     return sizes;
 }
 
-/* Points the arrays of a generation at their blocks; those that this layout does not use become
-   NULL. */
+/* The memory of a block, NULL where it is not in use. */
+static void *nlist_i_memory(const nlist_block *block, const nlist_i_sizes *sizes, int which)
+{
+    return sizes->size[which] > 0 ? block[which].memory : NULL;
+}
+
+/* Points the arrays of a generation to their blocks; those that are not in use become NULL. */
 static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
                          int32_t n, int32_t row_count, int64_t capacity, int uids)
 {
-    int const slots = nlist_i_has_slots(desc), rest = nlist_i_has_rest(desc),
-              compact = desc->layout == NLIST_COMPACT;
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, row_count, capacity, uids);
     memset(rows, 0, sizeof *rows);
     rows->n = row_count;
     rows->particles = n;
-    rows->width = slots ? desc->width : 0;
+    rows->width = nlist_i_has_slots(desc) ? desc->width : 0;
     rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
-    rows->count = (int32_t *)block[NLIST_I_COUNT].memory;
-    rows->slot = slots ? (int32_t *)block[NLIST_I_SLOT].memory : NULL;
-    rows->start = compact ? (int64_t *)block[NLIST_I_START].memory : NULL;
-    rows->partner = nlist_i_has_partners(desc) ? (int32_t *)block[NLIST_I_PARTNER].memory : NULL;
-    rows->own = rest ? (int32_t *)block[NLIST_I_OWN].memory : NULL;
-    rows->link = rest ? (int32_t *)block[NLIST_I_LINK].memory : NULL;
-    rows->head = rest ? (int32_t *)block[NLIST_I_HEAD].memory : NULL;
-    rows->touched = desc->layout == NLIST_DYNAMIC ? (int32_t *)block[NLIST_I_TOUCHED].memory : NULL;
-    rows->uid = uids ? (int64_t *)block[NLIST_I_UID].memory : NULL;
-    rows->reference = desc->skin > 0 ? (nlist_real *)block[NLIST_I_REFERENCE].memory : NULL;
-    rows->history = desc->history > 0 ? (unsigned char *)block[NLIST_I_HISTORY].memory : NULL;
-    rows->shift = desc->shifts ? (int32_t *)block[NLIST_I_SHIFT].memory : NULL;
-    rows->distance = desc->distances ? (nlist_real *)block[NLIST_I_DISTANCE].memory : NULL;
-    rows->offset = desc->offsets ? (nlist_real *)block[NLIST_I_OFFSET].memory : NULL;
-    rows->within = desc->nearest > 0 ? (int32_t *)block[NLIST_I_WITHIN].memory : NULL;
+    rows->count = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_COUNT);
+    rows->slot = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_SLOT);
+    rows->start = (int64_t *)nlist_i_memory(block, &sizes, NLIST_I_START);
+    rows->partner = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_PARTNER);
+    rows->own = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_OWN);
+    rows->link = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_LINK);
+    rows->head = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_HEAD);
+    rows->touched = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_TOUCHED);
+    rows->uid = (int64_t *)nlist_i_memory(block, &sizes, NLIST_I_UID);
+    rows->reference = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_REFERENCE);
+    rows->history = (unsigned char *)nlist_i_memory(block, &sizes, NLIST_I_HISTORY);
+    rows->shift = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_SHIFT);
+    rows->distance = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_DISTANCE);
+    rows->offset = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_OFFSET);
+    rows->within = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_WITHIN);
 }
 
 /* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
@@ -3216,7 +3232,7 @@ static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
 /* 1 if the reach is at most half of every period. */
 static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
 {
-    nlist_real const reach = nlist_i_gap(&list->desc) + (largest + largest);
+    nlist_real const reach = nlist_i_largest_reach(&list->desc, largest);
     int a;
     for (a = 0; a < 3; a++)
         if (list->axis[a].periodic && !(reach <= list->axis[a].half)) return 0;
@@ -3247,37 +3263,49 @@ static size_t nlist_i_stride(size_t stride, int dim)
    Rows are laid out in the order of their ids.
    ---------------------------------------------------------------------------------------------- */
 
-/* A build in progress. */
+/* A build in progress. Of the sources all but one are NULL. */
 typedef struct nlist_i_finder {
     nlist *list;
-    const nlist_real *pos;
-    size_t stride;
     int32_t n;
     int32_t rows;           /* to be found: those of particles 0 .. rows-1 */
-    nlist_real largest;     /* of the radii */
     const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
-    const void *structure;  /* the grid or tree */
-    const void *mesh;       /* triangles, else NULL */
-    const struct nlist_i_head *head; /* a file, else NULL */
-    const unsigned char *file;       /* the bytes behind its head */
-    const int32_t *new_of;  /* a remap: new ids of old particles, else NULL */
-    const int32_t *old_of;  /* a remap: old ids of new particles, -1 = new */
-    const int32_t *pair;    /* the caller's pairs */
+
+    const nlist_real *pos;  /* sources: positions, with */
+    size_t stride;
+    nlist_real largest;     /* the largest of the radii, and with */
+    const void *structure;  /* a grid or tree, */
+    const void *mesh;       /* a tree and triangles, */
+    const struct nlist_box *boxes; /* or boxes, */
+    const int32_t *starts;
+    int32_t systems;
+    const int32_t *pair;    /* the caller's pairs, */
     int64_t pairs;
-    int64_t *begin;         /* [rows] where a row begins in found */
+    const int32_t *new_of;  /* the old list: new ids of its particles, */
+    const int32_t *old_of;  /* old ids of new particles, -1 = new, */
+    const struct nlist_i_header *header; /* or a file, */
+    const unsigned char *file;           /* the bytes after its header */
+
+    int64_t *begin;         /* results: [rows] where a row begins in found */
     int32_t *length;        /* [rows] partners of a row */
     int32_t *found;         /* partners */
+    int32_t *shift;         /* boxes: what entries have beside the partner, by entry, else NULL */
+    nlist_real *distance, *offset;
+    int32_t *within;        /* boxes, desc.nearest: [n] */
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
     int fixed;              /* a task, which takes no memory: partners without room are counted */
     nlist_result result;    /* of a callback */
-    int32_t *shift;         /* boxes: as found, by entry, else NULL */
-    nlist_real *distance, *offset;
-    int32_t *within;        /* boxes, desc.nearest: [n] */
-    const struct nlist_box *boxes; /* boxes, else NULL */
-    const int32_t *starts;
-    int32_t systems;
 } nlist_i_finder;
+
+/* A build of n particles. */
+static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
+{
+    nlist_i_finder finder;
+    memset(&finder, 0, sizeof finder);
+    finder.list = list;
+    finder.n = n;
+    return finder;
+}
 
 /* Finds all rows, each once, in any order. */
 typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
@@ -3307,15 +3335,22 @@ static void nlist_i_end_row(nlist_i_finder *finder)
     finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
 }
 
+/* Appends a partner to the row; a task (finder.fixed) counts those that have no room. */
+static nlist_result nlist_i_append(nlist_i_finder *finder, int32_t j)
+{
+    nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, 1);
+    if (result != NLIST_OK) return result;
+    if (finder->used < finder->room) finder->found[finder->used] = j;
+    finder->used++;
+    return NLIST_OK;
+}
+
 /* Tests the candidate j, at q, and appends it to the row if it is listed. */
 static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i_query *query,
                                            int32_t j, const nlist_real q[3])
 {
-    nlist_result result = NLIST_OK;
-    if (!nlist_i_lists(finder->list, finder->uid, query, j, q)) return NLIST_OK;
-    if (finder->used == finder->room) result = nlist_i_need(finder, 1);
-    if (result == NLIST_OK) finder->found[finder->used++] = j;
-    return result;
+    return nlist_i_lists(finder->list, finder->uid, query, j, q) ? nlist_i_append(finder, j)
+                                                                 : NLIST_OK;
 }
 
 /* Checks that positions and radii are finite, and finds the largest radius (as on a GPU, of
@@ -3345,7 +3380,7 @@ static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
 /* The greatest reach must be positive, and its square finite. */
 static nlist_result nlist_i_check_largest(const nlist_i_finder *finder)
 {
-    nlist_real const reach = nlist_i_gap(&finder->list->desc) + (finder->largest + finder->largest),
+    nlist_real const reach = nlist_i_largest_reach(&finder->list->desc, finder->largest),
                      square = reach * reach;
     if (finder->n == 0) return NLIST_OK;
     if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
@@ -3466,16 +3501,23 @@ static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
     return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
 }
 
+/* The slots and entries that the found rows need. */
+static void nlist_i_measure(const nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    int32_t i;
+    for (i = 0; i < finder->rows; i++) {
+        if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
+        list->needed_entries += nlist_i_beyond(&list->desc, finder->length[i]);
+    }
+}
+
 /* Compares the sizes that the found rows need with those allowed. */
 static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     nlist_desc *desc = &list->desc;
-    int32_t i;
-    for (i = 0; i < finder->rows; i++) {
-        if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
-        list->needed_entries += nlist_i_beyond(desc, finder->length[i]);
-    }
+    nlist_i_measure(finder);
     if (desc->layout == NLIST_STATIC && list->needed_width > desc->width) {
         if (!desc->grow || list->needed_width > 1024) return NLIST_ROW_FULL;
         /* a power of two stays one: NLIST_REDUCE, up to 32 */
@@ -3720,6 +3762,25 @@ static nlist_result nlist_i_rows_in_one(nlist_i_finder *finder, const nlist_rows
     return NLIST_OK;
 }
 
+/* Entries that partner gets room for. */
+static int64_t nlist_i_room_for(const nlist *list)
+{
+    return list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
+}
+
+/* The rows of generation g are the list from now on. */
+static void nlist_i_take_over(const nlist_i_finder *finder, int32_t g, int64_t next_uid)
+{
+    nlist *list = finder->list;
+    list->current = g;
+    list->n = finder->n;
+    list->row_count = finder->rows;
+    list->total = finder->used;
+    list->next_uid = next_uid;
+    list->remembers = nlist_i_keeps_two(&list->desc);
+    list->built = 1;
+}
+
 /* The rows are found: lays them out, carries history, and makes them the list. */
 static nlist_result nlist_i_finish(nlist_i_finder *finder)
 {
@@ -3727,25 +3788,18 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     int32_t const to = nlist_i_target(finder);
     int const uids = finder->uid != NULL;
     nlist_result result = nlist_i_check_sizes(finder);
-    int64_t const capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity
-                                                                        : list->needed_entries;
     nlist_rows old_rows;
     memset(&old_rows, 0, sizeof old_rows);
     if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
     if (result == NLIST_OK) result = nlist_i_take_events(finder, &old_rows);
     if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, to, finder->n, finder->rows, capacity, uids);
+        result = nlist_i_take_generation(list, to, finder->n, finder->rows, nlist_i_room_for(list),
+                                         uids);
     if (result != NLIST_OK) return result;
     result = nlist_i_light_pieces(finder) > 1 ? nlist_i_rows_in_pieces(finder, &old_rows, to)
                                               : nlist_i_rows_in_one(finder, &old_rows, to);
     if (result != NLIST_OK) return result;
-    list->next_uid = uids ? list->next_uid + finder->n : finder->n;
-    list->current = to;
-    list->remembers = nlist_i_keeps_two(&list->desc);
-    list->built = 1;
-    list->n = finder->n;
-    list->row_count = finder->rows;
-    list->total = finder->used;
+    nlist_i_take_over(finder, to, uids ? list->next_uid + finder->n : finder->n);
     return NLIST_OK;
 }
 
@@ -3788,19 +3842,16 @@ static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t 
     return desc->rows > n || desc->rows < NLIST_NO_ROWS ? NLIST_BAD_ROWS : NLIST_OK;
 }
 
-/* The checks that all builds from positions begin with. */
-static nlist_result nlist_i_prepare(nlist_i_finder *finder, nlist *list, const nlist_real *pos,
-                                    size_t stride, int32_t n)
+/* Takes over the positions, with the checks that all builds from positions begin with. */
+static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *pos, size_t stride)
 {
+    const nlist_desc *desc = &finder->list->desc;
     nlist_result result;
-    memset(finder, 0, sizeof *finder);
-    finder->list = list;
-    finder->n = n;
     finder->pos = pos;
-    finder->stride = nlist_i_stride(stride, list->desc.dim);
-    if (n < 0 || (n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
-    if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    result = nlist_i_set_rows(&list->desc, n, &finder->rows);
+    finder->stride = nlist_i_stride(stride, desc->dim);
+    if (finder->n < 0 || (finder->n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
+    if (finder->n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    result = nlist_i_set_rows(desc, finder->n, &finder->rows);
     if (result == NLIST_OK)
         result = nlist_i_light_pieces(finder) > 1 ? nlist_i_particles_in_pieces(finder)
                                                   : nlist_i_check_particles(finder);
@@ -3835,12 +3886,12 @@ static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
                                          size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list) return NLIST_BAD_ARGUMENT;
     result = nlist_i_begin(list, desc, 0, &before);
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_brute);
     return nlist_i_end_build(list, &before, result);
 }
@@ -3951,16 +4002,13 @@ static nlist_result nlist_i_collect_pairs(nlist_i_finder *finder)
 NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, const int32_t *pair,
                                          int64_t m, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list || n < 0 || m < 0 || (m > 0 && !pair)) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     result = nlist_i_begin(list, desc, 0, &before);
     if (result == NLIST_OK && list->desc.skin > 0) result = NLIST_BAD_SKIN;
-    memset(&finder, 0, sizeof finder);
-    finder.list = list;
-    finder.n = n;
     finder.pair = pair;
     finder.pairs = m;
     if (result == NLIST_OK) result = nlist_i_set_rows(&list->desc, n, &finder.rows);
@@ -4006,16 +4054,6 @@ static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, cons
     int32_t owned = 0, k;
     for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
     return owned;
-}
-
-/* Appends a partner; a task (finder.fixed) counts those that have no room. */
-static nlist_result nlist_i_append(nlist_i_finder *finder, int32_t j)
-{
-    nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, 1);
-    if (result != NLIST_OK) return result;
-    if (finder->used < finder->room) finder->found[finder->used] = j;
-    finder->used++;
-    return NLIST_OK;
 }
 
 /* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
@@ -4088,7 +4126,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     ugrid grid = *(const ugrid *)finder->structure;
     const nlist_desc *desc = &finder->list->desc;
-    nlist_real const reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
+    nlist_real const reach = nlist_i_largest_reach(desc, finder->largest);
     ugrid_result searched;
     int32_t i;
     if (finder->n == 0) return NLIST_OK;
@@ -4136,7 +4174,7 @@ static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, in
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_desc resolved;
     nlist_result result;
@@ -4145,7 +4183,7 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
     result = nlist_i_begin(list, &resolved, 0, &before);
     if (result == NLIST_OK) result = nlist_i_check_ugrid(list, grid, n);
     if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(list, grid);
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     finder.structure = grid;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_ugrid);
     return nlist_i_end_build(list, &before, result);
@@ -4263,14 +4301,14 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_real *pos, size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list || !tree) return NLIST_BAD_ARGUMENT;
     result = nlist_i_begin(list, desc, 0, &before);
     if (result == NLIST_OK && tree->n != n) result = NLIST_BAD_SOURCE;
     if (result == NLIST_OK && n > 0 && tree->desc.dim != list->desc.dim) result = NLIST_BAD_DIM;
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     finder.structure = tree;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_lbvh);
     return nlist_i_end_build(list, &before, result);
@@ -4293,9 +4331,8 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
         while (lbvh_next(&o)) {
             int32_t const key = nlist_i_wall_key(tree, mesh, p, reach, o.id);
             if (key < 0) continue;
-            result = nlist_i_need(finder, 1);
+            result = nlist_i_append(finder, key);
             if (result != NLIST_OK) return result;
-            finder->found[finder->used++] = key;
         }
         nlist_i_end_row(finder);
     }
@@ -4334,7 +4371,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
                                         const nlist_mesh *mesh, const nlist_real *pos,
                                         size_t stride, int32_t n)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_desc resolved;
     nlist_result result;
@@ -4344,7 +4381,7 @@ NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, con
     if (result == NLIST_OK) result = nlist_i_check_mesh(&list->desc, tree, mesh);
     if (result == NLIST_OK) result = nlist_i_check_indices(list, mesh);
     if (result == NLIST_OK) list->triangles = mesh->triangles;
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, list, pos, stride, n);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
     finder.structure = tree;
     finder.mesh = mesh;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_mesh);
@@ -4408,13 +4445,13 @@ NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, siz
 enum { NLIST_I_ARRAY_I, NLIST_I_ARRAY_J, NLIST_I_ARRAY_SHIFT, NLIST_I_ARRAY_DISTANCE,
        NLIST_I_ARRAY_OFFSET };
 
-static nlist_result nlist_i_grow_array(nlist *list, int which, int wanted, int64_t used,
-                                       int64_t more, size_t size)
+/* Array a, whose bit of `wanted` is 1 << a (NLIST_WANT_...); NULL if that is not set. */
+static void *nlist_i_array(const nlist_block *block, int32_t wanted, int a)
 {
-    return wanted ? nlist_i_grow(list, which, used + more, size, (size_t)used * size) : NLIST_OK;
+    return wanted >> a & 1 ? block[a].memory : NULL;
 }
 
-/* Room for `more` entries behind the first `used`, in the arrays that `wanted` names. out: points
+/* Room for `more` entries after the first `used`, in the arrays that `wanted` names. out: points
    to them. */
 static nlist_result nlist_i_grow_arrays(nlist *list, int first, int32_t wanted, int64_t used,
                                         int64_t more, nlist_arrays *out)
@@ -4425,14 +4462,13 @@ static nlist_result nlist_i_grow_arrays(nlist *list, int first, int32_t wanted, 
     nlist_result result = NLIST_OK;
     int a;
     for (a = 0; a < 5 && result == NLIST_OK; a++)
-        result = nlist_i_grow_array(list, first + a, wanted >> a & 1, used, more, size[a]);
-    out->i = wanted & NLIST_WANT_I ? (int32_t *)block[NLIST_I_ARRAY_I].memory : NULL;
-    out->j = wanted & NLIST_WANT_J ? (int32_t *)block[NLIST_I_ARRAY_J].memory : NULL;
-    out->shift = wanted & NLIST_WANT_SHIFT ? (int32_t *)block[NLIST_I_ARRAY_SHIFT].memory : NULL;
-    out->distance = wanted & NLIST_WANT_DISTANCE
-                        ? (nlist_real *)block[NLIST_I_ARRAY_DISTANCE].memory : NULL;
-    out->offset = wanted & NLIST_WANT_OFFSET ? (nlist_real *)block[NLIST_I_ARRAY_OFFSET].memory
-                                             : NULL;
+        if (wanted >> a & 1)
+            result = nlist_i_grow(list, first + a, used + more, size[a], (size_t)used * size[a]);
+    out->i = (int32_t *)nlist_i_array(block, wanted, NLIST_I_ARRAY_I);
+    out->j = (int32_t *)nlist_i_array(block, wanted, NLIST_I_ARRAY_J);
+    out->shift = (int32_t *)nlist_i_array(block, wanted, NLIST_I_ARRAY_SHIFT);
+    out->distance = (nlist_real *)nlist_i_array(block, wanted, NLIST_I_ARRAY_DISTANCE);
+    out->offset = (nlist_real *)nlist_i_array(block, wanted, NLIST_I_ARRAY_OFFSET);
     if (result == NLIST_OK) out->capacity = used + more;
     return result;
 }
@@ -4488,6 +4524,16 @@ static void nlist_i_copy_extras(const nlist_i_finder *finder, const nlist_rows *
         finder->offset[3 * to + a] = old_rows->offset[3 * entry + a];
 }
 
+/* Work space for the numbers of partners within reach (desc.nearest). */
+static nlist_result nlist_i_take_within(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_result const result =
+        nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n, sizeof(int32_t), 0);
+    finder->within = (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory;
+    return result;
+}
+
 /* Partners within reach of row i that is finished: those left out stay left out. */
 static void nlist_i_copy_within(nlist_i_finder *finder, const nlist_rows *old_rows, int32_t i)
 {
@@ -4501,19 +4547,15 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     const nlist_rows old_rows = list->rows[list->current];
+    nlist_result result = old_rows.within ? nlist_i_take_within(finder) : NLIST_OK;
     int32_t i;
-    if (old_rows.within) {
-        nlist_result const result = nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n,
-                                                 sizeof(int32_t), 0);
-        if (result != NLIST_OK) return result;
-        finder->within = (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory;
-    }
+    if (result != NLIST_OK) return result;
     for (i = 0; i < finder->rows; i++) {
         nlist_each e = nlist_i_row(&old_rows, 0, finder->old_of[i]);
         nlist_i_begin_row(finder, i);
         while (nlist_next(&e)) {
             int32_t const id = list->keys ? e.id : finder->new_of[e.id];
-            nlist_result result = nlist_i_need(finder, 1);
+            result = nlist_i_need(finder, 1);
             if (result == NLIST_OK) result = nlist_i_need_extras(finder, 1);
             if (result != NLIST_OK) return result;
             if (id < 0 || !nlist_i_stays(finder->uid, i, id)) continue;
@@ -4552,7 +4594,7 @@ NLIST_API nlist_result nlist_remap(nlist *list, const int32_t *new_id, int32_t n
 NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int32_t n,
                                         int32_t rows)
 {
-    nlist_i_finder finder;
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist before;
     nlist_result result;
     if (!list || n < 0 || (list->n > 0 && !new_id)) return NLIST_BAD_ARGUMENT;
@@ -4560,9 +4602,6 @@ NLIST_API nlist_result nlist_remap_rows(nlist *list, const int32_t *new_id, int3
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     if (rows < 0 || rows > n) return NLIST_BAD_ROWS;
     before = *list;
-    memset(&finder, 0, sizeof finder);
-    finder.list = list;
-    finder.n = n;
     finder.rows = rows;
     finder.new_of = new_id;
     list->bad_id = -1;
@@ -4625,20 +4664,26 @@ static int nlist_i_call(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entr
     return 1;
 }
 
-/* A row is summed first, then added once. With units each value is truncated before any rounding,
-   so each is added by itself. */
+/* Adds what an entry of row i gives to sum. With units each value is truncated before any rounding,
+   so it is added at once. Returns 0 where the entry adds nothing. */
+NLIST_I_TOGETHER int nlist_i_sum_entry(nlist_i_adder *adder, int32_t i, int32_t j, int64_t entry,
+                                       nlist_real sum[NLIST_I_VALUES])
+{
+    nlist_real own[NLIST_I_VALUES];
+    int32_t v;
+    if (!nlist_i_call(adder, i, j, entry, own)) return 0;
+    if (adder->units) nlist_i_add(adder, i, own);
+    else for (v = 0; v < adder->values; v++) sum[v] += own[v];
+    return 1;
+}
+
+/* A row is summed first, then added once. */
 static void nlist_i_sum_row(nlist_i_adder *adder, int32_t i)
 {
-    nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES] = {0};
+    nlist_real sum[NLIST_I_VALUES] = {0};
     nlist_each e = nlist_i_row(adder->rows, adder->list->desc.history, i);
     int any = 0;
-    int32_t v;
-    while (nlist_next(&e)) {
-        if (!nlist_i_call(adder, i, e.id, e.entry, own)) continue;
-        any = 1;
-        if (adder->units) nlist_i_add(adder, i, own);
-        else for (v = 0; v < adder->values; v++) sum[v] += own[v];
-    }
+    while (nlist_next(&e)) any |= nlist_i_sum_entry(adder, i, e.id, e.entry, sum);
     /* not where nothing is added: that would turn -0 into 0 */
     if (any && !adder->units) nlist_i_add(adder, i, sum);
 }
@@ -4690,20 +4735,14 @@ static void nlist_i_sum_slots(nlist_i_adder *adder, int32_t i)
 static void nlist_i_sum_runs(nlist_i_adder *adder)
 {
     const nlist_rows *rows = adder->rows;
-    nlist_real own[NLIST_I_VALUES], sum[NLIST_I_VALUES];
     int64_t const slots = (int64_t)rows->n * rows->width;
     int64_t e = 0;
-    int32_t v;
     while (e < rows->entries) {
+        nlist_real sum[NLIST_I_VALUES] = {0};
         int32_t const i = rows->own[e];
         int any = 0;
-        memset(sum, 0, sizeof sum);
-        for (; e < rows->entries && rows->own[e] == i; e++) {
-            if (!nlist_i_call(adder, i, rows->partner[e], slots + e, own)) continue;
-            any = 1;
-            if (adder->units) nlist_i_add(adder, i, own);
-            else for (v = 0; v < adder->values; v++) sum[v] += own[v];
-        }
+        for (; e < rows->entries && rows->own[e] == i; e++)
+            any |= nlist_i_sum_entry(adder, i, rows->partner[e], slots + e, sum);
         if (any && !adder->units) nlist_i_add(adder, i, sum);
     }
 }
@@ -4856,17 +4895,18 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
 #define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0, had no count of triangles and no empty
                                            lists */
 
-/* The head of a file: 136 bytes. Counts, partners, history, uids and reference positions follow. */
-typedef struct nlist_i_head {
+/* The header of a file: 136 bytes. Counts, partners, history, uids and reference positions
+   follow. */
+typedef struct nlist_i_header {
     char magic[8];              /* "nlist\n\x1a" */
     uint32_t version, real;     /* bytes of a real; both also tell the byte order */
     int32_t n, dim, half, keys, history, has_uid, has_reference, periodic, triangles, rows;
     int64_t total, next_uid;
     double min[3], max[3], skin;
     uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
-} nlist_i_head;
+} nlist_i_header;
 
-/* FNV-1a of 64 bits. */
+/* FNV-1a (Fowler, Noll, Vo), 64 bits. */
 static uint64_t nlist_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
@@ -4875,43 +4915,55 @@ static uint64_t nlist_i_checksum(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-static nlist_i_head nlist_i_head_of(const nlist *list)
+/* The checksum of a whole file: its header, with 0 for the checksum, and what follows. */
+static uint64_t nlist_i_file_checksum(const nlist_i_header *header, const unsigned char *file,
+                                      int64_t size)
 {
-    const nlist_rows *rows = nlist_i_rows(list);
-    nlist_i_head head;
-    int a;
-    memset(&head, 0, sizeof head);
-    memcpy(head.magic, "nlist\n\x1a", 8);
-    head.version = NLIST_I_FILE_VERSION;
-    head.real = (uint32_t)sizeof(nlist_real);
-    head.n = list->n;
-    head.dim = list->desc.dim;
-    head.half = list->desc.half != 0;
-    head.keys = list->keys;
-    head.triangles = list->triangles;
-    head.rows = list->row_count;
-    head.history = list->desc.history;
-    head.has_uid = rows->uid != NULL;
-    head.has_reference = list->desc.skin > 0;
-    head.total = list->total;
-    head.next_uid = list->next_uid;
-    head.skin = (double)list->desc.skin;
-    for (a = 0; a < 3; a++) {
-        head.periodic |= list->axis[a].periodic << a;
-        head.min[a] = (double)list->axis[a].min;
-        head.max[a] = (double)list->axis[a].max;
-    }
-    return head;
+    nlist_i_header plain = *header;
+    uint64_t sum;
+    plain.sum = 0;
+    sum = nlist_i_checksum(14695981039346656037u, &plain, sizeof plain);
+    return nlist_i_checksum(sum, file + sizeof plain, (size_t)size - sizeof plain);
 }
 
-/* Size of a file with this head in bytes, -1 = too large. */
-static int64_t nlist_i_file_size(const nlist_i_head *head)
+static nlist_i_header nlist_i_header_of(const nlist *list)
 {
-    int64_t const n = head->n, entry = 4 + (int64_t)head->history;
-    int64_t const particle = 8 * (int64_t)(head->has_uid != 0) +
-                             head->dim * (int64_t)head->real * (head->has_reference != 0);
-    if (head->total > (INT64_MAX >> 1) / entry) return -1;
-    return (int64_t)sizeof *head + 4 * (int64_t)head->rows + n * particle + head->total * entry;
+    const nlist_rows *rows = nlist_i_rows(list);
+    nlist_i_header header;
+    int a;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, "nlist\n\x1a", 8);
+    header.version = NLIST_I_FILE_VERSION;
+    header.real = (uint32_t)sizeof(nlist_real);
+    header.n = list->n;
+    header.dim = list->desc.dim;
+    header.half = list->desc.half != 0;
+    header.keys = list->keys;
+    header.triangles = list->triangles;
+    header.rows = list->row_count;
+    header.history = list->desc.history;
+    header.has_uid = rows->uid != NULL;
+    header.has_reference = list->desc.skin > 0;
+    header.total = list->total;
+    header.next_uid = list->next_uid;
+    header.skin = (double)list->desc.skin;
+    for (a = 0; a < 3; a++) {
+        header.periodic |= list->axis[a].periodic << a;
+        header.min[a] = (double)list->axis[a].min;
+        header.max[a] = (double)list->axis[a].max;
+    }
+    return header;
+}
+
+/* Size of a file with this header in bytes, -1 = too large. */
+static int64_t nlist_i_file_size(const nlist_i_header *header)
+{
+    int64_t const n = header->n, entry = 4 + (int64_t)header->history;
+    int64_t const particle = 8 * (int64_t)(header->has_uid != 0) +
+                             header->dim * (int64_t)header->real * (header->has_reference != 0);
+    if (header->total > (INT64_MAX >> 1) / entry) return -1;
+    return (int64_t)sizeof *header + 4 * (int64_t)header->rows + n * particle +
+           header->total * entry;
 }
 
 static unsigned char *nlist_i_write(unsigned char *to, const void *from, size_t size)
@@ -4942,32 +4994,30 @@ NLIST_API nlist_result nlist_save(const nlist *list, void *bytes, int64_t capaci
 {
     unsigned char *to = (unsigned char *)bytes;
     const nlist_rows *rows;
-    nlist_i_head head;
+    nlist_i_header header;
     size_t n;
     if (!list || !needed || capacity < 0 || (capacity > 0 && !bytes)) return NLIST_BAD_ARGUMENT;
     if (!list->built) return NLIST_NOT_BUILT;
     if (list->boxed) return NLIST_BAD_OPTION;
     rows = nlist_i_rows(list);
-    head = nlist_i_head_of(list);
-    *needed = nlist_i_file_size(&head);
+    header = nlist_i_header_of(list);
+    *needed = nlist_i_file_size(&header);
     if (*needed < 0) return NLIST_TOO_MANY;
     if (*needed > capacity) return NLIST_BUFFER_TOO_SMALL;
     n = (size_t)list->n;
-    to = nlist_i_write(to + sizeof head, rows->count, (size_t)list->row_count * sizeof(int32_t));
+    to = nlist_i_write(to + sizeof header, rows->count, (size_t)list->row_count * sizeof(int32_t));
     to = nlist_i_write_entries(to, list, rows);
     if (rows->uid) to = nlist_i_write(to, rows->uid, n * sizeof(int64_t));
-    if (head.has_reference)
-        to = nlist_i_write(to, rows->reference, n * (size_t)head.dim * sizeof(nlist_real));
-    head.sum = nlist_i_checksum(14695981039346656037u, &head, sizeof head);
-    head.sum = nlist_i_checksum(head.sum, (unsigned char *)bytes + sizeof head,
-                                (size_t)*needed - sizeof head);
-    memcpy(bytes, &head, sizeof head);
+    if (header.has_reference)
+        to = nlist_i_write(to, rows->reference, n * (size_t)header.dim * sizeof(nlist_real));
+    header.sum = nlist_i_file_checksum(&header, (const unsigned char *)bytes, *needed);
+    memcpy(bytes, &header, sizeof header);
     return NLIST_OK;
 }
 
-/* 1 if the ends of an axis are as nlist_i_head_of writes them: numbers that are exactly reals, 0 on
-   axes that do not repeat. */
-static int nlist_i_file_axis_good(int periodic, double min, double max)
+/* 1 if the ends of an axis are as nlist_i_header_of writes them: numbers that are exactly reals, 0
+   on axes that do not repeat. */
+static int nlist_i_file_axis_valid(int periodic, double min, double max)
 {
     double const most = (double)NLIST_I_REAL_MAX;
     if (!periodic) return min == 0 && max == 0;
@@ -4977,49 +5027,46 @@ static int nlist_i_file_axis_good(int periodic, double min, double max)
 }
 
 /* 1 if the counts and sizes of a file are in range. */
-static int nlist_i_head_counts_good(const nlist_i_head *head)
+static int nlist_i_header_counts_valid(const nlist_i_header *header)
 {
-    if (head->n < 0 || head->n > NLIST_I_INT_MAX || head->total < 0 ||
-        (head->dim != 2 && head->dim != 3))
+    if (header->n < 0 || header->n > NLIST_I_INT_MAX || header->total < 0 ||
+        (header->dim != 2 && header->dim != 3))
         return 0;
-    if (head->triangles < 0 || head->triangles > NLIST_I_TRIANGLES || head->rows < 0 ||
-        head->rows > head->n)
+    if (header->triangles < 0 || header->triangles > NLIST_I_TRIANGLES || header->rows < 0 ||
+        header->rows > header->n)
         return 0;
-    if (head->history < 0 || head->history > 4096 || head->next_uid < 0 ||
-        head->next_uid > INT64_MAX >> 1)
+    if (header->history < 0 || header->history > 4096 || header->next_uid < 0 ||
+        header->next_uid > INT64_MAX >> 1)
         return 0;
-    return head->periodic >= 0 && head->periodic <= 7;
+    return header->periodic >= 0 && header->periodic <= 7;
 }
 
-/* 1 if the fields of a head are consistent. */
-static int nlist_i_head_fits(const nlist_i_head *head)
+/* 1 if the fields of a header are consistent. */
+static int nlist_i_header_consistent(const nlist_i_header *header)
 {
-    if ((head->keys | head->half | head->has_uid | head->has_reference) & ~1) return 0;
-    if (head->periodic >> head->dim != 0 || (!head->has_uid && head->next_uid < head->n)) return 0;
-    if (!head->keys) return head->triangles == 0;
-    return !head->half && !head->has_uid && !head->has_reference && !head->periodic &&
-           head->dim == 3;
+    if ((header->keys | header->half | header->has_uid | header->has_reference) & ~1) return 0;
+    if (header->periodic >> header->dim != 0) return 0;
+    if (!header->has_uid && header->next_uid < header->n) return 0;
+    if (!header->keys) return header->triangles == 0;
+    return !header->half && !header->has_uid && !header->has_reference && !header->periodic &&
+           header->dim == 3;
 }
 
-/* 1 if this is the head of a complete, undamaged file. */
-static int nlist_i_head_good(nlist_i_head *head, const unsigned char *bytes, int64_t size)
+/* 1 if this is the header of a complete, undamaged file. */
+static int nlist_i_header_valid(nlist_i_header *header, const unsigned char *bytes, int64_t size)
 {
-    uint64_t sum;
     int a;
-    if (size < (int64_t)sizeof *head) return 0;
-    memcpy(head, bytes, sizeof *head);
-    if (memcmp(head->magic, "nlist\n\x1a", 8) != 0) return 0;
-    if (head->version != NLIST_I_FILE_VERSION || head->real != sizeof(nlist_real)) return 0;
-    if (!nlist_i_head_counts_good(head) || !nlist_i_head_fits(head) ||
-        nlist_i_file_size(head) != size)
+    if (size < (int64_t)sizeof *header) return 0;
+    memcpy(header, bytes, sizeof *header);
+    if (memcmp(header->magic, "nlist\n\x1a", 8) != 0) return 0;
+    if (header->version != NLIST_I_FILE_VERSION || header->real != sizeof(nlist_real)) return 0;
+    if (!nlist_i_header_counts_valid(header) || !nlist_i_header_consistent(header) ||
+        nlist_i_file_size(header) != size)
         return 0;
     for (a = 0; a < 3; a++)
-        if (!nlist_i_file_axis_good(head->periodic >> a & 1, head->min[a], head->max[a])) return 0;
-    sum = head->sum;
-    head->sum = 0;
-    head->sum = nlist_i_checksum(nlist_i_checksum(14695981039346656037u, head, sizeof *head),
-                                 bytes + sizeof *head, (size_t)size - sizeof *head);
-    return head->sum == sum;
+        if (!nlist_i_file_axis_valid(header->periodic >> a & 1, header->min[a], header->max[a]))
+            return 0;
+    return nlist_i_file_checksum(header, bytes, size) == header->sum;
 }
 
 /* Sifts v[at] down to its place in the binary heap v[0] .. v[count - 1]. */
@@ -5054,9 +5101,9 @@ static int nlist_i_all_differ(uint64_t *v, int64_t count)
 /* The uid of particle i in a file. */
 static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
 {
-    const nlist_i_head *head = finder->head;
-    size_t const before = (size_t)head->rows * sizeof(int32_t) +
-                          (size_t)head->total * (sizeof(int32_t) + (size_t)head->history);
+    const nlist_i_header *header = finder->header;
+    size_t const before = (size_t)header->rows * sizeof(int32_t) +
+                          (size_t)header->total * (sizeof(int32_t) + (size_t)header->history);
     int64_t uid;
     memcpy(&uid, finder->file + before + (size_t)i * sizeof uid, sizeof uid);
     return uid;
@@ -5066,8 +5113,8 @@ static int64_t nlist_i_file_uid(const nlist_i_finder *finder, int32_t i)
    the lower uid. */
 static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
 {
-    const nlist_i_head *head = finder->head;
-    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, head->total,
+    const nlist_i_header *header = finder->header;
+    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_WORK, header->total,
                                              sizeof(uint64_t), 0);
     uint64_t *const pair = (uint64_t *)finder->list->block[NLIST_I_WORK].memory;
     int64_t k = 0;
@@ -5077,15 +5124,15 @@ static nlist_result nlist_i_check_file_pairs(nlist_i_finder *finder)
         int64_t const end = finder->begin[i] + finder->length[i];
         for (; k < end; k++) {
             int32_t const j = finder->found[k];
-            if (!head->keys && j == i) return NLIST_BAD_FILE;
-            if (head->half && head->has_uid &&
+            if (!header->keys && j == i) return NLIST_BAD_FILE;
+            if (header->half && header->has_uid &&
                 nlist_i_file_uid(finder, i) >= nlist_i_file_uid(finder, j))
                 return NLIST_BAD_FILE;
-            pair[k] = head->half && j < i ? (uint64_t)j << 32 | (uint64_t)i
+            pair[k] = header->half && j < i ? (uint64_t)j << 32 | (uint64_t)i
                                           : (uint64_t)i << 32 | (uint64_t)j;
         }
     }
-    return nlist_i_all_differ(pair, head->total) ? NLIST_OK : NLIST_BAD_FILE;
+    return nlist_i_all_differ(pair, header->total) ? NLIST_OK : NLIST_BAD_FILE;
 }
 
 /* Uids must be unique and below next_uid. */
@@ -5098,7 +5145,7 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->n; i++) {
         int64_t const is = nlist_i_file_uid(finder, i), plain = nlist_i_uid(is, 0, 1);
-        if (plain >= finder->head->next_uid || nlist_i_uid(plain, i, finder->rows) != is)
+        if (plain >= finder->header->next_uid || nlist_i_uid(plain, i, finder->rows) != is)
             return NLIST_BAD_FILE;
         uid[i] = (uint64_t)plain;
     }
@@ -5108,74 +5155,75 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
 /* Reads the rows of a file: counts must add up, partners must exist. */
 static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
 {
-    const nlist_i_head *head = finder->head;
+    const nlist_i_header *header = finder->header;
     const unsigned char *at = finder->file;
-    int32_t const limit = nlist_i_id_limit(head->keys, head->triangles, head->n);
-    nlist_result result = nlist_i_need(finder, head->total);
+    int32_t const limit = nlist_i_id_limit(header->keys, header->triangles, header->n);
+    nlist_result result = nlist_i_need(finder, header->total);
     int64_t k;
     int32_t i;
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->rows; i++) {
         finder->begin[i] = finder->used;
         memcpy(&finder->length[i], at + (size_t)i * sizeof(int32_t), sizeof(int32_t));
-        if (finder->length[i] < 0 || finder->length[i] > head->total - finder->used)
+        if (finder->length[i] < 0 || finder->length[i] > header->total - finder->used)
             return NLIST_BAD_FILE;
         finder->used += finder->length[i];
     }
-    if (finder->used != head->total) return NLIST_BAD_FILE;
-    if (head->total > 0)
+    if (finder->used != header->total) return NLIST_BAD_FILE;
+    if (header->total > 0)
         memcpy(finder->found, at + (size_t)finder->rows * sizeof(int32_t),
-               (size_t)head->total * sizeof(int32_t));
-    for (k = 0; k < head->total; k++) {
+               (size_t)header->total * sizeof(int32_t));
+    for (k = 0; k < header->total; k++) {
         int32_t const id = finder->found[k];
-        if (id < 0 || id >= limit || (head->keys && nlist_key_feature(id) > 6))
+        if (id < 0 || id >= limit || (header->keys && nlist_key_feature(id) > 6))
             return NLIST_BAD_FILE;
     }
     result = nlist_i_check_file_pairs(finder);
-    return result == NLIST_OK && head->has_uid ? nlist_i_check_file_uids(finder) : result;
+    return result == NLIST_OK && header->has_uid ? nlist_i_check_file_uids(finder) : result;
 }
 
 /* Reads history, uids and reference positions of a file into rows that are laid out. */
-static void nlist_i_read_rest(const nlist *list, const nlist_i_head *head, const unsigned char *at,
-                              nlist_rows *rows)
+static void nlist_i_read_rest(const nlist *list, const nlist_i_header *header,
+                              const unsigned char *at, nlist_rows *rows)
 {
-    size_t const n = (size_t)head->n, bytes = (size_t)head->history, total = (size_t)head->total;
+    size_t const n = (size_t)header->n, bytes = (size_t)header->history,
+                 total = (size_t)header->total;
     int32_t i;
-    at += (size_t)head->rows * sizeof(int32_t) + total * sizeof(int32_t);
-    for (i = 0; i < head->rows && rows->history; i++) {
+    at += (size_t)header->rows * sizeof(int32_t) + total * sizeof(int32_t);
+    for (i = 0; i < header->rows && rows->history; i++) {
         nlist_each e = nlist_i_row(rows, list->desc.history, i);
         for (; nlist_next(&e); at += bytes) memcpy(e.history, at, bytes);
     }
     if (!rows->history) at += total * bytes;
-    if (head->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
-    if (head->has_uid) at += n * sizeof(int64_t);
-    if (rows->reference) memcpy(rows->reference, at, n * (size_t)head->dim * sizeof(nlist_real));
+    if (header->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
+    if (header->has_uid) at += n * sizeof(int64_t);
+    if (rows->reference) memcpy(rows->reference, at, n * (size_t)header->dim * sizeof(nlist_real));
 }
 
 /* Takes over desc, with the fields that the file determines. */
 static nlist_result nlist_i_load_begin(nlist *list, const nlist_desc *desc,
-                                       const nlist_i_head *head, nlist *before)
+                                       const nlist_i_header *header, nlist *before)
 {
-    nlist_desc resolved = head->keys ? nlist_i_mesh_desc(desc) : *desc;
+    nlist_desc resolved = header->keys ? nlist_i_mesh_desc(desc) : *desc;
     nlist empty = *list;
     nlist_result result;
     int a;
-    if (head->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
-    if (desc->history != 0 && desc->history != head->history) return NLIST_BAD_HISTORY;
-    if (desc->dim != 0 && desc->dim != head->dim) return NLIST_BAD_DIM;
-    if (desc->skin > 0 && (!head->has_reference || !((double)desc->skin <= head->skin)))
+    if (header->keys && resolved.layout != NLIST_DYNAMIC) return NLIST_BAD_OPTION;
+    if (desc->history != 0 && desc->history != header->history) return NLIST_BAD_HISTORY;
+    if (desc->dim != 0 && desc->dim != header->dim) return NLIST_BAD_DIM;
+    if (desc->skin > 0 && (!header->has_reference || !((double)desc->skin <= header->skin)))
         return NLIST_BAD_SKIN;
-    resolved.history = head->history;
-    resolved.dim = head->dim;
-    resolved.half = head->half;
+    resolved.history = header->history;
+    resolved.dim = header->dim;
+    resolved.half = header->half;
     for (a = 0; a < 3; a++) {
-        resolved.periodic[a] = head->periodic >> a & 1;
-        resolved.min[a] = (nlist_real)head->min[a];
-        resolved.max[a] = (nlist_real)head->max[a];
+        resolved.periodic[a] = header->periodic >> a & 1;
+        resolved.min[a] = (nlist_real)header->min[a];
+        resolved.max[a] = (nlist_real)header->max[a];
     }
-    if (!head->has_reference) resolved.skin = 0;
+    if (!header->has_reference) resolved.skin = 0;
     empty.n = 0; /* the old list does not restrict the new one */
-    result = nlist_i_begin(&empty, &resolved, head->keys, before);
+    result = nlist_i_begin(&empty, &resolved, header->keys, before);
     *before = *list;
     if (result == NLIST_OK) *list = empty;
     return result;
@@ -5185,40 +5233,30 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
                                   int64_t size)
 {
     nlist_i_finder finder;
-    nlist_i_head head;
+    nlist_i_header header;
     nlist before;
     nlist_result result;
-    int64_t capacity;
     if (!list || !desc || !bytes || size < 0) return NLIST_BAD_ARGUMENT;
-    if (!nlist_i_head_good(&head, (const unsigned char *)bytes, size)) return NLIST_BAD_FILE;
-    result = nlist_i_load_begin(list, desc, &head, &before);
+    if (!nlist_i_header_valid(&header, (const unsigned char *)bytes, size)) return NLIST_BAD_FILE;
+    result = nlist_i_load_begin(list, desc, &header, &before);
     if (result != NLIST_OK) return result;
-    memset(&finder, 0, sizeof finder);
-    finder.list = list;
-    finder.n = head.n;
-    finder.rows = head.rows;
-    finder.head = &head;
-    finder.file = (const unsigned char *)bytes + sizeof head;
+    finder = nlist_i_finder_of(list, header.n);
+    finder.rows = header.rows;
+    finder.header = &header;
+    finder.file = (const unsigned char *)bytes + sizeof header;
     list->current = 1 - list->current; /* beside the old rows, until all is read */
     result = nlist_i_take_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
     if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
-    capacity = list->desc.capacity > list->needed_entries ? list->desc.capacity
-                                                          : list->needed_entries;
     if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, list->current, head.n, head.rows, capacity,
-                                         head.has_uid);
+        result = nlist_i_take_generation(list, list->current, header.n, header.rows,
+                                         nlist_i_room_for(list), header.has_uid);
     if (result == NLIST_OK) {
         nlist_i_lay_out_all(&finder, &list->rows[list->current]);
-        nlist_i_read_rest(list, &head, finder.file, &list->rows[list->current]);
+        nlist_i_read_rest(list, &header, finder.file, &list->rows[list->current]);
         memset(list->event_count, 0, sizeof list->event_count);
-        list->built = 1;
-        list->triangles = head.triangles;
-        list->n = head.n;
-        list->row_count = head.rows;
-        list->total = head.total;
-        list->next_uid = head.next_uid;
-        list->remembers = nlist_i_keeps_two(&list->desc);
+        list->triangles = header.triangles;
+        nlist_i_take_over(&finder, list->current, header.next_uid);
     }
     return nlist_i_end_build(list, &before, result);
 }
@@ -5227,14 +5265,43 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
    >>reserve
    ---------------------------------------------------------------------------------------------- */
 
+/* Memory of a build of n particles that finds `found` entries: work space and events. */
+static nlist_result nlist_i_reserve_work(nlist *list, int32_t n, int64_t found)
+{
+    int kind;
+    nlist_result result =
+        nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
+    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
+    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
+        result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
+    return result;
+}
+
+/* Memory of the generations, for n rows with `entries` entries in partner. */
+static nlist_result nlist_i_reserve_rows(nlist *list, int32_t n, int64_t entries)
+{
+    nlist_result result = nlist_i_take_generation(list, 0, n, n, entries, 0);
+    if (result == NLIST_OK && nlist_i_keeps_two(&list->desc))
+        result = nlist_i_take_generation(list, 1, n, n, entries, 0);
+    return result;
+}
+
+/* The list is empty and not built; its memory is kept. */
+static void nlist_i_empty(nlist *list)
+{
+    memset(list->rows, 0, sizeof list->rows);
+    memset(list->event_count, 0, sizeof list->event_count);
+    list->row_count = list->built = list->current = 0;
+    list->total = list->next_uid = 0;
+}
+
 NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_t n,
                                      int64_t entries)
 {
     nlist before;
     nlist_result result;
-    int64_t found;
-    int kind;
-    int32_t g, had, rows;
+    int64_t slots;
+    int32_t had, rows;
     if (!list || n < 0 || entries < 0) return NLIST_BAD_ARGUMENT;
     if (n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
     if (desc && nlist_i_set_rows(desc, n, &rows) != NLIST_OK) return NLIST_BAD_ROWS;
@@ -5243,28 +5310,14 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     result = nlist_i_begin(list, desc, list->keys, &before);
     list->n = result == NLIST_OK ? 0 : had;
     if (result != NLIST_OK) return nlist_i_forget_borrowed(list, result);
-    list->row_count = 0;
-    list->built = 0;
     list->exact = 1;
-    found = entries > INT64_MAX / 2
-                ? -1
-                : entries + (nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0);
+    slots = nlist_i_has_slots(&list->desc) ? (int64_t)n * list->desc.width : 0;
     if (nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
     if (result == NLIST_OK)
-        result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1,
-                              sizeof(int64_t) + sizeof(int32_t), 0);
-    if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
-    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
-        result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
-    for (g = 0; g < 2 && result == NLIST_OK; g++)
-        if (g == 0 || nlist_i_keeps_two(&list->desc))
-            result = nlist_i_take_generation(list, g, n, n, entries, 0);
-    memset(list->rows, 0, sizeof list->rows);
-    memset(list->event_count, 0, sizeof list->event_count);
+        result = nlist_i_reserve_work(list, n, entries > INT64_MAX / 2 ? -1 : entries + slots);
+    if (result == NLIST_OK) result = nlist_i_reserve_rows(list, n, entries);
     list->exact = 0;
-    list->current = 0;
-    list->total = 0;
-    list->next_uid = 0;
+    nlist_i_empty(list);
     return nlist_i_forget_borrowed(list, result);
 }
 
@@ -5273,7 +5326,7 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
    ---------------------------------------------------------------------------------------------- */
 
 /* Row i's slots: its partners first, then -1. */
-static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
+static int nlist_i_slots_valid(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int32_t k;
     for (k = 0; k < rows->width; k++) {
@@ -5285,7 +5338,7 @@ static int nlist_i_slots_good(const nlist_rows *rows, int32_t i, int32_t limit)
 
 /* Row i's chain: as long as the part of the row beyond the slots, every entry its own and visited
    once. */
-static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, unsigned char *met)
+static int nlist_i_chain_valid(const nlist_rows *rows, int32_t i, int32_t limit, unsigned char *met)
 {
     int64_t left = rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
     int32_t e = rows->head[i];
@@ -5298,7 +5351,7 @@ static int nlist_i_chain_good(const nlist_rows *rows, int32_t i, int32_t limit, 
     return e == -1;
 }
 
-static int nlist_i_compact_good(const nlist_rows *rows, int32_t i, int32_t limit)
+static int nlist_i_compact_valid(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int64_t e;
     if (rows->start[i] < 0 || rows->start[i + 1] < rows->start[i] ||
@@ -5311,7 +5364,7 @@ static int nlist_i_compact_good(const nlist_rows *rows, int32_t i, int32_t limit
 }
 
 /* Touched rows: those with entries, each once. */
-static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
+static int nlist_i_touched_valid(const nlist_rows *rows, unsigned char *met)
 {
     int32_t t, i, with = 0;
     if (rows->touched_count < 0 || rows->touched_count > rows->n) return 0;
@@ -5325,8 +5378,16 @@ static int nlist_i_touched_good(const nlist_rows *rows, unsigned char *met)
     return with == rows->touched_count;
 }
 
+/* 1 if a particle may be its own partner by this entry: an image of itself. */
+static int nlist_i_own_image_valid(const nlist *list, const nlist_each *e)
+{
+    if (!list->boxed || !e->shift) return list->boxed;
+    return list->desc.half ? nlist_i_positive(e->shift)
+                           : (e->shift[0] | e->shift[1] | e->shift[2]) != 0;
+}
+
 /* No partner twice, no particle with itself, and a half list has a pair in one row only. */
-static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int32_t i)
+static int nlist_i_partners_valid(const nlist *list, const nlist_rows *rows, int32_t i)
 {
     nlist_each e = nlist_i_row(rows, 0, i);
     while (nlist_next(&e)) {
@@ -5336,11 +5397,7 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
                                              : !list->boxed))
                 return 0;
         if (list->keys && nlist_key_feature(e.id) > 6) return 0;
-        if (list->keys) continue;
-        if (e.id == i && list->boxed &&
-            (!e.shift || (list->desc.half ? nlist_i_positive(e.shift)
-                                          : e.shift[0] | e.shift[1] | e.shift[2])))
-            continue;
+        if (list->keys || (e.id == i && nlist_i_own_image_valid(list, &e))) continue;
         if (e.id == i) return 0;
         if (list->desc.half && rows->uid && rows->uid[i] >= rows->uid[e.id]) return 0;
         if (list->desc.half && nlist_find(list, e.id, i) >= 0) return 0;
@@ -5348,24 +5405,26 @@ static int nlist_i_partners_good(const nlist *list, const nlist_rows *rows, int3
     return 1;
 }
 
-static int nlist_i_rows_good(const nlist *list, const nlist_rows *rows, unsigned char *met)
+/* All rows, and what they add up to. */
+static int nlist_i_rows_valid(const nlist *list, const nlist_rows *rows, unsigned char *met)
 {
     int32_t const limit = nlist_i_id_limit(list->keys, list->triangles, list->n);
+    int const has_partners = !rows->slot || rows->head;
     int64_t total = 0, beyond = 0;
     int32_t i;
     for (i = 0; i < rows->n; i++) {
         if (rows->count[i] < 0) return 0;
-        if (rows->slot && !nlist_i_slots_good(rows, i, limit)) return 0;
+        if (rows->slot && !nlist_i_slots_valid(rows, i, limit)) return 0;
         if (rows->slot && !rows->head && rows->count[i] > rows->width) return 0;
-        if (rows->start && !nlist_i_compact_good(rows, i, limit)) return 0;
-        if (rows->head && !nlist_i_chain_good(rows, i, limit, met)) return 0;
+        if (rows->start && !nlist_i_compact_valid(rows, i, limit)) return 0;
+        if (rows->head && !nlist_i_chain_valid(rows, i, limit, met)) return 0;
         total += rows->count[i];
         beyond += rows->count[i] > rows->width ? rows->count[i] - rows->width : 0;
     }
-    if (total != list->total || (!rows->slot || rows->head ? beyond != rows->entries : 0)) return 0;
+    if (total != list->total || (has_partners && beyond != rows->entries)) return 0;
     if (rows->start && (rows->start[0] != 0 || rows->start[rows->n] != rows->entries)) return 0;
-    if (rows->touched && !nlist_i_touched_good(rows, met)) return 0;
-    for (i = 0; i < rows->n; i++) if (!nlist_i_partners_good(list, rows, i)) return 0;
+    if (rows->touched && !nlist_i_touched_valid(rows, met)) return 0;
+    for (i = 0; i < rows->n; i++) if (!nlist_i_partners_valid(list, rows, i)) return 0;
     return 1;
 }
 
@@ -5387,7 +5446,7 @@ NLIST_API nlist_result nlist_validate(const nlist *list)
     met.memory = nlist_i_alloc(&list->desc.allocator, met.bytes);
     if (!met.memory) return NLIST_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
-    result = nlist_i_rows_good(list, rows, (unsigned char *)met.memory) ? NLIST_OK : NLIST_INVALID;
+    result = nlist_i_rows_valid(list, rows, (unsigned char *)met.memory) ? NLIST_OK : NLIST_INVALID;
     nlist_i_release(&list->desc.allocator, &met);
     return result;
 }
@@ -5474,8 +5533,6 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
    What is found is the number of a candidate: 4 bytes. nlist_i_write_row computes and writes the
    entry, at once, or (rows in the order of ids) when all rows are found and the place of each is
    known. So entries are written once, and memory is what the caller has and 4 bytes an entry.
-   On x86-64 the loops take AVX2 where the CPU has it (the plain form of each stands beside it; both
-   give the same bits: tests/unit/nlist/test_nlist_lanes.c).
    ---------------------------------------------------------------------------------------------- */
 
 /* A particle, in the order of cells. */
@@ -5546,9 +5603,18 @@ typedef struct nlist_i_search {
     float half[3];          /* of the AABB, scaled */
 } nlist_i_search;
 
+#ifdef NLIST_I_AVX2 /* >>lanes */
+static void nlist_i_wide_values(const nlist_i_search *search, int32_t place, const int32_t *number,
+                                int32_t count, int64_t at);
+static int32_t nlist_i_wide_test(const nlist_i_search *search, int32_t place, const float p[3],
+                                 int32_t *number, int32_t at);
+static void nlist_i_wide_gather(nlist_i_search *search, const double move[3], int32_t begin,
+                                int32_t count, int32_t number);
+#endif
+
 /* ---- entries ---- */
 
-/* All of the entry of the particle at a place and a candidate. (Loops over 4: a vector each.) */
+/* The entry of a particle and a candidate: id, shift, D, d2. (Loops over 4: a vector each.) */
 NLIST_I_TOGETHER void nlist_i_hit_of(const nlist_i_search *search, const nlist_i_placed *own,
                                      int32_t number, nlist_i_hit *hit)
 {
@@ -5595,70 +5661,6 @@ NLIST_I_APART void nlist_i_plain_values(const nlist_i_search *search, int32_t pl
     }
 }
 
-#ifdef NLIST_I_AVX2
-/* Four reals, and what differs between float and double. */
-#if NLIST_I_REAL_KIND == 1
-typedef __m128 nlist_i_four;
-#define NLIST_I_FOUR(name) _mm_##name##_ps
-#else
-typedef __m256d nlist_i_four;
-#define NLIST_I_FOUR(name) _mm256_##name##_pd
-#endif
-
-/* Square of the length of four vectors of 3 numbers, and a 0 behind them. */
-NLIST_I_AVX2 NLIST_I_TOGETHER nlist_i_four nlist_i_wide_d2(const nlist_i_four d[4])
-{
-    nlist_i_four x, y, z;
-#if NLIST_I_REAL_KIND == 1
-    __m128 const low = _mm_unpacklo_ps(d[0], d[1]), high = _mm_unpacklo_ps(d[2], d[3]);
-    x = _mm_movelh_ps(low, high);
-    y = _mm_movehl_ps(high, low);
-    z = _mm_movelh_ps(_mm_unpackhi_ps(d[0], d[1]), _mm_unpackhi_ps(d[2], d[3]));
-#else
-    __m256d const even = _mm256_unpacklo_pd(d[0], d[1]), odd = _mm256_unpackhi_pd(d[0], d[1]),
-                  even2 = _mm256_unpacklo_pd(d[2], d[3]), odd2 = _mm256_unpackhi_pd(d[2], d[3]);
-    x = _mm256_permute2f128_pd(even, even2, 0x20);
-    y = _mm256_permute2f128_pd(odd, odd2, 0x20);
-    z = _mm256_permute2f128_pd(even, even2, 0x31);
-#endif
-    return NLIST_I_FOUR(add)(NLIST_I_FOUR(add)(NLIST_I_FOUR(mul)(x, x), NLIST_I_FOUR(mul)(y, y)),
-                             NLIST_I_FOUR(mul)(z, z));
-}
-
-/* The same, four entries at a time, each by vectors of 4. A vector that is stored reaches one
-   number too far, into the next entry, which is written later: hence the last is left to the plain
-   form, as are wrapped particles. */
-NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_values(const nlist_i_search *search, int32_t place,
-                                                    const int32_t *number, int32_t count,
-                                                    int64_t at)
-{
-    nlist_arrays const out = search->out;
-    const nlist_i_placed *const own = &search->placed[place];
-    nlist_i_four const p = NLIST_I_FOUR(loadu)(own->p);
-    nlist_i_four d[4];
-    int32_t k, e;
-    for (k = 0; k < count - 4 && !own->wrap[3]; k += 4, at += 4) {
-        int32_t wrapped = 0;
-        for (e = 0; e < 4; e++) {
-            nlist_i_candidate const c = search->candidate[number[k + e]];
-            const nlist_i_placed *other = &search->placed[c.place];
-            const nlist_i_run *run = &search->run[c.run];
-            wrapped |= other->wrap[3];
-            d[e] = NLIST_I_FOUR(add)(NLIST_I_FOUR(sub)(NLIST_I_FOUR(loadu)(other->p), p),
-                                     NLIST_I_FOUR(loadu)(run->t));
-            if (out.offset) NLIST_I_FOUR(storeu)(out.offset + 3 * (at + e), d[e]);
-            if (out.shift)
-                _mm_storeu_si128((__m128i *)(void *)(out.shift + 3 * (at + e)),
-                                 _mm_loadu_si128((const __m128i *)(const void *)run->image));
-        }
-        if (wrapped) nlist_i_plain_values(search, place, number + k, 4, at);
-        else if (out.distance)
-            NLIST_I_FOUR(storeu)(out.distance + at, NLIST_I_FOUR(sqrt)(nlist_i_wide_d2(d)));
-    }
-    nlist_i_plain_values(search, place, number + k, count - k, at);
-}
-#endif
-
 /* Writes the row of the particle at a place, from entry `at` on. */
 static void nlist_i_write_row(const nlist_i_search *search, int32_t place, const int32_t *number,
                               int32_t count, int64_t at)
@@ -5669,7 +5671,7 @@ static void nlist_i_write_row(const nlist_i_search *search, int32_t place, const
         NLIST_I_CHOSEN(nlist_i_plain_values, nlist_i_wide_values)(search, place, number, count, at);
 }
 
-/* The same where the arrays may end before: what has no room is not written. */
+/* nlist_i_write_row where the arrays may end before: what has no room is not written. */
 static void nlist_i_write_some(const nlist_i_search *search, int32_t place, const int32_t *number,
                                int32_t count, int64_t at)
 {
@@ -5727,14 +5729,6 @@ static void nlist_i_sort_keys(uint64_t *key, uint64_t *work, int32_t count)
         key[k] = b >= count || (a < middle && work[a] <= work[b]) ? work[a++] : work[b++];
 }
 
-/* 1 if hit a has the higher shift of two with one id. */
-static int nlist_i_shift_above(const nlist_i_hit *a, const nlist_i_hit *b)
-{
-    int k;
-    for (k = 0; k < 3; k++) if (a->shift[k] != b->shift[k]) return a->shift[k] > b->shift[k];
-    return 0;
-}
-
 /* The order of the row by id, then shift. Hits with one id mostly are in order already. */
 static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
 {
@@ -5745,8 +5739,8 @@ static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
     for (k = 1; k < count; k++) {
         uint64_t const moving = key[k];
         for (a = k; a > 0 && key[a - 1] >> 32 == moving >> 32 &&
-                    nlist_i_shift_above(&search->hit[(uint32_t)key[a - 1]],
-                                        &search->hit[(uint32_t)moving]);
+                    nlist_i_shift_before(search->hit[(uint32_t)moving].shift,
+                                         search->hit[(uint32_t)key[a - 1]].shift);
              a--)
             key[a] = key[a - 1];
         key[a] = moving;
@@ -5892,68 +5886,6 @@ NLIST_I_APART int32_t nlist_i_plain_test(const nlist_i_search *search, int32_t p
     }
     return at;
 }
-
-#ifdef NLIST_I_AVX2
-/* Writes those of four numbers whose bits are set; `to` has room for four. Returns how many. */
-NLIST_I_AVX2 NLIST_I_TOGETHER int32_t nlist_i_wide_put(void *to, __m128 numbers, unsigned bits)
-{
-    static const int32_t front[16][4] = {
-        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
-        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
-        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
-    __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
-    _mm_storeu_ps((float *)to, _mm_permutevar_ps(numbers, order));
-    return (int32_t)__builtin_popcount(bits);
-}
-
-/* Those of the candidates number[0 .. 7] whose bits are set and that are listed, as bits. */
-NLIST_I_APART unsigned nlist_i_ask(const nlist_i_search *search, int32_t place,
-                                   const int32_t *number, unsigned bits)
-{
-    unsigned listed = 0;
-    int lane;
-    for (lane = 0; bits >> lane; lane++)
-        if (bits >> lane & 1 && nlist_i_listed(search, place, number[lane])) listed |= 1u << lane;
-    return listed;
-}
-
-/* nlist_i_plain_test, eight near candidates at a time. Those that pass and are not certain are
-   asked about. */
-NLIST_I_AVX2 NLIST_I_APART int32_t nlist_i_wide_test(const nlist_i_search *search, int32_t place,
-                                                     const float p[3], int32_t *number, int32_t at)
-{
-    __m256 const px = _mm256_set1_ps(p[0]), py = _mm256_set1_ps(p[1]), pz = _mm256_set1_ps(p[2]),
-                 one = _mm256_set1_ps(1), inner = _mm256_set1_ps(search->inner);
-    __m256i const i = _mm256_set1_epi32(search->id[place]),
-                  halves = _mm256_set1_epi32(-nlist_i_halves(search));
-    int32_t k;
-    for (k = 0; k < search->count; k += NLIST_I_LANES) {
-        const float *const from = (const float *)(const void *)(search->number + k);
-        __m256 const dx = _mm256_sub_ps(_mm256_loadu_ps(search->x + k), px),
-                     dy = _mm256_sub_ps(_mm256_loadu_ps(search->y + k), py),
-                     dz = _mm256_sub_ps(_mm256_loadu_ps(search->z + k), pz),
-                     d2 = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx),
-                                                      _mm256_mul_ps(dy, dy)),
-                                        _mm256_mul_ps(dz, dz));
-        __m256i const id = _mm256_loadu_si256((const __m256i *)(const void *)(search->near_id + k)),
-                      below = _mm256_and_si256(halves, _mm256_cmpgt_epi32(i, id)),
-                      own = _mm256_cmpeq_epi32(i, id);
-        __m256 const within = _mm256_andnot_ps(_mm256_castsi256_ps(below),
-                                               _mm256_cmp_ps(d2, one, _CMP_LE_OQ)),
-                     sure = _mm256_andnot_ps(_mm256_castsi256_ps(own),
-                                             _mm256_and_ps(within,
-                                                           _mm256_cmp_ps(d2, inner, _CMP_LE_OQ)));
-        int32_t const left = search->count - k;
-        unsigned const there = left < NLIST_I_LANES ? (1u << left) - 1 : 0xFF,
-                       asked = (unsigned)_mm256_movemask_ps(_mm256_andnot_ps(sure, within)) & there;
-        unsigned bits = (unsigned)_mm256_movemask_ps(sure) & there;
-        if (asked) bits |= nlist_i_ask(search, place, search->number + k, asked);
-        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from), bits & 15);
-        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from + 4), bits >> 4);
-    }
-    return at;
-}
-#endif
 
 /* Room for the hits of a row. A task, which must not allocate: NLIST_BUFFER_TOO_SMALL. */
 static nlist_result nlist_i_hit_room(nlist_i_search *search)
@@ -6164,45 +6096,6 @@ NLIST_I_APART void nlist_i_plain_gather(nlist_i_search *search, const double mov
     search->count += kept;
 }
 
-#ifdef NLIST_I_AVX2
-/* The same, four places at a time. */
-NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_gather(nlist_i_search *search, const double move[3],
-                                                    int32_t begin, int32_t count, int32_t number)
-{
-    __m256d const scale = _mm256_set1_pd(search->scale), mx = _mm256_set1_pd(move[0]),
-                  my = _mm256_set1_pd(move[1]), mz = _mm256_set1_pd(move[2]);
-    __m128 const hx = _mm_set1_ps(search->half[0]), hy = _mm_set1_ps(search->half[1]),
-                 hz = _mm_set1_ps(search->half[2]), sign = _mm_set1_ps(-0.0f),
-                 zero = _mm_setzero_ps();
-    __m128i const ascending = _mm_setr_epi32(0, 1, 2, 3);
-    int32_t k, at = search->count;
-    for (k = 0; k < count; k += 4) {
-        __m256d const qx = _mm256_loadu_pd(search->q[0] + begin + k),
-                      qy = _mm256_loadu_pd(search->q[1] + begin + k),
-                      qz = _mm256_loadu_pd(search->q[2] + begin + k);
-        __m128 const x = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qx, mx), scale)),
-                     y = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qy, my), scale)),
-                     z = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qz, mz), scale)),
-                     dx = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, x), hx), zero),
-                     dy = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, y), hy), zero),
-                     dz = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, z), hz), zero),
-                     d2 = _mm_add_ps(_mm_add_ps(_mm_mul_ps(dx, dx), _mm_mul_ps(dy, dy)),
-                                     _mm_mul_ps(dz, dz)),
-                     id = _mm_loadu_ps((const float *)(const void *)(search->id + begin + k)),
-                     numbers = _mm_castsi128_ps(_mm_add_epi32(_mm_set1_epi32(number + k),
-                                                              ascending));
-        unsigned const there = count - k < 4 ? (1u << (count - k)) - 1 : 15,
-                       bits = (unsigned)_mm_movemask_ps(_mm_cmple_ps(d2, _mm_set1_ps(1))) & there;
-        (void)nlist_i_wide_put(search->x + at, x, bits);
-        (void)nlist_i_wide_put(search->y + at, y, bits);
-        (void)nlist_i_wide_put(search->z + at, z, bits);
-        (void)nlist_i_wide_put(search->number + at, numbers, bits);
-        at += nlist_i_wide_put(search->near_id + at, id, bits);
-    }
-    search->count = at;
-}
-#endif
-
 /* Gathers the near candidates of a cell. */
 static void nlist_i_gather(nlist_i_search *search)
 {
@@ -6247,7 +6140,7 @@ static nlist_result nlist_i_search_cell(nlist_i_search *search, int32_t cell)
 }
 
 /* Writes the rows of a cell, which are found, each to its place; where rows are not in the order of
-   ids, one behind the other. */
+   ids, one after the other. */
 static nlist_result nlist_i_write_cell(nlist_i_search *search, int32_t cell)
 {
     const nlist_i_finder *finder = search->finder;
@@ -6282,7 +6175,7 @@ static int nlist_i_load_valid(const nlist_i_finder *finder, int32_t i, nlist_rea
     return !finder->list->desc.skip_invalid || nlist_i_point_finite(p);
 }
 
-/* Its particles. */
+/* The extent of the particles of the system. */
 static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *extent)
 {
     const nlist_i_finder *finder = search->finder;
@@ -6294,7 +6187,7 @@ static void nlist_i_extent_of(const nlist_i_search *search, nlist_i_extent *exte
     for (k = 0; k < frame->n; k++) {
         if (!nlist_i_load_valid(finder, frame->first + k, p)) continue;
         for (a = 0; a < 3; a++) {
-            double const x = p[a] < 0 ? -(double)p[a] : (double)p[a];
+            double const x = nlist_i_magnitude((double)p[a]);
             double f;
             if (x > extent->most) extent->most = x;
             if (frame->periodic[a]) continue;
@@ -6540,10 +6433,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     nlist_i_begin_search(&search, finder);
     search.owned = 1;
     search.out.wanted = nlist_i_wanted(&list->desc);
-    if (list->desc.nearest > 0)
-        result = nlist_i_grow(list, NLIST_I_WITHIN_FOUND, finder->n, sizeof(int32_t), 0);
-    finder->within = list->desc.nearest > 0
-                         ? (int32_t *)list->block[NLIST_I_WITHIN_FOUND].memory : NULL;
+    if (list->desc.nearest > 0) result = nlist_i_take_within(finder);
     room = (int64_t)(list->block[NLIST_I_OUT + (int)NLIST_I_ARRAY_J].bytes / sizeof(int32_t));
     if (result == NLIST_OK)
         result = nlist_i_grow_arrays(list, NLIST_I_OUT, search.out.wanted, 0, room, &search.out);
@@ -6556,21 +6446,25 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     return result;
 }
 
+static nlist_i_finder nlist_i_finder_of_boxes(nlist *list, const nlist_box *boxes,
+                                              const int32_t *starts, int32_t systems)
+{
+    nlist_i_finder finder = nlist_i_finder_of(list, starts[systems]);
+    finder.boxes = boxes;
+    finder.starts = starts;
+    finder.systems = systems;
+    return finder;
+}
+
 /* Takes over desc for boxes, and checks the particles. */
-static nlist_result nlist_i_begin_boxes(nlist_i_finder *finder, nlist *list, const nlist_desc *desc,
+static nlist_result nlist_i_begin_boxes(nlist_i_finder *finder, const nlist_desc *desc,
                                         const nlist_real *pos, size_t stride, nlist *before)
 {
     nlist_desc const resolved = nlist_i_box_desc(desc);
-    const nlist_i_finder given = *finder;
-    nlist_result result = nlist_i_begin(list, &resolved, 0, before);
-    if (result == NLIST_OK) result = nlist_i_check_box_desc(&list->desc);
-    if (result == NLIST_OK) result = nlist_i_check_starts(given.starts, given.systems);
-    if (result == NLIST_OK)
-        result = nlist_i_prepare(finder, list, pos, stride, given.starts[given.systems]);
-    finder->boxes = given.boxes;
-    finder->starts = given.starts;
-    finder->systems = given.systems;
-    return result;
+    nlist_result result = nlist_i_begin(finder->list, &resolved, 0, before);
+    if (result == NLIST_OK) result = nlist_i_check_box_desc(&finder->list->desc);
+    if (result == NLIST_OK) result = nlist_i_check_starts(finder->starts, finder->systems);
+    return result == NLIST_OK ? nlist_i_prepare(finder, pos, stride) : result;
 }
 
 NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
@@ -6581,11 +6475,8 @@ NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
     nlist before;
     nlist_result result;
     if (!list || !desc || !boxes || !starts || systems < 0) return NLIST_BAD_ARGUMENT;
-    memset(&finder, 0, sizeof finder);
-    finder.boxes = boxes;
-    finder.starts = starts;
-    finder.systems = systems;
-    result = nlist_i_begin_boxes(&finder, list, desc, pos, stride, &before);
+    finder = nlist_i_finder_of_boxes(list, boxes, starts, systems);
+    result = nlist_i_begin_boxes(&finder, desc, pos, stride, &before);
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_boxes);
     if (result == NLIST_OK) list->boxed = 1;
     return nlist_i_end_build(list, &before, result);
@@ -6625,19 +6516,18 @@ static nlist_result nlist_i_search_arrays(nlist_i_finder *finder, nlist_arrays *
     return result;
 }
 
-/* Begins a search of the boxes that the finder names. work: a list whose memory is used; nothing it
-   holds restricts the search. */
-static nlist_result nlist_i_begin_arrays(nlist_i_finder *finder, nlist *work,
-                                         const nlist_desc *desc, const nlist_real *pos,
-                                         size_t stride)
+/* Begins a search of the boxes that the finder names. Its list provides memory; nothing it holds
+   restricts the search. */
+static nlist_result nlist_i_begin_arrays(nlist_i_finder *finder, const nlist_desc *desc,
+                                         const nlist_real *pos, size_t stride)
 {
     nlist_desc wanted = *desc;
     nlist before;
     nlist_result result;
     wanted.history = wanted.events = 0;
-    work->n = 0;
-    result = nlist_i_begin_boxes(finder, work, &wanted, pos, stride, &before);
-    if (result == NLIST_OK) result = nlist_i_check_exclusions(&work->desc, finder->n);
+    finder->list->n = 0;
+    result = nlist_i_begin_boxes(finder, &wanted, pos, stride, &before);
+    if (result == NLIST_OK) result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
     return result == NLIST_OK ? nlist_i_take_found(finder) : result;
 }
 
@@ -6653,12 +6543,9 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
         return NLIST_BAD_ARGUMENT;
     arrays->count = 0;
     arrays->rows_cut = 0;
-    memset(&finder, 0, sizeof finder);
-    finder.boxes = boxes;
-    finder.starts = starts;
-    finder.systems = systems;
     work = *list;
-    result = nlist_i_begin_arrays(&finder, &work, desc, pos, stride);
+    finder = nlist_i_finder_of_boxes(&work, boxes, starts, systems);
+    result = nlist_i_begin_arrays(&finder, desc, pos, stride);
     if (result == NLIST_OK) result = nlist_i_search_arrays(&finder, arrays);
     memcpy(list->block, work.block, sizeof list->block);
     list->desc.allocator = work.desc.allocator;
@@ -6674,6 +6561,176 @@ NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, con
     if (n < 0) return NLIST_BAD_ARGUMENT;
     return nlist_search_boxes(list, desc, box, starts, 1, pos, stride, arrays);
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>lanes: the loops of >>boxes-serial over candidates and entries, written by hand for AVX2
+
+   On x86-64 with gcc and clang a search takes them where the CPU has AVX2 (NLIST_I_CHOSEN),
+   otherwise the plain form of each. Both give the same bits (tests/unit/nlist/test_nlist_lanes.c).
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NLIST_I_AVX2
+
+/* Four reals, and what differs between float and double. */
+#if NLIST_I_REAL_KIND == 1
+typedef __m128 nlist_i_four;
+#define NLIST_I_FOUR(name) _mm_##name##_ps
+#else
+typedef __m256d nlist_i_four;
+#define NLIST_I_FOUR(name) _mm256_##name##_pd
+#endif
+
+/* Squares of the lengths of four vectors of 3 numbers and a 0. */
+NLIST_I_AVX2 NLIST_I_TOGETHER nlist_i_four nlist_i_wide_d2(const nlist_i_four d[4])
+{
+    nlist_i_four x, y, z;
+#if NLIST_I_REAL_KIND == 1
+    __m128 const low = _mm_unpacklo_ps(d[0], d[1]), high = _mm_unpacklo_ps(d[2], d[3]);
+    x = _mm_movelh_ps(low, high);
+    y = _mm_movehl_ps(high, low);
+    z = _mm_movelh_ps(_mm_unpackhi_ps(d[0], d[1]), _mm_unpackhi_ps(d[2], d[3]));
+#else
+    __m256d const even = _mm256_unpacklo_pd(d[0], d[1]), odd = _mm256_unpackhi_pd(d[0], d[1]),
+                  even2 = _mm256_unpacklo_pd(d[2], d[3]), odd2 = _mm256_unpackhi_pd(d[2], d[3]);
+    x = _mm256_permute2f128_pd(even, even2, 0x20);
+    y = _mm256_permute2f128_pd(odd, odd2, 0x20);
+    z = _mm256_permute2f128_pd(even, even2, 0x31);
+#endif
+    return NLIST_I_FOUR(add)(NLIST_I_FOUR(add)(NLIST_I_FOUR(mul)(x, x), NLIST_I_FOUR(mul)(y, y)),
+                             NLIST_I_FOUR(mul)(z, z));
+}
+
+/* nlist_i_plain_values, four entries at a time, each by vectors of 4. A stored vector is one number
+   too long and reaches into the next entry, which is written later. So the last entries are left to
+   the plain form, as are wrapped particles. */
+NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_values(const nlist_i_search *search, int32_t place,
+                                                    const int32_t *number, int32_t count,
+                                                    int64_t at)
+{
+    nlist_arrays const out = search->out;
+    const nlist_i_placed *const own = &search->placed[place];
+    nlist_i_four const p = NLIST_I_FOUR(loadu)(own->p);
+    nlist_i_four d[4];
+    int32_t k, e;
+    for (k = 0; k < count - 4 && !own->wrap[3]; k += 4, at += 4) {
+        int32_t wrapped = 0;
+        for (e = 0; e < 4; e++) {
+            nlist_i_candidate const c = search->candidate[number[k + e]];
+            const nlist_i_placed *other = &search->placed[c.place];
+            const nlist_i_run *run = &search->run[c.run];
+            wrapped |= other->wrap[3];
+            d[e] = NLIST_I_FOUR(add)(NLIST_I_FOUR(sub)(NLIST_I_FOUR(loadu)(other->p), p),
+                                     NLIST_I_FOUR(loadu)(run->t));
+            if (out.offset) NLIST_I_FOUR(storeu)(out.offset + 3 * (at + e), d[e]);
+            if (out.shift)
+                _mm_storeu_si128((__m128i *)(void *)(out.shift + 3 * (at + e)),
+                                 _mm_loadu_si128((const __m128i *)(const void *)run->image));
+        }
+        if (wrapped) nlist_i_plain_values(search, place, number + k, 4, at);
+        else if (out.distance)
+            NLIST_I_FOUR(storeu)(out.distance + at, NLIST_I_FOUR(sqrt)(nlist_i_wide_d2(d)));
+    }
+    nlist_i_plain_values(search, place, number + k, count - k, at);
+}
+
+/* Writes those of four numbers whose bits are set; `to` has room for four. Returns how many. */
+NLIST_I_AVX2 NLIST_I_TOGETHER int32_t nlist_i_wide_put(void *to, __m128 numbers, unsigned bits)
+{
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+    _mm_storeu_ps((float *)to, _mm_permutevar_ps(numbers, order));
+    return (int32_t)__builtin_popcount(bits);
+}
+
+/* Of the candidates number[0 .. 7] whose bits are set, those that are listed, as bits. */
+NLIST_I_APART unsigned nlist_i_ask(const nlist_i_search *search, int32_t place,
+                                   const int32_t *number, unsigned bits)
+{
+    unsigned listed = 0;
+    int lane;
+    for (lane = 0; bits >> lane; lane++)
+        if (bits >> lane & 1 && nlist_i_listed(search, place, number[lane])) listed |= 1u << lane;
+    return listed;
+}
+
+/* nlist_i_plain_test, eight near candidates at a time. Those that pass and are not certain are
+   asked about. */
+NLIST_I_AVX2 NLIST_I_APART int32_t nlist_i_wide_test(const nlist_i_search *search, int32_t place,
+                                                     const float p[3], int32_t *number, int32_t at)
+{
+    __m256 const px = _mm256_set1_ps(p[0]), py = _mm256_set1_ps(p[1]), pz = _mm256_set1_ps(p[2]),
+                 one = _mm256_set1_ps(1), inner = _mm256_set1_ps(search->inner);
+    __m256i const i = _mm256_set1_epi32(search->id[place]),
+                  halves = _mm256_set1_epi32(-nlist_i_halves(search));
+    int32_t k;
+    for (k = 0; k < search->count; k += NLIST_I_LANES) {
+        const float *const from = (const float *)(const void *)(search->number + k);
+        __m256 const dx = _mm256_sub_ps(_mm256_loadu_ps(search->x + k), px),
+                     dy = _mm256_sub_ps(_mm256_loadu_ps(search->y + k), py),
+                     dz = _mm256_sub_ps(_mm256_loadu_ps(search->z + k), pz),
+                     d2 = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx),
+                                                      _mm256_mul_ps(dy, dy)),
+                                        _mm256_mul_ps(dz, dz));
+        __m256i const id = _mm256_loadu_si256((const __m256i *)(const void *)(search->near_id + k)),
+                      below = _mm256_and_si256(halves, _mm256_cmpgt_epi32(i, id)),
+                      own = _mm256_cmpeq_epi32(i, id);
+        __m256 const within = _mm256_andnot_ps(_mm256_castsi256_ps(below),
+                                               _mm256_cmp_ps(d2, one, _CMP_LE_OQ)),
+                     sure = _mm256_andnot_ps(_mm256_castsi256_ps(own),
+                                             _mm256_and_ps(within,
+                                                           _mm256_cmp_ps(d2, inner, _CMP_LE_OQ)));
+        int32_t const left = search->count - k;
+        unsigned const there = left < NLIST_I_LANES ? (1u << left) - 1 : 0xFF,
+                       asked = (unsigned)_mm256_movemask_ps(_mm256_andnot_ps(sure, within)) & there;
+        unsigned bits = (unsigned)_mm256_movemask_ps(sure) & there;
+        if (asked) bits |= nlist_i_ask(search, place, search->number + k, asked);
+        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from), bits & 15);
+        at += nlist_i_wide_put(number + at, _mm_loadu_ps(from + 4), bits >> 4);
+    }
+    return at;
+}
+
+/* nlist_i_plain_gather, four places at a time. */
+NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_gather(nlist_i_search *search, const double move[3],
+                                                    int32_t begin, int32_t count, int32_t number)
+{
+    __m256d const scale = _mm256_set1_pd(search->scale), mx = _mm256_set1_pd(move[0]),
+                  my = _mm256_set1_pd(move[1]), mz = _mm256_set1_pd(move[2]);
+    __m128 const hx = _mm_set1_ps(search->half[0]), hy = _mm_set1_ps(search->half[1]),
+                 hz = _mm_set1_ps(search->half[2]), sign = _mm_set1_ps(-0.0f),
+                 zero = _mm_setzero_ps();
+    __m128i const ascending = _mm_setr_epi32(0, 1, 2, 3);
+    int32_t k, at = search->count;
+    for (k = 0; k < count; k += 4) {
+        __m256d const qx = _mm256_loadu_pd(search->q[0] + begin + k),
+                      qy = _mm256_loadu_pd(search->q[1] + begin + k),
+                      qz = _mm256_loadu_pd(search->q[2] + begin + k);
+        __m128 const x = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qx, mx), scale)),
+                     y = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qy, my), scale)),
+                     z = _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_add_pd(qz, mz), scale)),
+                     dx = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, x), hx), zero),
+                     dy = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, y), hy), zero),
+                     dz = _mm_max_ps(_mm_sub_ps(_mm_andnot_ps(sign, z), hz), zero),
+                     d2 = _mm_add_ps(_mm_add_ps(_mm_mul_ps(dx, dx), _mm_mul_ps(dy, dy)),
+                                     _mm_mul_ps(dz, dz)),
+                     id = _mm_loadu_ps((const float *)(const void *)(search->id + begin + k)),
+                     numbers = _mm_castsi128_ps(_mm_add_epi32(_mm_set1_epi32(number + k),
+                                                              ascending));
+        unsigned const there = count - k < 4 ? (1u << (count - k)) - 1 : 15,
+                       bits = (unsigned)_mm_movemask_ps(_mm_cmple_ps(d2, _mm_set1_ps(1))) & there;
+        (void)nlist_i_wide_put(search->x + at, x, bits);
+        (void)nlist_i_wide_put(search->y + at, y, bits);
+        (void)nlist_i_wide_put(search->z + at, z, bits);
+        (void)nlist_i_wide_put(search->number + at, numbers, bits);
+        at += nlist_i_wide_put(search->near_id + at, id, bits);
+    }
+    search->count = at;
+}
+
+#endif /* NLIST_I_AVX2 */
 
 /* ----------------------------------------------------------------------------------------------
    >>tuner: the search for the cheapest skin (>>tune)
@@ -7136,7 +7193,7 @@ static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
     int32_t k;
     int fit;
     split.finder = finder;
-    split.reach = nlist_i_gap(desc) + (finder->largest + finder->largest);
+    split.reach = nlist_i_largest_reach(desc, finder->largest);
     split.plain = nlist_i_plain(desc, finder->uid);
     split.pieces = nlist_i_search_pieces(finder);
     for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
@@ -7189,7 +7246,7 @@ static int32_t nlist_i_box_pieces(const nlist_i_search *search)
     return nlist_i_pieces(&search->finder->list->desc.parallel, search->frame.n, NLIST_I_PIECE);
 }
 
-/* The first cell that begins at a place, or behind it. */
+/* The first cell that begins at a place or after it. */
 static int32_t nlist_i_cell_from(const nlist_i_search *search, int32_t place)
 {
     int32_t low = 0, high = nlist_i_cell_count(&search->frame);
@@ -7307,7 +7364,7 @@ static nlist_result nlist_i_spans_result(const nlist_i_spans *spans)
     return result;
 }
 
-/* Moves the parts of the pieces together, behind the hits of other systems. Returns where they
+/* Moves the parts of the pieces together, after the hits of other systems. Returns where they
    end. */
 static int64_t nlist_i_join_hits(nlist_i_spans *spans)
 {
@@ -7382,7 +7439,7 @@ static void nlist_i_write_span(void *context, int32_t k)
     (void)nlist_i_each_cell(&own, span->first, span->last, nlist_i_write_cell);
 }
 
-/* Writes what was found, behind the entries of other systems. */
+/* Writes what was found, after the entries of other systems. */
 static nlist_result nlist_i_append_spans(nlist_i_search *search, nlist_i_spans *spans,
                                          int64_t count)
 {

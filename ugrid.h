@@ -16,14 +16,14 @@
 
    >>contents: the banners in order; search for >> and the name
 
-   manual           use, example, options, rules, method, limits, not-here, literature, changes
-   declarations     strict-math, config, results, parallel, desc, filter, grid, api, cuda-api
-   per element      cells, outside, points, entries, walk, passes, stb_ds, cuda-templates, pieces
-   implementation   memory, resolve, fit, build, attributes, search, lanes, filtered, query,
-                    points-at, each, validate, save, parallel-run, parallel-build, parallel-search,
-                    parallel-points, parallel-attributes, licence
-   cuda/ugrid.cu    memory, split, fit, build, parts, build-sorted, attributes, search, hits,
-                    twins, query
+       manual          use, example, options, rules, method, limits, not-here, literature, changes
+       declarations    strict-math, config, results, parallel, desc, filter, grid, api, cuda-api
+       per element     cells, outside, points, entries, walk, passes, stb_ds, cuda-templates, pieces
+       serial          memory, resolve, fit, build, attributes, search, lanes, filtered, query,
+                       points-at, each, validate, save, parallel-run, parallel-build,
+                       parallel-search, parallel-points, parallel-attributes
+       CUDA            cuda/ugrid.cu, with a list of its own
+       end             licence
 
    >>use
 
@@ -456,7 +456,7 @@ typedef void ugrid_run(ugrid_task *task, void *context, int32_t tasks, void *use
 typedef struct ugrid_parallel {
     ugrid_run *run;     /* calls task(context, 0 .. tasks-1), each once, in any order, on any
                            threads, and returns when all are done (default, NULL: serial) */
-    void *user;         /* handed to run */
+    void *user;         /* passed to run */
     int32_t tasks;      /* into how many pieces to cut at most, some times the number of threads;
                            fewer where the work is not worth it; 0 and 1: serial; at most 1024 */
 } ugrid_parallel;
@@ -566,12 +566,11 @@ typedef struct ugrid_desc {
     int32_t no_records;              /* SORT, COUNT: 1 = ids only, no copy of the positions in cell
                                         order (default: 0) */
     int32_t coherent;                /* CUDA, COUNT: 1 = pos is nearly in cell order, as some steps
-                                        after ugrid_cuda_gather. One round of counting is then
-                                        faster than the two of >>parts (cuda/ugrid.cu), which are
-                                        used where the particles exceed half of the L2 cache
-                                        (H200: from 2 million on). Both are correct (default: 0,
-                                        builds look at what earlier ones saw, >>order there; in a
-                                        CUDA graph, two rounds) */
+                                        after ugrid_cuda_gather: one round of counting is then
+                                        faster than the two of >>parts (cuda/ugrid.cu), for
+                                        particles that exceed half of the L2 cache. Both are correct
+                                        (default: 0, decided by what earlier builds saw, >>order
+                                        there; in a CUDA graph, two rounds) */
     int32_t inverse;                 /* SORT, COUNT: 1 = fill grid.inverse, the place of each
                                         particle (default: 0) */
     int32_t deterministic;           /* CUDA: 1 = every array equals that of the serial build, bit
@@ -819,7 +818,7 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
    UGRID_BUFFER_TOO_SMALL: needed > capacity; the rows that fit completely are written. Order within
    a row: SORT and COUNT, LOOSE, with a box: by cell coordinates z, y, x, and within a cell by place
    (so with UGRID_ROWS places ascend), independent of desc.walk; otherwise the order of desc.walk.
-   With UGRID_PLACES the list is made in one pass, and ids[] behind the last entry may change. */
+   With UGRID_PLACES the list is made in one pass, and ids[] after the last entry may change. */
 UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
                                        int64_t *offsets, int32_t *ids, int64_t capacity,
                                        int64_t *needed);
@@ -1015,7 +1014,7 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
    it. */
 
 /* ----------------------------------------------------------------------------------------------
-   >>cells: from a position to a cell number, the same text for the serial code and the kernels
+   >>cells: from a position to a cell number
 
    The box is divided into floor((max - min) / cell) cells along each axis, at least 1, so that no
    cell is narrower than `cell`. A particle is entered in the cell of its centre (LOOSE; Kureck
@@ -1147,11 +1146,17 @@ UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
     return (int32_t)t;
 }
 
+/* Cell coordinate of x before it is wrapped or clamped. */
+UGRID_FN int32_t ugrid_i_raw_coordinate(const ugrid_axis *axis, ugrid_real x)
+{
+    return ugrid_i_floor((x - axis->min) * axis->per_cell);
+}
+
 /* Cell coordinate of a point: within 0 .. cells-1, or any integer in an unbounded grid. */
 UGRID_FN int32_t ugrid_i_cell_along(const ugrid *grid, int a, ugrid_real x)
 {
     const ugrid_axis *axis = &grid->axis[a];
-    if (grid->desc.unbounded) return ugrid_i_floor((x - axis->min) * axis->per_cell);
+    if (grid->desc.unbounded) return ugrid_i_raw_coordinate(axis, x);
     return ugrid_i_coordinate(axis, ugrid_i_wrap(axis, x));
 }
 
@@ -1405,7 +1410,7 @@ UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
     return ugrid_i_square(d[0], d[1], d[2]);
 }
 
-/* The same for two points in the box (as from ugrid_point), of three coordinates each. */
+/* ugrid_distance2 of two points in the box (as from ugrid_point), of three coordinates each. */
 UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real a[3],
                                              const ugrid_real b[3])
 {
@@ -1450,8 +1455,8 @@ UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t
     int32_t high, touched;
     if (grid->desc.unbounded || axis->periodic) {
         x = ugrid_i_wrap(axis, x);
-        *low = ugrid_i_floor((x - extent - axis->min) * axis->per_cell);
-        high = ugrid_i_floor((x + extent - axis->min) * axis->per_cell);
+        *low = ugrid_i_raw_coordinate(axis, x - extent);
+        high = ugrid_i_raw_coordinate(axis, x + extent);
     } else {
         *low = ugrid_i_coordinate(axis, x - extent);
         high = ugrid_i_coordinate(axis, x + extent);
@@ -1599,12 +1604,6 @@ UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
 {
     int32_t const rings = -ugrid_i_floor(-(radius * axis->per_cell));
     return 2 * (rings < 1 ? 1 : rings) + 1;
-}
-
-/* Cell coordinate of x before it is wrapped or clamped. */
-UGRID_FN int32_t ugrid_i_raw_coordinate(const ugrid_axis *axis, ugrid_real x)
-{
-    return ugrid_i_floor((x - axis->min) * axis->per_cell);
 }
 
 /* The cells low .. high of a closed axis, clamped to the border cells. */
@@ -1983,7 +1982,7 @@ UGRID_FN ugrid_walk ugrid_i_list_walk(const ugrid *grid)
     return grid->desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
 }
 
-/* The same walk by ranges, for callers that write the inner loop themselves: places walk->begin ..
+/* Walks by ranges, for callers that write the inner loop themselves: places walk->begin ..
    walk->end-1, which may include the particle itself. 0 at the end, and for a grid without ranges
    (ugrid_has_ranges). */
 UGRID_FN int ugrid_next_range(ugrid_near *walk)
@@ -2302,7 +2301,7 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     }
 }
 
-/* The same if the kernel does not know the path at compile time. */
+/* ugrid_for_each where the kernel does not know the path at compile time. */
 template <class F>
 __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
                                                bool half, F f)
@@ -2353,7 +2352,7 @@ static ugrid_result ugrid_i_launch_config(ugrid_cuda *gpu, const cudaLaunchConfi
     return UGRID_CUDA_ERROR;
 }
 
-/* The same for so many threads. `shared`: bytes of dynamic shared memory. */
+/* Launches `threads` threads. `shared`: bytes of dynamic shared memory. */
 template <class... Parameters, class... Arguments>
 static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream,
                                           int64_t threads, int block, size_t shared,
@@ -2376,6 +2375,15 @@ static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, 
     return ugrid_i_launch_shared(gpu, stream, threads, block, 0, kernel, arguments...);
 }
 
+/* The checks of the two searches below; `known`: the flags that they have. */
+static inline ugrid_result ugrid_i_check_functor(const ugrid_cuda *gpu, ugrid_real radius,
+                                                 int flags, int known)
+{
+    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (flags & ~known) return UGRID_BAD_OPTION;
+    return result == UGRID_OK ? ugrid_i_check_filter(&gpu->device.grid, radius) : result;
+}
+
 /* Calls f(const ugrid_contact &), a __device__ functor, for every neighbour of every particle
    (UGRID_HALF: each pair once). */
 template <class F>
@@ -2383,9 +2391,7 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
                                     struct CUstream_st *stream)
 {
     if (!gpu) return UGRID_BAD_ARGUMENT;
-    if (flags & ~UGRID_HALF) return UGRID_BAD_OPTION;
-    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
-    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
+    ugrid_result const result = ugrid_i_check_functor(gpu, radius, flags, UGRID_HALF);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
@@ -2403,9 +2409,7 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
                                    struct CUstream_st *stream)
 {
     if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
-    if (flags & ~UGRID_PLACES) return UGRID_BAD_OPTION;
-    ugrid_result result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
-    if (result == UGRID_OK) result = ugrid_i_check_filter(&gpu->device.grid, radius);
+    ugrid_result const result = ugrid_i_check_functor(gpu, radius, flags, UGRID_PLACES);
     if (result != UGRID_OK) return result;
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
@@ -2800,7 +2804,7 @@ enum { UGRID_I_TASKS = 1024 };  /* the most pieces */
    candidates have room for as many more. */
 enum { UGRID_I_LANES = 16 };
 
-/* The same in pieces (>>parallel-run and on). */
+/* Calls in pieces, for desc.parallel (>>parallel-run and on). */
 struct ugrid_i_mover;
 struct ugrid_i_adder;
 struct ugrid_i_counter;
@@ -2904,34 +2908,49 @@ static int ugrid_i_bytes(size_t *bytes, int64_t count, size_t size)
     return 1;
 }
 
+/* Has each cell a range of places? (SORT and COUNT) */
+static int ugrid_i_has_starts(const ugrid_desc *desc)
+{
+    return desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
+}
+
+static int ugrid_i_has_inverse(const ugrid_desc *desc)
+{
+    return ugrid_i_has_starts(desc) && desc->placement == UGRID_LOOSE && desc->inverse;
+}
+
+/* Does the grid keep records, or read the positions of the caller? */
+static int ugrid_i_has_records(const ugrid_desc *desc)
+{
+    return desc->method == UGRID_LIST_PACKED ||
+           (ugrid_i_has_starts(desc) && desc->placement == UGRID_LOOSE && !desc->no_records);
+}
+
 /* The bytes that the arrays of a resolved grid with n particles need. */
 static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS])
 {
     const ugrid_desc *desc = &grid->desc;
     int64_t const entries = (int64_t)n * grid->spans, cells = grid->cell_count;
-    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    int const loose = desc->placement == UGRID_LOOSE;
     int fits;
     memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
     /* start, count or head */
     fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t));
-    if (sorts) {
-        size_t const work = desc->method == UGRID_SORT ? sizeof(uint64_t) : sizeof(int32_t);
+    if (ugrid_i_has_starts(desc))
         fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, sizeof(int32_t));
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, work);
-        if (desc->method == UGRID_SORT)
-            fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, work);
-        if (loose && desc->inverse)
-            fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
-        if (loose && !desc->no_records)
-            fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
-    }
+    if (ugrid_i_has_inverse(desc))
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
+    if (ugrid_i_has_records(desc))
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
     if (desc->method == UGRID_FIXED)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
     if (desc->method == UGRID_LIST)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
-    if (desc->method == UGRID_LIST_PACKED)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
+    if (desc->method == UGRID_COUNT)
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, sizeof(int32_t));
+    if (desc->method == UGRID_SORT) {
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, sizeof(uint64_t));
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, sizeof(uint64_t));
+    }
     if (ugrid_i_build_pieces(grid, n) > 1)
         fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], ugrid_i_build_words(grid, n),
                               sizeof(uint64_t));
@@ -2942,19 +2961,15 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
 static void ugrid_i_bind(ugrid *grid, const ugrid_block *block)
 {
     const ugrid_desc *desc = &grid->desc;
-    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    int const loose = desc->placement == UGRID_LOOSE;
-    int const lists = desc->method == UGRID_LIST || desc->method == UGRID_LIST_PACKED;
-    int const records = (sorts && loose && !desc->no_records) || desc->method == UGRID_LIST_PACKED;
+    int const starts = ugrid_i_has_starts(desc), fixed = desc->method == UGRID_FIXED;
     int32_t *const by_cell = (int32_t *)block[UGRID_I_START].memory;
-    grid->start = sorts ? by_cell : NULL;
-    grid->count = desc->method == UGRID_FIXED ? by_cell : NULL;
-    grid->head = lists ? by_cell : NULL;
-    grid->order = sorts ? (int32_t *)block[UGRID_I_ORDER].memory : NULL;
-    grid->inverse =
-        sorts && loose && desc->inverse ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
-    grid->record = records ? (ugrid_record *)block[UGRID_I_RECORD].memory : NULL;
-    grid->slot = desc->method == UGRID_FIXED ? (int32_t *)block[UGRID_I_SLOT].memory : NULL;
+    grid->start = starts ? by_cell : NULL;
+    grid->count = fixed ? by_cell : NULL;
+    grid->head = !starts && !fixed ? by_cell : NULL;
+    grid->order = starts ? (int32_t *)block[UGRID_I_ORDER].memory : NULL;
+    grid->inverse = ugrid_i_has_inverse(desc) ? (int32_t *)block[UGRID_I_INVERSE].memory : NULL;
+    grid->record = ugrid_i_has_records(desc) ? (ugrid_record *)block[UGRID_I_RECORD].memory : NULL;
+    grid->slot = fixed ? (int32_t *)block[UGRID_I_SLOT].memory : NULL;
     grid->next = desc->method == UGRID_LIST ? (int32_t *)block[UGRID_I_NEXT].memory : NULL;
 }
 
@@ -3029,9 +3044,8 @@ static int ugrid_i_box_too_wide(const ugrid_desc *desc)
 static int ugrid_i_walk_possible(const ugrid_desc *desc)
 {
     int const strips = desc->walk == UGRID_STRIPS || desc->walk == UGRID_HYBRID;
-    int const sorts =
-        desc->method == UGRID_AUTO || desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
-    return !strips || (sorts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE &&
+    int const starts = desc->method == UGRID_AUTO || ugrid_i_has_starts(desc);
+    return !strips || (starts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE &&
                        !desc->unbounded);
 }
 
@@ -3367,7 +3381,7 @@ UGRID_I_TOGETHER int32_t ugrid_i_number_one(const ugrid_axis axis[3], const ugri
     return !ugrid_i_point_finite(p);
 }
 
-/* Those of all points; 0 if some point is not finite. */
+/* The cell numbers of all points; 0 if some point is not finite. */
 UGRID_I_TOGETHER int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
                                          int32_t *UGRID_I_RESTRICT numbers)
 {
@@ -3385,7 +3399,7 @@ UGRID_I_TOGETHER int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32
     return !bad;
 }
 
-/* The constants give a specialised loop. */
+/* The same. Tightly packed points in 3D, the common case, get a loop with these constants. */
 UGRID_I_TOGETHER int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
 {
     size_t const tight = 3 * sizeof(ugrid_real);
@@ -3394,7 +3408,7 @@ UGRID_I_TOGETHER int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
     return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
 }
 
-/* The same for AVX2 (>>lanes). */
+/* ugrid_i_number_simple compiled for AVX2 (>>lanes). */
 #ifdef UGRID_I_FORMS
 UGRID_I_FOR_AVX2 UGRID_I_APART int ugrid_i_number_simple_avx2(const ugrid *grid, int32_t *numbers)
 {
@@ -3408,34 +3422,37 @@ static int ugrid_i_is_left_out(const ugrid *grid, const ugrid_real *p)
     return !ugrid_i_point_finite(p) || ugrid_i_is_outside(grid, p);
 }
 
-/* The same for any grid, entry by entry (-1: unused). */
+/* Is a particle at p refused for not being finite? */
+static int ugrid_i_refuses(const ugrid *grid, const ugrid_real p[3])
+{
+    return !grid->desc.skip_invalid && !ugrid_i_point_finite(p);
+}
+
+/* The cell of entry `local` of a particle at p; -1: none. */
+static int32_t ugrid_i_cell_of_local(const ugrid *grid, const ugrid_real p[3], int32_t local)
+{
+    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, local) : -1;
+}
+
+/* The cell of an entry of the grid; -1: none. */
+static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
+{
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
+    return ugrid_i_cell_of_local(grid, p, entry % grid->spans);
+}
+
+/* ugrid_i_number_rows for any grid, entry by entry (-1: unused). */
 static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
 {
     int32_t i, local;
     for (i = 0; i < grid->n; i++) {
         ugrid_real p[3];
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) return 0;
+        if (ugrid_i_refuses(grid, p)) return 0;
         for (local = 0; local < grid->spans; local++)
-            numbers[i * grid->spans + local] = ugrid_i_entry_number(grid, p, local);
+            numbers[i * grid->spans + local] = ugrid_i_cell_of_local(grid, p, local);
     }
-    return 1;
-}
-
-/* The cell that an entry belongs to; -1: none. (The position in the record of a particle that was
-   left out is not finite.) */
-static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
-{
-    ugrid_real p[3];
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
-    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, entry % grid->spans) : -1;
-}
-
-/* The numbers of all entries (-1: unused) where particles that are not finite are left out. */
-static int ugrid_i_number_finite(const ugrid *grid, int32_t *numbers)
-{
-    int32_t e;
-    for (e = 0; e < grid->n * grid->spans; e++) numbers[e] = ugrid_i_cell_of_entry(grid, e);
     return 1;
 }
 
@@ -3460,10 +3477,9 @@ static int ugrid_i_is_simple(const ugrid *grid)
            !ugrid_i_any_periodic(&grid->desc) && !ugrid_i_lacks_some(grid);
 }
 
-/* The cell number of every entry (-1: unused) into numbers[]; 0 if some point is not finite. */
+/* The cell number of every entry (-1: unused) into numbers[]; 0 if some particle is refused. */
 static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
 {
-    if (grid->invalid > 0) return ugrid_i_number_finite(grid, numbers);
     if (!ugrid_i_is_simple(grid)) return ugrid_i_number_any(grid, numbers);
 #ifdef UGRID_I_FORMS
     if (UGRID_I_FORM() != UGRID_I_PLAIN) return ugrid_i_number_simple_avx2(grid, numbers);
@@ -3471,7 +3487,7 @@ static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
     return ugrid_i_number_simple(grid, numbers);
 }
 
-/* The same. The first particle that is not finite is refused. */
+/* The cell number of every entry into numbers[], or UGRID_NOT_FINITE with the first bad_id. */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid; /* a copy, which the stores into numbers[] cannot change */
@@ -3559,7 +3575,7 @@ static void ugrid_i_scatter_any(const ugrid *grid, const int32_t *numbers)
     }
 }
 
-/* The same where a record is a position as it was given, and nothing else is written. */
+/* Puts all entries where a record is a position as it was given, and nothing else is written. */
 static void ugrid_i_scatter_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
                                     size_t stride, int32_t dim)
 {
@@ -3672,7 +3688,7 @@ static void ugrid_i_order_bucket(const ugrid *grid, ugrid_record *copy, int32_t 
     for (k = first; k < last; k++) order[k] = record[k].link;
 }
 
-/* The build; 0: one round does it better. */
+/* COUNT in two rounds. Returns 0, and does nothing, where one round is faster. */
 static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
 {
     size_t const tight = 3 * sizeof(ugrid_real);
@@ -3696,9 +3712,9 @@ static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
 }
 
 /* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter; many particles in two
-   rounds, which give the same arrays. The scatter starts with
-   the last entry and fills each cell from its end. So ids ascend, and every end becomes the start
-   of its cell: cell 5 ends at 4, so particle 4 goes to place 3 and particle 2 to place 2. */
+   rounds, which give the same arrays. The scatter starts with the last entry and fills each cell
+   from its end. So ids ascend, and every end becomes the start of its cell: cell 5 ends at 4, so
+   particle 4 goes to place 3 and particle 2 to place 2. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
@@ -3752,12 +3768,10 @@ static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
     int32_t i, local, entries = 0;
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        finite = ugrid_i_point_finite(p);
-        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
+            int32_t const number = ugrid_i_cell_of_local(&view, p, local);
             if (number >= 0)
                 keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
         }
@@ -3805,12 +3819,10 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
     memset(view.count, 0, (size_t)view.cell_count * sizeof *view.count);
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        finite = ugrid_i_point_finite(p);
-        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
+            int32_t const number = ugrid_i_cell_of_local(&view, p, local);
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
@@ -3837,13 +3849,11 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
     memset(view.head, 0xFF, (size_t)view.cell_count * sizeof *view.head); /* all -1 */
     for (i = 0; i < view.n; i++) {
         ugrid_real p[3];
-        int finite;
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        finite = ugrid_i_point_finite(p);
-        if (!finite && !view.desc.skip_invalid) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
-                          number = finite ? ugrid_i_entry_number(&view, p, local) : -1;
+                          number = ugrid_i_cell_of_local(&view, p, local);
             int32_t const link = number < 0 ? -1 : view.head[number];
             if (view.next) view.next[entry] = link;
             else view.record[i] = ugrid_i_record(&view, i, link);
@@ -3853,13 +3863,6 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         }
     }
     return UGRID_OK;
-}
-
-/* Notes a particle that is not finite. Returns UGRID_OK where desc.skip_invalid leaves it out. */
-static ugrid_result ugrid_i_note_invalid(ugrid *grid, int32_t i)
-{
-    if (grid->bad_id < 0) grid->bad_id = i;
-    return grid->desc.skip_invalid ? UGRID_OK : UGRID_NOT_FINITE;
 }
 
 /* Can a build leave particles out, or refuse them for being outside? */
@@ -3876,7 +3879,8 @@ static ugrid_result ugrid_i_count_left_out(ugrid *grid)
     for (i = 0; ugrid_i_chooses(&grid->desc) && i < grid->n; i++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
         if (!ugrid_i_point_finite(p)) {
-            if (ugrid_i_note_invalid(grid, i) != UGRID_OK) return UGRID_NOT_FINITE;
+            if (grid->bad_id < 0) grid->bad_id = i;
+            if (!grid->desc.skip_invalid) return UGRID_NOT_FINITE;
             grid->invalid++;
             continue;
         }
@@ -3946,7 +3950,7 @@ static void ugrid_i_double_slots(ugrid *grid)
     grid->desc.slots = (int32_t)slots;
 }
 
-/* The build of FIXED with desc.grow, after a cell was full. */
+/* Repeats the build of FIXED with desc.grow, after a cell was full. */
 static ugrid_result ugrid_i_build_again(ugrid *grid)
 {
     int32_t const had = grid->desc.slots;
@@ -4042,14 +4046,9 @@ static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last
 static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
                                      int back)
 {
-    ugrid_i_mover mover;
+    ugrid_i_mover const mover = {grid, src, dst, bytes, back};
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    mover.grid = grid;
-    mover.src = src;
-    mover.dst = dst;
-    mover.bytes = bytes;
-    mover.back = back;
     if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_move_in_pieces(&mover);
     ugrid_i_move(&mover, 0, grid->n);
     return UGRID_OK;
@@ -4095,16 +4094,12 @@ static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t
 UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
                                        ugrid_real *sums)
 {
-    ugrid_i_adder adder;
+    ugrid_i_adder const adder = {grid, values, sums, width};
     int32_t k;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
     if (grid->n == 0) return UGRID_OK;
-    adder.grid = grid;
-    adder.values = values;
-    adder.sums = sums;
-    adder.width = width;
     if (ugrid_i_sorted(grid)) {
         if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_add_in_pieces(&adder);
         ugrid_i_add_cells(&adder, 0, grid->cell_count);
@@ -4143,7 +4138,7 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
    UGRID_PLACES), or only their number. The pieces of one row come one after the other, and places
    ascend. A non-zero result ends the search. */
 typedef struct ugrid_i_sink {
-    int (*take)(void *user, int32_t row, const int32_t *names, int32_t count);
+    ugrid_row_fn *take;
     void *user;
 } ugrid_i_sink;
 
@@ -4188,6 +4183,20 @@ typedef struct ugrid_i_candidates {
 } ugrid_i_candidates;
 
 static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count);
+
+/* ugrid_i_row_plain and ugrid_i_copy_plain in vectors (>>lanes). */
+#ifdef UGRID_I_FORMS
+static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                const ugrid_real p[3], int32_t before, int32_t after,
+                                int32_t *hits);
+static int32_t ugrid_i_row_avx512(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                  const ugrid_real p[3], int32_t before, int32_t after,
+                                  int32_t *hits);
+#if UGRID_I_REAL_KIND == 1
+static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
+static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
+#endif
+#endif
 
 /* Where the names of the next row are written: to the end of the list that appends them, where it
    has room for all candidates and a vector; otherwise into the buffer. */
@@ -4246,8 +4255,8 @@ UGRID_I_TOGETHER void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, 
     }
 }
 
-/* The same in a half search with ghosts: all ghosts, and locals above place `first`. Each is
-   written, and the end advances for those that are kept. */
+/* ugrid_i_copy in a half search with ghosts: all ghosts, and locals above place `first`. Each
+   record is written, and the end advances for those that are kept. */
 UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
                                        int32_t first, ugrid_i_candidates *set)
 {
@@ -4274,12 +4283,6 @@ static void ugrid_i_copy_plain(const ugrid_i_search *search, ugrid_i_candidates 
     for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
 }
 
-/* The same in vectors (>>lanes). */
-#if defined(UGRID_I_FORMS) && UGRID_I_REAL_KIND == 1
-static void ugrid_i_copy_avx2(const ugrid_i_search *search, ugrid_i_candidates *set);
-static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates *set);
-#endif
-
 static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
                                 ugrid_i_candidates *set)
 {
@@ -4295,7 +4298,7 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     set->ranges = 0;
 }
 
-/* Makes the lanes behind the last candidate points at 0 0 0: vectors may read them. */
+/* Makes the lanes after the last candidate points at 0 0 0: vectors may read them. */
 static void ugrid_i_pad(ugrid_i_candidates *set)
 {
     ugrid_real *const x = set->x + set->count, *const y = set->y + set->count,
@@ -4307,7 +4310,7 @@ static void ugrid_i_pad(ugrid_i_candidates *set)
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
 UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                           ugrid_i_candidates *set)
+                                     ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
     int32_t const first = block->first, own = first + search->half;
@@ -4334,44 +4337,10 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
     return 1;
 }
 
-/* ----------------------------------------------------------------------------------------------
-   >>lanes: the candidates of a block in vector instructions
-
-   The loops over candidates have three forms, which give the same bits; a search takes the best one
-   that the CPU has. UGRID_PLAIN_LANES leaves the first alone. Cell numbers (>>build) have the first
-   two.
-
-       plain     C. The inner loops of constant length become vectors at -O2, too; without -march of
-                 4 floats, which is what the oldest x86-64 has.
-       avx2      The same text compiled for AVX2, 8 floats (_avx2). Only the copy and the append,
-                 of which compilers make no vectors, are written by hand.
-       avx512    16 floats or 8 doubles, written by hand (_avx512). A comparison gives one bit for
-                 each candidate: a count is a sum of numbers of bits, and one instruction moves the
-                 names of hits to the front. So distances need not be stored.
-
-   AVX2 has no fused operations. AVX-512 has, and compilers would make them of products and sums,
-   which ugrid_i_kept_avx512 keeps apart.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Squared distances from p to all candidates, and to the padding. */
-UGRID_I_TOGETHER void ugrid_i_distances(ugrid_i_candidates *set, const ugrid_real p[3])
-{
-    ugrid_real const px = p[0], py = p[1], pz = p[2];
-    int32_t const count = set->count;
-    int32_t k;
-    int lane;
-    for (k = 0; k < count; k += UGRID_I_LANES) {
-        const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
-        ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
-        UGRID_I_KEEP_LOOP
-        for (lane = 0; lane < UGRID_I_LANES; lane++)
-            d2[lane] = ugrid_i_square(x[lane] - px, y[lane] - py, z[lane] - pz);
-    }
-}
-
-/* The same to their nearest images. */
-UGRID_I_TOGETHER void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_candidates *set,
-                                                 const ugrid_real p[3])
+/* Squared distances from p to all candidates, and to the padding. images: to their nearest images;
+   a constant, so that each form is a loop of its own. */
+UGRID_I_TOGETHER void ugrid_i_distances(const ugrid *grid, ugrid_i_candidates *set,
+                                        const ugrid_real p[3], int images)
 {
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
@@ -4382,19 +4351,21 @@ UGRID_I_TOGETHER void ugrid_i_distances_periodic(const ugrid *grid, ugrid_i_cand
         const ugrid_real *const x = set->x + k, *const y = set->y + k, *const z = set->z + k;
         ugrid_real *const UGRID_I_RESTRICT d2 = set->d2 + k;
         UGRID_I_KEEP_LOOP
-        for (lane = 0; lane < UGRID_I_LANES; lane++)
-            d2[lane] = ugrid_i_square(ugrid_i_nearest(x[lane] - px, &ax),
-                                      ugrid_i_nearest(y[lane] - py, &ay),
-                                      ugrid_i_nearest(z[lane] - pz, &az));
+        for (lane = 0; lane < UGRID_I_LANES; lane++) {
+            ugrid_real dx = x[lane] - px, dy = y[lane] - py, dz = z[lane] - pz;
+            if (images) dx = ugrid_i_nearest(dx, &ax);
+            if (images) dy = ugrid_i_nearest(dy, &ay);
+            if (images) dz = ugrid_i_nearest(dz, &az);
+            d2[lane] = ugrid_i_square(dx, dy, dz);
+        }
     }
 }
 
-/* To all candidates, as they are or to their nearest images. */
 UGRID_I_TOGETHER void ugrid_i_distances_to(const ugrid *grid, ugrid_i_candidates *set,
                                            const ugrid_real p[3])
 {
-    if (set->images) ugrid_i_distances_periodic(grid, set, p);
-    else ugrid_i_distances(set, p);
+    if (set->images) ugrid_i_distances(grid, set, p, 1);
+    else ugrid_i_distances(grid, set, p, 0);
 }
 
 /* The number of candidates from .. to-1 within the limit, where no images occur: one by one. */
@@ -4407,8 +4378,8 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_some(const ugrid_i_candidates *set, const
     return count;
 }
 
-/* The same from `from` on, in vectors. The padding behind the last candidate is counted and taken
-   off again: its points are all the same. */
+/* The number of candidates from `from` on within the limit, in vectors. The padding after the last
+   candidate is counted and subtracted again: its points are all the same. */
 UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const ugrid_real p[3],
                                             int32_t from, ugrid_real limit)
 {
@@ -4425,7 +4396,7 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const
     return count - (k - set->count) * ugrid_i_count_some(set, p, set->count, set->count + 1, limit);
 }
 
-/* The same by distances that are there. */
+/* ugrid_i_count_some by distances that were computed. */
 UGRID_I_TOGETHER int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from,
                                                  int32_t to, ugrid_real limit)
 {
@@ -4440,7 +4411,7 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates
                                            ugrid_real limit)
 {
     if (set->images) {
-        ugrid_i_distances_periodic(grid, set, p);
+        ugrid_i_distances(grid, set, p, 1);
         return ugrid_i_count_distances(set, 0, before, limit) +
                ugrid_i_count_distances(set, after, set->count, limit);
     }
@@ -4477,9 +4448,158 @@ UGRID_I_APART int32_t ugrid_i_row_plain(const ugrid_i_search *search, ugrid_i_ca
                           ugrid_i_append(set, 0, before, limit, hits, 0));
 }
 
+/* The row of point j of a block, at p: all candidates but itself; in a half search without the
+   places before it in the block, too. */
+UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
+                                       ugrid_i_candidates *set, int32_t row, const ugrid_real p[3],
+                                       int32_t j)
+{
+    int32_t before = search->half ? set->own : set->own + j,
+                  after = set->own + j + !search->half;
+    int32_t *const hits = ugrid_i_hits_of(search, set);
+    int32_t found;
+    if (block->first < 0) before = after = 0;
+#ifdef UGRID_I_FORMS
+    if (search->form == UGRID_I_AVX512)
+        found = ugrid_i_row_avx512(search, set, p, before, after, hits);
+    else if (search->form == UGRID_I_AVX2)
+        found = ugrid_i_row_avx2(search, set, p, before, after, hits);
+    else
+#endif
+        found = ugrid_i_row_plain(search, set, p, before, after, hits);
+    return found > 0 && search->sink.take(search->sink.user, row, hits, found);
+}
+
+/* The row of one point by its own walk, passed on in pieces. */
+static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
+                            ugrid_near walk)
+{
+    const ugrid *grid = search->grid;
+    ugrid_real const limit = search->radius * search->radius;
+    ugrid_real q[3];
+    int32_t names[UGRID_I_HITS], hits = 0;
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
+        if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
+        names[hits++] = search->places ? walk.place : walk.id;
+        if (hits == UGRID_I_HITS) {
+            if (search->sink.take(search->sink.user, row, names, hits)) return 1;
+            hits = 0;
+        }
+    }
+    return hits > 0 && search->sink.take(search->sink.user, row, names, hits);
+}
+
+static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
+{
+    ugrid_real p[3];
+    if (!ugrid_i_has_row(search->grid, place)) return 0;
+    ugrid_point(search->grid, place, p);
+    return ugrid_i_walk_row(search, place, p,
+                            search->half ? ugrid_near_half(search->grid, place, search->radius)
+                                         : ugrid_near_place(search->grid, place, search->radius));
+}
+
+/* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
+   where ids ascend: 0 if not. */
+static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
+                                ugrid_i_block_of *block)
+{
+    int32_t k;
+    memset(block, 0, sizeof *block);
+    block->first = first;
+    for (k = first; k < last; k++) {
+        if (!ugrid_i_has_row(grid, k)) continue;
+        if (first + block->count < k) return 0;
+        ugrid_i_extend(block, grid->record[k].x);
+    }
+    return 1;
+}
+
+/* The end of the block that begins with a cell: how many cells of its row share their candidates.
+   Few particles, as a walk over cells costs more than the tests that are added. */
+static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell)
+{
+    const ugrid *grid = search->grid;
+    const int32_t *const start = grid->start;
+    int32_t const width = grid->axis[0].cells, left = width - cell % width,
+                  particles = search->form == UGRID_I_AVX512 ? 20 : 10; /* measured */
+    int32_t most = left < UGRID_I_JOINED ? cell + left : cell + UGRID_I_JOINED, end = cell + 1;
+    if (grid->desc.cell_order != UGRID_ROWS) return end;
+    if (most > search->last) most = search->last;
+    while (end < most && start[end + 1] - start[cell] <= particles) end++;
+    return end;
+}
+
+/* All rows of the cells cell .. end-1, as one block; cell by cell where this does not fit. */
+static int ugrid_i_search_cells(const ugrid_i_search *search, int32_t cell, int32_t end,
+                                ugrid_i_candidates *set)
+{
+    const ugrid *grid = search->grid;
+    int32_t const first = grid->start[cell];
+    int32_t last = grid->start[end], k;
+    ugrid_i_block_of block;
+    int fits = ugrid_i_block_locals(grid, first, last, &block);
+    if (fits && block.count == 0) return 0;
+    fits = fits && ugrid_i_collect(search, &block, set);
+    if (!fits && cell + 1 < end) {
+        for (k = cell; k < end; k++) if (ugrid_i_search_cells(search, k, k + 1, set)) return 1;
+        return 0;
+    }
+    if (fits) last = first + block.count;
+    for (k = first; k < last; k++)
+        if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
+                 : ugrid_i_walk_place(search, k))
+            return 1;
+    return 0;
+}
+
+/* Is the grid searched cell by cell? */
+static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
+
+/* Runs the search over its cells or places. 1 if the callback ended it. */
+static int ugrid_i_search_all(const ugrid_i_search *given)
+{
+    ugrid_i_search search = *given;
+    ugrid view = *given->grid;
+    int32_t k, cell, end;
+    ugrid_i_candidates set;
+    search.grid = &view;
+    view.desc.walk = ugrid_i_list_walk(&view);
+    if (!ugrid_i_by_cells(&view)) {
+        for (k = search.first; k < search.last; k++)
+            if (ugrid_i_walk_place(&search, k)) return 1;
+        return 0;
+    }
+    for (cell = search.first; cell < search.last; cell = end) {
+        end = ugrid_i_block_end(&search, cell);
+        if (view.start[cell] == view.start[end]) continue;
+        if (ugrid_i_search_cells(&search, cell, end, &set)) return 1;
+    }
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>lanes: the loops of >>search over candidates in vector instructions
+
+   They have three forms, which give the same bits; a search takes the best one that the CPU has.
+   UGRID_PLAIN_LANES leaves only the first. Cell numbers (>>build) have the first two.
+
+       plain     C, in >>search. The inner loops of constant length become vectors at -O2, too;
+                 without -march of 4 floats, which is what the oldest x86-64 has.
+       avx2      The same text compiled for AVX2, 8 floats (_avx2). Only the copy and the append,
+                 of which compilers make no vectors, are written by hand.
+       avx512    16 floats or 8 doubles, written by hand (_avx512). A comparison gives one bit for
+                 each candidate: a count is a sum of numbers of bits, and one instruction moves the
+                 names of hits to the front. So distances need not be stored.
+
+   AVX2 has no fused operations. AVX-512 has, and compilers would make them of products and sums,
+   which ugrid_i_kept_avx512 keeps apart.
+   ---------------------------------------------------------------------------------------------- */
+
 #ifdef UGRID_I_FORMS
 
-/* As ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
+/* ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
    others, and the end advances by their number. */
 UGRID_I_FOR_AVX2 static inline int32_t ugrid_i_append_avx2(const ugrid_i_candidates *set,
                                                            int32_t from, int32_t to,
@@ -4652,9 +4772,6 @@ UGRID_I_FOR_AVX512 UGRID_I_APART int32_t ugrid_i_row_avx512(const ugrid_i_search
 }
 
 #if UGRID_I_REAL_KIND == 1
-/* Copies ranges 8 records at a time: two matrices of 4 x 4 that are transposed side by side. What
-   was read behind the end of a range is overwritten by the next one, or lies behind the last
-   candidate. At the end of the grid some are copied one by one. */
 UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
                                                           const ugrid_record *other)
 {
@@ -4663,6 +4780,9 @@ UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *on
                                 _mm_loadu_ps((const float *)(const void *)other), 1);
 }
 
+/* ugrid_i_copy_plain, 8 records at a time: two matrices of 4 x 4 that are transposed side by side.
+   What was read beyond the end of a range is overwritten by the next one, or lies after the last
+   candidate. At the end of the grid some records are copied one by one. */
 UGRID_I_FOR_AVX2 UGRID_I_APART void ugrid_i_copy_avx2(const ugrid_i_search *search,
                                                       ugrid_i_candidates *set)
 {
@@ -4692,8 +4812,8 @@ UGRID_I_FOR_AVX2 UGRID_I_APART void ugrid_i_copy_avx2(const ugrid_i_search *sear
     }
 }
 
-/* The same with 16 records: 4 vectors of 4. Index 4 i + c of two of them is coordinate c of their
-   record i; 3 is the name. */
+/* ugrid_i_copy_plain, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
+   coordinate c of their record i; 3 is the name. */
 UGRID_I_FOR_AVX512 UGRID_I_APART void ugrid_i_copy_avx512(const ugrid_i_search *search,
                                                           ugrid_i_candidates *set)
 {
@@ -4730,136 +4850,6 @@ UGRID_I_FOR_AVX512 UGRID_I_APART void ugrid_i_copy_avx512(const ugrid_i_search *
 }
 #endif
 #endif
-
-/* The row of point j of a block, at p: all candidates but itself; in a half search without the
-   places before it in the block, too. */
-UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                             ugrid_i_candidates *set, int32_t row, const ugrid_real p[3], int32_t j)
-{
-    int32_t before = search->half ? set->own : set->own + j,
-                  after = set->own + j + !search->half;
-    int32_t *const hits = ugrid_i_hits_of(search, set);
-    int32_t found;
-    if (block->first < 0) before = after = 0;
-#ifdef UGRID_I_FORMS
-    if (search->form == UGRID_I_AVX512)
-        found = ugrid_i_row_avx512(search, set, p, before, after, hits);
-    else if (search->form == UGRID_I_AVX2)
-        found = ugrid_i_row_avx2(search, set, p, before, after, hits);
-    else
-#endif
-        found = ugrid_i_row_plain(search, set, p, before, after, hits);
-    return found > 0 && search->sink.take(search->sink.user, row, hits, found);
-}
-
-/* The row of one point by its own walk, passed on in pieces. */
-static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
-                            ugrid_near walk)
-{
-    const ugrid *grid = search->grid;
-    ugrid_real const limit = search->radius * search->radius;
-    ugrid_real q[3];
-    int32_t names[UGRID_I_HITS], hits = 0;
-    while (ugrid_next(&walk)) {
-        ugrid_point(grid, walk.place, q);
-        if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
-        names[hits++] = search->places ? walk.place : walk.id;
-        if (hits == UGRID_I_HITS) {
-            if (search->sink.take(search->sink.user, row, names, hits)) return 1;
-            hits = 0;
-        }
-    }
-    return hits > 0 && search->sink.take(search->sink.user, row, names, hits);
-}
-
-static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
-{
-    ugrid_real p[3];
-    if (!ugrid_i_has_row(search->grid, place)) return 0;
-    ugrid_point(search->grid, place, p);
-    return ugrid_i_walk_row(search, place, p,
-                            search->half ? ugrid_near_half(search->grid, place, search->radius)
-                                         : ugrid_near_place(search->grid, place, search->radius));
-}
-
-/* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
-   where ids ascend: 0 if not. */
-static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
-                                ugrid_i_block_of *block)
-{
-    int32_t k;
-    memset(block, 0, sizeof *block);
-    block->first = first;
-    for (k = first; k < last; k++) {
-        if (!ugrid_i_has_row(grid, k)) continue;
-        if (first + block->count < k) return 0;
-        ugrid_i_extend(block, grid->record[k].x);
-    }
-    return 1;
-}
-
-/* The end of the block that begins with a cell: how many cells of its row share their candidates.
-   Few particles, as a walk over cells costs more than the tests that are added. */
-static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell)
-{
-    const ugrid *grid = search->grid;
-    const int32_t *const start = grid->start;
-    int32_t const width = grid->axis[0].cells, left = width - cell % width,
-                  particles = search->form == UGRID_I_AVX512 ? 20 : 10; /* measured */
-    int32_t most = left < UGRID_I_JOINED ? cell + left : cell + UGRID_I_JOINED, end = cell + 1;
-    if (grid->desc.cell_order != UGRID_ROWS) return end;
-    if (most > search->last) most = search->last;
-    while (end < most && start[end + 1] - start[cell] <= particles) end++;
-    return end;
-}
-
-/* All rows of the cells cell .. end-1, as one block; cell by cell where this does not fit. */
-static int ugrid_i_search_cells(const ugrid_i_search *search, int32_t cell, int32_t end,
-                                ugrid_i_candidates *set)
-{
-    const ugrid *grid = search->grid;
-    int32_t const first = grid->start[cell];
-    int32_t last = grid->start[end], k;
-    ugrid_i_block_of block;
-    int fits = ugrid_i_block_locals(grid, first, last, &block);
-    if (fits && block.count == 0) return 0;
-    fits = fits && ugrid_i_collect(search, &block, set);
-    if (!fits && cell + 1 < end) {
-        for (k = cell; k < end; k++) if (ugrid_i_search_cells(search, k, k + 1, set)) return 1;
-        return 0;
-    }
-    if (fits) last = first + block.count;
-    for (k = first; k < last; k++)
-        if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
-                 : ugrid_i_walk_place(search, k))
-            return 1;
-    return 0;
-}
-
-/* Is the grid searched cell by cell? */
-static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
-
-/* Runs the search over its cells or places. 1 if the callback ended it. */
-static int ugrid_i_search_all(const ugrid_i_search *given)
-{
-    ugrid_i_search search = *given;
-    ugrid view = *given->grid;
-    int32_t k, cell, end;
-    ugrid_i_candidates set;
-    search.grid = &view;
-    view.desc.walk = ugrid_i_list_walk(&view);
-    if (!ugrid_i_by_cells(&view)) {
-        for (k = search.first; k < search.last; k++)
-            if (ugrid_i_walk_place(&search, k)) return 1;
-        return 0;
-    }
-    for (cell = search.first; cell < search.last; cell = end) {
-        end = ugrid_i_block_end(&search, cell);
-        if (view.start[cell] == view.start[end]) continue;
-        if (ugrid_i_search_cells(&search, cell, end, &set)) return 1;
-    }
-    return 0;
-}
 
 /* ----------------------------------------------------------------------------------------------
    >>filtered: a search with the largest reach passes its rows on through the filter (>>filter)
@@ -4924,9 +4914,7 @@ static int ugrid_i_search_filtered(const ugrid_i_search *search)
 
 /* A search of the whole grid; the public calls check its arguments. */
 static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, int flags,
-                                        int count_only,
-                                        int (*take)(void *, int32_t, const int32_t *, int32_t),
-                                        void *user)
+                                        int count_only, ugrid_row_fn *take, void *user)
 {
     ugrid_i_search search;
     search.grid = grid;
@@ -4944,7 +4932,7 @@ static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, in
 
 /* Passes all rows to `take`, through the filter. 1: it ended the search. */
 static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
-                       int (*take)(void *, int32_t, const int32_t *, int32_t), void *user)
+                       ugrid_row_fn *take, void *user)
 {
     ugrid_i_search const search = ugrid_i_search_of(grid, radius, flags, count_only, take, user);
     return ugrid_i_search_filtered(&search);
@@ -4969,7 +4957,7 @@ static int32_t ugrid_i_query_places(const ugrid *grid, int32_t place, int32_t co
     return found + hits;
 }
 
-/* The same for a walk by ranges. */
+/* ugrid_i_query_places for all ranges of a walk. */
 static int32_t ugrid_i_query_ranges(ugrid_near *walk, const ugrid_real *at, ugrid_real reach2,
                                     int32_t *ids, int32_t capacity)
 {
@@ -5049,12 +5037,9 @@ UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radiu
 {
     ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
     int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
-    ugrid_i_counter counter;
+    ugrid_i_counter counter = {grid, counts, flags & UGRID_PLACES};
     if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
-    counter.grid = grid;
-    counter.counts = counts;
-    counter.places = flags & UGRID_PLACES;
     if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
     if (ugrid_i_search_pieces(grid) > 1) return ugrid_i_counts_in_pieces(&counter, radius, flags);
     ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
@@ -5082,9 +5067,8 @@ static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names
 
 /* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
    prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the first 33 ids
-   UGRID_I_IDS_AHEAD places before. (Without it lists of 1M points took 1.5 times as long when it
-   was added. It is not in a function of its own: gcc 12 finds that such a function has no effect,
-   and removes it.) */
+   UGRID_I_IDS_AHEAD places before. (Lists of 1M points took 1.5 times as long without it. It is not
+   in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
 enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
 
 static int32_t ugrid_i_id_ahead(const ugrid_i_list *list, int32_t place, int32_t distance)
@@ -5120,18 +5104,17 @@ static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, i
     return 0;
 }
 
-/* Exclusive prefix sum: row lengths become begins. Returns the sum. */
-static int64_t ugrid_i_row_begins(int64_t *offsets, int32_t rows)
+/* Exclusive prefix sum: `count` lengths become begins, and the sum follows them. Returns it. */
+static int64_t ugrid_i_begins(int64_t *length, int32_t count)
 {
     int64_t sum = 0;
-    int32_t row;
-    for (row = 0; row < rows; row++) {
-        int64_t const length = offsets[row];
-        offsets[row] = sum;
-        sum += length;
+    int32_t k;
+    for (k = 0; k < count; k++) {
+        int64_t const own = length[k];
+        length[k] = sum;
+        sum += own;
     }
-    offsets[rows] = sum;
-    return sum;
+    return length[count] = sum;
 }
 
 /* Cursors at the ends of their rows become begins again. */
@@ -5141,13 +5124,21 @@ static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
     offsets[0] = 0;
 }
 
-/* Two passes, count and fill, because rows come in the order of the grid. */
+/* An empty list. */
+static ugrid_i_list ugrid_i_list_of(const ugrid *grid, int64_t *offsets, int32_t *ids,
+                                    int64_t capacity)
+{
+    ugrid_i_list const list = {grid, offsets, ids, capacity, 0, 0, grid->n};
+    return list;
+}
+
+/* Rows by id, in two passes, count and fill, because rows come in the order of the grid. */
 static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
 {
     int32_t const rows = list->grid->rows;
     memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
     ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
-    list->total = ugrid_i_row_begins(list->offsets, rows);
+    list->total = ugrid_i_begins(list->offsets, rows);
     if (list->capacity == 0) return;
     ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
     ugrid_i_ends_to_begins(list->offsets, rows);
@@ -5162,12 +5153,7 @@ UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int
     if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (result != UGRID_OK) return result;
-    list.grid = grid;
-    list.offsets = offsets;
-    list.ids = ids;
-    list.capacity = capacity;
-    list.total = list.rows = 0;
-    list.last = grid->n;
+    list = ugrid_i_list_of(grid, offsets, ids, capacity);
     if (ugrid_i_search_pieces(grid) > 1) {
         ugrid_result const ran = ugrid_i_list_in_pieces(&list, radius, flags);
         if (ran != UGRID_OK) return ran;
@@ -5311,7 +5297,7 @@ static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i
 }
 
 static void ugrid_i_run_points(ugrid_i_points *at, ugrid_real radius, int count_only,
-                               int (*take)(void *, int32_t, const int32_t *, int32_t))
+                               ugrid_row_fn *take)
 {
     ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, count_only, take, at);
     ugrid_i_candidates set;
@@ -5335,8 +5321,8 @@ static int ugrid_i_take_ids_at(void *user, int32_t q, const int32_t *names, int3
     return 0;
 }
 
-/* Lengths become ends of empty rows: what comes before them in their section. 0: a section has 2^32
-   entries. */
+/* Lengths become ends of empty rows: what comes before them in their section. Counts the entries.
+   0: a section has 2^32. */
 static int ugrid_i_begin_sections(ugrid_i_points *at)
 {
     int64_t within = 0;
@@ -5355,30 +5341,36 @@ static int ugrid_i_begin_sections(ugrid_i_points *at)
     return 1;
 }
 
-/* Words become offsets: after the fill they are ends of rows, before it begins. */
-static void ugrid_i_words_to_offsets(ugrid_i_points *at, int filled)
+/* Sorts the queries and counts their rows. Returns the entries, -1 where a section has 2^32. */
+static int64_t ugrid_i_count_points(ugrid_i_points *at, ugrid_real radius)
 {
+    at->total = 0;
+    ugrid_i_sort_points(at);
+    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
+    return ugrid_i_begin_sections(at) ? at->total : -1;
+}
+
+/* Lists the rows. Then words become the offsets of all rows: before the fill they are begins, after
+   it ends. */
+static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
+{
+    int const filled = at->capacity > 0;
     int32_t q;
-    for (q = at->m - 1; q >= 0; q--)
-        at->word[q + filled] = at->begin[q / at->section] + (at->word[q] & 0xFFFFFFFF);
-    at->word[filled ? 0 : at->m] = filled ? 0 : at->total;
+    if (filled) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
+    for (q = at->m - 1; q >= filled; q--)
+        at->word[q] = at->begin[(q - filled) / at->section] + (at->word[q - filled] & 0xFFFFFFFF);
+    if (filled) at->word[0] = at->begin[0];
 }
 
 /* Rows in the caller's order, each by its own walk: for a few queries, and for lists of which a
    section has 2^32 entries. */
 static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
 {
-    ugrid_i_list list;
+    ugrid_i_list list = ugrid_i_list_of(&at->grid, at->word, at->ids, at->capacity);
     ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, 0, ugrid_i_take_in_order,
                                                     &list);
     ugrid_real p[3];
     int32_t q;
-    list.grid = &at->grid;
-    list.offsets = at->word;
-    list.ids = at->ids;
-    list.capacity = at->capacity;
-    list.total = list.rows = 0;
-    list.last = at->grid.n;
     for (q = 0; q < at->m; q++)
         if (ugrid_i_point_at(at, q, p))
             (void)ugrid_i_walk_row(&search, q, p, ugrid_near_within(&at->grid, p, radius));
@@ -5388,11 +5380,9 @@ static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
 
 static void ugrid_i_points_by_cell(ugrid_i_points *at, ugrid_real radius)
 {
-    ugrid_i_sort_points(at);
-    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
-    if (!ugrid_i_begin_sections(at)) { ugrid_i_points_in_order(at, radius); return; }
-    if (at->capacity > 0) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
-    ugrid_i_words_to_offsets(at, at->capacity > 0);
+    if (ugrid_i_count_points(at, radius) < 0) { ugrid_i_points_in_order(at, radius); return; }
+    ugrid_i_fill_points(at, radius);
+    at->word[at->m] = at->total;
 }
 
 UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
@@ -5451,13 +5441,10 @@ UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int
                                        ugrid_pair_fn *fn, void *user)
 {
     ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller;
+    ugrid_i_caller caller = {grid, fn, NULL, user};
     if (!fn) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
     if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
-    caller.grid = grid;
-    caller.fn = fn;
-    caller.user = user;
     return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
                                                                             : UGRID_OK;
 }
@@ -5471,17 +5458,7 @@ static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, in
 UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
                                       ugrid_row_fn *fn, void *user)
 {
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller;
-    int stopped;
-    if (!fn) return UGRID_BAD_ARGUMENT;
-    if (result != UGRID_OK) return result;
-    caller.grid = grid;
-    caller.row_fn = fn;
-    caller.user = user;
-    if (flags & UGRID_PLACES) stopped = ugrid_i_run(grid, radius, flags, 0, fn, user);
-    else stopped = ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
-    return stopped ? UGRID_STOPPED : UGRID_OK;
+    return ugrid_each_row_in(grid, radius, flags, 0, 1, fn, user);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5658,22 +5635,27 @@ typedef struct ugrid_i_header {
     uint32_t byte_order;    /* 0x01020304 as the writer stores it */
     uint32_t version;       /* of this layout */
     int32_t real_bytes;
-    int32_t n, entries, cell_count, outside;
+    int32_t n, entries, cell_count, outside_count;
     int32_t dim, split, flags, buckets, slots, rows;
-    int32_t method, placement, walk, cell_order, slot_layout, leaves; /* leaves: desc.outside */
-    int32_t invalid;
+    int32_t method, placement, walk, cell_order, slot_layout, outside;
+    int32_t invalid_count;
     ugrid_real min[3], max[3], cell, size;
     int64_t max_cells;
     uint64_t bytes;         /* of header and arrays */
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } ugrid_i_header;
 
-enum {  /* bits of flags; 0 .. 2: periodic axes */
-    UGRID_I_UNBOUNDED = 8, UGRID_I_NO_RECORDS = 16, UGRID_I_INVERSES = 32, UGRID_I_GROWS = 64,
-    UGRID_I_IS_COHERENT = 128, UGRID_I_IS_DETERMINISTIC = 256, UGRID_I_SKIPS_INVALID = 512
-};
+/* The fields of desc that a header has under the same name, and their bits in header.flags (bits 0
+   to 2: periodic axes). */
+#define UGRID_I_FILE_FIELDS(X) \
+    X(dim, int32_t) X(split, int32_t) X(buckets, int32_t) X(slots, int32_t) X(rows, int32_t) \
+    X(method, ugrid_method) X(placement, ugrid_placement) X(walk, ugrid_walk) \
+    X(cell_order, ugrid_cell_order) X(slot_layout, ugrid_slot_layout) X(outside, ugrid_outside)
+#define UGRID_I_FILE_FLAGS(X) \
+    X(unbounded, 8) X(no_records, 16) X(inverse, 32) X(grow, 64) X(coherent, 128) \
+    X(deterministic, 256) X(skip_invalid, 512)
 
-/* FNV-1a, Fowler, Noll and Vo */
+/* FNV-1a (Fowler, Noll, Vo). */
 static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
@@ -5682,7 +5664,7 @@ static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-/* Of a whole file: its header, with 0 for the checksum, and what follows. */
+/* The checksum of a whole file: its header, with 0 for the checksum, and what follows. */
 static uint64_t ugrid_i_file_checksum(const ugrid_i_header *header, const unsigned char *file)
 {
     ugrid_i_header plain = *header;
@@ -5692,29 +5674,20 @@ static uint64_t ugrid_i_file_checksum(const ugrid_i_header *header, const unsign
     return ugrid_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
 }
 
-/* Does the grid keep records, or read the positions of the caller? */
-static int ugrid_i_keeps_records(const ugrid_desc *desc)
-{
-    if (desc->method == UGRID_LIST_PACKED) return 1;
-    return (desc->method == UGRID_COUNT || desc->method == UGRID_SORT) && !desc->no_records &&
-           desc->placement == UGRID_LOOSE;
-}
-
 enum { UGRID_I_FILE_PIECES = 6 };
 
 /* Bytes of each array in a file, in their order. */
 static void ugrid_i_file_pieces(const ugrid *grid, uint64_t bytes[UGRID_I_FILE_PIECES])
 {
     const ugrid_desc *desc = &grid->desc;
-    int const sorts = desc->method == UGRID_COUNT || desc->method == UGRID_SORT,
-              loose = desc->placement == UGRID_LOOSE;
+    int const starts = ugrid_i_has_starts(desc);
     uint64_t const n = (uint64_t)grid->n, cells = (uint64_t)grid->cell_count,
-                   ordered = loose ? n : (uint64_t)grid->entries,
-                   point = ugrid_i_keeps_records(desc) ? sizeof(ugrid_record)
-                                                       : (size_t)desc->dim * sizeof(ugrid_real);
-    bytes[0] = (cells + (sorts ? 1 : 0)) * sizeof(int32_t);
-    bytes[1] = sorts ? ordered * sizeof(int32_t) : 0;
-    bytes[2] = sorts && loose && desc->inverse ? n * sizeof(int32_t) : 0;
+                   ordered = desc->placement == UGRID_LOOSE ? n : (uint64_t)grid->entries,
+                   point = ugrid_i_has_records(desc) ? sizeof(ugrid_record)
+                                                     : (size_t)desc->dim * sizeof(ugrid_real);
+    bytes[0] = (cells + (starts ? 1 : 0)) * sizeof(int32_t);
+    bytes[1] = starts ? ordered * sizeof(int32_t) : 0;
+    bytes[2] = ugrid_i_has_inverse(desc) ? n * sizeof(int32_t) : 0;
     bytes[3] = n * point;
     bytes[4] = desc->method == UGRID_FIXED ? cells * (uint64_t)desc->slots * sizeof(int32_t) : 0;
     bytes[5] = desc->method == UGRID_LIST ? n * (uint64_t)grid->spans * sizeof(int32_t) : 0;
@@ -5725,13 +5698,9 @@ static int32_t ugrid_i_flags_of(const ugrid_desc *desc)
     int32_t flags = 0;
     int a;
     for (a = 0; a < 3; a++) if (desc->periodic[a]) flags |= 1 << a;
-    if (desc->unbounded) flags |= UGRID_I_UNBOUNDED;
-    if (desc->no_records) flags |= UGRID_I_NO_RECORDS;
-    if (desc->inverse) flags |= UGRID_I_INVERSES;
-    if (desc->grow) flags |= UGRID_I_GROWS;
-    if (desc->coherent) flags |= UGRID_I_IS_COHERENT;
-    if (desc->deterministic) flags |= UGRID_I_IS_DETERMINISTIC;
-    if (desc->skip_invalid) flags |= UGRID_I_SKIPS_INVALID;
+#define UGRID_I_FLAG(field, bit) if (desc->field) flags |= bit;
+    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
+#undef UGRID_I_FLAG
     return flags;
 }
 
@@ -5749,20 +5718,12 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     header.n = grid->n;
     header.entries = grid->entries;
     header.cell_count = grid->cell_count;
-    header.outside = grid->outside;
-    header.invalid = grid->invalid;
-    header.dim = desc->dim;
-    header.split = desc->split;
+    header.outside_count = grid->outside;
+    header.invalid_count = grid->invalid;
     header.flags = ugrid_i_flags_of(desc);
-    header.buckets = desc->buckets;
-    header.slots = desc->slots;
-    header.rows = desc->rows;
-    header.method = (int32_t)desc->method;
-    header.placement = (int32_t)desc->placement;
-    header.walk = (int32_t)desc->walk;
-    header.cell_order = (int32_t)desc->cell_order;
-    header.slot_layout = (int32_t)desc->slot_layout;
-    header.leaves = (int32_t)desc->outside;
+#define UGRID_I_FIELD(field, type) header.field = (int32_t)desc->field;
+    UGRID_I_FILE_FIELDS(UGRID_I_FIELD)
+#undef UGRID_I_FIELD
     memcpy(header.min, desc->min, sizeof header.min);
     memcpy(header.max, desc->max, sizeof header.max);
     header.cell = desc->cell;
@@ -5780,7 +5741,7 @@ static unsigned char *ugrid_i_write(unsigned char *to, const void *from, size_t 
     return to + size;
 }
 
-/* Records, without the bytes between their fields, which are nobody's; or positions. */
+/* Records (padding is written as 0), or positions. */
 static unsigned char *ugrid_i_write_points(unsigned char *to, const ugrid *grid)
 {
     size_t const point = (size_t)grid->desc.dim * sizeof(ugrid_real);
@@ -5814,13 +5775,13 @@ static unsigned char *ugrid_i_write_slots(unsigned char *to, const ugrid *grid)
     return to;
 }
 
-/* FIXED: does every cell hold what it counted? */
-static int ugrid_i_cells_whole(const ugrid *grid)
+/* FIXED: entries in the fullest cell. */
+static int32_t ugrid_i_fullest(const ugrid *grid)
 {
-    int32_t c;
+    int32_t most = 0, c;
     for (c = 0; grid->count && c < grid->cell_count; c++)
-        if (grid->count[c] > grid->desc.slots) return 0;
-    return 1;
+        if (grid->count[c] > most) most = grid->count[c];
+    return most;
 }
 
 UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capacity,
@@ -5833,7 +5794,7 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
     if (!grid || !needed || capacity < 0 || (capacity > 0 && !bytes)) return UGRID_BAD_ARGUMENT;
     *needed = 0;
     if (!grid->built || (grid->n > 0 && !grid->record && !grid->pos)) return UGRID_NOT_BUILT;
-    if (!ugrid_i_cells_whole(grid)) return UGRID_CELL_FULL;
+    if (ugrid_i_fullest(grid) > grid->desc.slots) return UGRID_CELL_FULL;
     header = ugrid_i_header_of(grid);
     *needed = (int64_t)header.bytes;
     if (*needed > capacity) return UGRID_BUFFER_TOO_SMALL;
@@ -5856,24 +5817,12 @@ static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
     int a;
     memset(&desc, 0, sizeof desc);
     for (a = 0; a < 3; a++) desc.periodic[a] = header->flags >> a & 1;
-    desc.unbounded = (header->flags & UGRID_I_UNBOUNDED) != 0;
-    desc.no_records = (header->flags & UGRID_I_NO_RECORDS) != 0;
-    desc.inverse = (header->flags & UGRID_I_INVERSES) != 0;
-    desc.grow = (header->flags & UGRID_I_GROWS) != 0;
-    desc.coherent = (header->flags & UGRID_I_IS_COHERENT) != 0;
-    desc.deterministic = (header->flags & UGRID_I_IS_DETERMINISTIC) != 0;
-    desc.skip_invalid = (header->flags & UGRID_I_SKIPS_INVALID) != 0;
-    desc.dim = header->dim;
-    desc.split = header->split;
-    desc.buckets = header->buckets;
-    desc.slots = header->slots;
-    desc.rows = header->rows;
-    desc.method = (ugrid_method)header->method;
-    desc.placement = (ugrid_placement)header->placement;
-    desc.walk = (ugrid_walk)header->walk;
-    desc.cell_order = (ugrid_cell_order)header->cell_order;
-    desc.slot_layout = (ugrid_slot_layout)header->slot_layout;
-    desc.outside = (ugrid_outside)header->leaves;
+#define UGRID_I_FLAG(field, bit) desc.field = (header->flags & bit) != 0;
+    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
+#undef UGRID_I_FLAG
+#define UGRID_I_FIELD(field, type) desc.field = (type)header->field;
+    UGRID_I_FILE_FIELDS(UGRID_I_FIELD)
+#undef UGRID_I_FIELD
     memcpy(desc.min, header->min, sizeof desc.min);
     memcpy(desc.max, header->max, sizeof desc.max);
     desc.cell = header->cell;
@@ -5895,12 +5844,13 @@ static int ugrid_i_header_valid(const ugrid_i_header *header, int64_t size, ugri
     if (ugrid_i_resolve(shape, header->n) != UGRID_OK) return 0;
     if (ugrid_i_set_rows(shape, header->n) != UGRID_OK) return 0;
     if (header->entries < 0 || header->entries > header->n * shape->spans) return 0;
-    if (header->outside < 0 || header->outside > header->n) return 0;
-    if (header->invalid < 0 || header->invalid > header->n - header->outside) return 0;
+    if (header->outside_count < 0 || header->outside_count > header->n) return 0;
+    if (header->invalid_count < 0 || header->invalid_count > header->n - header->outside_count)
+        return 0;
     shape->n = header->n;
     shape->entries = header->entries;
-    shape->outside = header->outside;
-    shape->invalid = header->invalid;
+    shape->outside = header->outside_count;
+    shape->invalid = header->invalid_count;
     expected = ugrid_i_header_of(shape);
     expected.checksum = header->checksum;
     return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
@@ -5968,18 +5918,15 @@ static ugrid_result ugrid_i_check_loaded(ugrid *grid)
     seen.memory = ugrid_i_alloc(allocator, seen.bytes);
     points.bytes = grid->record ? (size_t)grid->n * grid->stride + 1 : 0;
     points.memory = points.bytes > 0 ? ugrid_i_alloc(allocator, points.bytes) : NULL;
-    if (!seen.memory || (points.bytes > 0 && !points.memory)) result = UGRID_OUT_OF_MEMORY;
-    else {
-        memset(seen.memory, 0, seen.bytes);
-        if (points.bytes > 0) {
-            memset(points.memory, 0, points.bytes);
-            grid->pos = (const ugrid_real *)points.memory;
-            if (!ugrid_i_points_of_records(grid, (ugrid_real *)points.memory))
-                result = UGRID_BAD_FILE;
-        }
-        if (result == UGRID_OK) result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
-        if (grid->record) grid->pos = NULL;
+    if (!seen.memory || (grid->record && !points.memory)) result = UGRID_OUT_OF_MEMORY;
+    else memset(seen.memory, 0, seen.bytes);
+    if (result == UGRID_OK && grid->record) {
+        memset(points.memory, 0, points.bytes);
+        grid->pos = (const ugrid_real *)points.memory;
+        if (!ugrid_i_points_of_records(grid, (ugrid_real *)points.memory)) result = UGRID_BAD_FILE;
     }
+    if (result == UGRID_OK) result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
+    if (grid->record) grid->pos = NULL;
     ugrid_i_release(allocator, &seen);
     ugrid_i_release(allocator, &points);
     return result == UGRID_INVALID ? UGRID_BAD_FILE : result;
@@ -6011,15 +5958,6 @@ static ugrid_result ugrid_i_load_begin(ugrid *grid, const ugrid_desc *desc, cons
     shape->desc.cuda_allocator = given.cuda_allocator;
     shape->desc.parallel = given.parallel;
     return ugrid_i_begin(grid, &shape->desc);
-}
-
-/* FIXED: entries in the fullest cell. */
-static int32_t ugrid_i_fullest(const ugrid *grid)
-{
-    int32_t most = 0, c;
-    for (c = 0; grid->count && c < grid->cell_count; c++)
-        if (grid->count[c] > most) most = grid->count[c];
-    return most;
 }
 
 UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const void *bytes,
@@ -6448,19 +6386,6 @@ static void ugrid_i_begin_split(ugrid_i_split *split, const ugrid_i_list *list, 
     split->to = to;
 }
 
-/* Totals of the pieces become begins, and the sum follows them. Returns it. */
-static int64_t ugrid_i_begins_of_pieces(int64_t *total, int32_t pieces)
-{
-    int64_t sum = 0;
-    int32_t k;
-    for (k = 0; k < pieces; k++) {
-        int64_t const length = total[k];
-        total[k] = sum;
-        sum += length;
-    }
-    return total[pieces] = sum;
-}
-
 static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs)
 {
     ugrid_i_split split;
@@ -6469,7 +6394,7 @@ static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius
     split.search = ugrid_i_search_of(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, NULL);
     split.pieces = ugrid_i_search_pieces(grid);
     result = ugrid_i_run_split(&split);
-    if (result == UGRID_OK) *pairs = ugrid_i_begins_of_pieces(split.total, split.pieces);
+    if (result == UGRID_OK) *pairs = ugrid_i_begins(split.total, split.pieces);
     return result;
 }
 
@@ -6501,7 +6426,7 @@ static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real ra
     result = ugrid_i_run_split(split);
     list->capacity = capacity;
     if (result != UGRID_OK) return result;
-    list->total = ugrid_i_begins_of_pieces(split->total, split->pieces);
+    list->total = ugrid_i_begins(split->total, split->pieces);
     list->offsets[list->grid->n] = list->total;
     if (capacity > 0) {
         split->search.count_only = 0;
@@ -6524,7 +6449,7 @@ static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radiu
     split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_row_length, NULL);
     result = ugrid_i_run_split(split);
     if (result != UGRID_OK) return result;
-    list->total = ugrid_i_row_begins(list->offsets, rows);
+    list->total = ugrid_i_begins(list->offsets, rows);
     if (list->capacity == 0) return UGRID_OK;
     split->search = ugrid_i_search_of(list->grid, radius, flags, 0, ugrid_i_take_by_id, NULL);
     result = ugrid_i_run_split(split);
@@ -6551,14 +6476,11 @@ UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, i
                                          void *user)
 {
     ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller;
+    ugrid_i_caller caller = {grid, NULL, fn, user};
     ugrid_i_search search;
     int32_t place;
     if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
     if (result != UGRID_OK) return result;
-    caller.grid = grid;
-    caller.row_fn = fn;
-    caller.user = user;
     search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
     if (flags & UGRID_PLACES) search.sink.take = fn, search.sink.user = user;
     search.first = ugrid_i_piece_from(grid, pieces, piece, &place);
@@ -6583,25 +6505,6 @@ typedef struct ugrid_i_points_split {
 static int32_t ugrid_i_points_pieces(const ugrid_i_points *at)
 {
     return ugrid_i_pieces(&at->grid.desc.parallel, at->m, UGRID_I_PIECE);
-}
-
-static int64_t ugrid_i_count_points(ugrid_i_points *at, ugrid_real radius)
-{
-    at->total = 0;
-    ugrid_i_sort_points(at);
-    ugrid_i_run_points(at, radius, 1, ugrid_i_take_length_at);
-    return ugrid_i_begin_sections(at) ? at->total : -1;
-}
-
-/* Lists the rows. Then words become offsets of the piece's own rows. */
-static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
-{
-    int const filled = at->capacity > 0;
-    int32_t q;
-    if (filled) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
-    for (q = at->m - 1; q >= filled; q--)
-        at->word[q] = at->begin[0] + (at->word[q - filled] & 0xFFFFFFFF);
-    if (filled) at->word[0] = at->begin[0];
 }
 
 static void ugrid_i_points_piece(void *context, int32_t k)
@@ -6631,7 +6534,7 @@ static ugrid_result ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radi
     for (k = 0; result == UGRID_OK && k < split.pieces; k++)
         if (split.total[k] < 0) { ugrid_i_points_by_cell(at, radius); return UGRID_OK; }
     if (result == UGRID_OK) {
-        at->total = at->word[at->m] = ugrid_i_begins_of_pieces(split.total, split.pieces);
+        at->total = at->word[at->m] = ugrid_i_begins(split.total, split.pieces);
         split.fill = 1;
         result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
     }

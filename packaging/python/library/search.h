@@ -223,12 +223,9 @@ static nlist_result nearfield_i_find(nearfield_search *search)
     nearfield_i_work *work = nearfield_i_work_of(search);
     nlist_desc const desc = nearfield_i_desc(search);
     nlist_result result;
-    memset(&work->finder, 0, sizeof work->finder);
-    work->finder.boxes = search->boxes;
-    work->finder.starts = search->starts;
-    work->finder.systems = search->systems;
-    result = nlist_i_begin_arrays(&work->finder, &work->list, &desc, search->pos,
-                                  (size_t)search->stride);
+    work->finder = nlist_i_finder_of_boxes(&work->list, search->boxes, search->starts,
+                                           search->systems);
+    result = nlist_i_begin_arrays(&work->finder, &desc, search->pos, (size_t)search->stride);
     if (result != NLIST_OK) return result;
     nlist_i_begin_search(&work->rows, &work->finder);
     work->rows.ordered = 1;

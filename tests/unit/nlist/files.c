@@ -181,7 +181,7 @@ static void test_forged_files(void **state)
     int const steps = 30000 / share();
     uint64_t sum;
     (void)state;
-    sum_at = (int64_t)offsetof(nlist_i_head, sum);
+    sum_at = (int64_t)offsetof(nlist_i_header, sum);
     memcpy(whole, bytes, (size_t)size);
     for (step = 0; step < steps; step++) {
         nlist list = {0};
@@ -225,7 +225,7 @@ static void test_heads_of_keys(void **state)
 {
     nlist list = {0}, loaded = {0};
     nlist_desc d = plain_desc();
-    nlist_i_head whole;
+    nlist_i_header whole;
     int64_t size, room, k;
     uint8_t *bytes, *forged;
     int what;
@@ -235,7 +235,7 @@ static void test_heads_of_keys(void **state)
     memcpy(&whole, bytes, sizeof whole);
     room = size + 4 * (8 + 3 * (int64_t)sizeof(real));
     for (what = 0; what < 6; what++) {
-        nlist_i_head head = whole;
+        nlist_i_header head = whole;
         int64_t const named = what == 2 ? 4 * 8 : what == 3 ? 4 * 3 * (int64_t)sizeof(real) : 0;
         forged = NEW(uint8_t, room);
         memset(forged, 0, (size_t)room);
@@ -269,7 +269,7 @@ static void test_heads_of_keys(void **state)
 /* A checksum that is right, whatever the file says. */
 static void seal(uint8_t *bytes, int64_t size)
 {
-    nlist_i_head head;
+    nlist_i_header head;
     memcpy(&head, bytes, sizeof head);
     head.sum = 0;
     memcpy(bytes, &head, sizeof head);
@@ -320,7 +320,7 @@ static void test_doubles_in_a_file(void **state)
         int32_t const row[3] = {1 + k % 3, 1 + k / 3 % 3, 1 + k / 9};
         int const doubles = row[0] == row[1] || row[1] == row[2] || row[0] == row[2];
         /* after the counts */
-        memcpy(bytes + sizeof(nlist_i_head) + 4 * sizeof(int32_t), row, sizeof row);
+        memcpy(bytes + sizeof(nlist_i_header) + 4 * sizeof(int32_t), row, sizeof row);
         seal(bytes, size);
         CHECK_RESULT(nlist_load(&list, &d, bytes, size), doubles ? NLIST_BAD_FILE : NLIST_OK);
     }
@@ -352,13 +352,13 @@ static void test_keys_of_a_file(void **state)
     int64_t size;
     uint8_t *bytes = file_of_keys(&size, &tree, &mesh);
     /* two counts and the first key before it */
-    size_t const last = sizeof(nlist_i_head) + 3 * sizeof(int32_t);
+    size_t const last = sizeof(nlist_i_header) + 3 * sizeof(int32_t);
     int k;
     (void)state;
     for (k = 0; k < COUNT_OF(files); k++) {
         nlist list = {0};
         nlist_desc d = plain_desc();
-        nlist_i_head head;
+        nlist_i_header head;
         memcpy(&head, bytes, sizeof head);
         head.triangles = files[k].triangles;
         memcpy(bytes, &head, sizeof head);
@@ -392,7 +392,7 @@ static void test_versions_of_files(void **state)
     nlist_desc d = plain_desc();
     int64_t size;
     uint8_t *bytes = (uint8_t *)small_file(&size);
-    nlist_i_head head;
+    nlist_i_header head;
     uint32_t version;
     (void)state;
     memcpy(&head, bytes, sizeof head);
