@@ -1007,19 +1007,33 @@ LBVH_FN_WALK lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
 #endif
 }
 
-/* Neither NaN nor infinite: not all exponent bits are set. Comparisons fail under
-   -ffinite-math-only. */
+/* The bits of a number: sign, exponent field, mantissa. LBVH_I_INFINITE: those of infinity, which
+   has all bits of the exponent field set, and no other. */
+#if LBVH_I_REAL_KIND == 1
+typedef uint32_t lbvh_i_bits;
+#define LBVH_I_MANTISSA_BITS 23
+#define LBVH_I_INFINITE 0x7F800000u
+#else
+typedef uint64_t lbvh_i_bits;
+#define LBVH_I_MANTISSA_BITS 52
+#define LBVH_I_INFINITE 0x7FF0000000000000u
+#endif
+
+LBVH_FN_HOT lbvh_i_bits lbvh_i_bits_of(lbvh_real x)
+{
+    lbvh_i_bits bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Neither NaN nor infinite; NaN. By their bits: comparisons fail under -ffinite-math-only. */
 LBVH_FN int lbvh_i_finite(lbvh_real x)
 {
-#if LBVH_I_REAL_KIND == 1
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7F800000u) != 0x7F800000u;
-#else
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7FF0000000000000u) != 0x7FF0000000000000u;
-#endif
+    return (lbvh_i_bits_of(x) & LBVH_I_INFINITE) != LBVH_I_INFINITE;
+}
+LBVH_FN int lbvh_i_is_nan(lbvh_real x)
+{
+    return lbvh_i_bits_of(x) << 1 > LBVH_I_INFINITE << 1; /* the sign is shifted out */
 }
 
 /* The largest finite number, and infinity. */
@@ -3237,23 +3251,36 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
     !defined(__CUDACC__)
 #include <emmintrin.h>
-#define LBVH_I_FOUR_WIDE
+#define LBVH_I_SSE2
 #endif
 
-/* Vectors of 8: Morton codes, the tests of >>packets and >>wide-lanes, and >>ploc; chosen at run
-   time. Not on
-   Windows, where gcc does not align the stack for them. */
+/* Vectors of 8 floats (AVX2) for Morton codes, >>packets, >>ploc and >>wide-lanes, chosen at run
+   time. LBVH_I_MAYBE_AVX2: a function that calls plain, inlined ones; it is compiled for AVX2 where
+   that exists. Not on Windows, where gcc does not align the stack for such vectors. */
 #if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
     !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
     !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES)
 #include <immintrin.h>
 #define LBVH_I_AVX2 __attribute__((target("avx2")))
+#define LBVH_I_MAYBE_AVX2 LBVH_I_AVX2 static
 #ifdef LBVH_I_HAS_AVX2 /* tests choose */
 #elif defined(__AVX2__)
 #define LBVH_I_HAS_AVX2() 1
 #else
 #define LBVH_I_HAS_AVX2() __builtin_cpu_supports("avx2")
 #endif
+#else
+#define LBVH_I_MAYBE_AVX2 static
+#undef LBVH_I_HAS_AVX2
+#define LBVH_I_HAS_AVX2() 0
+#endif
+
+/* Functions of the CPU only that are inlined, also into those for AVX2; LBVH_FN_HOT: of both
+   sides. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_HOT static inline __attribute__((always_inline))
+#else
+#define LBVH_I_HOT static inline
 #endif
 
 #ifdef __cplusplus
@@ -3735,12 +3762,10 @@ LBVH_FN_HOT void lbvh_i_code_some(const lbvh *tree, lbvh_i_coding *c)
     else lbvh_i_code_all(&tree->lattice, 3, bits, c);
 }
 
-#ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c)
+LBVH_I_MAYBE_AVX2 void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c)
 {
     lbvh_i_code_some(tree, c);
 }
-#endif
 
 static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t stride,
                                  int32_t first, int32_t count, lbvh_i_coding *c)
@@ -3753,13 +3778,8 @@ static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t
         c->left_out[k] = !(min[0] <= max[0]);
         for (a = 0; a < 3; a++) c->half_centre[a][k] = lbvh_i_half_centre(min[a], max[a]);
     }
-#ifdef LBVH_I_AVX2
-    if (LBVH_I_HAS_AVX2()) {
-        lbvh_i_code_some_lanes(tree, c);
-        return;
-    }
-#endif
-    lbvh_i_code_some(tree, c);
+    if (LBVH_I_HAS_AVX2()) lbvh_i_code_some_lanes(tree, c);
+    else lbvh_i_code_some(tree, c);
 }
 
 /* The keys of the elements first .. last-1, and the counts of their digits. */
@@ -3935,9 +3955,7 @@ static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
     for (k = 0; k < LBVH_I_RADIUS; k++)
         for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
     c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
-#ifdef LBVH_I_AVX2
     c->lanes = LBVH_I_HAS_AVX2();
-#endif
 }
 
 /* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
@@ -3982,26 +4000,18 @@ LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
     for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
 }
 
-#ifdef LBVH_I_AVX2
-/* The same, compiled for vectors of 8: the same operations, none fused. */
-LBVH_I_AVX2 static void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
+LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
 {
     lbvh_i_choose_all(c, dim, count);
 }
-#endif
 
 static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
 {
     int32_t i;
     for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
         c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
-#ifdef LBVH_I_AVX2
-    if (c->lanes) {
-        lbvh_i_choose_lanes(c, dim, count);
-        return;
-    }
-#endif
-    lbvh_i_choose_all(c, dim, count);
+    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
+    else lbvh_i_choose_all(c, dim, count);
 }
 
 /* Cluster i of the stack becomes the node of itself and j. */
@@ -5261,8 +5271,7 @@ static void lbvh_i_list_met(const lbvh_i_batch *batch, int32_t from, int32_t *me
     }
 }
 
-#ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static int32_t lbvh_i_wide_test(const lbvh_i_batch *batch, int32_t from,
+LBVH_I_MAYBE_AVX2 int32_t lbvh_i_test_lanes(const lbvh_i_batch *batch, int32_t from,
                                             const lbvh_overlap *o, int32_t *met)
 {
     return lbvh_i_test_batch(batch, from, o, met);
@@ -5270,8 +5279,9 @@ LBVH_I_AVX2 static int32_t lbvh_i_wide_test(const lbvh_i_batch *batch, int32_t f
 
 /* lbvh_i_list_met, 4 at a time: the places of those met are moved to the front and written with
    the others, and the end advances by their number. */
-LBVH_I_AVX2 static void lbvh_i_wide_list(const lbvh_i_batch *batch, int32_t from, int32_t *met)
+LBVH_I_MAYBE_AVX2 void lbvh_i_list_lanes(const lbvh_i_batch *batch, int32_t from, int32_t *met)
 {
+#ifdef LBVH_I_AVX2
     static const int32_t front[16][4] = {
         {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
         {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
@@ -5286,22 +5296,22 @@ LBVH_I_AVX2 static void lbvh_i_wide_list(const lbvh_i_batch *batch, int32_t from
         hits += __builtin_popcount((unsigned)bits);
     }
     lbvh_i_list_met(batch, c, met, hits);
-}
+#else
+    lbvh_i_list_met(batch, from, met, 0);
 #endif
+}
 
 /* Tests the batch for a search: finder->hits, and in finder->hit, if places are wanted, which. */
 static void lbvh_i_find_in_batch(lbvh_i_finder *finder, int32_t from, const lbvh_overlap *o)
 {
     const lbvh_i_batch *const batch = &finder->batch;
-#ifdef LBVH_I_AVX2
     if (LBVH_I_HAS_AVX2()) {
-        finder->hits = lbvh_i_wide_test(batch, from, o, finder->hit);
-        if (finder->lists) lbvh_i_wide_list(batch, from, finder->hit);
-        return;
+        finder->hits = lbvh_i_test_lanes(batch, from, o, finder->hit);
+        if (finder->lists) lbvh_i_list_lanes(batch, from, finder->hit);
+    } else {
+        finder->hits = lbvh_i_test_batch(batch, from, o, finder->hit);
+        if (finder->lists) lbvh_i_list_met(batch, from, finder->hit, 0);
     }
-#endif
-    finder->hits = lbvh_i_test_batch(batch, from, o, finder->hit);
-    if (finder->lists) lbvh_i_list_met(batch, from, finder->hit, 0);
 }
 
 /* The largest subtree of a packet's size that begins at this place: its node. */
@@ -5416,7 +5426,7 @@ LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
    numbers replace six. The fourth ones, link and skip, are not read. */
 LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
 {
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
     const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
     __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
                  below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
@@ -6123,7 +6133,7 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 /* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
 LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
 {
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
     const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
     __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
@@ -6861,7 +6871,7 @@ static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
     return given;
 }
 
-/* An index for a new object, -1: no memory. */
+/* An index for a new object. */
 static lbvh_result lbvh_i_new_index(lbvh_world *world, int32_t *index)
 {
     lbvh_result result = LBVH_OK;
@@ -6926,7 +6936,7 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
    What is within a stored box is finite. In 2D the last axis is the second one, again. */
 LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
 {
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers do not count, and stay */
     float *const at = (float *)(void *)given, *const stored = at + 8;
     __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
@@ -7363,7 +7373,7 @@ LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 #endif
 }
 
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
 /* The 2D box of lbvh_box_of_doubles at once; 0: not finite. The nearest floats, of which a lower
    one that is above its double goes down, and an upper one that is below goes up: as integers,
    floats of one sign follow each other. */
@@ -7390,7 +7400,7 @@ LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *
 {
     int a;
     if ((dim != 2 && dim != 3) || !box || !out) return LBVH_BAD_ARGUMENT;
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
     if (dim == 2) return lbvh_i_round_outward(box, out) ? LBVH_OK : LBVH_NOT_FINITE;
 #endif
     for (a = 0; a < dim; a++) {
@@ -8508,18 +8518,6 @@ static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index
    >>wide-build: a binary tree is collapsed (figure and bounds at >>wide)
    ---------------------------------------------------------------------------------------------- */
 
-/* Functions of one text that are compiled for several processors; _FN: for a GPU, too. */
-#if defined(__GNUC__) || defined(__clang__)
-#define LBVH_I_TOGETHER static inline __attribute__((always_inline))
-#else
-#define LBVH_I_TOGETHER static inline
-#endif
-#if defined(__CUDACC__)
-#define LBVH_I_TOGETHER_FN LBVH_FN
-#else
-#define LBVH_I_TOGETHER_FN LBVH_I_TOGETHER
-#endif
-
 enum { LBVH_I_WIDE_NODE, LBVH_I_WIDE_ID, LBVH_I_WIDE_MASK, LBVH_I_WIDE_ELEMENT };
 enum { LBVH_I_INNER = 224 };    /* kind of the first inner child */
 
@@ -8620,26 +8618,14 @@ LBVH_FN double lbvh_i_floor(double x)
 /* The exponent field of |x|: 0 for denormal numbers and 0. */
 LBVH_FN int lbvh_i_exponent(lbvh_real x)
 {
-#if LBVH_I_REAL_KIND == 1
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (int)(bits >> 23 & 255);
-#else
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (int)(bits >> 52 & 2047);
-#endif
+    return (int)((lbvh_i_bits_of(x) & LBVH_I_INFINITE) >> LBVH_I_MANTISSA_BITS);
 }
 
 /* 2 to the power that an exponent field says. */
-LBVH_I_TOGETHER_FN lbvh_real lbvh_i_quantum(int exponent)
+LBVH_FN_HOT lbvh_real lbvh_i_quantum(int exponent)
 {
+    lbvh_i_bits const bits = (lbvh_i_bits)exponent << LBVH_I_MANTISSA_BITS;
     lbvh_real power;
-#if LBVH_I_REAL_KIND == 1
-    uint32_t const bits = (uint32_t)exponent << 23;
-#else
-    uint64_t const bits = (uint64_t)exponent << 52;
-#endif
     memcpy(&power, &bits, sizeof power);
     return power;
 }
@@ -9123,22 +9109,8 @@ LBVH_FN int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
     return lbvh_i_finite(ray->inverse[a]) && largest < 1 / least;
 }
 
-/* By its bits, the sign aside: comparisons fail under -ffinite-math-only. */
-LBVH_FN int lbvh_i_is_nan(lbvh_real x)
-{
-#if LBVH_I_REAL_KIND == 1
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u;
-#else
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
-#endif
-}
-
 /* The axis along which the ray goes fastest, and the other two. */
-LBVH_I_TOGETHER_FN void lbvh_i_pick_axes(lbvh_i_beam *ray)
+LBVH_FN_HOT void lbvh_i_pick_axes(lbvh_i_beam *ray)
 {
     lbvh_real const x = lbvh_i_absolute(ray->direction[0]), y = lbvh_i_absolute(ray->direction[1]),
                     z = lbvh_i_absolute(ray->direction[2]);
@@ -9179,7 +9151,7 @@ LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numb
 
 /* A row of planes, or the numbers of a block, in one load: on a GPU the loads bound a walk. There a
    byte q becomes a real without a conversion, which is slow: 2^23 + q has q as its last bits. */
-LBVH_I_TOGETHER_FN void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_real q[LBVH_WIDE])
+LBVH_FN_HOT void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_real q[LBVH_WIDE])
 {
     int c;
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
@@ -9193,7 +9165,7 @@ LBVH_I_TOGETHER_FN void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_rea
 #endif
 }
 
-LBVH_I_TOGETHER_FN void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE_LEAF])
+LBVH_FN_HOT void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE_LEAF])
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
     float4 const all = *reinterpret_cast<const float4 *>(from);
@@ -9209,7 +9181,7 @@ LBVH_I_TOGETHER_FN void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LB
 
 /* Where the ray comes and goes along one axis, for all children. On a GPU fused: the pads of a ray
    are larger than either rounding. */
-LBVH_I_TOGETHER_FN void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
                                     lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
     lbvh_real const step = lbvh_i_quantum(node->exponent[a]) * ray->inverse[a],
@@ -9260,7 +9232,7 @@ LBVH_FN void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *n
 }
 
 /* The children that the ray enters up to t_max, as bits, and where. */
-LBVH_I_TOGETHER_FN uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
+LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
                                                   const lbvh_wide_node *node,
                                                   lbvh_real enters[LBVH_WIDE])
 {
@@ -9280,7 +9252,7 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
 }
 
 /* The triangles of a block that the ray hits up to t_max, as bits, and where: lbvh_ray_triangle. */
-LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
+LBVH_FN_HOT uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
                                              lbvh_real t[LBVH_WIDE_LEAF])
 {
     lbvh_real number[9][LBVH_WIDE_LEAF];
@@ -9388,7 +9360,7 @@ LBVH_I_LANES_FN __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m2
     return _mm256_mul_ps(_mm256_add_ps(q, corner), step);
 }
 
-/* All bits of the exponent are set: neither of these. */
+/* Lanes that are neither NaN nor infinite: lbvh_i_finite. */
 LBVH_I_LANES_FN __m128i lbvh_i_finite_lanes(__m128 x)
 {
     __m128i const exponent = _mm_set1_epi32(0x7F800000);
@@ -9514,7 +9486,7 @@ LBVH_I_LANES_FN __m128 lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v)
    >>wide-trace: the walk of one ray, and rays in bulk
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
+LBVH_FN_HOT int lbvh_i_lowest_bit(uint32_t bits)
 {
 #if defined(__CUDA_ARCH__)
     return __ffs((int)bits) - 1;
@@ -9527,14 +9499,14 @@ LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
 #endif
 }
 
-LBVH_I_TOGETHER_FN int lbvh_i_has_hit(const lbvh_i_beam *ray)
+LBVH_FN_HOT int lbvh_i_has_hit(const lbvh_i_beam *ray)
 {
     return ray->slot != LBVH_I_NO_SLOT;
 }
 
 /* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only:
    they lie far from the triangles. */
-LBVH_I_TOGETHER_FN void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
+LBVH_FN_HOT void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
                                         lbvh_real t)
 {
     if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
@@ -9569,7 +9541,7 @@ static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, ui
 }
 
 /* Hits in a block of triangles, as bits. */
-LBVH_I_TOGETHER void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
+LBVH_I_HOT void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
                                       uint32_t hit, const lbvh_real t[LBVH_WIDE_LEAF])
 {
     for (; hit; hit &= hit - 1) {
@@ -9579,14 +9551,14 @@ LBVH_I_TOGETHER void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, s
 }
 
 /* Tests the triangles of a block. */
-LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
+LBVH_I_HOT void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
 {
     lbvh_real t[LBVH_WIDE_LEAF];
     uint32_t const hit = lbvh_i_hit_block(ray, wide->element + block * 9 * LBVH_WIDE_LEAF, t);
     lbvh_i_keep_hits(wide, ray, block, hit, t);
 }
 
-LBVH_I_TOGETHER_FN uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
+LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
                                          int calls)
 {
     uint32_t const kind = node->kind[c];
@@ -9596,7 +9568,7 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t nu
 }
 
 /* Pushes the children of a node that were entered, farthest first; the new top. */
-LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+LBVH_I_HOT int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
                                      uint32_t number, uint32_t met, const lbvh_real *enters,
                                      int calls)
 {
@@ -9637,7 +9609,7 @@ static void lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker,
 }
 
 /* Asks for what the next step reads. No branch, as what waits was just pushed. */
-LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
+LBVH_I_HOT void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
 {
 #if defined(__GNUC__) || defined(__clang__)
     size_t const bytes = next->bytes[child >> 31];
@@ -9652,7 +9624,7 @@ LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
 }
 
 /* The child to visit next; 0: the walk is done. */
-LBVH_I_TOGETHER int lbvh_i_pop(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
+LBVH_I_HOT int lbvh_i_pop(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
 {
     if (tracer->any && lbvh_i_has_hit(&walker->ray)) return 0;
     do {
@@ -9664,7 +9636,7 @@ LBVH_I_TOGETHER int lbvh_i_pop(const lbvh_i_tracer *tracer, lbvh_i_walker *walke
 }
 
 /* One node or leaf; 0: the walk is done. */
-LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
+LBVH_I_HOT int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
 {
     uint32_t at;
     if (!lbvh_i_pop(tracer, walker, &at)) return 0;
@@ -10264,10 +10236,7 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
     tracer.user = user;
     tracer.any = any;
     tracer.next = lbvh_i_next_of(wide, fn != NULL);
-    tracer.lanes = 0;
-#ifdef LBVH_I_AVX2
     tracer.lanes = LBVH_I_HAS_AVX2() != 0;
-#endif
     return tracer;
 }
 
@@ -10364,7 +10333,7 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
    >>wide-near: elements around a point, and overlaps of a box; decoded planes are exact (>>wide)
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_I_TOGETHER_FN lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
+LBVH_FN_HOT lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
 {
     int const a = row % 3;
     return (node->corner[a] + (lbvh_real)node->plane[row][c]) * lbvh_i_quantum(node->exponent[a]);
@@ -10385,7 +10354,7 @@ typedef struct lbvh_i_around {
 
 /* Squared distances to the boxes of the children, a little less: an element's own distance, which
    has roundings of its own, is not below that of its box. */
-LBVH_I_TOGETHER_FN void lbvh_i_children_away2(const lbvh_real point[3], const lbvh_wide_node *node,
+LBVH_FN_HOT void lbvh_i_children_away2(const lbvh_real point[3], const lbvh_wide_node *node,
                                               lbvh_real away2[LBVH_WIDE])
 {
     lbvh_real const less = LBVH_I_REAL_KIND == 1 ? (lbvh_real)0.999999
@@ -10476,7 +10445,7 @@ static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
 }
 
 /* The walk around a point, nearer children first. */
-LBVH_I_TOGETHER void lbvh_i_walk_around(lbvh_i_around *search)
+LBVH_I_HOT void lbvh_i_walk_around(lbvh_i_around *search)
 {
     const lbvh_wide *wide = search->wide;
     lbvh_i_waiting stack;
@@ -10502,11 +10471,7 @@ LBVH_I_TOGETHER void lbvh_i_walk_around(lbvh_i_around *search)
     }
 }
 
-static void lbvh_i_around_plain(lbvh_i_around *search) { lbvh_i_walk_around(search); }
-
-#ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_around(search); }
-#endif
+LBVH_I_MAYBE_AVX2 void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_around(search); }
 
 /* The point as 3 numbers; 0: nothing can be near it. */
 LBVH_FN int lbvh_i_take_point(const lbvh_wide *wide, const lbvh_real *p, lbvh_real point[3])
@@ -10526,13 +10491,8 @@ static void lbvh_i_search_around(lbvh_i_around *search, const lbvh_real *p, lbvh
     search->given = p;
     search->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
     if (!lbvh_i_take_point(search->wide, p, search->p)) return;
-#ifdef LBVH_I_AVX2
-    if (LBVH_I_HAS_AVX2()) {
-        lbvh_i_around_lanes(search);
-        return;
-    }
-#endif
-    lbvh_i_around_plain(search);
+    if (LBVH_I_HAS_AVX2()) lbvh_i_around_lanes(search);
+    else lbvh_i_walk_around(search);
 }
 
 LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p, int32_t k,
