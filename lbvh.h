@@ -1388,6 +1388,12 @@ LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t
     return lbvh_i_is_left(prefix, first, last) ? last : first;
 }
 
+/* The left child of the node that begins with leaf `first` and is split after leaf `split`. */
+LBVH_FN int32_t lbvh_i_left_child(int32_t first_leaf, int32_t first, int32_t split)
+{
+    return first == split ? first_leaf + split : split;
+}
+
 /* The skip of all nodes that end with leaf `last`: the largest node that begins after it. That is a
    right child (the parent of a left one begins there, too), and so has the number of its first
    leaf; it is that leaf itself, if the leaf is a right child. */
@@ -1439,6 +1445,26 @@ LBVH_FN_WALK int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree-
 /* Where a walk begins: node 0, -1 in an empty tree. */
 LBVH_FN int32_t lbvh_root(const lbvh *tree) { return tree->n > 0 ? 0 : -1; }
 
+/* The leaf at a place, and its element. */
+LBVH_FN_WALK lbvh_node *lbvh_i_leaf(const lbvh *tree, int32_t place)
+{
+    return &tree->node[tree->first_leaf + place];
+}
+LBVH_FN_WALK int32_t lbvh_i_id(const lbvh *tree, int32_t place)
+{
+    return lbvh_i_leaf(tree, place)->link;
+}
+
+/* A filter that every mask passes, but 0. */
+#define LBVH_I_ANY_MASK 0xFFFFFFFFu
+
+/* 1 if a search with this filter takes the node: there are no masks, or they share a bit. */
+LBVH_FN_WALK int lbvh_i_passes(const lbvh *tree, int32_t at, uint32_t filter)
+{
+    if (!tree->mask) return 1;
+    return (tree->mask[at] & filter) != 0;
+}
+
 LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
 {
 #if LBVH_I_REAL_KIND == 2
@@ -1470,14 +1496,34 @@ LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
 #endif
 }
 
-/* Extends the box of a node to include that of another. */
-LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
+/* The box of a node becomes the one around the boxes of l and r. */
+LBVH_FN void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
 {
     int a;
     for (a = 0; a < 3; a++) {
-        node->min[a] = lbvh_i_min(node->min[a], other->min[a]);
-        node->max[a] = lbvh_i_max(node->max[a], other->max[a]);
+        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
+        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
     }
+}
+
+/* Extends the box of a node to include that of another. */
+LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
+{
+    lbvh_i_unite(node, node, other);
+}
+
+LBVH_FN int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
+{
+    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
+           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
+}
+
+/* 1 if the outer box contains the inner one. */
+LBVH_FN int lbvh_i_holds(const lbvh_node *outer, const lbvh_node *inner)
+{
+    return (outer->min[0] <= inner->min[0]) & (outer->min[1] <= inner->min[1]) &
+           (outer->min[2] <= inner->min[2]) & (outer->max[0] >= inner->max[0]) &
+           (outer->max[1] >= inner->max[1]) & (outer->max[2] >= inner->max[2]);
 }
 
 /* An inner node from its children: box, mask, links. Its skip is that of its right child: both end
@@ -1486,11 +1532,7 @@ LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t rig
 {
     const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
     lbvh_node *node = &tree->node[at];
-    int a;
-    for (a = 0; a < 3; a++) {
-        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
-        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
-    }
+    lbvh_i_unite(node, l, r);
     node->link = left;
     node->skip = r->skip;
     lbvh_i_fill_gaps(node);
@@ -1548,7 +1590,7 @@ LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
     lbvh_overlap o;
     int a;
     o.id = o.place = -1;
-    o.filter = 0xFFFFFFFFu;
+    o.filter = LBVH_I_ANY_MASK;
     o.tree = tree;
     o.reach2 = reach2;
     o.at = at;
@@ -1614,7 +1656,7 @@ LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, l
 /* The filter of a leaf's own search: its mask. */
 LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
 {
-    return tree->mask ? tree->mask[tree->first_leaf + place] : 0xFFFFFFFFu;
+    return tree->mask ? tree->mask[tree->first_leaf + place] : LBVH_I_ANY_MASK;
 }
 
 /* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit
@@ -1623,7 +1665,7 @@ LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
    and skips nodes whose rightmost index is too low). */
 LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
 {
-    lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
+    lbvh_node const leaf = lbvh_i_fetch(lbvh_i_leaf(tree, place));
     lbvh_overlap o = lbvh_i_overlap(tree, leaf.min, leaf.max, -1, leaf.skip);
     o.filter = lbvh_i_own_filter(tree, place);
     return o;
@@ -1644,7 +1686,7 @@ LBVH_FN_WALK int lbvh_next(lbvh_overlap *o)
     int32_t at = o->at;
     while (at >= 0) {
         lbvh_node const node = lbvh_i_fetch(&tree->node[at]);
-        int const meets = lbvh_i_meets(o, &node) && (!tree->mask || (tree->mask[at] & o->filter));
+        int const meets = lbvh_i_meets(o, &node) && lbvh_i_passes(tree, at, o->filter);
         if (meets && lbvh_is_leaf(tree, at)) {
             o->id = node.link;
             o->place = at - tree->first_leaf;
@@ -1687,7 +1729,7 @@ LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_rea
     lbvh_near walk;
     int a, usable = lbvh_root(tree) >= 0 && reach >= 0;
     walk.id = walk.place = -1;
-    walk.filter = 0xFFFFFFFFu;
+    walk.filter = LBVH_I_ANY_MASK;
     walk.tree = tree;
     walk.distance2 = 0;
     walk.reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
@@ -1704,8 +1746,7 @@ LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_rea
 
 LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
 {
-    if (!(away2 <= walk->reach2) || (walk->tree->mask && !(walk->tree->mask[at] & walk->filter)))
-        return;
+    if (!(away2 <= walk->reach2) || !lbvh_i_passes(walk->tree, at, walk->filter)) return;
     walk->node[walk->top] = at;
     walk->away2[walk->top] = away2;
     walk->top++;
@@ -1724,7 +1765,7 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
         node = lbvh_i_fetch(&tree->node[at]);
         if (lbvh_is_leaf(tree, at)) {
             /* a root that is a leaf was not tested before */
-            if (tree->mask && !(tree->mask[at] & walk->filter)) continue;
+            if (!lbvh_i_passes(tree, at, walk->filter)) continue;
             walk->id = node.link;
             walk->place = at - tree->first_leaf;
             walk->distance2 = away2;
@@ -1825,7 +1866,7 @@ LBVH_FN_HOT int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lb
 
 LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
 {
-    if (ray->tree->mask && !(ray->tree->mask[at] & ray->filter)) return;
+    if (!lbvh_i_passes(ray->tree, at, ray->filter)) return;
     ray->node[ray->top] = at;
     ray->enters[ray->top] = enters;
     ray->top++;
@@ -1840,7 +1881,7 @@ LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin,
     lbvh_ray ray;
     int a, usable = lbvh_root(tree) >= 0 && t_max >= 0;
     ray.id = ray.place = -1;
-    ray.filter = 0xFFFFFFFFu;
+    ray.filter = LBVH_I_ANY_MASK;
     ray.tree = tree;
     ray.t = 0;
     /* a plane parallel to the ray is at infinity */
@@ -1875,7 +1916,7 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
         node = lbvh_i_fetch(&tree->node[at]);
         if (lbvh_is_leaf(tree, at)) {
             /* a root that is a leaf was not tested before */
-            if (tree->mask && !(tree->mask[at] & ray->filter)) continue;
+            if (!lbvh_i_passes(tree, at, ray->filter)) continue;
             ray->id = node.link;
             ray->place = at - tree->first_leaf;
             ray->t = enters;
@@ -2082,6 +2123,9 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
    else by row of the caller's array.
    ---------------------------------------------------------------------------------------------- */
 
+/* 1 if the tree's own elements search. */
+LBVH_FN int lbvh_i_own(const lbvh_queries *queries) { return queries->data == NULL; }
+
 /* The desc for reading the queries' numbers. */
 LBVH_FN lbvh_desc lbvh_i_query_desc(const lbvh *tree, const lbvh_queries *queries)
 {
@@ -2095,7 +2139,7 @@ LBVH_FN lbvh_desc lbvh_i_query_desc(const lbvh *tree, const lbvh_queries *querie
 /* The search of an own element. HALF begins after its leaf. */
 LBVH_FN lbvh_overlap lbvh_i_search_own(const lbvh *tree, const lbvh_queries *queries, int32_t place)
 {
-    lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
+    lbvh_node const leaf = lbvh_i_fetch(lbvh_i_leaf(tree, place));
     lbvh_overlap o;
     if (queries->kind == LBVH_POINTS) {
         lbvh_real centre[3];
@@ -2120,7 +2164,7 @@ LBVH_FN lbvh_overlap lbvh_i_search_at(const lbvh *tree, const lbvh_queries *quer
 /* The caller's number of search q: an own element's id. */
 LBVH_FN int32_t lbvh_i_query_id(const lbvh *tree, const lbvh_queries *queries, int32_t q)
 {
-    return queries->data == NULL ? tree->node[tree->first_leaf + q].link : q;
+    return lbvh_i_own(queries) ? lbvh_i_id(tree, q) : q;
 }
 
 /* The row of its results. */
@@ -2132,11 +2176,11 @@ LBVH_FN int32_t lbvh_i_row(const lbvh *tree, const lbvh_queries *queries, int32_
 /* Search q. */
 LBVH_FN lbvh_overlap lbvh_i_search(const lbvh *tree, const lbvh_queries *queries, int32_t q)
 {
-    lbvh_overlap o = queries->data == NULL ? lbvh_i_search_own(tree, queries, q)
-                                           : lbvh_i_search_at(tree, queries, q);
+    lbvh_overlap o = lbvh_i_own(queries) ? lbvh_i_search_own(tree, queries, q)
+                                         : lbvh_i_search_at(tree, queries, q);
     o.filter = queries->filters ? queries->filters[lbvh_i_query_id(tree, queries, q)]
                                 : queries->filter;
-    if (queries->data == NULL) o.filter &= lbvh_i_own_filter(tree, q);
+    if (lbvh_i_own(queries)) o.filter &= lbvh_i_own_filter(tree, q);
     return o;
 }
 
@@ -2167,7 +2211,7 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
     int32_t place;
     for (place = 0; place < tree->n; place++) {
         lbvh_overlap o = lbvh_overlap_later(tree, place);
-        int32_t const id = tree->node[tree->first_leaf + place].link;
+        int32_t const id = lbvh_i_id(tree, place);
         while (lbvh_next(&o)) {
             stbds_arrput(*hits, id);
             stbds_arrput(*hits, o.id);
@@ -3221,7 +3265,7 @@ __global__ void __launch_bounds__(128)
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (place >= device.tree.n) return;
     lbvh_overlap o = lbvh_overlap_later(&device, place);
-    int32_t const id = device.tree.node[device.tree.first_leaf + place].link;
+    int32_t const id = lbvh_i_id(&device.tree, place);
     while (lbvh_next(&o)) f(id, o.id);
 }
 
@@ -3872,7 +3916,7 @@ static void lbvh_i_merge(lbvh *tree)
             int32_t const split = first - 1, right = at;
             first = waiting[--top];
             at = lbvh_i_number(prefix, tree->first_leaf, first, k);
-            node.link = first == split ? tree->first_leaf + split : split;
+            node.link = lbvh_i_left_child(tree->first_leaf, first, split);
             lbvh_i_widen(&node, &tree->node[node.link]);
             tree->node[at] = node;
             if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
@@ -3889,7 +3933,7 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     tree->node[at].skip = skip;
     if (first == last) return;
     split = lbvh_i_find_split(tree->code, lbvh_i_code_bits(&tree->desc), first, last);
-    left = split == first ? tree->first_leaf + split : split;
+    left = lbvh_i_left_child(tree->first_leaf, first, split);
     right = split + 1 == last ? tree->first_leaf + last : split + 1;
     lbvh_i_split(tree, left, first, split, right);
     lbvh_i_split(tree, right, split + 1, last, skip);
@@ -4376,14 +4420,9 @@ LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
 /* The area of the box around two nodes. */
 LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
 {
-    const lbvh_node *const one = &tree->node[p], *const other = &tree->node[q];
-    lbvh_real min[3], max[3];
-    int a;
-    for (a = 0; a < 3; a++) {
-        min[a] = lbvh_i_min(one->min[a], other->min[a]);
-        max[a] = lbvh_i_max(one->max[a], other->max[a]);
-    }
-    return lbvh_i_area(tree->desc.dim, min, max);
+    lbvh_node around;
+    lbvh_i_unite(&around, &tree->node[p], &tree->node[q]);
+    return lbvh_i_area(tree->desc.dim, around.min, around.max);
 }
 
 LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
@@ -4439,12 +4478,8 @@ LBVH_FN lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, doubl
 LBVH_FN void lbvh_i_renew(const lbvh *tree, int32_t at)
 {
     lbvh_node *node = &tree->node[at];
-    lbvh_node around;
     if (lbvh_is_leaf(tree, at)) return;
-    around = tree->node[node->link];
-    lbvh_i_widen(&around, &tree->node[node->skip]);
-    memcpy(node->min, around.min, sizeof node->min);
-    memcpy(node->max, around.max, sizeof node->max);
+    lbvh_i_unite(node, &tree->node[node->link], &tree->node[node->skip]);
     lbvh_i_note_height(tree, at);
 }
 
@@ -4483,8 +4518,7 @@ static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fix
 {
     const uint8_t *prefix = tree->prefix;
     int const dim = tree->desc.dim;
-    int32_t at = first == last ? tree->first_leaf + last
-                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
     double area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
     while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
         int32_t const split = first - 1, right = at;
@@ -4802,12 +4836,12 @@ static int32_t lbvh_i_place_subtree(const lbvh_i_top *top, const lbvh_i_subtree 
     int32_t const last = leaf ? subtree->first : lbvh_last_place(tree, node),
                   deeper = leaf ? 0 : level + 1 - tree->prefix[lbvh_split_place(tree, node) + 1];
     int32_t k;
-    tree->node[tree->first_leaf + subtree->first].skip = place++;
+    lbvh_i_leaf(tree, subtree->first)->skip = place++;
     for (k = subtree->first + 1; k <= last; k++) {
         int32_t const prefix = tree->prefix[k] + deeper;
         if (prefix >= LBVH_STACK) return -1;
         top->prefix[place] = (uint8_t)prefix;
-        tree->node[tree->first_leaf + k].skip = place++;
+        lbvh_i_leaf(tree, k)->skip = place++;
     }
     return place;
 }
@@ -5111,7 +5145,7 @@ static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lb
     int32_t place, slot = batch->count;
     int a;
     for (place = first; place <= last; place++) {
-        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        const lbvh_node *leaf = lbvh_i_leaf(tree, place);
         LBVH_I_UNROLL
         for (a = 0; a < 3; a++) {
             batch->min[a][slot] = leaf->min[a];
@@ -5188,7 +5222,7 @@ static void lbvh_i_collect(lbvh_i_finder *finder, int32_t at)
     for (k = finder->begin; k <= finder->last; k++) {
         lbvh_overlap *o = &finder->search[k - finder->begin];
         *o = lbvh_i_search(tree, finder->queries, k);
-        if (lbvh_left_out(&tree->node[tree->first_leaf + k])) continue;
+        if (lbvh_left_out(lbvh_i_leaf(tree, k))) continue;
         packet.reach2 = o->reach2;
         for (a = 0; a < 3; a++) {
             packet.min[a] = lbvh_i_min(packet.min[a], o->min[a]);
@@ -5380,15 +5414,10 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
         int const halved = (finder->queries->flags & LBVH_HALF) != 0;
         return finder->hits -
                (!halved &&
-                lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
+                lbvh_i_meets(o, lbvh_i_leaf(finder->tree, finder->place)));
     }
     while (lbvh_i_next_found(finder) >= 0) found++;
     return found;
-}
-
-static int32_t lbvh_i_id(const lbvh *tree, int32_t place)
-{
-    return tree->node[tree->first_leaf + place].link;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -5461,7 +5490,7 @@ static int lbvh_i_take_alone(const lbvh *tree, int32_t begin, int32_t last, lbvh
 {
     int32_t place;
     for (place = begin; place <= last; place++) {
-        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        const lbvh_node *leaf = lbvh_i_leaf(tree, place);
         lbvh_overlap o;
         if (!tree->mask) {
             if (lbvh_i_take_later(tree, leaf, taker)) return 1;
@@ -5498,7 +5527,7 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t firs
     lbvh_i_finder finder;
     double mean = 0; /* partners of a leaf */
     memset(&queries, 0, sizeof queries);
-    queries.filter = 0xFFFFFFFFu;
+    queries.filter = LBVH_I_ANY_MASK;
     queries.flags = LBVH_HALF | LBVH_PLACES;
     lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0, first, end);
     taker->whole = first;
@@ -5560,8 +5589,6 @@ LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
    >>queries-serial: many searches at once
    ---------------------------------------------------------------------------------------------- */
 
-static int lbvh_i_own(const lbvh_queries *queries) { return queries->data == NULL; }
-
 /* Checks queries; `*resolved` has the defaults filled in. */
 static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
                                         lbvh_queries *resolved)
@@ -5581,7 +5608,7 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
     desc = lbvh_i_query_desc(tree, queries);
     resolved->stride = lbvh_i_stride(&desc, queries->stride);
     if (own) resolved->n = tree->n;
-    if (resolved->filter == 0) resolved->filter = 0xFFFFFFFFu;
+    if (resolved->filter == 0) resolved->filter = LBVH_I_ANY_MASK;
     return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
@@ -5762,7 +5789,7 @@ static int lbvh_i_prefixes_valid(const lbvh *tree)
    has. */
 static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *seen)
 {
-    const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+    const lbvh_node *leaf = lbvh_i_leaf(tree, place);
     int a;
     if (leaf->link < 0 || leaf->link >= tree->n || seen[leaf->link]) return 0;
     seen[leaf->link] = 1;
@@ -5782,13 +5809,11 @@ static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *see
 /* 1 if the node at `at` equals the join of its children. */
 static int lbvh_i_join_valid(const lbvh *tree, int32_t at, int32_t left, int32_t right)
 {
-    const lbvh_node *l = &tree->node[left], *r = &tree->node[right], *node = &tree->node[at];
-    int a, valid = node->link == left && node->skip == r->skip;
-    for (a = 0; a < 3; a++)
-        valid &= node->min[a] == lbvh_i_min(l->min[a], r->min[a]) &&
-                 node->max[a] == lbvh_i_max(l->max[a], r->max[a]);
-    if (tree->mask) valid &= tree->mask[at] == (tree->mask[left] | tree->mask[right]);
-    return valid;
+    const lbvh_node *r = &tree->node[right], *node = &tree->node[at];
+    lbvh_node united;
+    lbvh_i_unite(&united, &tree->node[left], r);
+    if (tree->mask && tree->mask[at] != (tree->mask[left] | tree->mask[right])) return 0;
+    return node->link == left && node->skip == r->skip && lbvh_i_same_box(node, &united);
 }
 
 /* The pass of lbvh_i_merge, comparing instead of writing. */
@@ -5807,7 +5832,7 @@ static int lbvh_i_nodes_valid(const lbvh *tree, unsigned char *seen)
                 tree->prefix[split + 1] <= tree->prefix[k + 1])
                 return 0;
             at = lbvh_i_number(tree->prefix, tree->first_leaf, first, k);
-            if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split,
+            if (!lbvh_i_join_valid(tree, at, lbvh_i_left_child(tree->first_leaf, first, split),
                                    right))
                 return 0;
         }
@@ -5856,8 +5881,9 @@ static int lbvh_i_search_valid(const lbvh *tree, int32_t place, unsigned char *m
         last = o.place;
     }
     for (other = 0; other < tree->n; other++) {
-        int touches = !lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max);
-        if (tree->mask && tree->mask[tree->first_leaf + other] == 0) touches = 0; /* is hidden */
+        int const touches = !lbvh_left_out(own) &&
+                            lbvh_boxes_touch(&leaves[other], own->min, own->max) &&
+                            lbvh_i_passes(tree, tree->first_leaf + other, LBVH_I_ANY_MASK);
         if (met[other] != touches) right = 0;
         met[other] = 0;
     }
@@ -5881,7 +5907,7 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
     for (k = 0; k < samples && result == LBVH_OK; k++) {
         int32_t const place = lbvh_i_sample(tree->n, samples, seed, k);
         if (lbvh_i_search_valid(tree, place, (unsigned char *)met.memory)) continue;
-        if (bad_id) *bad_id = tree->node[tree->first_leaf + place].link;
+        if (bad_id) *bad_id = lbvh_i_id(tree, place);
         result = LBVH_INVALID;
     }
     lbvh_i_release(&tree->desc.allocator, &met);
@@ -6090,30 +6116,6 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
 /* ------------------------------------------------------------------------------------------------
    >>world-trees: leaves added, removed and refitted (figure at >>world)
    ---------------------------------------------------------------------------------------------- */
-
-/* Union of two nodes' boxes into a third. */
-static void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
-        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
-    }
-}
-
-/* 1 if the stored box holds the given one. */
-static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
-{
-    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
-           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
-           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
-}
-
-static int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
-{
-    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
-           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
-}
 
 /* Corrects the nodes from `at` up to the first one that was right. */
 static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
@@ -8202,14 +8204,13 @@ static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_
                             int32_t last)
 {
     const uint8_t *prefix = tree->prefix;
-    int32_t at = first == last ? tree->first_leaf + last
-                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
     lbvh_node node = tree->node[at];
     while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
         int32_t const split = first - 1, right = at;
         first = tops->first[--tops->count];
         at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-        node.link = first == split ? tree->first_leaf + split : split;
+        node.link = lbvh_i_left_child(tree->first_leaf, first, split);
         lbvh_i_widen(&node, &tree->node[node.link]);
         tree->node[at] = node;
         if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
@@ -8229,7 +8230,7 @@ static void lbvh_i_merge_piece(void *context, int32_t k)
     int32_t place, fixed = 0;
     tops->count = 0;
     for (place = lbvh_i_first_of(job, k); place < last; place++) {
-        tree->node[tree->first_leaf + place].skip = lbvh_i_skip(tree->prefix, tree->n, place);
+        lbvh_i_leaf(tree, place)->skip = lbvh_i_skip(tree->prefix, tree->n, place);
         fixed = lbvh_i_raise(tree, tops, fixed, place, place);
     }
 }
@@ -8702,7 +8703,7 @@ LBVH_FN int32_t lbvh_i_span_elements(const lbvh *tree, lbvh_i_span span)
 {
     int32_t place, found = 0;
     for (place = span.first; place <= span.last; place++)
-        found += !lbvh_left_out(&tree->node[tree->first_leaf + place]);
+        found += !lbvh_left_out(lbvh_i_leaf(tree, place));
     return found;
 }
 
@@ -8729,7 +8730,7 @@ LBVH_FN void lbvh_i_fill_leaf(const lbvh_i_collapse *job, lbvh_i_span span)
     size_t const slot = in_blocks ? (size_t)job->leaves * LBVH_WIDE_LEAF : (size_t)job->elements;
     int32_t place, found = 0, rest;
     for (place = span.first; place <= span.last; place++)
-        if (!lbvh_left_out(&tree->node[tree->first_leaf + place]))
+        if (!lbvh_left_out(lbvh_i_leaf(tree, place)))
             lbvh_i_fill_slot(job, slot + (size_t)found++, place);
     for (rest = found; in_blocks && rest < LBVH_WIDE_LEAF; rest++)
         lbvh_i_fill_slot(job, slot + (size_t)rest, -1);
@@ -9504,12 +9505,18 @@ LBVH_FN_HOT int lbvh_i_has_hit(const lbvh_i_beam *ray)
     return ray->slot != LBVH_I_NO_SLOT;
 }
 
+/* 1 if a search with this filter takes the element. */
+LBVH_FN_HOT int lbvh_i_slot_passes(const lbvh_wide *wide, size_t slot, uint32_t filter)
+{
+    return !wide->mask || (wide->mask[slot] & filter) != 0;
+}
+
 /* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only:
    they lie far from the triangles. */
 LBVH_FN_HOT void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
                                         lbvh_real t)
 {
-    if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
+    if (!lbvh_i_slot_passes(wide, slot, ray->filter)) return;
     if (!(t >= 0 && t <= ray->t_max)) return;
     if (t == ray->t_max && lbvh_i_has_hit(ray) && wide->id[slot] > wide->id[ray->slot]) return;
     ray->t_max = t;
@@ -9534,7 +9541,7 @@ static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, ui
     int32_t count = lbvh_i_leaf_slots(wide, leaf, &slot);
     for (; count > 0; count--, slot++) {
         lbvh_real t = 0, u = 0, v = 0;
-        if (wide->mask && !(wide->mask[slot] & ray->filter)) continue;
+        if (!lbvh_i_slot_passes(wide, slot, ray->filter)) continue;
         if (tracer->fn(tracer->user, wide->id[slot], ray->origin, ray->direction, &t, &u, &v))
             lbvh_i_keep_hit(wide, ray, slot, t);
     }
@@ -9668,7 +9675,7 @@ LBVH_FN lbvh_real lbvh_i_reach_of(const lbvh_rays *rays, int32_t r)
 LBVH_FN uint32_t lbvh_i_filter_of(const lbvh_rays *rays, int32_t r)
 {
     if (rays->filters) return rays->filters[r];
-    return rays->filter ? rays->filter : 0xFFFFFFFFu;
+    return rays->filter ? rays->filter : LBVH_I_ANY_MASK;
 }
 
 /* Ray r of a call; 0: it hits nothing. */
@@ -9980,8 +9987,8 @@ LBVH_I_LANES_FN __m256 lbvh_i_closest_lanes(const lbvh_i_bundle *bundle, const l
         keeps[r] = -1;
         if (same >> r & 1 && had != LBVH_I_PACK_NONE && wide->id[slot] > wide->id[had])
             keeps[r] = 0;
-        if (wide->mask && ray + r < pack->count &&
-            !(wide->mask[slot] & lbvh_i_filter_of(bundle->rays, number)))
+        if (ray + r < pack->count &&
+            !lbvh_i_slot_passes(wide, slot, lbvh_i_filter_of(bundle->rays, number)))
             keeps[r] = 0;
     }
     return _mm256_and_ps(
@@ -10434,7 +10441,7 @@ LBVH_FN void lbvh_i_keep_closest(const lbvh_wide *wide, size_t slot, const lbvh_
 static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
 {
     int32_t const id = search->wide->id[slot];
-    if (search->wide->mask && search->wide->mask[slot] == 0) return;
+    if (!lbvh_i_slot_passes(search->wide, slot, LBVH_I_ANY_MASK)) return;
     if (search->ids) {
         lbvh_real const distance2 =
             search->fn ? search->fn(search->user, id, search->given)
@@ -10681,7 +10688,7 @@ LBVH_FN void lbvh_i_keep_slot(const lbvh_wide *wide, lbvh_i_seeker *seeker, size
                               float distance2)
 {
     if (!(distance2 <= seeker->reach2) || wide->id[slot] < 0) return;
-    if (wide->mask && wide->mask[slot] == 0) return;
+    if (!lbvh_i_slot_passes(wide, slot, LBVH_I_ANY_MASK)) return;
     if (seeker->slot != LBVH_I_NO_SLOT && distance2 == seeker->reach2 &&
         wide->id[slot] > wide->id[seeker->slot])
         return;
@@ -10851,7 +10858,7 @@ LBVH_FN lbvh_overlap lbvh_i_overlap_wide(const lbvh_wide *wide, const lbvh_real 
     shape.n = wide->elements;
     o = lbvh_overlap_box(&shape, box);
     o.tree = NULL; /* not walked */
-    o.filter = filter ? filter : 0xFFFFFFFFu;
+    o.filter = filter ? filter : LBVH_I_ANY_MASK;
     return o;
 }
 
@@ -10859,7 +10866,7 @@ LBVH_FN lbvh_overlap lbvh_i_overlap_wide(const lbvh_wide *wide, const lbvh_real 
 LBVH_FN int lbvh_i_takes_element(const lbvh_wide *wide, const lbvh_overlap *o, size_t slot)
 {
     lbvh_node box;
-    if (wide->mask && !(wide->mask[slot] & o->filter)) return 0;
+    if (!lbvh_i_slot_passes(wide, slot, o->filter)) return 0;
     if (!wide->numbers) return 1;
     lbvh_i_copied_box(wide, slot, &box);
     return lbvh_boxes_touch(&box, o->min, o->max);
@@ -10907,17 +10914,9 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
 static int lbvh_i_claim_leaf(const lbvh *tree, int32_t *place_of, int32_t id, lbvh_node *box)
 {
     if (id < 0 || id >= tree->n || place_of[id] < 0) return 0;
-    *box = tree->node[tree->first_leaf + place_of[id]];
+    *box = *lbvh_i_leaf(tree, place_of[id]);
     place_of[id] = -1;
     return !lbvh_left_out(box);
-}
-
-static int lbvh_i_encloses(const lbvh_node *outer, const lbvh_node *inner)
-{
-    int a, inside = 1;
-    for (a = 0; a < 3; a++)
-        inside &= (outer->min[a] <= inner->min[a]) & (outer->max[a] >= inner->max[a]);
-    return inside;
 }
 
 /* A child's box, and all of its parent's. */
@@ -10959,7 +10958,7 @@ static int64_t lbvh_i_check_wide(const lbvh_wide *wide, const lbvh *tree, int32_
                 left = lbvh_i_leaf_slots(wide, child & ~LBVH_I_LEAF_BIT, &slot);
                 for (; left > 0; left--, found++)
                     if (!lbvh_i_claim_leaf(tree, place_of, wide->id[slot++], &leaf) ||
-                        !lbvh_i_encloses(&above[top], &leaf))
+                        !lbvh_i_holds(&above[top], &leaf))
                         return -1;
             } else stack[top++] = child;
         }
@@ -10980,7 +10979,7 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
     if (!block.memory) return LBVH_OUT_OF_MEMORY;
     place_of = (int32_t *)block.memory;
     for (place = 0; place < tree->n; place++) {
-        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        const lbvh_node *leaf = lbvh_i_leaf(tree, place);
         place_of[leaf->link] = place;
         there += !lbvh_left_out(leaf);
     }
@@ -11124,7 +11123,7 @@ static int lbvh_i_slots_valid(const lbvh_wide *wide, size_t slot, int32_t count,
             if (!wide->numbers) continue;
             lbvh_i_copied_box(wide, slot, &box);
             for (k = 0; k < wide->numbers; k++) if (!lbvh_i_finite(number[k])) return 0;
-            if (lbvh_left_out(&box) || !lbvh_i_encloses(above, &box)) return 0;
+            if (lbvh_left_out(&box) || !lbvh_i_holds(above, &box)) return 0;
         } else {
             if (wide->id[slot] != -1 || (wide->mask && wide->mask[slot] != 0)) return 0;
             for (k = 0; k < wide->numbers; k++) if (!(number[k] == 0)) return 0;
