@@ -1083,6 +1083,20 @@ LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t
     return (const lbvh_real *)(const void *)((const char *)data + stride * (size_t)i);
 }
 
+/* The caller's point of dim numbers as 3, in 2D the last is 0. Returns 0 where one is NaN or
+   infinite. */
+LBVH_FN int lbvh_i_read_point(int dim, const lbvh_real *p, lbvh_real point[3])
+{
+    int a, finite = 1;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        point[a] = 0;
+        if (a < dim) point[a] = p[a];
+        finite = finite && lbvh_i_finite(point[a]);
+    }
+    return finite;
+}
+
 /* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
 LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                                lbvh_real min[3], lbvh_real max[3])
@@ -1601,17 +1615,16 @@ LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
     return o;
 }
 
-/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes
-   find nothing, infinite ones are fine. */
-LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min,
-                                          const lbvh_real *max)
+/* The search for a box of dim numbers each, which begins at node `root`. */
+LBVH_FN lbvh_overlap lbvh_i_overlap_of(const lbvh *tree, int dim, int32_t root,
+                                       const lbvh_real *min, const lbvh_real *max)
 {
     lbvh_real low[3], high[3];
-    int32_t at = lbvh_root(tree);
+    int32_t at = root;
     int a;
     for (a = 0; a < 3; a++) {
         low[a] = high[a] = 0;
-        if (a < tree->desc.dim) {
+        if (a < dim) {
             low[a] = min[a];
             high[a] = max[a];
         }
@@ -1621,6 +1634,14 @@ LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min
         if (high[a] > lbvh_i_largest()) high[a] = lbvh_i_largest();
     }
     return lbvh_i_overlap(tree, low, high, -1, at);
+}
+
+/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes
+   find nothing, infinite ones are fine. */
+LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min,
+                                          const lbvh_real *max)
+{
+    return lbvh_i_overlap_of(tree, tree->desc.dim, lbvh_root(tree), min, max);
 }
 
 /* The same, the box as 2 dim numbers: min x y (z), max x y (z). */
@@ -1642,13 +1663,7 @@ LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, l
 {
     lbvh_real centre[3], reach2 = lbvh_i_times(radius, radius);
     int32_t at = lbvh_root(tree);
-    int a;
-    for (a = 0; a < 3; a++) {
-        centre[a] = 0;
-        if (a < tree->desc.dim) centre[a] = p[a];
-        if (!lbvh_i_finite(centre[a])) at = -1;
-    }
-    if (!(radius >= 0)) at = -1;
+    if (!lbvh_i_read_point(tree->desc.dim, p, centre) || !(radius >= 0)) at = -1;
     if (reach2 > lbvh_i_largest()) reach2 = lbvh_i_largest();
     return lbvh_i_overlap(tree, centre, centre, reach2, at);
 }
@@ -1722,25 +1737,28 @@ typedef struct lbvh_near {
     lbvh_real away2[LBVH_STACK];    /* and their squared distances */
 } lbvh_near;
 
+/* Begins a walk around p, of dim numbers; top: 1, or 0 where it finds nothing. */
+LBVH_FN void lbvh_i_begin_near(lbvh_near *walk, int dim, const lbvh_real *p, lbvh_real reach)
+{
+    walk->id = walk->place = -1;
+    walk->filter = LBVH_I_ANY_MASK;
+    walk->tree = NULL;
+    walk->distance2 = 0;
+    walk->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    walk->top = lbvh_i_read_point(dim, p, walk->p) && reach >= 0;
+    walk->node[0] = 0;
+    walk->away2[0] = 0;
+}
+
 /* Leaves around p (dim numbers), up to `reach` away (infinity: all of them, within the square root
    of the largest number). */
 LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_real reach)
 {
     lbvh_near walk;
-    int a, usable = lbvh_root(tree) >= 0 && reach >= 0;
-    walk.id = walk.place = -1;
-    walk.filter = LBVH_I_ANY_MASK;
+    lbvh_i_begin_near(&walk, tree->desc.dim, p, reach);
     walk.tree = tree;
-    walk.distance2 = 0;
-    walk.reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
-    for (a = 0; a < 3; a++) {
-        walk.p[a] = 0;
-        if (a < tree->desc.dim) walk.p[a] = p[a];
-        usable = usable && lbvh_i_finite(walk.p[a]);
-    }
-    walk.top = usable;
-    walk.node[0] = 0;
-    walk.away2[0] = usable ? lbvh_box_distance2(&tree->node[0], walk.p) : 0;
+    if (tree->n == 0) walk.top = 0;
+    if (walk.top) walk.away2[0] = lbvh_box_distance2(&tree->node[0], walk.p);
     return walk;
 }
 
@@ -1750,6 +1768,19 @@ LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
     walk->node[walk->top] = at;
     walk->away2[walk->top] = away2;
     walk->top++;
+}
+
+/* Goes on with the children of a node, the nearer one on top. */
+LBVH_FN_HOT void lbvh_i_near_open(lbvh_near *walk, const lbvh_node *node)
+{
+    const lbvh *tree = walk->tree;
+    int32_t const left = node->link, right = lbvh_right_child(tree, node);
+    lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+    lbvh_real const to_left = lbvh_box_distance2(&l, walk->p),
+                    to_right = lbvh_box_distance2(&r, walk->p);
+    int const left_first = to_left <= to_right;
+    lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left);
+    lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
 }
 
 /* The next leaf within reach2; 0 when there are no more. Distances do not always ascend: to find
@@ -1763,24 +1794,16 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
         lbvh_node node;
         if (!(away2 <= walk->reach2)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
-        if (lbvh_is_leaf(tree, at)) {
-            /* a root that is a leaf was not tested before */
-            if (!lbvh_i_passes(tree, at, walk->filter)) continue;
-            walk->id = node.link;
-            walk->place = at - tree->first_leaf;
-            walk->distance2 = away2;
-            return 1;
-        } else {
-            int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
-                            r = lbvh_i_fetch(&tree->node[right]);
-            lbvh_real const to_left = lbvh_box_distance2(&l, walk->p),
-                            to_right = lbvh_box_distance2(&r, walk->p);
-            int const left_first = to_left <= to_right;
-            /* the nearer one ends on top */
-            lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left);
-            lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
+        if (!lbvh_is_leaf(tree, at)) {
+            lbvh_i_near_open(walk, &node);
+            continue;
         }
+        /* a root that is a leaf was not tested before */
+        if (!lbvh_i_passes(tree, at, walk->filter)) continue;
+        walk->id = node.link;
+        walk->place = at - tree->first_leaf;
+        walk->distance2 = away2;
+        return 1;
     }
     return 0;
 }
@@ -1872,6 +1895,31 @@ LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
     ray->top++;
 }
 
+/* Begins a ray, of dim numbers each; top: 1, or 0 where it finds nothing. */
+LBVH_FN void lbvh_i_begin_ray(lbvh_ray *ray, int dim, const lbvh_real *origin,
+                              const lbvh_real *direction, lbvh_real t_max)
+{
+    lbvh_real along[3];
+    int const from = lbvh_i_read_point(dim, origin, ray->origin),
+              to = lbvh_i_read_point(dim, direction, along);
+    int a;
+    ray->id = ray->place = -1;
+    ray->filter = LBVH_I_ANY_MASK;
+    ray->tree = NULL;
+    ray->t = 0;
+    /* a plane parallel to the ray is at infinity */
+    ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
+    ray->top = from && to && t_max >= 0;
+    ray->node[0] = 0;
+    ray->enters[0] = 0;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        ray->inverse[a] = lbvh_i_infinity();
+        if (along[a] != 0) ray->inverse[a] = lbvh_i_over(1, along[a]);
+        ray->negative[a] = along[a] < 0;
+    }
+}
+
 /* A ray from origin along direction (dim numbers each; any length, t counts in it), for t in 0 ..
    t_max. NaN and infinite numbers (except t_max) find nothing; a direction of 0 finds the boxes
    that contain the origin. */
@@ -1879,29 +1927,26 @@ LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin,
                                const lbvh_real *direction, lbvh_real t_max)
 {
     lbvh_ray ray;
-    int a, usable = lbvh_root(tree) >= 0 && t_max >= 0;
-    ray.id = ray.place = -1;
-    ray.filter = LBVH_I_ANY_MASK;
+    lbvh_i_begin_ray(&ray, tree->desc.dim, origin, direction, t_max);
     ray.tree = tree;
-    ray.t = 0;
-    /* a plane parallel to the ray is at infinity */
-    ray.t_max = lbvh_i_min(t_max, lbvh_i_largest());
-    for (a = 0; a < 3; a++) {
-        lbvh_real along = 0;
-        ray.origin[a] = 0;
-        if (a < tree->desc.dim) {
-            along = direction[a];
-            ray.origin[a] = origin[a];
-        }
-        ray.inverse[a] = lbvh_i_infinity();
-        if (along != 0) ray.inverse[a] = lbvh_i_over(1, along);
-        ray.negative[a] = along < 0;
-        usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray.origin[a]);
-    }
-    ray.top = 0;
-    if (usable) ray.top = lbvh_i_ray_enters(&ray, &tree->node[0], &ray.enters[0]);
-    ray.node[0] = 0;
+    if (tree->n == 0) ray.top = 0;
+    if (ray.top) ray.top = lbvh_i_ray_enters(&ray, &tree->node[0], &ray.enters[0]);
     return ray;
+}
+
+/* Goes on with the children of a node that the ray enters, the nearer one on top. */
+LBVH_FN_HOT void lbvh_i_ray_open(lbvh_ray *ray, const lbvh_node *node)
+{
+    const lbvh *tree = ray->tree;
+    int32_t const left = node->link, right = lbvh_right_child(tree, node);
+    lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+    lbvh_real t_left, t_right;
+    int const in_left = lbvh_i_ray_enters(ray, &l, &t_left),
+              in_right = lbvh_i_ray_enters(ray, &r, &t_right);
+    int const left_first = t_left <= t_right;
+    if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
+    if (in_left) lbvh_i_ray_push(ray, left, t_left);
+    if (!left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
 }
 
 /* The next leaf whose box the ray enters at or before t_max; 0 when there are no more. */
@@ -1914,26 +1959,16 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
         lbvh_node node;
         if (!(enters <= ray->t_max)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
-        if (lbvh_is_leaf(tree, at)) {
-            /* a root that is a leaf was not tested before */
-            if (!lbvh_i_passes(tree, at, ray->filter)) continue;
-            ray->id = node.link;
-            ray->place = at - tree->first_leaf;
-            ray->t = enters;
-            return 1;
-        } else {
-            int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
-                            r = lbvh_i_fetch(&tree->node[right]);
-            lbvh_real t_left, t_right;
-            int const in_left = lbvh_i_ray_enters(ray, &l, &t_left),
-                      in_right = lbvh_i_ray_enters(ray, &r, &t_right);
-            int const left_first = t_left <= t_right;
-            /* the nearer one ends on top */
-            if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
-            if (in_left) lbvh_i_ray_push(ray, left, t_left);
-            if (!left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
+        if (!lbvh_is_leaf(tree, at)) {
+            lbvh_i_ray_open(ray, &node);
+            continue;
         }
+        /* a root that is a leaf was not tested before */
+        if (!lbvh_i_passes(tree, at, ray->filter)) continue;
+        ray->id = node.link;
+        ray->place = at - tree->first_leaf;
+        ray->t = enters;
+        return 1;
     }
     return 0;
 }
@@ -2707,23 +2742,20 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
                                     lbvh_real t_max)
 {
     lbvh_world_cast cast;
-    lbvh none;
     lbvh_real enters;
     int32_t t;
-    int a, usable = t_max >= 0;
+    int a, usable;
     memset(&cast, 0, sizeof cast);
-    memset(&none, 0, sizeof none);
-    none.desc.dim = world->desc.dim;
     cast.index = -1;
     cast.world = world;
     cast.filter = lbvh_i_all();
-    cast.ray = lbvh_ray_cast(&none, origin, vector, t_max);
-    cast.ray.tree = NULL;
+    lbvh_i_begin_ray(&cast.ray, world->desc.dim, origin, vector, t_max);
     cast.t_max = cast.ray.t_max;
+    usable = cast.ray.top;
     cast.ray.top = 0;
     for (a = 0; a < world->desc.dim; a++) {
         cast.half[a] = extents[a];
-        usable = usable && lbvh_i_finite(vector[a]) && lbvh_i_finite(origin[a]) && extents[a] >= 0;
+        usable = usable && extents[a] >= 0;
     }
     for (t = 1; t >= 0 && usable; t--)
         if (world->tree[t].leaves > 0 &&
@@ -2805,7 +2837,7 @@ LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lb
     return lbvh_world_cast_capsule(world, centre, centre, radius, vector);
 }
 
-/* Descends from a node that the shape enters: its children, the nearer one on top. */
+/* Goes on with the children of a node that the shape enters, the nearer one on top. */
 LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
 {
     const lbvh_world_tree *tree = &cast->world->tree[t];
@@ -2882,25 +2914,33 @@ LBVH_FN lbvh_world_near lbvh_world_near_point(const lbvh_world *world, const lbv
                                               lbvh_real reach)
 {
     lbvh_world_near search;
-    lbvh none;
     int32_t t;
-    int a, usable = reach >= 0;
+    int usable;
     memset(&search, 0, sizeof search);
-    memset(&none, 0, sizeof none);
-    none.desc.dim = world->desc.dim;
     search.index = -1;
     search.world = world;
     search.filter = lbvh_i_all();
-    search.walk = lbvh_near_point(&none, p, reach);
-    search.walk.tree = NULL;
-    search.walk.top = 0;
+    lbvh_i_begin_near(&search.walk, world->desc.dim, p, reach);
     search.reach2 = search.walk.reach2;
-    for (a = 0; a < 3; a++) usable = usable && lbvh_i_finite(search.walk.p[a]);
+    usable = search.walk.top;
+    search.walk.top = 0;
     for (t = 1; t >= 0 && usable; t--)
         if (world->tree[t].leaves > 0)
             lbvh_i_near_object_push(&search, t, 0,
                                     lbvh_box_distance2(&world->tree[t].node[0], search.walk.p));
     return search;
+}
+
+/* Goes on with the children of a node, the nearer one on top. */
+LBVH_FN_HOT void lbvh_i_near_object_open(lbvh_world_near *search, int32_t t, int32_t at)
+{
+    const lbvh_node *const nodes = search->world->tree[t].node;
+    int32_t const l = nodes[at].link;
+    lbvh_real const to_left = lbvh_box_distance2(&nodes[l], search->walk.p),
+                    to_right = lbvh_box_distance2(&nodes[l + 1], search->walk.p);
+    int const left_first = to_left <= to_right;
+    lbvh_i_near_object_push(search, t, l + left_first, left_first ? to_right : to_left);
+    lbvh_i_near_object_push(search, t, l + !left_first, left_first ? to_left : to_right);
 }
 
 /* The next object within reach2; 0 when there are no more. */
@@ -2910,18 +2950,13 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
     lbvh_near *walk = &search->walk;
     while (walk->top > 0) {
         int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
-        const lbvh_node *const nodes = world->tree[t].node, *node = &nodes[at];
+        const lbvh_node *const node = &world->tree[t].node[at];
         lbvh_real away2 = walk->away2[walk->top];
         if (!(away2 <= search->reach2)) continue;
         if (search->filter.group <= 0 && !(world->tree[t].category[at] & search->filter.mask))
             continue;
         if (node->link >= 0) {
-            int32_t const l = node->link;
-            lbvh_real const to_left = lbvh_box_distance2(&nodes[l], walk->p),
-                            to_right = lbvh_box_distance2(&nodes[l + 1], walk->p);
-            int const left_first = to_left <= to_right;
-            lbvh_i_near_object_push(search, t, l + left_first, left_first ? to_right : to_left);
-            lbvh_i_near_object_push(search, t, l + !left_first, left_first ? to_left : to_right);
+            lbvh_i_near_object_open(search, t, at);
             continue;
         }
         if (!lbvh_i_takes(world, ~node->link, &search->filter)) continue;
@@ -9126,28 +9161,24 @@ LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numb
                               lbvh_real t_max, lbvh_i_beam *ray)
 {
     const lbvh_wide *wide = tracer->wide;
-    int a, usable = wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max);
+    int const origin_finite = lbvh_i_read_point(wide->dim, numbers, ray->origin),
+              direction_finite = lbvh_i_read_point(wide->dim, numbers + wide->dim, ray->direction);
+    int a;
     ray->careful = 0;
     ray->origin[3] = ray->direction[3] = ray->inverse[3] = ray->before[3] = ray->after[3] = 0;
     for (a = 0; a < 3; a++) {
-        lbvh_real along = 0;
-        ray->origin[a] = 0;
-        if (a < wide->dim) {
-            ray->origin[a] = numbers[a];
-            along = numbers[wide->dim + a];
-        }
-        ray->direction[a] = along;
+        lbvh_real const along = ray->direction[a];
         ray->inverse[a] = lbvh_i_infinity();
         if (along != 0) ray->inverse[a] = lbvh_i_over(1, along);
         ray->in[a] = along < 0 ? a + 3 : a;
         ray->out[a] = along < 0 ? a : a + 3;
-        usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray->origin[a]);
         if (!lbvh_i_pad_ray(tracer, ray, a)) ray->careful = 1;
     }
     lbvh_i_pick_axes(ray);
     ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
     ray->slot = LBVH_I_NO_SLOT;
-    return usable;
+    return wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max) && origin_finite &&
+           direction_finite;
 }
 
 /* A row of planes, or the numbers of a block, in one load: on a GPU the loads bound a walk. There a
@@ -10483,13 +10514,7 @@ LBVH_I_MAYBE_AVX2 void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_
 /* The point as 3 numbers; 0: nothing can be near it. */
 LBVH_FN int lbvh_i_take_point(const lbvh_wide *wide, const lbvh_real *p, lbvh_real point[3])
 {
-    int a, usable = wide->nodes > 0;
-    for (a = 0; a < 3; a++) {
-        point[a] = 0;
-        if (a < wide->dim) point[a] = p[a];
-        usable = usable && lbvh_i_finite(point[a]);
-    }
-    return usable;
+    return lbvh_i_read_point(wide->dim, p, point) && wide->nodes > 0;
 }
 
 /* Walks, if the point and the reach are numbers. */
@@ -10851,13 +10876,8 @@ LBVH_FN uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_no
 LBVH_FN lbvh_overlap lbvh_i_overlap_wide(const lbvh_wide *wide, const lbvh_real *box,
                                          uint32_t filter)
 {
-    lbvh shape;
-    lbvh_overlap o;
-    memset(&shape, 0, sizeof shape);
-    shape.desc.dim = wide->dim;
-    shape.n = wide->elements;
-    o = lbvh_overlap_box(&shape, box);
-    o.tree = NULL; /* not walked */
+    lbvh_overlap o = lbvh_i_overlap_of(NULL, wide->dim, wide->elements > 0 ? 0 : -1, box,
+                                       box + wide->dim);
     o.filter = filter ? filter : LBVH_I_ANY_MASK;
     return o;
 }
