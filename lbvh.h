@@ -1092,7 +1092,7 @@ LBVH_FN int lbvh_i_read_point(int dim, const lbvh_real *p, lbvh_real point[3])
     for (a = 0; a < 3; a++) {
         point[a] = 0;
         if (a < dim) point[a] = p[a];
-        finite = finite && lbvh_i_finite(point[a]);
+        finite &= lbvh_i_finite(point[a]);
     }
     return finite;
 }
