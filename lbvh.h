@@ -3412,6 +3412,15 @@ static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
     return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
 }
 
+/* A block; memory NULL: there is none. */
+static lbvh_block lbvh_i_take_block(const lbvh_allocator *allocator, size_t bytes)
+{
+    lbvh_block block;
+    block.memory = lbvh_i_alloc(allocator, bytes);
+    block.bytes = bytes;
+    return block;
+}
+
 static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
 {
     if (block->memory && allocator->free)
@@ -3453,15 +3462,41 @@ static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
 static int lbvh_i_grow(const lbvh_allocator *allocator, lbvh_block *block, size_t bytes,
                        lbvh_i_growth growth)
 {
-    size_t room = lbvh_i_room(growth, block->bytes, bytes);
+    size_t const room = lbvh_i_room(growth, block->bytes, bytes);
     lbvh_i_release(allocator, block);
-    block->memory = lbvh_i_alloc(allocator, room);
-    if (!block->memory && room > bytes) {
-        room = bytes;
-        block->memory = lbvh_i_alloc(allocator, room);
-    }
-    if (block->memory) block->bytes = room;
+    *block = lbvh_i_take_block(allocator, room);
+    if (!block->memory && room > bytes) *block = lbvh_i_take_block(allocator, bytes);
+    if (!block->memory) block->bytes = 0;
     return block->memory != NULL;
+}
+
+static void lbvh_i_release_all(const lbvh_allocator *allocator, lbvh_block *block, int count)
+{
+    int b;
+    for (b = 0; b < count; b++) lbvh_i_release(allocator, &block[b]);
+}
+
+static int64_t lbvh_i_block_bytes(const lbvh_block block[LBVH_BLOCKS])
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) bytes += (int64_t)block[b].bytes;
+    return bytes;
+}
+
+/* Blocks of at least these bytes. Their content is lost where they grow. */
+static lbvh_result lbvh_i_grow_blocks(const lbvh_allocator *allocator,
+                                      lbvh_block block[LBVH_BLOCKS],
+                                      const size_t bytes[LBVH_BLOCKS], lbvh_i_growth growth)
+{
+    int b, misaligned = 0;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (bytes[b] <= block[b].bytes) continue;
+        if (!lbvh_i_grow(allocator, &block[b], bytes[b], growth)) break;
+        misaligned |= allocator->alloc && (uintptr_t)block[b].memory % 16 != 0;
+    }
+    if (misaligned) return LBVH_BAD_ALLOCATOR;
+    return b == LBVH_BLOCKS ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
 /* Points the arrays at their blocks; those that this desc does not use become NULL. */
@@ -3478,39 +3513,39 @@ static void lbvh_i_bind(lbvh *tree, const lbvh_block *block)
 static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n, lbvh_i_growth growth)
 {
     size_t bytes[LBVH_BLOCKS];
-    int b, misaligned = 0;
-    lbvh_result const result = lbvh_i_sizes(&tree->desc, n, bytes);
+    lbvh_result result = lbvh_i_sizes(&tree->desc, n, bytes);
     if (result != LBVH_OK) return result;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        lbvh_block *block = &tree->block[b];
-        if (bytes[b] <= block->bytes) continue;
-        if (!lbvh_i_grow(&tree->desc.allocator, block, bytes[b], growth)) break;
-        misaligned |= tree->desc.allocator.alloc && (uintptr_t)block->memory % 16 != 0;
-    }
+    result = lbvh_i_grow_blocks(&tree->desc.allocator, tree->block, bytes, growth);
     lbvh_i_bind(tree, tree->block);
-    if (misaligned) return LBVH_BAD_ALLOCATOR;
-    return b == LBVH_BLOCKS ? LBVH_OK : LBVH_OUT_OF_MEMORY;
+    return result;
 }
 
 LBVH_API void lbvh_free(lbvh *tree)
 {
-    int b;
     if (!tree) return;
-    for (b = 0; b < LBVH_BLOCKS; b++) lbvh_i_release(&tree->desc.allocator, &tree->block[b]);
+    lbvh_i_release_all(&tree->desc.allocator, tree->block, LBVH_BLOCKS);
     memset(tree, 0, sizeof *tree);
 }
 
 LBVH_API int64_t lbvh_bytes(const lbvh *tree)
 {
-    int64_t bytes = 0;
-    int b;
-    for (b = 0; tree && b < LBVH_BLOCKS; b++) bytes += (int64_t)tree->block[b].bytes;
-    return bytes;
+    return tree ? lbvh_i_block_bytes(tree->block) : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------
    >>resolve: defaults, and checks that need no element
    ---------------------------------------------------------------------------------------------- */
+
+/* 1 if a block of one allocator may be freed by the other. */
+static int lbvh_i_same_allocator(const lbvh_allocator *a, const lbvh_allocator *b)
+{
+    return a->alloc == b->alloc && a->free == b->free && a->user == b->user;
+}
+
+static int lbvh_i_tasks_valid(const lbvh_parallel *parallel)
+{
+    return parallel->tasks >= 0 && parallel->tasks <= LBVH_I_TASKS;
+}
 
 static int lbvh_i_bounds_given(const lbvh_desc *desc)
 {
@@ -3543,7 +3578,7 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     if ((int)given.kind < 0 || given.kind > LBVH_TRIANGLES) return LBVH_BAD_OPTION;
     if ((int)given.builder < 0 || given.builder > LBVH_PLOC) return LBVH_BAD_OPTION;
     if (given.bits != 30 && given.bits != 63) return LBVH_BAD_OPTION;
-    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
+    if (!lbvh_i_tasks_valid(&given.parallel)) return LBVH_BAD_OPTION;
     if (!(given.radius >= 0) || !lbvh_i_finite(given.radius)) return LBVH_BAD_RADIUS;
     if (given.vertices < 0) return LBVH_BAD_ARGUMENT;
     if (!lbvh_i_bounds_valid(&given)) return LBVH_BAD_BOUNDS;
@@ -3560,12 +3595,18 @@ static int lbvh_i_width(const lbvh_desc *desc)
     return desc->kind == LBVH_TRIANGLES && !desc->indices ? 3 * desc->dim : desc->dim;
 }
 
-/* stride in bytes, with its default; 0 if it is invalid. */
-static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
+/* The stride in bytes of `numbers` each, with its default; 0 if it is invalid. */
+static size_t lbvh_i_stride_of(int numbers, size_t stride)
 {
-    size_t const tight = (size_t)lbvh_i_width(desc) * sizeof(lbvh_real);
+    size_t const tight = (size_t)numbers * sizeof(lbvh_real);
     if (stride == 0) return tight;
     return stride >= tight && stride % sizeof(lbvh_real) == 0 ? stride : 0;
+}
+
+/* The same, of elements. */
+static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
+{
+    return lbvh_i_stride_of(lbvh_i_width(desc), stride);
 }
 
 /* Marks the tree as not built; memory and desc stay. */
@@ -3583,12 +3624,9 @@ static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc)
 {
     lbvh_desc given;
     lbvh_result const result = lbvh_defaults(&given, desc);
-    lbvh_allocator const *had = &tree->desc.allocator;
     lbvh_i_make_empty(tree);
     if (result != LBVH_OK) return result;
-    if (lbvh_bytes(tree) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
-         had->user != given.allocator.user))
+    if (lbvh_bytes(tree) > 0 && !lbvh_i_same_allocator(&tree->desc.allocator, &given.allocator))
         return LBVH_BAD_ALLOCATOR;
     tree->desc = given;
     return LBVH_OK;
@@ -4944,8 +4982,7 @@ LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
     memset(&top, 0, sizeof top);
     top.tree = tree;
     top.count = tree->n / 20 > 64 ? tree->n / 20 : tree->n < 64 ? tree->n : 64;
-    room.bytes = lbvh_i_top_room(&top, top.count, NULL);
-    room.memory = lbvh_i_alloc(&tree->desc.allocator, room.bytes);
+    room = lbvh_i_take_block(&tree->desc.allocator, lbvh_i_top_room(&top, top.count, NULL));
     if (!room.memory) return LBVH_OUT_OF_MEMORY;
     (void)lbvh_i_top_room(&top, top.count, room.memory);
     top.root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
@@ -4958,15 +4995,16 @@ LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
    >>save
    ---------------------------------------------------------------------------------------------- */
 
-/* The header of a saved tree. The arrays follow without gaps: nodes, prefixes, masks. */
+/* A file: this header of 64 bytes, then the arrays without gaps. */
 typedef struct lbvh_i_header {
     char magic[8];
     uint32_t byte_order;    /* 0x01020304 as the writer stores it */
     uint32_t version;       /* of this layout */
     int32_t real_bytes;
-    int32_t dim, bits, n;
-    int32_t has_masks;
-    int32_t unused[3];
+    union {
+        struct { int32_t dim, bits, n, has_masks; } tree;
+        struct { int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf; } wide;
+    } of;
     uint64_t bytes;         /* of header and arrays */
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } lbvh_i_header;
@@ -4980,19 +5018,79 @@ static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
     return sum;
 }
 
-static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
+/* The checksum of a header, with which that of the arrays begins. */
+static uint64_t lbvh_i_header_checksum(lbvh_i_header header)
+{
+    header.checksum = 0;
+    return lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+}
+
+static lbvh_i_header lbvh_i_begin_header(const char magic[8])
 {
     lbvh_i_header header;
     memset(&header, 0, sizeof header);
-    memcpy(header.magic, "lbvh.h\r\n", sizeof header.magic);
+    memcpy(header.magic, magic, sizeof header.magic);
     header.byte_order = 0x01020304u;
     header.version = 1;
     header.real_bytes = (int32_t)sizeof(lbvh_real);
-    header.dim = tree->desc.dim;
-    header.bits = tree->desc.bits;
-    header.n = tree->n;
-    header.has_masks = tree->mask != NULL;
     header.bytes = sizeof header;
+    return header;
+}
+
+/* Writes header and arrays where the capacity is enough for them. */
+static lbvh_result lbvh_i_write_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
+                                     void *bytes, int64_t capacity, int64_t *needed)
+{
+    unsigned char *out = (unsigned char *)bytes;
+    int b;
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
+    header.checksum = lbvh_i_header_checksum(header);
+    out += sizeof header;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (array[b].bytes) memcpy(out, array[b].memory, array[b].bytes);
+        header.checksum = lbvh_i_checksum(header.checksum, out, array[b].bytes);
+        out += array[b].bytes;
+    }
+    memcpy(bytes, &header, sizeof header);
+    return LBVH_OK;
+}
+
+/* Fills arrays from a file; 1 if its checksum agrees. */
+static int lbvh_i_read_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
+                            const void *bytes)
+{
+    const unsigned char *in = (const unsigned char *)bytes + sizeof header;
+    uint64_t sum = lbvh_i_header_checksum(header);
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (array[b].bytes) memcpy(array[b].memory, in, array[b].bytes);
+        sum = lbvh_i_checksum(sum, in, array[b].bytes);
+        in += array[b].bytes;
+    }
+    return sum == header.checksum;
+}
+
+/* The arrays of a tree, in the order of the file: nodes, prefixes, masks. */
+static void lbvh_i_arrays_of(const lbvh *tree, lbvh_block array[LBVH_BLOCKS])
+{
+    size_t const nodes = tree->n > 0 ? 2 * (size_t)tree->n - 1 : 0;
+    memset(array, 0, LBVH_BLOCKS * sizeof *array);
+    array[0].memory = tree->node;
+    array[0].bytes = nodes * sizeof(lbvh_node);
+    array[1].memory = tree->prefix;
+    array[1].bytes = tree->n > 0 ? (size_t)tree->n + 1 : 0;
+    array[2].memory = tree->mask;
+    array[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
+}
+
+static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
+{
+    lbvh_i_header header = lbvh_i_begin_header("lbvh.h\r\n");
+    header.of.tree.dim = tree->desc.dim;
+    header.of.tree.bits = tree->desc.bits;
+    header.of.tree.n = tree->n;
+    header.of.tree.has_masks = tree->mask != NULL;
     if (tree->n > 0) {
         uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
         header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
@@ -5001,83 +5099,44 @@ static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
     return header;
 }
 
-/* The arrays of a tree, in the order of the file. */
-typedef struct lbvh_i_piece { void *memory; size_t bytes; } lbvh_i_piece;
-static void lbvh_i_pieces(const lbvh *tree, lbvh_i_piece piece[3])
-{
-    size_t const nodes = tree->n > 0 ? 2 * (size_t)tree->n - 1 : 0;
-    piece[0].memory = tree->node;
-    piece[0].bytes = nodes * sizeof(lbvh_node);
-    piece[1].memory = tree->prefix;
-    piece[1].bytes = tree->n > 0 ? (size_t)tree->n + 1 : 0;
-    piece[2].memory = tree->mask;
-    piece[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
-}
-
 LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed)
 {
-    lbvh_i_header header;
-    lbvh_i_piece piece[3];
-    unsigned char *out = (unsigned char *)bytes;
-    int p;
+    lbvh_block array[LBVH_BLOCKS];
     if (!tree || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
     *needed = 0;
     if (!tree->built) return LBVH_NOT_BUILT;
-    header = lbvh_i_header_of(tree);
-    *needed = (int64_t)header.bytes;
-    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
-    lbvh_i_pieces(tree, piece);
-    header.checksum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    out += sizeof header;
-    for (p = 0; p < 3; p++) {
-        if (piece[p].bytes) memcpy(out, piece[p].memory, piece[p].bytes);
-        header.checksum = lbvh_i_checksum(header.checksum, piece[p].memory, piece[p].bytes);
-        out += piece[p].bytes;
-    }
-    memcpy(bytes, &header, sizeof header);
-    return LBVH_OK;
+    lbvh_i_arrays_of(tree, array);
+    return lbvh_i_write_file(lbvh_i_header_of(tree), array, bytes, capacity, needed);
+}
+
+/* 1 if this header, for this many bytes, is `expected` but for the checksum. */
+static int lbvh_i_same_header(lbvh_i_header expected, const lbvh_i_header *header, int64_t size)
+{
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
 }
 
 /* 1 if lbvh_i_header_of could have made this header, for this many bytes and this real type. */
 static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
 {
+    int32_t const dim = header->of.tree.dim, bits = header->of.tree.bits, n = header->of.tree.n,
+                  has_masks = header->of.tree.has_masks;
     lbvh shape;
-    lbvh_i_header expected;
-    if ((header->dim != 2 && header->dim != 3) || (header->bits != 30 && header->bits != 63))
-        return 0;
-    if (header->n < 0 || header->n > LBVH_I_N_MAX || (header->has_masks & ~1)) return 0;
+    if ((dim != 2 && dim != 3) || (bits != 30 && bits != 63)) return 0;
+    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1)) return 0;
     memset(&shape, 0, sizeof shape);
-    shape.desc.dim = header->dim;
-    shape.desc.bits = header->bits;
-    shape.n = header->n;
-    shape.mask = header->has_masks ? (uint32_t *)(void *)&shape : NULL;
-    expected = lbvh_i_header_of(&shape);
-    expected.checksum = header->checksum;
-    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
-}
-
-/* Fills the arrays of a prepared tree from a file, whose checksum must agree. */
-static int lbvh_i_read_pieces(const lbvh *tree, lbvh_i_header header, const unsigned char *in)
-{
-    lbvh_i_piece piece[3];
-    uint64_t const expected = header.checksum;
-    uint64_t sum;
-    int p;
-    header.checksum = 0;
-    sum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    lbvh_i_pieces(tree, piece);
-    for (p = 0; p < 3; p++) {
-        if (piece[p].bytes) memcpy(piece[p].memory, in, piece[p].bytes);
-        sum = lbvh_i_checksum(sum, piece[p].memory, piece[p].bytes);
-        in += piece[p].bytes;
-    }
-    return sum == expected;
+    shape.desc.dim = dim;
+    shape.desc.bits = bits;
+    shape.n = n;
+    shape.mask = has_masks ? (uint32_t *)(void *)&shape : NULL;
+    return lbvh_i_same_header(lbvh_i_header_of(&shape), header, size);
 }
 
 LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size)
 {
     static const uint32_t some_masks = 0;
     lbvh_i_header header;
+    lbvh_block array[LBVH_BLOCKS];
     lbvh_desc given;
     lbvh_result result;
     if (!tree) return LBVH_BAD_ARGUMENT;
@@ -5092,18 +5151,17 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
     if (!lbvh_i_header_valid(&header, size)) return LBVH_BAD_FILE;
-    tree->desc.dim = header.dim;
-    tree->desc.bits = header.bits;
+    tree->desc.dim = header.of.tree.dim;
+    tree->desc.bits = header.of.tree.bits;
     /* masks exist, without the caller's array */
-    tree->desc.masks = header.has_masks ? &some_masks : NULL;
-    result = lbvh_i_prepare(tree, header.n, LBVH_I_AHEAD);
+    tree->desc.masks = header.of.tree.has_masks ? &some_masks : NULL;
+    result = lbvh_i_prepare(tree, header.of.tree.n, LBVH_I_AHEAD);
     if (result != LBVH_OK) return result;
     tree->built = 1;
-    tree->n = header.n;
-    tree->first_leaf = header.n > 0 ? header.n - 1 : 0;
-    if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header))
-        result = LBVH_BAD_FILE;
-    else result = lbvh_validate(tree);
+    tree->n = header.of.tree.n;
+    tree->first_leaf = tree->n > 0 ? tree->n - 1 : 0;
+    lbvh_i_arrays_of(tree, array);
+    result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;
     if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;
@@ -5885,8 +5943,7 @@ LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
     if (tree->n == 0) return LBVH_OK;
     if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix)
         return LBVH_INVALID;
-    seen.bytes = (size_t)tree->n;
-    seen.memory = lbvh_i_alloc(&tree->desc.allocator, seen.bytes);
+    seen = lbvh_i_take_block(&tree->desc.allocator, (size_t)tree->n);
     if (!seen.memory) return LBVH_OUT_OF_MEMORY;
     memset(seen.memory, 0, seen.bytes);
     valid = lbvh_i_prefixes_valid(tree) && lbvh_i_nodes_valid(tree, (unsigned char *)seen.memory);
@@ -5935,8 +5992,7 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
     result = lbvh_validate(tree);
     if (result != LBVH_OK || tree->n == 0) return result;
     if (samples > tree->n) samples = tree->n;
-    met.bytes = (size_t)tree->n;
-    met.memory = lbvh_i_alloc(&tree->desc.allocator, met.bytes);
+    met = lbvh_i_take_block(&tree->desc.allocator, (size_t)tree->n);
     if (!met.memory) return LBVH_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == LBVH_OK; k++) {
@@ -6121,10 +6177,8 @@ static int lbvh_i_grow_pairs(lbvh_world *world)
 
 LBVH_API void lbvh_world_free(lbvh_world *world)
 {
-    int b;
     if (!world) return;
-    for (b = 0; b < LBVH_WORLD_BLOCKS; b++)
-        lbvh_i_release(&world->desc.allocator, &world->block[b]);
+    lbvh_i_release_all(&world->desc.allocator, world->block, LBVH_WORLD_BLOCKS);
     lbvh_free(&world->scratch);
     memset(world, 0, sizeof *world);
 }
@@ -6142,7 +6196,7 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
     if (!(given.margin_part >= 0) || !lbvh_i_finite(given.margin_part)) return LBVH_BAD_RADIUS;
     if (given.pair_bytes < 0) return LBVH_BAD_ARGUMENT;
     if (!given.allocator.alloc != !given.allocator.free) return LBVH_BAD_ALLOCATOR;
-    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
+    if (!lbvh_i_tasks_valid(&given.parallel)) return LBVH_BAD_OPTION;
     world->desc = given;
     world->tree[0].unused = world->tree[1].unused = -1;
     return LBVH_OK;
@@ -7939,7 +7993,6 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
     lbvh_result result = LBVH_OK;
     lbvh_i_rows_job job;
     lbvh_block keys;
-    size_t tight;
     int32_t q;
     if (!tree || m < 0 || k < 0 ||
         (m > 0 && (!points || !found || (k > 0 && (!ids || !distances2)))))
@@ -7947,9 +8000,8 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
     if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     if (!tree->built) return LBVH_NOT_BUILT;
-    tight = (size_t)tree->desc.dim * sizeof(lbvh_real);
-    if (stride == 0) stride = tight;
-    if (stride < tight || stride % sizeof(lbvh_real)) return LBVH_BAD_ARGUMENT;
+    stride = lbvh_i_stride_of(tree->desc.dim, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
     keys.bytes = 2 * sizeof *job.key * (size_t)m;
     keys.memory = m < 2 || flags || keys.bytes / 2 / sizeof *job.key != (size_t)m
                       ? NULL
@@ -8919,7 +8971,7 @@ static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_des
     if (desc) *out = *desc;
     if (out->leaf == 0) out->leaf = LBVH_WIDE_LEAF;
     if (out->leaf < 1 || out->leaf > LBVH_WIDE_LEAF) return LBVH_BAD_OPTION;
-    if (out->parallel.tasks < 0 || out->parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
+    if (!lbvh_i_tasks_valid(&out->parallel)) return LBVH_BAD_OPTION;
     if (!out->allocator.alloc != !out->allocator.free) return LBVH_BAD_ALLOCATOR;
     if (!out->cuda_allocator.alloc != !out->cuda_allocator.free) return LBVH_BAD_ALLOCATOR;
     return LBVH_OK;
@@ -8973,39 +9025,26 @@ static void lbvh_i_wide_bind(lbvh_wide *wide, const lbvh_block *block, int masks
 /* Memory for the sizes. */
 static lbvh_result lbvh_i_wide_prepare(lbvh_wide *wide, const size_t bytes[LBVH_BLOCKS])
 {
-    int b;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        lbvh_block *block = &wide->block[b];
-        if (bytes[b] > block->bytes) {
-            if (!lbvh_i_grow(&wide->desc.allocator, block, bytes[b], LBVH_I_AHEAD))
-                return LBVH_OUT_OF_MEMORY;
-            if ((uintptr_t)block->memory % 16 != 0 && wide->desc.allocator.alloc)
-                return LBVH_BAD_ALLOCATOR;
-        }
-    }
+    lbvh_result const result =
+        lbvh_i_grow_blocks(&wide->desc.allocator, wide->block, bytes, LBVH_I_AHEAD);
     lbvh_i_wide_bind(wide, wide->block, bytes[LBVH_I_WIDE_MASK] > 0);
-    return LBVH_OK;
+    return result;
 }
 
 LBVH_API int64_t lbvh_wide_bytes(const lbvh_wide *wide)
 {
-    int64_t bytes = 0;
-    int b;
-    for (b = 0; wide && b < LBVH_BLOCKS; b++) bytes += (int64_t)wide->block[b].bytes;
-    return bytes;
+    return wide ? lbvh_i_block_bytes(wide->block) : 0;
 }
 
 /* Empties the wide tree and stores a checked desc. */
 static lbvh_result lbvh_i_wide_begin(lbvh_wide *wide, const lbvh_wide_desc *desc)
 {
-    const lbvh_allocator *had = &wide->desc.allocator;
     lbvh_wide_desc given;
     lbvh_result const result = lbvh_i_wide_defaults(&given, desc);
     wide->built = wide->elements = wide->nodes = wide->leaves = wide->numbers = 0;
     if (result != LBVH_OK) return result;
     if (lbvh_wide_bytes(wide) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
-         had->user != given.allocator.user))
+        !lbvh_i_same_allocator(&wide->desc.allocator, &given.allocator))
         return LBVH_BAD_ALLOCATOR;
     wide->desc = given;
     return LBVH_OK;
@@ -9070,9 +9109,8 @@ LBVH_API lbvh_result lbvh_wide_bytes_for(const lbvh_wide_desc *desc, const lbvh 
 
 LBVH_API void lbvh_wide_free(lbvh_wide *wide)
 {
-    int b;
     if (!wide) return;
-    for (b = 0; b < LBVH_BLOCKS; b++) lbvh_i_release(&wide->desc.allocator, &wide->block[b]);
+    lbvh_i_release_all(&wide->desc.allocator, wide->block, LBVH_BLOCKS);
     memset(wide, 0, sizeof *wide);
 }
 
@@ -10229,7 +10267,6 @@ static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam
 static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
                                      const void *out, lbvh_rays *checked)
 {
-    size_t tight;
     if (!wide || !rays || rays->n < 0 || (rays->n > 0 && (!rays->data || !out)))
         return LBVH_BAD_ARGUMENT;
     if (rays->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
@@ -10237,10 +10274,8 @@ static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *ray
     if (rays->t_max < 0 || lbvh_i_is_nan(rays->t_max)) return LBVH_BAD_RADIUS;
     if (!wide->built || (!fn && wide->numbers != 9 && wide->elements > 0)) return LBVH_NOT_BUILT;
     *checked = *rays;
-    tight = 2 * (size_t)wide->dim * sizeof(lbvh_real);
-    if (checked->stride == 0) checked->stride = tight;
-    return checked->stride < tight || checked->stride % sizeof(lbvh_real) ? LBVH_BAD_ARGUMENT
-                                                                          : LBVH_OK;
+    checked->stride = lbvh_i_stride_of(2 * wide->dim, rays->stride);
+    return checked->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
 /* The largest coordinate of a plane along an axis. */
@@ -10834,13 +10869,12 @@ LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real 
                                          size_t stride, int32_t n, lbvh_real reach,
                                          lbvh_closest *closest)
 {
-    size_t const tight = 3 * sizeof(lbvh_real);
     lbvh_i_points job;
     lbvh_result result = LBVH_OK;
     int32_t i;
     if (!wide || n < 0 || (n > 0 && (!points || !closest))) return LBVH_BAD_ARGUMENT;
-    if (stride == 0) stride = tight;
-    if (stride < tight || stride % sizeof(lbvh_real)) return LBVH_BAD_ARGUMENT;
+    stride = lbvh_i_stride_of(3, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     if (!wide->built || wide->numbers != 9) return LBVH_NOT_BUILT;
     job.wide = wide;
@@ -10994,8 +11028,7 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
     if (!wide || !tree) return LBVH_BAD_ARGUMENT;
     if (!wide->built || !tree->built) return LBVH_NOT_BUILT;
     if (tree->n == 0) return wide->elements == 0 ? LBVH_OK : LBVH_INVALID;
-    block.bytes = (size_t)tree->n * sizeof *place_of;
-    block.memory = lbvh_i_alloc(&wide->desc.allocator, block.bytes);
+    block = lbvh_i_take_block(&wide->desc.allocator, (size_t)tree->n * sizeof *place_of);
     if (!block.memory) return LBVH_OUT_OF_MEMORY;
     place_of = (int32_t *)block.memory;
     for (place = 0; place < tree->n; place++) {
@@ -11014,91 +11047,78 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
    next.
    ---------------------------------------------------------------------------------------------- */
 
-/* The header of a saved wide tree. Nodes, ids, masks and elements follow without gaps. */
-typedef struct lbvh_i_wide_header {
-    char magic[8];
-    uint32_t byte_order, version;   /* as in lbvh_i_header */
-    int32_t real_bytes;
-    int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf;
-    uint64_t bytes;         /* of header and arrays */
-    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
-} lbvh_i_wide_header;
-
-/* 0: the sizes are beyond a size_t. */
-static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_wide_header *header,
-                                 size_t piece[LBVH_BLOCKS])
+/* The header, and the arrays in the order of the file; 0: the sizes are beyond a size_t. */
+static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_header *header,
+                                 size_t bytes[LBVH_BLOCKS])
 {
     int b;
-    memset(header, 0, sizeof *header);
-    memcpy(header->magic, "lbvhw.h\n", sizeof header->magic);
-    header->byte_order = 0x01020304u;
-    header->version = 1;
-    header->real_bytes = (int32_t)sizeof(lbvh_real);
-    header->dim = wide->dim;
-    header->nodes = wide->nodes;
-    header->leaves = wide->leaves;
-    header->elements = wide->elements;
-    header->numbers = wide->numbers;
-    header->has_masks = wide->mask != NULL;
-    header->leaf = wide->desc.leaf;
-    header->bytes = sizeof *header;
+    *header = lbvh_i_begin_header("lbvhw.h\n");
+    header->of.wide.dim = wide->dim;
+    header->of.wide.nodes = wide->nodes;
+    header->of.wide.leaves = wide->leaves;
+    header->of.wide.elements = wide->elements;
+    header->of.wide.numbers = wide->numbers;
+    header->of.wide.has_masks = wide->mask != NULL;
+    header->of.wide.leaf = wide->desc.leaf;
     if (lbvh_i_wide_array_bytes(wide->numbers, wide->mask != NULL, wide->nodes, wide->leaves,
-                                wide->elements, piece) != LBVH_OK)
+                                wide->elements, bytes) != LBVH_OK)
         return 0;
-    for (b = 0; b < LBVH_BLOCKS; b++) header->bytes += piece[b];
+    for (b = 0; b < LBVH_BLOCKS; b++) header->bytes += bytes[b];
     return 1;
+}
+
+/* The arrays in the order of the file: nodes, ids, masks, elements. */
+static void lbvh_i_wide_arrays_of(const lbvh_wide *wide, const size_t bytes[LBVH_BLOCKS],
+                                  lbvh_block array[LBVH_BLOCKS])
+{
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        array[b].memory = wide->block[b].memory;
+        array[b].bytes = bytes[b];
+    }
 }
 
 LBVH_API lbvh_result lbvh_wide_save(const lbvh_wide *wide, void *bytes, int64_t capacity,
                                     int64_t *needed)
 {
-    lbvh_i_wide_header header;
-    size_t piece[LBVH_BLOCKS];
-    unsigned char *out = (unsigned char *)bytes;
-    int b;
+    lbvh_i_header header;
+    lbvh_block array[LBVH_BLOCKS];
+    size_t sizes[LBVH_BLOCKS];
     if (!wide || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
     *needed = 0;
     if (!wide->built) return LBVH_NOT_BUILT;
-    if (!lbvh_i_wide_header_of(wide, &header, piece)) return LBVH_OUT_OF_MEMORY;
-    *needed = (int64_t)header.bytes;
-    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
-    header.checksum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    out += sizeof header;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        if (piece[b]) memcpy(out, wide->block[b].memory, piece[b]);
-        header.checksum = lbvh_i_checksum(header.checksum, out, piece[b]);
-        out += piece[b];
-    }
-    memcpy(bytes, &header, sizeof header);
-    return LBVH_OK;
+    if (!lbvh_i_wide_header_of(wide, &header, sizes)) return LBVH_OUT_OF_MEMORY;
+    lbvh_i_wide_arrays_of(wide, sizes, array);
+    return lbvh_i_write_file(header, array, bytes, capacity, needed);
 }
 
 /* 1 if the header is one that lbvh_wide_save makes, for this many bytes; then *shape has its
-   numbers, and piece the sizes of the arrays. */
-static int lbvh_i_wide_header_valid(const lbvh_i_wide_header *header, int64_t size,
-                                    lbvh_wide *shape, size_t piece[LBVH_BLOCKS])
+   numbers, and bytes the sizes of the arrays. */
+static int lbvh_i_wide_header_valid(const lbvh_i_header *header, int64_t size, lbvh_wide *shape,
+                                    size_t bytes[LBVH_BLOCKS])
 {
     static uint32_t some_masks;
-    lbvh_i_wide_header expected;
-    int const copies = header->numbers == 6 || (header->numbers == 9 && header->dim == 3);
-    if ((header->dim != 2 && header->dim != 3) || (header->numbers != 0 && !copies)) return 0;
-    if (header->nodes < 0 || header->leaves < 0 || header->elements < 0 ||
-        header->nodes > LBVH_I_N_MAX || header->leaves > LBVH_I_N_MAX ||
-        header->elements > LBVH_I_N_MAX || (header->has_masks & ~1))
-        return 0;
-    if (header->leaf < 1 || header->leaf > LBVH_WIDE_LEAF) return 0;
-    if (header->has_masks && header->elements == 0) return 0;
+    lbvh_i_header expected;
     memset(shape, 0, sizeof *shape);
-    shape->dim = header->dim;
-    shape->nodes = header->nodes;
-    shape->leaves = header->leaves;
-    shape->elements = header->elements;
-    shape->numbers = header->numbers;
-    shape->desc.leaf = header->leaf;
-    shape->mask = header->has_masks ? &some_masks : NULL;
-    if (!lbvh_i_wide_header_of(shape, &expected, piece)) return 0;
-    expected.checksum = header->checksum;
-    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+    shape->dim = header->of.wide.dim;
+    shape->nodes = header->of.wide.nodes;
+    shape->leaves = header->of.wide.leaves;
+    shape->elements = header->of.wide.elements;
+    shape->numbers = header->of.wide.numbers;
+    shape->desc.leaf = header->of.wide.leaf;
+    shape->desc.copy = shape->numbers > 0;
+    shape->mask = header->of.wide.has_masks ? &some_masks : NULL;
+    if (shape->dim != 2 && shape->dim != 3) return 0;
+    if (shape->numbers != 0 && shape->numbers != 6 && (shape->numbers != 9 || shape->dim != 3))
+        return 0;
+    if (shape->nodes < 0 || shape->leaves < 0 || shape->elements < 0 ||
+        shape->nodes > LBVH_I_N_MAX || shape->leaves > LBVH_I_N_MAX ||
+        shape->elements > LBVH_I_N_MAX)
+        return 0;
+    if (shape->desc.leaf < 1 || shape->desc.leaf > LBVH_WIDE_LEAF) return 0;
+    if (shape->mask && shape->elements == 0) return 0;
+    return lbvh_i_wide_header_of(shape, &expected, bytes) &&
+           lbvh_i_same_header(expected, header, size);
 }
 
 /* Where the checking walk is: what must come next in the arrays. */
@@ -11221,30 +11241,14 @@ static int lbvh_i_wide_valid(const lbvh_wide *wide)
            walk.elements == (uint32_t)wide->elements;
 }
 
-/* Fills the arrays from a file; 1 if its checksum agrees. */
-static int lbvh_i_read_wide(const lbvh_wide *wide, lbvh_i_wide_header header,
-                            const size_t piece[LBVH_BLOCKS], const unsigned char *in)
-{
-    uint64_t const expected = header.checksum;
-    uint64_t sum;
-    int b;
-    header.checksum = 0;
-    sum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        if (piece[b]) memcpy(wide->block[b].memory, in, piece[b]);
-        sum = lbvh_i_checksum(sum, in, piece[b]);
-        in += piece[b];
-    }
-    return sum == expected;
-}
-
 LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc, const void *bytes,
                                     int64_t size)
 {
     lbvh_wide_desc given;
-    lbvh_i_wide_header header;
+    lbvh_i_header header;
     lbvh_wide shape;
-    size_t piece[LBVH_BLOCKS];
+    lbvh_block array[LBVH_BLOCKS];
+    size_t sizes[LBVH_BLOCKS];
     lbvh_result result;
     if (!wide) return LBVH_BAD_ARGUMENT;
     memset(&given, 0, sizeof given);
@@ -11256,16 +11260,16 @@ LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc,
     if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
     if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
-    if (!lbvh_i_wide_header_valid(&header, size, &shape, piece)) return LBVH_BAD_FILE;
-    result = lbvh_i_wide_prepare(wide, piece);
+    if (!lbvh_i_wide_header_valid(&header, size, &shape, sizes)) return LBVH_BAD_FILE;
+    result = lbvh_i_wide_prepare(wide, sizes);
     if (result != LBVH_OK) return result;
-    shape.desc = wide->desc;
-    shape.desc.leaf = header.leaf;
-    shape.desc.copy = header.numbers > 0;
+    given.leaf = shape.desc.leaf;
+    given.copy = shape.desc.copy;
+    shape.desc = given;
     memcpy(shape.block, wide->block, sizeof shape.block);
-    lbvh_i_wide_bind(&shape, wide->block, header.has_masks);
-    if (!lbvh_i_read_wide(&shape, header, piece, (const unsigned char *)bytes + sizeof header) ||
-        !lbvh_i_wide_valid(&shape))
+    lbvh_i_wide_bind(&shape, wide->block, shape.mask != NULL);
+    lbvh_i_wide_arrays_of(&shape, sizes, array);
+    if (!lbvh_i_read_file(header, array, bytes) || !lbvh_i_wide_valid(&shape))
         return LBVH_BAD_FILE;
     *wide = shape;
     wide->built = 1;
