@@ -3945,17 +3945,25 @@ static void lbvh_i_make_codes(lbvh *tree, const lbvh_i_keys *keys, int32_t first
         tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
-/* (Reading elements in the order of the keys is random access: they are prefetched.) */
+/* Prefetches the element that will be read some places after k: in the order of the keys access is
+   random. */
+LBVH_FN_HOT void lbvh_i_prefetch_element(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                         const lbvh_i_keys *keys, int32_t k, int32_t last)
+{
+    int32_t const ahead = 24;
+    if (k < last - ahead && !tree->desc.indices)
+        LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+}
+
+/* The leaves first .. last-1. */
 static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
                                const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     lbvh_node *leaves = tree->node + tree->first_leaf;
-    int32_t const ahead = 24;
     int32_t k;
     for (k = first; k < last; k++) {
         int32_t const id = lbvh_i_key_id(keys->key[k]);
-        if (k < last - ahead && !tree->desc.indices)
-            LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+        lbvh_i_prefetch_element(tree, data, stride, keys, k, last);
         if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
         (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
         leaves[k].link = id;
@@ -4182,15 +4190,14 @@ static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
     return left;
 }
 
-/* Puts leaf k on the stack. (As in lbvh_i_make_leaves, elements are prefetched.) */
+/* Puts leaf k on the stack. */
 static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
                              const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
 {
-    int32_t const ahead = 24, at = c->all++;
+    int32_t const at = c->all++;
     lbvh_real min[3], max[3];
     int a;
-    if (k < tree->n - ahead && !tree->desc.indices)
-        LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
     (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
     for (a = 0; a < 3; a++) {
         c->min[a][at] = lbvh_i_bounded(min[a]);
@@ -4318,10 +4325,19 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
    >>refit
    ---------------------------------------------------------------------------------------------- */
 
+/* New boxes of the leaves first .. end-1. */
+static void lbvh_i_refit_leaves(lbvh *tree, const lbvh_real *data, size_t stride, int32_t first,
+                                int32_t end)
+{
+    lbvh_node *leaves = tree->node + tree->first_leaf;
+    int32_t k;
+    for (k = first; k < end; k++)
+        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+}
+
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
 {
     lbvh_real min[3], max[3];
-    lbvh_node *leaves;
     int32_t k;
     if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
@@ -4335,9 +4351,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
         if (result != LBVH_OK) return result;
     }
     if (tree->n == 0) return LBVH_OK; /* no array may exist */
-    leaves = tree->node + tree->first_leaf;
-    for (k = 0; k < tree->n; k++)
-        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+    lbvh_i_refit_leaves(tree, data, stride, 0, tree->n);
     lbvh_i_merge(tree);
     return LBVH_OK;
 }
@@ -7928,16 +7942,6 @@ static uint64_t lbvh_i_point_key(const lbvh_i_rows_job *job, int32_t q)
     return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
 }
 
-/* Sorts keys by 8 bits. */
-static void lbvh_i_sort_keys_by(const uint64_t *from, uint64_t *to, int32_t m, int shift)
-{
-    int32_t begin[257] = {0}, i;
-    int digit;
-    for (i = 0; i < m; i++) begin[(from[i] >> shift & 255) + 1]++;
-    for (digit = 0; digit < 256; digit++) begin[digit + 1] += begin[digit];
-    for (i = 0; i < m; i++) to[begin[from[i] >> shift & 255]++] = from[i];
-}
-
 /* Row q without its last `left` neighbours. */
 static void lbvh_i_end_row(const lbvh_i_rows_job *job, int32_t q, int32_t left)
 {
@@ -7963,15 +7967,15 @@ static void lbvh_i_find_row(const lbvh_i_rows_job *job, int32_t q)
 /* The points begin .. end-1 in Morton order. */
 static const uint64_t *lbvh_i_order_points(const lbvh_i_rows_job *job, int32_t begin, int32_t end)
 {
-    uint64_t *const key = job->key + begin, *const other = key + job->m;
-    int32_t const m = end - begin;
+    uint64_t *const key = job->key + begin;
+    lbvh_i_histogram histogram;
     int32_t q;
-    int shift;
-    for (q = 0; q < m; q++) key[q] = lbvh_i_point_key(job, begin + q);
-    for (shift = 32; shift < 64; shift += 16) {
-        lbvh_i_sort_keys_by(key, other, m, shift);
-        lbvh_i_sort_keys_by(other, key, m, shift + 8);
+    memset(&histogram, 0, sizeof histogram);
+    for (q = 0; q < end - begin; q++) {
+        key[q] = lbvh_i_point_key(job, begin + q);
+        lbvh_i_count_digits(&histogram, (uint32_t)(key[q] >> 32));
     }
+    lbvh_i_radix(key, key + job->m, end - begin, &histogram);
     return key;
 }
 
@@ -8070,6 +8074,7 @@ typedef struct lbvh_i_build_job {
     const lbvh_real *data;
     size_t stride;
     int32_t n, pieces, pass;
+    int rotates;                /* 1: a pass of rotations; 0: a merge */
     lbvh_i_keys keys;
     int32_t *counts;            /* [pieces][256] */
     lbvh_i_left_cluster *cluster; /* [n] in the same memory: of each piece from its first place
@@ -8090,6 +8095,7 @@ static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_rea
     job->stride = stride;
     job->n = n;
     job->pieces = lbvh_i_build_pieces(tree, n);
+    job->rotates = 0;
 }
 
 static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
@@ -8306,35 +8312,49 @@ static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_
     return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
 }
 
-/* lbvh_i_merge within a piece. A right child whose sibling begins before the piece is fixed. Along
-   fixed tops prefixes decrease, along the others they increase: at most LBVH_STACK of each. */
-static void lbvh_i_merge_piece(void *context, int32_t k)
+/* The subtree of the leaves first .. last, in a merge or in a pass of rotations. */
+static int32_t lbvh_i_raise_subtree(const lbvh_i_build_job *job, lbvh_i_tops *tops, int32_t fixed,
+                                    int32_t first, int32_t last, int32_t *rotations)
+{
+    return job->rotates ? lbvh_i_rotate_up(job->tree, tops, fixed, first, last, rotations)
+                        : lbvh_i_raise(job->tree, tops, fixed, first, last);
+}
+
+/* lbvh_i_merge, or lbvh_i_rotate_all, within a piece: nothing changes outside of the subtrees that
+   lie within it. A right child whose sibling begins before the piece is fixed. Along fixed tops
+   prefixes decrease, along the others they increase: at most LBVH_STACK of each. */
+static void lbvh_i_raise_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     lbvh *tree = job->tree;
     lbvh_i_tops *tops = &job->of.tops[k];
     int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t place, fixed = 0;
+    int32_t place, fixed = 0, rotations = 0;
     tops->count = 0;
     for (place = lbvh_i_first_of(job, k); place < last; place++) {
-        lbvh_i_leaf(tree, place)->skip = lbvh_i_skip(tree->prefix, tree->n, place);
-        fixed = lbvh_i_raise(tree, tops, fixed, place, place);
+        if (!job->rotates)
+            lbvh_i_leaf(tree, place)->skip = lbvh_i_skip(tree->prefix, tree->n, place);
+        fixed = lbvh_i_raise_subtree(job, tops, fixed, place, place, &rotations);
     }
+    job->left[k] = rotations;
 }
 
-/* Merges the tops of all pieces, as lbvh_i_merge merges leaves. */
-static void lbvh_i_merge_tops(lbvh_i_build_job *job)
+/* The same with the tops of all pieces, as if they were leaves. Returns all rotations. */
+static int32_t lbvh_i_raise_tops(const lbvh_i_build_job *job)
 {
     lbvh_i_tops waiting;
-    int32_t k, i;
+    int32_t k, i, rotations = 0;
     waiting.count = 0;
     for (k = 0; k < job->pieces; k++) {
         const lbvh_i_tops *own = &job->of.tops[k];
         int32_t const end = lbvh_i_first_of(job, k + 1);
+        rotations += job->left[k];
         for (i = 0; i < own->count; i++)
-            (void)lbvh_i_raise(job->tree, &waiting, 0, own->first[i],
-                               (i + 1 < own->count ? own->first[i + 1] : end) - 1);
+            (void)lbvh_i_raise_subtree(job, &waiting, 0, own->first[i],
+                                       (i + 1 < own->count ? own->first[i + 1] : end) - 1,
+                                       &rotations);
     }
+    return rotations;
 }
 
 static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
@@ -8358,8 +8378,8 @@ static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
 
 static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
 {
-    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_merge_piece);
-    if (result == LBVH_OK) lbvh_i_merge_tops(job);
+    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
+    if (result == LBVH_OK) (void)lbvh_i_raise_tops(job);
     return result;
 }
 
@@ -8403,12 +8423,8 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
 static void lbvh_i_refit_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_node *leaves = job->tree->node + job->tree->first_leaf;
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t i;
-    for (i = lbvh_i_first_of(job, k); i < last; i++)
-        (void)lbvh_box_of(&job->tree->desc, job->data, job->stride, leaves[i].link, leaves[i].min,
-                          leaves[i].max);
+    lbvh_i_refit_leaves(job->tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                        lbvh_i_first_of(job, k + 1));
 }
 
 static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
@@ -8427,49 +8443,21 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
     return result;
 }
 
-/* Rotations within a piece, which change nothing outside of the subtrees that lie within it. */
-static void lbvh_i_rotate_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_tops *tops = &job->of.tops[k];
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t place, fixed = 0, rotations = 0;
-    tops->count = 0;
-    for (place = lbvh_i_first_of(job, k); place < last; place++)
-        fixed = lbvh_i_rotate_up(job->tree, tops, fixed, place, place, &rotations);
-    job->left[k] = rotations;
-}
-
-/* And at the nodes above the tops of all pieces: the number of all rotations. */
-static int32_t lbvh_i_rotate_tops(lbvh_i_build_job *job)
-{
-    lbvh_i_tops waiting;
-    int32_t k, i, rotations = 0;
-    waiting.count = 0;
-    for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_tops *own = &job->of.tops[k];
-        int32_t const end = lbvh_i_first_of(job, k + 1);
-        rotations += job->left[k];
-        for (i = 0; i < own->count; i++)
-            (void)lbvh_i_rotate_up(job->tree, &waiting, 0, own->first[i],
-                                   (i + 1 < own->count ? own->first[i + 1] : end) - 1, &rotations);
-    }
-    return rotations;
-}
-
 static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
 {
     lbvh_i_build_job job;
     lbvh_result result;
     int32_t done = 0;
     lbvh_i_begin_build(&job, tree, NULL, 0, tree->n);
-    result = lbvh_i_run_build(&job, lbvh_i_rotate_piece);
+    job.rotates = 1;
+    result = lbvh_i_run_build(&job, lbvh_i_raise_piece);
     if (result == LBVH_OK) {
-        done = lbvh_i_rotate_tops(&job);
+        done = lbvh_i_raise_tops(&job);
         if (done > 0) {
             lbvh_i_number_leaves(tree);
             lbvh_i_take_places(tree);
         }
+        job.rotates = 0;
         result = lbvh_i_merge_in_pieces(&job);
     }
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
@@ -9347,6 +9335,25 @@ typedef struct lbvh_i_waiting {
     lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
 } lbvh_i_waiting;
 
+/* The root waits; returns the top. */
+LBVH_I_HOT int lbvh_i_push_root(lbvh_i_waiting *stack)
+{
+    stack->child[0] = 0;
+    stack->enters[0] = 0;
+    return 1;
+}
+
+/* The next child within reach; 0: there is none. */
+LBVH_I_HOT int lbvh_i_pop(const lbvh_i_waiting *stack, int *top, lbvh_real reach, uint32_t *at)
+{
+    do {
+        if (*top == 0) return 0;
+        --*top;
+    } while (!(stack->enters[*top] <= reach));
+    *at = stack->child[*top];
+    return 1;
+}
+
 /* ------------------------------------------------------------------------------------------------
    >>wide-lanes: the same two tests by vectors of 8 and 4 floats, for AVX2
 
@@ -9685,9 +9692,10 @@ static void lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker,
 }
 
 /* Asks for what the next step reads. No branch, as what waits was just pushed. */
-LBVH_I_HOT void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
+LBVH_I_HOT void lbvh_i_prefetch(const lbvh_i_next *next, const lbvh_i_waiting *stack, int top)
 {
 #if defined(__GNUC__) || defined(__clang__)
+    uint32_t const child = stack->child[top > 0 ? top - 1 : 0];
     size_t const bytes = next->bytes[child >> 31];
     const char *at = next->base[child >> 31] + (child & ~LBVH_I_LEAF_BIT) * bytes;
     __builtin_prefetch(at);
@@ -9695,31 +9703,27 @@ LBVH_I_HOT void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
     __builtin_prefetch(at + bytes - 1);
 #else
     (void)next;
-    (void)child;
+    (void)stack;
+    (void)top;
 #endif
 }
 
 /* The child to visit next; 0: the walk is done. */
-LBVH_I_HOT int lbvh_i_pop(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
+LBVH_I_HOT int lbvh_i_next_child(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
 {
     if (tracer->any && lbvh_i_has_hit(&walker->ray)) return 0;
-    do {
-        if (walker->top == 0) return 0;
-        walker->top--;
-    } while (!(walker->stack.enters[walker->top] <= walker->ray.t_max));
-    *at = walker->stack.child[walker->top];
-    return 1;
+    return lbvh_i_pop(&walker->stack, &walker->top, walker->ray.t_max, at);
 }
 
 /* One node or leaf; 0: the walk is done. */
 LBVH_I_HOT int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
 {
     uint32_t at;
-    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (!lbvh_i_next_child(tracer, walker, &at)) return 0;
     if (!(at & LBVH_I_LEAF_BIT)) lbvh_i_step_node(tracer, walker, at);
     else if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, at & ~LBVH_I_LEAF_BIT);
     else lbvh_i_hit_triangles(tracer->wide, &walker->ray, at & ~LBVH_I_LEAF_BIT);
-    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, &walker->stack, walker->top);
     return 1;
 }
 
@@ -9773,9 +9777,7 @@ static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
 
 static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
 {
-    walker->top = 1;
-    walker->stack.child[0] = 0;
-    walker->stack.enters[0] = 0;
+    walker->top = lbvh_i_push_root(&walker->stack);
     return lbvh_i_next_beam(bundle, &walker->ray);
 }
 
@@ -9836,7 +9838,7 @@ LBVH_I_LANES_FN void lbvh_i_hit_triangle_lanes(const lbvh_wide *wide, lbvh_i_bea
 LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
 {
     uint32_t at;
-    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (!lbvh_i_next_child(tracer, walker, &at)) return 0;
     if (at & LBVH_I_LEAF_BIT) {
         size_t const leaf = at & ~LBVH_I_LEAF_BIT;
         if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, (uint32_t)leaf);
@@ -9849,7 +9851,7 @@ LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker
                                         lbvh_i_enter_lanes(&walker->ray, node, kind),
                                         tracer->fn != NULL);
     }
-    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, &walker->stack, walker->top);
     return 1;
 }
 
@@ -10069,54 +10071,81 @@ LBVH_I_LANES_FN void lbvh_i_keep_lanes(float to[8], __m256 v, __m256 where)
     _mm256_storeu_ps(to, _mm256_blendv_ps(_mm256_loadu_ps(to), v, where));
 }
 
-/* A triangle, whose numbers are 4 apart, and 8 rays: those that hit it up to their t_max keep it.
-   0: there are none. */
-LBVH_I_LANES_FN int lbvh_i_hit_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *pack, int ray,
-                                    const float *v, uint32_t slot)
+/* What lbvh_ray_triangle calculates, of 8 rays. */
+typedef struct lbvh_i_weights {
+    __m256 of_a, of_b, of_c, total;
+    __m256 deep[3];         /* of the vertices, along the longest axis */
+    __m256 along;           /* of the directions, likewise */
+} lbvh_i_weights;
+
+/* A triangle, whose numbers are 4 apart, and 8 rays. */
+LBVH_I_LANES_FN lbvh_i_weights lbvh_i_weigh_pack(const lbvh_i_pack *pack, int ray, const float *v)
 {
     int const i = pack->axis[0], j = pack->axis[1], k = pack->axis[2];
     __m256 const oi = _mm256_loadu_ps(pack->origin[i] + ray),
                  oj = _mm256_loadu_ps(pack->origin[j] + ray),
                  ok = _mm256_loadu_ps(pack->origin[k] + ray),
                  di = _mm256_loadu_ps(pack->direction[i] + ray),
-                 dj = _mm256_loadu_ps(pack->direction[j] + ray),
-                 dk = _mm256_loadu_ps(pack->direction[k] + ray), zero = _mm256_setzero_ps();
-    __m256 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
+                 dj = _mm256_loadu_ps(pack->direction[j] + ray);
+    lbvh_i_weights w;
+    __m256 x[3], y[3];
     int c;
+    w.along = _mm256_loadu_ps(pack->direction[k] + ray);
     LBVH_I_UNROLL
     for (c = 0; c < 3; c++) {
         const float *corner = v + 12 * c;
-        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), ok);
-        x[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), oi), dk,
-                                 deep[c], di);
-        y[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), oj), dk,
-                                 deep[c], dj);
+        w.deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), ok);
+        x[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), oi), w.along,
+                                 w.deep[c], di);
+        y[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), oj), w.along,
+                                 w.deep[c], dj);
     }
-    of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
-    of_b = lbvh_i_cross_pack(x[2], y[0], y[2], x[0]);
-    of_c = lbvh_i_cross_pack(x[0], y[1], y[0], x[1]);
-    total = _mm256_add_ps(_mm256_add_ps(of_a, of_b), of_c);
-    hit = _mm256_or_ps(
-        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_GE_OQ),
-                                    _mm256_cmp_ps(of_b, zero, _CMP_GE_OQ)),
-                      _mm256_cmp_ps(of_c, zero, _CMP_GE_OQ)),
-        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_LE_OQ),
-                                    _mm256_cmp_ps(of_b, zero, _CMP_LE_OQ)),
-                      _mm256_cmp_ps(of_c, zero, _CMP_LE_OQ)));
-    hit = _mm256_and_ps(hit, _mm256_cmp_ps(total, zero, _CMP_NEQ_UQ));
+    w.of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
+    w.of_b = lbvh_i_cross_pack(x[2], y[0], y[2], x[0]);
+    w.of_c = lbvh_i_cross_pack(x[0], y[1], y[0], x[1]);
+    w.total = _mm256_add_ps(_mm256_add_ps(w.of_a, w.of_b), w.of_c);
+    return w;
+}
+
+/* Rays whose lines pass inside: all weights have one sign. */
+LBVH_I_LANES_FN __m256 lbvh_i_inside_pack(const lbvh_i_weights *w)
+{
+    __m256 const zero = _mm256_setzero_ps(),
+                 above = _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(w->of_a, zero, _CMP_GE_OQ),
+                                                     _mm256_cmp_ps(w->of_b, zero, _CMP_GE_OQ)),
+                                       _mm256_cmp_ps(w->of_c, zero, _CMP_GE_OQ)),
+                 below = _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(w->of_a, zero, _CMP_LE_OQ),
+                                                     _mm256_cmp_ps(w->of_b, zero, _CMP_LE_OQ)),
+                                       _mm256_cmp_ps(w->of_c, zero, _CMP_LE_OQ));
+    return _mm256_and_ps(_mm256_or_ps(above, below),
+                         _mm256_cmp_ps(w->total, zero, _CMP_NEQ_UQ));
+}
+
+/* Where the lines meet the triangle. */
+LBVH_I_LANES_FN __m256 lbvh_i_meet_pack(const lbvh_i_weights *w)
+{
+    __m256 const depth = _mm256_add_ps(_mm256_add_ps(lbvh_i_times_pack(w->of_a, w->deep[0]),
+                                                     lbvh_i_times_pack(w->of_b, w->deep[1])),
+                                       lbvh_i_times_pack(w->of_c, w->deep[2]));
+    return _mm256_div_ps(_mm256_div_ps(depth, w->total), w->along);
+}
+
+/* Those of 8 rays that hit a triangle up to their t_max keep it. 0: there are none. */
+LBVH_I_LANES_FN int lbvh_i_hit_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *pack, int ray,
+                                    const float *v, uint32_t slot)
+{
+    lbvh_i_weights const w = lbvh_i_weigh_pack(pack, ray, v);
+    __m256 hit = lbvh_i_inside_pack(&w), at;
     if (_mm256_movemask_ps(hit) == 0) return 0;
-    depth = _mm256_add_ps(_mm256_add_ps(lbvh_i_times_pack(of_a, deep[0]),
-                                        lbvh_i_times_pack(of_b, deep[1])),
-                          lbvh_i_times_pack(of_c, deep[2]));
-    at = _mm256_div_ps(_mm256_div_ps(depth, total), dk);
-    hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, zero, _CMP_GE_OQ),
+    at = lbvh_i_meet_pack(&w);
+    hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, _mm256_setzero_ps(), _CMP_GE_OQ),
                                            _mm256_cmp_ps(at, _mm256_loadu_ps(pack->t_maxs + ray),
                                                          _CMP_LE_OQ)));
     if (_mm256_movemask_ps(hit) == 0) return 0;
     hit = lbvh_i_closest_lanes(bundle, pack, ray, slot, at, hit);
     lbvh_i_keep_lanes(pack->t_maxs + ray, bundle->tracer->any ? _mm256_set1_ps(-1) : at, hit);
-    lbvh_i_keep_lanes(pack->u + ray, _mm256_div_ps(of_b, total), hit);
-    lbvh_i_keep_lanes(pack->v + ray, _mm256_div_ps(of_c, total), hit);
+    lbvh_i_keep_lanes(pack->u + ray, _mm256_div_ps(w.of_b, w.total), hit);
+    lbvh_i_keep_lanes(pack->v + ray, _mm256_div_ps(w.of_c, w.total), hit);
     _mm256_maskstore_epi32((int *)(void *)(pack->slot + ray), _mm256_castps_si256(hit),
                            _mm256_set1_epi32((int)slot));
     return 1;
@@ -10143,11 +10172,7 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *p
 {
     const lbvh_i_tracer *const tracer = bundle->tracer;
     uint32_t at;
-    do {
-        if (pack->top == 0 || pack->t_max < 0) return 0;
-        pack->top--;
-    } while (!(pack->stack.enters[pack->top] <= pack->t_max));
-    at = pack->stack.child[pack->top];
+    if (pack->t_max < 0 || !lbvh_i_pop(&pack->stack, &pack->top, pack->t_max, &at)) return 0;
     if (at & LBVH_I_LEAF_BIT) lbvh_i_hit_by_pack(bundle, pack, at & ~LBVH_I_LEAF_BIT);
     else {
         const lbvh_wide_node *const node = &tracer->wide->node[at];
@@ -10155,7 +10180,7 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *p
         pack->top = lbvh_i_push_lanes(&pack->stack, pack->top, node, at, kind,
                                       lbvh_i_enter_pack(pack, node, kind), 0);
     }
-    lbvh_i_prefetch(&tracer->next, pack->stack.child[pack->top > 0 ? pack->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, &pack->stack, pack->top);
     return 1;
 }
 
@@ -10178,9 +10203,7 @@ LBVH_I_AVX2 static int lbvh_i_begin_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pac
         lbvh_i_bundle alone = *bundle;
         lbvh_i_load_pack(bundle, pack);
         if (lbvh_i_is_pack(bundle->tracer, pack)) {
-            pack->top = 1;
-            pack->stack.child[0] = 0;
-            pack->stack.enters[0] = 0;
+            pack->top = lbvh_i_push_root(&pack->stack);
             return 1;
         }
         alone.end = bundle->next;
@@ -10236,13 +10259,19 @@ LBVH_FN void lbvh_i_copied_numbers(const lbvh_wide *wide, size_t slot, lbvh_real
     for (k = 0; k < 9; k++) number[k] = k < wide->numbers ? v[LBVH_WIDE_LEAF * k] : 0;
 }
 
+LBVH_FN lbvh_ray_hit lbvh_i_no_hit(void)
+{
+    lbvh_ray_hit none;
+    memset(&none, 0, sizeof none);
+    none.id = -1;
+    return none;
+}
+
 /* The hit of a ray on a copied triangle, with its weights. */
 LBVH_FN lbvh_ray_hit lbvh_i_copied_hit(const lbvh_wide *wide, const lbvh_i_beam *ray)
 {
     lbvh_real corner[9];
-    lbvh_ray_hit hit;
-    memset(&hit, 0, sizeof hit);
-    hit.id = -1;
+    lbvh_ray_hit hit = lbvh_i_no_hit();
     if (!lbvh_i_has_hit(ray)) return hit;
     hit.id = wide->id[ray->slot];
     lbvh_i_copied_numbers(wide, ray->slot, corner);
@@ -10254,10 +10283,8 @@ LBVH_FN lbvh_ray_hit lbvh_i_copied_hit(const lbvh_wide *wide, const lbvh_i_beam 
 /* The hit of a ray, with the weights that its test gives. */
 static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam *ray)
 {
-    lbvh_ray_hit hit;
+    lbvh_ray_hit hit = lbvh_i_no_hit();
     if (!tracer->fn) return lbvh_i_copied_hit(tracer->wide, ray);
-    memset(&hit, 0, sizeof hit);
-    hit.id = -1;
     if (!lbvh_i_has_hit(ray)) return hit;
     hit.id = tracer->wide->id[ray->slot];
     (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
@@ -10355,12 +10382,8 @@ static void lbvh_i_hit_nothing(const lbvh_i_bundle *bundle)
 {
     int32_t r;
     for (r = 0; r < bundle->rays->n; r++) {
-        if (!bundle->hits) {
-            bundle->hit[r] = 0;
-            continue;
-        }
-        memset(&bundle->hits[r], 0, sizeof bundle->hits[r]);
-        bundle->hits[r].id = -1;
+        if (bundle->hits) bundle->hits[r] = lbvh_i_no_hit();
+        else bundle->hit[r] = 0;
     }
 }
 
@@ -10522,12 +10545,9 @@ LBVH_I_HOT void lbvh_i_walk_around(lbvh_i_around *search)
 {
     const lbvh_wide *wide = search->wide;
     lbvh_i_waiting stack;
-    int top = 1;
-    stack.child[0] = 0;
-    stack.enters[0] = 0;
-    while (top > 0) {
-        uint32_t const at = stack.child[--top];
-        if (!(stack.enters[top] <= search->reach2)) continue;
+    uint32_t at;
+    int top = lbvh_i_push_root(&stack);
+    while (lbvh_i_pop(&stack, &top, search->reach2, &at)) {
         if (at & LBVH_I_LEAF_BIT) {
             size_t slot;
             int32_t left = lbvh_i_leaf_slots(wide, at & ~LBVH_I_LEAF_BIT, &slot);
@@ -10780,11 +10800,7 @@ LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next 
                                        lbvh_i_seeker *seeker)
 {
     uint32_t at;
-    do {
-        if (seeker->top == 0) return 0;
-        seeker->top--;
-    } while (!(seeker->stack.enters[seeker->top] <= seeker->reach2));
-    at = seeker->stack.child[seeker->top];
+    if (!lbvh_i_pop(&seeker->stack, &seeker->top, seeker->reach2, &at)) return 0;
     if (at & LBVH_I_LEAF_BIT) lbvh_i_seek_block(wide, seeker, at & ~LBVH_I_LEAF_BIT);
     else {
         const lbvh_wide_node *const node = &wide->node[at];
@@ -10793,7 +10809,7 @@ LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next 
                                         lbvh_i_away_lanes(seeker->p, node, kind, seeker->reach2),
                                         0);
     }
-    lbvh_i_prefetch(next, seeker->stack.child[seeker->top > 0 ? seeker->top - 1 : 0]);
+    lbvh_i_prefetch(next, &seeker->stack, seeker->top);
     return 1;
 }
 
@@ -10809,9 +10825,7 @@ static int lbvh_i_begin_seeker(const lbvh_i_points *job, lbvh_i_seeker *seeker, 
         if (!lbvh_i_take_point(job->wide, seeker->p, usable)) continue;
         seeker->reach2 = lbvh_i_min(lbvh_i_times(job->reach, job->reach), lbvh_i_largest());
         seeker->slot = LBVH_I_NO_SLOT;
-        seeker->top = 1;
-        seeker->stack.child[0] = 0;
-        seeker->stack.enters[0] = 0;
+        seeker->top = lbvh_i_push_root(&seeker->stack);
         ++*i;
         return 1;
     }
@@ -10926,6 +10940,19 @@ LBVH_FN int lbvh_i_takes_element(const lbvh_wide *wide, const lbvh_overlap *o, s
     return lbvh_boxes_touch(&box, o->min, o->max);
 }
 
+/* The elements of a leaf that the search takes, after *found others. */
+static void lbvh_i_overlap_leaf(const lbvh_wide *wide, const lbvh_overlap *o, uint32_t leaf,
+                                int32_t *ids, int64_t capacity, int64_t *found)
+{
+    size_t slot;
+    int32_t left = lbvh_i_leaf_slots(wide, leaf, &slot);
+    for (; left > 0; left--, slot++) {
+        if (!lbvh_i_takes_element(wide, o, slot)) continue;
+        if (*found < capacity) ids[*found] = wide->id[slot];
+        ++*found;
+    }
+}
+
 LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *box,
                                         uint32_t filter, int32_t *ids, int64_t capacity,
                                         int64_t *needed)
@@ -10942,15 +10969,9 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
     if (o.at >= 0) top = 1;
     while (top > 0) {
         uint32_t const at = stack[--top];
-        if (at & LBVH_I_LEAF_BIT) {
-            size_t slot;
-            int32_t left = lbvh_i_leaf_slots(wide, at & ~LBVH_I_LEAF_BIT, &slot);
-            for (; left > 0; left--, slot++) {
-                if (!lbvh_i_takes_element(wide, &o, slot)) continue;
-                if (*needed < capacity) ids[*needed] = wide->id[slot];
-                ++*needed;
-            }
-        } else {
+        if (at & LBVH_I_LEAF_BIT)
+            lbvh_i_overlap_leaf(wide, &o, at & ~LBVH_I_LEAF_BIT, ids, capacity, needed);
+        else {
             const lbvh_wide_node *node = &wide->node[at];
             uint32_t const met = lbvh_i_touch_children(&o, node);
             for (c = LBVH_WIDE - 1; c >= 0; c--)
@@ -10985,36 +11006,58 @@ static lbvh_node lbvh_i_within(const lbvh_node *outer, const lbvh_wide_node *nod
     return box;
 }
 
+/* The box of all space. */
+static lbvh_node lbvh_i_everywhere(void)
+{
+    lbvh_node all;
+    int a;
+    memset(&all, 0, sizeof all);
+    for (a = 0; a < 3; a++) {
+        all.min[a] = -lbvh_i_infinity();
+        all.max[a] = lbvh_i_infinity();
+    }
+    return all;
+}
+
+/* A leaf whose boxes above have this intersection; its elements, -1 = damage. */
+static int32_t lbvh_i_check_leaf(const lbvh_wide *wide, const lbvh *tree, int32_t *place_of,
+                                 uint32_t leaf, const lbvh_node *above)
+{
+    lbvh_node box;
+    size_t slot;
+    int32_t const count = lbvh_i_leaf_slots(wide, leaf, &slot);
+    int32_t k;
+    for (k = 0; k < count; k++)
+        if (!lbvh_i_claim_leaf(tree, place_of, wide->id[slot++], &box) ||
+            !lbvh_i_holds(above, &box))
+            return -1;
+    return count;
+}
+
 /* Visits all nodes with the intersection of the boxes above; the elements found, -1 = damage. */
 static int64_t lbvh_i_check_wide(const lbvh_wide *wide, const lbvh *tree, int32_t *place_of)
 {
-    lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE], leaf;
+    lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE];
     uint32_t stack[LBVH_WIDE_STACK + LBVH_WIDE];
     int64_t found = 0;
-    int a, c, top = wide->nodes > 0;
+    int c, top = wide->nodes > 0;
     stack[0] = 0;
-    memset(above, 0, sizeof above[0]);
-    for (a = 0; a < 3; a++) {
-        above[0].min[a] = -lbvh_i_infinity();
-        above[0].max[a] = lbvh_i_infinity();
-    }
+    above[0] = lbvh_i_everywhere();
     while (top > 0) {
         uint32_t const at = stack[--top];
         lbvh_node const box = above[top];
         const lbvh_wide_node *node = &wide->node[at];
         for (c = 0; c < LBVH_WIDE; c++) {
             uint32_t const child = lbvh_i_child(node, at, c, 1);
-            size_t slot;
-            int32_t left;
+            int32_t count = 0;
             if (!(node->used >> c & 1)) continue;
             above[top] = lbvh_i_within(&box, node, c);
-            if (child & LBVH_I_LEAF_BIT) {
-                left = lbvh_i_leaf_slots(wide, child & ~LBVH_I_LEAF_BIT, &slot);
-                for (; left > 0; left--, found++)
-                    if (!lbvh_i_claim_leaf(tree, place_of, wide->id[slot++], &leaf) ||
-                        !lbvh_i_holds(&above[top], &leaf))
-                        return -1;
-            } else stack[top++] = child;
+            if (child & LBVH_I_LEAF_BIT)
+                count = lbvh_i_check_leaf(wide, tree, place_of, child & ~LBVH_I_LEAF_BIT,
+                                          &above[top]);
+            else stack[top++] = child;
+            if (count < 0) return -1;
+            found += count;
         }
     }
     return found;
@@ -11213,17 +11256,13 @@ static int lbvh_i_wide_valid(const lbvh_wide *wide)
     uint32_t number[LBVH_WIDE_STACK + LBVH_WIDE], inner;
     int32_t level[LBVH_WIDE_STACK + LBVH_WIDE];
     lbvh_i_inspection walk;
-    int a, c, top = wide->nodes > 0;
+    int c, top = wide->nodes > 0;
     memset(&walk, 0, sizeof walk);
     walk.wide = wide;
     walk.nodes = (uint32_t)top;
     number[0] = 0;
     level[0] = 0;
-    memset(above, 0, sizeof above[0]);
-    for (a = 0; a < 3; a++) {
-        above[0].min[a] = -lbvh_i_infinity();
-        above[0].max[a] = lbvh_i_infinity();
-    }
+    above[0] = lbvh_i_everywhere();
     while (top > 0) {
         lbvh_node const box = above[--top];
         const lbvh_wide_node *node = &wide->node[number[top]];
