@@ -29,12 +29,15 @@
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
                        queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
                        wide, cuda-templates
-       serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
-                       rotations, top, save, packets, pairs, queries-serial, validate, world-memory,
-                       world-trees, world-pairs, round-casts, world-calls, world-update,
-                       world-validate, parallel-run, parallel-search, nearest-rows,
-                       parallel-build, parallel-world, wide-build, wide-rays, wide-lanes,
-                       wide-trace, wide-near, wide-validate, wide-save
+       serial          memory, resolve, sort, build, refit, packets, pairs, queries-serial,
+                       validate, measure, save
+       better trees    ploc, rotations, top
+       world           world-memory, world-trees, world-pairs, round-casts, world-calls,
+                       world-update, world-validate
+       in tasks        parallel-run, parallel-search, nearest-rows, parallel-build,
+                       parallel-world
+       wide trees      wide-build, wide-rays, wide-lanes, wide-trace, wide-near, wide-validate,
+                       wide-save
        CUDA            cuda/lbvh.cu, with a list of its own
        end             licence
 
@@ -3784,7 +3787,7 @@ static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *hi
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build
+   >>build: a tree over n elements, in the steps of lbvh_i_build_serial at the end
    ---------------------------------------------------------------------------------------------- */
 
 /* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
@@ -4021,264 +4024,8 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     lbvh_i_join(tree, at, left, right);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
-   subtrees of the sorted leaves: Benthin 2024)
-
-   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
-   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
-   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
-   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
-   finds the partner with which its box is smallest (>>clusters), and two that choose each other
-   merge. Five points on a line:
-
-       place    0   4 6       14    20
-                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
-                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
-                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
-                \____/           |        they become cluster 3
-                   3             2        round 3: the root
-       border 0     1 2        3     4 5
-       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
-
-   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
-   and the 8 after it, and each pair is computed once. (All pairs instead, or windows of 64 and 128,
-   cost more time, and their trees are no better.) A round merges one pair at least. So a window
-   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
-
-   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
-   of its children. That place is nobody's first from then on: no two clusters have the same number,
-   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
-   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
-   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
-   file and every walk see a tree like any other. Where a leaf would lie below more than
-   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
-   Its last ones are the window, with room behind it. Keys have room before the first: keys with
-   nobody. */
-enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
-typedef struct lbvh_i_clusters {
-    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
-    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
-    int32_t all;                                   /* clusters on the stack; of the subtrees */
-    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* that begin at these leaves, so many of each */
-    int32_t top;
-    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
-    int lanes;          /* vectors of 8 floats may be used */
-    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
-    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
-    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
-} lbvh_i_clusters;
-
-/* An empty stack. No cluster has one before the first as its partner. */
-static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
-{
-    int32_t i, k;
-    memset(c, 0, sizeof *c);
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
-    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
-    c->lanes = LBVH_I_HAS_AVX2();
-}
-
-/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
-   turns: compilers make vectors of them at -O2 too.) */
-LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
-{
-    int32_t k, p;
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            int32_t const q = p + 1 + k, at = window + p, by = window + q;
-            lbvh_real const
-                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
-                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
-                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
-            c->key[k][LBVH_I_RADIUS + p] =
-                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
-        }
-}
-
-/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
-LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
-{
-    int32_t k, p;
-    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
-                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
-                              least = behind < before ? behind : before, best = c->best[p];
-            c->best[p] = least < best ? least : best;
-        }
-}
-
-/* best[i] of all `count` clusters of a window. */
-LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i += LBVH_I_RADIUS) {
-        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
-        else lbvh_i_compare(c, 3, c->all - count, i);
-    }
-    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
-}
-
-LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    lbvh_i_choose_all(c, dim, count);
-}
-
-static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
-        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
-    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
-    else lbvh_i_choose_all(c, dim, count);
-}
-
-/* Cluster i of the stack becomes the node of itself and j. */
-static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
-{
-    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
-    int32_t *const child = c->child + 2 * (size_t)at;
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
-        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
-    }
-    child[0] = c->node[i];
-    child[1] = c->node[j];
-    c->node[i] = at;
-    c->first[i] = one < other ? one : other;
-}
-
-/* Cluster `from` of the stack moves to `to`. */
-static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][to] = c->min[a][from];
-        c->max[a][to] = c->max[a][from];
-    }
-    c->node[to] = c->node[from];
-    c->first[to] = c->first[from];
-}
-
-/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
-   order. Returns their number. (Lists, because branches on who chose whom are mispredicted.) */
-static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
-{
-    int32_t const window = c->all - count;
-    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
-    for (i = 0; i < count; i++) {
-        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
-        int const chosen = c->best[j] == c->best[i];
-        merge[merges] = keep[left] = i;
-        merges += chosen & (i < j);
-        left += !(chosen & (j < i));
-    }
-    for (k = 0; k < merges; k++) {
-        i = merge[k];
-        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
-    }
-    for (k = 0; k < left && keep[k] == k; k++) {}
-    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
-    c->all = window + left;
-    return left;
-}
-
-/* Puts leaf k on the stack. */
-static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
-                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
-{
-    int32_t const at = c->all++;
-    lbvh_real min[3], max[3];
-    int a;
-    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
-    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
-    for (a = 0; a < 3; a++) {
-        c->min[a][at] = lbvh_i_bounded(min[a]);
-        c->max[a][at] = lbvh_i_bounded(max[a]);
-    }
-    c->node[at] = tree->first_leaf + k;
-    c->first[at] = k;
-}
-
-/* A subtree of MERGE, whose `count` clusters are on top of the stack. Those of its sibling to the
-   left lie below them: where both are too many for the parent, rounds follow. So up to the first
-   subtree that is itself a left one. */
-static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
-                                 int32_t count)
-{
-    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
-        first = c->waiting[--c->top];
-        count += c->many[c->top];
-        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
-            lbvh_i_find_partners(c, tree->desc.dim, count);
-            count = lbvh_i_merge_partners(c, count);
-        }
-    }
-    c->waiting[c->top] = first;
-    c->many[c->top++] = count;
-}
-
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
-static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
-                              const lbvh_i_keys *keys)
-{
-    lbvh_i_clusters c;
-    int32_t k;
-    lbvh_i_begin_clusters(tree, &c);
-    for (k = 0; k < tree->n; k++) {
-        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
-        lbvh_i_join_clusters(tree, &c, k, k, 1);
-    }
-    return c.node[0];
-}
-
-/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
-   a leaf would lie too deep, and nothing was changed. */
-static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
-{
-    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
-    /* where the last leaves will be */
-    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
-    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
-    int32_t at = root, level = 0, place = 0, top = 0;
-    uint64_t *const old = keys->key;
-    for (;;) {
-        for (; at < tree->first_leaf; level++) {
-            if (level == LBVH_STACK - 1) return 0;
-            pending[top] = child[2 * (size_t)at + 1];
-            depth[top++] = level;
-            at = child[2 * (size_t)at];
-        }
-        keys->spare[place++] = old[at - tree->first_leaf];
-        if (top == 0) break;
-        at = pending[--top];
-        level = depth[top] + 1;
-        prefix[place] = (uint8_t)level;
-    }
-    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
-    keys->key = keys->spare;
-    keys->spare = old;
-    return 1;
-}
-
-/* LBVH_PLOC: sorted keys and their prefixes become those of its places. */
-static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
-{
-    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
-    if (tree->n > 2)
-        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>build-serial
-   ---------------------------------------------------------------------------------------------- */
+/* LBVH_PLOC: sorted keys and their prefixes become those of its places (>>ploc). */
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys);
 
 static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
                                        int32_t n)
@@ -4379,806 +4126,6 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
         }
     }
     return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>measure: quality of a tree
-   ---------------------------------------------------------------------------------------------- */
-
-/* a * b, rounded, as lbvh_i_times. */
-LBVH_FN double lbvh_i_product(double a, double b)
-{
-#if defined(__CUDA_ARCH__)
-    return __dmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
-
-/* Surface of a box, in 2D its perimeter; 0 for an element left out. */
-LBVH_FN double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
-{
-    double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1],
-                 z = (double)max[2] - (double)min[2];
-    if (!(x >= 0 && y >= 0 && z >= 0)) return 0;
-    if (dim == 2) return 2 * (x + y);
-    return 2 * (lbvh_i_product(x, y) + lbvh_i_product(y, z) + lbvh_i_product(z, x));
-}
-
-/* The area that two nodes share. */
-static double lbvh_i_shared_area(int dim, const lbvh_node *l, const lbvh_node *r)
-{
-    lbvh_real min[3], max[3];
-    int a;
-    for (a = 0; a < 3; a++) {
-        min[a] = lbvh_i_max(l->min[a], r->min[a]);
-        max[a] = lbvh_i_min(l->max[a], r->max[a]);
-    }
-    return lbvh_i_area(dim, min, max);
-}
-
-LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
-{
-    int32_t inner[LBVH_STACK]; /* last places of the inner nodes above */
-    int32_t at, place = 0, depth = 0;
-    double areas = 0, shared = 0, levels = 0, root;
-    if (!tree || !quality) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    memset(quality, 0, sizeof *quality);
-    if (tree->n == 0) return LBVH_OK;
-    for (at = 0; at >= 0;) { /* a walk over all nodes */
-        const lbvh_node *node = &tree->node[at];
-        while (depth > 0 && inner[depth - 1] < place) depth--;
-        areas += lbvh_i_area(tree->desc.dim, node->min, node->max);
-        if (lbvh_is_leaf(tree, at)) {
-            if (quality->depth < depth) quality->depth = depth;
-            levels += depth;
-            place++;
-            at = node->skip;
-        } else {
-            shared += lbvh_i_shared_area(tree->desc.dim, &tree->node[node->link],
-                                         &tree->node[lbvh_right_child(tree, node)]);
-            inner[depth++] = lbvh_last_place(tree, node);
-            at = node->link;
-        }
-    }
-    root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
-    quality->mean_depth = levels / tree->n;
-    if (root > 0) {
-        quality->sah = areas / root;
-        quality->overlap = shared / root;
-    }
-    return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>rotations: lbvh_optimize, which restores quality that refits have lost (Kensler 2008; Kopta,
-   Ize, Spjut, Brunvand, Davis and Kensler 2012, who rotate in every refit)
-
-   Elements move, the tree keeps its shape, and boxes of far elements grow together. A rotation at a
-   node N lets two subtrees below N change places: a child and a grandchild, or two grandchildren.
-
-            N                   N                       N                       N
-          /   \               /   \                   /   \                   /   \
-         A     B     ->      c     B'                A     B      ->        A'     B'
-              / \                 / \               / \   / \              / \     / \
-             c   d               A   d             a   b c   d            c   b   a   d
-
-   N holds the same leaves before and after, so only the boxes of its children change. The cost
-   (lbvh_quality.sah) falls by the area of B less that of B', or of A and B less A' and B'. Of the
-   six rotations at N, the one that gains most is done. Children come before parents.
-
-   A rotation must lower these areas by 1/1024 at least. That is far more than the rounding of an
-   area (some 2^-50): no rotation raises the cost, and none is done for nothing.
-
-   Depth: the height of a node (a leaf: 0) and the prefix of its split are 94 together at most. That
-   is so at a node that was not rotated, if it is at its children: the prefix of a child is larger
-   by 1 at least. A rotation that would break it is refused. The root's split has prefix 1 or more,
-   so at most LBVH_STACK - 1 nodes are above a leaf.
-
-   The pass goes over the old tree as lbvh_i_merge does, and reads its prefixes. `link` and `skip`
-   of an inner node become its two children. The skip of leaf k, which nothing reads, is the height
-   of inner node k. Then leaves are numbered depth first, border k gets 1 + the depth of the node
-   that is split there as its prefix, as in >>ploc, and lbvh_i_merge makes all nodes anew.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Subtrees whose parents are still to come: the first leaf of each. */
-typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
-
-/* A rotation: the subtrees at two links change places. */
-typedef struct lbvh_i_rotation {
-    int32_t *one, *other;
-    double gain;            /* by which the areas shrink */
-} lbvh_i_rotation;
-
-/* Inner nodes on the longest way from here to a leaf, during the pass. */
-LBVH_FN int32_t lbvh_i_height(const lbvh *tree, int32_t at)
-{
-    return lbvh_is_leaf(tree, at) ? 0 : tree->node[tree->first_leaf + at].skip;
-}
-
-LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
-{
-    const lbvh_node *node = &tree->node[at];
-    int32_t const left = lbvh_i_height(tree, node->link), right = lbvh_i_height(tree, node->skip);
-    tree->node[tree->first_leaf + at].skip = 1 + (left > right ? left : right);
-}
-
-/* The area of the box around two nodes. */
-LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
-{
-    lbvh_node around;
-    lbvh_i_unite(&around, &tree->node[p], &tree->node[q]);
-    return lbvh_i_area(tree->desc.dim, around.min, around.max);
-}
-
-LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
-{
-    if (!(gain > best->gain)) return; /* nor a NaN */
-    best->gain = gain;
-    best->one = one;
-    best->other = other;
-}
-
-/* A child, at link `child`, with each of the children of its sibling, whose box has `area`. That
-   box becomes the one around the child and the grandchild that stays. */
-LBVH_FN void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling, double area,
-                               lbvh_i_rotation *best)
-{
-    lbvh_node *of = &tree->node[sibling];
-    lbvh_i_offer(best, area - lbvh_i_area_around(tree, *child, of->skip), child, &of->link);
-    lbvh_i_offer(best, area - lbvh_i_area_around(tree, *child, of->link), child, &of->skip);
-}
-
-/* Two grandchildren, one from each side. (To exchange the other two is the same, mirrored.) */
-LBVH_FN void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t right, double area,
-                                       lbvh_i_rotation *best)
-{
-    lbvh_node *l = &tree->node[left], *r = &tree->node[right];
-    lbvh_i_offer(best, area - lbvh_i_area_around(tree, l->skip, r->link) -
-                           lbvh_i_area_around(tree, l->link, r->skip), &l->link, &r->link);
-    lbvh_i_offer(best, area - lbvh_i_area_around(tree, l->skip, r->skip) -
-                           lbvh_i_area_around(tree, l->link, r->link), &l->link, &r->skip);
-}
-
-/* The best rotation at node `at`, from the areas of its children; gain 0: none. A child with a
-   larger area than its sibling's cannot make the sibling smaller. */
-LBVH_FN lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double left_area,
-                                            double right_area)
-{
-    lbvh_node *node = &tree->node[at];
-    int32_t const left = node->link, right = node->skip;
-    int const left_inner = !lbvh_is_leaf(tree, left), right_inner = !lbvh_is_leaf(tree, right);
-    double const most = 1 - 1.0 / 1024; /* of an area may be left */
-    lbvh_i_rotation best = {NULL, NULL, 0};
-    if (left_inner && left_area > right_area)
-        lbvh_i_offer_child(tree, &node->skip, left, lbvh_i_product(most, left_area), &best);
-    if (right_inner && right_area > left_area)
-        lbvh_i_offer_child(tree, &node->link, right, lbvh_i_product(most, right_area), &best);
-    if (left_inner && right_inner)
-        lbvh_i_offer_grandchildren(tree, left, right,
-                                   lbvh_i_product(most, left_area + right_area), &best);
-    return best;
-}
-
-/* Box and height of a node from its children, during the pass. */
-LBVH_FN void lbvh_i_renew(const lbvh *tree, int32_t at)
-{
-    lbvh_node *node = &tree->node[at];
-    if (lbvh_is_leaf(tree, at)) return;
-    lbvh_i_unite(node, &tree->node[node->link], &tree->node[node->skip]);
-    lbvh_i_note_height(tree, at);
-}
-
-/* Exchanges the two subtrees; left and right are the children of `at` before. */
-LBVH_FN void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, int32_t at,
-                            int32_t left, int32_t right)
-{
-    int32_t const moved = *rotation->one;
-    *rotation->one = *rotation->other;
-    *rotation->other = moved;
-    lbvh_i_renew(tree, left);
-    lbvh_i_renew(tree, right);
-    lbvh_i_note_height(tree, at);
-}
-
-/* Node `at`, whose children are finished: returns the rotations done there, 0 or 1. */
-LBVH_FN int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, double right_area,
-                             int32_t highest)
-{
-    const lbvh_node *node = &tree->node[at];
-    int32_t const left = node->link, right = node->skip;
-    lbvh_i_rotation const best = lbvh_i_best_rotation(tree, at, left_area, right_area);
-    lbvh_i_note_height(tree, at);
-    if (!best.one) return 0;
-    lbvh_i_exchange(tree, &best, at, left, right);
-    if (lbvh_i_height(tree, at) <= highest) return 1;
-    lbvh_i_exchange(tree, &best, at, left, right); /* back */
-    return 0;
-}
-
-/* Rotations at the nodes that the node of the leaves first .. last is the last leaf of, above the
-   first `fixed` tops. The uppermost becomes a top. Returns the fixed ones, with all whose siblings
-   are left of them. */
-static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
-                                int32_t last, int32_t *rotations)
-{
-    const uint8_t *prefix = tree->prefix;
-    int const dim = tree->desc.dim;
-    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-    double area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
-    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
-        int32_t const split = first - 1, right = at;
-        const lbvh_node *left;
-        first = tops->first[--tops->count];
-        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-        left = &tree->node[tree->node[at].link]; /* the left child already */
-        tree->node[at].skip = right;
-        *rotations += lbvh_i_rotate(tree, at, lbvh_i_area(dim, left->min, left->max), area,
-                                    LBVH_STACK - prefix[split + 1]);
-        area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
-    }
-    tops->first[tops->count++] = first;
-    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
-}
-
-/* Rotations at all nodes, in the order of lbvh_i_merge: their number. */
-static int32_t lbvh_i_rotate_all(const lbvh *tree)
-{
-    lbvh_i_tops tops;
-    int32_t k, rotations = 0;
-    tops.count = 0;
-    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &tops, 0, k, k, &rotations);
-    return rotations;
-}
-
-/* Depth first: the new place of each leaf into its skip, and the new prefixes. */
-static void lbvh_i_number_leaves(const lbvh *tree)
-{
-    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
-    int32_t at = 0, level = 0, place = 0, top = 0;
-    for (;;) {
-        for (; !lbvh_is_leaf(tree, at); level++) {
-            pending[top] = tree->node[at].skip;
-            depth[top++] = level;
-            at = tree->node[at].link;
-        }
-        tree->node[at].skip = place++;
-        if (top == 0) return;
-        at = pending[--top];
-        level = depth[top] + 1;
-        tree->prefix[place] = (uint8_t)level;
-    }
-}
-
-/* Moves each leaf to the place in its skip, by way of the inner nodes, which are made later. */
-static void lbvh_i_reorder_leaves(const lbvh *tree)
-{
-    lbvh_node *const leaf = tree->node + tree->first_leaf;
-    uint32_t *const mask = tree->mask ? tree->mask + tree->first_leaf : NULL;
-    int32_t const last = tree->n - 1;
-    int32_t k, from = 0; /* who becomes the last leaf: there are n - 1 inner nodes */
-    lbvh_node moved;
-    uint32_t moved_mask;
-    for (k = 0; k < tree->n; k++) {
-        int32_t const to = leaf[k].skip;
-        if (to == last) from = k;
-        else tree->node[to] = leaf[k];
-        if (to != last && mask) tree->mask[to] = mask[k];
-    }
-    moved = leaf[from];
-    moved_mask = mask ? mask[from] : 0;
-    memcpy(leaf, tree->node, (size_t)last * sizeof *leaf);
-    leaf[last] = moved;
-    if (mask) memcpy(mask, tree->mask, (size_t)last * sizeof *mask);
-    if (mask) mask[last] = moved_mask;
-}
-
-/* Moves the leaves; codes no longer follow them. */
-static void lbvh_i_take_places(lbvh *tree)
-{
-    lbvh_i_reorder_leaves(tree);
-    tree->code = NULL;
-    tree->desc.keep_codes = 0;
-    if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
-}
-
-LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
-{
-    int32_t done;
-    if (rotations) *rotations = 0;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (tree->n < 3) return LBVH_OK;
-    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_optimize_in_pieces(tree, rotations);
-    done = lbvh_i_rotate_all(tree);
-    if (done > 0) lbvh_i_number_leaves(tree);
-    if (done > 0) lbvh_i_take_places(tree);
-    lbvh_i_merge(tree);
-    if (rotations) *rotations = done;
-    return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>top: lbvh_split_top, top-down splits by area above subtrees that stay (the surface area
-   heuristic: Goldsmith and Salmon 1987; over subtrees of a finished tree: Garanzha, Pantaleoni and
-   McAllister 2011; opened by area: Karras and Aila 2013, section 3.1)
-
-   LBVH_PLOC decides from below, by what lies near. So its small nodes are good, even better than
-   those of a full SAH build, and its large ones worse. These few are made again from above:
-
-   1. Open the root, then always the subtree with the largest area, until there are n / 20. (A
-      large triangle among small ones is so soon a subtree of its own.)
-   2. Sort the subtrees by the centres of their boxes, along each axis.
-   3. Split them in two where the area of the left box times the subtrees there, and the same of the
-      right, is least: all places along all axes are tried, of equal ones the nearest to the middle
-      is taken. Then split both parts, down to single subtrees.
-
-         sorted along x     a   b   c | d   e      3 area(abc) + 2 area(de): the least of all
-         parts              a   b | c   d | e      prefixes of borders 2 3 | 1 2: 1 + the depth
-
-   The subtrees, in the order that the splits leave, give the leaves their new places. Borders
-   between subtrees get 1 + the depth of the node that is split there as their prefix; those within
-   a subtree change by as much as its root's. Then lbvh_i_merge makes all nodes anew, as after
-   rotations. Where a prefix would become LBVH_STACK or more, the tree stays as it is.
-   ---------------------------------------------------------------------------------------------- */
-
-/* A subtree that stays. */
-typedef struct lbvh_i_subtree {
-    double area;            /* of its box; -1: a leaf, which cannot be opened */
-    int32_t node, first;    /* its root, and its first leaf */
-} lbvh_i_subtree;
-
-typedef struct lbvh_i_top {
-    lbvh *tree;
-    int32_t count;
-    lbvh_i_subtree *subtree;    /* [count] while they are opened a heap, the largest one first */
-    uint64_t *key, *spare;      /* [count] for sorting */
-    double *right;              /* [count] area times number, of what lies right of a split */
-    int32_t *order[3], *later;  /* [count] subtrees by centre, along each axis; room */
-    uint8_t *is_right;          /* [count] of the split at hand */
-    uint8_t *border, *level;    /* [count] by place: the prefix before a subtree; its depth */
-    uint8_t *prefix;            /* [n + 1] the new ones */
-    double root, gain;          /* area of the root; of all nodes before, less those after */
-} lbvh_i_top;
-
-/* A place to split: the subtrees from `at` on, along `axis`, become the right child. */
-typedef struct lbvh_i_place { double cost; int32_t at, uneven; int axis; } lbvh_i_place;
-
-static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
-{
-    lbvh_i_subtree s;
-    s.node = node;
-    s.first = first;
-    s.area = lbvh_i_area(tree->desc.dim, tree->node[node].min, tree->node[node].max);
-    if (!(s.area >= 0)) s.area = 0; /* 0 times infinity: boxes as large as numbers get */
-    if (lbvh_is_leaf(tree, node)) s.area = -1;
-    return s;
-}
-
-/* The first of the heap has changed. */
-static void lbvh_i_sift_down(lbvh_i_subtree *heap, int32_t count)
-{
-    lbvh_i_subtree const moving = heap[0];
-    int32_t at = 0;
-    for (;;) {
-        int32_t child = 2 * at + 1;
-        if (child + 1 < count && heap[child + 1].area > heap[child].area) child++;
-        if (child >= count || !(heap[child].area > moving.area)) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moving;
-}
-
-/* The one at `at` is new. */
-static void lbvh_i_sift_up(lbvh_i_subtree *heap, int32_t at)
-{
-    lbvh_i_subtree const moving = heap[at];
-    for (; at > 0 && moving.area > heap[(at - 1) / 2].area; at = (at - 1) / 2)
-        heap[at] = heap[(at - 1) / 2];
-    heap[at] = moving;
-}
-
-/* Step 1. */
-static void lbvh_i_open_top(lbvh_i_top *top)
-{
-    const lbvh *tree = top->tree;
-    int32_t count = 1;
-    top->subtree[0] = lbvh_i_subtree_at(tree, 0, 0);
-    for (; count < top->count; count++) {
-        lbvh_i_subtree const opened = top->subtree[0];
-        const lbvh_node *node = &tree->node[opened.node];
-        top->gain += opened.area;
-        top->subtree[0] = lbvh_i_subtree_at(tree, node->link, opened.first);
-        lbvh_i_sift_down(top->subtree, count);
-        top->subtree[count] = lbvh_i_subtree_at(tree, lbvh_right_child(tree, node),
-                                                lbvh_split_place(tree, node) + 1);
-        lbvh_i_sift_up(top->subtree, count);
-    }
-}
-
-/* An integer of the same order as x: of a NaN (an element left out) the same always. */
-static uint32_t lbvh_i_ordered(float x)
-{
-    uint32_t bits;
-    if (!(x == x)) return 0;
-    memcpy(&bits, &x, sizeof bits);
-    return bits >> 31 ? ~bits : bits | (uint32_t)1 << 31;
-}
-
-/* Step 2, along one axis. */
-static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
-{
-    lbvh_i_histogram histogram;
-    int32_t k;
-    memset(&histogram, 0, sizeof histogram);
-    for (k = 0; k < top->count; k++) {
-        const lbvh_node *node = &top->tree->node[top->subtree[k].node];
-        uint32_t const upper =
-            lbvh_i_ordered((float)lbvh_i_half_centre(node->min[axis], node->max[axis]));
-        top->key[k] = (uint64_t)upper << 32 | (uint32_t)k;
-        lbvh_i_count_digits(&histogram, upper);
-    }
-    lbvh_i_radix(top->key, top->spare, top->count, &histogram);
-    for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
-}
-
-/* Tries all places along one axis. Returns the area of all these subtrees. */
-static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, int32_t last,
-                                lbvh_i_place *best)
-{
-    const lbvh_node *const node = top->tree->node;
-    const int32_t *order = top->order[axis];
-    int const dim = top->tree->desc.dim;
-    lbvh_node around = node[top->subtree[order[last]].node];
-    int32_t k;
-    for (k = last; k > first; k--) {
-        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
-        top->right[k] = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), last - k + 1);
-    }
-    around = node[top->subtree[order[first]].node];
-    for (k = first; k < last; k++) {
-        int32_t const off = 2 * k + 1 - first - last, uneven = off < 0 ? -off : off;
-        double cost;
-        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
-        cost = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), k - first + 1) +
-               top->right[k + 1];
-        if (!(cost < best->cost || (cost == best->cost && uneven < best->uneven))) continue;
-        best->cost = cost;
-        best->at = k + 1;
-        best->uneven = uneven;
-        best->axis = axis;
-    }
-    lbvh_i_widen(&around, &node[top->subtree[order[last]].node]);
-    return lbvh_i_area(dim, around.min, around.max);
-}
-
-/* Parts the orders as that of the axis is split; each part keeps its order. */
-static void lbvh_i_part(const lbvh_i_top *top, lbvh_i_place split, int32_t first, int32_t last)
-{
-    int32_t k;
-    int a;
-    for (k = first; k <= last; k++) top->is_right[top->order[split.axis][k]] = k >= split.at;
-    for (a = 0; a < top->tree->desc.dim; a++) {
-        int32_t *const order = top->order[a];
-        int32_t kept = first, moved = 0;
-        if (a == split.axis) continue;
-        for (k = first; k <= last; k++) {
-            int32_t const subtree = order[k];
-            order[kept] = top->later[moved] = subtree;
-            kept += !top->is_right[subtree];
-            moved += top->is_right[subtree];
-        }
-        memcpy(order + kept, top->later, (size_t)moved * sizeof *order);
-    }
-}
-
-/* Step 3, for the subtrees first .. last: where to split them. */
-static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t last)
-{
-    double area = 0;
-    lbvh_i_place best;
-    int a;
-    best.cost = lbvh_i_product(top->root, last - first + 2); /* none is so large */
-    best.axis = 0;
-    best.at = last;
-    best.uneven = last - first;
-    for (a = 0; a < top->tree->desc.dim; a++) area = lbvh_i_try_splits(top, a, first, last, &best);
-    top->gain -= area;
-    return best;
-}
-
-/* Step 3, for all. 0: too deep. */
-static int lbvh_i_split_all(lbvh_i_top *top)
-{
-    int32_t end[LBVH_STACK], depth[LBVH_STACK]; /* right parts that wait: their last subtree */
-    int32_t first = 0, last = top->count - 1, level = 0, waiting = 0;
-    for (;;) {
-        for (; first < last; level++) {
-            lbvh_i_place const split = lbvh_i_best_place(top, first, last);
-            if (level == LBVH_STACK - 1) return 0;
-            lbvh_i_part(top, split, first, last);
-            top->border[split.at] = (uint8_t)(level + 1);
-            end[waiting] = last;
-            depth[waiting++] = level + 1;
-            last = split.at - 1;
-        }
-        top->level[first] = (uint8_t)level;
-        if (waiting == 0) return 1;
-        first = last + 1;
-        last = end[--waiting];
-        level = depth[waiting];
-    }
-}
-
-/* The new places of a subtree's leaves, from `place` on, and the prefixes between them. Returns the
-   place behind them, or -1: too deep. */
-static int32_t lbvh_i_place_subtree(const lbvh_i_top *top, const lbvh_i_subtree *subtree,
-                                    int32_t place, int32_t level)
-{
-    const lbvh *tree = top->tree;
-    const lbvh_node *node = &tree->node[subtree->node];
-    int const leaf = lbvh_is_leaf(tree, subtree->node);
-    int32_t const last = leaf ? subtree->first : lbvh_last_place(tree, node),
-                  deeper = leaf ? 0 : level + 1 - tree->prefix[lbvh_split_place(tree, node) + 1];
-    int32_t k;
-    lbvh_i_leaf(tree, subtree->first)->skip = place++;
-    for (k = subtree->first + 1; k <= last; k++) {
-        int32_t const prefix = tree->prefix[k] + deeper;
-        if (prefix >= LBVH_STACK) return -1;
-        top->prefix[place] = (uint8_t)prefix;
-        lbvh_i_leaf(tree, k)->skip = place++;
-    }
-    return place;
-}
-
-/* The new places of all leaves. 0: too deep; the skips of leaves are then to be made again. */
-static int lbvh_i_place_all(const lbvh_i_top *top)
-{
-    int32_t k, place = 0;
-    top->prefix[0] = top->prefix[top->tree->n] = 0;
-    for (k = 0; k < top->count; k++) {
-        if (k > 0) top->prefix[place] = top->border[k];
-        place = lbvh_i_place_subtree(top, &top->subtree[top->order[0][k]], place, top->level[k]);
-        if (place < 0) return 0;
-    }
-    return 1;
-}
-
-/* Bytes for `count` subtrees; with memory, the arrays. Those of 8 bytes come first. */
-static size_t lbvh_i_top_room(lbvh_i_top *top, int32_t count, void *memory)
-{
-    size_t const n = (size_t)count;
-    if (memory) {
-        top->subtree = (lbvh_i_subtree *)memory;
-        top->key = (uint64_t *)(void *)(top->subtree + n);
-        top->spare = top->key + n;
-        top->right = (double *)(void *)(top->spare + n);
-        top->order[0] = (int32_t *)(void *)(top->right + n);
-        top->order[1] = top->order[0] + n;
-        top->order[2] = top->order[1] + n;
-        top->later = top->order[2] + n;
-        top->is_right = (uint8_t *)(void *)(top->later + n);
-        top->border = top->is_right + n;
-        top->level = top->border + n;
-        top->prefix = top->level + n;
-    }
-    return n * (sizeof *top->subtree + 2 * sizeof *top->key + sizeof *top->right +
-                4 * sizeof *top->later + 3) + (size_t)top->tree->n + 1;
-}
-
-/* Steps 1 to 3. 1: the tree has changed. */
-static int lbvh_i_renew_top(lbvh_i_top *top)
-{
-    lbvh *tree = top->tree;
-    int a, placed;
-    lbvh_i_open_top(top);
-    for (a = 0; a < tree->desc.dim; a++) lbvh_i_order_top(top, a);
-    if (!lbvh_i_split_all(top) || !(top->gain > 0)) return 0;
-    placed = lbvh_i_place_all(top);
-    if (placed) {
-        memcpy(tree->prefix, top->prefix, (size_t)tree->n + 1);
-        lbvh_i_take_places(tree);
-    }
-    lbvh_i_merge(tree);
-    return placed;
-}
-
-LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
-{
-    lbvh_block room;
-    lbvh_i_top top;
-    if (gain) *gain = 0;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (tree->n < 3) return LBVH_OK;
-    memset(&top, 0, sizeof top);
-    top.tree = tree;
-    top.count = tree->n / 20 > 64 ? tree->n / 20 : tree->n < 64 ? tree->n : 64;
-    room = lbvh_i_take_block(&tree->desc.allocator, lbvh_i_top_room(&top, top.count, NULL));
-    if (!room.memory) return LBVH_OUT_OF_MEMORY;
-    (void)lbvh_i_top_room(&top, top.count, room.memory);
-    top.root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
-    if (lbvh_i_renew_top(&top) && gain && top.root > 0) *gain = top.gain / top.root;
-    lbvh_i_release(&tree->desc.allocator, &room);
-    return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>save
-   ---------------------------------------------------------------------------------------------- */
-
-/* A file: this header of 64 bytes, then the arrays without gaps. */
-typedef struct lbvh_i_header {
-    char magic[8];
-    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
-    uint32_t version;       /* of this layout */
-    int32_t real_bytes;
-    union {
-        struct { int32_t dim, bits, n, has_masks; } tree;
-        struct { int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf; } wide;
-    } of;
-    uint64_t bytes;         /* of header and arrays */
-    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
-} lbvh_i_header;
-
-static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
-{
-    const unsigned char *at = (const unsigned char *)bytes;
-    size_t i;
-    /* FNV-1a, Fowler, Noll and Vo */
-    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
-    return sum;
-}
-
-/* The checksum of a header, with which that of the arrays begins. */
-static uint64_t lbvh_i_header_checksum(lbvh_i_header header)
-{
-    header.checksum = 0;
-    return lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-}
-
-static lbvh_i_header lbvh_i_begin_header(const char magic[8])
-{
-    lbvh_i_header header;
-    memset(&header, 0, sizeof header);
-    memcpy(header.magic, magic, sizeof header.magic);
-    header.byte_order = 0x01020304u;
-    header.version = 1;
-    header.real_bytes = (int32_t)sizeof(lbvh_real);
-    header.bytes = sizeof header;
-    return header;
-}
-
-/* Writes header and arrays where the capacity is enough for them. */
-static lbvh_result lbvh_i_write_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
-                                     void *bytes, int64_t capacity, int64_t *needed)
-{
-    unsigned char *out = (unsigned char *)bytes;
-    int b;
-    *needed = (int64_t)header.bytes;
-    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
-    header.checksum = lbvh_i_header_checksum(header);
-    out += sizeof header;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        if (array[b].bytes) memcpy(out, array[b].memory, array[b].bytes);
-        header.checksum = lbvh_i_checksum(header.checksum, out, array[b].bytes);
-        out += array[b].bytes;
-    }
-    memcpy(bytes, &header, sizeof header);
-    return LBVH_OK;
-}
-
-/* Fills arrays from a file; 1 if its checksum agrees. */
-static int lbvh_i_read_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
-                            const void *bytes)
-{
-    const unsigned char *in = (const unsigned char *)bytes + sizeof header;
-    uint64_t sum = lbvh_i_header_checksum(header);
-    int b;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        if (array[b].bytes) memcpy(array[b].memory, in, array[b].bytes);
-        sum = lbvh_i_checksum(sum, in, array[b].bytes);
-        in += array[b].bytes;
-    }
-    return sum == header.checksum;
-}
-
-/* The arrays of a tree, in the order of the file: nodes, prefixes, masks. */
-static void lbvh_i_arrays_of(const lbvh *tree, lbvh_block array[LBVH_BLOCKS])
-{
-    size_t const nodes = tree->n > 0 ? 2 * (size_t)tree->n - 1 : 0;
-    memset(array, 0, LBVH_BLOCKS * sizeof *array);
-    array[0].memory = tree->node;
-    array[0].bytes = nodes * sizeof(lbvh_node);
-    array[1].memory = tree->prefix;
-    array[1].bytes = tree->n > 0 ? (size_t)tree->n + 1 : 0;
-    array[2].memory = tree->mask;
-    array[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
-}
-
-static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
-{
-    lbvh_i_header header = lbvh_i_begin_header("lbvh.h\r\n");
-    header.of.tree.dim = tree->desc.dim;
-    header.of.tree.bits = tree->desc.bits;
-    header.of.tree.n = tree->n;
-    header.of.tree.has_masks = tree->mask != NULL;
-    if (tree->n > 0) {
-        uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
-        header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
-        if (tree->mask) header.bytes += nodes * sizeof(uint32_t);
-    }
-    return header;
-}
-
-LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed)
-{
-    lbvh_block array[LBVH_BLOCKS];
-    if (!tree || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
-    *needed = 0;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    lbvh_i_arrays_of(tree, array);
-    return lbvh_i_write_file(lbvh_i_header_of(tree), array, bytes, capacity, needed);
-}
-
-/* 1 if this header, for this many bytes, is `expected` but for the checksum. */
-static int lbvh_i_same_header(lbvh_i_header expected, const lbvh_i_header *header, int64_t size)
-{
-    expected.checksum = header->checksum;
-    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
-}
-
-/* 1 if lbvh_i_header_of could have made this header, for this many bytes and this real type. */
-static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
-{
-    int32_t const dim = header->of.tree.dim, bits = header->of.tree.bits, n = header->of.tree.n,
-                  has_masks = header->of.tree.has_masks;
-    lbvh shape;
-    if ((dim != 2 && dim != 3) || (bits != 30 && bits != 63)) return 0;
-    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1)) return 0;
-    memset(&shape, 0, sizeof shape);
-    shape.desc.dim = dim;
-    shape.desc.bits = bits;
-    shape.n = n;
-    shape.mask = has_masks ? (uint32_t *)(void *)&shape : NULL;
-    return lbvh_i_same_header(lbvh_i_header_of(&shape), header, size);
-}
-
-LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size)
-{
-    static const uint32_t some_masks = 0;
-    lbvh_i_header header;
-    lbvh_block array[LBVH_BLOCKS];
-    lbvh_desc given;
-    lbvh_result result;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    lbvh_i_make_empty(tree);
-    if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
-    memset(&given, 0, sizeof given);
-    if (desc) given.allocator = desc->allocator;
-    if (desc) given.cuda_allocator = desc->cuda_allocator;
-    if (desc) given.parallel = desc->parallel;
-    result = lbvh_i_begin(tree, &given);
-    if (result != LBVH_OK) return result;
-    if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
-    memcpy(&header, bytes, sizeof header);
-    if (!lbvh_i_header_valid(&header, size)) return LBVH_BAD_FILE;
-    tree->desc.dim = header.of.tree.dim;
-    tree->desc.bits = header.of.tree.bits;
-    /* masks exist, without the caller's array */
-    tree->desc.masks = header.of.tree.has_masks ? &some_masks : NULL;
-    result = lbvh_i_prepare(tree, header.of.tree.n, LBVH_I_AHEAD);
-    if (result != LBVH_OK) return result;
-    tree->built = 1;
-    tree->n = header.of.tree.n;
-    tree->first_leaf = tree->n > 0 ? tree->n - 1 : 0;
-    lbvh_i_arrays_of(tree, array);
-    result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;
-    if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
-    if (result != LBVH_OK) lbvh_i_make_empty(tree);
-    return result;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -6017,6 +4964,1060 @@ LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t see
     }
     lbvh_i_release(&tree->desc.allocator, &met);
     return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>measure: quality of a tree
+   ---------------------------------------------------------------------------------------------- */
+
+/* a * b, rounded, as lbvh_i_times. */
+LBVH_FN double lbvh_i_product(double a, double b)
+{
+#if defined(__CUDA_ARCH__)
+    return __dmul_rn(a, b);
+#else
+    return a * b;
+#endif
+}
+
+/* Surface of a box, in 2D its perimeter; 0 for an element left out. */
+LBVH_FN double lbvh_i_area(int dim, const lbvh_real min[3], const lbvh_real max[3])
+{
+    double const x = (double)max[0] - (double)min[0], y = (double)max[1] - (double)min[1],
+                 z = (double)max[2] - (double)min[2];
+    if (!(x >= 0 && y >= 0 && z >= 0)) return 0;
+    if (dim == 2) return 2 * (x + y);
+    return 2 * (lbvh_i_product(x, y) + lbvh_i_product(y, z) + lbvh_i_product(z, x));
+}
+
+/* The area that two nodes share. */
+static double lbvh_i_shared_area(int dim, const lbvh_node *l, const lbvh_node *r)
+{
+    lbvh_real min[3], max[3];
+    int a;
+    for (a = 0; a < 3; a++) {
+        min[a] = lbvh_i_max(l->min[a], r->min[a]);
+        max[a] = lbvh_i_min(l->max[a], r->max[a]);
+    }
+    return lbvh_i_area(dim, min, max);
+}
+
+LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
+{
+    int32_t inner[LBVH_STACK]; /* last places of the inner nodes above */
+    int32_t at, place = 0, depth = 0;
+    double areas = 0, shared = 0, levels = 0, root;
+    if (!tree || !quality) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(quality, 0, sizeof *quality);
+    if (tree->n == 0) return LBVH_OK;
+    for (at = 0; at >= 0;) { /* a walk over all nodes */
+        const lbvh_node *node = &tree->node[at];
+        while (depth > 0 && inner[depth - 1] < place) depth--;
+        areas += lbvh_i_area(tree->desc.dim, node->min, node->max);
+        if (lbvh_is_leaf(tree, at)) {
+            if (quality->depth < depth) quality->depth = depth;
+            levels += depth;
+            place++;
+            at = node->skip;
+        } else {
+            shared += lbvh_i_shared_area(tree->desc.dim, &tree->node[node->link],
+                                         &tree->node[lbvh_right_child(tree, node)]);
+            inner[depth++] = lbvh_last_place(tree, node);
+            at = node->link;
+        }
+    }
+    root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
+    quality->mean_depth = levels / tree->n;
+    if (root > 0) {
+        quality->sah = areas / root;
+        quality->overlap = shared / root;
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>save
+   ---------------------------------------------------------------------------------------------- */
+
+/* A file: this header of 64 bytes, then the arrays without gaps. */
+typedef struct lbvh_i_header {
+    char magic[8];
+    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
+    uint32_t version;       /* of this layout */
+    int32_t real_bytes;
+    union {
+        struct { int32_t dim, bits, n, has_masks; } tree;
+        struct { int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf; } wide;
+    } of;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} lbvh_i_header;
+
+static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t i;
+    /* FNV-1a, Fowler, Noll and Vo */
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
+    return sum;
+}
+
+/* The checksum of a header, with which that of the arrays begins. */
+static uint64_t lbvh_i_header_checksum(lbvh_i_header header)
+{
+    header.checksum = 0;
+    return lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+}
+
+static lbvh_i_header lbvh_i_begin_header(const char magic[8])
+{
+    lbvh_i_header header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, magic, sizeof header.magic);
+    header.byte_order = 0x01020304u;
+    header.version = 1;
+    header.real_bytes = (int32_t)sizeof(lbvh_real);
+    header.bytes = sizeof header;
+    return header;
+}
+
+/* Writes header and arrays where the capacity is enough for them. */
+static lbvh_result lbvh_i_write_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
+                                     void *bytes, int64_t capacity, int64_t *needed)
+{
+    unsigned char *out = (unsigned char *)bytes;
+    int b;
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
+    header.checksum = lbvh_i_header_checksum(header);
+    out += sizeof header;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (array[b].bytes) memcpy(out, array[b].memory, array[b].bytes);
+        header.checksum = lbvh_i_checksum(header.checksum, out, array[b].bytes);
+        out += array[b].bytes;
+    }
+    memcpy(bytes, &header, sizeof header);
+    return LBVH_OK;
+}
+
+/* Fills arrays from a file; 1 if its checksum agrees. */
+static int lbvh_i_read_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
+                            const void *bytes)
+{
+    const unsigned char *in = (const unsigned char *)bytes + sizeof header;
+    uint64_t sum = lbvh_i_header_checksum(header);
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (array[b].bytes) memcpy(array[b].memory, in, array[b].bytes);
+        sum = lbvh_i_checksum(sum, in, array[b].bytes);
+        in += array[b].bytes;
+    }
+    return sum == header.checksum;
+}
+
+/* The arrays of a tree, in the order of the file: nodes, prefixes, masks. */
+static void lbvh_i_arrays_of(const lbvh *tree, lbvh_block array[LBVH_BLOCKS])
+{
+    size_t const nodes = tree->n > 0 ? 2 * (size_t)tree->n - 1 : 0;
+    memset(array, 0, LBVH_BLOCKS * sizeof *array);
+    array[0].memory = tree->node;
+    array[0].bytes = nodes * sizeof(lbvh_node);
+    array[1].memory = tree->prefix;
+    array[1].bytes = tree->n > 0 ? (size_t)tree->n + 1 : 0;
+    array[2].memory = tree->mask;
+    array[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
+}
+
+static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
+{
+    lbvh_i_header header = lbvh_i_begin_header("lbvh.h\r\n");
+    header.of.tree.dim = tree->desc.dim;
+    header.of.tree.bits = tree->desc.bits;
+    header.of.tree.n = tree->n;
+    header.of.tree.has_masks = tree->mask != NULL;
+    if (tree->n > 0) {
+        uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
+        header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
+        if (tree->mask) header.bytes += nodes * sizeof(uint32_t);
+    }
+    return header;
+}
+
+LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed)
+{
+    lbvh_block array[LBVH_BLOCKS];
+    if (!tree || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    *needed = 0;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    lbvh_i_arrays_of(tree, array);
+    return lbvh_i_write_file(lbvh_i_header_of(tree), array, bytes, capacity, needed);
+}
+
+/* 1 if this header, for this many bytes, is `expected` but for the checksum. */
+static int lbvh_i_same_header(lbvh_i_header expected, const lbvh_i_header *header, int64_t size)
+{
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+}
+
+/* 1 if lbvh_i_header_of could have made this header, for this many bytes and this real type. */
+static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
+{
+    int32_t const dim = header->of.tree.dim, bits = header->of.tree.bits, n = header->of.tree.n,
+                  has_masks = header->of.tree.has_masks;
+    lbvh shape;
+    if ((dim != 2 && dim != 3) || (bits != 30 && bits != 63)) return 0;
+    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1)) return 0;
+    memset(&shape, 0, sizeof shape);
+    shape.desc.dim = dim;
+    shape.desc.bits = bits;
+    shape.n = n;
+    shape.mask = has_masks ? (uint32_t *)(void *)&shape : NULL;
+    return lbvh_i_same_header(lbvh_i_header_of(&shape), header, size);
+}
+
+LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size)
+{
+    static const uint32_t some_masks = 0;
+    lbvh_i_header header;
+    lbvh_block array[LBVH_BLOCKS];
+    lbvh_desc given;
+    lbvh_result result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    lbvh_i_make_empty(tree);
+    if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    memset(&given, 0, sizeof given);
+    if (desc) given.allocator = desc->allocator;
+    if (desc) given.cuda_allocator = desc->cuda_allocator;
+    if (desc) given.parallel = desc->parallel;
+    result = lbvh_i_begin(tree, &given);
+    if (result != LBVH_OK) return result;
+    if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!lbvh_i_header_valid(&header, size)) return LBVH_BAD_FILE;
+    tree->desc.dim = header.of.tree.dim;
+    tree->desc.bits = header.of.tree.bits;
+    /* masks exist, without the caller's array */
+    tree->desc.masks = header.of.tree.has_masks ? &some_masks : NULL;
+    result = lbvh_i_prepare(tree, header.of.tree.n, LBVH_I_AHEAD);
+    if (result != LBVH_OK) return result;
+    tree->built = 1;
+    tree->n = header.of.tree.n;
+    tree->first_leaf = tree->n > 0 ? tree->n - 1 : 0;
+    lbvh_i_arrays_of(tree, array);
+    result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;
+    if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
+   subtrees of the sorted leaves: Benthin 2024)
+
+   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
+   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
+   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
+   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
+   finds the partner with which its box is smallest (>>clusters), and two that choose each other
+   merge. Five points on a line:
+
+       place    0   4 6       14    20
+                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
+                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
+                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
+                \____/           |        they become cluster 3
+                   3             2        round 3: the root
+       border 0     1 2        3     4 5
+       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
+
+   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
+   and the 8 after it, and each pair is computed once. (All pairs instead, or windows of 64 and 128,
+   cost more time, and their trees are no better.) A round merges one pair at least. So a window
+   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
+
+   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
+   of its children. That place is nobody's first from then on: no two clusters have the same number,
+   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
+   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
+   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
+   file and every walk see a tree like any other. Where a leaf would lie below more than
+   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
+   Its last ones are the window, with room behind it. Keys have room before the first: keys with
+   nobody. */
+enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_clusters {
+    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
+    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
+    int32_t all;                                   /* clusters on the stack; of the subtrees */
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* that begin at these leaves, so many of each */
+    int32_t top;
+    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
+    int lanes;          /* vectors of 8 floats may be used */
+    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
+    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
+    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
+} lbvh_i_clusters;
+
+/* An empty stack. No cluster has one before the first as its partner. */
+static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
+{
+    int32_t i, k;
+    memset(c, 0, sizeof *c);
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
+    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
+    c->lanes = LBVH_I_HAS_AVX2();
+}
+
+/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
+   turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
+{
+    int32_t k, p;
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            int32_t const q = p + 1 + k, at = window + p, by = window + q;
+            lbvh_real const
+                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
+                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
+                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
+            c->key[k][LBVH_I_RADIUS + p] =
+                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
+        }
+}
+
+/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
+LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
+{
+    int32_t k, p;
+    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
+                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
+                              least = behind < before ? behind : before, best = c->best[p];
+            c->best[p] = least < best ? least : best;
+        }
+}
+
+/* best[i] of all `count` clusters of a window. */
+LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i += LBVH_I_RADIUS) {
+        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
+        else lbvh_i_compare(c, 3, c->all - count, i);
+    }
+    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
+}
+
+LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    lbvh_i_choose_all(c, dim, count);
+}
+
+static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
+        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
+    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
+    else lbvh_i_choose_all(c, dim, count);
+}
+
+/* Cluster i of the stack becomes the node of itself and j. */
+static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
+{
+    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
+    int32_t *const child = c->child + 2 * (size_t)at;
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
+        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
+    }
+    child[0] = c->node[i];
+    child[1] = c->node[j];
+    c->node[i] = at;
+    c->first[i] = one < other ? one : other;
+}
+
+/* Cluster `from` of the stack moves to `to`. */
+static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][to] = c->min[a][from];
+        c->max[a][to] = c->max[a][from];
+    }
+    c->node[to] = c->node[from];
+    c->first[to] = c->first[from];
+}
+
+/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
+   order. Returns their number. (Lists, because branches on who chose whom are mispredicted.) */
+static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
+{
+    int32_t const window = c->all - count;
+    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
+    for (i = 0; i < count; i++) {
+        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
+        int const chosen = c->best[j] == c->best[i];
+        merge[merges] = keep[left] = i;
+        merges += chosen & (i < j);
+        left += !(chosen & (j < i));
+    }
+    for (k = 0; k < merges; k++) {
+        i = merge[k];
+        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
+    }
+    for (k = 0; k < left && keep[k] == k; k++) {}
+    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
+    c->all = window + left;
+    return left;
+}
+
+/* Puts leaf k on the stack. */
+static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
+{
+    int32_t const at = c->all++;
+    lbvh_real min[3], max[3];
+    int a;
+    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
+    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
+    for (a = 0; a < 3; a++) {
+        c->min[a][at] = lbvh_i_bounded(min[a]);
+        c->max[a][at] = lbvh_i_bounded(max[a]);
+    }
+    c->node[at] = tree->first_leaf + k;
+    c->first[at] = k;
+}
+
+/* A subtree of MERGE, whose `count` clusters are on top of the stack. Those of its sibling to the
+   left lie below them: where both are too many for the parent, rounds follow. So up to the first
+   subtree that is itself a left one. */
+static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
+                                 int32_t count)
+{
+    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
+        first = c->waiting[--c->top];
+        count += c->many[c->top];
+        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+            lbvh_i_find_partners(c, tree->desc.dim, count);
+            count = lbvh_i_merge_partners(c, count);
+        }
+    }
+    c->waiting[c->top] = first;
+    c->many[c->top++] = count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
+static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys)
+{
+    lbvh_i_clusters c;
+    int32_t k;
+    lbvh_i_begin_clusters(tree, &c);
+    for (k = 0; k < tree->n; k++) {
+        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
+        lbvh_i_join_clusters(tree, &c, k, k, 1);
+    }
+    return c.node[0];
+}
+
+/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
+   a leaf would lie too deep, and nothing was changed. */
+static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
+{
+    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
+    /* where the last leaves will be */
+    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = root, level = 0, place = 0, top = 0;
+    uint64_t *const old = keys->key;
+    for (;;) {
+        for (; at < tree->first_leaf; level++) {
+            if (level == LBVH_STACK - 1) return 0;
+            pending[top] = child[2 * (size_t)at + 1];
+            depth[top++] = level;
+            at = child[2 * (size_t)at];
+        }
+        keys->spare[place++] = old[at - tree->first_leaf];
+        if (top == 0) break;
+        at = pending[--top];
+        level = depth[top] + 1;
+        prefix[place] = (uint8_t)level;
+    }
+    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
+    keys->key = keys->spare;
+    keys->spare = old;
+    return 1;
+}
+
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
+{
+    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
+    if (tree->n > 2)
+        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>rotations: lbvh_optimize, which restores quality that refits have lost (Kensler 2008; Kopta,
+   Ize, Spjut, Brunvand, Davis and Kensler 2012, who rotate in every refit)
+
+   Elements move, the tree keeps its shape, and boxes of far elements grow together. A rotation at a
+   node N lets two subtrees below N change places: a child and a grandchild, or two grandchildren.
+
+            N                   N                       N                       N
+          /   \               /   \                   /   \                   /   \
+         A     B     ->      c     B'                A     B      ->        A'     B'
+              / \                 / \               / \   / \              / \     / \
+             c   d               A   d             a   b c   d            c   b   a   d
+
+   N holds the same leaves before and after, so only the boxes of its children change. The cost
+   (lbvh_quality.sah) falls by the area of B less that of B', or of A and B less A' and B'. Of the
+   six rotations at N, the one that gains most is done. Children come before parents.
+
+   A rotation must lower these areas by 1/1024 at least. That is far more than the rounding of an
+   area (some 2^-50): no rotation raises the cost, and none is done for nothing.
+
+   Depth: the height of a node (a leaf: 0) and the prefix of its split are 94 together at most. That
+   is so at a node that was not rotated, if it is at its children: the prefix of a child is larger
+   by 1 at least. A rotation that would break it is refused. The root's split has prefix 1 or more,
+   so at most LBVH_STACK - 1 nodes are above a leaf.
+
+   The pass goes over the old tree as lbvh_i_merge does, and reads its prefixes. `link` and `skip`
+   of an inner node become its two children. The skip of leaf k, which nothing reads, is the height
+   of inner node k. Then leaves are numbered depth first, border k gets 1 + the depth of the node
+   that is split there as its prefix, as in >>ploc, and lbvh_i_merge makes all nodes anew.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Subtrees whose parents are still to come: the first leaf of each. */
+typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+
+/* A rotation: the subtrees at two links change places. */
+typedef struct lbvh_i_rotation {
+    int32_t *one, *other;
+    double gain;            /* by which the areas shrink */
+} lbvh_i_rotation;
+
+/* Inner nodes on the longest way from here to a leaf, during the pass. */
+LBVH_FN int32_t lbvh_i_height(const lbvh *tree, int32_t at)
+{
+    return lbvh_is_leaf(tree, at) ? 0 : tree->node[tree->first_leaf + at].skip;
+}
+
+LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const left = lbvh_i_height(tree, node->link), right = lbvh_i_height(tree, node->skip);
+    tree->node[tree->first_leaf + at].skip = 1 + (left > right ? left : right);
+}
+
+/* The area of the box around two nodes. */
+LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
+{
+    lbvh_node around;
+    lbvh_i_unite(&around, &tree->node[p], &tree->node[q]);
+    return lbvh_i_area(tree->desc.dim, around.min, around.max);
+}
+
+LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
+{
+    if (!(gain > best->gain)) return; /* nor a NaN */
+    best->gain = gain;
+    best->one = one;
+    best->other = other;
+}
+
+/* A child, at link `child`, with each of the children of its sibling, whose box has `area`. That
+   box becomes the one around the child and the grandchild that stays. */
+LBVH_FN void lbvh_i_offer_child(const lbvh *tree, int32_t *child, int32_t sibling, double area,
+                               lbvh_i_rotation *best)
+{
+    lbvh_node *of = &tree->node[sibling];
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, *child, of->skip), child, &of->link);
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, *child, of->link), child, &of->skip);
+}
+
+/* Two grandchildren, one from each side. (To exchange the other two is the same, mirrored.) */
+LBVH_FN void lbvh_i_offer_grandchildren(const lbvh *tree, int32_t left, int32_t right, double area,
+                                       lbvh_i_rotation *best)
+{
+    lbvh_node *l = &tree->node[left], *r = &tree->node[right];
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, l->skip, r->link) -
+                           lbvh_i_area_around(tree, l->link, r->skip), &l->link, &r->link);
+    lbvh_i_offer(best, area - lbvh_i_area_around(tree, l->skip, r->skip) -
+                           lbvh_i_area_around(tree, l->link, r->link), &l->link, &r->skip);
+}
+
+/* The best rotation at node `at`, from the areas of its children; gain 0: none. A child with a
+   larger area than its sibling's cannot make the sibling smaller. */
+LBVH_FN lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, double left_area,
+                                            double right_area)
+{
+    lbvh_node *node = &tree->node[at];
+    int32_t const left = node->link, right = node->skip;
+    int const left_inner = !lbvh_is_leaf(tree, left), right_inner = !lbvh_is_leaf(tree, right);
+    double const most = 1 - 1.0 / 1024; /* of an area may be left */
+    lbvh_i_rotation best = {NULL, NULL, 0};
+    if (left_inner && left_area > right_area)
+        lbvh_i_offer_child(tree, &node->skip, left, lbvh_i_product(most, left_area), &best);
+    if (right_inner && right_area > left_area)
+        lbvh_i_offer_child(tree, &node->link, right, lbvh_i_product(most, right_area), &best);
+    if (left_inner && right_inner)
+        lbvh_i_offer_grandchildren(tree, left, right,
+                                   lbvh_i_product(most, left_area + right_area), &best);
+    return best;
+}
+
+/* Box and height of a node from its children, during the pass. */
+LBVH_FN void lbvh_i_renew(const lbvh *tree, int32_t at)
+{
+    lbvh_node *node = &tree->node[at];
+    if (lbvh_is_leaf(tree, at)) return;
+    lbvh_i_unite(node, &tree->node[node->link], &tree->node[node->skip]);
+    lbvh_i_note_height(tree, at);
+}
+
+/* Exchanges the two subtrees; left and right are the children of `at` before. */
+LBVH_FN void lbvh_i_exchange(const lbvh *tree, const lbvh_i_rotation *rotation, int32_t at,
+                            int32_t left, int32_t right)
+{
+    int32_t const moved = *rotation->one;
+    *rotation->one = *rotation->other;
+    *rotation->other = moved;
+    lbvh_i_renew(tree, left);
+    lbvh_i_renew(tree, right);
+    lbvh_i_note_height(tree, at);
+}
+
+/* Node `at`, whose children are finished: returns the rotations done there, 0 or 1. */
+LBVH_FN int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, double right_area,
+                             int32_t highest)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const left = node->link, right = node->skip;
+    lbvh_i_rotation const best = lbvh_i_best_rotation(tree, at, left_area, right_area);
+    lbvh_i_note_height(tree, at);
+    if (!best.one) return 0;
+    lbvh_i_exchange(tree, &best, at, left, right);
+    if (lbvh_i_height(tree, at) <= highest) return 1;
+    lbvh_i_exchange(tree, &best, at, left, right); /* back */
+    return 0;
+}
+
+/* Rotations at the nodes that the node of the leaves first .. last is the last leaf of, above the
+   first `fixed` tops. The uppermost becomes a top. Returns the fixed ones, with all whose siblings
+   are left of them. */
+static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+                                int32_t last, int32_t *rotations)
+{
+    const uint8_t *prefix = tree->prefix;
+    int const dim = tree->desc.dim;
+    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+    double area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
+    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+        int32_t const split = first - 1, right = at;
+        const lbvh_node *left;
+        first = tops->first[--tops->count];
+        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+        left = &tree->node[tree->node[at].link]; /* the left child already */
+        tree->node[at].skip = right;
+        *rotations += lbvh_i_rotate(tree, at, lbvh_i_area(dim, left->min, left->max), area,
+                                    LBVH_STACK - prefix[split + 1]);
+        area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
+    }
+    tops->first[tops->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+}
+
+/* Rotations at all nodes, in the order of lbvh_i_merge: their number. */
+static int32_t lbvh_i_rotate_all(const lbvh *tree)
+{
+    lbvh_i_tops tops;
+    int32_t k, rotations = 0;
+    tops.count = 0;
+    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &tops, 0, k, k, &rotations);
+    return rotations;
+}
+
+/* Depth first: the new place of each leaf into its skip, and the new prefixes. */
+static void lbvh_i_number_leaves(const lbvh *tree)
+{
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = 0, level = 0, place = 0, top = 0;
+    for (;;) {
+        for (; !lbvh_is_leaf(tree, at); level++) {
+            pending[top] = tree->node[at].skip;
+            depth[top++] = level;
+            at = tree->node[at].link;
+        }
+        tree->node[at].skip = place++;
+        if (top == 0) return;
+        at = pending[--top];
+        level = depth[top] + 1;
+        tree->prefix[place] = (uint8_t)level;
+    }
+}
+
+/* Moves each leaf to the place in its skip, by way of the inner nodes, which are made later. */
+static void lbvh_i_reorder_leaves(const lbvh *tree)
+{
+    lbvh_node *const leaf = tree->node + tree->first_leaf;
+    uint32_t *const mask = tree->mask ? tree->mask + tree->first_leaf : NULL;
+    int32_t const last = tree->n - 1;
+    int32_t k, from = 0; /* who becomes the last leaf: there are n - 1 inner nodes */
+    lbvh_node moved;
+    uint32_t moved_mask;
+    for (k = 0; k < tree->n; k++) {
+        int32_t const to = leaf[k].skip;
+        if (to == last) from = k;
+        else tree->node[to] = leaf[k];
+        if (to != last && mask) tree->mask[to] = mask[k];
+    }
+    moved = leaf[from];
+    moved_mask = mask ? mask[from] : 0;
+    memcpy(leaf, tree->node, (size_t)last * sizeof *leaf);
+    leaf[last] = moved;
+    if (mask) memcpy(mask, tree->mask, (size_t)last * sizeof *mask);
+    if (mask) mask[last] = moved_mask;
+}
+
+/* Moves the leaves; codes no longer follow them. */
+static void lbvh_i_take_places(lbvh *tree)
+{
+    lbvh_i_reorder_leaves(tree);
+    tree->code = NULL;
+    tree->desc.keep_codes = 0;
+    if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
+}
+
+LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
+{
+    int32_t done;
+    if (rotations) *rotations = 0;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (tree->n < 3) return LBVH_OK;
+    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_optimize_in_pieces(tree, rotations);
+    done = lbvh_i_rotate_all(tree);
+    if (done > 0) lbvh_i_number_leaves(tree);
+    if (done > 0) lbvh_i_take_places(tree);
+    lbvh_i_merge(tree);
+    if (rotations) *rotations = done;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>top: lbvh_split_top, top-down splits by area above subtrees that stay (the surface area
+   heuristic: Goldsmith and Salmon 1987; over subtrees of a finished tree: Garanzha, Pantaleoni and
+   McAllister 2011; opened by area: Karras and Aila 2013, section 3.1)
+
+   LBVH_PLOC decides from below, by what lies near. So its small nodes are good, even better than
+   those of a full SAH build, and its large ones worse. These few are made again from above:
+
+   1. Open the root, then always the subtree with the largest area, until there are n / 20. (A
+      large triangle among small ones is so soon a subtree of its own.)
+   2. Sort the subtrees by the centres of their boxes, along each axis.
+   3. Split them in two where the area of the left box times the subtrees there, and the same of the
+      right, is least: all places along all axes are tried, of equal ones the nearest to the middle
+      is taken. Then split both parts, down to single subtrees.
+
+         sorted along x     a   b   c | d   e      3 area(abc) + 2 area(de): the least of all
+         parts              a   b | c   d | e      prefixes of borders 2 3 | 1 2: 1 + the depth
+
+   The subtrees, in the order that the splits leave, give the leaves their new places. Borders
+   between subtrees get 1 + the depth of the node that is split there as their prefix; those within
+   a subtree change by as much as its root's. Then lbvh_i_merge makes all nodes anew, as after
+   rotations. Where a prefix would become LBVH_STACK or more, the tree stays as it is.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A subtree that stays. */
+typedef struct lbvh_i_subtree {
+    double area;            /* of its box; -1: a leaf, which cannot be opened */
+    int32_t node, first;    /* its root, and its first leaf */
+} lbvh_i_subtree;
+
+typedef struct lbvh_i_top {
+    lbvh *tree;
+    int32_t count;
+    lbvh_i_subtree *subtree;    /* [count] while they are opened a heap, the largest one first */
+    uint64_t *key, *spare;      /* [count] for sorting */
+    double *right;              /* [count] area times number, of what lies right of a split */
+    int32_t *order[3], *later;  /* [count] subtrees by centre, along each axis; room */
+    uint8_t *is_right;          /* [count] of the split at hand */
+    uint8_t *border, *level;    /* [count] by place: the prefix before a subtree; its depth */
+    uint8_t *prefix;            /* [n + 1] the new ones */
+    double root, gain;          /* area of the root; of all nodes before, less those after */
+} lbvh_i_top;
+
+/* A place to split: the subtrees from `at` on, along `axis`, become the right child. */
+typedef struct lbvh_i_place { double cost; int32_t at, uneven; int axis; } lbvh_i_place;
+
+static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
+{
+    lbvh_i_subtree s;
+    s.node = node;
+    s.first = first;
+    s.area = lbvh_i_area(tree->desc.dim, tree->node[node].min, tree->node[node].max);
+    if (!(s.area >= 0)) s.area = 0; /* 0 times infinity: boxes as large as numbers get */
+    if (lbvh_is_leaf(tree, node)) s.area = -1;
+    return s;
+}
+
+/* The first of the heap has changed. */
+static void lbvh_i_sift_down(lbvh_i_subtree *heap, int32_t count)
+{
+    lbvh_i_subtree const moving = heap[0];
+    int32_t at = 0;
+    for (;;) {
+        int32_t child = 2 * at + 1;
+        if (child + 1 < count && heap[child + 1].area > heap[child].area) child++;
+        if (child >= count || !(heap[child].area > moving.area)) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+/* The one at `at` is new. */
+static void lbvh_i_sift_up(lbvh_i_subtree *heap, int32_t at)
+{
+    lbvh_i_subtree const moving = heap[at];
+    for (; at > 0 && moving.area > heap[(at - 1) / 2].area; at = (at - 1) / 2)
+        heap[at] = heap[(at - 1) / 2];
+    heap[at] = moving;
+}
+
+/* Step 1. */
+static void lbvh_i_open_top(lbvh_i_top *top)
+{
+    const lbvh *tree = top->tree;
+    int32_t count = 1;
+    top->subtree[0] = lbvh_i_subtree_at(tree, 0, 0);
+    for (; count < top->count; count++) {
+        lbvh_i_subtree const opened = top->subtree[0];
+        const lbvh_node *node = &tree->node[opened.node];
+        top->gain += opened.area;
+        top->subtree[0] = lbvh_i_subtree_at(tree, node->link, opened.first);
+        lbvh_i_sift_down(top->subtree, count);
+        top->subtree[count] = lbvh_i_subtree_at(tree, lbvh_right_child(tree, node),
+                                                lbvh_split_place(tree, node) + 1);
+        lbvh_i_sift_up(top->subtree, count);
+    }
+}
+
+/* An integer of the same order as x: of a NaN (an element left out) the same always. */
+static uint32_t lbvh_i_ordered(float x)
+{
+    uint32_t bits;
+    if (!(x == x)) return 0;
+    memcpy(&bits, &x, sizeof bits);
+    return bits >> 31 ? ~bits : bits | (uint32_t)1 << 31;
+}
+
+/* Step 2, along one axis. */
+static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
+{
+    lbvh_i_histogram histogram;
+    int32_t k;
+    memset(&histogram, 0, sizeof histogram);
+    for (k = 0; k < top->count; k++) {
+        const lbvh_node *node = &top->tree->node[top->subtree[k].node];
+        uint32_t const upper =
+            lbvh_i_ordered((float)lbvh_i_half_centre(node->min[axis], node->max[axis]));
+        top->key[k] = (uint64_t)upper << 32 | (uint32_t)k;
+        lbvh_i_count_digits(&histogram, upper);
+    }
+    lbvh_i_radix(top->key, top->spare, top->count, &histogram);
+    for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
+}
+
+/* Tries all places along one axis. Returns the area of all these subtrees. */
+static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, int32_t last,
+                                lbvh_i_place *best)
+{
+    const lbvh_node *const node = top->tree->node;
+    const int32_t *order = top->order[axis];
+    int const dim = top->tree->desc.dim;
+    lbvh_node around = node[top->subtree[order[last]].node];
+    int32_t k;
+    for (k = last; k > first; k--) {
+        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        top->right[k] = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), last - k + 1);
+    }
+    around = node[top->subtree[order[first]].node];
+    for (k = first; k < last; k++) {
+        int32_t const off = 2 * k + 1 - first - last, uneven = off < 0 ? -off : off;
+        double cost;
+        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        cost = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), k - first + 1) +
+               top->right[k + 1];
+        if (!(cost < best->cost || (cost == best->cost && uneven < best->uneven))) continue;
+        best->cost = cost;
+        best->at = k + 1;
+        best->uneven = uneven;
+        best->axis = axis;
+    }
+    lbvh_i_widen(&around, &node[top->subtree[order[last]].node]);
+    return lbvh_i_area(dim, around.min, around.max);
+}
+
+/* Parts the orders as that of the axis is split; each part keeps its order. */
+static void lbvh_i_part(const lbvh_i_top *top, lbvh_i_place split, int32_t first, int32_t last)
+{
+    int32_t k;
+    int a;
+    for (k = first; k <= last; k++) top->is_right[top->order[split.axis][k]] = k >= split.at;
+    for (a = 0; a < top->tree->desc.dim; a++) {
+        int32_t *const order = top->order[a];
+        int32_t kept = first, moved = 0;
+        if (a == split.axis) continue;
+        for (k = first; k <= last; k++) {
+            int32_t const subtree = order[k];
+            order[kept] = top->later[moved] = subtree;
+            kept += !top->is_right[subtree];
+            moved += top->is_right[subtree];
+        }
+        memcpy(order + kept, top->later, (size_t)moved * sizeof *order);
+    }
+}
+
+/* Step 3, for the subtrees first .. last: where to split them. */
+static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t last)
+{
+    double area = 0;
+    lbvh_i_place best;
+    int a;
+    best.cost = lbvh_i_product(top->root, last - first + 2); /* none is so large */
+    best.axis = 0;
+    best.at = last;
+    best.uneven = last - first;
+    for (a = 0; a < top->tree->desc.dim; a++) area = lbvh_i_try_splits(top, a, first, last, &best);
+    top->gain -= area;
+    return best;
+}
+
+/* Step 3, for all. 0: too deep. */
+static int lbvh_i_split_all(lbvh_i_top *top)
+{
+    int32_t end[LBVH_STACK], depth[LBVH_STACK]; /* right parts that wait: their last subtree */
+    int32_t first = 0, last = top->count - 1, level = 0, waiting = 0;
+    for (;;) {
+        for (; first < last; level++) {
+            lbvh_i_place const split = lbvh_i_best_place(top, first, last);
+            if (level == LBVH_STACK - 1) return 0;
+            lbvh_i_part(top, split, first, last);
+            top->border[split.at] = (uint8_t)(level + 1);
+            end[waiting] = last;
+            depth[waiting++] = level + 1;
+            last = split.at - 1;
+        }
+        top->level[first] = (uint8_t)level;
+        if (waiting == 0) return 1;
+        first = last + 1;
+        last = end[--waiting];
+        level = depth[waiting];
+    }
+}
+
+/* The new places of a subtree's leaves, from `place` on, and the prefixes between them. Returns the
+   place behind them, or -1: too deep. */
+static int32_t lbvh_i_place_subtree(const lbvh_i_top *top, const lbvh_i_subtree *subtree,
+                                    int32_t place, int32_t level)
+{
+    const lbvh *tree = top->tree;
+    const lbvh_node *node = &tree->node[subtree->node];
+    int const leaf = lbvh_is_leaf(tree, subtree->node);
+    int32_t const last = leaf ? subtree->first : lbvh_last_place(tree, node),
+                  deeper = leaf ? 0 : level + 1 - tree->prefix[lbvh_split_place(tree, node) + 1];
+    int32_t k;
+    lbvh_i_leaf(tree, subtree->first)->skip = place++;
+    for (k = subtree->first + 1; k <= last; k++) {
+        int32_t const prefix = tree->prefix[k] + deeper;
+        if (prefix >= LBVH_STACK) return -1;
+        top->prefix[place] = (uint8_t)prefix;
+        lbvh_i_leaf(tree, k)->skip = place++;
+    }
+    return place;
+}
+
+/* The new places of all leaves. 0: too deep; the skips of leaves are then to be made again. */
+static int lbvh_i_place_all(const lbvh_i_top *top)
+{
+    int32_t k, place = 0;
+    top->prefix[0] = top->prefix[top->tree->n] = 0;
+    for (k = 0; k < top->count; k++) {
+        if (k > 0) top->prefix[place] = top->border[k];
+        place = lbvh_i_place_subtree(top, &top->subtree[top->order[0][k]], place, top->level[k]);
+        if (place < 0) return 0;
+    }
+    return 1;
+}
+
+/* Bytes for `count` subtrees; with memory, the arrays. Those of 8 bytes come first. */
+static size_t lbvh_i_top_room(lbvh_i_top *top, int32_t count, void *memory)
+{
+    size_t const n = (size_t)count;
+    if (memory) {
+        top->subtree = (lbvh_i_subtree *)memory;
+        top->key = (uint64_t *)(void *)(top->subtree + n);
+        top->spare = top->key + n;
+        top->right = (double *)(void *)(top->spare + n);
+        top->order[0] = (int32_t *)(void *)(top->right + n);
+        top->order[1] = top->order[0] + n;
+        top->order[2] = top->order[1] + n;
+        top->later = top->order[2] + n;
+        top->is_right = (uint8_t *)(void *)(top->later + n);
+        top->border = top->is_right + n;
+        top->level = top->border + n;
+        top->prefix = top->level + n;
+    }
+    return n * (sizeof *top->subtree + 2 * sizeof *top->key + sizeof *top->right +
+                4 * sizeof *top->later + 3) + (size_t)top->tree->n + 1;
+}
+
+/* Steps 1 to 3. 1: the tree has changed. */
+static int lbvh_i_renew_top(lbvh_i_top *top)
+{
+    lbvh *tree = top->tree;
+    int a, placed;
+    lbvh_i_open_top(top);
+    for (a = 0; a < tree->desc.dim; a++) lbvh_i_order_top(top, a);
+    if (!lbvh_i_split_all(top) || !(top->gain > 0)) return 0;
+    placed = lbvh_i_place_all(top);
+    if (placed) {
+        memcpy(tree->prefix, top->prefix, (size_t)tree->n + 1);
+        lbvh_i_take_places(tree);
+    }
+    lbvh_i_merge(tree);
+    return placed;
+}
+
+LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
+{
+    lbvh_block room;
+    lbvh_i_top top;
+    if (gain) *gain = 0;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (tree->n < 3) return LBVH_OK;
+    memset(&top, 0, sizeof top);
+    top.tree = tree;
+    top.count = tree->n / 20 > 64 ? tree->n / 20 : tree->n < 64 ? tree->n : 64;
+    room = lbvh_i_take_block(&tree->desc.allocator, lbvh_i_top_room(&top, top.count, NULL));
+    if (!room.memory) return LBVH_OUT_OF_MEMORY;
+    (void)lbvh_i_top_room(&top, top.count, room.memory);
+    top.root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
+    if (lbvh_i_renew_top(&top) && gain && top.root > 0) *gain = top.gain / top.root;
+    lbvh_i_release(&tree->desc.allocator, &room);
+    return LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
