@@ -318,7 +318,7 @@
 #define LBVH_FN_WALK static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
-/* clang 14, build of 1M boxes: 74 ms instead of 118 */
+/* forced: else clang 14 takes 118 ms instead of 74 for a build of 1M boxes */
 #define LBVH_FN_HOT static inline __attribute__((always_inline))
 #else
 #define LBVH_FN_HOT static inline
@@ -425,7 +425,7 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>results
+   >>results: codes and their texts
    ---------------------------------------------------------------------------------------------- */
 
 /* One list makes the codes and their texts. */
@@ -483,15 +483,15 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
+
    In tasks run lbvh_build, lbvh_refit, lbvh_optimize, lbvh_count_pairs, lbvh_pairs,
    lbvh_count_overlaps, lbvh_overlaps, lbvh_nearest_rows; with the hook of a world
    lbvh_world_update; with that of a wide tree lbvh_wide_build, lbvh_closest_hits, lbvh_any_hits
-   (where fn is NULL) and lbvh_closest_points. A tree's calls use the hook of its last build,
-   tree.desc.parallel, which you may change; lbvh_load takes it from its desc. Threads that search
-   one tree at once call one `run` at once. In the calling thread stay walks, functions of yours,
-   lbvh_split_top, other calls of a world, and CUDA calls. Within a call stay there what has an
-   order: the places of LBVH_PLOC and of rotations once these are found, and in a world leaves that
-   are replaced one by one, and the pairs that begin and end.
+   (where fn is NULL) and lbvh_closest_points. All else runs in the calling thread: walks, your
+   functions, and what has an order (the places of LBVH_PLOC and of rotations, the pairs of a world
+   that begin and end). A tree uses the hook of its last build, tree.desc.parallel, which you may
+   change; lbvh_load takes it from its desc. Threads that search one tree at once call its `run` at
+   once.
 
    A task needs the stack of a search in bulk, or of LBVH_PLOC (>>rules). Nothing is allocated for
    tasks, but in a world. Lists may write anywhere below `capacity`, also behind the last entry.
@@ -1323,7 +1323,7 @@ LBVH_FN uint64_t lbvh_i_interleave(int dim, int bits, uint32_t x, uint32_t y, ui
     return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
 }
 
-/* That of the last cell, which elements left out get. */
+/* The code of the last cell, which elements left out get. */
 LBVH_FN uint64_t lbvh_i_last_code(int dim, int bits)
 {
     return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
@@ -2067,12 +2067,14 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
 }
 
 /* The point q of triangle a b c closest to p, and its feature: face, edge or vertex. A sphere
-   touches the triangle where q is no further than its radius from p. from_a : from_b : from_c are
-   the areas of the triangles p b c, p c a and p a b projected along the normal: the barycentric
-   weights of p's projection q = a + (from_b ab + from_c ac) / total (Ericson section 3.4). If one
-   is not above 0, the projection lies outside, and q is the nearest point of the edges, found by
-   clamping (section 5.1.2). Triangles without area are segments or points. Products of four lengths
-   must be representable: in float, edges and distances of 1e-9 to 1e9. */
+   touches the triangle where q is no further than its radius from p. Triangles without area are
+   segments or points. Products of four lengths must be representable: in float, edges and distances
+   of 1e-9 to 1e9.
+
+   from_a : from_b : from_c are the areas of the triangles p b c, p c a and p a b, projected along
+   the normal: the barycentric weights of p's projection q = a + (from_b ab + from_c ac) / total
+   (Ericson section 3.4). If one is not above 0, the projection lies outside, and q is the nearest
+   point of the edges, found by clamping (section 5.1.2). */
 LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a,
                                               const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
@@ -2119,14 +2121,16 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
 
 /* 1 if the line from origin along direction meets the triangle, from either side. `*t`: where, in
    lengths of direction (negative: behind); u, v: barycentric weights of b and c (of a: 1 - u - v).
-   A line in the triangle's plane, and a triangle without area, are missed. of_a, of_b and of_c are
-   in proportion to the areas, projected along the line, of the triangles that the edges make with
-   it. They have one sign if the line passes inside, and then are the weights of the vertices.
-   Watertight (after Woop): a vertex is sheared alike for all triangles that share it. The side of
-   an edge on which the line passes is the sign of a difference of two rounded products: never
-   wrong, and exactly opposite for the neighbouring triangle. On the edge both hit. So rounding can
-   add a hit, and never opens a gap: a line that passes a triangle at 10^5 of its sizes or more
-   (double: 10^14) is now and then on all its edges. Searches through boxes leave such hits out. */
+   A line in the triangle's plane, and a triangle without area, are missed.
+
+   of_a, of_b and of_c are in proportion to the areas, projected along the line, of the triangles
+   that the edges make with it. They have one sign if the line passes inside, and then are the
+   weights of the vertices. Watertight (Woop): a vertex is sheared alike for all triangles that
+   share it. The side of an edge on which the line passes is the sign of a difference of two rounded
+   products: never wrong, and exactly opposite for the neighbouring triangle. On the edge both hit.
+   So rounding never opens a gap. It can add a hit: a line that passes a triangle at 10^5 of its
+   sizes or more (double: 10^14) may be on all its edges. Searches through boxes leave such hits
+   out. */
 LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction,
                               const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                               lbvh_real *t, lbvh_real *u, lbvh_real *v)
@@ -2337,9 +2341,9 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
 
    Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
    holds an object's stored box: the given one, larger by the margin, and longer along its
-   displacement. An object that stays in its stored box costs one comparison in a step. The others
-   are replaced in the tree, and search again; pairs of all others stay as they are. Eight
-   searches go through a tree together (lbvh_i_group).
+   displacement. An object that stays in its stored box costs one comparison in a step, and keeps
+   its pairs. Any other one is replaced in its tree, and searches again, in groups of eight
+   (lbvh_i_group).
 
    Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
    `skip` is as in >>nodes. A leaf is added by splitting another one in two, in its slot s, so that
@@ -2352,12 +2356,9 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
                         u: B   u+1: C          u: A   u+1: C       u, u+1: free
 
    A rebuild (lbvh_build, then the nodes in depth-first order) restores the quality. It comes when
-   the leaves changed since the last one are as many as half of all leaves; or at once when it is
-   cheaper than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and
-   a change costs O(log n) in the mean. (A second, small tree of what moved, rebuilt in every step,
-   beside the large one with tombstones was the alternative: it takes n sqrt(2 m / n) times the
-   build's time per leaf for m changes a step, eight times that of replacing leaves where m is 1 %
-   of n.)
+   the leaves changed since the last one are as many as half of all leaves, or when it is cheaper
+   than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and a
+   change costs O(log n) in the mean.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -2371,9 +2372,8 @@ typedef enum lbvh_state {
     LBVH_FIXED          /* static: no pair of two such objects exists */
 } lbvh_state;
 
-/* Which objects may make pairs: in the same group other than 0, those of a positive group always,
-   of a negative one never; else those where each one's category shares a bit with the other's
-   mask. */
+/* Which objects may make pairs. Two of the same group: always where it is positive, never where it
+   is negative. Others: where the category of each shares a bit with the mask of the other. */
 typedef struct lbvh_filter {
     uint64_t category;      /* (default, 0: all bits) */
     uint64_t mask;          /* (default, 0: all bits) */
@@ -2417,7 +2417,8 @@ typedef struct lbvh_world_tree {
     int32_t *parent;
     uint64_t *category;     /* by node: all categories below it */
     int32_t leaves;
-    int32_t used, unused;   /* nodes handed out; first of a list of pairs of nodes given back, -1 */
+    int32_t used;           /* nodes below it have been used */
+    int32_t unused;         /* first of a list of pairs of nodes that are free, -1: none */
     int32_t changes;        /* leaves changed since the last rebuild */
 } lbvh_world_tree;
 
@@ -2429,10 +2430,8 @@ typedef enum lbvh_reason {
     LBVH_REBUILT        /* a tree was built again */
 } lbvh_reason;
 
-/* What one of several searches at a time has to do with a node or an object. */
-typedef struct lbvh_visit {
-    int32_t at, search;
-} lbvh_visit;
+/* A node, or an object, that one of several searches visits. */
+typedef struct lbvh_visit { int32_t at, search; } lbvh_visit;
 
 enum { LBVH_WORLD_BLOCKS = 21 };
 
@@ -2453,16 +2452,16 @@ typedef struct lbvh_world {
                                    its user number is readable until the next insertion */
     unsigned char *ended_data;  /* [ended_count * desc.pair_bytes] */
     int32_t begun_count, ended_count;
-    lbvh_reason reason;         /* what the last update did, */
-    int32_t searched;           /* and how many objects searched again */
+    lbvh_reason reason;         /* what the last update did */
+    int32_t searched;           /* objects that searched again in it */
     /* private */
     lbvh_world_tree tree[2];
     int32_t *changed;           /* indices with something to do */
     int32_t *vacant;            /* removed indices, to be used again */
-    lbvh_visit *waiting;        /* nodes that searches have still to go into, */
-    lbvh_visit *met;            /* objects that they met, */
-    int32_t *found;             /* those of one search after the other, */
-    int32_t *mark;              /* and by index: the last search that met it */
+    lbvh_visit *waiting;        /* nodes whose children searches have still to visit */
+    lbvh_visit *met;            /* objects that searches met */
+    int32_t *found;             /* the same, search after search */
+    int32_t *mark;              /* by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
     int32_t not_run;            /* desc.parallel.run left a task of this update out */
     lbvh_real *gathered;        /* boxes of a rebuild */
@@ -2546,7 +2545,7 @@ LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 /* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
 typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 
-/* Random access: what comes next is prefetched. nvcc refuses it in functions of both sides. */
+/* Prefetches what a loop will read later. nvcc refuses it in functions of both sides. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
 #define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
 #else
@@ -3282,7 +3281,7 @@ static lbvh_result lbvh_i_launch_config(lbvh_cuda *gpu, const cudaLaunchConfig_t
     return LBVH_CUDA_ERROR;
 }
 
-/* The same for so many threads. */
+/* The same with `threads` threads, in blocks of `block`. */
 template <class... Parameters, class... Arguments>
 static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads,
                                  int block, void (*kernel)(Parameters...), Arguments... arguments)
@@ -3369,7 +3368,7 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 extern "C" {
 #endif
 
-#define LBVH_I_N_MAX ((1 << 30) - 512)
+#define LBVH_I_N_MAX ((1 << 30) - 512)     /* leaves at most */
 
 LBVH_API int lbvh_version(void)
 {
@@ -3391,7 +3390,7 @@ LBVH_API const char *lbvh_result_text(lbvh_result result)
 enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
 enum { LBVH_I_TASKS = 1024 };   /* the most that desc.parallel takes */
 
-/* The same in pieces (>>parallel-run and on). */
+/* What desc.parallel does in pieces (>>parallel-run and on). */
 static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n);
@@ -3713,8 +3712,7 @@ static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
 }
 
 /* LSD radix sort of n keys by their upper 32 bits: four stable passes of 8 bits, the lowest first.
-   (Three of 11 write 2048 streams at once: faster only while these stay in the cache.) The number
-   of passes is even: the result is in key. */
+   The number of passes is even: the result is in key. */
 static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histogram *histogram)
 {
     int32_t k;
@@ -3873,7 +3871,7 @@ LBVH_FN_HOT void lbvh_i_code_all(const lbvh_lattice *given, int dim, int bits, l
         if (c->left_out[k]) c->code[k] = lbvh_i_last_code(dim, bits);
 }
 
-/* The constants give a specialised loop each. */
+/* The same, specialised for constants. */
 LBVH_FN_HOT void lbvh_i_code_some(const lbvh *tree, lbvh_i_coding *c)
 {
     int const bits = tree->desc.bits;
@@ -3887,6 +3885,7 @@ LBVH_I_MAYBE_AVX2 void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c
     lbvh_i_code_some(tree, c);
 }
 
+/* The codes of `count` elements from `first` on. */
 static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t stride,
                                  int32_t first, int32_t count, lbvh_i_coding *c)
 {
@@ -4069,7 +4068,7 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>refit
+   >>refit: new boxes for the same tree
    ---------------------------------------------------------------------------------------------- */
 
 /* New boxes of the leaves first .. end-1. */
@@ -4139,8 +4138,7 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
    ---------------------------------------------------------------------------------------------- */
 
 enum {
-    LBVH_I_PACKET = 32,      /* largest number of searches in a packet (16: radius counts take 1.2
-                               times as long) */
+    LBVH_I_PACKET = 32,     /* searches of a packet at most */
     LBVH_I_FEW = 16,        /* subtrees of at most this many leaves are tested whole */
     LBVH_I_LANES = 8,       /* entries of a batch that are tested together */
     LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
@@ -4173,7 +4171,7 @@ typedef struct lbvh_i_finder {
     int lists;                          /* 1: places are wanted; 0: only their number */
     int32_t hits, given;                /* of the current search: entries of hit, and those
                                            returned */
-    int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* places; before, what the tests say */
+    int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* results of the tests, then places that are met */
     lbvh_i_batch batch;
 } lbvh_i_finder;
 
@@ -4478,8 +4476,7 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
    >>pairs: overlapping boxes, each pair once
 
    A batch (>>packets) pays where leaves have many partners. Where they have few, each leaf walks
-   alone, as lbvh_overlap_later does. The packets before tell which: the mean of their hits is kept.
-   The first packets walk alone. The order is the same.
+   alone, as lbvh_overlap_later does: the order is the same. A running mean of the hits decides.
    ---------------------------------------------------------------------------------------------- */
 
 enum { LBVH_I_MANY = 5 };       /* partners of a leaf at higher places from which batches pay */
@@ -4490,8 +4487,8 @@ typedef struct lbvh_i_taker {
     void *user;
     int32_t *pairs;
     int64_t capacity, found;
-    int32_t whole;      /* the pairs of the places before it have all been written: */
-    int64_t written;    /* so many */
+    int32_t whole;      /* all pairs of the places before it have been written */
+    int64_t written;    /* how many these are */
 } lbvh_i_taker;
 
 LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
@@ -4666,8 +4663,7 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
     return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
-/* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. Of the searches
-   first .. end-1, here and below. */
+/* Counts of the searches first .. end-1: counts[row], or offsets[row] where counts is NULL. */
 static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts,
                               int64_t *offsets, int32_t first, int32_t end)
 {
@@ -4704,8 +4700,8 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
     return LBVH_OK;
 }
 
-/* The caller's queries: rows in their order, in one pass. Counting goes on when the capacity is
-   reached. found: the entries before; returns those after. */
+/* The rows of the caller's queries first .. end-1, in one pass. found: entries before these rows.
+   Returns those after them: counting goes on when the capacity is reached. */
 static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
                               int32_t *ids, int64_t capacity, int64_t found, int32_t first,
                               int32_t end)
@@ -4720,7 +4716,7 @@ static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int
     return found;
 }
 
-/* Own elements, rows by place: the same. */
+/* The same for own elements, rows by place. */
 static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
                                     int32_t *ids, int64_t capacity, int64_t found, int32_t first,
                                     int32_t end)
@@ -5037,7 +5033,7 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>save
+   >>save: trees as bytes, with a checksum
    ---------------------------------------------------------------------------------------------- */
 
 /* A file: this header of 64 bytes, then the arrays without gaps. */
@@ -5233,8 +5229,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
        prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
 
    A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
-   and the 8 after it, and each pair is computed once. (All pairs instead, or windows of 64 and 128,
-   cost more time, and their trees are no better.) A round merges one pair at least. So a window
+   and the 8 after it, and each pair is computed once. A round merges one pair at least. So a window
    takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
 
    A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
@@ -5246,16 +5241,15 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
    LBVH_STACK - 1 nodes, the tree stays that of MERGE.
    ---------------------------------------------------------------------------------------------- */
 
-/* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
-   Its last ones are the window, with room behind it. Keys have room before the first: keys with
-   nobody. */
+/* A stack of clusters, as a structure of arrays for vectors: 50 KB (double: 90). Its last
+   ones are the window, with room behind it. Keys have room before the first: keys with nobody. */
 enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
 typedef struct lbvh_i_clusters {
     lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
     int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
-    int32_t all;                                   /* clusters on the stack; of the subtrees */
-    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* that begin at these leaves, so many of each */
-    int32_t top;
+    int32_t all;                                   /* clusters on the stack */
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree on it: first leaf, clusters */
+    int32_t top;                                   /* subtrees on it */
     int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
     int lanes;          /* vectors of 8 floats may be used */
     lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
@@ -5359,7 +5353,7 @@ static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
 }
 
 /* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
-   order. Returns their number. (Lists, because branches on who chose whom are mispredicted.) */
+   order. Returns their number. (By lists: branches on who chose whom are mispredicted.) */
 static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
 {
     int32_t const window = c->all - count;
@@ -5398,9 +5392,9 @@ static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t str
     c->first[at] = k;
 }
 
-/* A subtree of MERGE, whose `count` clusters are on top of the stack. Those of its sibling to the
-   left lie below them: where both are too many for the parent, rounds follow. So up to the first
-   subtree that is itself a left one. */
+/* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
+   that is a left child. Those of its left sibling lie below them: where both are too many for the
+   parent, rounds follow. */
 static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
                                  int32_t count)
 {
@@ -5497,8 +5491,8 @@ static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, 
    that is split there as its prefix, as in >>ploc, and lbvh_i_merge makes all nodes anew.
    ---------------------------------------------------------------------------------------------- */
 
-/* Subtrees whose parents are still to come: the first leaf of each. */
-typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+/* The roots of subtrees whose parents are still to come: the first leaf of each. */
+typedef struct lbvh_i_roots { int32_t first[2 * LBVH_STACK], count; } lbvh_i_roots;
 
 /* A rotation: the subtrees at two links change places. */
 typedef struct lbvh_i_rotation {
@@ -5612,20 +5606,20 @@ LBVH_FN int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, do
     return 0;
 }
 
-/* Rotations at the nodes that the node of the leaves first .. last is the last leaf of, above the
-   first `fixed` tops. The uppermost becomes a top. Returns the fixed ones, with all whose siblings
-   are left of them. */
-static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+/* Goes up from the node of the leaves first .. last while it is a right child, and rotates at each
+   parent; its left siblings are the last roots. The node reached becomes a root. The first `fixed`
+   roots are right children whose siblings begin before the piece. Returns their new number. */
+static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
                                 int32_t last, int32_t *rotations)
 {
     const uint8_t *prefix = tree->prefix;
     int const dim = tree->desc.dim;
     int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
     double area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
-    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
         int32_t const split = first - 1, right = at;
         const lbvh_node *left;
-        first = tops->first[--tops->count];
+        first = roots->first[--roots->count];
         at = lbvh_i_number(prefix, tree->first_leaf, first, last);
         left = &tree->node[tree->node[at].link]; /* the left child already */
         tree->node[at].skip = right;
@@ -5633,17 +5627,17 @@ static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fix
                                     LBVH_STACK - prefix[split + 1]);
         area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
     }
-    tops->first[tops->count++] = first;
-    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+    roots->first[roots->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
 }
 
 /* Rotations at all nodes, in the order of lbvh_i_merge: their number. */
 static int32_t lbvh_i_rotate_all(const lbvh *tree)
 {
-    lbvh_i_tops tops;
+    lbvh_i_roots roots;
     int32_t k, rotations = 0;
-    tops.count = 0;
-    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &tops, 0, k, k, &rotations);
+    roots.count = 0;
+    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &roots, 0, k, k, &rotations);
     return rotations;
 }
 
@@ -5757,8 +5751,8 @@ typedef struct lbvh_i_top {
     double root, gain;          /* area of the root; of all nodes before, less those after */
 } lbvh_i_top;
 
-/* A place to split: the subtrees from `at` on, along `axis`, become the right child. */
-typedef struct lbvh_i_place { double cost; int32_t at, uneven; int axis; } lbvh_i_place;
+/* A split: the subtrees from `at` on, in the order along `axis`, become the right child. */
+typedef struct lbvh_i_top_split { double cost; int32_t at, uneven; int axis; } lbvh_i_top_split;
 
 static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
 {
@@ -5771,7 +5765,7 @@ static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t 
     return s;
 }
 
-/* The first of the heap has changed. */
+/* Restores the heap where its first entry has changed. */
 static void lbvh_i_sift_down(lbvh_i_subtree *heap, int32_t count)
 {
     lbvh_i_subtree const moving = heap[0];
@@ -5786,7 +5780,7 @@ static void lbvh_i_sift_down(lbvh_i_subtree *heap, int32_t count)
     heap[at] = moving;
 }
 
-/* The one at `at` is new. */
+/* The same where the entry at `at` is new. */
 static void lbvh_i_sift_up(lbvh_i_subtree *heap, int32_t at)
 {
     lbvh_i_subtree const moving = heap[at];
@@ -5795,7 +5789,7 @@ static void lbvh_i_sift_up(lbvh_i_subtree *heap, int32_t at)
     heap[at] = moving;
 }
 
-/* Step 1. */
+/* Step 1: opens the largest subtree until there are enough. */
 static void lbvh_i_open_top(lbvh_i_top *top)
 {
     const lbvh *tree = top->tree;
@@ -5822,7 +5816,7 @@ static uint32_t lbvh_i_ordered(float x)
     return bits >> 31 ? ~bits : bits | (uint32_t)1 << 31;
 }
 
-/* Step 2, along one axis. */
+/* Step 2: sorts the subtrees along one axis. */
 static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
 {
     lbvh_i_histogram histogram;
@@ -5839,9 +5833,9 @@ static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
     for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
 }
 
-/* Tries all places along one axis. Returns the area of all these subtrees. */
+/* Step 3: tries all splits along one axis. Returns the area around all these subtrees. */
 static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, int32_t last,
-                                lbvh_i_place *best)
+                                lbvh_i_top_split *best)
 {
     const lbvh_node *const node = top->tree->node;
     const int32_t *order = top->order[axis];
@@ -5869,8 +5863,9 @@ static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, 
     return lbvh_i_area(dim, around.min, around.max);
 }
 
-/* Parts the orders as that of the axis is split; each part keeps its order. */
-static void lbvh_i_part(const lbvh_i_top *top, lbvh_i_place split, int32_t first, int32_t last)
+/* Partitions the orders along the other axes alike; each part keeps its order. */
+static void lbvh_i_partition(const lbvh_i_top *top, lbvh_i_top_split split, int32_t first,
+                             int32_t last)
 {
     int32_t k;
     int a;
@@ -5889,11 +5884,11 @@ static void lbvh_i_part(const lbvh_i_top *top, lbvh_i_place split, int32_t first
     }
 }
 
-/* Step 3, for the subtrees first .. last: where to split them. */
-static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t last)
+/* Where to split the subtrees first .. last. */
+static lbvh_i_top_split lbvh_i_best_split(lbvh_i_top *top, int32_t first, int32_t last)
 {
     double area = 0;
-    lbvh_i_place best;
+    lbvh_i_top_split best;
     int a;
     best.cost = lbvh_i_product(top->root, last - first + 2); /* none is so large */
     best.axis = 0;
@@ -5904,16 +5899,16 @@ static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t la
     return best;
 }
 
-/* Step 3, for all. 0: too deep. */
+/* Splits down to single subtrees. 0: too deep. */
 static int lbvh_i_split_all(lbvh_i_top *top)
 {
     int32_t end[LBVH_STACK], depth[LBVH_STACK]; /* right parts that wait: their last subtree */
     int32_t first = 0, last = top->count - 1, level = 0, waiting = 0;
     for (;;) {
         for (; first < last; level++) {
-            lbvh_i_place const split = lbvh_i_best_place(top, first, last);
+            lbvh_i_top_split const split = lbvh_i_best_split(top, first, last);
             if (level == LBVH_STACK - 1) return 0;
-            lbvh_i_part(top, split, first, last);
+            lbvh_i_partition(top, split, first, last);
             top->border[split.at] = (uint8_t)(level + 1);
             end[waiting] = last;
             depth[waiting++] = level + 1;
@@ -6036,8 +6031,8 @@ enum {
 enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
 
 enum {
-    LBVH_I_TOGETHER = 8,        /* searches at a time; */
-    LBVH_I_VISITS = 512         /* what they visit has room for so many and the objects */
+    LBVH_I_TOGETHER = 8,        /* searches that go through a tree together */
+    LBVH_I_VISITS = 512         /* room for their visits, beside one for each object */
 };
 
 /* What lbvh_world_update has to do with an object. */
@@ -6105,7 +6100,7 @@ static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size, in
     return 1;
 }
 
-/* Twice as many and 16; 0: too many. */
+/* The next capacity, twice as many and 16; 0: too many. */
 static int32_t lbvh_i_more(int32_t had)
 {
     int32_t const most = LBVH_I_N_MAX / 4;
@@ -6148,8 +6143,7 @@ static int lbvh_i_grow_trees(lbvh_world *world, int32_t n)
     return 1;
 }
 
-/* Room for one object more, in every array that an update needs. Only what has a content is copied:
-   from nothing, that is what insertions have written. */
+/* Room for one object more, in every array that an update needs. */
 static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
 {
     int32_t const room = lbvh_i_more(world->capacity);
@@ -6493,7 +6487,7 @@ static void lbvh_i_move_pair(lbvh_world *world, int32_t from, int32_t to, int32_
     if (*follow >= 0 && *follow / 2 == from) *follow = 2 * to + *follow % 2;
 }
 
-/* Puts a pair among those with an object that moves, or among the others. */
+/* Moves a pair to those with an object that moves, or to the others, by its objects' states. */
 static void lbvh_i_sort_in(lbvh_world *world, int32_t p, int32_t *follow)
 {
     const lbvh_pair *pair = &world->pair[p];
@@ -6510,6 +6504,7 @@ static void lbvh_i_sort_in(lbvh_world *world, int32_t p, int32_t *follow)
     world->active += moves ? 1 : -1;
 }
 
+/* Takes a pair out of the lists of both objects. */
 static void lbvh_i_unlink(lbvh_world *world, const lbvh_pair *pair)
 {
     int side;
@@ -6537,6 +6532,7 @@ static void lbvh_i_end_pair(lbvh_world *world, int32_t p, int32_t *follow)
     lbvh_i_move_pair(world, --world->pairs, p, follow);
 }
 
+/* Puts pair p first in the list of its object on that side. */
 static void lbvh_i_link(lbvh_world *world, int32_t p, int side, int32_t index)
 {
     lbvh_pair *pair = &world->pair[p];
@@ -6573,8 +6569,8 @@ static int lbvh_i_may_pair(const lbvh_object *a, const lbvh_object *b)
            lbvh_filters_allow(&a->filter, &b->filter);
 }
 
-/* Ends the pairs of an object that are none any more, and sorts the others in. What its search met
-   touches it; where that is paired already its mark is taken back. */
+/* Ends those pairs of an object that no longer hold, and sorts the others in. An object that was
+   met and is paired already loses its mark: that pair does not begin. */
 static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 {
     const lbvh_object *own = &world->object[index];
@@ -6644,8 +6640,8 @@ typedef struct lbvh_i_group {
     int32_t index[LBVH_I_TOGETHER];
     int32_t first[LBVH_I_TOGETHER + 1]; /* where in `found` what each one met begins */
     lbvh_i_wanted wanted[LBVH_I_TOGETHER];
-    lbvh_visit *waiting, *visited;      /* [room] what they visit, */
-    int32_t *found;                     /* [found_room] and what they met */
+    lbvh_visit *waiting, *visited;      /* [room] nodes to go into; objects met */
+    int32_t *found;                     /* [found_room] objects met, by search */
     int32_t count, met, room, found_room;
     int masked;     /* some mask leaves something out */
     int later;      /* only leaves of the own tree that follow the own one: all of them search */
@@ -6656,8 +6652,8 @@ typedef struct lbvh_i_visited {
     lbvh_visit *waiting, *met;
 } lbvh_i_visited;
 
-/* Tests a node for search s. It is written to what waits and to what was met, and stays in one of
-   them or in none: a branch that depends on the test would often be mispredicted. */
+/* Tests a node for search s. It is written behind what waits and behind what was met, and counted
+   in one of them or in none: no branch depends on the test, which would often be mispredicted. */
 LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world_tree *tree, const lbvh_i_group *group,
                                    int32_t at, int32_t s, lbvh_i_visited *visited)
 {
@@ -6750,7 +6746,7 @@ static int lbvh_i_search_group(const lbvh_world *world, lbvh_i_group *group)
     return 1;
 }
 
-/* Without a branch that depends on a test: many would be mispredicted. */
+/* (No branch depends on a test, as in lbvh_i_visit_node.) */
 LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
 {
     const lbvh_world *world = walk->world;
@@ -7458,7 +7454,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     return world->not_run ? LBVH_NOT_RUN : LBVH_OK;
 }
 
-/* The largest number not above x; an infinity: there is none. Without a branch on what rounding
+/* The largest number not above x; an infinity: there is none. No branch depends on what rounding
    did: it would be mispredicted every other time. */
 LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 {
@@ -7678,10 +7674,10 @@ static lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t piece
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_piece_of_list {
-    int32_t whole;              /* the entries of the searches before it have been written, */
-    int64_t written;            /* so many of the piece, */
-    int64_t found;              /* of so many that it has */
-    int64_t start;              /* those of the pieces before it */
+    int32_t whole;              /* all entries of the searches before it have been written */
+    int64_t written;            /* entries of the piece that have been written */
+    int64_t found;              /* entries of the piece */
+    int64_t start;              /* entries of the pieces before it */
 } lbvh_i_piece_of_list;
 
 typedef struct lbvh_i_search_job {
@@ -7916,8 +7912,6 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *
    Each piece sorts its own points, by keys that hold both:
 
        key    bits 63 .. 32: the upper bits of the Morton code      bits 31 .. 0: the point
-
-   (To begin with the reach of the row before saves 3 % of the instructions, and is not done.)
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_rows_job {
@@ -8078,13 +8072,12 @@ typedef struct lbvh_i_build_job {
     int rotates;                /* 1: a pass of rotations; 0: a merge */
     lbvh_i_keys keys;
     int32_t *counts;            /* [pieces][256] */
-    lbvh_i_left_cluster *cluster; /* [n] in the same memory: of each piece from its first place
-                                     on, ... */
-    int32_t left[LBVH_I_BUILD_TASKS]; /* so many; or the rotations of a piece */
+    lbvh_i_left_cluster *cluster; /* [n] in the same memory; a piece's from its first place on */
+    int32_t left[LBVH_I_BUILD_TASKS]; /* of each piece: its clusters, or its rotations */
     int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
     union {
         lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
-        lbvh_i_tops tops[LBVH_I_BUILD_TASKS];
+        lbvh_i_roots roots[LBVH_I_BUILD_TASKS];
     } of;
 } lbvh_i_build_job;
 
@@ -8291,63 +8284,61 @@ static void lbvh_i_leaves_piece(void *context, int32_t k)
     lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
 }
 
-/* Joins the node of the leaves first .. last with the tops that it is the right sibling of, above
-   the first `fixed`; and makes it a top. Returns the fixed ones, with all whose siblings are left
-   of them. */
-static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+/* The same as lbvh_i_rotate_up for a merge: joins the node with its left sibling instead. */
+static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
                             int32_t last)
 {
     const uint8_t *prefix = tree->prefix;
     int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
     lbvh_node node = tree->node[at];
-    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
         int32_t const split = first - 1, right = at;
-        first = tops->first[--tops->count];
+        first = roots->first[--roots->count];
         at = lbvh_i_number(prefix, tree->first_leaf, first, last);
         node.link = lbvh_i_left_child(tree->first_leaf, first, split);
         lbvh_i_widen(&node, &tree->node[node.link]);
         tree->node[at] = node;
         if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
     }
-    tops->first[tops->count++] = first;
-    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+    roots->first[roots->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
 }
 
 /* The subtree of the leaves first .. last, in a merge or in a pass of rotations. */
-static int32_t lbvh_i_raise_subtree(const lbvh_i_build_job *job, lbvh_i_tops *tops, int32_t fixed,
+static int32_t lbvh_i_raise_subtree(const lbvh_i_build_job *job, lbvh_i_roots *roots, int32_t fixed,
                                     int32_t first, int32_t last, int32_t *rotations)
 {
-    return job->rotates ? lbvh_i_rotate_up(job->tree, tops, fixed, first, last, rotations)
-                        : lbvh_i_raise(job->tree, tops, fixed, first, last);
+    return job->rotates ? lbvh_i_rotate_up(job->tree, roots, fixed, first, last, rotations)
+                        : lbvh_i_raise(job->tree, roots, fixed, first, last);
 }
 
 /* lbvh_i_merge, or lbvh_i_rotate_all, within a piece: nothing changes outside of the subtrees that
-   lie within it. A right child whose sibling begins before the piece is fixed. Along fixed tops
+   lie within it. A right child whose sibling begins before the piece is fixed. Along fixed roots
    prefixes decrease, along the others they increase: at most LBVH_STACK of each. */
 static void lbvh_i_raise_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     lbvh *tree = job->tree;
-    lbvh_i_tops *tops = &job->of.tops[k];
+    lbvh_i_roots *roots = &job->of.roots[k];
     int32_t const last = lbvh_i_first_of(job, k + 1);
     int32_t place, fixed = 0, rotations = 0;
-    tops->count = 0;
+    roots->count = 0;
     for (place = lbvh_i_first_of(job, k); place < last; place++) {
         if (!job->rotates)
             lbvh_i_leaf(tree, place)->skip = lbvh_i_skip(tree->prefix, tree->n, place);
-        fixed = lbvh_i_raise_subtree(job, tops, fixed, place, place, &rotations);
+        fixed = lbvh_i_raise_subtree(job, roots, fixed, place, place, &rotations);
     }
     job->left[k] = rotations;
 }
 
-/* The same with the tops of all pieces, as if they were leaves. Returns all rotations. */
-static int32_t lbvh_i_raise_tops(const lbvh_i_build_job *job)
+/* The same with the roots of all pieces, as if they were leaves. Returns all rotations. */
+static int32_t lbvh_i_raise_roots(const lbvh_i_build_job *job)
 {
-    lbvh_i_tops waiting;
+    lbvh_i_roots waiting;
     int32_t k, i, rotations = 0;
     waiting.count = 0;
     for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_tops *own = &job->of.tops[k];
+        const lbvh_i_roots *own = &job->of.roots[k];
         int32_t const end = lbvh_i_first_of(job, k + 1);
         rotations += job->left[k];
         for (i = 0; i < own->count; i++)
@@ -8380,7 +8371,7 @@ static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
 static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
 {
     lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
-    if (result == LBVH_OK) (void)lbvh_i_raise_tops(job);
+    if (result == LBVH_OK) (void)lbvh_i_raise_roots(job);
     return result;
 }
 
@@ -8453,7 +8444,7 @@ static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
     job.rotates = 1;
     result = lbvh_i_run_build(&job, lbvh_i_raise_piece);
     if (result == LBVH_OK) {
-        done = lbvh_i_raise_tops(&job);
+        done = lbvh_i_raise_roots(&job);
         if (done > 0) {
             lbvh_i_number_leaves(tree);
             lbvh_i_take_places(tree);
@@ -8475,7 +8466,7 @@ static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
    is left to the calling thread: whatever the rooms, the pairs are the same.
    ---------------------------------------------------------------------------------------------- */
 
-/* What a piece visits has room for so many, and what it finds for so many more than its share. */
+/* Room of a piece for visits, and for objects met beyond its share. */
 enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE,
        LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2 };
 
@@ -9119,7 +9110,7 @@ LBVH_API void lbvh_wide_free(lbvh_wide *wide)
 
 #define LBVH_I_LEAF_BIT 0x80000000u     /* a child in the stack is 8 * node + c, and this */
 
-/* One ray on its way. */
+/* One ray. */
 typedef struct lbvh_i_beam {
     lbvh_real origin[4], direction[4], inverse[4];  /* [3]: 0 */
     lbvh_real before[4], after[4];  /* origin / direction, and `pad` more or less */
@@ -9134,7 +9125,7 @@ typedef struct lbvh_i_beam {
 
 #define LBVH_I_NO_SLOT ((size_t)-1)
 
-/* Where nodes and leaves are that wait, and their bytes. */
+/* Where nodes [0] and leaves [1] lie, and the bytes of one: for prefetching. */
 typedef struct lbvh_i_next {
     const char *base[2];
     size_t bytes[2];
@@ -9266,7 +9257,7 @@ LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node,
 #endif
 }
 
-/* The same, plane by plane, for all rays. */
+/* lbvh_i_slab for any ray: each plane is decoded. */
 LBVH_FN void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
                                  lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
@@ -9867,10 +9858,10 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
         }
 }
 
-/* LBVH_SORTED: 16 consecutive rays walk as a pack. A node is tested once for all of them: a child
-   is entered if a ray could enter it whose origin and direction lie between theirs. A triangle is
-   tested for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it
-   finds alone. */
+/* LBVH_SORTED: packet traversal. 16 consecutive rays walk together, as a pack. A node is tested
+   once: a child is entered if a ray could enter it whose origin and direction lie between theirs. A
+   triangle is tested for 8 rays in 8 lanes, by the operations of lbvh_i_hit_lanes: each ray finds
+   what it finds alone. */
 enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 
 #define LBVH_I_PACK_NONE 0xFFFFFFFFu    /* a slot: fewer than 2^32 - 1 are used */
@@ -10567,7 +10558,7 @@ LBVH_I_HOT void lbvh_i_walk_around(lbvh_i_around *search)
 
 LBVH_I_MAYBE_AVX2 void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_around(search); }
 
-/* The point as 3 numbers; 0: nothing can be near it. */
+/* lbvh_i_read_point; 0: nothing can be near it. */
 LBVH_FN int lbvh_i_take_point(const lbvh_wide *wide, const lbvh_real *p, lbvh_real point[3])
 {
     return lbvh_i_read_point(wide->dim, p, point) && wide->nodes > 0;
@@ -10983,7 +10974,7 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-validate
+   >>wide-validate: the leaves of a wide tree against those of the tree that it was made of
    ---------------------------------------------------------------------------------------------- */
 
 /* The box of the tree's leaf by id; 0: there is none, or it was asked for before. */
