@@ -102,12 +102,12 @@
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_split_top, lbvh_reserve, lbvh_load, lbvh_nearest_rows,
-            lbvh_validate and lbvh_verify allocate, by desc.allocator, and lbvh_cuda_... and worlds
-            as told there. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate
-            nothing. The first build and lbvh_reserve take exactly the bytes below. An array that is
-            too small for a later build becomes half as large again, or as large as needed if that
-            is more. The sort works in the memory of the nodes to come.
+   Memory   Of a tree's calls lbvh_build, lbvh_reserve, lbvh_load, lbvh_split_top,
+            lbvh_nearest_rows, lbvh_validate and lbvh_verify allocate, by desc.allocator, and no
+            other. (Worlds, wide trees and lbvh_cuda_...: >>world, >>wide, >>cuda-api.) Memory is
+            kept: after lbvh_reserve(n), builds up to n allocate nothing. The first build and
+            lbvh_reserve take exactly the bytes below. An array that is too small for a later build
+            becomes half as large again, or as large as needed if that is more.
             a leaf    65 (float: two nodes of 32, a prefix of 1; Kureck section 3.3 counts 64,
                       without the boxes of the leaves); double 129. 8 more with masks, 8 more with
                       keep_codes or a builder other than MERGE
@@ -1100,7 +1100,8 @@ LBVH_FN int lbvh_i_read_point(int dim, const lbvh_real *p, lbvh_real point[3])
     return finite;
 }
 
-/* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
+/* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. A number that is NaN or
+   infinite makes both sides of its axis infinity. */
 LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                                lbvh_real min[3], lbvh_real max[3])
 {
@@ -1457,6 +1458,7 @@ LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first,
     return low;
 }
 
+/* 1 if node `at` is a leaf. */
 LBVH_FN_WALK int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
 
 /* Where a walk begins: node 0, -1 in an empty tree. */
@@ -1482,6 +1484,7 @@ LBVH_FN_WALK int lbvh_i_passes(const lbvh *tree, int32_t at, uint32_t filter)
     return (tree->mask[at] & filter) != 0;
 }
 
+/* Writes the padding of a node, where it has any. */
 LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
 {
 #if LBVH_I_REAL_KIND == 2
@@ -2500,7 +2503,8 @@ LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box
    the next update. O(1). */
 LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id);
 
-/* From the next update on. O(1). */
+/* State and filter (NULL: all defaults) from the next update on. LBVH_BAD_ID; LBVH_BAD_OPTION: no
+   such state. O(1). */
 LBVH_API lbvh_result lbvh_world_set_state(lbvh_world *world, lbvh_id id, lbvh_state state);
 LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
                                            const lbvh_filter *filter);
@@ -3064,7 +3068,7 @@ typedef struct lbvh_wide {
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride);
 
-/* The bytes that a first lbvh_wide_build takes: *bytes. O(n). */
+/* The bytes that a first lbvh_wide_build takes: *bytes; 0 where it refuses. O(n). */
 LBVH_API lbvh_result lbvh_wide_bytes_for(const lbvh_wide_desc *desc, const lbvh *tree,
                                          int64_t *bytes);
 
