@@ -2538,11 +2538,21 @@ LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
     return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
 }
 
+/* The two boxes of an object: as given, and as stored. */
+LBVH_FN_WALK lbvh_node *lbvh_i_box_given(const lbvh_world *world, int32_t index)
+{
+    return &world->box[2 * (size_t)index];
+}
+LBVH_FN_WALK lbvh_node *lbvh_i_box_stored(const lbvh_world *world, int32_t index)
+{
+    return &world->box[2 * (size_t)index + 1];
+}
+
 /* The user number of the object with this index; of a removed one, until an insertion uses its
    index again. */
 LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 {
-    const lbvh_node *box = &world->box[2 * (size_t)index];
+    const lbvh_node *box = lbvh_i_box_given(world, index);
     return (uint64_t)(uint32_t)box->link << 32 | (uint32_t)box->skip;
 }
 
@@ -2660,6 +2670,12 @@ LBVH_FN int lbvh_i_takes(const lbvh_world *world, int32_t index, const lbvh_filt
     return object->alive && lbvh_filters_allow(&object->filter, filter);
 }
 
+/* 1 if such an object may lie at or below a node of the tree. */
+LBVH_FN_WALK int lbvh_i_may_hold(const lbvh_world_tree *tree, int32_t at, const lbvh_filter *filter)
+{
+    return filter->group > 0 || (tree->category[at] & filter->mask) != 0;
+}
+
 /* The next object; 0 when there are no more. */
 LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
 {
@@ -2669,14 +2685,14 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
         while (o->at >= 0) {
             const lbvh_node *node = &tree->node[o->at];
             int const meets = lbvh_boxes_touch(node, o->box.min, o->box.max) &&
-                              (o->filter.group > 0 || (tree->category[o->at] & o->filter.mask));
+                              lbvh_i_may_hold(tree, o->at, &o->filter);
             int32_t index;
             o->at = meets && node->link >= 0 ? node->link : node->skip;
             if (!meets || node->link >= 0) continue;
             index = ~node->link;
             if (!lbvh_i_takes(world, index, &o->filter) ||
                 (o->fit == LBVH_TIGHT &&
-                 !lbvh_boxes_touch(&world->box[2 * (size_t)index], o->box.min, o->box.max)))
+                 !lbvh_boxes_touch(lbvh_i_box_given(world, index), o->box.min, o->box.max)))
                 continue;
             o->index = index;
             o->user = lbvh_world_user(world, index);
@@ -2866,13 +2882,13 @@ static inline int lbvh_next_cast(lbvh_world_cast *cast)
         const lbvh_node *const node = &world->tree[t].node[at], *box = node;
         lbvh_real enters = cast->ray.enters[cast->ray.top];
         if (!(enters <= cast->t_max)) continue;
-        if (cast->filter.group <= 0 && !(world->tree[t].category[at] & cast->filter.mask)) continue;
+        if (!lbvh_i_may_hold(&world->tree[t], at, &cast->filter)) continue;
         if (node->link >= 0) {
             lbvh_i_cast_open(cast, t, at);
             continue;
         }
         if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
-        if (cast->fit == LBVH_TIGHT) box = &world->box[2 * (size_t)~node->link];
+        if (cast->fit == LBVH_TIGHT) box = lbvh_i_box_given(world, ~node->link);
         if (box != node && !lbvh_i_cast_enters(cast, box, &enters)) continue;
         if (cast->round && !lbvh_i_cast_touches(cast, box, &enters)) continue;
         cast->index = ~node->link;
@@ -2959,15 +2975,14 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
         const lbvh_node *const node = &world->tree[t].node[at];
         lbvh_real away2 = walk->away2[walk->top];
         if (!(away2 <= search->reach2)) continue;
-        if (search->filter.group <= 0 && !(world->tree[t].category[at] & search->filter.mask))
-            continue;
+        if (!lbvh_i_may_hold(&world->tree[t], at, &search->filter)) continue;
         if (node->link >= 0) {
             lbvh_i_near_object_open(search, t, at);
             continue;
         }
         if (!lbvh_i_takes(world, ~node->link, &search->filter)) continue;
         if (search->fit == LBVH_TIGHT)
-            away2 = lbvh_box_distance2(&world->box[2 * (size_t)~node->link], walk->p);
+            away2 = lbvh_box_distance2(lbvh_i_box_given(world, ~node->link), walk->p);
         if (!(away2 <= search->reach2)) continue;
         search->index = ~node->link;
         search->user = lbvh_world_user(world, search->index);
@@ -5379,21 +5394,34 @@ static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
     return left;
 }
 
+/* Puts a cluster on the stack. */
+LBVH_I_HOT void lbvh_i_push_cluster(lbvh_i_clusters *c, const lbvh_real min[3],
+                                    const lbvh_real max[3], int32_t node, int32_t first)
+{
+    int32_t const at = c->all++;
+    int a;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        c->min[a][at] = min[a];
+        c->max[a][at] = max[a];
+    }
+    c->node[at] = node;
+    c->first[at] = first;
+}
+
 /* Puts leaf k on the stack. */
 static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
                              const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
 {
-    int32_t const at = c->all++;
     lbvh_real min[3], max[3];
     int a;
     lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
     (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
     for (a = 0; a < 3; a++) {
-        c->min[a][at] = lbvh_i_bounded(min[a]);
-        c->max[a][at] = lbvh_i_bounded(max[a]);
+        min[a] = lbvh_i_bounded(min[a]);
+        max[a] = lbvh_i_bounded(max[a]);
     }
-    c->node[at] = tree->first_leaf + k;
-    c->first[at] = k;
+    lbvh_i_push_cluster(c, min, max, tree->first_leaf + k, k);
 }
 
 /* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
@@ -6308,7 +6336,7 @@ static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at
                             int32_t skip)
 {
     lbvh_node *node = &tree->node[at];
-    *node = world->box[2 * (size_t)index + 1];
+    *node = *lbvh_i_box_stored(world, index);
     lbvh_i_fill_gaps(node);
     node->skip = skip;
     lbvh_i_bind_leaf(world, tree, at, index);
@@ -6329,7 +6357,7 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
 /* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
 static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
-    lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
     int32_t at, u, old, skip, depth;
     tree->changes++;
@@ -6434,6 +6462,9 @@ static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
     if (world->reason < reason) world->reason = reason;
 }
 
+/* The tree in which an object's leaf belongs: 0 moving, 1 at rest. */
+static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted != LBVH_MOVING; }
+
 /* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
    the boxes were checked, and where a task is left out the build is repeated without tasks. */
 static void lbvh_i_rebuild(lbvh_world *world, int t)
@@ -6444,10 +6475,10 @@ static void lbvh_i_rebuild(lbvh_world *world, int t)
     int a;
     desc.parallel = world->desc.parallel;
     for (index = 0; index < world->count; index++) {
-        const lbvh_node *box = &world->box[2 * (size_t)index + 1];
+        const lbvh_node *box = lbvh_i_box_stored(world, index);
         const lbvh_object *object = &world->object[index];
         lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
-        if (!object->alive || (object->wanted != LBVH_MOVING) != t) continue;
+        if (!object->alive || lbvh_i_tree_wanted(object) != t) continue;
         for (a = 0; a < dim; a++) {
             to[a] = box->min[a];
             to[dim + a] = box->max[a];
@@ -6578,7 +6609,7 @@ static int lbvh_i_may_pair(const lbvh_object *a, const lbvh_object *b)
 static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 {
     const lbvh_object *own = &world->object[index];
-    const lbvh_node *box = &world->box[2 * (size_t)index + 1];
+    const lbvh_node *box = lbvh_i_box_stored(world, index);
     int32_t entry = own->first_pair;
     while (entry >= 0) {
         int32_t const p = entry / 2;
@@ -6588,7 +6619,7 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
         entry = pair->next[entry % 2];
         if (met) world->mark[other] = 0;
         if (!own->alive ||
-            (!met && !lbvh_i_nodes_touch(&world->box[2 * (size_t)other + 1], box)) ||
+            (!met && !lbvh_i_nodes_touch(lbvh_i_box_stored(world, other), box)) ||
             ((own->changed & (LBVH_I_REFILTER | LBVH_I_STATE)) &&
              !lbvh_i_may_pair(own, &world->object[other])))
             lbvh_i_end_pair(world, p, &entry);
@@ -6611,7 +6642,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *i
             if (entry[k] < 0) continue;
             left++;
             pair = &world->pair[entry[k] / 2];
-            LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side]]);
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, pair->object[1 - side]));
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
         }
@@ -6739,7 +6770,7 @@ static int lbvh_i_search_group(const lbvh_world *world, lbvh_i_group *group)
     for (s = 0; s < group->count; s++) {
         const lbvh_filter *filter = &world->object[group->index[s]].filter;
         lbvh_i_wanted *wanted = &group->wanted[s];
-        wanted->box = world->box[2 * (size_t)group->index[s] + 1];
+        wanted->box = *lbvh_i_box_stored(world, group->index[s]);
         wanted->mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
         group->masked |= wanted->mask != ~(uint64_t)0;
     }
@@ -6763,11 +6794,11 @@ LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
         int32_t p, hits = 0;
         for (p = walk->at; p < end; p++) {
             const lbvh_pair *pair = &world->pair[p], *coming = pair + ahead;
-            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[0]]);
-            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[1]]);
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, coming->object[0]));
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, coming->object[1]));
             walk->hit[hits] = p;
-            hits += fat | lbvh_i_nodes_touch(&world->box[2 * (size_t)pair->object[0]],
-                                             &world->box[2 * (size_t)pair->object[1]]);
+            hits += fat | lbvh_i_nodes_touch(lbvh_i_box_given(world, pair->object[0]),
+                                             lbvh_i_box_given(world, pair->object[1]));
         }
         walk->at = end;
         walk->hits = hits;
@@ -7013,8 +7044,8 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     given.skip = (int32_t)(uint32_t)user;
     stored.link = (int32_t)object->generation;
     stored.skip = 0;
-    world->box[2 * (size_t)index] = given;
-    world->box[2 * (size_t)index + 1] = stored;
+    *lbvh_i_box_given(world, index) = given;
+    *lbvh_i_box_stored(world, index) = stored;
     object->filter = lbvh_i_resolve_filter(filter);
     object->leaf = object->first_pair = -1;
     object->state = object->wanted = (uint8_t)state;
@@ -7113,7 +7144,7 @@ LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
     if (!world) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
     object->alive = 0;
-    world->box[2 * (object - world->object) + 1].link = 0;
+    lbvh_i_box_stored(world, (int32_t)(object - world->object))->link = 0;
     world->objects--;
     world->sleepers -= object->wanted == LBVH_SLEEPING;
     lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_GONE);
@@ -7183,8 +7214,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree],
-                    *target = &world->tree[object->wanted != LBVH_MOVING];
-    lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+                    *target = &world->tree[lbvh_i_tree_wanted(object)];
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
     int32_t const leaf = object->leaf;
     int32_t beside = 0;
     if (object->alive && leaf >= 0 && tree == target &&
@@ -7211,7 +7242,7 @@ static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], in
     }
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
-        int const to = object->wanted != LBVH_MOVING;
+        int const to = lbvh_i_tree_wanted(object);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0) changes[object->tree]++;
         if (object->leaf >= 0) members[object->tree]--;
@@ -7228,7 +7259,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
                   soon = k + 4 < last ? k + 4 : last;
     const lbvh_object *object = &world->object[world->changed[soon]];
     int32_t const leaf = object->leaf < 0 ? 0 : object->leaf;
-    LBVH_I_PREFETCH(&world->box[2 * (size_t)world->changed[later]]);
+    LBVH_I_PREFETCH(lbvh_i_box_given(world, world->changed[later]));
     LBVH_I_PREFETCH(&world->tree[object->tree].node[leaf]);
     LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
 }
@@ -7241,7 +7272,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
     for (k = 0; k < world->changed_count; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const stays = object->alive && !rebuild[object->wanted != LBVH_MOVING];
+        int const stays = object->alive && !rebuild[lbvh_i_tree_wanted(object)];
         lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
@@ -7531,7 +7562,7 @@ static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
                                (object->state != LBVH_MOVING) == t &&
                                world->tree[t].category[at] == object->filter.category &&
                                lbvh_i_same_box(&world->tree[t].node[at],
-                                               &world->box[2 * (size_t)index + 1]));
+                                               lbvh_i_box_stored(world, index)));
 }
 
 /* Links, skips, boxes and categories of a node with its two children. */
@@ -8230,16 +8261,8 @@ static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t f
                                  const lbvh_i_left_cluster *from, int32_t count)
 {
     int32_t i;
-    int a;
-    for (i = 0; i < count; i++) {
-        int32_t const at = c->all++;
-        for (a = 0; a < 3; a++) {
-            c->min[a][at] = from[i].min[a];
-            c->max[a][at] = from[i].max[a];
-        }
-        c->node[at] = from[i].node;
-        c->first[at] = from[i].first;
-    }
+    for (i = 0; i < count; i++)
+        lbvh_i_push_cluster(c, from[i].min, from[i].max, from[i].node, from[i].first);
     lbvh_i_join_clusters(tree, c, first, from->last, count);
 }
 
@@ -8613,6 +8636,13 @@ typedef struct lbvh_i_branches {
     int32_t count, largest, pieces;
 } lbvh_i_branches;
 
+/* Where the numbers of a copied element begin: v[number][lane]. */
+LBVH_FN_HOT lbvh_real *lbvh_i_lane_of(const lbvh_wide *wide, size_t slot)
+{
+    size_t const block = slot / LBVH_WIDE_LEAF;
+    return wide->element + block * (size_t)wide->numbers * LBVH_WIDE_LEAF + slot % LBVH_WIDE_LEAF;
+}
+
 /* One collapse. The first run counts, the second fills. */
 typedef struct lbvh_i_collapse {
     const lbvh *tree;
@@ -8748,7 +8778,7 @@ LBVH_FN void lbvh_i_quantise(const lbvh *tree, lbvh_wide_node *node, lbvh_i_span
     }
 }
 
-/* The numbers of an element into lane `lane` of a block: v[number][lane]. */
+/* The numbers of an element into its lane of a block; id < 0: zeros. */
 LBVH_FN void lbvh_i_copy_element(const lbvh_i_collapse *job, int32_t id, lbvh_real *v)
 {
     const lbvh_desc *desc = &job->tree->desc;
@@ -8786,11 +8816,7 @@ LBVH_FN void lbvh_i_fill_slot(const lbvh_i_collapse *job, size_t slot, int32_t p
     int32_t const at = tree->first_leaf + place, id = place < 0 ? -1 : tree->node[at].link;
     wide->id[slot] = id;
     if (wide->mask) wide->mask[slot] = id < 0 ? 0 : tree->mask[at];
-    if (wide->numbers)
-        lbvh_i_copy_element(job, id,
-                            wide->element +
-                                slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
-                                slot % LBVH_WIDE_LEAF);
+    if (wide->numbers) lbvh_i_copy_element(job, id, lbvh_i_lane_of(wide, slot));
 }
 
 /* The elements of the next leaf. */
@@ -9884,29 +9910,21 @@ typedef struct lbvh_i_pack {
     lbvh_i_waiting stack;
 } lbvh_i_pack;
 
-/* The least and the largest of 8 numbers. */
-LBVH_I_LANES_FN float lbvh_i_least_of(__m256 v)
+/* The least and the largest of the numbers of a pack. */
+LBVH_I_LANES_FN float lbvh_i_least_of_pack(const float v[LBVH_I_PACK])
 {
-    __m128 least = _mm_min_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    __m256 const all = _mm256_min_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8));
+    __m128 least = _mm_min_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
     least = _mm_min_ps(least, _mm_shuffle_ps(least, least, 0x4E));
     return _mm_cvtss_f32(_mm_min_ps(least, _mm_shuffle_ps(least, least, 0xB1)));
 }
 
-LBVH_I_LANES_FN float lbvh_i_largest_of(__m256 v)
-{
-    __m128 largest = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    largest = _mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0x4E));
-    return _mm_cvtss_f32(_mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0xB1)));
-}
-
 LBVH_I_LANES_FN float lbvh_i_largest_of_pack(const float v[LBVH_I_PACK])
 {
-    return lbvh_i_largest_of(_mm256_max_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8)));
-}
-
-LBVH_I_LANES_FN float lbvh_i_least_of_pack(const float v[LBVH_I_PACK])
-{
-    return lbvh_i_least_of(_mm256_min_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8)));
+    __m256 const all = _mm256_max_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8));
+    __m128 largest = _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+    largest = _mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0x4E));
+    return _mm_cvtss_f32(_mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0xB1)));
 }
 
 /* The next rays of a bundle, side by side. */
@@ -10248,9 +10266,7 @@ LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
 /* The numbers of a copied element. */
 LBVH_FN void lbvh_i_copied_numbers(const lbvh_wide *wide, size_t slot, lbvh_real number[9])
 {
-    const lbvh_real *v = wide->element +
-                         slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
-                         slot % LBVH_WIDE_LEAF;
+    const lbvh_real *v = lbvh_i_lane_of(wide, slot);
     int k;
     for (k = 0; k < 9; k++) number[k] = k < wide->numbers ? v[LBVH_WIDE_LEAF * k] : 0;
 }
@@ -10990,7 +11006,9 @@ static int lbvh_i_claim_leaf(const lbvh *tree, int32_t *place_of, int32_t id, lb
     return !lbvh_left_out(box);
 }
 
-/* A child's box, and all of its parent's. */
+static int lbvh_i_has_child(const lbvh_wide_node *node, int c) { return node->used >> c & 1; }
+
+/* The box of a child, within that of its parent. */
 static lbvh_node lbvh_i_within(const lbvh_node *outer, const lbvh_wide_node *node, int c)
 {
     lbvh_node box = *outer;
@@ -11046,7 +11064,7 @@ static int64_t lbvh_i_check_wide(const lbvh_wide *wide, const lbvh *tree, int32_
         for (c = 0; c < LBVH_WIDE; c++) {
             uint32_t const child = lbvh_i_child(node, at, c, 1);
             int32_t count = 0;
-            if (!(node->used >> c & 1)) continue;
+            if (!lbvh_i_has_child(node, c)) continue;
             above[top] = lbvh_i_within(&box, node, c);
             if (child & LBVH_I_LEAF_BIT)
                 count = lbvh_i_check_leaf(wide, tree, place_of, child & ~LBVH_I_LEAF_BIT,
@@ -11180,7 +11198,7 @@ static int lbvh_i_planes_valid(const lbvh_wide_node *node)
         if (node->exponent[a] < 1 || node->exponent[a] > top) return 0;
         for (c = 0; c < LBVH_WIDE; c++) {
             int const low = node->plane[a][c], high = node->plane[a + 3][c];
-            if (node->used >> c & 1 ? low > high : low != 255 || high != 0) return 0;
+            if (lbvh_i_has_child(node, c) ? low > high : low != 255 || high != 0) return 0;
         }
     }
     return 1;
@@ -11226,7 +11244,7 @@ static int lbvh_i_wide_node_valid(lbvh_i_inspection *walk, const lbvh_wide_node 
         uint32_t const kind = node->kind[c], count = kind >> 5,
                        next = wide->numbers ? walk->leaves : walk->elements;
         lbvh_node const box = lbvh_i_within(above, node, c);
-        if (!(node->used >> c & 1)) {
+        if (!lbvh_i_has_child(node, c)) {
             if (kind != 0) return 0;
         } else if (kind >= LBVH_I_INNER) {
             if (kind != LBVH_I_INNER + (*inner)++) return 0;
@@ -11266,7 +11284,7 @@ static int lbvh_i_wide_valid(const lbvh_wide *wide)
         if (depth >= LBVH_STACK - 1 || !lbvh_i_wide_node_valid(&walk, node, &box, &inner)) return 0;
         if (inner > (uint32_t)wide->nodes - walk.nodes) return 0;
         for (c = 0; c < LBVH_WIDE; c++) {
-            if (!(node->used >> c & 1) || node->kind[c] < LBVH_I_INNER) continue;
+            if (!lbvh_i_has_child(node, c) || node->kind[c] < LBVH_I_INNER) continue;
             above[top] = lbvh_i_within(&box, node, c);
             level[top] = depth + 1;
             number[top++] = walk.nodes++;
