@@ -36,8 +36,8 @@
                        world-update, world-validate
        in tasks        parallel-run, parallel-search, nearest-rows, parallel-build,
                        parallel-world
-       wide trees      wide-build, wide-rays, wide-lanes, wide-trace, wide-near, wide-validate,
-                       wide-save
+       wide trees      wide-build, wide-rays, wide-lanes, wide-trace, wide-packs, wide-hits,
+                       wide-near, wide-points, wide-overlaps, wide-validate, wide-save
        CUDA            cuda/lbvh.cu, with a list of its own
        end             licence
 
@@ -97,8 +97,7 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
-       LBVH_PLAIN_LANES      -         one file           no AVX2 in >>packets, >>wide-lanes and
-                                                          LBVH_PLOC
+       LBVH_PLAIN_LANES      -         one file           no AVX2
 
    >>rules
 
@@ -9582,7 +9581,7 @@ LBVH_I_LANES_FN __m128 lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v)
 #endif /* LBVH_I_AVX2 */
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-trace: the walk of one ray, and rays in bulk
+   >>wide-trace: the walk of a ray; several rays in turn
    ---------------------------------------------------------------------------------------------- */
 
 LBVH_FN_HOT int lbvh_i_lowest_bit(uint32_t bits)
@@ -9888,10 +9887,18 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
         }
 }
 
-/* LBVH_SORTED: packet traversal. 16 consecutive rays walk together, as a pack. A node is tested
-   once: a child is entered if a ray could enter it whose origin and direction lie between theirs. A
-   triangle is tested for 8 rays in 8 lanes, by the operations of lbvh_i_hit_lanes: each ray finds
-   what it finds alone. */
+#endif /* LBVH_I_AVX2 */
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-packs: packet traversal, for LBVH_SORTED and AVX2
+
+   16 consecutive rays walk together, as a pack. A node is tested once: a child is entered if a ray
+   could enter it whose origin and direction lie between theirs. A triangle is tested for 8 rays in
+   8 lanes, by the operations of lbvh_i_hit_lanes: each ray finds what it finds alone.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef LBVH_I_AVX2
+
 enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 
 #define LBVH_I_PACK_NONE 0xFFFFFFFFu    /* a slot: fewer than 2^32 - 1 are used */
@@ -10261,7 +10268,12 @@ LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
             if (!lbvh_i_begin_pack(bundle, live[p])) live[p] = live[--count];
         }
 }
-#endif
+
+#endif /* LBVH_I_AVX2 */
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-hits: the calls for many rays, and their results
+   ---------------------------------------------------------------------------------------------- */
 
 /* The numbers of a copied element. */
 LBVH_FN void lbvh_i_copied_numbers(const lbvh_wide *wide, size_t slot, lbvh_real number[9])
@@ -10438,7 +10450,7 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-near: elements around a point, and overlaps of a box; decoded planes are exact (>>wide)
+   >>wide-near: elements around a point. Decoded planes are exact (>>wide).
    ---------------------------------------------------------------------------------------------- */
 
 LBVH_FN_HOT lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
@@ -10617,6 +10629,10 @@ LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p
     return LBVH_OK;
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>wide-points: closest points on triangles, for many points
+   ---------------------------------------------------------------------------------------------- */
+
 /* The points of a call. */
 typedef struct lbvh_i_points {
     const lbvh_wide *wide;
@@ -10649,9 +10665,9 @@ static void lbvh_i_points_plain(const lbvh_i_points *job, int32_t i, int32_t end
 
 #ifdef LBVH_I_AVX2
 
-/* Closest points by lanes, as rays in >>wide-trace: 8 boxes, or 4 triangles, are tested together,
-   and several points walk in turn. The walk keeps where the closest triangle lies, and its distance
-   by the operations of lbvh_closest_on_triangle, which is called once, at the end. */
+/* By lanes, as rays in >>wide-trace: 8 boxes, or 4 triangles, are tested together, and several
+   points walk in turn. The walk keeps where the closest triangle lies, and its distance by the
+   operations of lbvh_closest_on_triangle, which is called once, at the end. */
 typedef struct lbvh_i_seeker {
     const lbvh_real *p;
     lbvh_closest *closest;
@@ -10915,6 +10931,10 @@ LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real 
     for (i = 0; i < n && result != LBVH_OK; i++) closest[i] = lbvh_i_no_point();
     return result;
 }
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-overlaps: elements that overlap a box
+   ---------------------------------------------------------------------------------------------- */
 
 /* The children whose boxes touch the box of the search, as bits. */
 LBVH_FN uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_node *node)
