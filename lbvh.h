@@ -3074,11 +3074,12 @@ typedef struct lbvh_wide {
     lbvh_block block[LBVH_BLOCKS];
 } lbvh_wide;
 
-/* Collapses a tree of any builder. From the node down, the child with the largest area that is no
-   leaf of the wide tree is replaced by its two children, until there are 8. data and stride: the
-   elements, as at the last build or refit of `tree`; read with desc.copy only. desc NULL: all
-   defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks. After a refusal, and LBVH_NOT_RUN, the
-   wide tree is empty, and keeps its memory. O(n), about as long as a build. */
+/* Collapses a tree of any builder. Of the children of a wide node, at first those of the binary
+   node, the one with the largest area that is no leaf of the wide tree is replaced by its own two,
+   until there are 8. data and stride: the elements, as at the last build or refit of `tree`; read
+   with desc.copy only. desc NULL: all defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks.
+   After a refusal, and LBVH_NOT_RUN, the wide tree is empty, and keeps its memory. O(n), about as
+   long as a build. */
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride);
 
@@ -6419,6 +6420,16 @@ LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
     LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
+/* The categories of inner nodes, whose children come after them, from those of leaves. */
+static void lbvh_i_unite_categories(lbvh_world_tree *tree)
+{
+    int32_t at;
+    for (at = tree->used - 1; at >= 0; at--) {
+        int32_t const l = tree->node[at].link;
+        if (l >= 0) tree->category[at] = tree->category[l] | tree->category[l + 1];
+    }
+}
+
 /* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
 static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
 {
@@ -6450,10 +6461,7 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
         waiting[0][top] = node->link;
         waiting[1][top++] = u;
     }
-    for (at = tree->used - 1; at >= 0 && from->n > 0; at--)
-        if (tree->node[at].link >= 0)
-            tree->category[at] = tree->category[tree->node[at].link] |
-                                 tree->category[tree->node[at].link + 1];
+    if (from->n > 0) lbvh_i_unite_categories(tree);
 }
 
 static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
@@ -7022,23 +7030,11 @@ static lbvh_result lbvh_i_new_index(lbvh_world *world, int32_t *index)
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
-                                       const lbvh_filter *filter, lbvh_state state, uint64_t user,
-                                       lbvh_id *id)
+/* A new object at an index, with its boxes, in which further numbers lie (lbvh_world.box). */
+static void lbvh_i_put_object(lbvh_world *world, int32_t index, lbvh_node given, lbvh_node stored,
+                              const lbvh_filter *filter, lbvh_state state, uint64_t user)
 {
-    lbvh_node given, stored;
-    lbvh_object *object;
-    lbvh_result result;
-    int32_t index;
-    if (!world || !box || !id) return LBVH_BAD_ARGUMENT;
-    *id = 0;
-    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
-    if ((int)state < 0 || state > LBVH_FIXED) return LBVH_BAD_OPTION;
-    result = lbvh_i_read_box(world, box, &given);
-    if (result == LBVH_OK) result = lbvh_i_store_box(world, &given, NULL, &stored);
-    if (result == LBVH_OK) result = lbvh_i_new_index(world, &index);
-    if (result != LBVH_OK) return result;
-    object = &world->object[index];
+    lbvh_object *object = &world->object[index];
     given.link = (int32_t)(uint32_t)(user >> 32);
     given.skip = (int32_t)(uint32_t)user;
     stored.link = (int32_t)object->generation;
@@ -7051,10 +7047,28 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     object->tree = state != LBVH_MOVING;
     object->alive = 1;
     object->changed = 0;
+}
+
+LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
+                                       const lbvh_filter *filter, lbvh_state state, uint64_t user,
+                                       lbvh_id *id)
+{
+    lbvh_node given, stored;
+    lbvh_result result;
+    int32_t index;
+    if (!world || !box || !id) return LBVH_BAD_ARGUMENT;
+    *id = 0;
+    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
+    if ((int)state < 0 || state > LBVH_FIXED) return LBVH_BAD_OPTION;
+    result = lbvh_i_read_box(world, box, &given);
+    if (result == LBVH_OK) result = lbvh_i_store_box(world, &given, NULL, &stored);
+    if (result == LBVH_OK) result = lbvh_i_new_index(world, &index);
+    if (result != LBVH_OK) return result;
+    lbvh_i_put_object(world, index, given, stored, filter, state, user);
     world->objects++;
     world->sleepers += state == LBVH_SLEEPING;
     lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
-    *id = (uint64_t)object->generation << 32 | (uint32_t)index;
+    *id = lbvh_world_id(world, index);
     return LBVH_OK;
 }
 
@@ -8019,36 +8033,50 @@ static void lbvh_i_rows_piece(void *context, int32_t piece)
         lbvh_i_find_row(job, key ? (int32_t)(uint32_t)key[q - begin] : q);
 }
 
+static lbvh_result lbvh_i_check_rows(const lbvh_i_rows_job *job, int flags)
+{
+    int const points = job->m > 0, neighbours = points && job->k > 0;
+    if (job->m < 0 || job->k < 0) return LBVH_BAD_ARGUMENT;
+    if (points && (!job->points || !job->found)) return LBVH_BAD_ARGUMENT;
+    if (neighbours && (!job->ids || !job->distances2)) return LBVH_BAD_ARGUMENT;
+    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
+    if (!(job->reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!job->tree->built) return LBVH_NOT_BUILT;
+    return job->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+/* Memory for the keys of m points; none, where there is nothing to sort, or no memory. */
+static lbvh_block lbvh_i_take_keys(const lbvh *tree, int32_t m, int flags)
+{
+    size_t const each = 2 * sizeof(uint64_t), bytes = each * (size_t)m;
+    lbvh_block none;
+    memset(&none, 0, sizeof none);
+    if (m < 2 || flags || bytes / each != (size_t)m) return none;
+    return lbvh_i_take_block(&tree->desc.allocator, bytes);
+}
+
 LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
                                        int32_t m, int32_t k, lbvh_real reach, int flags,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
-    lbvh_result result = LBVH_OK;
+    lbvh_result result;
     lbvh_i_rows_job job;
     lbvh_block keys;
     int32_t q;
-    if (!tree || m < 0 || k < 0 ||
-        (m > 0 && (!points || !found || (k > 0 && (!ids || !distances2)))))
-        return LBVH_BAD_ARGUMENT;
-    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
-    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    stride = lbvh_i_stride_of(tree->desc.dim, stride);
-    if (stride == 0) return LBVH_BAD_ARGUMENT;
-    keys.bytes = 2 * sizeof *job.key * (size_t)m;
-    keys.memory = m < 2 || flags || keys.bytes / 2 / sizeof *job.key != (size_t)m
-                      ? NULL
-                      : lbvh_i_alloc(&tree->desc.allocator, keys.bytes);
+    if (!tree) return LBVH_BAD_ARGUMENT;
     job.tree = tree;
     job.points = points;
-    job.stride = stride;
+    job.stride = lbvh_i_stride_of(tree->desc.dim, stride);
     job.m = m;
     job.k = k;
-    job.pieces = lbvh_i_search_pieces(tree, m);
     job.ids = ids;
     job.found = found;
     job.reach = reach;
     job.distances2 = distances2;
+    result = lbvh_i_check_rows(&job, flags);
+    if (result != LBVH_OK) return result;
+    job.pieces = lbvh_i_search_pieces(tree, m);
+    keys = lbvh_i_take_keys(tree, m, flags);
     job.key = (uint64_t *)keys.memory;
     if (job.pieces == 1) lbvh_i_rows_piece(&job, 0);
     else result = lbvh_i_in_pieces(&tree->desc.parallel, job.pieces, lbvh_i_rows_piece, &job);
