@@ -27,12 +27,14 @@
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    strict-math, config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
-                       wide, cuda-templates
+                       queries, stb_ds, clusters
+       worlds          world, world-overlap, world-cast, world-near
+       wide trees      wide
+       kernels         cuda-templates
        serial          memory, resolve, sort, build, refit, packets, pairs, queries-serial,
                        validate, measure, save
        better trees    ploc, rotations, top
-       world           world-memory, world-trees, world-pairs, round-casts, world-calls,
+       worlds          world-memory, world-trees, world-pairs, round-casts, world-calls,
                        world-update, world-validate
        in tasks        parallel-run, parallel-search, nearest-rows, parallel-build,
                        parallel-world
@@ -3422,11 +3424,6 @@ static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
 static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
                                           int64_t *needed);
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                           int32_t *counts, int64_t *offsets);
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                          int64_t *offsets, int32_t *ids, int64_t capacity,
-                                          int64_t *needed);
 
 static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 {
@@ -4682,10 +4679,34 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
     return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
-/* Counts of the searches first .. end-1: counts[row], or offsets[row] where counts is NULL. */
-static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts,
-                              int64_t *offsets, int32_t first, int32_t end)
+/* Many searches, and where their results go. */
+typedef struct lbvh_i_lists {
+    const lbvh *tree;
+    const lbvh_queries *queries;    /* with defaults filled in; NULL: pairs */
+    int32_t *counts;                /* [queries] or NULL */
+    int64_t *offsets;               /* [queries + 1]; where counts is NULL, also for counts */
+    int32_t *ids;                   /* [capacity] or pairs */
+    int64_t capacity;
+} lbvh_i_lists;
+
+/* The same by desc.parallel. */
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists);
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed);
+
+static lbvh_i_lists lbvh_i_lists_of(const lbvh *tree, const lbvh_queries *queries)
 {
+    lbvh_i_lists lists;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.queries = queries;
+    return lists;
+}
+
+/* Counts of the searches first .. end-1. */
+static void lbvh_i_count_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
+{
+    const lbvh *tree = lists->tree;
+    const lbvh_queries *queries = lists->queries;
     lbvh_i_finder finder;
     int32_t q, found;
     if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries, 0, first, end);
@@ -4699,8 +4720,8 @@ static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int
             lbvh_overlap o = lbvh_i_search(tree, queries, q);
             while (lbvh_next(&o)) found++;
         }
-        if (counts) counts[row] = found;
-        else offsets[row] = found;
+        if (lists->counts) lists->counts[row] = found;
+        else lists->offsets[row] = found;
     }
 }
 
@@ -4708,45 +4729,44 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
                                          int32_t *counts)
 {
     lbvh_queries resolved;
+    lbvh_i_lists lists = lbvh_i_lists_of(tree, &resolved);
     lbvh_result result;
     if (!tree || !queries) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
     if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
-        return lbvh_i_counts_in_pieces(tree, &resolved, counts, NULL);
-    lbvh_i_count_rows(tree, &resolved, counts, NULL, 0, resolved.n);
+    lists.counts = counts;
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_counts_in_pieces(&lists);
+    lbvh_i_count_rows(&lists, 0, resolved.n);
     return LBVH_OK;
 }
 
 /* The rows of the caller's queries first .. end-1, in one pass. found: entries before these rows.
    Returns those after them: counting goes on when the capacity is reached. */
-static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                              int32_t *ids, int64_t capacity, int64_t found, int32_t first,
-                              int32_t end)
+static int64_t lbvh_i_fill_at(const lbvh_i_lists *lists, int64_t found, int64_t capacity,
+                              int32_t first, int32_t end)
 {
     int32_t q;
     for (q = first; q < end; q++) {
-        lbvh_overlap o = lbvh_i_search(tree, queries, q);
-        offsets[q] = found;
+        lbvh_overlap o = lbvh_i_search(lists->tree, lists->queries, q);
+        lists->offsets[q] = found;
         for (; lbvh_next(&o); found++)
-            if (found < capacity) ids[found] = o.id;
+            if (found < capacity) lists->ids[found] = o.id;
     }
     return found;
 }
 
 /* The same for own elements, rows by place. */
-static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                    int32_t *ids, int64_t capacity, int64_t found, int32_t first,
-                                    int32_t end)
+static int64_t lbvh_i_fill_by_place(const lbvh_i_lists *lists, int64_t found, int64_t capacity,
+                                    int32_t first, int32_t end)
 {
     lbvh_i_finder finder;
     int32_t place, other;
-    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
+    lbvh_i_begin_finder(&finder, lists->tree, lists->queries, 1, first, end);
     while ((place = lbvh_i_next_place(&finder)) >= 0) {
-        offsets[place] = found;
+        lists->offsets[place] = found;
         for (; (other = lbvh_i_next_found(&finder)) >= 0; found++)
-            if (found < capacity) ids[found] = other;
+            if (found < capacity) lists->ids[found] = other;
     }
     return found;
 }
@@ -4766,28 +4786,29 @@ static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
 }
 
 /* The rows by id that fit whole. */
-static void lbvh_i_fill_rows(const lbvh *tree, const lbvh_queries *queries, const int64_t *offsets,
-                             int32_t *ids, int64_t capacity, int32_t first, int32_t end)
+static void lbvh_i_fill_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
 {
+    const lbvh *tree = lists->tree;
     lbvh_i_finder finder;
     int32_t q, other;
-    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
-    while (capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
+    lbvh_i_begin_finder(&finder, tree, lists->queries, 1, first, end);
+    while (lists->capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
         int32_t const row = lbvh_i_id(tree, q);
-        int64_t slot = offsets[row];
-        if (offsets[row + 1] > capacity) continue; /* the row does not fit whole */
-        while ((other = lbvh_i_next_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
+        int64_t slot = lists->offsets[row];
+        if (lists->offsets[row + 1] > lists->capacity) continue;
+        while ((other = lbvh_i_next_found(&finder)) >= 0)
+            lists->ids[slot++] = lbvh_i_id(tree, other);
     }
 }
 
 /* Own elements, rows by id: count, prefix sum, fill. */
-static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                 int32_t *ids, int64_t capacity)
+static int64_t lbvh_i_fill_by_id(const lbvh_i_lists *lists)
 {
+    int32_t const n = lists->queries->n;
     int64_t sum;
-    lbvh_i_count_rows(tree, queries, NULL, offsets, 0, queries->n);
-    sum = lbvh_i_sum_offsets(offsets, queries->n);
-    lbvh_i_fill_rows(tree, queries, offsets, ids, capacity, 0, queries->n);
+    lbvh_i_count_rows(lists, 0, n);
+    sum = lbvh_i_sum_offsets(lists->offsets, n);
+    lbvh_i_fill_rows(lists, 0, n);
     return sum;
 }
 
@@ -4795,18 +4816,20 @@ LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries
                                    int32_t *ids, int64_t capacity, int64_t *needed)
 {
     lbvh_queries resolved;
+    lbvh_i_lists lists = lbvh_i_lists_of(tree, &resolved);
     lbvh_result result;
     if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
         return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
-        return lbvh_i_lists_in_pieces(tree, &resolved, offsets, ids, capacity, needed);
-    if (!lbvh_i_own(&resolved))
-        *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity, 0, 0, resolved.n);
+    lists.offsets = offsets;
+    lists.ids = ids;
+    lists.capacity = capacity;
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_lists_in_pieces(&lists, needed);
+    if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(&lists, 0, capacity, 0, resolved.n);
     else if (resolved.flags & LBVH_PLACES)
-        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity, 0, 0, tree->n);
-    else *needed = lbvh_i_fill_by_id(tree, &resolved, offsets, ids, capacity);
+        *needed = lbvh_i_fill_by_place(&lists, 0, capacity, 0, tree->n);
+    else *needed = lbvh_i_fill_by_id(&lists);
     offsets[resolved.n] = *needed;
     return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
@@ -7729,28 +7752,23 @@ typedef struct lbvh_i_piece_of_list {
 } lbvh_i_piece_of_list;
 
 typedef struct lbvh_i_search_job {
-    const lbvh *tree;
-    const lbvh_queries *queries;/* NULL: pairs */
-    int32_t *counts, *ids;      /* ids: or pairs */
-    int64_t *offsets, capacity;
+    lbvh_i_lists lists;
     int32_t n, pieces, width;   /* searches; numbers of an entry */
     lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
 } lbvh_i_search_job;
 
-static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh *tree,
-                                const lbvh_queries *queries)
+static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh_i_lists *lists)
 {
     memset(job, 0, sizeof *job);
-    job->tree = tree;
-    job->queries = queries;
-    job->n = queries ? queries->n : tree->n;
-    job->pieces = lbvh_i_search_pieces(tree, job->n);
-    job->width = queries ? 1 : 2;
+    job->lists = *lists;
+    job->n = lists->queries ? lists->queries->n : lists->tree->n;
+    job->pieces = lbvh_i_search_pieces(lists->tree, job->n);
+    job->width = lists->queries ? 1 : 2;
 }
 
 static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
 {
-    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+    return lbvh_i_in_pieces(&job->lists.tree->desc.parallel, job->pieces, work, job);
 }
 
 /* The first search of piece k. */
@@ -7762,20 +7780,16 @@ static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
 static void lbvh_i_count_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_count_rows(job->tree, job->queries, job->counts, job->offsets,
-                      lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+    lbvh_i_count_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
 }
 
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                           int32_t *counts, int64_t *offsets)
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
 {
     lbvh_i_search_job job;
     lbvh_result result;
-    lbvh_i_begin_search(&job, tree, queries);
-    job.counts = counts;
-    job.offsets = offsets;
+    lbvh_i_begin_search(&job, lists);
     result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
-    if (result != LBVH_OK && counts) memset(counts, 0, (size_t)job.n * sizeof *counts);
+    if (result != LBVH_OK) memset(lists->counts, 0, (size_t)job.n * sizeof *lists->counts);
     return result;
 }
 
@@ -7784,24 +7798,22 @@ static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries 
 static void lbvh_i_list_range(const lbvh_i_search_job *job, lbvh_i_piece_of_list *piece,
                               int64_t found, int64_t capacity, int32_t first, int32_t end)
 {
-    const lbvh_queries *queries = job->queries;
+    const lbvh_i_lists *lists = &job->lists;
     int64_t const from = found;
     lbvh_i_taker taker;
-    if (queries) {
-        found = lbvh_i_own(queries)
-                    ? lbvh_i_fill_by_place(job->tree, queries, job->offsets, job->ids, capacity,
-                                           found, first, end)
-                    : lbvh_i_fill_at(job->tree, queries, job->offsets, job->ids, capacity, found,
-                                     first, end);
+    if (lists->queries) {
+        found = lbvh_i_own(lists->queries)
+                    ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
+                    : lbvh_i_fill_at(lists, found, capacity, first, end);
         piece->written = found;
         for (piece->whole = end; piece->written > capacity && piece->whole > first;)
-            piece->written = job->offsets[--piece->whole];
+            piece->written = lists->offsets[--piece->whole];
     } else {
         memset(&taker, 0, sizeof taker);
-        taker.pairs = job->ids;
+        taker.pairs = lists->ids;
         taker.capacity = capacity;
         taker.found = found;
-        (void)lbvh_i_take_pairs(job->tree, &taker, first, end);
+        (void)lbvh_i_take_pairs(lists->tree, &taker, first, end);
         found = taker.found;
         piece->whole = taker.whole;
         piece->written = taker.written;
@@ -7810,26 +7822,30 @@ static void lbvh_i_list_range(const lbvh_i_search_job *job, lbvh_i_piece_of_list
     piece->written -= from;
 }
 
+/* The first entry of the room of piece k. */
+static int64_t lbvh_i_room_of(const lbvh_i_search_job *job, int32_t k)
+{
+    return lbvh_i_cut(job->lists.capacity, job->pieces, k);
+}
+
 /* Into the room of the piece. */
 static void lbvh_i_list_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_list_range(job, &job->piece[k], lbvh_i_cut(job->capacity, job->pieces, k),
-                      lbvh_i_cut(job->capacity, job->pieces, k + 1), lbvh_i_first_search(job, k),
-                      lbvh_i_first_search(job, k + 1));
+    lbvh_i_list_range(job, &job->piece[k], lbvh_i_room_of(job, k), lbvh_i_room_of(job, k + 1),
+                      lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
 }
 
 /* Moves what piece k has written from its room to where it belongs. */
 static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
 {
     const lbvh_i_piece_of_list *piece = &job->piece[k];
-    int64_t const room = lbvh_i_cut(job->capacity, job->pieces, k);
-    int64_t const left = job->capacity - piece->start;
-    int64_t const moving = piece->written < left ? piece->written : left;
-    size_t const bytes = (size_t)job->width * sizeof *job->ids;
+    int64_t const room = lbvh_i_room_of(job, k), left = job->lists.capacity - piece->start,
+                  moving = piece->written < left ? piece->written : left;
+    int32_t *const ids = job->lists.ids;
     if (moving > 0 && room != piece->start)
-        memmove(job->ids + piece->start * job->width, job->ids + room * job->width,
-                (size_t)moving * bytes);
+        memmove(ids + piece->start * job->width, ids + room * job->width,
+                (size_t)moving * (size_t)job->width * sizeof *ids);
 }
 
 /* Towards the front in ascending order, then towards the end in descending order: nothing is
@@ -7841,12 +7857,10 @@ static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
     for (k = 0; k < job->pieces; k++) {
         job->piece[k].start = sum;
         sum += job->piece[k].found;
-        if (job->piece[k].start < lbvh_i_cut(job->capacity, job->pieces, k))
-            lbvh_i_move_piece(job, k);
+        if (job->piece[k].start < lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
     }
     for (k = job->pieces; k-- > 0;)
-        if (job->piece[k].start > lbvh_i_cut(job->capacity, job->pieces, k))
-            lbvh_i_move_piece(job, k);
+        if (job->piece[k].start > lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
     return sum;
 }
 
@@ -7854,15 +7868,17 @@ static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
 static void lbvh_i_finish_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    const lbvh_i_lists *lists = &job->lists;
     lbvh_i_piece_of_list const piece = job->piece[k];
     lbvh_i_piece_of_list rest;
-    int64_t const shift = piece.start - lbvh_i_cut(job->capacity, job->pieces, k);
+    int64_t const shift = piece.start - lbvh_i_room_of(job, k);
     int32_t const end = lbvh_i_first_search(job, k + 1);
     int32_t q;
-    for (q = lbvh_i_first_search(job, k); q < piece.whole && job->queries; q++)
-        job->offsets[q] += shift;
-    if (piece.whole < end && (job->queries || piece.start + piece.written < job->capacity))
-        lbvh_i_list_range(job, &rest, piece.start + piece.written, job->capacity, piece.whole, end);
+    for (q = lbvh_i_first_search(job, k); q < piece.whole && lists->queries; q++)
+        lists->offsets[q] += shift;
+    if (piece.whole < end && (lists->queries || piece.start + piece.written < lists->capacity))
+        lbvh_i_list_range(job, &rest, piece.start + piece.written, lists->capacity, piece.whole,
+                          end);
 }
 
 /* The list, without the last offset. */
@@ -7882,17 +7898,18 @@ static void lbvh_i_count_pairs_piece(void *context, int32_t k)
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
     lbvh_i_taker taker;
     memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(job->tree, &taker, lbvh_i_first_search(job, k),
+    (void)lbvh_i_take_pairs(job->lists.tree, &taker, lbvh_i_first_search(job, k),
                             lbvh_i_first_search(job, k + 1));
     job->piece[k].found = taker.found;
 }
 
 static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs)
 {
+    lbvh_i_lists const lists = lbvh_i_lists_of(tree, NULL);
     lbvh_i_search_job job;
     lbvh_result result;
     int32_t k;
-    lbvh_i_begin_search(&job, tree, NULL);
+    lbvh_i_begin_search(&job, &lists);
     *pairs = 0;
     result = lbvh_i_search_in_pieces(&job, lbvh_i_count_pairs_piece);
     for (k = 0; k < job.pieces && result == LBVH_OK; k++) *pairs += job.piece[k].found;
@@ -7902,15 +7919,16 @@ static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
                                           int64_t *needed)
 {
+    lbvh_i_lists lists = lbvh_i_lists_of(tree, NULL);
     lbvh_i_search_job job;
     lbvh_result result;
     if (capacity == 0) {
         result = lbvh_i_count_pairs_in_pieces(tree, needed);
         return result == LBVH_OK && *needed > 0 ? LBVH_BUFFER_TOO_SMALL : result;
     }
-    lbvh_i_begin_search(&job, tree, NULL);
-    job.ids = pairs;
-    job.capacity = capacity;
+    lists.ids = pairs;
+    lists.capacity = capacity;
+    lbvh_i_begin_search(&job, &lists);
     result = lbvh_i_list_in_pieces(&job, needed);
     return result == LBVH_OK && *needed > capacity ? LBVH_BUFFER_TOO_SMALL : result;
 }
@@ -7918,39 +7936,34 @@ static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int6
 static void lbvh_i_fill_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_fill_rows(job->tree, job->queries, job->offsets, job->ids, job->capacity,
-                     lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+    lbvh_i_fill_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
 }
 
 /* Own elements, rows by id: count, prefix sum, fill. */
 static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
 {
-    lbvh_result result = lbvh_i_counts_in_pieces(job->tree, job->queries, NULL, job->offsets);
+    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_piece);
     if (result != LBVH_OK) return result;
-    *needed = lbvh_i_sum_offsets(job->offsets, job->n);
-    return job->capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
+    *needed = lbvh_i_sum_offsets(job->lists.offsets, job->n);
+    return job->lists.capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
 }
 
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                          int64_t *offsets, int32_t *ids, int64_t capacity,
-                                          int64_t *needed)
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed)
 {
+    const lbvh_queries *queries = lists->queries;
     lbvh_i_search_job job;
     lbvh_result result;
-    lbvh_i_begin_search(&job, tree, queries);
-    job.offsets = offsets;
-    job.ids = ids;
-    job.capacity = capacity;
+    lbvh_i_begin_search(&job, lists);
     result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
                  ? lbvh_i_fill_by_id_in_pieces(&job, needed)
                  : lbvh_i_list_in_pieces(&job, needed);
     if (result != LBVH_OK) {
-        memset(offsets, 0, ((size_t)queries->n + 1) * sizeof *offsets);
+        memset(lists->offsets, 0, ((size_t)queries->n + 1) * sizeof *lists->offsets);
         *needed = 0;
         return result;
     }
-    offsets[queries->n] = *needed;
-    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+    lists->offsets[queries->n] = *needed;
+    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
