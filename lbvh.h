@@ -3248,42 +3248,36 @@ LBVH_API lbvh_result lbvh_cuda_wide_overlaps(lbvh_cuda_wide *gpu, const lbvh_rea
 #if defined(LBVH_CUDA) && defined(__CUDACC__)
 
 /* The walks, in kernels. They exist on the device only. */
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_device *device,
-                                                                const lbvh_real *box)
+#define LBVH_I_DEVICE static __device__ __forceinline__
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_box(const lbvh_device *device, const lbvh_real *box)
 {
     return lbvh_overlap_box(&device->tree, box);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_between(const lbvh_device *device,
-                                                                    const lbvh_real *min,
-                                                                    const lbvh_real *max)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_between(const lbvh_device *device, const lbvh_real *min,
+                                                const lbvh_real *max)
 {
     return lbvh_overlap_between(&device->tree, min, max);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device,
-                                                                  const lbvh_real *p)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_point(const lbvh_device *device, const lbvh_real *p)
 {
     return lbvh_overlap_point(&device->tree, p);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device,
-                                                                   const lbvh_real *p,
-                                                                   lbvh_real radius)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device, const lbvh_real *p,
+                                               lbvh_real radius)
 {
     return lbvh_overlap_sphere(&device->tree, p, radius);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_later(const lbvh_device *device,
-                                                                  int32_t place)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_later(const lbvh_device *device, int32_t place)
 {
     return lbvh_overlap_later(&device->tree, place);
 }
-static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *device,
-                                                            const lbvh_real *p, lbvh_real reach)
+LBVH_I_DEVICE lbvh_near lbvh_near_point(const lbvh_device *device, const lbvh_real *p,
+                                        lbvh_real reach)
 {
     return lbvh_near_point(&device->tree, p, reach);
 }
-static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device,
-                                                         const lbvh_real *origin,
-                                                         const lbvh_real *direction,
-                                                         lbvh_real t_max)
+LBVH_I_DEVICE lbvh_ray lbvh_ray_cast(const lbvh_device *device, const lbvh_real *origin,
+                                     const lbvh_real *direction, lbvh_real t_max)
 {
     return lbvh_ray_cast(&device->tree, origin, direction, t_max);
 }
@@ -3727,27 +3721,32 @@ static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
     histogram->count[3][upper >> 24]++;
 }
 
+/* One pass: deals the keys first .. last-1 out, each to the next place of its digit. */
+static void lbvh_i_deal(const uint64_t *from, uint64_t *to, int32_t first, int32_t last,
+                        int32_t begin[256], int pass)
+{
+    int const down = 32 + 8 * pass;
+    int32_t k;
+    for (k = first; k < last; k++) {
+        uint64_t const moving = from[k];
+        to[begin[moving >> down & 255]++] = moving;
+    }
+}
+
 /* LSD radix sort of n keys by their upper 32 bits: four stable passes of 8 bits, the lowest first.
    The number of passes is even: the result is in key. */
 static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histogram *histogram)
 {
-    int32_t k;
     int pass, digit;
     for (pass = 0; pass < 4; pass++) {
         int32_t *begin = histogram->count[pass];
-        const uint64_t *from = pass % 2 ? spare : key;
-        uint64_t *to = pass % 2 ? key : spare;
-        int const down = 32 + 8 * pass;
         int32_t sum = 0;
         for (digit = 0; digit < 256; digit++) {
             int32_t const count = begin[digit];
             begin[digit] = sum;
             sum += count;
         }
-        for (k = 0; k < n; k++) {
-            uint64_t const moving = from[k];
-            to[begin[moving >> down & 255]++] = moving;
-        }
+        lbvh_i_deal(pass % 2 ? spare : key, pass % 2 ? key : spare, 0, n, begin, pass);
     }
 }
 
@@ -7987,13 +7986,10 @@ typedef struct lbvh_i_rows_job {
 static uint64_t lbvh_i_point_key(const lbvh_i_rows_job *job, int32_t q)
 {
     const lbvh *tree = job->tree;
-    const lbvh_real *p = lbvh_i_at(job->points, job->stride, q);
     int const bits = lbvh_i_code_bits(&tree->desc), dim = tree->desc.dim;
     lbvh_real at[3];
     uint64_t code;
-    at[0] = p[0];
-    at[1] = p[1];
-    at[2] = dim == 3 ? p[2] : 0;
+    (void)lbvh_i_read_point(dim, lbvh_i_at(job->points, job->stride, q), at);
     code = lbvh_i_code(&tree->lattice, dim, tree->desc.bits, at, at);
     return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
 }
@@ -8043,7 +8039,7 @@ static void lbvh_i_rows_piece(void *context, int32_t piece)
     const uint64_t *key = job->key ? lbvh_i_order_points(job, begin, end) : NULL;
     int32_t q;
     for (q = begin; q < end; q++)
-        lbvh_i_find_row(job, key ? (int32_t)(uint32_t)key[q - begin] : q);
+        lbvh_i_find_row(job, key ? lbvh_i_key_id(key[q - begin]) : q);
 }
 
 static lbvh_result lbvh_i_check_rows(const lbvh_i_rows_job *job, int flags)
@@ -8239,13 +8235,9 @@ static void lbvh_i_deal_piece(void *context, int32_t k)
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
     uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t begin[256], i;
+    int32_t begin[256];
     memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
-    for (i = lbvh_i_first_of(job, k); i < last; i++) {
-        uint64_t const moving = from[i];
-        to[begin[moving >> (32 + 8 * job->pass) & 255]++] = moving;
-    }
+    lbvh_i_deal(from, to, lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1), begin, job->pass);
 }
 
 /* Pieces of places that begin where the upper bits of the keys change. */
@@ -10886,12 +10878,12 @@ LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next 
 static int lbvh_i_begin_seeker(const lbvh_i_points *job, lbvh_i_seeker *seeker, int32_t *i,
                                int32_t end)
 {
-    lbvh_real usable[3];
+    lbvh_real point[3];
     for (; *i < end; ++*i) {
         seeker->p = lbvh_i_at(job->points, job->stride, *i);
         seeker->closest = &job->closest[*i];
         *seeker->closest = lbvh_i_no_point();
-        if (!lbvh_i_take_point(job->wide, seeker->p, usable)) continue;
+        if (!lbvh_i_take_point(job->wide, seeker->p, point)) continue;
         seeker->reach2 = lbvh_i_min(lbvh_i_times(job->reach, job->reach), lbvh_i_largest());
         seeker->slot = LBVH_I_NO_SLOT;
         seeker->top = lbvh_i_push_root(&seeker->stack);
