@@ -7792,33 +7792,42 @@ static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
     return result;
 }
 
-/* The list of searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: what was
-   found, and up to where it was written. */
-static void lbvh_i_list_range(const lbvh_i_search_job *job, lbvh_i_piece_of_list *piece,
+/* Rows of the searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: entries
+   found, and up to where whole rows were written, counted from entry 0. */
+static void lbvh_i_list_rows(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece, int64_t found,
+                             int64_t capacity, int32_t first, int32_t end)
+{
+    piece->found = lbvh_i_own(lists->queries)
+                       ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
+                       : lbvh_i_fill_at(lists, found, capacity, first, end);
+    piece->written = piece->found;
+    for (piece->whole = end; piece->written > capacity && piece->whole > first;)
+        piece->written = lists->offsets[--piece->whole];
+}
+
+/* The same for pairs of the places first .. end-1. */
+static void lbvh_i_list_pairs(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
                               int64_t found, int64_t capacity, int32_t first, int32_t end)
 {
-    const lbvh_i_lists *lists = &job->lists;
-    int64_t const from = found;
     lbvh_i_taker taker;
-    if (lists->queries) {
-        found = lbvh_i_own(lists->queries)
-                    ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
-                    : lbvh_i_fill_at(lists, found, capacity, first, end);
-        piece->written = found;
-        for (piece->whole = end; piece->written > capacity && piece->whole > first;)
-            piece->written = lists->offsets[--piece->whole];
-    } else {
-        memset(&taker, 0, sizeof taker);
-        taker.pairs = lists->ids;
-        taker.capacity = capacity;
-        taker.found = found;
-        (void)lbvh_i_take_pairs(lists->tree, &taker, first, end);
-        found = taker.found;
-        piece->whole = taker.whole;
-        piece->written = taker.written;
-    }
-    piece->found = found - from;
-    piece->written -= from;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = lists->ids;
+    taker.capacity = capacity;
+    taker.found = found;
+    (void)lbvh_i_take_pairs(lists->tree, &taker, first, end);
+    piece->found = taker.found;
+    piece->whole = taker.whole;
+    piece->written = taker.written;
+}
+
+/* The list of either; found and written are then those of this range. */
+static void lbvh_i_list_range(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    if (lists->queries) lbvh_i_list_rows(lists, piece, found, capacity, first, end);
+    else lbvh_i_list_pairs(lists, piece, found, capacity, first, end);
+    piece->found -= found;
+    piece->written -= found;
 }
 
 /* The first entry of the room of piece k. */
@@ -7831,8 +7840,9 @@ static int64_t lbvh_i_room_of(const lbvh_i_search_job *job, int32_t k)
 static void lbvh_i_list_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_list_range(job, &job->piece[k], lbvh_i_room_of(job, k), lbvh_i_room_of(job, k + 1),
-                      lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+    lbvh_i_list_range(&job->lists, &job->piece[k], lbvh_i_room_of(job, k),
+                      lbvh_i_room_of(job, k + 1), lbvh_i_first_search(job, k),
+                      lbvh_i_first_search(job, k + 1));
 }
 
 /* Moves what piece k has written from its room to where it belongs. */
@@ -7876,7 +7886,7 @@ static void lbvh_i_finish_piece(void *context, int32_t k)
     for (q = lbvh_i_first_search(job, k); q < piece.whole && lists->queries; q++)
         lists->offsets[q] += shift;
     if (piece.whole < end && (lists->queries || piece.start + piece.written < lists->capacity))
-        lbvh_i_list_range(job, &rest, piece.start + piece.written, lists->capacity, piece.whole,
+        lbvh_i_list_range(lists, &rest, piece.start + piece.written, lists->capacity, piece.whole,
                           end);
 }
 
