@@ -3964,8 +3964,8 @@ static void lbvh_i_make_codes(lbvh *tree, const lbvh_i_keys *keys, int32_t first
 
 /* Prefetches the element that will be read some places after k: in the order of the keys access is
    random. */
-LBVH_FN_HOT void lbvh_i_prefetch_element(const lbvh *tree, const lbvh_real *data, size_t stride,
-                                         const lbvh_i_keys *keys, int32_t k, int32_t last)
+LBVH_I_HOT void lbvh_i_prefetch_element(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                        const lbvh_i_keys *keys, int32_t k, int32_t last)
 {
     int32_t const ahead = 24;
     if (k < last - ahead && !tree->desc.indices)
@@ -9410,12 +9410,11 @@ LBVH_I_HOT int lbvh_i_push_root(lbvh_i_waiting *stack)
 /* The next child within reach; 0: there is none. */
 LBVH_I_HOT int lbvh_i_pop(const lbvh_i_waiting *stack, int *top, lbvh_real reach, uint32_t *at)
 {
-    do {
-        if (*top == 0) return 0;
-        --*top;
-    } while (!(stack->enters[*top] <= reach));
+    int last = *top;
+    while (last > 0 && !(stack->enters[last - 1] <= reach)) last--;
+    *top = last - (last > 0);
     *at = stack->child[*top];
-    return 1;
+    return last > 0;
 }
 
 /* ------------------------------------------------------------------------------------------------
