@@ -1708,7 +1708,8 @@ LBVH_FN_WALK int lbvh_next(lbvh_overlap *o)
     int32_t at = o->at;
     while (at >= 0) {
         lbvh_node const node = lbvh_i_fetch(&tree->node[at]);
-        int const meets = lbvh_i_meets(o, &node) && lbvh_i_passes(tree, at, o->filter);
+        /* lbvh_i_passes, written out: nvcc then spills fewer registers */
+        int const meets = lbvh_i_meets(o, &node) && (!tree->mask || (tree->mask[at] & o->filter));
         if (meets && lbvh_is_leaf(tree, at)) {
             o->id = node.link;
             o->place = at - tree->first_leaf;
@@ -4464,8 +4465,7 @@ static int32_t lbvh_i_next_found(lbvh_i_finder *finder)
         if (o->place != finder->place) return o->place;
     while (finder->fits && finder->given < finder->hits) {
         int32_t const place = finder->hit[finder->given++];
-        if (place != finder->place &&
-            (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter)))
+        if (place != finder->place && lbvh_i_passes(tree, tree->first_leaf + place, o->filter))
             return place;
     }
     return -1;
