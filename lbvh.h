@@ -27,14 +27,19 @@
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    strict-math, config, results, parallel, desc, tree, api, cuda-api
        per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, clusters, world, world-overlap, world-cast, world-near,
-                       wide, cuda-templates
-       serial          memory, resolve, sort, build, ploc, build-serial, refit, measure,
-                       rotations, top, save, packets, pairs, queries-serial, validate, world-memory,
-                       world-trees, world-pairs, round-casts, world-calls, world-update,
-                       world-validate, parallel-run, parallel-search, nearest-rows,
-                       parallel-build, parallel-world, wide-build, wide-rays, wide-lanes,
-                       wide-trace, wide-near, wide-validate, wide-save
+                       queries, stb_ds, clusters
+       worlds          world, world-overlap, world-cast, world-near
+       wide trees      wide
+       kernels         cuda-templates
+       serial          memory, resolve, sort, build, refit, packets, pairs, queries-serial,
+                       validate, measure, save
+       better trees    ploc, rotations, top
+       worlds          world-memory, world-trees, world-pairs, round-casts, world-calls,
+                       world-update, world-validate
+       in tasks        parallel-run, parallel-search, nearest-rows, parallel-build,
+                       parallel-world
+       wide trees      wide-build, wide-rays, wide-lanes, wide-trace, wide-packs, wide-hits,
+                       wide-near, wide-points, wide-overlaps, wide-validate, wide-save
        CUDA            cuda/lbvh.cu, with a list of its own
        end             licence
 
@@ -94,17 +99,16 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
-       LBVH_PLAIN_LANES      -         one file           no AVX2 in >>packets, >>wide-lanes and
-                                                          LBVH_PLOC
+       LBVH_PLAIN_LANES      -         one file           no AVX2
 
    >>rules
 
-   Memory   Only lbvh_build, lbvh_split_top, lbvh_reserve, lbvh_load, lbvh_nearest_rows,
-            lbvh_validate and lbvh_verify allocate, by desc.allocator, and lbvh_cuda_... and worlds
-            as told there. Memory grows and is kept; after lbvh_reserve(n), builds up to n allocate
-            nothing. The first build and lbvh_reserve take exactly the bytes below. An array that is
-            too small for a later build becomes half as large again, or as large as needed if that
-            is more. The sort works in the memory of the nodes to come.
+   Memory   Of a tree's calls lbvh_build, lbvh_reserve, lbvh_load, lbvh_split_top,
+            lbvh_nearest_rows, lbvh_validate and lbvh_verify allocate, by desc.allocator, and no
+            other. (Worlds, wide trees and lbvh_cuda_...: >>world, >>wide, >>cuda-api.) Memory is
+            kept: after lbvh_reserve(n), builds up to n allocate nothing. The first build and
+            lbvh_reserve take exactly the bytes below. An array that is too small for a later build
+            becomes half as large again, or as large as needed if that is more.
             a leaf    65 (float: two nodes of 32, a prefix of 1; Kureck section 3.3 counts 64,
                       without the boxes of the leaves); double 129. 8 more with masks, 8 more with
                       keep_codes or a builder other than MERGE
@@ -315,7 +319,7 @@
 #define LBVH_FN_WALK static inline
 #endif
 #if defined(__GNUC__) || defined(__clang__)
-/* clang 14, build of 1M boxes: 74 ms instead of 118 */
+/* forced: else clang 14 takes 118 ms instead of 74 for a build of 1M boxes */
 #define LBVH_FN_HOT static inline __attribute__((always_inline))
 #else
 #define LBVH_FN_HOT static inline
@@ -422,7 +426,7 @@ extern "C" {
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>results
+   >>results: codes and their texts
    ---------------------------------------------------------------------------------------------- */
 
 /* One list makes the codes and their texts. */
@@ -480,15 +484,15 @@ typedef enum lbvh_result { LBVH_RESULTS(LBVH_I_CODE) LBVH_RESULT_COUNT } lbvh_re
        }
 
    Every result is that of the serial code, bit for bit, for any number of tasks in any order.
+
    In tasks run lbvh_build, lbvh_refit, lbvh_optimize, lbvh_count_pairs, lbvh_pairs,
    lbvh_count_overlaps, lbvh_overlaps, lbvh_nearest_rows; with the hook of a world
    lbvh_world_update; with that of a wide tree lbvh_wide_build, lbvh_closest_hits, lbvh_any_hits
-   (where fn is NULL) and lbvh_closest_points. A tree's calls use the hook of its last build,
-   tree.desc.parallel, which you may change; lbvh_load takes it from its desc. Threads that search
-   one tree at once call one `run` at once. In the calling thread stay walks, functions of yours,
-   lbvh_split_top, other calls of a world, and CUDA calls. Within a call stay there what has an
-   order: the places of LBVH_PLOC and of rotations once these are found, and in a world leaves that
-   are replaced one by one, and the pairs that begin and end.
+   (where fn is NULL) and lbvh_closest_points. All else runs in the calling thread: walks, your
+   functions, and what has an order (the places of LBVH_PLOC and of rotations, the pairs of a world
+   that begin and end). A tree uses the hook of its last build, tree.desc.parallel, which you may
+   change; lbvh_load takes it from its desc. Threads that search one tree at once call its `run` at
+   once.
 
    A task needs the stack of a search in bulk, or of LBVH_PLOC (>>rules). Nothing is allocated for
    tasks, but in a world. Lists may write anywhere below `capacity`, also behind the last entry.
@@ -1007,19 +1011,33 @@ LBVH_FN_WALK lbvh_real lbvh_i_max(lbvh_real a, lbvh_real b)
 #endif
 }
 
-/* Neither NaN nor infinite: not all exponent bits are set. Comparisons fail under
-   -ffinite-math-only. */
+/* The bits of a number: sign, exponent field, mantissa. LBVH_I_INFINITE: those of infinity, which
+   has all bits of the exponent field set, and no other. */
+#if LBVH_I_REAL_KIND == 1
+typedef uint32_t lbvh_i_bits;
+#define LBVH_I_MANTISSA_BITS 23
+#define LBVH_I_INFINITE 0x7F800000u
+#else
+typedef uint64_t lbvh_i_bits;
+#define LBVH_I_MANTISSA_BITS 52
+#define LBVH_I_INFINITE 0x7FF0000000000000u
+#endif
+
+LBVH_FN_HOT lbvh_i_bits lbvh_i_bits_of(lbvh_real x)
+{
+    lbvh_i_bits bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Neither NaN nor infinite; NaN. By their bits: comparisons fail under -ffinite-math-only. */
 LBVH_FN int lbvh_i_finite(lbvh_real x)
 {
-#if LBVH_I_REAL_KIND == 1
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7F800000u) != 0x7F800000u;
-#else
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7FF0000000000000u) != 0x7FF0000000000000u;
-#endif
+    return (lbvh_i_bits_of(x) & LBVH_I_INFINITE) != LBVH_I_INFINITE;
+}
+LBVH_FN int lbvh_i_is_nan(lbvh_real x)
+{
+    return lbvh_i_bits_of(x) << 1 > LBVH_I_INFINITE << 1; /* the sign is shifted out */
 }
 
 /* The largest finite number, and infinity. */
@@ -1069,7 +1087,22 @@ LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t
     return (const lbvh_real *)(const void *)((const char *)data + stride * (size_t)i);
 }
 
-/* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. */
+/* The caller's point of dim numbers as 3, in 2D the last is 0. Returns 0 where one is NaN or
+   infinite. */
+LBVH_FN int lbvh_i_read_point(int dim, const lbvh_real *p, lbvh_real point[3])
+{
+    int a, finite = 1;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        point[a] = 0;
+        if (a < dim) point[a] = p[a];
+        finite &= lbvh_i_finite(point[a]);
+    }
+    return finite;
+}
+
+/* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. A number that is NaN or
+   infinite makes both sides of its axis infinity. */
 LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                                lbvh_real min[3], lbvh_real max[3])
 {
@@ -1292,7 +1325,7 @@ LBVH_FN uint64_t lbvh_i_interleave(int dim, int bits, uint32_t x, uint32_t y, ui
     return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
 }
 
-/* That of the last cell, which elements left out get. */
+/* The code of the last cell, which elements left out get. */
 LBVH_FN uint64_t lbvh_i_last_code(int dim, int bits)
 {
     return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
@@ -1374,6 +1407,12 @@ LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t
     return lbvh_i_is_left(prefix, first, last) ? last : first;
 }
 
+/* The left child of the node that begins with leaf `first` and is split after leaf `split`. */
+LBVH_FN int32_t lbvh_i_left_child(int32_t first_leaf, int32_t first, int32_t split)
+{
+    return first == split ? first_leaf + split : split;
+}
+
 /* The skip of all nodes that end with leaf `last`: the largest node that begins after it. That is a
    right child (the parent of a left one begins there, too), and so has the number of its first
    leaf; it is that leaf itself, if the leaf is a right child. */
@@ -1420,11 +1459,33 @@ LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first,
     return low;
 }
 
+/* 1 if node `at` is a leaf. */
 LBVH_FN_WALK int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
 
 /* Where a walk begins: node 0, -1 in an empty tree. */
 LBVH_FN int32_t lbvh_root(const lbvh *tree) { return tree->n > 0 ? 0 : -1; }
 
+/* The leaf at a place, and its element. */
+LBVH_FN_WALK lbvh_node *lbvh_i_leaf(const lbvh *tree, int32_t place)
+{
+    return &tree->node[tree->first_leaf + place];
+}
+LBVH_FN_WALK int32_t lbvh_i_id(const lbvh *tree, int32_t place)
+{
+    return lbvh_i_leaf(tree, place)->link;
+}
+
+/* A filter that every mask passes, but 0. */
+#define LBVH_I_ANY_MASK 0xFFFFFFFFu
+
+/* 1 if a search with this filter takes the node: there are no masks, or they share a bit. */
+LBVH_FN_WALK int lbvh_i_passes(const lbvh *tree, int32_t at, uint32_t filter)
+{
+    if (!tree->mask) return 1;
+    return (tree->mask[at] & filter) != 0;
+}
+
+/* Writes the padding of a node, where it has any. */
 LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
 {
 #if LBVH_I_REAL_KIND == 2
@@ -1456,14 +1517,34 @@ LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
 #endif
 }
 
-/* Extends the box of a node to include that of another. */
-LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
+/* The box of a node becomes the one around the boxes of l and r. */
+LBVH_FN void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
 {
     int a;
     for (a = 0; a < 3; a++) {
-        node->min[a] = lbvh_i_min(node->min[a], other->min[a]);
-        node->max[a] = lbvh_i_max(node->max[a], other->max[a]);
+        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
+        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
     }
+}
+
+/* Extends the box of a node to include that of another. */
+LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
+{
+    lbvh_i_unite(node, node, other);
+}
+
+LBVH_FN int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
+{
+    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
+           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
+}
+
+/* 1 if the outer box contains the inner one. */
+LBVH_FN int lbvh_i_holds(const lbvh_node *outer, const lbvh_node *inner)
+{
+    return (outer->min[0] <= inner->min[0]) & (outer->min[1] <= inner->min[1]) &
+           (outer->min[2] <= inner->min[2]) & (outer->max[0] >= inner->max[0]) &
+           (outer->max[1] >= inner->max[1]) & (outer->max[2] >= inner->max[2]);
 }
 
 /* An inner node from its children: box, mask, links. Its skip is that of its right child: both end
@@ -1472,11 +1553,7 @@ LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t rig
 {
     const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
     lbvh_node *node = &tree->node[at];
-    int a;
-    for (a = 0; a < 3; a++) {
-        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
-        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
-    }
+    lbvh_i_unite(node, l, r);
     node->link = left;
     node->skip = r->skip;
     lbvh_i_fill_gaps(node);
@@ -1534,7 +1611,7 @@ LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
     lbvh_overlap o;
     int a;
     o.id = o.place = -1;
-    o.filter = 0xFFFFFFFFu;
+    o.filter = LBVH_I_ANY_MASK;
     o.tree = tree;
     o.reach2 = reach2;
     o.at = at;
@@ -1545,17 +1622,16 @@ LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
     return o;
 }
 
-/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes
-   find nothing, infinite ones are fine. */
-LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min,
-                                          const lbvh_real *max)
+/* The search for a box of dim numbers each, which begins at node `root`. */
+LBVH_FN lbvh_overlap lbvh_i_overlap_of(const lbvh *tree, int dim, int32_t root,
+                                       const lbvh_real *min, const lbvh_real *max)
 {
     lbvh_real low[3], high[3];
-    int32_t at = lbvh_root(tree);
+    int32_t at = root;
     int a;
     for (a = 0; a < 3; a++) {
         low[a] = high[a] = 0;
-        if (a < tree->desc.dim) {
+        if (a < dim) {
             low[a] = min[a];
             high[a] = max[a];
         }
@@ -1565,6 +1641,14 @@ LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min
         if (high[a] > lbvh_i_largest()) high[a] = lbvh_i_largest();
     }
     return lbvh_i_overlap(tree, low, high, -1, at);
+}
+
+/* Leaves that overlap the box between min and max, of tree.desc.dim numbers. NaN and inverted boxes
+   find nothing, infinite ones are fine. */
+LBVH_FN lbvh_overlap lbvh_overlap_between(const lbvh *tree, const lbvh_real *min,
+                                          const lbvh_real *max)
+{
+    return lbvh_i_overlap_of(tree, tree->desc.dim, lbvh_root(tree), min, max);
 }
 
 /* The same, the box as 2 dim numbers: min x y (z), max x y (z). */
@@ -1586,13 +1670,7 @@ LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, l
 {
     lbvh_real centre[3], reach2 = lbvh_i_times(radius, radius);
     int32_t at = lbvh_root(tree);
-    int a;
-    for (a = 0; a < 3; a++) {
-        centre[a] = 0;
-        if (a < tree->desc.dim) centre[a] = p[a];
-        if (!lbvh_i_finite(centre[a])) at = -1;
-    }
-    if (!(radius >= 0)) at = -1;
+    if (!lbvh_i_read_point(tree->desc.dim, p, centre) || !(radius >= 0)) at = -1;
     if (reach2 > lbvh_i_largest()) reach2 = lbvh_i_largest();
     return lbvh_i_overlap(tree, centre, centre, reach2, at);
 }
@@ -1600,7 +1678,7 @@ LBVH_FN lbvh_overlap lbvh_overlap_sphere(const lbvh *tree, const lbvh_real *p, l
 /* The filter of a leaf's own search: its mask. */
 LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
 {
-    return tree->mask ? tree->mask[tree->first_leaf + place] : 0xFFFFFFFFu;
+    return tree->mask ? tree->mask[tree->first_leaf + place] : LBVH_I_ANY_MASK;
 }
 
 /* Leaves at higher places that overlap the leaf at `place` and, where there are masks, share a bit
@@ -1609,7 +1687,7 @@ LBVH_FN uint32_t lbvh_i_own_filter(const lbvh *tree, int32_t place)
    and skips nodes whose rightmost index is too low). */
 LBVH_FN lbvh_overlap lbvh_overlap_later(const lbvh *tree, int32_t place)
 {
-    lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
+    lbvh_node const leaf = lbvh_i_fetch(lbvh_i_leaf(tree, place));
     lbvh_overlap o = lbvh_i_overlap(tree, leaf.min, leaf.max, -1, leaf.skip);
     o.filter = lbvh_i_own_filter(tree, place);
     return o;
@@ -1630,6 +1708,7 @@ LBVH_FN_WALK int lbvh_next(lbvh_overlap *o)
     int32_t at = o->at;
     while (at >= 0) {
         lbvh_node const node = lbvh_i_fetch(&tree->node[at]);
+        /* lbvh_i_passes, written out: nvcc then spills fewer registers */
         int const meets = lbvh_i_meets(o, &node) && (!tree->mask || (tree->mask[at] & o->filter));
         if (meets && lbvh_is_leaf(tree, at)) {
             o->id = node.link;
@@ -1666,35 +1745,50 @@ typedef struct lbvh_near {
     lbvh_real away2[LBVH_STACK];    /* and their squared distances */
 } lbvh_near;
 
+/* Begins a walk around p, of dim numbers; top: 1, or 0 where it finds nothing. */
+LBVH_FN void lbvh_i_begin_near(lbvh_near *walk, int dim, const lbvh_real *p, lbvh_real reach)
+{
+    walk->id = walk->place = -1;
+    walk->filter = LBVH_I_ANY_MASK;
+    walk->tree = NULL;
+    walk->distance2 = 0;
+    walk->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
+    walk->top = lbvh_i_read_point(dim, p, walk->p) && reach >= 0;
+    walk->node[0] = 0;
+    walk->away2[0] = 0;
+}
+
 /* Leaves around p (dim numbers), up to `reach` away (infinity: all of them, within the square root
    of the largest number). */
 LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_real reach)
 {
     lbvh_near walk;
-    int a, usable = lbvh_root(tree) >= 0 && reach >= 0;
-    walk.id = walk.place = -1;
-    walk.filter = 0xFFFFFFFFu;
+    lbvh_i_begin_near(&walk, tree->desc.dim, p, reach);
     walk.tree = tree;
-    walk.distance2 = 0;
-    walk.reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
-    for (a = 0; a < 3; a++) {
-        walk.p[a] = 0;
-        if (a < tree->desc.dim) walk.p[a] = p[a];
-        usable = usable && lbvh_i_finite(walk.p[a]);
-    }
-    walk.top = usable;
-    walk.node[0] = 0;
-    walk.away2[0] = usable ? lbvh_box_distance2(&tree->node[0], walk.p) : 0;
+    if (tree->n == 0) walk.top = 0;
+    if (walk.top) walk.away2[0] = lbvh_box_distance2(&tree->node[0], walk.p);
     return walk;
 }
 
 LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
 {
-    if (!(away2 <= walk->reach2) || (walk->tree->mask && !(walk->tree->mask[at] & walk->filter)))
-        return;
+    if (!(away2 <= walk->reach2) || !lbvh_i_passes(walk->tree, at, walk->filter)) return;
     walk->node[walk->top] = at;
     walk->away2[walk->top] = away2;
     walk->top++;
+}
+
+/* Goes on with the children of a node, the nearer one on top. */
+LBVH_FN_HOT void lbvh_i_near_open(lbvh_near *walk, const lbvh_node *node)
+{
+    const lbvh *tree = walk->tree;
+    int32_t const left = node->link, right = lbvh_right_child(tree, node);
+    lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+    lbvh_real const to_left = lbvh_box_distance2(&l, walk->p),
+                    to_right = lbvh_box_distance2(&r, walk->p);
+    int const left_first = to_left <= to_right;
+    lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left);
+    lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
 }
 
 /* The next leaf within reach2; 0 when there are no more. Distances do not always ascend: to find
@@ -1708,24 +1802,16 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
         lbvh_node node;
         if (!(away2 <= walk->reach2)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
-        if (lbvh_is_leaf(tree, at)) {
-            /* a root that is a leaf was not tested before */
-            if (tree->mask && !(tree->mask[at] & walk->filter)) continue;
-            walk->id = node.link;
-            walk->place = at - tree->first_leaf;
-            walk->distance2 = away2;
-            return 1;
-        } else {
-            int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
-                            r = lbvh_i_fetch(&tree->node[right]);
-            lbvh_real const to_left = lbvh_box_distance2(&l, walk->p),
-                            to_right = lbvh_box_distance2(&r, walk->p);
-            int const left_first = to_left <= to_right;
-            /* the nearer one ends on top */
-            lbvh_i_near_push(walk, left_first ? right : left, left_first ? to_right : to_left);
-            lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
+        if (!lbvh_is_leaf(tree, at)) {
+            lbvh_i_near_open(walk, &node);
+            continue;
         }
+        /* a root that is a leaf was not tested before */
+        if (!lbvh_i_passes(tree, at, walk->filter)) continue;
+        walk->id = node.link;
+        walk->place = at - tree->first_leaf;
+        walk->distance2 = away2;
+        return 1;
     }
     return 0;
 }
@@ -1811,10 +1897,35 @@ LBVH_FN_HOT int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lb
 
 LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
 {
-    if (ray->tree->mask && !(ray->tree->mask[at] & ray->filter)) return;
+    if (!lbvh_i_passes(ray->tree, at, ray->filter)) return;
     ray->node[ray->top] = at;
     ray->enters[ray->top] = enters;
     ray->top++;
+}
+
+/* Begins a ray, of dim numbers each; top: 1, or 0 where it finds nothing. */
+LBVH_FN void lbvh_i_begin_ray(lbvh_ray *ray, int dim, const lbvh_real *origin,
+                              const lbvh_real *direction, lbvh_real t_max)
+{
+    lbvh_real along[3];
+    int const from = lbvh_i_read_point(dim, origin, ray->origin),
+              to = lbvh_i_read_point(dim, direction, along);
+    int a;
+    ray->id = ray->place = -1;
+    ray->filter = LBVH_I_ANY_MASK;
+    ray->tree = NULL;
+    ray->t = 0;
+    /* a plane parallel to the ray is at infinity */
+    ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
+    ray->top = from && to && t_max >= 0;
+    ray->node[0] = 0;
+    ray->enters[0] = 0;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        ray->inverse[a] = lbvh_i_infinity();
+        if (along[a] != 0) ray->inverse[a] = lbvh_i_over(1, along[a]);
+        ray->negative[a] = along[a] < 0;
+    }
 }
 
 /* A ray from origin along direction (dim numbers each; any length, t counts in it), for t in 0 ..
@@ -1824,29 +1935,26 @@ LBVH_FN lbvh_ray lbvh_ray_cast(const lbvh *tree, const lbvh_real *origin,
                                const lbvh_real *direction, lbvh_real t_max)
 {
     lbvh_ray ray;
-    int a, usable = lbvh_root(tree) >= 0 && t_max >= 0;
-    ray.id = ray.place = -1;
-    ray.filter = 0xFFFFFFFFu;
+    lbvh_i_begin_ray(&ray, tree->desc.dim, origin, direction, t_max);
     ray.tree = tree;
-    ray.t = 0;
-    /* a plane parallel to the ray is at infinity */
-    ray.t_max = lbvh_i_min(t_max, lbvh_i_largest());
-    for (a = 0; a < 3; a++) {
-        lbvh_real along = 0;
-        ray.origin[a] = 0;
-        if (a < tree->desc.dim) {
-            along = direction[a];
-            ray.origin[a] = origin[a];
-        }
-        ray.inverse[a] = lbvh_i_infinity();
-        if (along != 0) ray.inverse[a] = lbvh_i_over(1, along);
-        ray.negative[a] = along < 0;
-        usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray.origin[a]);
-    }
-    ray.top = 0;
-    if (usable) ray.top = lbvh_i_ray_enters(&ray, &tree->node[0], &ray.enters[0]);
-    ray.node[0] = 0;
+    if (tree->n == 0) ray.top = 0;
+    if (ray.top) ray.top = lbvh_i_ray_enters(&ray, &tree->node[0], &ray.enters[0]);
     return ray;
+}
+
+/* Goes on with the children of a node that the ray enters, the nearer one on top. */
+LBVH_FN_HOT void lbvh_i_ray_open(lbvh_ray *ray, const lbvh_node *node)
+{
+    const lbvh *tree = ray->tree;
+    int32_t const left = node->link, right = lbvh_right_child(tree, node);
+    lbvh_node const l = lbvh_i_fetch(&tree->node[left]), r = lbvh_i_fetch(&tree->node[right]);
+    lbvh_real t_left, t_right;
+    int const in_left = lbvh_i_ray_enters(ray, &l, &t_left),
+              in_right = lbvh_i_ray_enters(ray, &r, &t_right);
+    int const left_first = t_left <= t_right;
+    if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
+    if (in_left) lbvh_i_ray_push(ray, left, t_left);
+    if (!left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
 }
 
 /* The next leaf whose box the ray enters at or before t_max; 0 when there are no more. */
@@ -1859,26 +1967,16 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
         lbvh_node node;
         if (!(enters <= ray->t_max)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
-        if (lbvh_is_leaf(tree, at)) {
-            /* a root that is a leaf was not tested before */
-            if (tree->mask && !(tree->mask[at] & ray->filter)) continue;
-            ray->id = node.link;
-            ray->place = at - tree->first_leaf;
-            ray->t = enters;
-            return 1;
-        } else {
-            int32_t const left = node.link, right = lbvh_right_child(tree, &node);
-            lbvh_node const l = lbvh_i_fetch(&tree->node[left]),
-                            r = lbvh_i_fetch(&tree->node[right]);
-            lbvh_real t_left, t_right;
-            int const in_left = lbvh_i_ray_enters(ray, &l, &t_left),
-                      in_right = lbvh_i_ray_enters(ray, &r, &t_right);
-            int const left_first = t_left <= t_right;
-            /* the nearer one ends on top */
-            if (left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
-            if (in_left) lbvh_i_ray_push(ray, left, t_left);
-            if (!left_first && in_right) lbvh_i_ray_push(ray, right, t_right);
+        if (!lbvh_is_leaf(tree, at)) {
+            lbvh_i_ray_open(ray, &node);
+            continue;
         }
+        /* a root that is a leaf was not tested before */
+        if (!lbvh_i_passes(tree, at, ray->filter)) continue;
+        ray->id = node.link;
+        ray->place = at - tree->first_leaf;
+        ray->t = enters;
+        return 1;
     }
     return 0;
 }
@@ -1974,12 +2072,14 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
 }
 
 /* The point q of triangle a b c closest to p, and its feature: face, edge or vertex. A sphere
-   touches the triangle where q is no further than its radius from p. from_a : from_b : from_c are
-   the areas of the triangles p b c, p c a and p a b projected along the normal: the barycentric
-   weights of p's projection q = a + (from_b ab + from_c ac) / total (Ericson section 3.4). If one
-   is not above 0, the projection lies outside, and q is the nearest point of the edges, found by
-   clamping (section 5.1.2). Triangles without area are segments or points. Products of four lengths
-   must be representable: in float, edges and distances of 1e-9 to 1e9. */
+   touches the triangle where q is no further than its radius from p. Triangles without area are
+   segments or points. Products of four lengths must be representable: in float, edges and distances
+   of 1e-9 to 1e9.
+
+   from_a : from_b : from_c are the areas of the triangles p b c, p c a and p a b, projected along
+   the normal: the barycentric weights of p's projection q = a + (from_b ab + from_c ac) / total
+   (Ericson section 3.4). If one is not above 0, the projection lies outside, and q is the nearest
+   point of the edges, found by clamping (section 5.1.2). */
 LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a,
                                               const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
@@ -2026,14 +2126,16 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
 
 /* 1 if the line from origin along direction meets the triangle, from either side. `*t`: where, in
    lengths of direction (negative: behind); u, v: barycentric weights of b and c (of a: 1 - u - v).
-   A line in the triangle's plane, and a triangle without area, are missed. of_a, of_b and of_c are
-   in proportion to the areas, projected along the line, of the triangles that the edges make with
-   it. They have one sign if the line passes inside, and then are the weights of the vertices.
-   Watertight (after Woop): a vertex is sheared alike for all triangles that share it. The side of
-   an edge on which the line passes is the sign of a difference of two rounded products: never
-   wrong, and exactly opposite for the neighbouring triangle. On the edge both hit. So rounding can
-   add a hit, and never opens a gap: a line that passes a triangle at 10^5 of its sizes or more
-   (double: 10^14) is now and then on all its edges. Searches through boxes leave such hits out. */
+   A line in the triangle's plane, and a triangle without area, are missed.
+
+   of_a, of_b and of_c are in proportion to the areas, projected along the line, of the triangles
+   that the edges make with it. They have one sign if the line passes inside, and then are the
+   weights of the vertices. Watertight (Woop): a vertex is sheared alike for all triangles that
+   share it. The side of an edge on which the line passes is the sign of a difference of two rounded
+   products: never wrong, and exactly opposite for the neighbouring triangle. On the edge both hit.
+   So rounding never opens a gap. It can add a hit: a line that passes a triangle at 10^5 of its
+   sizes or more (double: 10^14) may be on all its edges. Searches through boxes leave such hits
+   out. */
 LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction,
                               const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                               lbvh_real *t, lbvh_real *u, lbvh_real *v)
@@ -2068,6 +2170,9 @@ LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *directio
    else by row of the caller's array.
    ---------------------------------------------------------------------------------------------- */
 
+/* 1 if the tree's own elements search. */
+LBVH_FN int lbvh_i_own(const lbvh_queries *queries) { return queries->data == NULL; }
+
 /* The desc for reading the queries' numbers. */
 LBVH_FN lbvh_desc lbvh_i_query_desc(const lbvh *tree, const lbvh_queries *queries)
 {
@@ -2081,7 +2186,7 @@ LBVH_FN lbvh_desc lbvh_i_query_desc(const lbvh *tree, const lbvh_queries *querie
 /* The search of an own element. HALF begins after its leaf. */
 LBVH_FN lbvh_overlap lbvh_i_search_own(const lbvh *tree, const lbvh_queries *queries, int32_t place)
 {
-    lbvh_node const leaf = lbvh_i_fetch(&tree->node[tree->first_leaf + place]);
+    lbvh_node const leaf = lbvh_i_fetch(lbvh_i_leaf(tree, place));
     lbvh_overlap o;
     if (queries->kind == LBVH_POINTS) {
         lbvh_real centre[3];
@@ -2106,7 +2211,7 @@ LBVH_FN lbvh_overlap lbvh_i_search_at(const lbvh *tree, const lbvh_queries *quer
 /* The caller's number of search q: an own element's id. */
 LBVH_FN int32_t lbvh_i_query_id(const lbvh *tree, const lbvh_queries *queries, int32_t q)
 {
-    return queries->data == NULL ? tree->node[tree->first_leaf + q].link : q;
+    return lbvh_i_own(queries) ? lbvh_i_id(tree, q) : q;
 }
 
 /* The row of its results. */
@@ -2118,11 +2223,11 @@ LBVH_FN int32_t lbvh_i_row(const lbvh *tree, const lbvh_queries *queries, int32_
 /* Search q. */
 LBVH_FN lbvh_overlap lbvh_i_search(const lbvh *tree, const lbvh_queries *queries, int32_t q)
 {
-    lbvh_overlap o = queries->data == NULL ? lbvh_i_search_own(tree, queries, q)
-                                           : lbvh_i_search_at(tree, queries, q);
+    lbvh_overlap o = lbvh_i_own(queries) ? lbvh_i_search_own(tree, queries, q)
+                                         : lbvh_i_search_at(tree, queries, q);
     o.filter = queries->filters ? queries->filters[lbvh_i_query_id(tree, queries, q)]
                                 : queries->filter;
-    if (queries->data == NULL) o.filter &= lbvh_i_own_filter(tree, q);
+    if (lbvh_i_own(queries)) o.filter &= lbvh_i_own_filter(tree, q);
     return o;
 }
 
@@ -2153,7 +2258,7 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
     int32_t place;
     for (place = 0; place < tree->n; place++) {
         lbvh_overlap o = lbvh_overlap_later(tree, place);
-        int32_t const id = tree->node[tree->first_leaf + place].link;
+        int32_t const id = lbvh_i_id(tree, place);
         while (lbvh_next(&o)) {
             stbds_arrput(*hits, id);
             stbds_arrput(*hits, o.id);
@@ -2241,9 +2346,9 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
 
    Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
    holds an object's stored box: the given one, larger by the margin, and longer along its
-   displacement. An object that stays in its stored box costs one comparison in a step. The others
-   are replaced in the tree, and search again; pairs of all others stay as they are. Eight
-   searches go through a tree together (lbvh_i_group).
+   displacement. An object that stays in its stored box costs one comparison in a step, and keeps
+   its pairs. Any other one is replaced in its tree, and searches again, in groups of eight
+   (lbvh_i_group).
 
    Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
    `skip` is as in >>nodes. A leaf is added by splitting another one in two, in its slot s, so that
@@ -2256,12 +2361,9 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
                         u: B   u+1: C          u: A   u+1: C       u, u+1: free
 
    A rebuild (lbvh_build, then the nodes in depth-first order) restores the quality. It comes when
-   the leaves changed since the last one are as many as half of all leaves; or at once when it is
-   cheaper than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and
-   a change costs O(log n) in the mean. (A second, small tree of what moved, rebuilt in every step,
-   beside the large one with tombstones was the alternative: it takes n sqrt(2 m / n) times the
-   build's time per leaf for m changes a step, eight times that of replacing leaves where m is 1 %
-   of n.)
+   the leaves changed since the last one are as many as half of all leaves, or when it is cheaper
+   than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and a
+   change costs O(log n) in the mean.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -2275,9 +2377,8 @@ typedef enum lbvh_state {
     LBVH_FIXED          /* static: no pair of two such objects exists */
 } lbvh_state;
 
-/* Which objects may make pairs: in the same group other than 0, those of a positive group always,
-   of a negative one never; else those where each one's category shares a bit with the other's
-   mask. */
+/* Which objects may make pairs. Two of the same group: always where it is positive, never where it
+   is negative. Others: where the category of each shares a bit with the mask of the other. */
 typedef struct lbvh_filter {
     uint64_t category;      /* (default, 0: all bits) */
     uint64_t mask;          /* (default, 0: all bits) */
@@ -2321,7 +2422,8 @@ typedef struct lbvh_world_tree {
     int32_t *parent;
     uint64_t *category;     /* by node: all categories below it */
     int32_t leaves;
-    int32_t used, unused;   /* nodes handed out; first of a list of pairs of nodes given back, -1 */
+    int32_t used;           /* nodes below it have been used */
+    int32_t unused;         /* first of a list of pairs of nodes that are free, -1: none */
     int32_t changes;        /* leaves changed since the last rebuild */
 } lbvh_world_tree;
 
@@ -2333,10 +2435,8 @@ typedef enum lbvh_reason {
     LBVH_REBUILT        /* a tree was built again */
 } lbvh_reason;
 
-/* What one of several searches at a time has to do with a node or an object. */
-typedef struct lbvh_visit {
-    int32_t at, search;
-} lbvh_visit;
+/* A node, or an object, that one of several searches visits. */
+typedef struct lbvh_visit { int32_t at, search; } lbvh_visit;
 
 enum { LBVH_WORLD_BLOCKS = 21 };
 
@@ -2357,16 +2457,16 @@ typedef struct lbvh_world {
                                    its user number is readable until the next insertion */
     unsigned char *ended_data;  /* [ended_count * desc.pair_bytes] */
     int32_t begun_count, ended_count;
-    lbvh_reason reason;         /* what the last update did, */
-    int32_t searched;           /* and how many objects searched again */
+    lbvh_reason reason;         /* what the last update did */
+    int32_t searched;           /* objects that searched again in it */
     /* private */
     lbvh_world_tree tree[2];
     int32_t *changed;           /* indices with something to do */
     int32_t *vacant;            /* removed indices, to be used again */
-    lbvh_visit *waiting;        /* nodes that searches have still to go into, */
-    lbvh_visit *met;            /* objects that they met, */
-    int32_t *found;             /* those of one search after the other, */
-    int32_t *mark;              /* and by index: the last search that met it */
+    lbvh_visit *waiting;        /* nodes whose children searches have still to visit */
+    lbvh_visit *met;            /* objects that searches met */
+    int32_t *found;             /* the same, search after search */
+    int32_t *mark;              /* by index: the last search that met it */
     int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
     int32_t not_run;            /* desc.parallel.run left a task of this update out */
     lbvh_real *gathered;        /* boxes of a rebuild */
@@ -2405,7 +2505,8 @@ LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box
    the next update. O(1). */
 LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id);
 
-/* From the next update on. O(1). */
+/* State and filter (NULL: all defaults) from the next update on. LBVH_BAD_ID; LBVH_BAD_OPTION: no
+   such state. O(1). */
 LBVH_API lbvh_result lbvh_world_set_state(lbvh_world *world, lbvh_id id, lbvh_state state);
 LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
                                            const lbvh_filter *filter);
@@ -2439,18 +2540,28 @@ LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
     return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
 }
 
+/* The two boxes of an object: as given, and as stored. */
+LBVH_FN_WALK lbvh_node *lbvh_i_box_given(const lbvh_world *world, int32_t index)
+{
+    return &world->box[2 * (size_t)index];
+}
+LBVH_FN_WALK lbvh_node *lbvh_i_box_stored(const lbvh_world *world, int32_t index)
+{
+    return &world->box[2 * (size_t)index + 1];
+}
+
 /* The user number of the object with this index; of a removed one, until an insertion uses its
    index again. */
 LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 {
-    const lbvh_node *box = &world->box[2 * (size_t)index];
+    const lbvh_node *box = lbvh_i_box_given(world, index);
     return (uint64_t)(uint32_t)box->link << 32 | (uint32_t)box->skip;
 }
 
 /* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
 typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 
-/* Random access: what comes next is prefetched. nvcc refuses it in functions of both sides. */
+/* Prefetches what a loop will read later. nvcc refuses it in functions of both sides. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
 #define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
 #else
@@ -2561,6 +2672,12 @@ LBVH_FN int lbvh_i_takes(const lbvh_world *world, int32_t index, const lbvh_filt
     return object->alive && lbvh_filters_allow(&object->filter, filter);
 }
 
+/* 1 if such an object may lie at or below a node of the tree. */
+LBVH_FN_WALK int lbvh_i_may_hold(const lbvh_world_tree *tree, int32_t at, const lbvh_filter *filter)
+{
+    return filter->group > 0 || (tree->category[at] & filter->mask) != 0;
+}
+
 /* The next object; 0 when there are no more. */
 LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
 {
@@ -2570,14 +2687,14 @@ LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
         while (o->at >= 0) {
             const lbvh_node *node = &tree->node[o->at];
             int const meets = lbvh_boxes_touch(node, o->box.min, o->box.max) &&
-                              (o->filter.group > 0 || (tree->category[o->at] & o->filter.mask));
+                              lbvh_i_may_hold(tree, o->at, &o->filter);
             int32_t index;
             o->at = meets && node->link >= 0 ? node->link : node->skip;
             if (!meets || node->link >= 0) continue;
             index = ~node->link;
             if (!lbvh_i_takes(world, index, &o->filter) ||
                 (o->fit == LBVH_TIGHT &&
-                 !lbvh_boxes_touch(&world->box[2 * (size_t)index], o->box.min, o->box.max)))
+                 !lbvh_boxes_touch(lbvh_i_box_given(world, index), o->box.min, o->box.max)))
                 continue;
             o->index = index;
             o->user = lbvh_world_user(world, index);
@@ -2649,23 +2766,20 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
                                     lbvh_real t_max)
 {
     lbvh_world_cast cast;
-    lbvh none;
     lbvh_real enters;
     int32_t t;
-    int a, usable = t_max >= 0;
+    int a, usable;
     memset(&cast, 0, sizeof cast);
-    memset(&none, 0, sizeof none);
-    none.desc.dim = world->desc.dim;
     cast.index = -1;
     cast.world = world;
     cast.filter = lbvh_i_all();
-    cast.ray = lbvh_ray_cast(&none, origin, vector, t_max);
-    cast.ray.tree = NULL;
+    lbvh_i_begin_ray(&cast.ray, world->desc.dim, origin, vector, t_max);
     cast.t_max = cast.ray.t_max;
+    usable = cast.ray.top;
     cast.ray.top = 0;
     for (a = 0; a < world->desc.dim; a++) {
         cast.half[a] = extents[a];
-        usable = usable && lbvh_i_finite(vector[a]) && lbvh_i_finite(origin[a]) && extents[a] >= 0;
+        usable = usable && extents[a] >= 0;
     }
     for (t = 1; t >= 0 && usable; t--)
         if (world->tree[t].leaves > 0 &&
@@ -2747,7 +2861,7 @@ LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lb
     return lbvh_world_cast_capsule(world, centre, centre, radius, vector);
 }
 
-/* Descends from a node that the shape enters: its children, the nearer one on top. */
+/* Goes on with the children of a node that the shape enters, the nearer one on top. */
 LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
 {
     const lbvh_world_tree *tree = &cast->world->tree[t];
@@ -2770,13 +2884,13 @@ static inline int lbvh_next_cast(lbvh_world_cast *cast)
         const lbvh_node *const node = &world->tree[t].node[at], *box = node;
         lbvh_real enters = cast->ray.enters[cast->ray.top];
         if (!(enters <= cast->t_max)) continue;
-        if (cast->filter.group <= 0 && !(world->tree[t].category[at] & cast->filter.mask)) continue;
+        if (!lbvh_i_may_hold(&world->tree[t], at, &cast->filter)) continue;
         if (node->link >= 0) {
             lbvh_i_cast_open(cast, t, at);
             continue;
         }
         if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
-        if (cast->fit == LBVH_TIGHT) box = &world->box[2 * (size_t)~node->link];
+        if (cast->fit == LBVH_TIGHT) box = lbvh_i_box_given(world, ~node->link);
         if (box != node && !lbvh_i_cast_enters(cast, box, &enters)) continue;
         if (cast->round && !lbvh_i_cast_touches(cast, box, &enters)) continue;
         cast->index = ~node->link;
@@ -2824,25 +2938,33 @@ LBVH_FN lbvh_world_near lbvh_world_near_point(const lbvh_world *world, const lbv
                                               lbvh_real reach)
 {
     lbvh_world_near search;
-    lbvh none;
     int32_t t;
-    int a, usable = reach >= 0;
+    int usable;
     memset(&search, 0, sizeof search);
-    memset(&none, 0, sizeof none);
-    none.desc.dim = world->desc.dim;
     search.index = -1;
     search.world = world;
     search.filter = lbvh_i_all();
-    search.walk = lbvh_near_point(&none, p, reach);
-    search.walk.tree = NULL;
-    search.walk.top = 0;
+    lbvh_i_begin_near(&search.walk, world->desc.dim, p, reach);
     search.reach2 = search.walk.reach2;
-    for (a = 0; a < 3; a++) usable = usable && lbvh_i_finite(search.walk.p[a]);
+    usable = search.walk.top;
+    search.walk.top = 0;
     for (t = 1; t >= 0 && usable; t--)
         if (world->tree[t].leaves > 0)
             lbvh_i_near_object_push(&search, t, 0,
                                     lbvh_box_distance2(&world->tree[t].node[0], search.walk.p));
     return search;
+}
+
+/* Goes on with the children of a node, the nearer one on top. */
+LBVH_FN_HOT void lbvh_i_near_object_open(lbvh_world_near *search, int32_t t, int32_t at)
+{
+    const lbvh_node *const nodes = search->world->tree[t].node;
+    int32_t const l = nodes[at].link;
+    lbvh_real const to_left = lbvh_box_distance2(&nodes[l], search->walk.p),
+                    to_right = lbvh_box_distance2(&nodes[l + 1], search->walk.p);
+    int const left_first = to_left <= to_right;
+    lbvh_i_near_object_push(search, t, l + left_first, left_first ? to_right : to_left);
+    lbvh_i_near_object_push(search, t, l + !left_first, left_first ? to_left : to_right);
 }
 
 /* The next object within reach2; 0 when there are no more. */
@@ -2852,23 +2974,17 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
     lbvh_near *walk = &search->walk;
     while (walk->top > 0) {
         int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
-        const lbvh_node *const nodes = world->tree[t].node, *node = &nodes[at];
+        const lbvh_node *const node = &world->tree[t].node[at];
         lbvh_real away2 = walk->away2[walk->top];
         if (!(away2 <= search->reach2)) continue;
-        if (search->filter.group <= 0 && !(world->tree[t].category[at] & search->filter.mask))
-            continue;
+        if (!lbvh_i_may_hold(&world->tree[t], at, &search->filter)) continue;
         if (node->link >= 0) {
-            int32_t const l = node->link;
-            lbvh_real const to_left = lbvh_box_distance2(&nodes[l], walk->p),
-                            to_right = lbvh_box_distance2(&nodes[l + 1], walk->p);
-            int const left_first = to_left <= to_right;
-            lbvh_i_near_object_push(search, t, l + left_first, left_first ? to_right : to_left);
-            lbvh_i_near_object_push(search, t, l + !left_first, left_first ? to_left : to_right);
+            lbvh_i_near_object_open(search, t, at);
             continue;
         }
         if (!lbvh_i_takes(world, ~node->link, &search->filter)) continue;
         if (search->fit == LBVH_TIGHT)
-            away2 = lbvh_box_distance2(&world->box[2 * (size_t)~node->link], walk->p);
+            away2 = lbvh_box_distance2(lbvh_i_box_given(world, ~node->link), walk->p);
         if (!(away2 <= search->reach2)) continue;
         search->index = ~node->link;
         search->user = lbvh_world_user(world, search->index);
@@ -2961,15 +3077,16 @@ typedef struct lbvh_wide {
     lbvh_block block[LBVH_BLOCKS];
 } lbvh_wide;
 
-/* Collapses a tree of any builder. From the node down, the child with the largest area that is no
-   leaf of the wide tree is replaced by its two children, until there are 8. data and stride: the
-   elements, as at the last build or refit of `tree`; read with desc.copy only. desc NULL: all
-   defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks. After a refusal, and LBVH_NOT_RUN, the
-   wide tree is empty, and keeps its memory. O(n), about as long as a build. */
+/* Collapses a tree of any builder. Of the children of a wide node, at first those of the binary
+   node, the one with the largest area that is no leaf of the wide tree is replaced by its own two,
+   until there are 8. data and stride: the elements, as at the last build or refit of `tree`; read
+   with desc.copy only. desc NULL: all defaults. LBVH_BAD_OPTION: desc.leaf, desc.parallel.tasks.
+   After a refusal, and LBVH_NOT_RUN, the wide tree is empty, and keeps its memory. O(n), about as
+   long as a build. */
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride);
 
-/* The bytes that a first lbvh_wide_build takes: *bytes. O(n). */
+/* The bytes that a first lbvh_wide_build takes: *bytes; 0 where it refuses. O(n). */
 LBVH_API lbvh_result lbvh_wide_bytes_for(const lbvh_wide_desc *desc, const lbvh *tree,
                                          int64_t *bytes);
 
@@ -3132,42 +3249,36 @@ LBVH_API lbvh_result lbvh_cuda_wide_overlaps(lbvh_cuda_wide *gpu, const lbvh_rea
 #if defined(LBVH_CUDA) && defined(__CUDACC__)
 
 /* The walks, in kernels. They exist on the device only. */
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_box(const lbvh_device *device,
-                                                                const lbvh_real *box)
+#define LBVH_I_DEVICE static __device__ __forceinline__
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_box(const lbvh_device *device, const lbvh_real *box)
 {
     return lbvh_overlap_box(&device->tree, box);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_between(const lbvh_device *device,
-                                                                    const lbvh_real *min,
-                                                                    const lbvh_real *max)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_between(const lbvh_device *device, const lbvh_real *min,
+                                                const lbvh_real *max)
 {
     return lbvh_overlap_between(&device->tree, min, max);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_point(const lbvh_device *device,
-                                                                  const lbvh_real *p)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_point(const lbvh_device *device, const lbvh_real *p)
 {
     return lbvh_overlap_point(&device->tree, p);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device,
-                                                                   const lbvh_real *p,
-                                                                   lbvh_real radius)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_sphere(const lbvh_device *device, const lbvh_real *p,
+                                               lbvh_real radius)
 {
     return lbvh_overlap_sphere(&device->tree, p, radius);
 }
-static __device__ __forceinline__ lbvh_overlap lbvh_overlap_later(const lbvh_device *device,
-                                                                  int32_t place)
+LBVH_I_DEVICE lbvh_overlap lbvh_overlap_later(const lbvh_device *device, int32_t place)
 {
     return lbvh_overlap_later(&device->tree, place);
 }
-static __device__ __forceinline__ lbvh_near lbvh_near_point(const lbvh_device *device,
-                                                            const lbvh_real *p, lbvh_real reach)
+LBVH_I_DEVICE lbvh_near lbvh_near_point(const lbvh_device *device, const lbvh_real *p,
+                                        lbvh_real reach)
 {
     return lbvh_near_point(&device->tree, p, reach);
 }
-static __device__ __forceinline__ lbvh_ray lbvh_ray_cast(const lbvh_device *device,
-                                                         const lbvh_real *origin,
-                                                         const lbvh_real *direction,
-                                                         lbvh_real t_max)
+LBVH_I_DEVICE lbvh_ray lbvh_ray_cast(const lbvh_device *device, const lbvh_real *origin,
+                                     const lbvh_real *direction, lbvh_real t_max)
 {
     return lbvh_ray_cast(&device->tree, origin, direction, t_max);
 }
@@ -3186,7 +3297,7 @@ static lbvh_result lbvh_i_launch_config(lbvh_cuda *gpu, const cudaLaunchConfig_t
     return LBVH_CUDA_ERROR;
 }
 
-/* The same for so many threads. */
+/* The same with `threads` threads, in blocks of `block`. */
 template <class... Parameters, class... Arguments>
 static lbvh_result lbvh_i_launch(lbvh_cuda *gpu, struct CUstream_st *stream, int64_t threads,
                                  int block, void (*kernel)(Parameters...), Arguments... arguments)
@@ -3207,7 +3318,7 @@ __global__ void __launch_bounds__(128)
     int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
     if (place >= device.tree.n) return;
     lbvh_overlap o = lbvh_overlap_later(&device, place);
-    int32_t const id = device.tree.node[device.tree.first_leaf + place].link;
+    int32_t const id = lbvh_i_id(&device.tree, place);
     while (lbvh_next(&o)) f(id, o.id);
 }
 
@@ -3237,30 +3348,43 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 #if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
     !defined(__CUDACC__)
 #include <emmintrin.h>
-#define LBVH_I_FOUR_WIDE
+#define LBVH_I_SSE2
 #endif
 
-/* Vectors of 8: Morton codes, the tests of >>packets and >>wide-lanes, and >>ploc; chosen at run
-   time. Not on
-   Windows, where gcc does not align the stack for them. */
+/* Vectors of 8 floats (AVX2) for Morton codes, >>packets, >>ploc and >>wide-lanes, chosen at run
+   time. LBVH_I_MAYBE_AVX2: a function that calls plain, inlined ones; it is compiled for AVX2 where
+   that exists. Not on Windows, where gcc does not align the stack for such vectors. */
 #if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
     !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
     !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES)
 #include <immintrin.h>
 #define LBVH_I_AVX2 __attribute__((target("avx2")))
+#define LBVH_I_MAYBE_AVX2 LBVH_I_AVX2 static
 #ifdef LBVH_I_HAS_AVX2 /* tests choose */
 #elif defined(__AVX2__)
 #define LBVH_I_HAS_AVX2() 1
 #else
 #define LBVH_I_HAS_AVX2() __builtin_cpu_supports("avx2")
 #endif
+#else
+#define LBVH_I_MAYBE_AVX2 static
+#undef LBVH_I_HAS_AVX2
+#define LBVH_I_HAS_AVX2() 0
+#endif
+
+/* Functions of the CPU only that are inlined, also into those for AVX2; LBVH_FN_HOT: of both
+   sides. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_HOT static inline __attribute__((always_inline))
+#else
+#define LBVH_I_HOT static inline
 #endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define LBVH_I_N_MAX ((1 << 30) - 512)
+#define LBVH_I_N_MAX ((1 << 30) - 512)     /* leaves at most */
 
 LBVH_API int lbvh_version(void)
 {
@@ -3282,7 +3406,7 @@ LBVH_API const char *lbvh_result_text(lbvh_result result)
 enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
 enum { LBVH_I_TASKS = 1024 };   /* the most that desc.parallel takes */
 
-/* The same in pieces (>>parallel-run and on). */
+/* What desc.parallel does in pieces (>>parallel-run and on). */
 static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
 static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
                                           int32_t n);
@@ -3295,15 +3419,19 @@ static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
 static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
                                           int64_t *needed);
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                           int32_t *counts, int64_t *offsets);
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                          int64_t *offsets, int32_t *ids, int64_t capacity,
-                                          int64_t *needed);
 
 static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 {
     return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
+}
+
+/* A block; memory NULL: there is none. */
+static lbvh_block lbvh_i_take_block(const lbvh_allocator *allocator, size_t bytes)
+{
+    lbvh_block block;
+    block.memory = lbvh_i_alloc(allocator, bytes);
+    block.bytes = bytes;
+    return block;
 }
 
 static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
@@ -3347,15 +3475,41 @@ static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
 static int lbvh_i_grow(const lbvh_allocator *allocator, lbvh_block *block, size_t bytes,
                        lbvh_i_growth growth)
 {
-    size_t room = lbvh_i_room(growth, block->bytes, bytes);
+    size_t const room = lbvh_i_room(growth, block->bytes, bytes);
     lbvh_i_release(allocator, block);
-    block->memory = lbvh_i_alloc(allocator, room);
-    if (!block->memory && room > bytes) {
-        room = bytes;
-        block->memory = lbvh_i_alloc(allocator, room);
-    }
-    if (block->memory) block->bytes = room;
+    *block = lbvh_i_take_block(allocator, room);
+    if (!block->memory && room > bytes) *block = lbvh_i_take_block(allocator, bytes);
+    if (!block->memory) block->bytes = 0;
     return block->memory != NULL;
+}
+
+static void lbvh_i_release_all(const lbvh_allocator *allocator, lbvh_block *block, int count)
+{
+    int b;
+    for (b = 0; b < count; b++) lbvh_i_release(allocator, &block[b]);
+}
+
+static int64_t lbvh_i_block_bytes(const lbvh_block block[LBVH_BLOCKS])
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) bytes += (int64_t)block[b].bytes;
+    return bytes;
+}
+
+/* Blocks of at least these bytes. Their content is lost where they grow. */
+static lbvh_result lbvh_i_grow_blocks(const lbvh_allocator *allocator,
+                                      lbvh_block block[LBVH_BLOCKS],
+                                      const size_t bytes[LBVH_BLOCKS], lbvh_i_growth growth)
+{
+    int b, misaligned = 0;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (bytes[b] <= block[b].bytes) continue;
+        if (!lbvh_i_grow(allocator, &block[b], bytes[b], growth)) break;
+        misaligned |= allocator->alloc && (uintptr_t)block[b].memory % 16 != 0;
+    }
+    if (misaligned) return LBVH_BAD_ALLOCATOR;
+    return b == LBVH_BLOCKS ? LBVH_OK : LBVH_OUT_OF_MEMORY;
 }
 
 /* Points the arrays at their blocks; those that this desc does not use become NULL. */
@@ -3372,39 +3526,39 @@ static void lbvh_i_bind(lbvh *tree, const lbvh_block *block)
 static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n, lbvh_i_growth growth)
 {
     size_t bytes[LBVH_BLOCKS];
-    int b, misaligned = 0;
-    lbvh_result const result = lbvh_i_sizes(&tree->desc, n, bytes);
+    lbvh_result result = lbvh_i_sizes(&tree->desc, n, bytes);
     if (result != LBVH_OK) return result;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        lbvh_block *block = &tree->block[b];
-        if (bytes[b] <= block->bytes) continue;
-        if (!lbvh_i_grow(&tree->desc.allocator, block, bytes[b], growth)) break;
-        misaligned |= tree->desc.allocator.alloc && (uintptr_t)block->memory % 16 != 0;
-    }
+    result = lbvh_i_grow_blocks(&tree->desc.allocator, tree->block, bytes, growth);
     lbvh_i_bind(tree, tree->block);
-    if (misaligned) return LBVH_BAD_ALLOCATOR;
-    return b == LBVH_BLOCKS ? LBVH_OK : LBVH_OUT_OF_MEMORY;
+    return result;
 }
 
 LBVH_API void lbvh_free(lbvh *tree)
 {
-    int b;
     if (!tree) return;
-    for (b = 0; b < LBVH_BLOCKS; b++) lbvh_i_release(&tree->desc.allocator, &tree->block[b]);
+    lbvh_i_release_all(&tree->desc.allocator, tree->block, LBVH_BLOCKS);
     memset(tree, 0, sizeof *tree);
 }
 
 LBVH_API int64_t lbvh_bytes(const lbvh *tree)
 {
-    int64_t bytes = 0;
-    int b;
-    for (b = 0; tree && b < LBVH_BLOCKS; b++) bytes += (int64_t)tree->block[b].bytes;
-    return bytes;
+    return tree ? lbvh_i_block_bytes(tree->block) : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------
    >>resolve: defaults, and checks that need no element
    ---------------------------------------------------------------------------------------------- */
+
+/* 1 if a block of one allocator may be freed by the other. */
+static int lbvh_i_same_allocator(const lbvh_allocator *a, const lbvh_allocator *b)
+{
+    return a->alloc == b->alloc && a->free == b->free && a->user == b->user;
+}
+
+static int lbvh_i_tasks_valid(const lbvh_parallel *parallel)
+{
+    return parallel->tasks >= 0 && parallel->tasks <= LBVH_I_TASKS;
+}
 
 static int lbvh_i_bounds_given(const lbvh_desc *desc)
 {
@@ -3437,7 +3591,7 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     if ((int)given.kind < 0 || given.kind > LBVH_TRIANGLES) return LBVH_BAD_OPTION;
     if ((int)given.builder < 0 || given.builder > LBVH_PLOC) return LBVH_BAD_OPTION;
     if (given.bits != 30 && given.bits != 63) return LBVH_BAD_OPTION;
-    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
+    if (!lbvh_i_tasks_valid(&given.parallel)) return LBVH_BAD_OPTION;
     if (!(given.radius >= 0) || !lbvh_i_finite(given.radius)) return LBVH_BAD_RADIUS;
     if (given.vertices < 0) return LBVH_BAD_ARGUMENT;
     if (!lbvh_i_bounds_valid(&given)) return LBVH_BAD_BOUNDS;
@@ -3454,12 +3608,18 @@ static int lbvh_i_width(const lbvh_desc *desc)
     return desc->kind == LBVH_TRIANGLES && !desc->indices ? 3 * desc->dim : desc->dim;
 }
 
-/* stride in bytes, with its default; 0 if it is invalid. */
-static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
+/* The stride in bytes of `numbers` each, with its default; 0 if it is invalid. */
+static size_t lbvh_i_stride_of(int numbers, size_t stride)
 {
-    size_t const tight = (size_t)lbvh_i_width(desc) * sizeof(lbvh_real);
+    size_t const tight = (size_t)numbers * sizeof(lbvh_real);
     if (stride == 0) return tight;
     return stride >= tight && stride % sizeof(lbvh_real) == 0 ? stride : 0;
+}
+
+/* The same, of elements. */
+static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
+{
+    return lbvh_i_stride_of(lbvh_i_width(desc), stride);
 }
 
 /* Marks the tree as not built; memory and desc stay. */
@@ -3477,12 +3637,9 @@ static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc)
 {
     lbvh_desc given;
     lbvh_result const result = lbvh_defaults(&given, desc);
-    lbvh_allocator const *had = &tree->desc.allocator;
     lbvh_i_make_empty(tree);
     if (result != LBVH_OK) return result;
-    if (lbvh_bytes(tree) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
-         had->user != given.allocator.user))
+    if (lbvh_bytes(tree) > 0 && !lbvh_i_same_allocator(&tree->desc.allocator, &given.allocator))
         return LBVH_BAD_ALLOCATOR;
     tree->desc = given;
     return LBVH_OK;
@@ -3565,28 +3722,32 @@ static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
     histogram->count[3][upper >> 24]++;
 }
 
+/* One pass: deals the keys first .. last-1 out, each to the next place of its digit. */
+static void lbvh_i_deal(const uint64_t *from, uint64_t *to, int32_t first, int32_t last,
+                        int32_t begin[256], int pass)
+{
+    int const down = 32 + 8 * pass;
+    int32_t k;
+    for (k = first; k < last; k++) {
+        uint64_t const moving = from[k];
+        to[begin[moving >> down & 255]++] = moving;
+    }
+}
+
 /* LSD radix sort of n keys by their upper 32 bits: four stable passes of 8 bits, the lowest first.
-   (Three of 11 write 2048 streams at once: faster only while these stay in the cache.) The number
-   of passes is even: the result is in key. */
+   The number of passes is even: the result is in key. */
 static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histogram *histogram)
 {
-    int32_t k;
     int pass, digit;
     for (pass = 0; pass < 4; pass++) {
         int32_t *begin = histogram->count[pass];
-        const uint64_t *from = pass % 2 ? spare : key;
-        uint64_t *to = pass % 2 ? key : spare;
-        int const down = 32 + 8 * pass;
         int32_t sum = 0;
         for (digit = 0; digit < 256; digit++) {
             int32_t const count = begin[digit];
             begin[digit] = sum;
             sum += count;
         }
-        for (k = 0; k < n; k++) {
-            uint64_t const moving = from[k];
-            to[begin[moving >> down & 255]++] = moving;
-        }
+        lbvh_i_deal(pass % 2 ? spare : key, pass % 2 ? key : spare, 0, n, begin, pass);
     }
 }
 
@@ -3640,7 +3801,7 @@ static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *hi
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>build
+   >>build: a tree over n elements, in the steps of lbvh_i_build_serial at the end
    ---------------------------------------------------------------------------------------------- */
 
 /* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
@@ -3726,7 +3887,7 @@ LBVH_FN_HOT void lbvh_i_code_all(const lbvh_lattice *given, int dim, int bits, l
         if (c->left_out[k]) c->code[k] = lbvh_i_last_code(dim, bits);
 }
 
-/* The constants give a specialised loop each. */
+/* The same, specialised for constants. */
 LBVH_FN_HOT void lbvh_i_code_some(const lbvh *tree, lbvh_i_coding *c)
 {
     int const bits = tree->desc.bits;
@@ -3735,13 +3896,12 @@ LBVH_FN_HOT void lbvh_i_code_some(const lbvh *tree, lbvh_i_coding *c)
     else lbvh_i_code_all(&tree->lattice, 3, bits, c);
 }
 
-#ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c)
+LBVH_I_MAYBE_AVX2 void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c)
 {
     lbvh_i_code_some(tree, c);
 }
-#endif
 
+/* The codes of `count` elements from `first` on. */
 static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t stride,
                                  int32_t first, int32_t count, lbvh_i_coding *c)
 {
@@ -3753,13 +3913,8 @@ static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t
         c->left_out[k] = !(min[0] <= max[0]);
         for (a = 0; a < 3; a++) c->half_centre[a][k] = lbvh_i_half_centre(min[a], max[a]);
     }
-#ifdef LBVH_I_AVX2
-    if (LBVH_I_HAS_AVX2()) {
-        lbvh_i_code_some_lanes(tree, c);
-        return;
-    }
-#endif
-    lbvh_i_code_some(tree, c);
+    if (LBVH_I_HAS_AVX2()) lbvh_i_code_some_lanes(tree, c);
+    else lbvh_i_code_some(tree, c);
 }
 
 /* The keys of the elements first .. last-1, and the counts of their digits. */
@@ -3808,17 +3963,25 @@ static void lbvh_i_make_codes(lbvh *tree, const lbvh_i_keys *keys, int32_t first
         tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
-/* (Reading elements in the order of the keys is random access: they are prefetched.) */
+/* Prefetches the element that will be read some places after k: in the order of the keys access is
+   random. */
+LBVH_I_HOT void lbvh_i_prefetch_element(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                        const lbvh_i_keys *keys, int32_t k, int32_t last)
+{
+    int32_t const ahead = 24;
+    if (k < last - ahead && !tree->desc.indices)
+        LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+}
+
+/* The leaves first .. last-1. */
 static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
                                const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     lbvh_node *leaves = tree->node + tree->first_leaf;
-    int32_t const ahead = 24;
     int32_t k;
     for (k = first; k < last; k++) {
         int32_t const id = lbvh_i_key_id(keys->key[k]);
-        if (k < last - ahead && !tree->desc.indices)
-            LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
+        lbvh_i_prefetch_element(tree, data, stride, keys, k, last);
         if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
         (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
         leaves[k].link = id;
@@ -3852,7 +4015,7 @@ static void lbvh_i_merge(lbvh *tree)
             int32_t const split = first - 1, right = at;
             first = waiting[--top];
             at = lbvh_i_number(prefix, tree->first_leaf, first, k);
-            node.link = first == split ? tree->first_leaf + split : split;
+            node.link = lbvh_i_left_child(tree->first_leaf, first, split);
             lbvh_i_widen(&node, &tree->node[node.link]);
             tree->node[at] = node;
             if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
@@ -3869,282 +4032,15 @@ static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, in
     tree->node[at].skip = skip;
     if (first == last) return;
     split = lbvh_i_find_split(tree->code, lbvh_i_code_bits(&tree->desc), first, last);
-    left = split == first ? tree->first_leaf + split : split;
+    left = lbvh_i_left_child(tree->first_leaf, first, split);
     right = split + 1 == last ? tree->first_leaf + last : split + 1;
     lbvh_i_split(tree, left, first, split, right);
     lbvh_i_split(tree, right, split + 1, last, skip);
     lbvh_i_join(tree, at, left, right);
 }
 
-/* ------------------------------------------------------------------------------------------------
-   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
-   subtrees of the sorted leaves: Benthin 2024)
-
-   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
-   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
-   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
-   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
-   finds the partner with which its box is smallest (>>clusters), and two that choose each other
-   merge. Five points on a line:
-
-       place    0   4 6       14    20
-                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
-                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
-                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
-                \____/           |        they become cluster 3
-                   3             2        round 3: the root
-       border 0     1 2        3     4 5
-       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
-
-   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
-   and the 8 after it, and each pair is computed once. (All pairs instead, or windows of 64 and 128,
-   cost more time, and their trees are no better.) A round merges one pair at least. So a window
-   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
-
-   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
-   of its children. That place is nobody's first from then on: no two clusters have the same number,
-   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
-   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
-   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
-   file and every walk see a tree like any other. Where a leaf would lie below more than
-   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Clusters that wait for others, side by side, for loops over vectors: a stack, 50 KB (double: 90).
-   Its last ones are the window, with room behind it. Keys have room before the first: keys with
-   nobody. */
-enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
-typedef struct lbvh_i_clusters {
-    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
-    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
-    int32_t all;                                   /* clusters on the stack; of the subtrees */
-    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* that begin at these leaves, so many of each */
-    int32_t top;
-    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
-    int lanes;          /* vectors of 8 floats may be used */
-    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
-    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
-    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
-} lbvh_i_clusters;
-
-/* An empty stack. No cluster has one before the first as its partner. */
-static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
-{
-    int32_t i, k;
-    memset(c, 0, sizeof *c);
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
-    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
-#ifdef LBVH_I_AVX2
-    c->lanes = LBVH_I_HAS_AVX2();
-#endif
-}
-
-/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
-   turns: compilers make vectors of them at -O2 too.) */
-LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
-{
-    int32_t k, p;
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            int32_t const q = p + 1 + k, at = window + p, by = window + q;
-            lbvh_real const
-                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
-                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
-                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
-            c->key[k][LBVH_I_RADIUS + p] =
-                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
-        }
-}
-
-/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
-LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
-{
-    int32_t k, p;
-    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
-                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
-                              least = behind < before ? behind : before, best = c->best[p];
-            c->best[p] = least < best ? least : best;
-        }
-}
-
-/* best[i] of all `count` clusters of a window. */
-LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i += LBVH_I_RADIUS) {
-        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
-        else lbvh_i_compare(c, 3, c->all - count, i);
-    }
-    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
-}
-
-#ifdef LBVH_I_AVX2
-/* The same, compiled for vectors of 8: the same operations, none fused. */
-LBVH_I_AVX2 static void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    lbvh_i_choose_all(c, dim, count);
-}
-#endif
-
-static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
-        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
-#ifdef LBVH_I_AVX2
-    if (c->lanes) {
-        lbvh_i_choose_lanes(c, dim, count);
-        return;
-    }
-#endif
-    lbvh_i_choose_all(c, dim, count);
-}
-
-/* Cluster i of the stack becomes the node of itself and j. */
-static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
-{
-    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
-    int32_t *const child = c->child + 2 * (size_t)at;
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
-        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
-    }
-    child[0] = c->node[i];
-    child[1] = c->node[j];
-    c->node[i] = at;
-    c->first[i] = one < other ? one : other;
-}
-
-/* Cluster `from` of the stack moves to `to`. */
-static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][to] = c->min[a][from];
-        c->max[a][to] = c->max[a][from];
-    }
-    c->node[to] = c->node[from];
-    c->first[to] = c->first[from];
-}
-
-/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
-   order. Returns their number. (Lists, because branches on who chose whom are mispredicted.) */
-static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
-{
-    int32_t const window = c->all - count;
-    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
-    for (i = 0; i < count; i++) {
-        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
-        int const chosen = c->best[j] == c->best[i];
-        merge[merges] = keep[left] = i;
-        merges += chosen & (i < j);
-        left += !(chosen & (j < i));
-    }
-    for (k = 0; k < merges; k++) {
-        i = merge[k];
-        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
-    }
-    for (k = 0; k < left && keep[k] == k; k++) {}
-    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
-    c->all = window + left;
-    return left;
-}
-
-/* Puts leaf k on the stack. (As in lbvh_i_make_leaves, elements are prefetched.) */
-static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
-                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
-{
-    int32_t const ahead = 24, at = c->all++;
-    lbvh_real min[3], max[3];
-    int a;
-    if (k < tree->n - ahead && !tree->desc.indices)
-        LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
-    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
-    for (a = 0; a < 3; a++) {
-        c->min[a][at] = lbvh_i_bounded(min[a]);
-        c->max[a][at] = lbvh_i_bounded(max[a]);
-    }
-    c->node[at] = tree->first_leaf + k;
-    c->first[at] = k;
-}
-
-/* A subtree of MERGE, whose `count` clusters are on top of the stack. Those of its sibling to the
-   left lie below them: where both are too many for the parent, rounds follow. So up to the first
-   subtree that is itself a left one. */
-static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
-                                 int32_t count)
-{
-    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
-        first = c->waiting[--c->top];
-        count += c->many[c->top];
-        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
-            lbvh_i_find_partners(c, tree->desc.dim, count);
-            count = lbvh_i_merge_partners(c, count);
-        }
-    }
-    c->waiting[c->top] = first;
-    c->many[c->top++] = count;
-}
-
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
-static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
-                              const lbvh_i_keys *keys)
-{
-    lbvh_i_clusters c;
-    int32_t k;
-    lbvh_i_begin_clusters(tree, &c);
-    for (k = 0; k < tree->n; k++) {
-        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
-        lbvh_i_join_clusters(tree, &c, k, k, 1);
-    }
-    return c.node[0];
-}
-
-/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
-   a leaf would lie too deep, and nothing was changed. */
-static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
-{
-    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
-    /* where the last leaves will be */
-    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
-    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
-    int32_t at = root, level = 0, place = 0, top = 0;
-    uint64_t *const old = keys->key;
-    for (;;) {
-        for (; at < tree->first_leaf; level++) {
-            if (level == LBVH_STACK - 1) return 0;
-            pending[top] = child[2 * (size_t)at + 1];
-            depth[top++] = level;
-            at = child[2 * (size_t)at];
-        }
-        keys->spare[place++] = old[at - tree->first_leaf];
-        if (top == 0) break;
-        at = pending[--top];
-        level = depth[top] + 1;
-        prefix[place] = (uint8_t)level;
-    }
-    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
-    keys->key = keys->spare;
-    keys->spare = old;
-    return 1;
-}
-
-/* LBVH_PLOC: sorted keys and their prefixes become those of its places. */
-static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
-{
-    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
-    if (tree->n > 2)
-        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>build-serial
-   ---------------------------------------------------------------------------------------------- */
+/* LBVH_PLOC: sorted keys and their prefixes become those of its places (>>ploc). */
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys);
 
 static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
                                        int32_t n)
@@ -4188,13 +4084,22 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>refit
+   >>refit: new boxes for the same tree
    ---------------------------------------------------------------------------------------------- */
+
+/* New boxes of the leaves first .. end-1. */
+static void lbvh_i_refit_leaves(lbvh *tree, const lbvh_real *data, size_t stride, int32_t first,
+                                int32_t end)
+{
+    lbvh_node *leaves = tree->node + tree->first_leaf;
+    int32_t k;
+    for (k = first; k < end; k++)
+        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+}
 
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
 {
     lbvh_real min[3], max[3];
-    lbvh_node *leaves;
     int32_t k;
     if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
@@ -4208,9 +4113,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
         if (result != LBVH_OK) return result;
     }
     if (tree->n == 0) return LBVH_OK; /* no array may exist */
-    leaves = tree->node + tree->first_leaf;
-    for (k = 0; k < tree->n; k++)
-        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+    lbvh_i_refit_leaves(tree, data, stride, 0, tree->n);
     lbvh_i_merge(tree);
     return LBVH_OK;
 }
@@ -4238,6 +4141,866 @@ LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, si
         }
     }
     return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>packets: packet traversal, for the searches of all own elements
+
+   Neighbouring leaves visit nearly the same nodes. So the leaves of a small subtree traverse the
+   tree once, as a packet. The leaves near any of its searches are copied into a batch, as a
+   structure of arrays. Then each search tests the batch, in a plain loop without branches, by
+   the vectors that the processor has. Places ascend in the batch, so every row equals that of
+   lbvh_next, in its order. (On the GPU: the 32 searches of a warp.)
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    LBVH_I_PACKET = 32,     /* searches of a packet at most */
+    LBVH_I_FEW = 16,        /* subtrees of at most this many leaves are tested whole */
+    LBVH_I_LANES = 8,       /* entries of a batch that are tested together */
+    LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
+                               by one */
+};
+
+/* The union of a packet's searches: the box around their boxes or centres, and their squared radius
+   (boxes: -1). */
+typedef struct lbvh_i_packet {
+    lbvh_real min[3], max[3], reach2;
+} lbvh_i_packet;
+
+typedef struct lbvh_i_batch {
+    lbvh_real min[3][LBVH_I_BATCH + LBVH_I_FEW], max[3][LBVH_I_BATCH + LBVH_I_FEW];
+    int32_t place[LBVH_I_BATCH + LBVH_I_FEW];
+    int32_t count;
+} lbvh_i_batch;
+
+/* The searches of all own elements, by ascending place. */
+typedef struct lbvh_i_finder {
+    const lbvh *tree;
+    const lbvh_queries *queries;
+    int32_t end;                        /* searches are those of the places before it */
+    int32_t begin, last, next;          /* places of this packet, and the node where the next one
+                                           begins */
+    lbvh_overlap search[LBVH_I_PACKET];
+    int32_t place;                      /* of the current search */
+    int fits;                           /* 1: the batch holds all candidates of the packet; 0: the
+                                           searches run one by one */
+    int lists;                          /* 1: places are wanted; 0: only their number */
+    int32_t hits, given;                /* of the current search: entries of hit, and those
+                                           returned */
+    int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* results of the tests, then places that are met */
+    lbvh_i_batch batch;
+} lbvh_i_finder;
+
+/* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
+   gap comes out larger than theirs. */
+LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
+{
+    lbvh_real gap[3];
+    int a;
+    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++)
+        gap[a] = lbvh_i_max(
+            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
+    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
+}
+
+/* Appends those of the leaves first .. last that the packet could overlap. All are written, without
+   a branch; the next one overwrites a leaf that is not counted. */
+static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
+                                 int32_t first, int32_t last)
+{
+    int32_t place, slot = batch->count;
+    int a;
+    for (place = first; place <= last; place++) {
+        const lbvh_node *leaf = lbvh_i_leaf(tree, place);
+        LBVH_I_UNROLL
+        for (a = 0; a < 3; a++) {
+            batch->min[a][slot] = leaf->min[a];
+            batch->max[a][slot] = leaf->max[a];
+        }
+        batch->place[slot] = place;
+        slot += lbvh_i_packet_near(packet, leaf);
+    }
+    batch->count = slot;
+}
+
+/* Fills the lanes behind the last entry, which are tested too: their answers are not read. */
+static void lbvh_i_pad_batch(lbvh_i_batch *batch)
+{
+    int32_t k;
+    int a;
+    for (a = 0; a < 3; a++)
+        for (k = batch->count; k < batch->count + LBVH_I_LANES; k++)
+            batch->min[a][k] = batch->max[a][k] = 0;
+}
+
+/* Collects the batch of a packet from node `at`, whose first leaf is at place `first`; 0 if it does
+   not fit. */
+static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
+                             int32_t at, int32_t first)
+{
+    batch->count = 0;
+    while (at >= 0) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const last = lbvh_last_place(tree, node);
+        if (lbvh_i_packet_near(packet, node)) {
+            if (last - first >= LBVH_I_FEW) {
+                at = node->link;
+                continue;
+            }
+            if (batch->count > LBVH_I_BATCH) return 0;
+            lbvh_i_append_leaves(batch, tree, packet, first, last);
+        }
+        first = last + 1;
+        at = node->skip;
+    }
+    if (batch->count > LBVH_I_BATCH) return 0;
+    lbvh_i_pad_batch(batch);
+    return 1;
+}
+
+/* The places of the next packet: the largest subtree from here on that is small enough. Returns its
+   node. */
+static int32_t lbvh_i_next_subtree(lbvh_i_finder *finder)
+{
+    const lbvh *tree = finder->tree;
+    int32_t at = finder->next;
+    finder->begin = finder->last + 1;
+    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
+        at = tree->node[at].link;
+    finder->last = lbvh_last_place(tree, &tree->node[at]);
+    if (finder->last >= finder->end) finder->last = finder->end - 1;
+    finder->next = tree->node[at].skip;
+    return at;
+}
+
+/* The searches of the packet at this node, and their batch. */
+static void lbvh_i_collect(lbvh_i_finder *finder, int32_t at)
+{
+    const lbvh *tree = finder->tree;
+    lbvh_i_packet packet;
+    int32_t k;
+    int a;
+    for (a = 0; a < 3; a++) {
+        packet.min[a] = lbvh_i_infinity();
+        packet.max[a] = -lbvh_i_infinity();
+    }
+    packet.reach2 = -1;
+    for (k = finder->begin; k <= finder->last; k++) {
+        lbvh_overlap *o = &finder->search[k - finder->begin];
+        *o = lbvh_i_search(tree, finder->queries, k);
+        if (lbvh_left_out(lbvh_i_leaf(tree, k))) continue;
+        packet.reach2 = o->reach2;
+        for (a = 0; a < 3; a++) {
+            packet.min[a] = lbvh_i_min(packet.min[a], o->min[a]);
+            packet.max[a] = lbvh_i_max(packet.max[a], o->max[a]);
+        }
+    }
+    if (!(finder->queries->flags & LBVH_HALF))
+        finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, lbvh_root(tree), 0);
+    else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, at, finder->begin);
+}
+
+/* met[c] = -1 where entry c of the batch, from `from` on, overlaps the search's box, else 0. Some
+   behind the last entry are written too. (By LBVH_I_LANES, because with plain flags compilers make
+   vectors of loops of constant length only.) */
+LBVH_FN_HOT void lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                   int32_t *met)
+{
+    lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1],
+                    z1 = o->max[2];
+    int32_t const count = batch->count;
+    int32_t first, c;
+    for (first = from; first < count; first += LBVH_I_LANES) {
+        LBVH_I_KEEP_LOOP
+        for (c = first; c < first + LBVH_I_LANES; c++)
+            met[c] = -((batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) &
+                       (batch->min[2][c] <= z1) & (batch->max[0][c] >= x0) &
+                       (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0));
+    }
+}
+
+/* The same for a search within a radius. */
+LBVH_FN_HOT void lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
+                                     int32_t *met)
+{
+    lbvh_real const x = o->min[0], y = o->min[1], z = o->min[2], reach2 = o->reach2;
+    int32_t const count = batch->count;
+    int32_t first, c;
+    for (first = from; first < count; first += LBVH_I_LANES) {
+        LBVH_I_KEEP_LOOP
+        for (c = first; c < first + LBVH_I_LANES; c++)
+            met[c] = -(lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
+                                     lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
+                                     lbvh_i_outside(batch->min[2][c], batch->max[2][c], z)) <=
+                       reach2);
+    }
+}
+
+/* The number of entries that are met. */
+LBVH_FN_HOT int32_t lbvh_i_count_met(const lbvh_i_batch *batch, int32_t from, const int32_t *met)
+{
+    int32_t const count = batch->count;
+    int32_t sum[LBVH_I_LANES] = {0}, hits = 0, first, k;
+    for (first = from; first <= count - LBVH_I_LANES; first += LBVH_I_LANES) {
+        LBVH_I_KEEP_LOOP
+        for (k = 0; k < LBVH_I_LANES; k++) sum[k] -= met[first + k];
+    }
+    for (k = 0; k < LBVH_I_LANES; k++) hits += sum[k];
+    for (; first < count; first++) hits -= met[first];
+    return hits;
+}
+
+/* Tests the batch, from `from` on, into met. Returns how many are met. */
+LBVH_FN_HOT int32_t lbvh_i_test_batch(const lbvh_i_batch *batch, int32_t from,
+                                      const lbvh_overlap *o, int32_t *met)
+{
+    if (o->reach2 >= 0) lbvh_i_test_spheres(batch, from, o, met);
+    else lbvh_i_test_boxes(batch, from, o, met);
+    return lbvh_i_count_met(batch, from, met);
+}
+
+/* The places of the entries that are met, over met: an entry is read before a place takes its room.
+   `hits` are there already. */
+static void lbvh_i_list_met(const lbvh_i_batch *batch, int32_t from, int32_t *met, int32_t hits)
+{
+    int32_t c;
+    for (c = from; c < batch->count; c++) {
+        int32_t const one = met[c];
+        met[hits] = batch->place[c];
+        hits -= one;
+    }
+}
+
+LBVH_I_MAYBE_AVX2 int32_t lbvh_i_test_lanes(const lbvh_i_batch *batch, int32_t from,
+                                            const lbvh_overlap *o, int32_t *met)
+{
+    return lbvh_i_test_batch(batch, from, o, met);
+}
+
+/* lbvh_i_list_met, 4 at a time: the places of those met are moved to the front and written with
+   the others, and the end advances by their number. */
+LBVH_I_MAYBE_AVX2 void lbvh_i_list_lanes(const lbvh_i_batch *batch, int32_t from, int32_t *met)
+{
+#ifdef LBVH_I_AVX2
+    static const int32_t front[16][4] = {
+        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
+        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
+        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
+    int32_t c, hits = 0;
+    for (c = from; c <= batch->count - 4; c += 4) {
+        __m128 const places = _mm_loadu_ps((const float *)(const void *)(batch->place + c)),
+                     meets = _mm_loadu_ps((const float *)(const void *)(met + c));
+        int const bits = _mm_movemask_ps(meets);
+        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
+        _mm_storeu_ps((float *)(void *)(met + hits), _mm_permutevar_ps(places, order));
+        hits += __builtin_popcount((unsigned)bits);
+    }
+    lbvh_i_list_met(batch, c, met, hits);
+#else
+    lbvh_i_list_met(batch, from, met, 0);
+#endif
+}
+
+/* Tests the batch for a search: finder->hits, and in finder->hit, if places are wanted, which. */
+static void lbvh_i_find_in_batch(lbvh_i_finder *finder, int32_t from, const lbvh_overlap *o)
+{
+    const lbvh_i_batch *const batch = &finder->batch;
+    if (LBVH_I_HAS_AVX2()) {
+        finder->hits = lbvh_i_test_lanes(batch, from, o, finder->hit);
+        if (finder->lists) lbvh_i_list_lanes(batch, from, finder->hit);
+    } else {
+        finder->hits = lbvh_i_test_batch(batch, from, o, finder->hit);
+        if (finder->lists) lbvh_i_list_met(batch, from, finder->hit, 0);
+    }
+}
+
+/* The largest subtree of a packet's size that begins at this place: its node. */
+static int32_t lbvh_i_subtree_from(const lbvh *tree, int32_t place)
+{
+    int32_t at = lbvh_root(tree), first = 0;
+    while (first < place || lbvh_last_place(tree, &tree->node[at]) - first >= LBVH_I_PACKET) {
+        int32_t const left = tree->node[at].link,
+                      middle = lbvh_last_place(tree, &tree->node[left]);
+        at = place <= middle ? left : tree->node[left].skip;
+        if (place > middle) first = middle + 1;
+    }
+    return at;
+}
+
+/* The searches of the places first .. end-1. */
+static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree,
+                                const lbvh_queries *queries, int lists, int32_t first, int32_t end)
+{
+    finder->tree = tree;
+    finder->queries = queries;
+    finder->begin = finder->last = finder->place = first - 1;
+    finder->end = end;
+    finder->next = first < end ? lbvh_i_subtree_from(tree, first) : -1;
+    finder->hits = finder->given = finder->fits = 0;
+    finder->lists = lists || tree->mask; /* masks are tested place by place */
+}
+
+/* Begins the search of the next place; -1 after the last place. */
+static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
+{
+    int32_t from = 0;
+    if (finder->place + 1 >= finder->end) return -1;
+    if (++finder->place > finder->last) lbvh_i_collect(finder, lbvh_i_next_subtree(finder));
+    if (!finder->fits) return finder->place;
+    if (finder->queries->flags & LBVH_HALF)
+        while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
+    lbvh_i_find_in_batch(finder, from, &finder->search[finder->place - finder->begin]);
+    finder->given = 0;
+    return finder->place;
+}
+
+/* The next place that the search has found, except its own; -1 when there are no more. */
+static int32_t lbvh_i_next_found(lbvh_i_finder *finder)
+{
+    const lbvh *tree = finder->tree;
+    lbvh_overlap *o = &finder->search[finder->place - finder->begin];
+    while (!finder->fits && lbvh_next(o))
+        if (o->place != finder->place) return o->place;
+    while (finder->fits && finder->given < finder->hits) {
+        int32_t const place = finder->hit[finder->given++];
+        if (place != finder->place && lbvh_i_passes(tree, tree->first_leaf + place, o->filter))
+            return place;
+    }
+    return -1;
+}
+
+/* The number of places that the search finds, except its own. */
+static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
+{
+    const lbvh_overlap *o = &finder->search[finder->place - finder->begin];
+    int32_t found = 0;
+    if (finder->fits && !finder->lists) {
+        /* else its own leaf is among the hits, if it overlaps */
+        int const halved = (finder->queries->flags & LBVH_HALF) != 0;
+        return finder->hits -
+               (!halved &&
+                lbvh_i_meets(o, lbvh_i_leaf(finder->tree, finder->place)));
+    }
+    while (lbvh_i_next_found(finder) >= 0) found++;
+    return found;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>pairs: overlapping boxes, each pair once
+
+   A batch (>>packets) pays where leaves have many partners. Where they have few, each leaf walks
+   alone, as lbvh_overlap_later does: the order is the same. A running mean of the hits decides.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_MANY = 5 };       /* partners of a leaf at higher places from which batches pay */
+
+/* Where pairs go: to fn, or into an array; and their number so far. */
+typedef struct lbvh_i_taker {
+    lbvh_pair_fn *fn;
+    void *user;
+    int32_t *pairs;
+    int64_t capacity, found;
+    int32_t whole;      /* all pairs of the places before it have been written */
+    int64_t written;    /* how many these are */
+} lbvh_i_taker;
+
+LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
+{
+    int64_t const slot = taker->found++;
+    if (taker->fn) return taker->fn(taker->user, i, j);
+    if (slot < taker->capacity) {
+        taker->pairs[2 * slot] = i;
+        taker->pairs[2 * slot + 1] = j;
+    }
+    return 0;
+}
+
+/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
+   numbers replace six. The fourth ones, link and skip, are not read. */
+LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
+{
+#ifdef LBVH_I_SSE2
+    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
+    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
+                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
+    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
+#else
+    return lbvh_boxes_touch(node, box->min, box->max);
+#endif
+}
+
+/* The partners of one leaf at higher places, in a tree without masks: lbvh_overlap_later. */
+LBVH_FN_HOT int lbvh_i_take_later(const lbvh *tree, const lbvh_node *leaf, lbvh_i_taker *taker)
+{
+    const lbvh_node *const node = tree->node;
+    lbvh_node const box = *leaf;
+    int32_t const first_leaf = tree->first_leaf;
+    int32_t at = box.skip;
+    while (at >= 0) {
+        if (!lbvh_i_nodes_touch(&node[at], &box)) {
+            at = node[at].skip;
+        } else if (at < first_leaf) {
+            at = node[at].link;
+        } else {
+            if (lbvh_i_take(taker, box.link, node[at].link)) return 1;
+            at = node[at].skip;
+        }
+    }
+    return 0;
+}
+
+/* The searches of a packet, each alone. */
+static int lbvh_i_take_alone(const lbvh *tree, int32_t begin, int32_t last, lbvh_i_taker *taker)
+{
+    int32_t place;
+    for (place = begin; place <= last; place++) {
+        const lbvh_node *leaf = lbvh_i_leaf(tree, place);
+        lbvh_overlap o;
+        if (!tree->mask) {
+            if (lbvh_i_take_later(tree, leaf, taker)) return 1;
+            continue;
+        }
+        o = lbvh_overlap_later(tree, place);
+        while (lbvh_next(&o))
+            if (lbvh_i_take(taker, leaf->link, o.id)) return 1;
+    }
+    return 0;
+}
+
+/* The searches of a packet by their batch. */
+static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *taker)
+{
+    const lbvh *tree = finder->tree;
+    int32_t other;
+    lbvh_i_collect(finder, at);
+    finder->place = finder->begin - 1;
+    while (finder->place < finder->last) {
+        int32_t const id = lbvh_i_id(tree, lbvh_i_next_place(finder));
+        if (!finder->lists) taker->found += lbvh_i_count_found(finder);
+        else
+            while ((other = lbvh_i_next_found(finder)) >= 0)
+                if (lbvh_i_take(taker, id, lbvh_i_id(tree, other))) return 1;
+    }
+    return 0;
+}
+
+/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. */
+static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end)
+{
+    lbvh_queries queries;
+    lbvh_i_finder finder;
+    double mean = 0; /* partners of a leaf */
+    memset(&queries, 0, sizeof queries);
+    queries.filter = LBVH_I_ANY_MASK;
+    queries.flags = LBVH_HALF | LBVH_PLACES;
+    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0, first, end);
+    taker->whole = first;
+    taker->written = taker->found;
+    while (finder.last + 1 < end) {
+        int64_t const before = taker->found;
+        int32_t const at = lbvh_i_next_subtree(&finder);
+        if (mean < (double)LBVH_I_MANY
+                ? lbvh_i_take_alone(tree, finder.begin, finder.last, taker)
+                : lbvh_i_take_batch(&finder, at, taker))
+            return 1;
+        mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
+        if (taker->found > taker->capacity) continue;
+        taker->whole = finder.last + 1;
+        taker->written = taker->found;
+    }
+    return 0;
+}
+
+LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
+{
+    lbvh_i_taker taker;
+    if (!tree || !fn) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&taker, 0, sizeof taker);
+    taker.fn = fn;
+    taker.user = user;
+    return lbvh_i_take_pairs(tree, &taker, 0, tree->n) ? LBVH_STOPPED : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
+{
+    lbvh_i_taker taker;
+    if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (lbvh_i_search_pieces(tree, tree->n) > 1)
+        return lbvh_i_pairs_in_pieces(tree, pairs, capacity, needed);
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = pairs;
+    taker.capacity = capacity;
+    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
+    *needed = taker.found;
+    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
+{
+    lbvh_i_taker taker;
+    if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (lbvh_i_search_pieces(tree, tree->n) > 1) return lbvh_i_count_pairs_in_pieces(tree, pairs);
+    memset(&taker, 0, sizeof taker);
+    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
+    *pairs = taker.found;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>queries-serial: many searches at once
+   ---------------------------------------------------------------------------------------------- */
+
+/* Checks queries; `*resolved` has the defaults filled in. */
+static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
+                                        lbvh_queries *resolved)
+{
+    int const flags = queries->flags, own = lbvh_i_own(queries);
+    lbvh_desc desc;
+    if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
+    if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
+        (own && queries->kind == LBVH_SPHERES))
+        return LBVH_BAD_OPTION;
+    if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
+    if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
+    if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    *resolved = *queries;
+    desc = lbvh_i_query_desc(tree, queries);
+    resolved->stride = lbvh_i_stride(&desc, queries->stride);
+    if (own) resolved->n = tree->n;
+    if (resolved->filter == 0) resolved->filter = LBVH_I_ANY_MASK;
+    return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+/* Many searches, and where their results go. */
+typedef struct lbvh_i_lists {
+    const lbvh *tree;
+    const lbvh_queries *queries;    /* with defaults filled in; NULL: pairs */
+    int32_t *counts;                /* [queries] or NULL */
+    int64_t *offsets;               /* [queries + 1]; where counts is NULL, also for counts */
+    int32_t *ids;                   /* [capacity] or pairs */
+    int64_t capacity;
+} lbvh_i_lists;
+
+/* The same by desc.parallel. */
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists);
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed);
+
+static lbvh_i_lists lbvh_i_lists_of(const lbvh *tree, const lbvh_queries *queries)
+{
+    lbvh_i_lists lists;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.queries = queries;
+    return lists;
+}
+
+/* Counts of the searches first .. end-1. */
+static void lbvh_i_count_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
+{
+    const lbvh *tree = lists->tree;
+    const lbvh_queries *queries = lists->queries;
+    lbvh_i_finder finder;
+    int32_t q, found;
+    if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries, 0, first, end);
+    for (q = first; q < end; q++) {
+        int32_t const row = lbvh_i_row(tree, queries, q);
+        found = 0;
+        if (lbvh_i_own(queries)) {
+            (void)lbvh_i_next_place(&finder);
+            found = lbvh_i_count_found(&finder);
+        } else {
+            lbvh_overlap o = lbvh_i_search(tree, queries, q);
+            while (lbvh_next(&o)) found++;
+        }
+        if (lists->counts) lists->counts[row] = found;
+        else lists->offsets[row] = found;
+    }
+}
+
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
+                                         int32_t *counts)
+{
+    lbvh_queries resolved;
+    lbvh_i_lists lists = lbvh_i_lists_of(tree, &resolved);
+    lbvh_result result;
+    if (!tree || !queries) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
+    lists.counts = counts;
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_counts_in_pieces(&lists);
+    lbvh_i_count_rows(&lists, 0, resolved.n);
+    return LBVH_OK;
+}
+
+/* The rows of the caller's queries first .. end-1, in one pass. found: entries before these rows.
+   Returns those after them: counting goes on when the capacity is reached. */
+static int64_t lbvh_i_fill_at(const lbvh_i_lists *lists, int64_t found, int64_t capacity,
+                              int32_t first, int32_t end)
+{
+    int32_t q;
+    for (q = first; q < end; q++) {
+        lbvh_overlap o = lbvh_i_search(lists->tree, lists->queries, q);
+        lists->offsets[q] = found;
+        for (; lbvh_next(&o); found++)
+            if (found < capacity) lists->ids[found] = o.id;
+    }
+    return found;
+}
+
+/* The same for own elements, rows by place. */
+static int64_t lbvh_i_fill_by_place(const lbvh_i_lists *lists, int64_t found, int64_t capacity,
+                                    int32_t first, int32_t end)
+{
+    lbvh_i_finder finder;
+    int32_t place, other;
+    lbvh_i_begin_finder(&finder, lists->tree, lists->queries, 1, first, end);
+    while ((place = lbvh_i_next_place(&finder)) >= 0) {
+        lists->offsets[place] = found;
+        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++)
+            if (found < capacity) lists->ids[found] = other;
+    }
+    return found;
+}
+
+/* Counts become offsets. */
+static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
+{
+    int64_t sum = 0;
+    int32_t q;
+    for (q = 0; q < n; q++) {
+        int64_t const count = offsets[q];
+        offsets[q] = sum;
+        sum += count;
+    }
+    offsets[n] = sum;
+    return sum;
+}
+
+/* The rows by id that fit whole. */
+static void lbvh_i_fill_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
+{
+    const lbvh *tree = lists->tree;
+    lbvh_i_finder finder;
+    int32_t q, other;
+    lbvh_i_begin_finder(&finder, tree, lists->queries, 1, first, end);
+    while (lists->capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
+        int32_t const row = lbvh_i_id(tree, q);
+        int64_t slot = lists->offsets[row];
+        if (lists->offsets[row + 1] > lists->capacity) continue;
+        while ((other = lbvh_i_next_found(&finder)) >= 0)
+            lists->ids[slot++] = lbvh_i_id(tree, other);
+    }
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static int64_t lbvh_i_fill_by_id(const lbvh_i_lists *lists)
+{
+    int32_t const n = lists->queries->n;
+    int64_t sum;
+    lbvh_i_count_rows(lists, 0, n);
+    sum = lbvh_i_sum_offsets(lists->offsets, n);
+    lbvh_i_fill_rows(lists, 0, n);
+    return sum;
+}
+
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                   int32_t *ids, int64_t capacity, int64_t *needed)
+{
+    lbvh_queries resolved;
+    lbvh_i_lists lists = lbvh_i_lists_of(tree, &resolved);
+    lbvh_result result;
+    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
+        return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    lists.offsets = offsets;
+    lists.ids = ids;
+    lists.capacity = capacity;
+    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_lists_in_pieces(&lists, needed);
+    if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(&lists, 0, capacity, 0, resolved.n);
+    else if (resolved.flags & LBVH_PLACES)
+        *needed = lbvh_i_fill_by_place(&lists, 0, capacity, 0, tree->n);
+    else *needed = lbvh_i_fill_by_id(&lists);
+    offsets[resolved.n] = *needed;
+    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
+                                  lbvh_real *distances2, int32_t *found)
+{
+    lbvh_near walk;
+    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
+        return LBVH_BAD_ARGUMENT;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    *found = 0;
+    if (k == 0) return LBVH_OK;
+    walk = lbvh_near_point(tree, p, reach);
+    while (lbvh_next_near(&walk)) {
+        lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
+        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>validate: the arrays against the tree that the prefixes define
+   ---------------------------------------------------------------------------------------------- */
+
+/* 1 if sorted codes, or the depths of clusters, can have these prefixes. Then a pass such as
+   lbvh_i_merge's stays within its stack. Codes that are kept must agree (not those of PLOC, which
+   are in another order). */
+static int lbvh_i_prefixes_valid(const lbvh *tree)
+{
+    int const most = LBVH_STACK - 1, sorted = tree->code && tree->desc.builder != LBVH_PLOC;
+    int32_t k;
+    if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
+    for (k = 1; k < tree->n; k++) {
+        if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1])
+            return 0;
+        if (sorted &&
+            (tree->code[k - 1] > tree->code[k] ||
+             tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1],
+                                                  tree->code[k], k - 1, k)))
+            return 0;
+    }
+    return 1;
+}
+
+/* 1 if the leaf has a finite box, or that of an element left out, and an id that no other leaf
+   has. */
+static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *seen)
+{
+    const lbvh_node *leaf = lbvh_i_leaf(tree, place);
+    int a;
+    if (leaf->link < 0 || leaf->link >= tree->n || seen[leaf->link]) return 0;
+    seen[leaf->link] = 1;
+    if (leaf->skip != lbvh_i_skip(tree->prefix, tree->n, place)) return 0;
+    for (a = 0; a < 3; a++) {
+        int const finite = leaf->min[a] <= leaf->max[a] && lbvh_i_finite(leaf->min[a]) &&
+                           lbvh_i_finite(leaf->max[a]);
+        int const out = leaf->min[a] == lbvh_i_infinity() && leaf->max[a] == -lbvh_i_infinity();
+        if (lbvh_left_out(leaf) ? !out : !finite) return 0;
+    }
+    /* searches in 2D use 0 there */
+    if (tree->desc.dim == 2 && !lbvh_left_out(leaf) && !(leaf->min[2] == 0 && leaf->max[2] == 0))
+        return 0;
+    return 1;
+}
+
+/* 1 if the node at `at` equals the join of its children. */
+static int lbvh_i_join_valid(const lbvh *tree, int32_t at, int32_t left, int32_t right)
+{
+    const lbvh_node *r = &tree->node[right], *node = &tree->node[at];
+    lbvh_node united;
+    lbvh_i_unite(&united, &tree->node[left], r);
+    if (tree->mask && tree->mask[at] != (tree->mask[left] | tree->mask[right])) return 0;
+    return node->link == left && node->skip == r->skip && lbvh_i_same_box(node, &united);
+}
+
+/* The pass of lbvh_i_merge, comparing instead of writing. */
+static int lbvh_i_nodes_valid(const lbvh *tree, unsigned char *seen)
+{
+    int32_t waiting[LBVH_STACK];
+    int32_t k, top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, at = tree->first_leaf + k;
+        if (!lbvh_i_leaf_valid(tree, k, seen)) return 0;
+        while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
+            int32_t const split = first - 1, right = at;
+            first = waiting[--top];
+            /* prefixes increase from parent to child, which bounds the depth */
+            if (tree->prefix[split + 1] <= tree->prefix[first] ||
+                tree->prefix[split + 1] <= tree->prefix[k + 1])
+                return 0;
+            at = lbvh_i_number(tree->prefix, tree->first_leaf, first, k);
+            if (!lbvh_i_join_valid(tree, at, lbvh_i_left_child(tree->first_leaf, first, split),
+                                   right))
+                return 0;
+        }
+        if (k < tree->n - 1) waiting[top++] = first;
+    }
+    return top == 0;
+}
+
+LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
+{
+    lbvh_block seen;
+    int valid;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (tree->n == 0) return LBVH_OK;
+    if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix)
+        return LBVH_INVALID;
+    seen = lbvh_i_take_block(&tree->desc.allocator, (size_t)tree->n);
+    if (!seen.memory) return LBVH_OUT_OF_MEMORY;
+    memset(seen.memory, 0, seen.bytes);
+    valid = lbvh_i_prefixes_valid(tree) && lbvh_i_nodes_valid(tree, (unsigned char *)seen.memory);
+    lbvh_i_release(&tree->desc.allocator, &seen);
+    return valid ? LBVH_OK : LBVH_INVALID;
+}
+
+/* Sample k: evenly spaced in 0 .. n - 1, from a start that depends on the seed (Knuth's
+   multiplicative hash). */
+static int32_t lbvh_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
+{
+    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
+    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
+}
+
+/* 1 if the search around the leaf at `place` finds what brute force finds, each once, by ascending
+   place. met: [n] zeros, before and after. */
+static int lbvh_i_search_valid(const lbvh *tree, int32_t place, unsigned char *met)
+{
+    const lbvh_node *leaves = tree->node + tree->first_leaf, *own = &leaves[place];
+    lbvh_overlap o = lbvh_overlap_between(tree, own->min, own->max);
+    int32_t other, last = -1;
+    int right = 1;
+    while (lbvh_next(&o)) {
+        if (o.place <= last || o.id != leaves[o.place].link) right = 0;
+        met[o.place] = 1;
+        last = o.place;
+    }
+    for (other = 0; other < tree->n; other++) {
+        int const touches = !lbvh_left_out(own) &&
+                            lbvh_boxes_touch(&leaves[other], own->min, own->max) &&
+                            lbvh_i_passes(tree, tree->first_leaf + other, LBVH_I_ANY_MASK);
+        if (met[other] != touches) right = 0;
+        met[other] = 0;
+    }
+    return right;
+}
+
+LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t seed, int32_t *bad_id)
+{
+    lbvh_block met;
+    lbvh_result result;
+    int32_t k;
+    if (bad_id) *bad_id = -1;
+    if (!tree || samples < 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_validate(tree);
+    if (result != LBVH_OK || tree->n == 0) return result;
+    if (samples > tree->n) samples = tree->n;
+    met = lbvh_i_take_block(&tree->desc.allocator, (size_t)tree->n);
+    if (!met.memory) return LBVH_OUT_OF_MEMORY;
+    memset(met.memory, 0, met.bytes);
+    for (k = 0; k < samples && result == LBVH_OK; k++) {
+        int32_t const place = lbvh_i_sample(tree->n, samples, seed, k);
+        if (lbvh_i_search_valid(tree, place, (unsigned char *)met.memory)) continue;
+        if (bad_id) *bad_id = lbvh_i_id(tree, place);
+        result = LBVH_INVALID;
+    }
+    lbvh_i_release(&tree->desc.allocator, &met);
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -4311,6 +5074,447 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
 }
 
 /* ------------------------------------------------------------------------------------------------
+   >>save: trees as bytes, with a checksum
+   ---------------------------------------------------------------------------------------------- */
+
+/* A file: this header of 64 bytes, then the arrays without gaps. */
+typedef struct lbvh_i_header {
+    char magic[8];
+    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
+    uint32_t version;       /* of this layout */
+    int32_t real_bytes;
+    union {
+        struct { int32_t dim, bits, n, has_masks; } tree;
+        struct { int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf; } wide;
+    } of;
+    uint64_t bytes;         /* of header and arrays */
+    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
+} lbvh_i_header;
+
+static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t i;
+    /* FNV-1a, Fowler, Noll and Vo */
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
+    return sum;
+}
+
+/* The checksum of a header, with which that of the arrays begins. */
+static uint64_t lbvh_i_header_checksum(lbvh_i_header header)
+{
+    header.checksum = 0;
+    return lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
+}
+
+static lbvh_i_header lbvh_i_begin_header(const char magic[8])
+{
+    lbvh_i_header header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, magic, sizeof header.magic);
+    header.byte_order = 0x01020304u;
+    header.version = 1;
+    header.real_bytes = (int32_t)sizeof(lbvh_real);
+    header.bytes = sizeof header;
+    return header;
+}
+
+/* Writes header and arrays where the capacity is enough for them. */
+static lbvh_result lbvh_i_write_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
+                                     void *bytes, int64_t capacity, int64_t *needed)
+{
+    unsigned char *out = (unsigned char *)bytes;
+    int b;
+    *needed = (int64_t)header.bytes;
+    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
+    header.checksum = lbvh_i_header_checksum(header);
+    out += sizeof header;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (array[b].bytes) memcpy(out, array[b].memory, array[b].bytes);
+        header.checksum = lbvh_i_checksum(header.checksum, out, array[b].bytes);
+        out += array[b].bytes;
+    }
+    memcpy(bytes, &header, sizeof header);
+    return LBVH_OK;
+}
+
+/* Fills arrays from a file; 1 if its checksum agrees. */
+static int lbvh_i_read_file(lbvh_i_header header, const lbvh_block array[LBVH_BLOCKS],
+                            const void *bytes)
+{
+    const unsigned char *in = (const unsigned char *)bytes + sizeof header;
+    uint64_t sum = lbvh_i_header_checksum(header);
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        if (array[b].bytes) memcpy(array[b].memory, in, array[b].bytes);
+        sum = lbvh_i_checksum(sum, in, array[b].bytes);
+        in += array[b].bytes;
+    }
+    return sum == header.checksum;
+}
+
+/* The arrays of a tree, in the order of the file: nodes, prefixes, masks. */
+static void lbvh_i_arrays_of(const lbvh *tree, lbvh_block array[LBVH_BLOCKS])
+{
+    size_t const nodes = tree->n > 0 ? 2 * (size_t)tree->n - 1 : 0;
+    memset(array, 0, LBVH_BLOCKS * sizeof *array);
+    array[0].memory = tree->node;
+    array[0].bytes = nodes * sizeof(lbvh_node);
+    array[1].memory = tree->prefix;
+    array[1].bytes = tree->n > 0 ? (size_t)tree->n + 1 : 0;
+    array[2].memory = tree->mask;
+    array[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
+}
+
+static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
+{
+    lbvh_i_header header = lbvh_i_begin_header("lbvh.h\r\n");
+    header.of.tree.dim = tree->desc.dim;
+    header.of.tree.bits = tree->desc.bits;
+    header.of.tree.n = tree->n;
+    header.of.tree.has_masks = tree->mask != NULL;
+    if (tree->n > 0) {
+        uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
+        header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
+        if (tree->mask) header.bytes += nodes * sizeof(uint32_t);
+    }
+    return header;
+}
+
+LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed)
+{
+    lbvh_block array[LBVH_BLOCKS];
+    if (!tree || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    *needed = 0;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    lbvh_i_arrays_of(tree, array);
+    return lbvh_i_write_file(lbvh_i_header_of(tree), array, bytes, capacity, needed);
+}
+
+/* 1 if this header, for this many bytes, is `expected` but for the checksum. */
+static int lbvh_i_same_header(lbvh_i_header expected, const lbvh_i_header *header, int64_t size)
+{
+    expected.checksum = header->checksum;
+    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+}
+
+/* 1 if lbvh_i_header_of could have made this header, for this many bytes and this real type. */
+static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
+{
+    int32_t const dim = header->of.tree.dim, bits = header->of.tree.bits, n = header->of.tree.n,
+                  has_masks = header->of.tree.has_masks;
+    lbvh shape;
+    if ((dim != 2 && dim != 3) || (bits != 30 && bits != 63)) return 0;
+    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1)) return 0;
+    memset(&shape, 0, sizeof shape);
+    shape.desc.dim = dim;
+    shape.desc.bits = bits;
+    shape.n = n;
+    shape.mask = has_masks ? (uint32_t *)(void *)&shape : NULL;
+    return lbvh_i_same_header(lbvh_i_header_of(&shape), header, size);
+}
+
+LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size)
+{
+    static const uint32_t some_masks = 0;
+    lbvh_i_header header;
+    lbvh_block array[LBVH_BLOCKS];
+    lbvh_desc given;
+    lbvh_result result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    lbvh_i_make_empty(tree);
+    if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
+    memset(&given, 0, sizeof given);
+    if (desc) given.allocator = desc->allocator;
+    if (desc) given.cuda_allocator = desc->cuda_allocator;
+    if (desc) given.parallel = desc->parallel;
+    result = lbvh_i_begin(tree, &given);
+    if (result != LBVH_OK) return result;
+    if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
+    memcpy(&header, bytes, sizeof header);
+    if (!lbvh_i_header_valid(&header, size)) return LBVH_BAD_FILE;
+    tree->desc.dim = header.of.tree.dim;
+    tree->desc.bits = header.of.tree.bits;
+    /* masks exist, without the caller's array */
+    tree->desc.masks = header.of.tree.has_masks ? &some_masks : NULL;
+    result = lbvh_i_prepare(tree, header.of.tree.n, LBVH_I_AHEAD);
+    if (result != LBVH_OK) return result;
+    tree->built = 1;
+    tree->n = header.of.tree.n;
+    tree->first_leaf = tree->n > 0 ? tree->n - 1 : 0;
+    lbvh_i_arrays_of(tree, array);
+    result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;
+    if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
+   subtrees of the sorted leaves: Benthin 2024)
+
+   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
+   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
+   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
+   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
+   finds the partner with which its box is smallest (>>clusters), and two that choose each other
+   merge. Five points on a line:
+
+       place    0   4 6       14    20
+                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
+                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
+                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
+                \____/           |        they become cluster 3
+                   3             2        round 3: the root
+       border 0     1 2        3     4 5
+       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
+
+   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
+   and the 8 after it, and each pair is computed once. A round merges one pair at least. So a window
+   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
+
+   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
+   of its children. That place is nobody's first from then on: no two clusters have the same number,
+   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
+   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
+   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
+   file and every walk see a tree like any other. Where a leaf would lie below more than
+   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A stack of clusters, as a structure of arrays for vectors: 50 KB (double: 90). Its last
+   ones are the window, with room behind it. Keys have room before the first: keys with nobody. */
+enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_clusters {
+    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
+    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
+    int32_t all;                                   /* clusters on the stack */
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree on it: first leaf, clusters */
+    int32_t top;                                   /* subtrees on it */
+    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
+    int lanes;          /* vectors of 8 floats may be used */
+    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
+    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
+    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
+} lbvh_i_clusters;
+
+/* An empty stack. No cluster has one before the first as its partner. */
+static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
+{
+    int32_t i, k;
+    memset(c, 0, sizeof *c);
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
+    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
+    c->lanes = LBVH_I_HAS_AVX2();
+}
+
+/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
+   turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
+{
+    int32_t k, p;
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            int32_t const q = p + 1 + k, at = window + p, by = window + q;
+            lbvh_real const
+                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
+                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
+                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
+            c->key[k][LBVH_I_RADIUS + p] =
+                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
+        }
+}
+
+/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
+LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
+{
+    int32_t k, p;
+    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
+                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
+                              least = behind < before ? behind : before, best = c->best[p];
+            c->best[p] = least < best ? least : best;
+        }
+}
+
+/* best[i] of all `count` clusters of a window. */
+LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i += LBVH_I_RADIUS) {
+        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
+        else lbvh_i_compare(c, 3, c->all - count, i);
+    }
+    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
+}
+
+LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    lbvh_i_choose_all(c, dim, count);
+}
+
+static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
+        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
+    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
+    else lbvh_i_choose_all(c, dim, count);
+}
+
+/* Cluster i of the stack becomes the node of itself and j. */
+static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
+{
+    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
+    int32_t *const child = c->child + 2 * (size_t)at;
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
+        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
+    }
+    child[0] = c->node[i];
+    child[1] = c->node[j];
+    c->node[i] = at;
+    c->first[i] = one < other ? one : other;
+}
+
+/* Cluster `from` of the stack moves to `to`. */
+static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][to] = c->min[a][from];
+        c->max[a][to] = c->max[a][from];
+    }
+    c->node[to] = c->node[from];
+    c->first[to] = c->first[from];
+}
+
+/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
+   order. Returns their number. (By lists: branches on who chose whom are mispredicted.) */
+static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
+{
+    int32_t const window = c->all - count;
+    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
+    for (i = 0; i < count; i++) {
+        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
+        int const chosen = c->best[j] == c->best[i];
+        merge[merges] = keep[left] = i;
+        merges += chosen & (i < j);
+        left += !(chosen & (j < i));
+    }
+    for (k = 0; k < merges; k++) {
+        i = merge[k];
+        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
+    }
+    for (k = 0; k < left && keep[k] == k; k++) {}
+    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
+    c->all = window + left;
+    return left;
+}
+
+/* Puts a cluster on the stack. */
+LBVH_I_HOT void lbvh_i_push_cluster(lbvh_i_clusters *c, const lbvh_real min[3],
+                                    const lbvh_real max[3], int32_t node, int32_t first)
+{
+    int32_t const at = c->all++;
+    int a;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        c->min[a][at] = min[a];
+        c->max[a][at] = max[a];
+    }
+    c->node[at] = node;
+    c->first[at] = first;
+}
+
+/* Puts leaf k on the stack. */
+static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
+{
+    lbvh_real min[3], max[3];
+    int a;
+    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
+    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
+    for (a = 0; a < 3; a++) {
+        min[a] = lbvh_i_bounded(min[a]);
+        max[a] = lbvh_i_bounded(max[a]);
+    }
+    lbvh_i_push_cluster(c, min, max, tree->first_leaf + k, k);
+}
+
+/* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
+   that is a left child. Those of its left sibling lie below them: where both are too many for the
+   parent, rounds follow. */
+static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
+                                 int32_t count)
+{
+    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
+        first = c->waiting[--c->top];
+        count += c->many[c->top];
+        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+            lbvh_i_find_partners(c, tree->desc.dim, count);
+            count = lbvh_i_merge_partners(c, count);
+        }
+    }
+    c->waiting[c->top] = first;
+    c->many[c->top++] = count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
+static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys)
+{
+    lbvh_i_clusters c;
+    int32_t k;
+    lbvh_i_begin_clusters(tree, &c);
+    for (k = 0; k < tree->n; k++) {
+        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
+        lbvh_i_join_clusters(tree, &c, k, k, 1);
+    }
+    return c.node[0];
+}
+
+/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
+   a leaf would lie too deep, and nothing was changed. */
+static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
+{
+    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
+    /* where the last leaves will be */
+    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = root, level = 0, place = 0, top = 0;
+    uint64_t *const old = keys->key;
+    for (;;) {
+        for (; at < tree->first_leaf; level++) {
+            if (level == LBVH_STACK - 1) return 0;
+            pending[top] = child[2 * (size_t)at + 1];
+            depth[top++] = level;
+            at = child[2 * (size_t)at];
+        }
+        keys->spare[place++] = old[at - tree->first_leaf];
+        if (top == 0) break;
+        at = pending[--top];
+        level = depth[top] + 1;
+        prefix[place] = (uint8_t)level;
+    }
+    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
+    keys->key = keys->spare;
+    keys->spare = old;
+    return 1;
+}
+
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
+{
+    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
+    if (tree->n > 2)
+        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
+}
+
+/* ------------------------------------------------------------------------------------------------
    >>rotations: lbvh_optimize, which restores quality that refits have lost (Kensler 2008; Kopta,
    Ize, Spjut, Brunvand, Davis and Kensler 2012, who rotate in every refit)
 
@@ -4341,8 +5545,8 @@ LBVH_API lbvh_result lbvh_measure(const lbvh *tree, lbvh_quality *quality)
    that is split there as its prefix, as in >>ploc, and lbvh_i_merge makes all nodes anew.
    ---------------------------------------------------------------------------------------------- */
 
-/* Subtrees whose parents are still to come: the first leaf of each. */
-typedef struct lbvh_i_tops { int32_t first[2 * LBVH_STACK], count; } lbvh_i_tops;
+/* The roots of subtrees whose parents are still to come: the first leaf of each. */
+typedef struct lbvh_i_roots { int32_t first[2 * LBVH_STACK], count; } lbvh_i_roots;
 
 /* A rotation: the subtrees at two links change places. */
 typedef struct lbvh_i_rotation {
@@ -4366,14 +5570,9 @@ LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
 /* The area of the box around two nodes. */
 LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
 {
-    const lbvh_node *const one = &tree->node[p], *const other = &tree->node[q];
-    lbvh_real min[3], max[3];
-    int a;
-    for (a = 0; a < 3; a++) {
-        min[a] = lbvh_i_min(one->min[a], other->min[a]);
-        max[a] = lbvh_i_max(one->max[a], other->max[a]);
-    }
-    return lbvh_i_area(tree->desc.dim, min, max);
+    lbvh_node around;
+    lbvh_i_unite(&around, &tree->node[p], &tree->node[q]);
+    return lbvh_i_area(tree->desc.dim, around.min, around.max);
 }
 
 LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
@@ -4429,12 +5628,8 @@ LBVH_FN lbvh_i_rotation lbvh_i_best_rotation(const lbvh *tree, int32_t at, doubl
 LBVH_FN void lbvh_i_renew(const lbvh *tree, int32_t at)
 {
     lbvh_node *node = &tree->node[at];
-    lbvh_node around;
     if (lbvh_is_leaf(tree, at)) return;
-    around = tree->node[node->link];
-    lbvh_i_widen(&around, &tree->node[node->skip]);
-    memcpy(node->min, around.min, sizeof node->min);
-    memcpy(node->max, around.max, sizeof node->max);
+    lbvh_i_unite(node, &tree->node[node->link], &tree->node[node->skip]);
     lbvh_i_note_height(tree, at);
 }
 
@@ -4465,21 +5660,20 @@ LBVH_FN int32_t lbvh_i_rotate(const lbvh *tree, int32_t at, double left_area, do
     return 0;
 }
 
-/* Rotations at the nodes that the node of the leaves first .. last is the last leaf of, above the
-   first `fixed` tops. The uppermost becomes a top. Returns the fixed ones, with all whose siblings
-   are left of them. */
-static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+/* Goes up from the node of the leaves first .. last while it is a right child, and rotates at each
+   parent; its left siblings are the last roots. The node reached becomes a root. The first `fixed`
+   roots are right children whose siblings begin before the piece. Returns their new number. */
+static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
                                 int32_t last, int32_t *rotations)
 {
     const uint8_t *prefix = tree->prefix;
     int const dim = tree->desc.dim;
-    int32_t at = first == last ? tree->first_leaf + last
-                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
     double area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
-    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
         int32_t const split = first - 1, right = at;
         const lbvh_node *left;
-        first = tops->first[--tops->count];
+        first = roots->first[--roots->count];
         at = lbvh_i_number(prefix, tree->first_leaf, first, last);
         left = &tree->node[tree->node[at].link]; /* the left child already */
         tree->node[at].skip = right;
@@ -4487,17 +5681,17 @@ static int32_t lbvh_i_rotate_up(const lbvh *tree, lbvh_i_tops *tops, int32_t fix
                                     LBVH_STACK - prefix[split + 1]);
         area = lbvh_i_area(dim, tree->node[at].min, tree->node[at].max);
     }
-    tops->first[tops->count++] = first;
-    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+    roots->first[roots->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
 }
 
 /* Rotations at all nodes, in the order of lbvh_i_merge: their number. */
 static int32_t lbvh_i_rotate_all(const lbvh *tree)
 {
-    lbvh_i_tops tops;
+    lbvh_i_roots roots;
     int32_t k, rotations = 0;
-    tops.count = 0;
-    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &tops, 0, k, k, &rotations);
+    roots.count = 0;
+    for (k = 0; k < tree->n; k++) (void)lbvh_i_rotate_up(tree, &roots, 0, k, k, &rotations);
     return rotations;
 }
 
@@ -4611,8 +5805,8 @@ typedef struct lbvh_i_top {
     double root, gain;          /* area of the root; of all nodes before, less those after */
 } lbvh_i_top;
 
-/* A place to split: the subtrees from `at` on, along `axis`, become the right child. */
-typedef struct lbvh_i_place { double cost; int32_t at, uneven; int axis; } lbvh_i_place;
+/* A split: the subtrees from `at` on, in the order along `axis`, become the right child. */
+typedef struct lbvh_i_top_split { double cost; int32_t at, uneven; int axis; } lbvh_i_top_split;
 
 static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
 {
@@ -4625,7 +5819,7 @@ static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t 
     return s;
 }
 
-/* The first of the heap has changed. */
+/* Restores the heap where its first entry has changed. */
 static void lbvh_i_sift_down(lbvh_i_subtree *heap, int32_t count)
 {
     lbvh_i_subtree const moving = heap[0];
@@ -4640,7 +5834,7 @@ static void lbvh_i_sift_down(lbvh_i_subtree *heap, int32_t count)
     heap[at] = moving;
 }
 
-/* The one at `at` is new. */
+/* The same where the entry at `at` is new. */
 static void lbvh_i_sift_up(lbvh_i_subtree *heap, int32_t at)
 {
     lbvh_i_subtree const moving = heap[at];
@@ -4649,7 +5843,7 @@ static void lbvh_i_sift_up(lbvh_i_subtree *heap, int32_t at)
     heap[at] = moving;
 }
 
-/* Step 1. */
+/* Step 1: opens the largest subtree until there are enough. */
 static void lbvh_i_open_top(lbvh_i_top *top)
 {
     const lbvh *tree = top->tree;
@@ -4676,7 +5870,7 @@ static uint32_t lbvh_i_ordered(float x)
     return bits >> 31 ? ~bits : bits | (uint32_t)1 << 31;
 }
 
-/* Step 2, along one axis. */
+/* Step 2: sorts the subtrees along one axis. */
 static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
 {
     lbvh_i_histogram histogram;
@@ -4693,9 +5887,9 @@ static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
     for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
 }
 
-/* Tries all places along one axis. Returns the area of all these subtrees. */
+/* Step 3: tries all splits along one axis. Returns the area around all these subtrees. */
 static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, int32_t last,
-                                lbvh_i_place *best)
+                                lbvh_i_top_split *best)
 {
     const lbvh_node *const node = top->tree->node;
     const int32_t *order = top->order[axis];
@@ -4723,8 +5917,9 @@ static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, 
     return lbvh_i_area(dim, around.min, around.max);
 }
 
-/* Parts the orders as that of the axis is split; each part keeps its order. */
-static void lbvh_i_part(const lbvh_i_top *top, lbvh_i_place split, int32_t first, int32_t last)
+/* Partitions the orders along the other axes alike; each part keeps its order. */
+static void lbvh_i_partition(const lbvh_i_top *top, lbvh_i_top_split split, int32_t first,
+                             int32_t last)
 {
     int32_t k;
     int a;
@@ -4743,11 +5938,11 @@ static void lbvh_i_part(const lbvh_i_top *top, lbvh_i_place split, int32_t first
     }
 }
 
-/* Step 3, for the subtrees first .. last: where to split them. */
-static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t last)
+/* Where to split the subtrees first .. last. */
+static lbvh_i_top_split lbvh_i_best_split(lbvh_i_top *top, int32_t first, int32_t last)
 {
     double area = 0;
-    lbvh_i_place best;
+    lbvh_i_top_split best;
     int a;
     best.cost = lbvh_i_product(top->root, last - first + 2); /* none is so large */
     best.axis = 0;
@@ -4758,16 +5953,16 @@ static lbvh_i_place lbvh_i_best_place(lbvh_i_top *top, int32_t first, int32_t la
     return best;
 }
 
-/* Step 3, for all. 0: too deep. */
+/* Splits down to single subtrees. 0: too deep. */
 static int lbvh_i_split_all(lbvh_i_top *top)
 {
     int32_t end[LBVH_STACK], depth[LBVH_STACK]; /* right parts that wait: their last subtree */
     int32_t first = 0, last = top->count - 1, level = 0, waiting = 0;
     for (;;) {
         for (; first < last; level++) {
-            lbvh_i_place const split = lbvh_i_best_place(top, first, last);
+            lbvh_i_top_split const split = lbvh_i_best_split(top, first, last);
             if (level == LBVH_STACK - 1) return 0;
-            lbvh_i_part(top, split, first, last);
+            lbvh_i_partition(top, split, first, last);
             top->border[split.at] = (uint8_t)(level + 1);
             end[waiting] = last;
             depth[waiting++] = level + 1;
@@ -4792,12 +5987,12 @@ static int32_t lbvh_i_place_subtree(const lbvh_i_top *top, const lbvh_i_subtree 
     int32_t const last = leaf ? subtree->first : lbvh_last_place(tree, node),
                   deeper = leaf ? 0 : level + 1 - tree->prefix[lbvh_split_place(tree, node) + 1];
     int32_t k;
-    tree->node[tree->first_leaf + subtree->first].skip = place++;
+    lbvh_i_leaf(tree, subtree->first)->skip = place++;
     for (k = subtree->first + 1; k <= last; k++) {
         int32_t const prefix = tree->prefix[k] + deeper;
         if (prefix >= LBVH_STACK) return -1;
         top->prefix[place] = (uint8_t)prefix;
-        tree->node[tree->first_leaf + k].skip = place++;
+        lbvh_i_leaf(tree, k)->skip = place++;
     }
     return place;
 }
@@ -4865,1017 +6060,13 @@ LBVH_API lbvh_result lbvh_split_top(lbvh *tree, double *gain)
     memset(&top, 0, sizeof top);
     top.tree = tree;
     top.count = tree->n / 20 > 64 ? tree->n / 20 : tree->n < 64 ? tree->n : 64;
-    room.bytes = lbvh_i_top_room(&top, top.count, NULL);
-    room.memory = lbvh_i_alloc(&tree->desc.allocator, room.bytes);
+    room = lbvh_i_take_block(&tree->desc.allocator, lbvh_i_top_room(&top, top.count, NULL));
     if (!room.memory) return LBVH_OUT_OF_MEMORY;
     (void)lbvh_i_top_room(&top, top.count, room.memory);
     top.root = lbvh_i_area(tree->desc.dim, tree->node[0].min, tree->node[0].max);
     if (lbvh_i_renew_top(&top) && gain && top.root > 0) *gain = top.gain / top.root;
     lbvh_i_release(&tree->desc.allocator, &room);
     return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>save
-   ---------------------------------------------------------------------------------------------- */
-
-/* The header of a saved tree. The arrays follow without gaps: nodes, prefixes, masks. */
-typedef struct lbvh_i_header {
-    char magic[8];
-    uint32_t byte_order;    /* 0x01020304 as the writer stores it */
-    uint32_t version;       /* of this layout */
-    int32_t real_bytes;
-    int32_t dim, bits, n;
-    int32_t has_masks;
-    int32_t unused[3];
-    uint64_t bytes;         /* of header and arrays */
-    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
-} lbvh_i_header;
-
-static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
-{
-    const unsigned char *at = (const unsigned char *)bytes;
-    size_t i;
-    /* FNV-1a, Fowler, Noll and Vo */
-    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
-    return sum;
-}
-
-static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
-{
-    lbvh_i_header header;
-    memset(&header, 0, sizeof header);
-    memcpy(header.magic, "lbvh.h\r\n", sizeof header.magic);
-    header.byte_order = 0x01020304u;
-    header.version = 1;
-    header.real_bytes = (int32_t)sizeof(lbvh_real);
-    header.dim = tree->desc.dim;
-    header.bits = tree->desc.bits;
-    header.n = tree->n;
-    header.has_masks = tree->mask != NULL;
-    header.bytes = sizeof header;
-    if (tree->n > 0) {
-        uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
-        header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
-        if (tree->mask) header.bytes += nodes * sizeof(uint32_t);
-    }
-    return header;
-}
-
-/* The arrays of a tree, in the order of the file. */
-typedef struct lbvh_i_piece { void *memory; size_t bytes; } lbvh_i_piece;
-static void lbvh_i_pieces(const lbvh *tree, lbvh_i_piece piece[3])
-{
-    size_t const nodes = tree->n > 0 ? 2 * (size_t)tree->n - 1 : 0;
-    piece[0].memory = tree->node;
-    piece[0].bytes = nodes * sizeof(lbvh_node);
-    piece[1].memory = tree->prefix;
-    piece[1].bytes = tree->n > 0 ? (size_t)tree->n + 1 : 0;
-    piece[2].memory = tree->mask;
-    piece[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
-}
-
-LBVH_API lbvh_result lbvh_save(const lbvh *tree, void *bytes, int64_t capacity, int64_t *needed)
-{
-    lbvh_i_header header;
-    lbvh_i_piece piece[3];
-    unsigned char *out = (unsigned char *)bytes;
-    int p;
-    if (!tree || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
-    *needed = 0;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    header = lbvh_i_header_of(tree);
-    *needed = (int64_t)header.bytes;
-    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
-    lbvh_i_pieces(tree, piece);
-    header.checksum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    out += sizeof header;
-    for (p = 0; p < 3; p++) {
-        if (piece[p].bytes) memcpy(out, piece[p].memory, piece[p].bytes);
-        header.checksum = lbvh_i_checksum(header.checksum, piece[p].memory, piece[p].bytes);
-        out += piece[p].bytes;
-    }
-    memcpy(bytes, &header, sizeof header);
-    return LBVH_OK;
-}
-
-/* 1 if lbvh_i_header_of could have made this header, for this many bytes and this real type. */
-static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
-{
-    lbvh shape;
-    lbvh_i_header expected;
-    if ((header->dim != 2 && header->dim != 3) || (header->bits != 30 && header->bits != 63))
-        return 0;
-    if (header->n < 0 || header->n > LBVH_I_N_MAX || (header->has_masks & ~1)) return 0;
-    memset(&shape, 0, sizeof shape);
-    shape.desc.dim = header->dim;
-    shape.desc.bits = header->bits;
-    shape.n = header->n;
-    shape.mask = header->has_masks ? (uint32_t *)(void *)&shape : NULL;
-    expected = lbvh_i_header_of(&shape);
-    expected.checksum = header->checksum;
-    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
-}
-
-/* Fills the arrays of a prepared tree from a file, whose checksum must agree. */
-static int lbvh_i_read_pieces(const lbvh *tree, lbvh_i_header header, const unsigned char *in)
-{
-    lbvh_i_piece piece[3];
-    uint64_t const expected = header.checksum;
-    uint64_t sum;
-    int p;
-    header.checksum = 0;
-    sum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    lbvh_i_pieces(tree, piece);
-    for (p = 0; p < 3; p++) {
-        if (piece[p].bytes) memcpy(piece[p].memory, in, piece[p].bytes);
-        sum = lbvh_i_checksum(sum, piece[p].memory, piece[p].bytes);
-        in += piece[p].bytes;
-    }
-    return sum == expected;
-}
-
-LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *bytes, int64_t size)
-{
-    static const uint32_t some_masks = 0;
-    lbvh_i_header header;
-    lbvh_desc given;
-    lbvh_result result;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    lbvh_i_make_empty(tree);
-    if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
-    memset(&given, 0, sizeof given);
-    if (desc) given.allocator = desc->allocator;
-    if (desc) given.cuda_allocator = desc->cuda_allocator;
-    if (desc) given.parallel = desc->parallel;
-    result = lbvh_i_begin(tree, &given);
-    if (result != LBVH_OK) return result;
-    if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
-    memcpy(&header, bytes, sizeof header);
-    if (!lbvh_i_header_valid(&header, size)) return LBVH_BAD_FILE;
-    tree->desc.dim = header.dim;
-    tree->desc.bits = header.bits;
-    /* masks exist, without the caller's array */
-    tree->desc.masks = header.has_masks ? &some_masks : NULL;
-    result = lbvh_i_prepare(tree, header.n, LBVH_I_AHEAD);
-    if (result != LBVH_OK) return result;
-    tree->built = 1;
-    tree->n = header.n;
-    tree->first_leaf = header.n > 0 ? header.n - 1 : 0;
-    if (!lbvh_i_read_pieces(tree, header, (const unsigned char *)bytes + sizeof header))
-        result = LBVH_BAD_FILE;
-    else result = lbvh_validate(tree);
-    if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
-    if (result != LBVH_OK) lbvh_i_make_empty(tree);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>packets: packet traversal, for the searches of all own elements
-
-   Neighbouring leaves visit nearly the same nodes. So the leaves of a small subtree traverse the
-   tree once, as a packet. The leaves near any of its searches are copied into a batch, as a
-   structure of arrays. Then each search tests the batch, in a plain loop without branches, by
-   the vectors that the processor has. Places ascend in the batch, so every row equals that of
-   lbvh_next, in its order. (On the GPU: the 32 searches of a warp.)
-   ---------------------------------------------------------------------------------------------- */
-
-enum {
-    LBVH_I_PACKET = 32,      /* largest number of searches in a packet (16: radius counts take 1.2
-                               times as long) */
-    LBVH_I_FEW = 16,        /* subtrees of at most this many leaves are tested whole */
-    LBVH_I_LANES = 8,       /* entries of a batch that are tested together */
-    LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
-                               by one */
-};
-
-/* The union of a packet's searches: the box around their boxes or centres, and their squared radius
-   (boxes: -1). */
-typedef struct lbvh_i_packet {
-    lbvh_real min[3], max[3], reach2;
-} lbvh_i_packet;
-
-typedef struct lbvh_i_batch {
-    lbvh_real min[3][LBVH_I_BATCH + LBVH_I_FEW], max[3][LBVH_I_BATCH + LBVH_I_FEW];
-    int32_t place[LBVH_I_BATCH + LBVH_I_FEW];
-    int32_t count;
-} lbvh_i_batch;
-
-/* The searches of all own elements, by ascending place. */
-typedef struct lbvh_i_finder {
-    const lbvh *tree;
-    const lbvh_queries *queries;
-    int32_t end;                        /* searches are those of the places before it */
-    int32_t begin, last, next;          /* places of this packet, and the node where the next one
-                                           begins */
-    lbvh_overlap search[LBVH_I_PACKET];
-    int32_t place;                      /* of the current search */
-    int fits;                           /* 1: the batch holds all candidates of the packet; 0: the
-                                           searches run one by one */
-    int lists;                          /* 1: places are wanted; 0: only their number */
-    int32_t hits, given;                /* of the current search: entries of hit, and those
-                                           returned */
-    int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* places; before, what the tests say */
-    lbvh_i_batch batch;
-} lbvh_i_finder;
-
-/* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
-   gap comes out larger than theirs. */
-LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
-{
-    lbvh_real gap[3];
-    int a;
-    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
-    LBVH_I_UNROLL
-    for (a = 0; a < 3; a++)
-        gap[a] = lbvh_i_max(
-            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
-    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
-}
-
-/* Appends those of the leaves first .. last that the packet could overlap. All are written, without
-   a branch; the next one overwrites a leaf that is not counted. */
-static void lbvh_i_append_leaves(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
-                                 int32_t first, int32_t last)
-{
-    int32_t place, slot = batch->count;
-    int a;
-    for (place = first; place <= last; place++) {
-        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
-        LBVH_I_UNROLL
-        for (a = 0; a < 3; a++) {
-            batch->min[a][slot] = leaf->min[a];
-            batch->max[a][slot] = leaf->max[a];
-        }
-        batch->place[slot] = place;
-        slot += lbvh_i_packet_near(packet, leaf);
-    }
-    batch->count = slot;
-}
-
-/* Fills the lanes behind the last entry, which are tested too: their answers are not read. */
-static void lbvh_i_pad_batch(lbvh_i_batch *batch)
-{
-    int32_t k;
-    int a;
-    for (a = 0; a < 3; a++)
-        for (k = batch->count; k < batch->count + LBVH_I_LANES; k++)
-            batch->min[a][k] = batch->max[a][k] = 0;
-}
-
-/* Collects the batch of a packet from node `at`, whose first leaf is at place `first`; 0 if it does
-   not fit. */
-static int lbvh_i_fill_batch(lbvh_i_batch *batch, const lbvh *tree, const lbvh_i_packet *packet,
-                             int32_t at, int32_t first)
-{
-    batch->count = 0;
-    while (at >= 0) {
-        const lbvh_node *node = &tree->node[at];
-        int32_t const last = lbvh_last_place(tree, node);
-        if (lbvh_i_packet_near(packet, node)) {
-            if (last - first >= LBVH_I_FEW) {
-                at = node->link;
-                continue;
-            }
-            if (batch->count > LBVH_I_BATCH) return 0;
-            lbvh_i_append_leaves(batch, tree, packet, first, last);
-        }
-        first = last + 1;
-        at = node->skip;
-    }
-    if (batch->count > LBVH_I_BATCH) return 0;
-    lbvh_i_pad_batch(batch);
-    return 1;
-}
-
-/* The places of the next packet: the largest subtree from here on that is small enough. Returns its
-   node. */
-static int32_t lbvh_i_next_subtree(lbvh_i_finder *finder)
-{
-    const lbvh *tree = finder->tree;
-    int32_t at = finder->next;
-    finder->begin = finder->last + 1;
-    while (lbvh_last_place(tree, &tree->node[at]) - finder->begin >= LBVH_I_PACKET)
-        at = tree->node[at].link;
-    finder->last = lbvh_last_place(tree, &tree->node[at]);
-    if (finder->last >= finder->end) finder->last = finder->end - 1;
-    finder->next = tree->node[at].skip;
-    return at;
-}
-
-/* The searches of the packet at this node, and their batch. */
-static void lbvh_i_collect(lbvh_i_finder *finder, int32_t at)
-{
-    const lbvh *tree = finder->tree;
-    lbvh_i_packet packet;
-    int32_t k;
-    int a;
-    for (a = 0; a < 3; a++) {
-        packet.min[a] = lbvh_i_infinity();
-        packet.max[a] = -lbvh_i_infinity();
-    }
-    packet.reach2 = -1;
-    for (k = finder->begin; k <= finder->last; k++) {
-        lbvh_overlap *o = &finder->search[k - finder->begin];
-        *o = lbvh_i_search(tree, finder->queries, k);
-        if (lbvh_left_out(&tree->node[tree->first_leaf + k])) continue;
-        packet.reach2 = o->reach2;
-        for (a = 0; a < 3; a++) {
-            packet.min[a] = lbvh_i_min(packet.min[a], o->min[a]);
-            packet.max[a] = lbvh_i_max(packet.max[a], o->max[a]);
-        }
-    }
-    if (!(finder->queries->flags & LBVH_HALF))
-        finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, lbvh_root(tree), 0);
-    else finder->fits = lbvh_i_fill_batch(&finder->batch, tree, &packet, at, finder->begin);
-}
-
-/* met[c] = -1 where entry c of the batch, from `from` on, overlaps the search's box, else 0. Some
-   behind the last entry are written too. (By LBVH_I_LANES, because with plain flags compilers make
-   vectors of loops of constant length only.) */
-LBVH_FN_HOT void lbvh_i_test_boxes(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
-                                   int32_t *met)
-{
-    lbvh_real const x0 = o->min[0], y0 = o->min[1], z0 = o->min[2], x1 = o->max[0], y1 = o->max[1],
-                    z1 = o->max[2];
-    int32_t const count = batch->count;
-    int32_t first, c;
-    for (first = from; first < count; first += LBVH_I_LANES) {
-        LBVH_I_KEEP_LOOP
-        for (c = first; c < first + LBVH_I_LANES; c++)
-            met[c] = -((batch->min[0][c] <= x1) & (batch->min[1][c] <= y1) &
-                       (batch->min[2][c] <= z1) & (batch->max[0][c] >= x0) &
-                       (batch->max[1][c] >= y0) & (batch->max[2][c] >= z0));
-    }
-}
-
-/* The same for a search within a radius. */
-LBVH_FN_HOT void lbvh_i_test_spheres(const lbvh_i_batch *batch, int32_t from, const lbvh_overlap *o,
-                                     int32_t *met)
-{
-    lbvh_real const x = o->min[0], y = o->min[1], z = o->min[2], reach2 = o->reach2;
-    int32_t const count = batch->count;
-    int32_t first, c;
-    for (first = from; first < count; first += LBVH_I_LANES) {
-        LBVH_I_KEEP_LOOP
-        for (c = first; c < first + LBVH_I_LANES; c++)
-            met[c] = -(lbvh_i_square(lbvh_i_outside(batch->min[0][c], batch->max[0][c], x),
-                                     lbvh_i_outside(batch->min[1][c], batch->max[1][c], y),
-                                     lbvh_i_outside(batch->min[2][c], batch->max[2][c], z)) <=
-                       reach2);
-    }
-}
-
-/* The number of entries that are met. */
-LBVH_FN_HOT int32_t lbvh_i_count_met(const lbvh_i_batch *batch, int32_t from, const int32_t *met)
-{
-    int32_t const count = batch->count;
-    int32_t sum[LBVH_I_LANES] = {0}, hits = 0, first, k;
-    for (first = from; first <= count - LBVH_I_LANES; first += LBVH_I_LANES) {
-        LBVH_I_KEEP_LOOP
-        for (k = 0; k < LBVH_I_LANES; k++) sum[k] -= met[first + k];
-    }
-    for (k = 0; k < LBVH_I_LANES; k++) hits += sum[k];
-    for (; first < count; first++) hits -= met[first];
-    return hits;
-}
-
-/* Tests the batch, from `from` on, into met. Returns how many are met. */
-LBVH_FN_HOT int32_t lbvh_i_test_batch(const lbvh_i_batch *batch, int32_t from,
-                                      const lbvh_overlap *o, int32_t *met)
-{
-    if (o->reach2 >= 0) lbvh_i_test_spheres(batch, from, o, met);
-    else lbvh_i_test_boxes(batch, from, o, met);
-    return lbvh_i_count_met(batch, from, met);
-}
-
-/* The places of the entries that are met, over met: an entry is read before a place takes its room.
-   `hits` are there already. */
-static void lbvh_i_list_met(const lbvh_i_batch *batch, int32_t from, int32_t *met, int32_t hits)
-{
-    int32_t c;
-    for (c = from; c < batch->count; c++) {
-        int32_t const one = met[c];
-        met[hits] = batch->place[c];
-        hits -= one;
-    }
-}
-
-#ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static int32_t lbvh_i_wide_test(const lbvh_i_batch *batch, int32_t from,
-                                            const lbvh_overlap *o, int32_t *met)
-{
-    return lbvh_i_test_batch(batch, from, o, met);
-}
-
-/* lbvh_i_list_met, 4 at a time: the places of those met are moved to the front and written with
-   the others, and the end advances by their number. */
-LBVH_I_AVX2 static void lbvh_i_wide_list(const lbvh_i_batch *batch, int32_t from, int32_t *met)
-{
-    static const int32_t front[16][4] = {
-        {0, 0, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0},
-        {1, 2, 0, 0}, {0, 1, 2, 0}, {3, 0, 0, 0}, {0, 3, 0, 0}, {1, 3, 0, 0}, {0, 1, 3, 0},
-        {2, 3, 0, 0}, {0, 2, 3, 0}, {1, 2, 3, 0}, {0, 1, 2, 3}};
-    int32_t c, hits = 0;
-    for (c = from; c <= batch->count - 4; c += 4) {
-        __m128 const places = _mm_loadu_ps((const float *)(const void *)(batch->place + c)),
-                     meets = _mm_loadu_ps((const float *)(const void *)(met + c));
-        int const bits = _mm_movemask_ps(meets);
-        __m128i const order = _mm_loadu_si128((const __m128i *)(const void *)front[bits]);
-        _mm_storeu_ps((float *)(void *)(met + hits), _mm_permutevar_ps(places, order));
-        hits += __builtin_popcount((unsigned)bits);
-    }
-    lbvh_i_list_met(batch, c, met, hits);
-}
-#endif
-
-/* Tests the batch for a search: finder->hits, and in finder->hit, if places are wanted, which. */
-static void lbvh_i_find_in_batch(lbvh_i_finder *finder, int32_t from, const lbvh_overlap *o)
-{
-    const lbvh_i_batch *const batch = &finder->batch;
-#ifdef LBVH_I_AVX2
-    if (LBVH_I_HAS_AVX2()) {
-        finder->hits = lbvh_i_wide_test(batch, from, o, finder->hit);
-        if (finder->lists) lbvh_i_wide_list(batch, from, finder->hit);
-        return;
-    }
-#endif
-    finder->hits = lbvh_i_test_batch(batch, from, o, finder->hit);
-    if (finder->lists) lbvh_i_list_met(batch, from, finder->hit, 0);
-}
-
-/* The largest subtree of a packet's size that begins at this place: its node. */
-static int32_t lbvh_i_subtree_from(const lbvh *tree, int32_t place)
-{
-    int32_t at = lbvh_root(tree), first = 0;
-    while (first < place || lbvh_last_place(tree, &tree->node[at]) - first >= LBVH_I_PACKET) {
-        int32_t const left = tree->node[at].link,
-                      middle = lbvh_last_place(tree, &tree->node[left]);
-        at = place <= middle ? left : tree->node[left].skip;
-        if (place > middle) first = middle + 1;
-    }
-    return at;
-}
-
-/* The searches of the places first .. end-1. */
-static void lbvh_i_begin_finder(lbvh_i_finder *finder, const lbvh *tree,
-                                const lbvh_queries *queries, int lists, int32_t first, int32_t end)
-{
-    finder->tree = tree;
-    finder->queries = queries;
-    finder->begin = finder->last = finder->place = first - 1;
-    finder->end = end;
-    finder->next = first < end ? lbvh_i_subtree_from(tree, first) : -1;
-    finder->hits = finder->given = finder->fits = 0;
-    finder->lists = lists || tree->mask; /* masks are tested place by place */
-}
-
-/* Begins the search of the next place; -1 after the last place. */
-static int32_t lbvh_i_next_place(lbvh_i_finder *finder)
-{
-    int32_t from = 0;
-    if (finder->place + 1 >= finder->end) return -1;
-    if (++finder->place > finder->last) lbvh_i_collect(finder, lbvh_i_next_subtree(finder));
-    if (!finder->fits) return finder->place;
-    if (finder->queries->flags & LBVH_HALF)
-        while (from < finder->batch.count && finder->batch.place[from] <= finder->place) from++;
-    lbvh_i_find_in_batch(finder, from, &finder->search[finder->place - finder->begin]);
-    finder->given = 0;
-    return finder->place;
-}
-
-/* The next place that the search has found, except its own; -1 when there are no more. */
-static int32_t lbvh_i_next_found(lbvh_i_finder *finder)
-{
-    const lbvh *tree = finder->tree;
-    lbvh_overlap *o = &finder->search[finder->place - finder->begin];
-    while (!finder->fits && lbvh_next(o))
-        if (o->place != finder->place) return o->place;
-    while (finder->fits && finder->given < finder->hits) {
-        int32_t const place = finder->hit[finder->given++];
-        if (place != finder->place &&
-            (!tree->mask || (tree->mask[tree->first_leaf + place] & o->filter)))
-            return place;
-    }
-    return -1;
-}
-
-/* The number of places that the search finds, except its own. */
-static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
-{
-    const lbvh_overlap *o = &finder->search[finder->place - finder->begin];
-    int32_t found = 0;
-    if (finder->fits && !finder->lists) {
-        /* else its own leaf is among the hits, if it overlaps */
-        int const halved = (finder->queries->flags & LBVH_HALF) != 0;
-        return finder->hits -
-               (!halved &&
-                lbvh_i_meets(o, &finder->tree->node[finder->tree->first_leaf + finder->place]));
-    }
-    while (lbvh_i_next_found(finder) >= 0) found++;
-    return found;
-}
-
-static int32_t lbvh_i_id(const lbvh *tree, int32_t place)
-{
-    return tree->node[tree->first_leaf + place].link;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>pairs: overlapping boxes, each pair once
-
-   A batch (>>packets) pays where leaves have many partners. Where they have few, each leaf walks
-   alone, as lbvh_overlap_later does. The packets before tell which: the mean of their hits is kept.
-   The first packets walk alone. The order is the same.
-   ---------------------------------------------------------------------------------------------- */
-
-enum { LBVH_I_MANY = 5 };       /* partners of a leaf at higher places from which batches pay */
-
-/* Where pairs go: to fn, or into an array; and their number so far. */
-typedef struct lbvh_i_taker {
-    lbvh_pair_fn *fn;
-    void *user;
-    int32_t *pairs;
-    int64_t capacity, found;
-    int32_t whole;      /* the pairs of the places before it have all been written: */
-    int64_t written;    /* so many */
-} lbvh_i_taker;
-
-LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
-{
-    int64_t const slot = taker->found++;
-    if (taker->fn) return taker->fn(taker->user, i, j);
-    if (slot < taker->capacity) {
-        taker->pairs[2 * slot] = i;
-        taker->pairs[2 * slot + 1] = j;
-    }
-    return 0;
-}
-
-/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
-   numbers replace six. The fourth ones, link and skip, are not read. */
-LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
-{
-#ifdef LBVH_I_FOUR_WIDE
-    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
-    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
-                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
-    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
-#else
-    return lbvh_boxes_touch(node, box->min, box->max);
-#endif
-}
-
-/* The partners of one leaf at higher places, in a tree without masks: lbvh_overlap_later. */
-LBVH_FN_HOT int lbvh_i_take_later(const lbvh *tree, const lbvh_node *leaf, lbvh_i_taker *taker)
-{
-    const lbvh_node *const node = tree->node;
-    lbvh_node const box = *leaf;
-    int32_t const first_leaf = tree->first_leaf;
-    int32_t at = box.skip;
-    while (at >= 0) {
-        if (!lbvh_i_nodes_touch(&node[at], &box)) {
-            at = node[at].skip;
-        } else if (at < first_leaf) {
-            at = node[at].link;
-        } else {
-            if (lbvh_i_take(taker, box.link, node[at].link)) return 1;
-            at = node[at].skip;
-        }
-    }
-    return 0;
-}
-
-/* The searches of a packet, each alone. */
-static int lbvh_i_take_alone(const lbvh *tree, int32_t begin, int32_t last, lbvh_i_taker *taker)
-{
-    int32_t place;
-    for (place = begin; place <= last; place++) {
-        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
-        lbvh_overlap o;
-        if (!tree->mask) {
-            if (lbvh_i_take_later(tree, leaf, taker)) return 1;
-            continue;
-        }
-        o = lbvh_overlap_later(tree, place);
-        while (lbvh_next(&o))
-            if (lbvh_i_take(taker, leaf->link, o.id)) return 1;
-    }
-    return 0;
-}
-
-/* The searches of a packet by their batch. */
-static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *taker)
-{
-    const lbvh *tree = finder->tree;
-    int32_t other;
-    lbvh_i_collect(finder, at);
-    finder->place = finder->begin - 1;
-    while (finder->place < finder->last) {
-        int32_t const id = lbvh_i_id(tree, lbvh_i_next_place(finder));
-        if (!finder->lists) taker->found += lbvh_i_count_found(finder);
-        else
-            while ((other = lbvh_i_next_found(finder)) >= 0)
-                if (lbvh_i_take(taker, id, lbvh_i_id(tree, other))) return 1;
-    }
-    return 0;
-}
-
-/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. */
-static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end)
-{
-    lbvh_queries queries;
-    lbvh_i_finder finder;
-    double mean = 0; /* partners of a leaf */
-    memset(&queries, 0, sizeof queries);
-    queries.filter = 0xFFFFFFFFu;
-    queries.flags = LBVH_HALF | LBVH_PLACES;
-    lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0, first, end);
-    taker->whole = first;
-    taker->written = taker->found;
-    while (finder.last + 1 < end) {
-        int64_t const before = taker->found;
-        int32_t const at = lbvh_i_next_subtree(&finder);
-        if (mean < (double)LBVH_I_MANY
-                ? lbvh_i_take_alone(tree, finder.begin, finder.last, taker)
-                : lbvh_i_take_batch(&finder, at, taker))
-            return 1;
-        mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
-        if (taker->found > taker->capacity) continue;
-        taker->whole = finder.last + 1;
-        taker->written = taker->found;
-    }
-    return 0;
-}
-
-LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
-{
-    lbvh_i_taker taker;
-    if (!tree || !fn) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    memset(&taker, 0, sizeof taker);
-    taker.fn = fn;
-    taker.user = user;
-    return lbvh_i_take_pairs(tree, &taker, 0, tree->n) ? LBVH_STOPPED : LBVH_OK;
-}
-
-LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
-{
-    lbvh_i_taker taker;
-    if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (lbvh_i_search_pieces(tree, tree->n) > 1)
-        return lbvh_i_pairs_in_pieces(tree, pairs, capacity, needed);
-    memset(&taker, 0, sizeof taker);
-    taker.pairs = pairs;
-    taker.capacity = capacity;
-    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
-    *needed = taker.found;
-    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
-}
-
-LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
-{
-    lbvh_i_taker taker;
-    if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (lbvh_i_search_pieces(tree, tree->n) > 1) return lbvh_i_count_pairs_in_pieces(tree, pairs);
-    memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
-    *pairs = taker.found;
-    return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>queries-serial: many searches at once
-   ---------------------------------------------------------------------------------------------- */
-
-static int lbvh_i_own(const lbvh_queries *queries) { return queries->data == NULL; }
-
-/* Checks queries; `*resolved` has the defaults filled in. */
-static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
-                                        lbvh_queries *resolved)
-{
-    int const flags = queries->flags, own = lbvh_i_own(queries);
-    lbvh_desc desc;
-    if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
-    if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
-        (own && queries->kind == LBVH_SPHERES))
-        return LBVH_BAD_OPTION;
-    if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
-    if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
-    if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    *resolved = *queries;
-    desc = lbvh_i_query_desc(tree, queries);
-    resolved->stride = lbvh_i_stride(&desc, queries->stride);
-    if (own) resolved->n = tree->n;
-    if (resolved->filter == 0) resolved->filter = 0xFFFFFFFFu;
-    return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
-}
-
-/* counts[row] as int32, or offsets[row] as int64: one of the two is NULL. Of the searches
-   first .. end-1, here and below. */
-static void lbvh_i_count_rows(const lbvh *tree, const lbvh_queries *queries, int32_t *counts,
-                              int64_t *offsets, int32_t first, int32_t end)
-{
-    lbvh_i_finder finder;
-    int32_t q, found;
-    if (lbvh_i_own(queries)) lbvh_i_begin_finder(&finder, tree, queries, 0, first, end);
-    for (q = first; q < end; q++) {
-        int32_t const row = lbvh_i_row(tree, queries, q);
-        found = 0;
-        if (lbvh_i_own(queries)) {
-            (void)lbvh_i_next_place(&finder);
-            found = lbvh_i_count_found(&finder);
-        } else {
-            lbvh_overlap o = lbvh_i_search(tree, queries, q);
-            while (lbvh_next(&o)) found++;
-        }
-        if (counts) counts[row] = found;
-        else offsets[row] = found;
-    }
-}
-
-LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
-                                         int32_t *counts)
-{
-    lbvh_queries resolved;
-    lbvh_result result;
-    if (!tree || !queries) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_check_queries(tree, queries, &resolved);
-    if (result != LBVH_OK) return result;
-    if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
-        return lbvh_i_counts_in_pieces(tree, &resolved, counts, NULL);
-    lbvh_i_count_rows(tree, &resolved, counts, NULL, 0, resolved.n);
-    return LBVH_OK;
-}
-
-/* The caller's queries: rows in their order, in one pass. Counting goes on when the capacity is
-   reached. found: the entries before; returns those after. */
-static int64_t lbvh_i_fill_at(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                              int32_t *ids, int64_t capacity, int64_t found, int32_t first,
-                              int32_t end)
-{
-    int32_t q;
-    for (q = first; q < end; q++) {
-        lbvh_overlap o = lbvh_i_search(tree, queries, q);
-        offsets[q] = found;
-        for (; lbvh_next(&o); found++)
-            if (found < capacity) ids[found] = o.id;
-    }
-    return found;
-}
-
-/* Own elements, rows by place: the same. */
-static int64_t lbvh_i_fill_by_place(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                    int32_t *ids, int64_t capacity, int64_t found, int32_t first,
-                                    int32_t end)
-{
-    lbvh_i_finder finder;
-    int32_t place, other;
-    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
-    while ((place = lbvh_i_next_place(&finder)) >= 0) {
-        offsets[place] = found;
-        for (; (other = lbvh_i_next_found(&finder)) >= 0; found++)
-            if (found < capacity) ids[found] = other;
-    }
-    return found;
-}
-
-/* Counts become offsets. */
-static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
-{
-    int64_t sum = 0;
-    int32_t q;
-    for (q = 0; q < n; q++) {
-        int64_t const count = offsets[q];
-        offsets[q] = sum;
-        sum += count;
-    }
-    offsets[n] = sum;
-    return sum;
-}
-
-/* The rows by id that fit whole. */
-static void lbvh_i_fill_rows(const lbvh *tree, const lbvh_queries *queries, const int64_t *offsets,
-                             int32_t *ids, int64_t capacity, int32_t first, int32_t end)
-{
-    lbvh_i_finder finder;
-    int32_t q, other;
-    lbvh_i_begin_finder(&finder, tree, queries, 1, first, end);
-    while (capacity > 0 && (q = lbvh_i_next_place(&finder)) >= 0) {
-        int32_t const row = lbvh_i_id(tree, q);
-        int64_t slot = offsets[row];
-        if (offsets[row + 1] > capacity) continue; /* the row does not fit whole */
-        while ((other = lbvh_i_next_found(&finder)) >= 0) ids[slot++] = lbvh_i_id(tree, other);
-    }
-}
-
-/* Own elements, rows by id: count, prefix sum, fill. */
-static int64_t lbvh_i_fill_by_id(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                 int32_t *ids, int64_t capacity)
-{
-    int64_t sum;
-    lbvh_i_count_rows(tree, queries, NULL, offsets, 0, queries->n);
-    sum = lbvh_i_sum_offsets(offsets, queries->n);
-    lbvh_i_fill_rows(tree, queries, offsets, ids, capacity, 0, queries->n);
-    return sum;
-}
-
-LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                   int32_t *ids, int64_t capacity, int64_t *needed)
-{
-    lbvh_queries resolved;
-    lbvh_result result;
-    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
-        return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_check_queries(tree, queries, &resolved);
-    if (result != LBVH_OK) return result;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1)
-        return lbvh_i_lists_in_pieces(tree, &resolved, offsets, ids, capacity, needed);
-    if (!lbvh_i_own(&resolved))
-        *needed = lbvh_i_fill_at(tree, &resolved, offsets, ids, capacity, 0, 0, resolved.n);
-    else if (resolved.flags & LBVH_PLACES)
-        *needed = lbvh_i_fill_by_place(tree, &resolved, offsets, ids, capacity, 0, 0, tree->n);
-    else *needed = lbvh_i_fill_by_id(tree, &resolved, offsets, ids, capacity);
-    offsets[resolved.n] = *needed;
-    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
-}
-
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
-                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
-                                  lbvh_real *distances2, int32_t *found)
-{
-    lbvh_near walk;
-    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
-        return LBVH_BAD_ARGUMENT;
-    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    *found = 0;
-    if (k == 0) return LBVH_OK;
-    walk = lbvh_near_point(tree, p, reach);
-    while (lbvh_next_near(&walk)) {
-        lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
-        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
-    }
-    return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>validate: the arrays against the tree that the prefixes define
-   ---------------------------------------------------------------------------------------------- */
-
-/* 1 if sorted codes, or the depths of clusters, can have these prefixes. Then a pass such as
-   lbvh_i_merge's stays within its stack. Codes that are kept must agree (not those of PLOC, which
-   are in another order). */
-static int lbvh_i_prefixes_valid(const lbvh *tree)
-{
-    int const most = LBVH_STACK - 1, sorted = tree->code && tree->desc.builder != LBVH_PLOC;
-    int32_t k;
-    if (tree->prefix[0] != 0 || tree->prefix[tree->n] != 0) return 0;
-    for (k = 1; k < tree->n; k++) {
-        if (tree->prefix[k] < 1 || tree->prefix[k] > most || tree->prefix[k] == tree->prefix[k - 1])
-            return 0;
-        if (sorted &&
-            (tree->code[k - 1] > tree->code[k] ||
-             tree->prefix[k] != 1 + lbvh_i_common(lbvh_i_code_bits(&tree->desc), tree->code[k - 1],
-                                                  tree->code[k], k - 1, k)))
-            return 0;
-    }
-    return 1;
-}
-
-/* 1 if the leaf has a finite box, or that of an element left out, and an id that no other leaf
-   has. */
-static int lbvh_i_leaf_valid(const lbvh *tree, int32_t place, unsigned char *seen)
-{
-    const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
-    int a;
-    if (leaf->link < 0 || leaf->link >= tree->n || seen[leaf->link]) return 0;
-    seen[leaf->link] = 1;
-    if (leaf->skip != lbvh_i_skip(tree->prefix, tree->n, place)) return 0;
-    for (a = 0; a < 3; a++) {
-        int const finite = leaf->min[a] <= leaf->max[a] && lbvh_i_finite(leaf->min[a]) &&
-                           lbvh_i_finite(leaf->max[a]);
-        int const out = leaf->min[a] == lbvh_i_infinity() && leaf->max[a] == -lbvh_i_infinity();
-        if (lbvh_left_out(leaf) ? !out : !finite) return 0;
-    }
-    /* searches in 2D use 0 there */
-    if (tree->desc.dim == 2 && !lbvh_left_out(leaf) && !(leaf->min[2] == 0 && leaf->max[2] == 0))
-        return 0;
-    return 1;
-}
-
-/* 1 if the node at `at` equals the join of its children. */
-static int lbvh_i_join_valid(const lbvh *tree, int32_t at, int32_t left, int32_t right)
-{
-    const lbvh_node *l = &tree->node[left], *r = &tree->node[right], *node = &tree->node[at];
-    int a, valid = node->link == left && node->skip == r->skip;
-    for (a = 0; a < 3; a++)
-        valid &= node->min[a] == lbvh_i_min(l->min[a], r->min[a]) &&
-                 node->max[a] == lbvh_i_max(l->max[a], r->max[a]);
-    if (tree->mask) valid &= tree->mask[at] == (tree->mask[left] | tree->mask[right]);
-    return valid;
-}
-
-/* The pass of lbvh_i_merge, comparing instead of writing. */
-static int lbvh_i_nodes_valid(const lbvh *tree, unsigned char *seen)
-{
-    int32_t waiting[LBVH_STACK];
-    int32_t k, top = 0;
-    for (k = 0; k < tree->n; k++) {
-        int32_t first = k, at = tree->first_leaf + k;
-        if (!lbvh_i_leaf_valid(tree, k, seen)) return 0;
-        while (top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
-            int32_t const split = first - 1, right = at;
-            first = waiting[--top];
-            /* prefixes increase from parent to child, which bounds the depth */
-            if (tree->prefix[split + 1] <= tree->prefix[first] ||
-                tree->prefix[split + 1] <= tree->prefix[k + 1])
-                return 0;
-            at = lbvh_i_number(tree->prefix, tree->first_leaf, first, k);
-            if (!lbvh_i_join_valid(tree, at, first == split ? tree->first_leaf + split : split,
-                                   right))
-                return 0;
-        }
-        if (k < tree->n - 1) waiting[top++] = first;
-    }
-    return top == 0;
-}
-
-LBVH_API lbvh_result lbvh_validate(const lbvh *tree)
-{
-    lbvh_block seen;
-    int valid;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (tree->n == 0) return LBVH_OK;
-    if (tree->n < 0 || tree->first_leaf != tree->n - 1 || !tree->node || !tree->prefix)
-        return LBVH_INVALID;
-    seen.bytes = (size_t)tree->n;
-    seen.memory = lbvh_i_alloc(&tree->desc.allocator, seen.bytes);
-    if (!seen.memory) return LBVH_OUT_OF_MEMORY;
-    memset(seen.memory, 0, seen.bytes);
-    valid = lbvh_i_prefixes_valid(tree) && lbvh_i_nodes_valid(tree, (unsigned char *)seen.memory);
-    lbvh_i_release(&tree->desc.allocator, &seen);
-    return valid ? LBVH_OK : LBVH_INVALID;
-}
-
-/* Sample k: evenly spaced in 0 .. n - 1, from a start that depends on the seed (Knuth's
-   multiplicative hash). */
-static int32_t lbvh_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
-{
-    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
-    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
-}
-
-/* 1 if the search around the leaf at `place` finds what brute force finds, each once, by ascending
-   place. met: [n] zeros, before and after. */
-static int lbvh_i_search_valid(const lbvh *tree, int32_t place, unsigned char *met)
-{
-    const lbvh_node *leaves = tree->node + tree->first_leaf, *own = &leaves[place];
-    lbvh_overlap o = lbvh_overlap_between(tree, own->min, own->max);
-    int32_t other, last = -1;
-    int right = 1;
-    while (lbvh_next(&o)) {
-        if (o.place <= last || o.id != leaves[o.place].link) right = 0;
-        met[o.place] = 1;
-        last = o.place;
-    }
-    for (other = 0; other < tree->n; other++) {
-        int touches = !lbvh_left_out(own) && lbvh_boxes_touch(&leaves[other], own->min, own->max);
-        if (tree->mask && tree->mask[tree->first_leaf + other] == 0) touches = 0; /* is hidden */
-        if (met[other] != touches) right = 0;
-        met[other] = 0;
-    }
-    return right;
-}
-
-LBVH_API lbvh_result lbvh_verify(const lbvh *tree, int32_t samples, uint32_t seed, int32_t *bad_id)
-{
-    lbvh_block met;
-    lbvh_result result;
-    int32_t k;
-    if (bad_id) *bad_id = -1;
-    if (!tree || samples < 0) return LBVH_BAD_ARGUMENT;
-    result = lbvh_validate(tree);
-    if (result != LBVH_OK || tree->n == 0) return result;
-    if (samples > tree->n) samples = tree->n;
-    met.bytes = (size_t)tree->n;
-    met.memory = lbvh_i_alloc(&tree->desc.allocator, met.bytes);
-    if (!met.memory) return LBVH_OUT_OF_MEMORY;
-    memset(met.memory, 0, met.bytes);
-    for (k = 0; k < samples && result == LBVH_OK; k++) {
-        int32_t const place = lbvh_i_sample(tree->n, samples, seed, k);
-        if (lbvh_i_search_valid(tree, place, (unsigned char *)met.memory)) continue;
-        if (bad_id) *bad_id = tree->node[tree->first_leaf + place].link;
-        result = LBVH_INVALID;
-    }
-    lbvh_i_release(&tree->desc.allocator, &met);
-    return result;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -5894,8 +6085,8 @@ enum {
 enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
 
 enum {
-    LBVH_I_TOGETHER = 8,        /* searches at a time; */
-    LBVH_I_VISITS = 512         /* what they visit has room for so many and the objects */
+    LBVH_I_TOGETHER = 8,        /* searches that go through a tree together */
+    LBVH_I_VISITS = 512         /* room for their visits, beside one for each object */
 };
 
 /* What lbvh_world_update has to do with an object. */
@@ -5963,7 +6154,7 @@ static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size, in
     return 1;
 }
 
-/* Twice as many and 16; 0: too many. */
+/* The next capacity, twice as many and 16; 0: too many. */
 static int32_t lbvh_i_more(int32_t had)
 {
     int32_t const most = LBVH_I_N_MAX / 4;
@@ -6006,8 +6197,7 @@ static int lbvh_i_grow_trees(lbvh_world *world, int32_t n)
     return 1;
 }
 
-/* Room for one object more, in every array that an update needs. Only what has a content is copied:
-   from nothing, that is what insertions have written. */
+/* Room for one object more, in every array that an update needs. */
 static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
 {
     int32_t const room = lbvh_i_more(world->capacity);
@@ -6050,10 +6240,8 @@ static int lbvh_i_grow_pairs(lbvh_world *world)
 
 LBVH_API void lbvh_world_free(lbvh_world *world)
 {
-    int b;
     if (!world) return;
-    for (b = 0; b < LBVH_WORLD_BLOCKS; b++)
-        lbvh_i_release(&world->desc.allocator, &world->block[b]);
+    lbvh_i_release_all(&world->desc.allocator, world->block, LBVH_WORLD_BLOCKS);
     lbvh_free(&world->scratch);
     memset(world, 0, sizeof *world);
 }
@@ -6071,7 +6259,7 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
     if (!(given.margin_part >= 0) || !lbvh_i_finite(given.margin_part)) return LBVH_BAD_RADIUS;
     if (given.pair_bytes < 0) return LBVH_BAD_ARGUMENT;
     if (!given.allocator.alloc != !given.allocator.free) return LBVH_BAD_ALLOCATOR;
-    if (given.parallel.tasks < 0 || given.parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
+    if (!lbvh_i_tasks_valid(&given.parallel)) return LBVH_BAD_OPTION;
     world->desc = given;
     world->tree[0].unused = world->tree[1].unused = -1;
     return LBVH_OK;
@@ -6080,30 +6268,6 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
 /* ------------------------------------------------------------------------------------------------
    >>world-trees: leaves added, removed and refitted (figure at >>world)
    ---------------------------------------------------------------------------------------------- */
-
-/* Union of two nodes' boxes into a third. */
-static void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
-        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
-    }
-}
-
-/* 1 if the stored box holds the given one. */
-static int lbvh_i_holds(const lbvh_node *stored, const lbvh_node *box)
-{
-    return (stored->min[0] <= box->min[0]) & (stored->min[1] <= box->min[1]) &
-           (stored->min[2] <= box->min[2]) & (stored->max[0] >= box->max[0]) &
-           (stored->max[1] >= box->max[1]) & (stored->max[2] >= box->max[2]);
-}
-
-static int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
-{
-    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
-           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
-}
 
 /* Corrects the nodes from `at` up to the first one that was right. */
 static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
@@ -6123,7 +6287,7 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 /* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
 LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
 {
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
     const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
     __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
@@ -6194,7 +6358,7 @@ static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at
                             int32_t skip)
 {
     lbvh_node *node = &tree->node[at];
-    *node = world->box[2 * (size_t)index + 1];
+    *node = *lbvh_i_box_stored(world, index);
     lbvh_i_fill_gaps(node);
     node->skip = skip;
     lbvh_i_bind_leaf(world, tree, at, index);
@@ -6215,7 +6379,7 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
 /* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
 static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
-    lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
     int32_t at, u, old, skip, depth;
     tree->changes++;
@@ -6278,6 +6442,16 @@ LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
     LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
+/* The categories of inner nodes, whose children come after them, from those of leaves. */
+static void lbvh_i_unite_categories(lbvh_world_tree *tree)
+{
+    int32_t at;
+    for (at = tree->used - 1; at >= 0; at--) {
+        int32_t const l = tree->node[at].link;
+        if (l >= 0) tree->category[at] = tree->category[l] | tree->category[l + 1];
+    }
+}
+
 /* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
 static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
 {
@@ -6309,16 +6483,16 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
         waiting[0][top] = node->link;
         waiting[1][top++] = u;
     }
-    for (at = tree->used - 1; at >= 0 && from->n > 0; at--)
-        if (tree->node[at].link >= 0)
-            tree->category[at] = tree->category[tree->node[at].link] |
-                                 tree->category[tree->node[at].link + 1];
+    if (from->n > 0) lbvh_i_unite_categories(tree);
 }
 
 static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 {
     if (world->reason < reason) world->reason = reason;
 }
+
+/* The tree in which an object's leaf belongs: 0 moving, 1 at rest. */
+static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted != LBVH_MOVING; }
 
 /* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
    the boxes were checked, and where a task is left out the build is repeated without tasks. */
@@ -6330,10 +6504,10 @@ static void lbvh_i_rebuild(lbvh_world *world, int t)
     int a;
     desc.parallel = world->desc.parallel;
     for (index = 0; index < world->count; index++) {
-        const lbvh_node *box = &world->box[2 * (size_t)index + 1];
+        const lbvh_node *box = lbvh_i_box_stored(world, index);
         const lbvh_object *object = &world->object[index];
         lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
-        if (!object->alive || (object->wanted != LBVH_MOVING) != t) continue;
+        if (!object->alive || lbvh_i_tree_wanted(object) != t) continue;
         for (a = 0; a < dim; a++) {
             to[a] = box->min[a];
             to[dim + a] = box->max[a];
@@ -6377,7 +6551,7 @@ static void lbvh_i_move_pair(lbvh_world *world, int32_t from, int32_t to, int32_
     if (*follow >= 0 && *follow / 2 == from) *follow = 2 * to + *follow % 2;
 }
 
-/* Puts a pair among those with an object that moves, or among the others. */
+/* Moves a pair to those with an object that moves, or to the others, by its objects' states. */
 static void lbvh_i_sort_in(lbvh_world *world, int32_t p, int32_t *follow)
 {
     const lbvh_pair *pair = &world->pair[p];
@@ -6394,6 +6568,7 @@ static void lbvh_i_sort_in(lbvh_world *world, int32_t p, int32_t *follow)
     world->active += moves ? 1 : -1;
 }
 
+/* Takes a pair out of the lists of both objects. */
 static void lbvh_i_unlink(lbvh_world *world, const lbvh_pair *pair)
 {
     int side;
@@ -6421,6 +6596,7 @@ static void lbvh_i_end_pair(lbvh_world *world, int32_t p, int32_t *follow)
     lbvh_i_move_pair(world, --world->pairs, p, follow);
 }
 
+/* Puts pair p first in the list of its object on that side. */
 static void lbvh_i_link(lbvh_world *world, int32_t p, int side, int32_t index)
 {
     lbvh_pair *pair = &world->pair[p];
@@ -6457,12 +6633,12 @@ static int lbvh_i_may_pair(const lbvh_object *a, const lbvh_object *b)
            lbvh_filters_allow(&a->filter, &b->filter);
 }
 
-/* Ends the pairs of an object that are none any more, and sorts the others in. What its search met
-   touches it; where that is paired already its mark is taken back. */
+/* Ends those pairs of an object that no longer hold, and sorts the others in. An object that was
+   met and is paired already loses its mark: that pair does not begin. */
 static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 {
     const lbvh_object *own = &world->object[index];
-    const lbvh_node *box = &world->box[2 * (size_t)index + 1];
+    const lbvh_node *box = lbvh_i_box_stored(world, index);
     int32_t entry = own->first_pair;
     while (entry >= 0) {
         int32_t const p = entry / 2;
@@ -6472,7 +6648,7 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
         entry = pair->next[entry % 2];
         if (met) world->mark[other] = 0;
         if (!own->alive ||
-            (!met && !lbvh_i_nodes_touch(&world->box[2 * (size_t)other + 1], box)) ||
+            (!met && !lbvh_i_nodes_touch(lbvh_i_box_stored(world, other), box)) ||
             ((own->changed & (LBVH_I_REFILTER | LBVH_I_STATE)) &&
              !lbvh_i_may_pair(own, &world->object[other])))
             lbvh_i_end_pair(world, p, &entry);
@@ -6495,7 +6671,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *i
             if (entry[k] < 0) continue;
             left++;
             pair = &world->pair[entry[k] / 2];
-            LBVH_I_PREFETCH(&world->box[2 * (size_t)pair->object[1 - side]]);
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, pair->object[1 - side]));
             entry[k] = pair->next[side];
             if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
         }
@@ -6528,8 +6704,8 @@ typedef struct lbvh_i_group {
     int32_t index[LBVH_I_TOGETHER];
     int32_t first[LBVH_I_TOGETHER + 1]; /* where in `found` what each one met begins */
     lbvh_i_wanted wanted[LBVH_I_TOGETHER];
-    lbvh_visit *waiting, *visited;      /* [room] what they visit, */
-    int32_t *found;                     /* [found_room] and what they met */
+    lbvh_visit *waiting, *visited;      /* [room] nodes to go into; objects met */
+    int32_t *found;                     /* [found_room] objects met, by search */
     int32_t count, met, room, found_room;
     int masked;     /* some mask leaves something out */
     int later;      /* only leaves of the own tree that follow the own one: all of them search */
@@ -6540,8 +6716,8 @@ typedef struct lbvh_i_visited {
     lbvh_visit *waiting, *met;
 } lbvh_i_visited;
 
-/* Tests a node for search s. It is written to what waits and to what was met, and stays in one of
-   them or in none: a branch that depends on the test would often be mispredicted. */
+/* Tests a node for search s. It is written behind what waits and behind what was met, and counted
+   in one of them or in none: no branch depends on the test, which would often be mispredicted. */
 LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world_tree *tree, const lbvh_i_group *group,
                                    int32_t at, int32_t s, lbvh_i_visited *visited)
 {
@@ -6623,7 +6799,7 @@ static int lbvh_i_search_group(const lbvh_world *world, lbvh_i_group *group)
     for (s = 0; s < group->count; s++) {
         const lbvh_filter *filter = &world->object[group->index[s]].filter;
         lbvh_i_wanted *wanted = &group->wanted[s];
-        wanted->box = world->box[2 * (size_t)group->index[s] + 1];
+        wanted->box = *lbvh_i_box_stored(world, group->index[s]);
         wanted->mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
         group->masked |= wanted->mask != ~(uint64_t)0;
     }
@@ -6634,7 +6810,7 @@ static int lbvh_i_search_group(const lbvh_world *world, lbvh_i_group *group)
     return 1;
 }
 
-/* Without a branch that depends on a test: many would be mispredicted. */
+/* (No branch depends on a test, as in lbvh_i_visit_node.) */
 LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
 {
     const lbvh_world *world = walk->world;
@@ -6647,11 +6823,11 @@ LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
         int32_t p, hits = 0;
         for (p = walk->at; p < end; p++) {
             const lbvh_pair *pair = &world->pair[p], *coming = pair + ahead;
-            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[0]]);
-            LBVH_I_PREFETCH(&world->box[2 * (size_t)coming->object[1]]);
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, coming->object[0]));
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, coming->object[1]));
             walk->hit[hits] = p;
-            hits += fat | lbvh_i_nodes_touch(&world->box[2 * (size_t)pair->object[0]],
-                                             &world->box[2 * (size_t)pair->object[1]]);
+            hits += fat | lbvh_i_nodes_touch(lbvh_i_box_given(world, pair->object[0]),
+                                             lbvh_i_box_given(world, pair->object[1]));
         }
         walk->at = end;
         walk->hits = hits;
@@ -6861,7 +7037,7 @@ static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
     return given;
 }
 
-/* An index for a new object, -1: no memory. */
+/* An index for a new object. */
 static lbvh_result lbvh_i_new_index(lbvh_world *world, int32_t *index)
 {
     lbvh_result result = LBVH_OK;
@@ -6876,12 +7052,30 @@ static lbvh_result lbvh_i_new_index(lbvh_world *world, int32_t *index)
     return LBVH_OK;
 }
 
+/* A new object at an index, with its boxes, in which further numbers lie (lbvh_world.box). */
+static void lbvh_i_put_object(lbvh_world *world, int32_t index, lbvh_node given, lbvh_node stored,
+                              const lbvh_filter *filter, lbvh_state state, uint64_t user)
+{
+    lbvh_object *object = &world->object[index];
+    given.link = (int32_t)(uint32_t)(user >> 32);
+    given.skip = (int32_t)(uint32_t)user;
+    stored.link = (int32_t)object->generation;
+    stored.skip = 0;
+    *lbvh_i_box_given(world, index) = given;
+    *lbvh_i_box_stored(world, index) = stored;
+    object->filter = lbvh_i_resolve_filter(filter);
+    object->leaf = object->first_pair = -1;
+    object->state = object->wanted = (uint8_t)state;
+    object->tree = state != LBVH_MOVING;
+    object->alive = 1;
+    object->changed = 0;
+}
+
 LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        const lbvh_filter *filter, lbvh_state state, uint64_t user,
                                        lbvh_id *id)
 {
     lbvh_node given, stored;
-    lbvh_object *object;
     lbvh_result result;
     int32_t index;
     if (!world || !box || !id) return LBVH_BAD_ARGUMENT;
@@ -6892,23 +7086,11 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     if (result == LBVH_OK) result = lbvh_i_store_box(world, &given, NULL, &stored);
     if (result == LBVH_OK) result = lbvh_i_new_index(world, &index);
     if (result != LBVH_OK) return result;
-    object = &world->object[index];
-    given.link = (int32_t)(uint32_t)(user >> 32);
-    given.skip = (int32_t)(uint32_t)user;
-    stored.link = (int32_t)object->generation;
-    stored.skip = 0;
-    world->box[2 * (size_t)index] = given;
-    world->box[2 * (size_t)index + 1] = stored;
-    object->filter = lbvh_i_resolve_filter(filter);
-    object->leaf = object->first_pair = -1;
-    object->state = object->wanted = (uint8_t)state;
-    object->tree = state != LBVH_MOVING;
-    object->alive = 1;
-    object->changed = 0;
+    lbvh_i_put_object(world, index, given, stored, filter, state, user);
     world->objects++;
     world->sleepers += state == LBVH_SLEEPING;
     lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
-    *id = (uint64_t)object->generation << 32 | (uint32_t)index;
+    *id = lbvh_world_id(world, index);
     return LBVH_OK;
 }
 
@@ -6926,7 +7108,7 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
    What is within a stored box is finite. In 2D the last axis is the second one, again. */
 LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
 {
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers do not count, and stay */
     float *const at = (float *)(void *)given, *const stored = at + 8;
     __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
@@ -6997,7 +7179,7 @@ LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
     if (!world) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
     object->alive = 0;
-    world->box[2 * (object - world->object) + 1].link = 0;
+    lbvh_i_box_stored(world, (int32_t)(object - world->object))->link = 0;
     world->objects--;
     world->sleepers -= object->wanted == LBVH_SLEEPING;
     lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_GONE);
@@ -7067,8 +7249,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree],
-                    *target = &world->tree[object->wanted != LBVH_MOVING];
-    lbvh_node const *box = &world->box[2 * (size_t)index + 1];
+                    *target = &world->tree[lbvh_i_tree_wanted(object)];
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
     int32_t const leaf = object->leaf;
     int32_t beside = 0;
     if (object->alive && leaf >= 0 && tree == target &&
@@ -7095,7 +7277,7 @@ static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], in
     }
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
-        int const to = object->wanted != LBVH_MOVING;
+        int const to = lbvh_i_tree_wanted(object);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0) changes[object->tree]++;
         if (object->leaf >= 0) members[object->tree]--;
@@ -7112,7 +7294,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
                   soon = k + 4 < last ? k + 4 : last;
     const lbvh_object *object = &world->object[world->changed[soon]];
     int32_t const leaf = object->leaf < 0 ? 0 : object->leaf;
-    LBVH_I_PREFETCH(&world->box[2 * (size_t)world->changed[later]]);
+    LBVH_I_PREFETCH(lbvh_i_box_given(world, world->changed[later]));
     LBVH_I_PREFETCH(&world->tree[object->tree].node[leaf]);
     LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
 }
@@ -7125,7 +7307,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
     for (k = 0; k < world->changed_count; k++) {
         int32_t const index = world->changed[k];
         lbvh_object *object = &world->object[index];
-        int const stays = object->alive && !rebuild[object->wanted != LBVH_MOVING];
+        int const stays = object->alive && !rebuild[lbvh_i_tree_wanted(object)];
         lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
         if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
@@ -7342,7 +7524,7 @@ LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
     return world->not_run ? LBVH_NOT_RUN : LBVH_OK;
 }
 
-/* The largest number not above x; an infinity: there is none. Without a branch on what rounding
+/* The largest number not above x; an infinity: there is none. No branch depends on what rounding
    did: it would be mispredicted every other time. */
 LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 {
@@ -7363,7 +7545,7 @@ LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
 #endif
 }
 
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
 /* The 2D box of lbvh_box_of_doubles at once; 0: not finite. The nearest floats, of which a lower
    one that is above its double goes down, and an upper one that is below goes up: as integers,
    floats of one sign follow each other. */
@@ -7390,7 +7572,7 @@ LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *
 {
     int a;
     if ((dim != 2 && dim != 3) || !box || !out) return LBVH_BAD_ARGUMENT;
-#ifdef LBVH_I_FOUR_WIDE
+#ifdef LBVH_I_SSE2
     if (dim == 2) return lbvh_i_round_outward(box, out) ? LBVH_OK : LBVH_NOT_FINITE;
 #endif
     for (a = 0; a < dim; a++) {
@@ -7415,7 +7597,7 @@ static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
                                (object->state != LBVH_MOVING) == t &&
                                world->tree[t].category[at] == object->filter.category &&
                                lbvh_i_same_box(&world->tree[t].node[at],
-                                               &world->box[2 * (size_t)index + 1]));
+                                               lbvh_i_box_stored(world, index)));
 }
 
 /* Links, skips, boxes and categories of a node with its two children. */
@@ -7562,35 +7744,30 @@ static lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t piece
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_piece_of_list {
-    int32_t whole;              /* the entries of the searches before it have been written, */
-    int64_t written;            /* so many of the piece, */
-    int64_t found;              /* of so many that it has */
-    int64_t start;              /* those of the pieces before it */
+    int32_t whole;              /* all entries of the searches before it have been written */
+    int64_t written;            /* entries of the piece that have been written */
+    int64_t found;              /* entries of the piece */
+    int64_t start;              /* entries of the pieces before it */
 } lbvh_i_piece_of_list;
 
 typedef struct lbvh_i_search_job {
-    const lbvh *tree;
-    const lbvh_queries *queries;/* NULL: pairs */
-    int32_t *counts, *ids;      /* ids: or pairs */
-    int64_t *offsets, capacity;
+    lbvh_i_lists lists;
     int32_t n, pieces, width;   /* searches; numbers of an entry */
     lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
 } lbvh_i_search_job;
 
-static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh *tree,
-                                const lbvh_queries *queries)
+static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh_i_lists *lists)
 {
     memset(job, 0, sizeof *job);
-    job->tree = tree;
-    job->queries = queries;
-    job->n = queries ? queries->n : tree->n;
-    job->pieces = lbvh_i_search_pieces(tree, job->n);
-    job->width = queries ? 1 : 2;
+    job->lists = *lists;
+    job->n = lists->queries ? lists->queries->n : lists->tree->n;
+    job->pieces = lbvh_i_search_pieces(lists->tree, job->n);
+    job->width = lists->queries ? 1 : 2;
 }
 
 static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
 {
-    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+    return lbvh_i_in_pieces(&job->lists.tree->desc.parallel, job->pieces, work, job);
 }
 
 /* The first search of piece k. */
@@ -7602,60 +7779,69 @@ static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
 static void lbvh_i_count_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_count_rows(job->tree, job->queries, job->counts, job->offsets,
-                      lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+    lbvh_i_count_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
 }
 
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                           int32_t *counts, int64_t *offsets)
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
 {
     lbvh_i_search_job job;
     lbvh_result result;
-    lbvh_i_begin_search(&job, tree, queries);
-    job.counts = counts;
-    job.offsets = offsets;
+    lbvh_i_begin_search(&job, lists);
     result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
-    if (result != LBVH_OK && counts) memset(counts, 0, (size_t)job.n * sizeof *counts);
+    if (result != LBVH_OK) memset(lists->counts, 0, (size_t)job.n * sizeof *lists->counts);
     return result;
 }
 
-/* The list of searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: what was
-   found, and up to where it was written. */
-static void lbvh_i_list_range(const lbvh_i_search_job *job, lbvh_i_piece_of_list *piece,
+/* Rows of the searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: entries
+   found, and up to where whole rows were written, counted from entry 0. */
+static void lbvh_i_list_rows(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece, int64_t found,
+                             int64_t capacity, int32_t first, int32_t end)
+{
+    piece->found = lbvh_i_own(lists->queries)
+                       ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
+                       : lbvh_i_fill_at(lists, found, capacity, first, end);
+    piece->written = piece->found;
+    for (piece->whole = end; piece->written > capacity && piece->whole > first;)
+        piece->written = lists->offsets[--piece->whole];
+}
+
+/* The same for pairs of the places first .. end-1. */
+static void lbvh_i_list_pairs(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
                               int64_t found, int64_t capacity, int32_t first, int32_t end)
 {
-    const lbvh_queries *queries = job->queries;
-    int64_t const from = found;
     lbvh_i_taker taker;
-    if (queries) {
-        found = lbvh_i_own(queries)
-                    ? lbvh_i_fill_by_place(job->tree, queries, job->offsets, job->ids, capacity,
-                                           found, first, end)
-                    : lbvh_i_fill_at(job->tree, queries, job->offsets, job->ids, capacity, found,
-                                     first, end);
-        piece->written = found;
-        for (piece->whole = end; piece->written > capacity && piece->whole > first;)
-            piece->written = job->offsets[--piece->whole];
-    } else {
-        memset(&taker, 0, sizeof taker);
-        taker.pairs = job->ids;
-        taker.capacity = capacity;
-        taker.found = found;
-        (void)lbvh_i_take_pairs(job->tree, &taker, first, end);
-        found = taker.found;
-        piece->whole = taker.whole;
-        piece->written = taker.written;
-    }
-    piece->found = found - from;
-    piece->written -= from;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = lists->ids;
+    taker.capacity = capacity;
+    taker.found = found;
+    (void)lbvh_i_take_pairs(lists->tree, &taker, first, end);
+    piece->found = taker.found;
+    piece->whole = taker.whole;
+    piece->written = taker.written;
+}
+
+/* The list of either; found and written are then those of this range. */
+static void lbvh_i_list_range(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    if (lists->queries) lbvh_i_list_rows(lists, piece, found, capacity, first, end);
+    else lbvh_i_list_pairs(lists, piece, found, capacity, first, end);
+    piece->found -= found;
+    piece->written -= found;
+}
+
+/* The first entry of the room of piece k. */
+static int64_t lbvh_i_room_of(const lbvh_i_search_job *job, int32_t k)
+{
+    return lbvh_i_cut(job->lists.capacity, job->pieces, k);
 }
 
 /* Into the room of the piece. */
 static void lbvh_i_list_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_list_range(job, &job->piece[k], lbvh_i_cut(job->capacity, job->pieces, k),
-                      lbvh_i_cut(job->capacity, job->pieces, k + 1), lbvh_i_first_search(job, k),
+    lbvh_i_list_range(&job->lists, &job->piece[k], lbvh_i_room_of(job, k),
+                      lbvh_i_room_of(job, k + 1), lbvh_i_first_search(job, k),
                       lbvh_i_first_search(job, k + 1));
 }
 
@@ -7663,13 +7849,12 @@ static void lbvh_i_list_piece(void *context, int32_t k)
 static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
 {
     const lbvh_i_piece_of_list *piece = &job->piece[k];
-    int64_t const room = lbvh_i_cut(job->capacity, job->pieces, k);
-    int64_t const left = job->capacity - piece->start;
-    int64_t const moving = piece->written < left ? piece->written : left;
-    size_t const bytes = (size_t)job->width * sizeof *job->ids;
+    int64_t const room = lbvh_i_room_of(job, k), left = job->lists.capacity - piece->start,
+                  moving = piece->written < left ? piece->written : left;
+    int32_t *const ids = job->lists.ids;
     if (moving > 0 && room != piece->start)
-        memmove(job->ids + piece->start * job->width, job->ids + room * job->width,
-                (size_t)moving * bytes);
+        memmove(ids + piece->start * job->width, ids + room * job->width,
+                (size_t)moving * (size_t)job->width * sizeof *ids);
 }
 
 /* Towards the front in ascending order, then towards the end in descending order: nothing is
@@ -7681,12 +7866,10 @@ static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
     for (k = 0; k < job->pieces; k++) {
         job->piece[k].start = sum;
         sum += job->piece[k].found;
-        if (job->piece[k].start < lbvh_i_cut(job->capacity, job->pieces, k))
-            lbvh_i_move_piece(job, k);
+        if (job->piece[k].start < lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
     }
     for (k = job->pieces; k-- > 0;)
-        if (job->piece[k].start > lbvh_i_cut(job->capacity, job->pieces, k))
-            lbvh_i_move_piece(job, k);
+        if (job->piece[k].start > lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
     return sum;
 }
 
@@ -7694,15 +7877,17 @@ static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
 static void lbvh_i_finish_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    const lbvh_i_lists *lists = &job->lists;
     lbvh_i_piece_of_list const piece = job->piece[k];
     lbvh_i_piece_of_list rest;
-    int64_t const shift = piece.start - lbvh_i_cut(job->capacity, job->pieces, k);
+    int64_t const shift = piece.start - lbvh_i_room_of(job, k);
     int32_t const end = lbvh_i_first_search(job, k + 1);
     int32_t q;
-    for (q = lbvh_i_first_search(job, k); q < piece.whole && job->queries; q++)
-        job->offsets[q] += shift;
-    if (piece.whole < end && (job->queries || piece.start + piece.written < job->capacity))
-        lbvh_i_list_range(job, &rest, piece.start + piece.written, job->capacity, piece.whole, end);
+    for (q = lbvh_i_first_search(job, k); q < piece.whole && lists->queries; q++)
+        lists->offsets[q] += shift;
+    if (piece.whole < end && (lists->queries || piece.start + piece.written < lists->capacity))
+        lbvh_i_list_range(lists, &rest, piece.start + piece.written, lists->capacity, piece.whole,
+                          end);
 }
 
 /* The list, without the last offset. */
@@ -7722,17 +7907,18 @@ static void lbvh_i_count_pairs_piece(void *context, int32_t k)
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
     lbvh_i_taker taker;
     memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(job->tree, &taker, lbvh_i_first_search(job, k),
+    (void)lbvh_i_take_pairs(job->lists.tree, &taker, lbvh_i_first_search(job, k),
                             lbvh_i_first_search(job, k + 1));
     job->piece[k].found = taker.found;
 }
 
 static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs)
 {
+    lbvh_i_lists const lists = lbvh_i_lists_of(tree, NULL);
     lbvh_i_search_job job;
     lbvh_result result;
     int32_t k;
-    lbvh_i_begin_search(&job, tree, NULL);
+    lbvh_i_begin_search(&job, &lists);
     *pairs = 0;
     result = lbvh_i_search_in_pieces(&job, lbvh_i_count_pairs_piece);
     for (k = 0; k < job.pieces && result == LBVH_OK; k++) *pairs += job.piece[k].found;
@@ -7742,15 +7928,16 @@ static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
                                           int64_t *needed)
 {
+    lbvh_i_lists lists = lbvh_i_lists_of(tree, NULL);
     lbvh_i_search_job job;
     lbvh_result result;
     if (capacity == 0) {
         result = lbvh_i_count_pairs_in_pieces(tree, needed);
         return result == LBVH_OK && *needed > 0 ? LBVH_BUFFER_TOO_SMALL : result;
     }
-    lbvh_i_begin_search(&job, tree, NULL);
-    job.ids = pairs;
-    job.capacity = capacity;
+    lists.ids = pairs;
+    lists.capacity = capacity;
+    lbvh_i_begin_search(&job, &lists);
     result = lbvh_i_list_in_pieces(&job, needed);
     return result == LBVH_OK && *needed > capacity ? LBVH_BUFFER_TOO_SMALL : result;
 }
@@ -7758,39 +7945,34 @@ static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int6
 static void lbvh_i_fill_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_fill_rows(job->tree, job->queries, job->offsets, job->ids, job->capacity,
-                     lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+    lbvh_i_fill_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
 }
 
 /* Own elements, rows by id: count, prefix sum, fill. */
 static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
 {
-    lbvh_result result = lbvh_i_counts_in_pieces(job->tree, job->queries, NULL, job->offsets);
+    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_piece);
     if (result != LBVH_OK) return result;
-    *needed = lbvh_i_sum_offsets(job->offsets, job->n);
-    return job->capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
+    *needed = lbvh_i_sum_offsets(job->lists.offsets, job->n);
+    return job->lists.capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
 }
 
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *queries,
-                                          int64_t *offsets, int32_t *ids, int64_t capacity,
-                                          int64_t *needed)
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed)
 {
+    const lbvh_queries *queries = lists->queries;
     lbvh_i_search_job job;
     lbvh_result result;
-    lbvh_i_begin_search(&job, tree, queries);
-    job.offsets = offsets;
-    job.ids = ids;
-    job.capacity = capacity;
+    lbvh_i_begin_search(&job, lists);
     result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
                  ? lbvh_i_fill_by_id_in_pieces(&job, needed)
                  : lbvh_i_list_in_pieces(&job, needed);
     if (result != LBVH_OK) {
-        memset(offsets, 0, ((size_t)queries->n + 1) * sizeof *offsets);
+        memset(lists->offsets, 0, ((size_t)queries->n + 1) * sizeof *lists->offsets);
         *needed = 0;
         return result;
     }
-    offsets[queries->n] = *needed;
-    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+    lists->offsets[queries->n] = *needed;
+    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -7800,8 +7982,6 @@ static lbvh_result lbvh_i_lists_in_pieces(const lbvh *tree, const lbvh_queries *
    Each piece sorts its own points, by keys that hold both:
 
        key    bits 63 .. 32: the upper bits of the Morton code      bits 31 .. 0: the point
-
-   (To begin with the reach of the row before saves 3 % of the instructions, and is not done.)
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_rows_job {
@@ -7816,25 +7996,12 @@ typedef struct lbvh_i_rows_job {
 static uint64_t lbvh_i_point_key(const lbvh_i_rows_job *job, int32_t q)
 {
     const lbvh *tree = job->tree;
-    const lbvh_real *p = lbvh_i_at(job->points, job->stride, q);
     int const bits = lbvh_i_code_bits(&tree->desc), dim = tree->desc.dim;
     lbvh_real at[3];
     uint64_t code;
-    at[0] = p[0];
-    at[1] = p[1];
-    at[2] = dim == 3 ? p[2] : 0;
+    (void)lbvh_i_read_point(dim, lbvh_i_at(job->points, job->stride, q), at);
     code = lbvh_i_code(&tree->lattice, dim, tree->desc.bits, at, at);
     return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
-}
-
-/* Sorts keys by 8 bits. */
-static void lbvh_i_sort_keys_by(const uint64_t *from, uint64_t *to, int32_t m, int shift)
-{
-    int32_t begin[257] = {0}, i;
-    int digit;
-    for (i = 0; i < m; i++) begin[(from[i] >> shift & 255) + 1]++;
-    for (digit = 0; digit < 256; digit++) begin[digit + 1] += begin[digit];
-    for (i = 0; i < m; i++) to[begin[from[i] >> shift & 255]++] = from[i];
 }
 
 /* Row q without its last `left` neighbours. */
@@ -7862,15 +8029,15 @@ static void lbvh_i_find_row(const lbvh_i_rows_job *job, int32_t q)
 /* The points begin .. end-1 in Morton order. */
 static const uint64_t *lbvh_i_order_points(const lbvh_i_rows_job *job, int32_t begin, int32_t end)
 {
-    uint64_t *const key = job->key + begin, *const other = key + job->m;
-    int32_t const m = end - begin;
+    uint64_t *const key = job->key + begin;
+    lbvh_i_histogram histogram;
     int32_t q;
-    int shift;
-    for (q = 0; q < m; q++) key[q] = lbvh_i_point_key(job, begin + q);
-    for (shift = 32; shift < 64; shift += 16) {
-        lbvh_i_sort_keys_by(key, other, m, shift);
-        lbvh_i_sort_keys_by(other, key, m, shift + 8);
+    memset(&histogram, 0, sizeof histogram);
+    for (q = 0; q < end - begin; q++) {
+        key[q] = lbvh_i_point_key(job, begin + q);
+        lbvh_i_count_digits(&histogram, (uint32_t)(key[q] >> 32));
     }
+    lbvh_i_radix(key, key + job->m, end - begin, &histogram);
     return key;
 }
 
@@ -7882,41 +8049,53 @@ static void lbvh_i_rows_piece(void *context, int32_t piece)
     const uint64_t *key = job->key ? lbvh_i_order_points(job, begin, end) : NULL;
     int32_t q;
     for (q = begin; q < end; q++)
-        lbvh_i_find_row(job, key ? (int32_t)(uint32_t)key[q - begin] : q);
+        lbvh_i_find_row(job, key ? lbvh_i_key_id(key[q - begin]) : q);
+}
+
+static lbvh_result lbvh_i_check_rows(const lbvh_i_rows_job *job, int flags)
+{
+    int const points = job->m > 0, neighbours = points && job->k > 0;
+    if (job->m < 0 || job->k < 0) return LBVH_BAD_ARGUMENT;
+    if (points && (!job->points || !job->found)) return LBVH_BAD_ARGUMENT;
+    if (neighbours && (!job->ids || !job->distances2)) return LBVH_BAD_ARGUMENT;
+    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
+    if (!(job->reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!job->tree->built) return LBVH_NOT_BUILT;
+    return job->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+/* Memory for the keys of m points; none, where there is nothing to sort, or no memory. */
+static lbvh_block lbvh_i_take_keys(const lbvh *tree, int32_t m, int flags)
+{
+    size_t const each = 2 * sizeof(uint64_t), bytes = each * (size_t)m;
+    lbvh_block none;
+    memset(&none, 0, sizeof none);
+    if (m < 2 || flags || bytes / each != (size_t)m) return none;
+    return lbvh_i_take_block(&tree->desc.allocator, bytes);
 }
 
 LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
                                        int32_t m, int32_t k, lbvh_real reach, int flags,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found)
 {
-    lbvh_result result = LBVH_OK;
+    lbvh_result result;
     lbvh_i_rows_job job;
     lbvh_block keys;
-    size_t tight;
     int32_t q;
-    if (!tree || m < 0 || k < 0 ||
-        (m > 0 && (!points || !found || (k > 0 && (!ids || !distances2)))))
-        return LBVH_BAD_ARGUMENT;
-    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
-    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    tight = (size_t)tree->desc.dim * sizeof(lbvh_real);
-    if (stride == 0) stride = tight;
-    if (stride < tight || stride % sizeof(lbvh_real)) return LBVH_BAD_ARGUMENT;
-    keys.bytes = 2 * sizeof *job.key * (size_t)m;
-    keys.memory = m < 2 || flags || keys.bytes / 2 / sizeof *job.key != (size_t)m
-                      ? NULL
-                      : lbvh_i_alloc(&tree->desc.allocator, keys.bytes);
+    if (!tree) return LBVH_BAD_ARGUMENT;
     job.tree = tree;
     job.points = points;
-    job.stride = stride;
+    job.stride = lbvh_i_stride_of(tree->desc.dim, stride);
     job.m = m;
     job.k = k;
-    job.pieces = lbvh_i_search_pieces(tree, m);
     job.ids = ids;
     job.found = found;
     job.reach = reach;
     job.distances2 = distances2;
+    result = lbvh_i_check_rows(&job, flags);
+    if (result != LBVH_OK) return result;
+    job.pieces = lbvh_i_search_pieces(tree, m);
+    keys = lbvh_i_take_keys(tree, m, flags);
     job.key = (uint64_t *)keys.memory;
     if (job.pieces == 1) lbvh_i_rows_piece(&job, 0);
     else result = lbvh_i_in_pieces(&tree->desc.parallel, job.pieces, lbvh_i_rows_piece, &job);
@@ -7971,15 +8150,15 @@ typedef struct lbvh_i_build_job {
     const lbvh_real *data;
     size_t stride;
     int32_t n, pieces, pass;
+    int rotates;                /* 1: a pass of rotations; 0: a merge */
     lbvh_i_keys keys;
     int32_t *counts;            /* [pieces][256] */
-    lbvh_i_left_cluster *cluster; /* [n] in the same memory: of each piece from its first place
-                                     on, ... */
-    int32_t left[LBVH_I_BUILD_TASKS]; /* so many; or the rotations of a piece */
+    lbvh_i_left_cluster *cluster; /* [n] in the same memory; a piece's from its first place on */
+    int32_t left[LBVH_I_BUILD_TASKS]; /* of each piece: its clusters, or its rotations */
     int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
     union {
         lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
-        lbvh_i_tops tops[LBVH_I_BUILD_TASKS];
+        lbvh_i_roots roots[LBVH_I_BUILD_TASKS];
     } of;
 } lbvh_i_build_job;
 
@@ -7991,6 +8170,7 @@ static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_rea
     job->stride = stride;
     job->n = n;
     job->pieces = lbvh_i_build_pieces(tree, n);
+    job->rotates = 0;
 }
 
 static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
@@ -8065,13 +8245,9 @@ static void lbvh_i_deal_piece(void *context, int32_t k)
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
     uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t begin[256], i;
+    int32_t begin[256];
     memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
-    for (i = lbvh_i_first_of(job, k); i < last; i++) {
-        uint64_t const moving = from[i];
-        to[begin[moving >> (32 + 8 * job->pass) & 255]++] = moving;
-    }
+    lbvh_i_deal(from, to, lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1), begin, job->pass);
 }
 
 /* Pieces of places that begin where the upper bits of the keys change. */
@@ -8127,16 +8303,8 @@ static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t f
                                  const lbvh_i_left_cluster *from, int32_t count)
 {
     int32_t i;
-    int a;
-    for (i = 0; i < count; i++) {
-        int32_t const at = c->all++;
-        for (a = 0; a < 3; a++) {
-            c->min[a][at] = from[i].min[a];
-            c->max[a][at] = from[i].max[a];
-        }
-        c->node[at] = from[i].node;
-        c->first[at] = from[i].first;
-    }
+    for (i = 0; i < count; i++)
+        lbvh_i_push_cluster(c, from[i].min, from[i].max, from[i].node, from[i].first);
     lbvh_i_join_clusters(tree, c, first, from->last, count);
 }
 
@@ -8185,58 +8353,69 @@ static void lbvh_i_leaves_piece(void *context, int32_t k)
     lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
 }
 
-/* Joins the node of the leaves first .. last with the tops that it is the right sibling of, above
-   the first `fixed`; and makes it a top. Returns the fixed ones, with all whose siblings are left
-   of them. */
-static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_tops *tops, int32_t fixed, int32_t first,
+/* The same as lbvh_i_rotate_up for a merge: joins the node with its left sibling instead. */
+static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
                             int32_t last)
 {
     const uint8_t *prefix = tree->prefix;
-    int32_t at = first == last ? tree->first_leaf + last
-                               : lbvh_i_number(prefix, tree->first_leaf, first, last);
+    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
     lbvh_node node = tree->node[at];
-    while (tops->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
         int32_t const split = first - 1, right = at;
-        first = tops->first[--tops->count];
+        first = roots->first[--roots->count];
         at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-        node.link = first == split ? tree->first_leaf + split : split;
+        node.link = lbvh_i_left_child(tree->first_leaf, first, split);
         lbvh_i_widen(&node, &tree->node[node.link]);
         tree->node[at] = node;
         if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
     }
-    tops->first[tops->count++] = first;
-    return lbvh_i_is_left(prefix, first, last) ? fixed : tops->count;
+    roots->first[roots->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
 }
 
-/* lbvh_i_merge within a piece. A right child whose sibling begins before the piece is fixed. Along
-   fixed tops prefixes decrease, along the others they increase: at most LBVH_STACK of each. */
-static void lbvh_i_merge_piece(void *context, int32_t k)
+/* The subtree of the leaves first .. last, in a merge or in a pass of rotations. */
+static int32_t lbvh_i_raise_subtree(const lbvh_i_build_job *job, lbvh_i_roots *roots, int32_t fixed,
+                                    int32_t first, int32_t last, int32_t *rotations)
+{
+    return job->rotates ? lbvh_i_rotate_up(job->tree, roots, fixed, first, last, rotations)
+                        : lbvh_i_raise(job->tree, roots, fixed, first, last);
+}
+
+/* lbvh_i_merge, or lbvh_i_rotate_all, within a piece: nothing changes outside of the subtrees that
+   lie within it. A right child whose sibling begins before the piece is fixed. Along fixed roots
+   prefixes decrease, along the others they increase: at most LBVH_STACK of each. */
+static void lbvh_i_raise_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     lbvh *tree = job->tree;
-    lbvh_i_tops *tops = &job->of.tops[k];
+    lbvh_i_roots *roots = &job->of.roots[k];
     int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t place, fixed = 0;
-    tops->count = 0;
+    int32_t place, fixed = 0, rotations = 0;
+    roots->count = 0;
     for (place = lbvh_i_first_of(job, k); place < last; place++) {
-        tree->node[tree->first_leaf + place].skip = lbvh_i_skip(tree->prefix, tree->n, place);
-        fixed = lbvh_i_raise(tree, tops, fixed, place, place);
+        if (!job->rotates)
+            lbvh_i_leaf(tree, place)->skip = lbvh_i_skip(tree->prefix, tree->n, place);
+        fixed = lbvh_i_raise_subtree(job, roots, fixed, place, place, &rotations);
     }
+    job->left[k] = rotations;
 }
 
-/* Merges the tops of all pieces, as lbvh_i_merge merges leaves. */
-static void lbvh_i_merge_tops(lbvh_i_build_job *job)
+/* The same with the roots of all pieces, as if they were leaves. Returns all rotations. */
+static int32_t lbvh_i_raise_roots(const lbvh_i_build_job *job)
 {
-    lbvh_i_tops waiting;
-    int32_t k, i;
+    lbvh_i_roots waiting;
+    int32_t k, i, rotations = 0;
     waiting.count = 0;
     for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_tops *own = &job->of.tops[k];
+        const lbvh_i_roots *own = &job->of.roots[k];
         int32_t const end = lbvh_i_first_of(job, k + 1);
+        rotations += job->left[k];
         for (i = 0; i < own->count; i++)
-            (void)lbvh_i_raise(job->tree, &waiting, 0, own->first[i],
-                               (i + 1 < own->count ? own->first[i + 1] : end) - 1);
+            (void)lbvh_i_raise_subtree(job, &waiting, 0, own->first[i],
+                                       (i + 1 < own->count ? own->first[i + 1] : end) - 1,
+                                       &rotations);
     }
+    return rotations;
 }
 
 static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
@@ -8260,8 +8439,8 @@ static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
 
 static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
 {
-    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_merge_piece);
-    if (result == LBVH_OK) lbvh_i_merge_tops(job);
+    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
+    if (result == LBVH_OK) (void)lbvh_i_raise_roots(job);
     return result;
 }
 
@@ -8305,12 +8484,8 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
 static void lbvh_i_refit_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_node *leaves = job->tree->node + job->tree->first_leaf;
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t i;
-    for (i = lbvh_i_first_of(job, k); i < last; i++)
-        (void)lbvh_box_of(&job->tree->desc, job->data, job->stride, leaves[i].link, leaves[i].min,
-                          leaves[i].max);
+    lbvh_i_refit_leaves(job->tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                        lbvh_i_first_of(job, k + 1));
 }
 
 static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
@@ -8329,49 +8504,21 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
     return result;
 }
 
-/* Rotations within a piece, which change nothing outside of the subtrees that lie within it. */
-static void lbvh_i_rotate_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_tops *tops = &job->of.tops[k];
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t place, fixed = 0, rotations = 0;
-    tops->count = 0;
-    for (place = lbvh_i_first_of(job, k); place < last; place++)
-        fixed = lbvh_i_rotate_up(job->tree, tops, fixed, place, place, &rotations);
-    job->left[k] = rotations;
-}
-
-/* And at the nodes above the tops of all pieces: the number of all rotations. */
-static int32_t lbvh_i_rotate_tops(lbvh_i_build_job *job)
-{
-    lbvh_i_tops waiting;
-    int32_t k, i, rotations = 0;
-    waiting.count = 0;
-    for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_tops *own = &job->of.tops[k];
-        int32_t const end = lbvh_i_first_of(job, k + 1);
-        rotations += job->left[k];
-        for (i = 0; i < own->count; i++)
-            (void)lbvh_i_rotate_up(job->tree, &waiting, 0, own->first[i],
-                                   (i + 1 < own->count ? own->first[i + 1] : end) - 1, &rotations);
-    }
-    return rotations;
-}
-
 static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
 {
     lbvh_i_build_job job;
     lbvh_result result;
     int32_t done = 0;
     lbvh_i_begin_build(&job, tree, NULL, 0, tree->n);
-    result = lbvh_i_run_build(&job, lbvh_i_rotate_piece);
+    job.rotates = 1;
+    result = lbvh_i_run_build(&job, lbvh_i_raise_piece);
     if (result == LBVH_OK) {
-        done = lbvh_i_rotate_tops(&job);
+        done = lbvh_i_raise_roots(&job);
         if (done > 0) {
             lbvh_i_number_leaves(tree);
             lbvh_i_take_places(tree);
         }
+        job.rotates = 0;
         result = lbvh_i_merge_in_pieces(&job);
     }
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
@@ -8388,7 +8535,7 @@ static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
    is left to the calling thread: whatever the rooms, the pairs are the same.
    ---------------------------------------------------------------------------------------------- */
 
-/* What a piece visits has room for so many, and what it finds for so many more than its share. */
+/* Room of a piece for visits, and for objects met beyond its share. */
 enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE,
        LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2 };
 
@@ -8508,18 +8655,6 @@ static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index
    >>wide-build: a binary tree is collapsed (figure and bounds at >>wide)
    ---------------------------------------------------------------------------------------------- */
 
-/* Functions of one text that are compiled for several processors; _FN: for a GPU, too. */
-#if defined(__GNUC__) || defined(__clang__)
-#define LBVH_I_TOGETHER static inline __attribute__((always_inline))
-#else
-#define LBVH_I_TOGETHER static inline
-#endif
-#if defined(__CUDACC__)
-#define LBVH_I_TOGETHER_FN LBVH_FN
-#else
-#define LBVH_I_TOGETHER_FN LBVH_I_TOGETHER
-#endif
-
 enum { LBVH_I_WIDE_NODE, LBVH_I_WIDE_ID, LBVH_I_WIDE_MASK, LBVH_I_WIDE_ELEMENT };
 enum { LBVH_I_INNER = 224 };    /* kind of the first inner child */
 
@@ -8542,6 +8677,13 @@ typedef struct lbvh_i_branches {
     lbvh_i_branch branch[LBVH_I_BRANCHES];
     int32_t count, largest, pieces;
 } lbvh_i_branches;
+
+/* Where the numbers of a copied element begin: v[number][lane]. */
+LBVH_FN_HOT lbvh_real *lbvh_i_lane_of(const lbvh_wide *wide, size_t slot)
+{
+    size_t const block = slot / LBVH_WIDE_LEAF;
+    return wide->element + block * (size_t)wide->numbers * LBVH_WIDE_LEAF + slot % LBVH_WIDE_LEAF;
+}
 
 /* One collapse. The first run counts, the second fills. */
 typedef struct lbvh_i_collapse {
@@ -8620,26 +8762,14 @@ LBVH_FN double lbvh_i_floor(double x)
 /* The exponent field of |x|: 0 for denormal numbers and 0. */
 LBVH_FN int lbvh_i_exponent(lbvh_real x)
 {
-#if LBVH_I_REAL_KIND == 1
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (int)(bits >> 23 & 255);
-#else
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (int)(bits >> 52 & 2047);
-#endif
+    return (int)((lbvh_i_bits_of(x) & LBVH_I_INFINITE) >> LBVH_I_MANTISSA_BITS);
 }
 
 /* 2 to the power that an exponent field says. */
-LBVH_I_TOGETHER_FN lbvh_real lbvh_i_quantum(int exponent)
+LBVH_FN_HOT lbvh_real lbvh_i_quantum(int exponent)
 {
+    lbvh_i_bits const bits = (lbvh_i_bits)exponent << LBVH_I_MANTISSA_BITS;
     lbvh_real power;
-#if LBVH_I_REAL_KIND == 1
-    uint32_t const bits = (uint32_t)exponent << 23;
-#else
-    uint64_t const bits = (uint64_t)exponent << 52;
-#endif
     memcpy(&power, &bits, sizeof power);
     return power;
 }
@@ -8690,7 +8820,7 @@ LBVH_FN void lbvh_i_quantise(const lbvh *tree, lbvh_wide_node *node, lbvh_i_span
     }
 }
 
-/* The numbers of an element into lane `lane` of a block: v[number][lane]. */
+/* The numbers of an element into its lane of a block; id < 0: zeros. */
 LBVH_FN void lbvh_i_copy_element(const lbvh_i_collapse *job, int32_t id, lbvh_real *v)
 {
     const lbvh_desc *desc = &job->tree->desc;
@@ -8716,7 +8846,7 @@ LBVH_FN int32_t lbvh_i_span_elements(const lbvh *tree, lbvh_i_span span)
 {
     int32_t place, found = 0;
     for (place = span.first; place <= span.last; place++)
-        found += !lbvh_left_out(&tree->node[tree->first_leaf + place]);
+        found += !lbvh_left_out(lbvh_i_leaf(tree, place));
     return found;
 }
 
@@ -8728,11 +8858,7 @@ LBVH_FN void lbvh_i_fill_slot(const lbvh_i_collapse *job, size_t slot, int32_t p
     int32_t const at = tree->first_leaf + place, id = place < 0 ? -1 : tree->node[at].link;
     wide->id[slot] = id;
     if (wide->mask) wide->mask[slot] = id < 0 ? 0 : tree->mask[at];
-    if (wide->numbers)
-        lbvh_i_copy_element(job, id,
-                            wide->element +
-                                slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
-                                slot % LBVH_WIDE_LEAF);
+    if (wide->numbers) lbvh_i_copy_element(job, id, lbvh_i_lane_of(wide, slot));
 }
 
 /* The elements of the next leaf. */
@@ -8743,7 +8869,7 @@ LBVH_FN void lbvh_i_fill_leaf(const lbvh_i_collapse *job, lbvh_i_span span)
     size_t const slot = in_blocks ? (size_t)job->leaves * LBVH_WIDE_LEAF : (size_t)job->elements;
     int32_t place, found = 0, rest;
     for (place = span.first; place <= span.last; place++)
-        if (!lbvh_left_out(&tree->node[tree->first_leaf + place]))
+        if (!lbvh_left_out(lbvh_i_leaf(tree, place)))
             lbvh_i_fill_slot(job, slot + (size_t)found++, place);
     for (rest = found; in_blocks && rest < LBVH_WIDE_LEAF; rest++)
         lbvh_i_fill_slot(job, slot + (size_t)rest, -1);
@@ -8897,7 +9023,7 @@ static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_des
     if (desc) *out = *desc;
     if (out->leaf == 0) out->leaf = LBVH_WIDE_LEAF;
     if (out->leaf < 1 || out->leaf > LBVH_WIDE_LEAF) return LBVH_BAD_OPTION;
-    if (out->parallel.tasks < 0 || out->parallel.tasks > LBVH_I_TASKS) return LBVH_BAD_OPTION;
+    if (!lbvh_i_tasks_valid(&out->parallel)) return LBVH_BAD_OPTION;
     if (!out->allocator.alloc != !out->allocator.free) return LBVH_BAD_ALLOCATOR;
     if (!out->cuda_allocator.alloc != !out->cuda_allocator.free) return LBVH_BAD_ALLOCATOR;
     return LBVH_OK;
@@ -8951,39 +9077,26 @@ static void lbvh_i_wide_bind(lbvh_wide *wide, const lbvh_block *block, int masks
 /* Memory for the sizes. */
 static lbvh_result lbvh_i_wide_prepare(lbvh_wide *wide, const size_t bytes[LBVH_BLOCKS])
 {
-    int b;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        lbvh_block *block = &wide->block[b];
-        if (bytes[b] > block->bytes) {
-            if (!lbvh_i_grow(&wide->desc.allocator, block, bytes[b], LBVH_I_AHEAD))
-                return LBVH_OUT_OF_MEMORY;
-            if ((uintptr_t)block->memory % 16 != 0 && wide->desc.allocator.alloc)
-                return LBVH_BAD_ALLOCATOR;
-        }
-    }
+    lbvh_result const result =
+        lbvh_i_grow_blocks(&wide->desc.allocator, wide->block, bytes, LBVH_I_AHEAD);
     lbvh_i_wide_bind(wide, wide->block, bytes[LBVH_I_WIDE_MASK] > 0);
-    return LBVH_OK;
+    return result;
 }
 
 LBVH_API int64_t lbvh_wide_bytes(const lbvh_wide *wide)
 {
-    int64_t bytes = 0;
-    int b;
-    for (b = 0; wide && b < LBVH_BLOCKS; b++) bytes += (int64_t)wide->block[b].bytes;
-    return bytes;
+    return wide ? lbvh_i_block_bytes(wide->block) : 0;
 }
 
 /* Empties the wide tree and stores a checked desc. */
 static lbvh_result lbvh_i_wide_begin(lbvh_wide *wide, const lbvh_wide_desc *desc)
 {
-    const lbvh_allocator *had = &wide->desc.allocator;
     lbvh_wide_desc given;
     lbvh_result const result = lbvh_i_wide_defaults(&given, desc);
     wide->built = wide->elements = wide->nodes = wide->leaves = wide->numbers = 0;
     if (result != LBVH_OK) return result;
     if (lbvh_wide_bytes(wide) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
-         had->user != given.allocator.user))
+        !lbvh_i_same_allocator(&wide->desc.allocator, &given.allocator))
         return LBVH_BAD_ALLOCATOR;
     wide->desc = given;
     return LBVH_OK;
@@ -9048,9 +9161,8 @@ LBVH_API lbvh_result lbvh_wide_bytes_for(const lbvh_wide_desc *desc, const lbvh 
 
 LBVH_API void lbvh_wide_free(lbvh_wide *wide)
 {
-    int b;
     if (!wide) return;
-    for (b = 0; b < LBVH_BLOCKS; b++) lbvh_i_release(&wide->desc.allocator, &wide->block[b]);
+    lbvh_i_release_all(&wide->desc.allocator, wide->block, LBVH_BLOCKS);
     memset(wide, 0, sizeof *wide);
 }
 
@@ -9070,7 +9182,7 @@ LBVH_API void lbvh_wide_free(lbvh_wide *wide)
 
 #define LBVH_I_LEAF_BIT 0x80000000u     /* a child in the stack is 8 * node + c, and this */
 
-/* One ray on its way. */
+/* One ray. */
 typedef struct lbvh_i_beam {
     lbvh_real origin[4], direction[4], inverse[4];  /* [3]: 0 */
     lbvh_real before[4], after[4];  /* origin / direction, and `pad` more or less */
@@ -9085,7 +9197,7 @@ typedef struct lbvh_i_beam {
 
 #define LBVH_I_NO_SLOT ((size_t)-1)
 
-/* Where nodes and leaves are that wait, and their bytes. */
+/* Where nodes [0] and leaves [1] lie, and the bytes of one: for prefetching. */
 typedef struct lbvh_i_next {
     const char *base[2];
     size_t bytes[2];
@@ -9123,22 +9235,8 @@ LBVH_FN int lbvh_i_pad_ray(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, int a)
     return lbvh_i_finite(ray->inverse[a]) && largest < 1 / least;
 }
 
-/* By its bits, the sign aside: comparisons fail under -ffinite-math-only. */
-LBVH_FN int lbvh_i_is_nan(lbvh_real x)
-{
-#if LBVH_I_REAL_KIND == 1
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7FFFFFFFu) > 0x7F800000u;
-#else
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (bits & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
-#endif
-}
-
 /* The axis along which the ray goes fastest, and the other two. */
-LBVH_I_TOGETHER_FN void lbvh_i_pick_axes(lbvh_i_beam *ray)
+LBVH_FN_HOT void lbvh_i_pick_axes(lbvh_i_beam *ray)
 {
     lbvh_real const x = lbvh_i_absolute(ray->direction[0]), y = lbvh_i_absolute(ray->direction[1]),
                     z = lbvh_i_absolute(ray->direction[2]);
@@ -9153,33 +9251,29 @@ LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numb
                               lbvh_real t_max, lbvh_i_beam *ray)
 {
     const lbvh_wide *wide = tracer->wide;
-    int a, usable = wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max);
+    int const origin_finite = lbvh_i_read_point(wide->dim, numbers, ray->origin),
+              direction_finite = lbvh_i_read_point(wide->dim, numbers + wide->dim, ray->direction);
+    int a;
     ray->careful = 0;
     ray->origin[3] = ray->direction[3] = ray->inverse[3] = ray->before[3] = ray->after[3] = 0;
     for (a = 0; a < 3; a++) {
-        lbvh_real along = 0;
-        ray->origin[a] = 0;
-        if (a < wide->dim) {
-            ray->origin[a] = numbers[a];
-            along = numbers[wide->dim + a];
-        }
-        ray->direction[a] = along;
+        lbvh_real const along = ray->direction[a];
         ray->inverse[a] = lbvh_i_infinity();
         if (along != 0) ray->inverse[a] = lbvh_i_over(1, along);
         ray->in[a] = along < 0 ? a + 3 : a;
         ray->out[a] = along < 0 ? a : a + 3;
-        usable = usable && lbvh_i_finite(along) && lbvh_i_finite(ray->origin[a]);
         if (!lbvh_i_pad_ray(tracer, ray, a)) ray->careful = 1;
     }
     lbvh_i_pick_axes(ray);
     ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
     ray->slot = LBVH_I_NO_SLOT;
-    return usable;
+    return wide->nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max) && origin_finite &&
+           direction_finite;
 }
 
 /* A row of planes, or the numbers of a block, in one load: on a GPU the loads bound a walk. There a
    byte q becomes a real without a conversion, which is slow: 2^23 + q has q as its last bits. */
-LBVH_I_TOGETHER_FN void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_real q[LBVH_WIDE])
+LBVH_FN_HOT void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_real q[LBVH_WIDE])
 {
     int c;
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
@@ -9193,7 +9287,7 @@ LBVH_I_TOGETHER_FN void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_rea
 #endif
 }
 
-LBVH_I_TOGETHER_FN void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE_LEAF])
+LBVH_FN_HOT void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE_LEAF])
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
     float4 const all = *reinterpret_cast<const float4 *>(from);
@@ -9209,7 +9303,7 @@ LBVH_I_TOGETHER_FN void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LB
 
 /* Where the ray comes and goes along one axis, for all children. On a GPU fused: the pads of a ray
    are larger than either rounding. */
-LBVH_I_TOGETHER_FN void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
                                     lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
     lbvh_real const step = lbvh_i_quantum(node->exponent[a]) * ray->inverse[a],
@@ -9235,7 +9329,7 @@ LBVH_I_TOGETHER_FN void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node
 #endif
 }
 
-/* The same, plane by plane, for all rays. */
+/* lbvh_i_slab for any ray: each plane is decoded. */
 LBVH_FN void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
                                  lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
@@ -9260,7 +9354,7 @@ LBVH_FN void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *n
 }
 
 /* The children that the ray enters up to t_max, as bits, and where. */
-LBVH_I_TOGETHER_FN uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
+LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
                                                   const lbvh_wide_node *node,
                                                   lbvh_real enters[LBVH_WIDE])
 {
@@ -9280,7 +9374,7 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
 }
 
 /* The triangles of a block that the ray hits up to t_max, as bits, and where: lbvh_ray_triangle. */
-LBVH_I_TOGETHER_FN uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
+LBVH_FN_HOT uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
                                              lbvh_real t[LBVH_WIDE_LEAF])
 {
     lbvh_real number[9][LBVH_WIDE_LEAF];
@@ -9304,6 +9398,24 @@ typedef struct lbvh_i_waiting {
     uint32_t child[LBVH_WIDE_STACK + LBVH_WIDE];
     lbvh_real enters[LBVH_WIDE_STACK + LBVH_WIDE];
 } lbvh_i_waiting;
+
+/* The root waits; returns the top. */
+LBVH_I_HOT int lbvh_i_push_root(lbvh_i_waiting *stack)
+{
+    stack->child[0] = 0;
+    stack->enters[0] = 0;
+    return 1;
+}
+
+/* The next child within reach; 0: there is none. */
+LBVH_I_HOT int lbvh_i_pop(const lbvh_i_waiting *stack, int *top, lbvh_real reach, uint32_t *at)
+{
+    int last = *top;
+    while (last > 0 && !(stack->enters[last - 1] <= reach)) last--;
+    *top = last - (last > 0);
+    *at = stack->child[*top];
+    return last > 0;
+}
 
 /* ------------------------------------------------------------------------------------------------
    >>wide-lanes: the same two tests by vectors of 8 and 4 floats, for AVX2
@@ -9388,7 +9500,7 @@ LBVH_I_LANES_FN __m256 lbvh_i_planes(const uint8_t plane[8], __m256 corner, __m2
     return _mm256_mul_ps(_mm256_add_ps(q, corner), step);
 }
 
-/* All bits of the exponent are set: neither of these. */
+/* Lanes that are neither NaN nor infinite: lbvh_i_finite. */
 LBVH_I_LANES_FN __m128i lbvh_i_finite_lanes(__m128 x)
 {
     __m128i const exponent = _mm_set1_epi32(0x7F800000);
@@ -9511,10 +9623,10 @@ LBVH_I_LANES_FN __m128 lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v)
 #endif /* LBVH_I_AVX2 */
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-trace: the walk of one ray, and rays in bulk
+   >>wide-trace: the walk of a ray; several rays in turn
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
+LBVH_FN_HOT int lbvh_i_lowest_bit(uint32_t bits)
 {
 #if defined(__CUDA_ARCH__)
     return __ffs((int)bits) - 1;
@@ -9527,17 +9639,23 @@ LBVH_I_TOGETHER_FN int lbvh_i_lowest_bit(uint32_t bits)
 #endif
 }
 
-LBVH_I_TOGETHER_FN int lbvh_i_has_hit(const lbvh_i_beam *ray)
+LBVH_FN_HOT int lbvh_i_has_hit(const lbvh_i_beam *ray)
 {
     return ray->slot != LBVH_I_NO_SLOT;
 }
 
+/* 1 if a search with this filter takes the element. */
+LBVH_FN_HOT int lbvh_i_slot_passes(const lbvh_wide *wide, size_t slot, uint32_t filter)
+{
+    return !wide->mask || (wide->mask[slot] & filter) != 0;
+}
+
 /* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only:
    they lie far from the triangles. */
-LBVH_I_TOGETHER_FN void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
+LBVH_FN_HOT void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
                                         lbvh_real t)
 {
-    if (wide->mask && !(wide->mask[slot] & ray->filter)) return;
+    if (!lbvh_i_slot_passes(wide, slot, ray->filter)) return;
     if (!(t >= 0 && t <= ray->t_max)) return;
     if (t == ray->t_max && lbvh_i_has_hit(ray) && wide->id[slot] > wide->id[ray->slot]) return;
     ray->t_max = t;
@@ -9562,14 +9680,14 @@ static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, ui
     int32_t count = lbvh_i_leaf_slots(wide, leaf, &slot);
     for (; count > 0; count--, slot++) {
         lbvh_real t = 0, u = 0, v = 0;
-        if (wide->mask && !(wide->mask[slot] & ray->filter)) continue;
+        if (!lbvh_i_slot_passes(wide, slot, ray->filter)) continue;
         if (tracer->fn(tracer->user, wide->id[slot], ray->origin, ray->direction, &t, &u, &v))
             lbvh_i_keep_hit(wide, ray, slot, t);
     }
 }
 
 /* Hits in a block of triangles, as bits. */
-LBVH_I_TOGETHER void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
+LBVH_I_HOT void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
                                       uint32_t hit, const lbvh_real t[LBVH_WIDE_LEAF])
 {
     for (; hit; hit &= hit - 1) {
@@ -9579,14 +9697,14 @@ LBVH_I_TOGETHER void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, s
 }
 
 /* Tests the triangles of a block. */
-LBVH_I_TOGETHER void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
+LBVH_I_HOT void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block)
 {
     lbvh_real t[LBVH_WIDE_LEAF];
     uint32_t const hit = lbvh_i_hit_block(ray, wide->element + block * 9 * LBVH_WIDE_LEAF, t);
     lbvh_i_keep_hits(wide, ray, block, hit, t);
 }
 
-LBVH_I_TOGETHER_FN uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
+LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
                                          int calls)
 {
     uint32_t const kind = node->kind[c];
@@ -9596,7 +9714,7 @@ LBVH_I_TOGETHER_FN uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t nu
 }
 
 /* Pushes the children of a node that were entered, farthest first; the new top. */
-LBVH_I_TOGETHER int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
+LBVH_I_HOT int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
                                      uint32_t number, uint32_t met, const lbvh_real *enters,
                                      int calls)
 {
@@ -9637,9 +9755,10 @@ static void lbvh_i_step_node(const lbvh_i_tracer *tracer, lbvh_i_walker *walker,
 }
 
 /* Asks for what the next step reads. No branch, as what waits was just pushed. */
-LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
+LBVH_I_HOT void lbvh_i_prefetch(const lbvh_i_next *next, const lbvh_i_waiting *stack, int top)
 {
 #if defined(__GNUC__) || defined(__clang__)
+    uint32_t const child = stack->child[top > 0 ? top - 1 : 0];
     size_t const bytes = next->bytes[child >> 31];
     const char *at = next->base[child >> 31] + (child & ~LBVH_I_LEAF_BIT) * bytes;
     __builtin_prefetch(at);
@@ -9647,31 +9766,27 @@ LBVH_I_TOGETHER void lbvh_i_prefetch(const lbvh_i_next *next, uint32_t child)
     __builtin_prefetch(at + bytes - 1);
 #else
     (void)next;
-    (void)child;
+    (void)stack;
+    (void)top;
 #endif
 }
 
 /* The child to visit next; 0: the walk is done. */
-LBVH_I_TOGETHER int lbvh_i_pop(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
+LBVH_I_HOT int lbvh_i_next_child(const lbvh_i_tracer *tracer, lbvh_i_walker *walker, uint32_t *at)
 {
     if (tracer->any && lbvh_i_has_hit(&walker->ray)) return 0;
-    do {
-        if (walker->top == 0) return 0;
-        walker->top--;
-    } while (!(walker->stack.enters[walker->top] <= walker->ray.t_max));
-    *at = walker->stack.child[walker->top];
-    return 1;
+    return lbvh_i_pop(&walker->stack, &walker->top, walker->ray.t_max, at);
 }
 
 /* One node or leaf; 0: the walk is done. */
-LBVH_I_TOGETHER int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
+LBVH_I_HOT int lbvh_i_step(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
 {
     uint32_t at;
-    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (!lbvh_i_next_child(tracer, walker, &at)) return 0;
     if (!(at & LBVH_I_LEAF_BIT)) lbvh_i_step_node(tracer, walker, at);
     else if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, at & ~LBVH_I_LEAF_BIT);
     else lbvh_i_hit_triangles(tracer->wide, &walker->ray, at & ~LBVH_I_LEAF_BIT);
-    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, &walker->stack, walker->top);
     return 1;
 }
 
@@ -9696,7 +9811,7 @@ LBVH_FN lbvh_real lbvh_i_reach_of(const lbvh_rays *rays, int32_t r)
 LBVH_FN uint32_t lbvh_i_filter_of(const lbvh_rays *rays, int32_t r)
 {
     if (rays->filters) return rays->filters[r];
-    return rays->filter ? rays->filter : 0xFFFFFFFFu;
+    return rays->filter ? rays->filter : LBVH_I_ANY_MASK;
 }
 
 /* Ray r of a call; 0: it hits nothing. */
@@ -9725,9 +9840,7 @@ static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
 
 static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
 {
-    walker->top = 1;
-    walker->stack.child[0] = 0;
-    walker->stack.enters[0] = 0;
+    walker->top = lbvh_i_push_root(&walker->stack);
     return lbvh_i_next_beam(bundle, &walker->ray);
 }
 
@@ -9788,7 +9901,7 @@ LBVH_I_LANES_FN void lbvh_i_hit_triangle_lanes(const lbvh_wide *wide, lbvh_i_bea
 LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker *walker)
 {
     uint32_t at;
-    if (!lbvh_i_pop(tracer, walker, &at)) return 0;
+    if (!lbvh_i_next_child(tracer, walker, &at)) return 0;
     if (at & LBVH_I_LEAF_BIT) {
         size_t const leaf = at & ~LBVH_I_LEAF_BIT;
         if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, (uint32_t)leaf);
@@ -9801,7 +9914,7 @@ LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker
                                         lbvh_i_enter_lanes(&walker->ray, node, kind),
                                         tracer->fn != NULL);
     }
-    lbvh_i_prefetch(&tracer->next, walker->stack.child[walker->top > 0 ? walker->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, &walker->stack, walker->top);
     return 1;
 }
 
@@ -9816,10 +9929,18 @@ LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
         }
 }
 
-/* LBVH_SORTED: 16 consecutive rays walk as a pack. A node is tested once for all of them: a child
-   is entered if a ray could enter it whose origin and direction lie between theirs. A triangle is
-   tested for all of them in 8 lanes, by the operations of lbvh_i_hit_lanes: each finds what it
-   finds alone. */
+#endif /* LBVH_I_AVX2 */
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-packs: packet traversal, for LBVH_SORTED and AVX2
+
+   16 consecutive rays walk together, as a pack. A node is tested once: a child is entered if a ray
+   could enter it whose origin and direction lie between theirs. A triangle is tested for 8 rays in
+   8 lanes, by the operations of lbvh_i_hit_lanes: each ray finds what it finds alone.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef LBVH_I_AVX2
+
 enum { LBVH_I_PACK = 16, LBVH_I_PACKS = 4 };
 
 #define LBVH_I_PACK_NONE 0xFFFFFFFFu    /* a slot: fewer than 2^32 - 1 are used */
@@ -9838,29 +9959,21 @@ typedef struct lbvh_i_pack {
     lbvh_i_waiting stack;
 } lbvh_i_pack;
 
-/* The least and the largest of 8 numbers. */
-LBVH_I_LANES_FN float lbvh_i_least_of(__m256 v)
+/* The least and the largest of the numbers of a pack. */
+LBVH_I_LANES_FN float lbvh_i_least_of_pack(const float v[LBVH_I_PACK])
 {
-    __m128 least = _mm_min_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    __m256 const all = _mm256_min_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8));
+    __m128 least = _mm_min_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
     least = _mm_min_ps(least, _mm_shuffle_ps(least, least, 0x4E));
     return _mm_cvtss_f32(_mm_min_ps(least, _mm_shuffle_ps(least, least, 0xB1)));
 }
 
-LBVH_I_LANES_FN float lbvh_i_largest_of(__m256 v)
-{
-    __m128 largest = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    largest = _mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0x4E));
-    return _mm_cvtss_f32(_mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0xB1)));
-}
-
 LBVH_I_LANES_FN float lbvh_i_largest_of_pack(const float v[LBVH_I_PACK])
 {
-    return lbvh_i_largest_of(_mm256_max_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8)));
-}
-
-LBVH_I_LANES_FN float lbvh_i_least_of_pack(const float v[LBVH_I_PACK])
-{
-    return lbvh_i_least_of(_mm256_min_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8)));
+    __m256 const all = _mm256_max_ps(_mm256_loadu_ps(v), _mm256_loadu_ps(v + 8));
+    __m128 largest = _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+    largest = _mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0x4E));
+    return _mm_cvtss_f32(_mm_max_ps(largest, _mm_shuffle_ps(largest, largest, 0xB1)));
 }
 
 /* The next rays of a bundle, side by side. */
@@ -10008,8 +10121,8 @@ LBVH_I_LANES_FN __m256 lbvh_i_closest_lanes(const lbvh_i_bundle *bundle, const l
         keeps[r] = -1;
         if (same >> r & 1 && had != LBVH_I_PACK_NONE && wide->id[slot] > wide->id[had])
             keeps[r] = 0;
-        if (wide->mask && ray + r < pack->count &&
-            !(wide->mask[slot] & lbvh_i_filter_of(bundle->rays, number)))
+        if (ray + r < pack->count &&
+            !lbvh_i_slot_passes(wide, slot, lbvh_i_filter_of(bundle->rays, number)))
             keeps[r] = 0;
     }
     return _mm256_and_ps(
@@ -10021,54 +10134,81 @@ LBVH_I_LANES_FN void lbvh_i_keep_lanes(float to[8], __m256 v, __m256 where)
     _mm256_storeu_ps(to, _mm256_blendv_ps(_mm256_loadu_ps(to), v, where));
 }
 
-/* A triangle, whose numbers are 4 apart, and 8 rays: those that hit it up to their t_max keep it.
-   0: there are none. */
-LBVH_I_LANES_FN int lbvh_i_hit_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *pack, int ray,
-                                    const float *v, uint32_t slot)
+/* What lbvh_ray_triangle calculates, of 8 rays. */
+typedef struct lbvh_i_weights {
+    __m256 of_a, of_b, of_c, total;
+    __m256 deep[3];         /* of the vertices, along the longest axis */
+    __m256 along;           /* of the directions, likewise */
+} lbvh_i_weights;
+
+/* A triangle, whose numbers are 4 apart, and 8 rays. */
+LBVH_I_LANES_FN lbvh_i_weights lbvh_i_weigh_pack(const lbvh_i_pack *pack, int ray, const float *v)
 {
     int const i = pack->axis[0], j = pack->axis[1], k = pack->axis[2];
     __m256 const oi = _mm256_loadu_ps(pack->origin[i] + ray),
                  oj = _mm256_loadu_ps(pack->origin[j] + ray),
                  ok = _mm256_loadu_ps(pack->origin[k] + ray),
                  di = _mm256_loadu_ps(pack->direction[i] + ray),
-                 dj = _mm256_loadu_ps(pack->direction[j] + ray),
-                 dk = _mm256_loadu_ps(pack->direction[k] + ray), zero = _mm256_setzero_ps();
-    __m256 deep[3], x[3], y[3], of_a, of_b, of_c, total, depth, at, hit;
+                 dj = _mm256_loadu_ps(pack->direction[j] + ray);
+    lbvh_i_weights w;
+    __m256 x[3], y[3];
     int c;
+    w.along = _mm256_loadu_ps(pack->direction[k] + ray);
     LBVH_I_UNROLL
     for (c = 0; c < 3; c++) {
         const float *corner = v + 12 * c;
-        deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), ok);
-        x[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), oi), dk,
-                                 deep[c], di);
-        y[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), oj), dk,
-                                 deep[c], dj);
+        w.deep[c] = _mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * k), ok);
+        x[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * i), oi), w.along,
+                                 w.deep[c], di);
+        y[c] = lbvh_i_cross_pack(_mm256_sub_ps(_mm256_broadcast_ss(corner + 4 * j), oj), w.along,
+                                 w.deep[c], dj);
     }
-    of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
-    of_b = lbvh_i_cross_pack(x[2], y[0], y[2], x[0]);
-    of_c = lbvh_i_cross_pack(x[0], y[1], y[0], x[1]);
-    total = _mm256_add_ps(_mm256_add_ps(of_a, of_b), of_c);
-    hit = _mm256_or_ps(
-        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_GE_OQ),
-                                    _mm256_cmp_ps(of_b, zero, _CMP_GE_OQ)),
-                      _mm256_cmp_ps(of_c, zero, _CMP_GE_OQ)),
-        _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(of_a, zero, _CMP_LE_OQ),
-                                    _mm256_cmp_ps(of_b, zero, _CMP_LE_OQ)),
-                      _mm256_cmp_ps(of_c, zero, _CMP_LE_OQ)));
-    hit = _mm256_and_ps(hit, _mm256_cmp_ps(total, zero, _CMP_NEQ_UQ));
+    w.of_a = lbvh_i_cross_pack(x[1], y[2], y[1], x[2]);
+    w.of_b = lbvh_i_cross_pack(x[2], y[0], y[2], x[0]);
+    w.of_c = lbvh_i_cross_pack(x[0], y[1], y[0], x[1]);
+    w.total = _mm256_add_ps(_mm256_add_ps(w.of_a, w.of_b), w.of_c);
+    return w;
+}
+
+/* Rays whose lines pass inside: all weights have one sign. */
+LBVH_I_LANES_FN __m256 lbvh_i_inside_pack(const lbvh_i_weights *w)
+{
+    __m256 const zero = _mm256_setzero_ps(),
+                 above = _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(w->of_a, zero, _CMP_GE_OQ),
+                                                     _mm256_cmp_ps(w->of_b, zero, _CMP_GE_OQ)),
+                                       _mm256_cmp_ps(w->of_c, zero, _CMP_GE_OQ)),
+                 below = _mm256_and_ps(_mm256_and_ps(_mm256_cmp_ps(w->of_a, zero, _CMP_LE_OQ),
+                                                     _mm256_cmp_ps(w->of_b, zero, _CMP_LE_OQ)),
+                                       _mm256_cmp_ps(w->of_c, zero, _CMP_LE_OQ));
+    return _mm256_and_ps(_mm256_or_ps(above, below),
+                         _mm256_cmp_ps(w->total, zero, _CMP_NEQ_UQ));
+}
+
+/* Where the lines meet the triangle. */
+LBVH_I_LANES_FN __m256 lbvh_i_meet_pack(const lbvh_i_weights *w)
+{
+    __m256 const depth = _mm256_add_ps(_mm256_add_ps(lbvh_i_times_pack(w->of_a, w->deep[0]),
+                                                     lbvh_i_times_pack(w->of_b, w->deep[1])),
+                                       lbvh_i_times_pack(w->of_c, w->deep[2]));
+    return _mm256_div_ps(_mm256_div_ps(depth, w->total), w->along);
+}
+
+/* Those of 8 rays that hit a triangle up to their t_max keep it. 0: there are none. */
+LBVH_I_LANES_FN int lbvh_i_hit_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *pack, int ray,
+                                    const float *v, uint32_t slot)
+{
+    lbvh_i_weights const w = lbvh_i_weigh_pack(pack, ray, v);
+    __m256 hit = lbvh_i_inside_pack(&w), at;
     if (_mm256_movemask_ps(hit) == 0) return 0;
-    depth = _mm256_add_ps(_mm256_add_ps(lbvh_i_times_pack(of_a, deep[0]),
-                                        lbvh_i_times_pack(of_b, deep[1])),
-                          lbvh_i_times_pack(of_c, deep[2]));
-    at = _mm256_div_ps(_mm256_div_ps(depth, total), dk);
-    hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, zero, _CMP_GE_OQ),
+    at = lbvh_i_meet_pack(&w);
+    hit = _mm256_and_ps(hit, _mm256_and_ps(_mm256_cmp_ps(at, _mm256_setzero_ps(), _CMP_GE_OQ),
                                            _mm256_cmp_ps(at, _mm256_loadu_ps(pack->t_maxs + ray),
                                                          _CMP_LE_OQ)));
     if (_mm256_movemask_ps(hit) == 0) return 0;
     hit = lbvh_i_closest_lanes(bundle, pack, ray, slot, at, hit);
     lbvh_i_keep_lanes(pack->t_maxs + ray, bundle->tracer->any ? _mm256_set1_ps(-1) : at, hit);
-    lbvh_i_keep_lanes(pack->u + ray, _mm256_div_ps(of_b, total), hit);
-    lbvh_i_keep_lanes(pack->v + ray, _mm256_div_ps(of_c, total), hit);
+    lbvh_i_keep_lanes(pack->u + ray, _mm256_div_ps(w.of_b, w.total), hit);
+    lbvh_i_keep_lanes(pack->v + ray, _mm256_div_ps(w.of_c, w.total), hit);
     _mm256_maskstore_epi32((int *)(void *)(pack->slot + ray), _mm256_castps_si256(hit),
                            _mm256_set1_epi32((int)slot));
     return 1;
@@ -10095,11 +10235,7 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *p
 {
     const lbvh_i_tracer *const tracer = bundle->tracer;
     uint32_t at;
-    do {
-        if (pack->top == 0 || pack->t_max < 0) return 0;
-        pack->top--;
-    } while (!(pack->stack.enters[pack->top] <= pack->t_max));
-    at = pack->stack.child[pack->top];
+    if (pack->t_max < 0 || !lbvh_i_pop(&pack->stack, &pack->top, pack->t_max, &at)) return 0;
     if (at & LBVH_I_LEAF_BIT) lbvh_i_hit_by_pack(bundle, pack, at & ~LBVH_I_LEAF_BIT);
     else {
         const lbvh_wide_node *const node = &tracer->wide->node[at];
@@ -10107,7 +10243,7 @@ LBVH_I_LANES_FN int lbvh_i_step_pack(const lbvh_i_bundle *bundle, lbvh_i_pack *p
         pack->top = lbvh_i_push_lanes(&pack->stack, pack->top, node, at, kind,
                                       lbvh_i_enter_pack(pack, node, kind), 0);
     }
-    lbvh_i_prefetch(&tracer->next, pack->stack.child[pack->top > 0 ? pack->top - 1 : 0]);
+    lbvh_i_prefetch(&tracer->next, &pack->stack, pack->top);
     return 1;
 }
 
@@ -10130,9 +10266,7 @@ LBVH_I_AVX2 static int lbvh_i_begin_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pac
         lbvh_i_bundle alone = *bundle;
         lbvh_i_load_pack(bundle, pack);
         if (lbvh_i_is_pack(bundle->tracer, pack)) {
-            pack->top = 1;
-            pack->stack.child[0] = 0;
-            pack->stack.enters[0] = 0;
+            pack->top = lbvh_i_push_root(&pack->stack);
             return 1;
         }
         alone.end = bundle->next;
@@ -10176,25 +10310,34 @@ LBVH_I_AVX2 static void lbvh_i_walk_packs(lbvh_i_bundle *bundle)
             if (!lbvh_i_begin_pack(bundle, live[p])) live[p] = live[--count];
         }
 }
-#endif
+
+#endif /* LBVH_I_AVX2 */
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-hits: the calls for many rays, and their results
+   ---------------------------------------------------------------------------------------------- */
 
 /* The numbers of a copied element. */
 LBVH_FN void lbvh_i_copied_numbers(const lbvh_wide *wide, size_t slot, lbvh_real number[9])
 {
-    const lbvh_real *v = wide->element +
-                         slot / LBVH_WIDE_LEAF * (size_t)wide->numbers * LBVH_WIDE_LEAF +
-                         slot % LBVH_WIDE_LEAF;
+    const lbvh_real *v = lbvh_i_lane_of(wide, slot);
     int k;
     for (k = 0; k < 9; k++) number[k] = k < wide->numbers ? v[LBVH_WIDE_LEAF * k] : 0;
+}
+
+LBVH_FN lbvh_ray_hit lbvh_i_no_hit(void)
+{
+    lbvh_ray_hit none;
+    memset(&none, 0, sizeof none);
+    none.id = -1;
+    return none;
 }
 
 /* The hit of a ray on a copied triangle, with its weights. */
 LBVH_FN lbvh_ray_hit lbvh_i_copied_hit(const lbvh_wide *wide, const lbvh_i_beam *ray)
 {
     lbvh_real corner[9];
-    lbvh_ray_hit hit;
-    memset(&hit, 0, sizeof hit);
-    hit.id = -1;
+    lbvh_ray_hit hit = lbvh_i_no_hit();
     if (!lbvh_i_has_hit(ray)) return hit;
     hit.id = wide->id[ray->slot];
     lbvh_i_copied_numbers(wide, ray->slot, corner);
@@ -10206,10 +10349,8 @@ LBVH_FN lbvh_ray_hit lbvh_i_copied_hit(const lbvh_wide *wide, const lbvh_i_beam 
 /* The hit of a ray, with the weights that its test gives. */
 static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam *ray)
 {
-    lbvh_ray_hit hit;
+    lbvh_ray_hit hit = lbvh_i_no_hit();
     if (!tracer->fn) return lbvh_i_copied_hit(tracer->wide, ray);
-    memset(&hit, 0, sizeof hit);
-    hit.id = -1;
     if (!lbvh_i_has_hit(ray)) return hit;
     hit.id = tracer->wide->id[ray->slot];
     (void)tracer->fn(tracer->user, hit.id, ray->origin, ray->direction, &hit.t, &hit.u, &hit.v);
@@ -10219,7 +10360,6 @@ static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam
 static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
                                      const void *out, lbvh_rays *checked)
 {
-    size_t tight;
     if (!wide || !rays || rays->n < 0 || (rays->n > 0 && (!rays->data || !out)))
         return LBVH_BAD_ARGUMENT;
     if (rays->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
@@ -10227,10 +10367,8 @@ static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *ray
     if (rays->t_max < 0 || lbvh_i_is_nan(rays->t_max)) return LBVH_BAD_RADIUS;
     if (!wide->built || (!fn && wide->numbers != 9 && wide->elements > 0)) return LBVH_NOT_BUILT;
     *checked = *rays;
-    tight = 2 * (size_t)wide->dim * sizeof(lbvh_real);
-    if (checked->stride == 0) checked->stride = tight;
-    return checked->stride < tight || checked->stride % sizeof(lbvh_real) ? LBVH_BAD_ARGUMENT
-                                                                          : LBVH_OK;
+    checked->stride = lbvh_i_stride_of(2 * wide->dim, rays->stride);
+    return checked->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
 /* The largest coordinate of a plane along an axis. */
@@ -10264,10 +10402,7 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
     tracer.user = user;
     tracer.any = any;
     tracer.next = lbvh_i_next_of(wide, fn != NULL);
-    tracer.lanes = 0;
-#ifdef LBVH_I_AVX2
     tracer.lanes = LBVH_I_HAS_AVX2() != 0;
-#endif
     return tracer;
 }
 
@@ -10313,12 +10448,8 @@ static void lbvh_i_hit_nothing(const lbvh_i_bundle *bundle)
 {
     int32_t r;
     for (r = 0; r < bundle->rays->n; r++) {
-        if (!bundle->hits) {
-            bundle->hit[r] = 0;
-            continue;
-        }
-        memset(&bundle->hits[r], 0, sizeof bundle->hits[r]);
-        bundle->hits[r].id = -1;
+        if (bundle->hits) bundle->hits[r] = lbvh_i_no_hit();
+        else bundle->hit[r] = 0;
     }
 }
 
@@ -10361,10 +10492,10 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-near: elements around a point, and overlaps of a box; decoded planes are exact (>>wide)
+   >>wide-near: elements around a point. Decoded planes are exact (>>wide).
    ---------------------------------------------------------------------------------------------- */
 
-LBVH_I_TOGETHER_FN lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
+LBVH_FN_HOT lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
 {
     int const a = row % 3;
     return (node->corner[a] + (lbvh_real)node->plane[row][c]) * lbvh_i_quantum(node->exponent[a]);
@@ -10385,7 +10516,7 @@ typedef struct lbvh_i_around {
 
 /* Squared distances to the boxes of the children, a little less: an element's own distance, which
    has roundings of its own, is not below that of its box. */
-LBVH_I_TOGETHER_FN void lbvh_i_children_away2(const lbvh_real point[3], const lbvh_wide_node *node,
+LBVH_FN_HOT void lbvh_i_children_away2(const lbvh_real point[3], const lbvh_wide_node *node,
                                               lbvh_real away2[LBVH_WIDE])
 {
     lbvh_real const less = LBVH_I_REAL_KIND == 1 ? (lbvh_real)0.999999
@@ -10465,7 +10596,7 @@ LBVH_FN void lbvh_i_keep_closest(const lbvh_wide *wide, size_t slot, const lbvh_
 static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
 {
     int32_t const id = search->wide->id[slot];
-    if (search->wide->mask && search->wide->mask[slot] == 0) return;
+    if (!lbvh_i_slot_passes(search->wide, slot, LBVH_I_ANY_MASK)) return;
     if (search->ids) {
         lbvh_real const distance2 =
             search->fn ? search->fn(search->user, id, search->given)
@@ -10476,16 +10607,13 @@ static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
 }
 
 /* The walk around a point, nearer children first. */
-LBVH_I_TOGETHER void lbvh_i_walk_around(lbvh_i_around *search)
+LBVH_I_HOT void lbvh_i_walk_around(lbvh_i_around *search)
 {
     const lbvh_wide *wide = search->wide;
     lbvh_i_waiting stack;
-    int top = 1;
-    stack.child[0] = 0;
-    stack.enters[0] = 0;
-    while (top > 0) {
-        uint32_t const at = stack.child[--top];
-        if (!(stack.enters[top] <= search->reach2)) continue;
+    uint32_t at;
+    int top = lbvh_i_push_root(&stack);
+    while (lbvh_i_pop(&stack, &top, search->reach2, &at)) {
         if (at & LBVH_I_LEAF_BIT) {
             size_t slot;
             int32_t left = lbvh_i_leaf_slots(wide, at & ~LBVH_I_LEAF_BIT, &slot);
@@ -10502,22 +10630,12 @@ LBVH_I_TOGETHER void lbvh_i_walk_around(lbvh_i_around *search)
     }
 }
 
-static void lbvh_i_around_plain(lbvh_i_around *search) { lbvh_i_walk_around(search); }
+LBVH_I_MAYBE_AVX2 void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_around(search); }
 
-#ifdef LBVH_I_AVX2
-LBVH_I_AVX2 static void lbvh_i_around_lanes(lbvh_i_around *search) { lbvh_i_walk_around(search); }
-#endif
-
-/* The point as 3 numbers; 0: nothing can be near it. */
+/* lbvh_i_read_point; 0: nothing can be near it. */
 LBVH_FN int lbvh_i_take_point(const lbvh_wide *wide, const lbvh_real *p, lbvh_real point[3])
 {
-    int a, usable = wide->nodes > 0;
-    for (a = 0; a < 3; a++) {
-        point[a] = 0;
-        if (a < wide->dim) point[a] = p[a];
-        usable = usable && lbvh_i_finite(point[a]);
-    }
-    return usable;
+    return lbvh_i_read_point(wide->dim, p, point) && wide->nodes > 0;
 }
 
 /* Walks, if the point and the reach are numbers. */
@@ -10526,13 +10644,8 @@ static void lbvh_i_search_around(lbvh_i_around *search, const lbvh_real *p, lbvh
     search->given = p;
     search->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
     if (!lbvh_i_take_point(search->wide, p, search->p)) return;
-#ifdef LBVH_I_AVX2
-    if (LBVH_I_HAS_AVX2()) {
-        lbvh_i_around_lanes(search);
-        return;
-    }
-#endif
-    lbvh_i_around_plain(search);
+    if (LBVH_I_HAS_AVX2()) lbvh_i_around_lanes(search);
+    else lbvh_i_walk_around(search);
 }
 
 LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p, int32_t k,
@@ -10557,6 +10670,10 @@ LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p
     *found = search.found;
     return LBVH_OK;
 }
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-points: closest points on triangles, for many points
+   ---------------------------------------------------------------------------------------------- */
 
 /* The points of a call. */
 typedef struct lbvh_i_points {
@@ -10590,9 +10707,9 @@ static void lbvh_i_points_plain(const lbvh_i_points *job, int32_t i, int32_t end
 
 #ifdef LBVH_I_AVX2
 
-/* Closest points by lanes, as rays in >>wide-trace: 8 boxes, or 4 triangles, are tested together,
-   and several points walk in turn. The walk keeps where the closest triangle lies, and its distance
-   by the operations of lbvh_closest_on_triangle, which is called once, at the end. */
+/* By lanes, as rays in >>wide-trace: 8 boxes, or 4 triangles, are tested together, and several
+   points walk in turn. The walk keeps where the closest triangle lies, and its distance by the
+   operations of lbvh_closest_on_triangle, which is called once, at the end. */
 typedef struct lbvh_i_seeker {
     const lbvh_real *p;
     lbvh_closest *closest;
@@ -10721,7 +10838,7 @@ LBVH_FN void lbvh_i_keep_slot(const lbvh_wide *wide, lbvh_i_seeker *seeker, size
                               float distance2)
 {
     if (!(distance2 <= seeker->reach2) || wide->id[slot] < 0) return;
-    if (wide->mask && wide->mask[slot] == 0) return;
+    if (!lbvh_i_slot_passes(wide, slot, LBVH_I_ANY_MASK)) return;
     if (seeker->slot != LBVH_I_NO_SLOT && distance2 == seeker->reach2 &&
         wide->id[slot] > wide->id[seeker->slot])
         return;
@@ -10753,11 +10870,7 @@ LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next 
                                        lbvh_i_seeker *seeker)
 {
     uint32_t at;
-    do {
-        if (seeker->top == 0) return 0;
-        seeker->top--;
-    } while (!(seeker->stack.enters[seeker->top] <= seeker->reach2));
-    at = seeker->stack.child[seeker->top];
+    if (!lbvh_i_pop(&seeker->stack, &seeker->top, seeker->reach2, &at)) return 0;
     if (at & LBVH_I_LEAF_BIT) lbvh_i_seek_block(wide, seeker, at & ~LBVH_I_LEAF_BIT);
     else {
         const lbvh_wide_node *const node = &wide->node[at];
@@ -10766,7 +10879,7 @@ LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next 
                                         lbvh_i_away_lanes(seeker->p, node, kind, seeker->reach2),
                                         0);
     }
-    lbvh_i_prefetch(next, seeker->stack.child[seeker->top > 0 ? seeker->top - 1 : 0]);
+    lbvh_i_prefetch(next, &seeker->stack, seeker->top);
     return 1;
 }
 
@@ -10774,17 +10887,15 @@ LBVH_I_LANES_FN int lbvh_i_step_seeker(const lbvh_wide *wide, const lbvh_i_next 
 static int lbvh_i_begin_seeker(const lbvh_i_points *job, lbvh_i_seeker *seeker, int32_t *i,
                                int32_t end)
 {
-    lbvh_real usable[3];
+    lbvh_real point[3];
     for (; *i < end; ++*i) {
         seeker->p = lbvh_i_at(job->points, job->stride, *i);
         seeker->closest = &job->closest[*i];
         *seeker->closest = lbvh_i_no_point();
-        if (!lbvh_i_take_point(job->wide, seeker->p, usable)) continue;
+        if (!lbvh_i_take_point(job->wide, seeker->p, point)) continue;
         seeker->reach2 = lbvh_i_min(lbvh_i_times(job->reach, job->reach), lbvh_i_largest());
         seeker->slot = LBVH_I_NO_SLOT;
-        seeker->top = 1;
-        seeker->stack.child[0] = 0;
-        seeker->stack.enters[0] = 0;
+        seeker->top = lbvh_i_push_root(&seeker->stack);
         ++*i;
         return 1;
     }
@@ -10842,13 +10953,12 @@ LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real 
                                          size_t stride, int32_t n, lbvh_real reach,
                                          lbvh_closest *closest)
 {
-    size_t const tight = 3 * sizeof(lbvh_real);
     lbvh_i_points job;
     lbvh_result result = LBVH_OK;
     int32_t i;
     if (!wide || n < 0 || (n > 0 && (!points || !closest))) return LBVH_BAD_ARGUMENT;
-    if (stride == 0) stride = tight;
-    if (stride < tight || stride % sizeof(lbvh_real)) return LBVH_BAD_ARGUMENT;
+    stride = lbvh_i_stride_of(3, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
     if (!(reach >= 0)) return LBVH_BAD_RADIUS;
     if (!wide->built || wide->numbers != 9) return LBVH_NOT_BUILT;
     job.wide = wide;
@@ -10863,6 +10973,10 @@ LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real 
     for (i = 0; i < n && result != LBVH_OK; i++) closest[i] = lbvh_i_no_point();
     return result;
 }
+
+/* ------------------------------------------------------------------------------------------------
+   >>wide-overlaps: elements that overlap a box
+   ---------------------------------------------------------------------------------------------- */
 
 /* The children whose boxes touch the box of the search, as bits. */
 LBVH_FN uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_node *node)
@@ -10884,14 +10998,9 @@ LBVH_FN uint32_t lbvh_i_touch_children(const lbvh_overlap *o, const lbvh_wide_no
 LBVH_FN lbvh_overlap lbvh_i_overlap_wide(const lbvh_wide *wide, const lbvh_real *box,
                                          uint32_t filter)
 {
-    lbvh shape;
-    lbvh_overlap o;
-    memset(&shape, 0, sizeof shape);
-    shape.desc.dim = wide->dim;
-    shape.n = wide->elements;
-    o = lbvh_overlap_box(&shape, box);
-    o.tree = NULL; /* not walked */
-    o.filter = filter ? filter : 0xFFFFFFFFu;
+    lbvh_overlap o = lbvh_i_overlap_of(NULL, wide->dim, wide->elements > 0 ? 0 : -1, box,
+                                       box + wide->dim);
+    o.filter = filter ? filter : LBVH_I_ANY_MASK;
     return o;
 }
 
@@ -10899,10 +11008,23 @@ LBVH_FN lbvh_overlap lbvh_i_overlap_wide(const lbvh_wide *wide, const lbvh_real 
 LBVH_FN int lbvh_i_takes_element(const lbvh_wide *wide, const lbvh_overlap *o, size_t slot)
 {
     lbvh_node box;
-    if (wide->mask && !(wide->mask[slot] & o->filter)) return 0;
+    if (!lbvh_i_slot_passes(wide, slot, o->filter)) return 0;
     if (!wide->numbers) return 1;
     lbvh_i_copied_box(wide, slot, &box);
     return lbvh_boxes_touch(&box, o->min, o->max);
+}
+
+/* The elements of a leaf that the search takes, after *found others. */
+static void lbvh_i_overlap_leaf(const lbvh_wide *wide, const lbvh_overlap *o, uint32_t leaf,
+                                int32_t *ids, int64_t capacity, int64_t *found)
+{
+    size_t slot;
+    int32_t left = lbvh_i_leaf_slots(wide, leaf, &slot);
+    for (; left > 0; left--, slot++) {
+        if (!lbvh_i_takes_element(wide, o, slot)) continue;
+        if (*found < capacity) ids[*found] = wide->id[slot];
+        ++*found;
+    }
 }
 
 LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *box,
@@ -10921,15 +11043,9 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
     if (o.at >= 0) top = 1;
     while (top > 0) {
         uint32_t const at = stack[--top];
-        if (at & LBVH_I_LEAF_BIT) {
-            size_t slot;
-            int32_t left = lbvh_i_leaf_slots(wide, at & ~LBVH_I_LEAF_BIT, &slot);
-            for (; left > 0; left--, slot++) {
-                if (!lbvh_i_takes_element(wide, &o, slot)) continue;
-                if (*needed < capacity) ids[*needed] = wide->id[slot];
-                ++*needed;
-            }
-        } else {
+        if (at & LBVH_I_LEAF_BIT)
+            lbvh_i_overlap_leaf(wide, &o, at & ~LBVH_I_LEAF_BIT, ids, capacity, needed);
+        else {
             const lbvh_wide_node *node = &wide->node[at];
             uint32_t const met = lbvh_i_touch_children(&o, node);
             for (c = LBVH_WIDE - 1; c >= 0; c--)
@@ -10940,27 +11056,21 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-validate
+   >>wide-validate: the leaves of a wide tree against those of the tree that it was made of
    ---------------------------------------------------------------------------------------------- */
 
 /* The box of the tree's leaf by id; 0: there is none, or it was asked for before. */
 static int lbvh_i_claim_leaf(const lbvh *tree, int32_t *place_of, int32_t id, lbvh_node *box)
 {
     if (id < 0 || id >= tree->n || place_of[id] < 0) return 0;
-    *box = tree->node[tree->first_leaf + place_of[id]];
+    *box = *lbvh_i_leaf(tree, place_of[id]);
     place_of[id] = -1;
     return !lbvh_left_out(box);
 }
 
-static int lbvh_i_encloses(const lbvh_node *outer, const lbvh_node *inner)
-{
-    int a, inside = 1;
-    for (a = 0; a < 3; a++)
-        inside &= (outer->min[a] <= inner->min[a]) & (outer->max[a] >= inner->max[a]);
-    return inside;
-}
+static int lbvh_i_has_child(const lbvh_wide_node *node, int c) { return node->used >> c & 1; }
 
-/* A child's box, and all of its parent's. */
+/* The box of a child, within that of its parent. */
 static lbvh_node lbvh_i_within(const lbvh_node *outer, const lbvh_wide_node *node, int c)
 {
     lbvh_node box = *outer;
@@ -10972,36 +11082,58 @@ static lbvh_node lbvh_i_within(const lbvh_node *outer, const lbvh_wide_node *nod
     return box;
 }
 
+/* The box of all space. */
+static lbvh_node lbvh_i_everywhere(void)
+{
+    lbvh_node all;
+    int a;
+    memset(&all, 0, sizeof all);
+    for (a = 0; a < 3; a++) {
+        all.min[a] = -lbvh_i_infinity();
+        all.max[a] = lbvh_i_infinity();
+    }
+    return all;
+}
+
+/* A leaf whose boxes above have this intersection; its elements, -1 = damage. */
+static int32_t lbvh_i_check_leaf(const lbvh_wide *wide, const lbvh *tree, int32_t *place_of,
+                                 uint32_t leaf, const lbvh_node *above)
+{
+    lbvh_node box;
+    size_t slot;
+    int32_t const count = lbvh_i_leaf_slots(wide, leaf, &slot);
+    int32_t k;
+    for (k = 0; k < count; k++)
+        if (!lbvh_i_claim_leaf(tree, place_of, wide->id[slot++], &box) ||
+            !lbvh_i_holds(above, &box))
+            return -1;
+    return count;
+}
+
 /* Visits all nodes with the intersection of the boxes above; the elements found, -1 = damage. */
 static int64_t lbvh_i_check_wide(const lbvh_wide *wide, const lbvh *tree, int32_t *place_of)
 {
-    lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE], leaf;
+    lbvh_node above[LBVH_WIDE_STACK + LBVH_WIDE];
     uint32_t stack[LBVH_WIDE_STACK + LBVH_WIDE];
     int64_t found = 0;
-    int a, c, top = wide->nodes > 0;
+    int c, top = wide->nodes > 0;
     stack[0] = 0;
-    memset(above, 0, sizeof above[0]);
-    for (a = 0; a < 3; a++) {
-        above[0].min[a] = -lbvh_i_infinity();
-        above[0].max[a] = lbvh_i_infinity();
-    }
+    above[0] = lbvh_i_everywhere();
     while (top > 0) {
         uint32_t const at = stack[--top];
         lbvh_node const box = above[top];
         const lbvh_wide_node *node = &wide->node[at];
         for (c = 0; c < LBVH_WIDE; c++) {
             uint32_t const child = lbvh_i_child(node, at, c, 1);
-            size_t slot;
-            int32_t left;
-            if (!(node->used >> c & 1)) continue;
+            int32_t count = 0;
+            if (!lbvh_i_has_child(node, c)) continue;
             above[top] = lbvh_i_within(&box, node, c);
-            if (child & LBVH_I_LEAF_BIT) {
-                left = lbvh_i_leaf_slots(wide, child & ~LBVH_I_LEAF_BIT, &slot);
-                for (; left > 0; left--, found++)
-                    if (!lbvh_i_claim_leaf(tree, place_of, wide->id[slot++], &leaf) ||
-                        !lbvh_i_encloses(&above[top], &leaf))
-                        return -1;
-            } else stack[top++] = child;
+            if (child & LBVH_I_LEAF_BIT)
+                count = lbvh_i_check_leaf(wide, tree, place_of, child & ~LBVH_I_LEAF_BIT,
+                                          &above[top]);
+            else stack[top++] = child;
+            if (count < 0) return -1;
+            found += count;
         }
     }
     return found;
@@ -11015,12 +11147,11 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
     if (!wide || !tree) return LBVH_BAD_ARGUMENT;
     if (!wide->built || !tree->built) return LBVH_NOT_BUILT;
     if (tree->n == 0) return wide->elements == 0 ? LBVH_OK : LBVH_INVALID;
-    block.bytes = (size_t)tree->n * sizeof *place_of;
-    block.memory = lbvh_i_alloc(&wide->desc.allocator, block.bytes);
+    block = lbvh_i_take_block(&wide->desc.allocator, (size_t)tree->n * sizeof *place_of);
     if (!block.memory) return LBVH_OUT_OF_MEMORY;
     place_of = (int32_t *)block.memory;
     for (place = 0; place < tree->n; place++) {
-        const lbvh_node *leaf = &tree->node[tree->first_leaf + place];
+        const lbvh_node *leaf = lbvh_i_leaf(tree, place);
         place_of[leaf->link] = place;
         there += !lbvh_left_out(leaf);
     }
@@ -11035,91 +11166,78 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
    next.
    ---------------------------------------------------------------------------------------------- */
 
-/* The header of a saved wide tree. Nodes, ids, masks and elements follow without gaps. */
-typedef struct lbvh_i_wide_header {
-    char magic[8];
-    uint32_t byte_order, version;   /* as in lbvh_i_header */
-    int32_t real_bytes;
-    int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf;
-    uint64_t bytes;         /* of header and arrays */
-    uint64_t checksum;      /* of the arrays, and of the header with 0 here */
-} lbvh_i_wide_header;
-
-/* 0: the sizes are beyond a size_t. */
-static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_wide_header *header,
-                                 size_t piece[LBVH_BLOCKS])
+/* The header, and the arrays in the order of the file; 0: the sizes are beyond a size_t. */
+static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_header *header,
+                                 size_t bytes[LBVH_BLOCKS])
 {
     int b;
-    memset(header, 0, sizeof *header);
-    memcpy(header->magic, "lbvhw.h\n", sizeof header->magic);
-    header->byte_order = 0x01020304u;
-    header->version = 1;
-    header->real_bytes = (int32_t)sizeof(lbvh_real);
-    header->dim = wide->dim;
-    header->nodes = wide->nodes;
-    header->leaves = wide->leaves;
-    header->elements = wide->elements;
-    header->numbers = wide->numbers;
-    header->has_masks = wide->mask != NULL;
-    header->leaf = wide->desc.leaf;
-    header->bytes = sizeof *header;
+    *header = lbvh_i_begin_header("lbvhw.h\n");
+    header->of.wide.dim = wide->dim;
+    header->of.wide.nodes = wide->nodes;
+    header->of.wide.leaves = wide->leaves;
+    header->of.wide.elements = wide->elements;
+    header->of.wide.numbers = wide->numbers;
+    header->of.wide.has_masks = wide->mask != NULL;
+    header->of.wide.leaf = wide->desc.leaf;
     if (lbvh_i_wide_array_bytes(wide->numbers, wide->mask != NULL, wide->nodes, wide->leaves,
-                                wide->elements, piece) != LBVH_OK)
+                                wide->elements, bytes) != LBVH_OK)
         return 0;
-    for (b = 0; b < LBVH_BLOCKS; b++) header->bytes += piece[b];
+    for (b = 0; b < LBVH_BLOCKS; b++) header->bytes += bytes[b];
     return 1;
+}
+
+/* The arrays in the order of the file: nodes, ids, masks, elements. */
+static void lbvh_i_wide_arrays_of(const lbvh_wide *wide, const size_t bytes[LBVH_BLOCKS],
+                                  lbvh_block array[LBVH_BLOCKS])
+{
+    int b;
+    for (b = 0; b < LBVH_BLOCKS; b++) {
+        array[b].memory = wide->block[b].memory;
+        array[b].bytes = bytes[b];
+    }
 }
 
 LBVH_API lbvh_result lbvh_wide_save(const lbvh_wide *wide, void *bytes, int64_t capacity,
                                     int64_t *needed)
 {
-    lbvh_i_wide_header header;
-    size_t piece[LBVH_BLOCKS];
-    unsigned char *out = (unsigned char *)bytes;
-    int b;
+    lbvh_i_header header;
+    lbvh_block array[LBVH_BLOCKS];
+    size_t sizes[LBVH_BLOCKS];
     if (!wide || !needed || capacity < 0 || (capacity > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
     *needed = 0;
     if (!wide->built) return LBVH_NOT_BUILT;
-    if (!lbvh_i_wide_header_of(wide, &header, piece)) return LBVH_OUT_OF_MEMORY;
-    *needed = (int64_t)header.bytes;
-    if (*needed > capacity) return LBVH_BUFFER_TOO_SMALL;
-    header.checksum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    out += sizeof header;
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        if (piece[b]) memcpy(out, wide->block[b].memory, piece[b]);
-        header.checksum = lbvh_i_checksum(header.checksum, out, piece[b]);
-        out += piece[b];
-    }
-    memcpy(bytes, &header, sizeof header);
-    return LBVH_OK;
+    if (!lbvh_i_wide_header_of(wide, &header, sizes)) return LBVH_OUT_OF_MEMORY;
+    lbvh_i_wide_arrays_of(wide, sizes, array);
+    return lbvh_i_write_file(header, array, bytes, capacity, needed);
 }
 
 /* 1 if the header is one that lbvh_wide_save makes, for this many bytes; then *shape has its
-   numbers, and piece the sizes of the arrays. */
-static int lbvh_i_wide_header_valid(const lbvh_i_wide_header *header, int64_t size,
-                                    lbvh_wide *shape, size_t piece[LBVH_BLOCKS])
+   numbers, and bytes the sizes of the arrays. */
+static int lbvh_i_wide_header_valid(const lbvh_i_header *header, int64_t size, lbvh_wide *shape,
+                                    size_t bytes[LBVH_BLOCKS])
 {
     static uint32_t some_masks;
-    lbvh_i_wide_header expected;
-    int const copies = header->numbers == 6 || (header->numbers == 9 && header->dim == 3);
-    if ((header->dim != 2 && header->dim != 3) || (header->numbers != 0 && !copies)) return 0;
-    if (header->nodes < 0 || header->leaves < 0 || header->elements < 0 ||
-        header->nodes > LBVH_I_N_MAX || header->leaves > LBVH_I_N_MAX ||
-        header->elements > LBVH_I_N_MAX || (header->has_masks & ~1))
-        return 0;
-    if (header->leaf < 1 || header->leaf > LBVH_WIDE_LEAF) return 0;
-    if (header->has_masks && header->elements == 0) return 0;
+    lbvh_i_header expected;
     memset(shape, 0, sizeof *shape);
-    shape->dim = header->dim;
-    shape->nodes = header->nodes;
-    shape->leaves = header->leaves;
-    shape->elements = header->elements;
-    shape->numbers = header->numbers;
-    shape->desc.leaf = header->leaf;
-    shape->mask = header->has_masks ? &some_masks : NULL;
-    if (!lbvh_i_wide_header_of(shape, &expected, piece)) return 0;
-    expected.checksum = header->checksum;
-    return memcmp(&expected, header, sizeof expected) == 0 && (uint64_t)size == header->bytes;
+    shape->dim = header->of.wide.dim;
+    shape->nodes = header->of.wide.nodes;
+    shape->leaves = header->of.wide.leaves;
+    shape->elements = header->of.wide.elements;
+    shape->numbers = header->of.wide.numbers;
+    shape->desc.leaf = header->of.wide.leaf;
+    shape->desc.copy = shape->numbers > 0;
+    shape->mask = header->of.wide.has_masks ? &some_masks : NULL;
+    if (shape->dim != 2 && shape->dim != 3) return 0;
+    if (shape->numbers != 0 && shape->numbers != 6 && (shape->numbers != 9 || shape->dim != 3))
+        return 0;
+    if (shape->nodes < 0 || shape->leaves < 0 || shape->elements < 0 ||
+        shape->nodes > LBVH_I_N_MAX || shape->leaves > LBVH_I_N_MAX ||
+        shape->elements > LBVH_I_N_MAX)
+        return 0;
+    if (shape->desc.leaf < 1 || shape->desc.leaf > LBVH_WIDE_LEAF) return 0;
+    if (shape->mask && shape->elements == 0) return 0;
+    return lbvh_i_wide_header_of(shape, &expected, bytes) &&
+           lbvh_i_same_header(expected, header, size);
 }
 
 /* Where the checking walk is: what must come next in the arrays. */
@@ -11142,7 +11260,7 @@ static int lbvh_i_planes_valid(const lbvh_wide_node *node)
         if (node->exponent[a] < 1 || node->exponent[a] > top) return 0;
         for (c = 0; c < LBVH_WIDE; c++) {
             int const low = node->plane[a][c], high = node->plane[a + 3][c];
-            if (node->used >> c & 1 ? low > high : low != 255 || high != 0) return 0;
+            if (lbvh_i_has_child(node, c) ? low > high : low != 255 || high != 0) return 0;
         }
     }
     return 1;
@@ -11164,7 +11282,7 @@ static int lbvh_i_slots_valid(const lbvh_wide *wide, size_t slot, int32_t count,
             if (!wide->numbers) continue;
             lbvh_i_copied_box(wide, slot, &box);
             for (k = 0; k < wide->numbers; k++) if (!lbvh_i_finite(number[k])) return 0;
-            if (lbvh_left_out(&box) || !lbvh_i_encloses(above, &box)) return 0;
+            if (lbvh_left_out(&box) || !lbvh_i_holds(above, &box)) return 0;
         } else {
             if (wide->id[slot] != -1 || (wide->mask && wide->mask[slot] != 0)) return 0;
             for (k = 0; k < wide->numbers; k++) if (!(number[k] == 0)) return 0;
@@ -11188,7 +11306,7 @@ static int lbvh_i_wide_node_valid(lbvh_i_inspection *walk, const lbvh_wide_node 
         uint32_t const kind = node->kind[c], count = kind >> 5,
                        next = wide->numbers ? walk->leaves : walk->elements;
         lbvh_node const box = lbvh_i_within(above, node, c);
-        if (!(node->used >> c & 1)) {
+        if (!lbvh_i_has_child(node, c)) {
             if (kind != 0) return 0;
         } else if (kind >= LBVH_I_INNER) {
             if (kind != LBVH_I_INNER + (*inner)++) return 0;
@@ -11214,17 +11332,13 @@ static int lbvh_i_wide_valid(const lbvh_wide *wide)
     uint32_t number[LBVH_WIDE_STACK + LBVH_WIDE], inner;
     int32_t level[LBVH_WIDE_STACK + LBVH_WIDE];
     lbvh_i_inspection walk;
-    int a, c, top = wide->nodes > 0;
+    int c, top = wide->nodes > 0;
     memset(&walk, 0, sizeof walk);
     walk.wide = wide;
     walk.nodes = (uint32_t)top;
     number[0] = 0;
     level[0] = 0;
-    memset(above, 0, sizeof above[0]);
-    for (a = 0; a < 3; a++) {
-        above[0].min[a] = -lbvh_i_infinity();
-        above[0].max[a] = lbvh_i_infinity();
-    }
+    above[0] = lbvh_i_everywhere();
     while (top > 0) {
         lbvh_node const box = above[--top];
         const lbvh_wide_node *node = &wide->node[number[top]];
@@ -11232,7 +11346,7 @@ static int lbvh_i_wide_valid(const lbvh_wide *wide)
         if (depth >= LBVH_STACK - 1 || !lbvh_i_wide_node_valid(&walk, node, &box, &inner)) return 0;
         if (inner > (uint32_t)wide->nodes - walk.nodes) return 0;
         for (c = 0; c < LBVH_WIDE; c++) {
-            if (!(node->used >> c & 1) || node->kind[c] < LBVH_I_INNER) continue;
+            if (!lbvh_i_has_child(node, c) || node->kind[c] < LBVH_I_INNER) continue;
             above[top] = lbvh_i_within(&box, node, c);
             level[top] = depth + 1;
             number[top++] = walk.nodes++;
@@ -11242,30 +11356,14 @@ static int lbvh_i_wide_valid(const lbvh_wide *wide)
            walk.elements == (uint32_t)wide->elements;
 }
 
-/* Fills the arrays from a file; 1 if its checksum agrees. */
-static int lbvh_i_read_wide(const lbvh_wide *wide, lbvh_i_wide_header header,
-                            const size_t piece[LBVH_BLOCKS], const unsigned char *in)
-{
-    uint64_t const expected = header.checksum;
-    uint64_t sum;
-    int b;
-    header.checksum = 0;
-    sum = lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
-    for (b = 0; b < LBVH_BLOCKS; b++) {
-        if (piece[b]) memcpy(wide->block[b].memory, in, piece[b]);
-        sum = lbvh_i_checksum(sum, in, piece[b]);
-        in += piece[b];
-    }
-    return sum == expected;
-}
-
 LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc, const void *bytes,
                                     int64_t size)
 {
     lbvh_wide_desc given;
-    lbvh_i_wide_header header;
+    lbvh_i_header header;
     lbvh_wide shape;
-    size_t piece[LBVH_BLOCKS];
+    lbvh_block array[LBVH_BLOCKS];
+    size_t sizes[LBVH_BLOCKS];
     lbvh_result result;
     if (!wide) return LBVH_BAD_ARGUMENT;
     memset(&given, 0, sizeof given);
@@ -11277,16 +11375,16 @@ LBVH_API lbvh_result lbvh_wide_load(lbvh_wide *wide, const lbvh_wide_desc *desc,
     if (size < 0 || (size > 0 && !bytes)) return LBVH_BAD_ARGUMENT;
     if ((uint64_t)size < sizeof header) return LBVH_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
-    if (!lbvh_i_wide_header_valid(&header, size, &shape, piece)) return LBVH_BAD_FILE;
-    result = lbvh_i_wide_prepare(wide, piece);
+    if (!lbvh_i_wide_header_valid(&header, size, &shape, sizes)) return LBVH_BAD_FILE;
+    result = lbvh_i_wide_prepare(wide, sizes);
     if (result != LBVH_OK) return result;
-    shape.desc = wide->desc;
-    shape.desc.leaf = header.leaf;
-    shape.desc.copy = header.numbers > 0;
+    given.leaf = shape.desc.leaf;
+    given.copy = shape.desc.copy;
+    shape.desc = given;
     memcpy(shape.block, wide->block, sizeof shape.block);
-    lbvh_i_wide_bind(&shape, wide->block, header.has_masks);
-    if (!lbvh_i_read_wide(&shape, header, piece, (const unsigned char *)bytes + sizeof header) ||
-        !lbvh_i_wide_valid(&shape))
+    lbvh_i_wide_bind(&shape, wide->block, shape.mask != NULL);
+    lbvh_i_wide_arrays_of(&shape, sizes, array);
+    if (!lbvh_i_read_file(header, array, bytes) || !lbvh_i_wide_valid(&shape))
         return LBVH_BAD_FILE;
     *wide = shape;
     wide->built = 1;

@@ -4290,12 +4290,12 @@ void lbvh_i_forget_indices(lbvh_desc *desc)
 lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, cudaMemcpyKind kind,
                              cudaStream_t stream)
 {
-    lbvh_i_piece there[3], here[3];
+    lbvh_block there[LBVH_BLOCKS], here[LBVH_BLOCKS];
     lbvh_result result = LBVH_OK;
-    lbvh_i_pieces(to, there);
-    lbvh_i_pieces(from, here);
-    for (int p = 0; p < 3 && result == LBVH_OK; p++)
-        result = lbvh_i_copy(gpu, there[p].memory, here[p].memory, here[p].bytes, kind, stream);
+    lbvh_i_arrays_of(to, there);
+    lbvh_i_arrays_of(from, here);
+    for (int b = 0; b < 3 && result == LBVH_OK; b++)
+        result = lbvh_i_copy(gpu, there[b].memory, here[b].memory, here[b].bytes, kind, stream);
     if (result == LBVH_OK && from->code)
         result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind,
                              stream);

@@ -179,7 +179,7 @@ self_check() {
     planted nbody nbody 'in a periodic square the image across the border is not the nearest' \
         's/return d > edge \/ 2 ? d - edge : d < -edge \/ 2 ? d + edge : d;/(void)edge; return d;/'
     planted load lbvh 'links of a loaded tree are not looked at' \
-        's/valid = node->link == left \&\& node->skip == r->skip;/valid = node->skip == r->skip;/'
+        's/return node->link == left \&\& node->skip == r->skip/return node->skip == r->skip/'
     planted load nlist 'partners of a loaded list may be any' \
         's/if (id < 0 || id >= limit ||/if (id < 0 || id > limit ||/'
 }
