@@ -790,14 +790,19 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
 
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
    or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
-   NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
-   cells that do not touch its own: three to five times what a body takes. Give many points at once:
-   those that share a cell are summed together (not in a periodic square, where a call first takes
-   256 order^4 products per component). A body exactly at a point exerts no force on it, and counts
-   in its potential only if softened. More than 4096 points are ordered by cell, in 8 bytes a point
-   and 4 a cell during the call (so threads that call this at once call desc.allocator at once);
-   without that memory those in no order may take ten times as long.
-   NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+   NBODY_NOT_BUILT. Give many points at once: those that share a cell are summed together. With
+   FORCE_NODES there are two ways, of the same accuracy: results differ within it. Points that are
+   at least 256, and an eighth of the bodies, read nodes as bodies do, and take about the time of as
+   many bodies. Fewer take the sources of all cells that do not touch theirs, some hundreds of terms
+   per level: up to four times that. DIRECT takes n terms a point; in a periodic square a call first
+   takes 256 order^4 products per component. A body exactly at a point exerts no force on it, and
+   counts in its potential only if softened.
+   Memory is taken during the call: so threads that call this at once call desc.allocator at once.
+   Nodes are made unless the last evaluation of the same masses has (with potentials, if they are
+   asked for): memory for them and for the table, as that of an evaluation; NBODY_OUT_OF_MEMORY or
+   NBODY_NOT_RUN leave the outputs undefined and the tree as it was. More than 4096 points are
+   ordered by cell, in 8 bytes a point and 4 a cell; without that memory those in no order may take
+   ten times as long. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
@@ -940,7 +945,10 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
                                           struct CUstream_st *stream);
 
 /* As the serial ones. Bodies that are not finite are not refused here: the forces are then
-   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. With desc.levels
+   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. Many points read
+   nodes by the same rule; then nbody_cuda_fields_at takes 16 bytes a point and up to 12 a cell, and
+   memory for nodes if there is none, which is kept: call it once before a capture. Where it fails,
+   the nbody is empty. With desc.levels
    above NBODY_KEY_LEVELS each build waits for the stream once, to learn whether bodies crowd, and
    cannot be captured (NBODY_CUDA_ERROR). Where they do, the tree is that of the serial code,
    NBODY_FAST is NBODY_SHARED_MEMORY, and tables take the memory of all levels. To capture

@@ -3586,10 +3586,10 @@ NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real
 /* ----------------------------------------------------------------------------------------------
    >>points-cuda: the fields at points that are no bodies
 
-   Few points: a thread for each, in the order given. Many read nodes, by the rule of >>points-serial
-   in nbody.h: they are sorted by the cell around them, so that threads side by side have the same
-   walk. NBODY_FAST: those in leaves are cut into chunks, and summed by the kernel of the bodies. The
-   scratch memory is that of the sort and of partial sums, which grows.
+   Few points: a thread for each, in the order given. Many read nodes, by the rule of
+   >>points-serial in nbody.h: they are sorted by the cell around them, so that threads side by side
+   have the same walk. NBODY_FAST: those in leaves are cut into chunks, and summed by the kernel of
+   the bodies. The scratch memory is that of the sort and of partial sums, which grows.
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -3608,7 +3608,8 @@ __device__ __forceinline__ bool nbody_i_is_point(const nbody_real *p)
     return nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1]);
 }
 
-__device__ __forceinline__ nbody_real nbody_i_coordinate_of(const nbody &sim, int axis, double value)
+__device__ __forceinline__ nbody_real nbody_i_coordinate_of(const nbody &sim, int axis,
+                                                            double value)
 {
     return nbody_i_is_periodic(&sim) ? nbody_i_placed(sim.frame, axis, value)
                                      : nbody_i_point_at(value, sim.frame->length);
