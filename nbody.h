@@ -792,9 +792,9 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
    or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
    NBODY_NOT_BUILT. Give many points at once: those that share a cell are summed together. With
    FORCE_NODES there are two ways, of the same accuracy: results differ within it. Points that are
-   at least 256, and an eighth of the bodies, read nodes as bodies do, and take about the time of as
-   many bodies. Fewer take the sources of all cells that do not touch theirs, some hundreds of terms
-   per level: up to four times that. DIRECT takes n terms a point; in a periodic square a call first
+   at least 256, and a sixteenth of the bodies, read nodes as bodies do, and take about the time of
+   as many bodies. Fewer take the sources of all cells that do not touch theirs, some hundreds of
+   terms per level: 3 to 20 times that. DIRECT takes n terms a point; in a periodic square a call first
    takes 256 order^4 products per component. A body exactly at a point exerts no force on it, and
    counts in its potential only if softened.
    Memory is taken during the call: so threads that call this at once call desc.allocator at once.
@@ -6878,7 +6878,7 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
    those of the last evaluation, or are made for the call. In a leaf the rest is what is near a body
    there; elsewhere, in cells that are divided, the walk of a point begins at what is adjacent. Few
    points, and those around which there is no cell of level 2, take the sources of far cells (M2P):
-   that is up to four times as much, but needs no nodes. Which way is taken depends on the numbers
+   that is 3 to 20 times as much, but needs no nodes. Which way is taken depends on the numbers
    of points and bodies alone.
 
    Points of a call are ordered by the cell in which they lie (all of them, or, without memory for
@@ -6897,16 +6897,18 @@ typedef struct nbody_i_points {
     const nbody_i_image_nodes *square; /* it is periodic: the nodes of level 2; else NULL */
     int by_nodes;                      /* do points read nodes? */
     const int32_t *order;              /* of the points, by cell; NULL: as they come */
+    const int32_t *spot;               /* with `order`: where each lies */
 } nbody_i_points;
 
-/* As many points as this, and an eighth of the bodies, read nodes. */
+/* As many points as this, and a sixteenth of the bodies, read nodes: to make them takes about what
+   so many points save. */
 #ifndef NBODY_I_MANY_POINTS /* tests choose */
 #define NBODY_I_MANY_POINTS 256
 #endif
 
 static int nbody_i_reads_nodes(const nbody *sim, int32_t m)
 {
-    return sim->cell && sim->nodes > 0 && m >= NBODY_I_MANY_POINTS && m >= sim->n / 8;
+    return sim->cell && sim->nodes > 0 && m >= NBODY_I_MANY_POINTS && m >= sim->n / 16;
 }
 
 /* The k-th point in this order. */
@@ -6985,11 +6987,12 @@ static void nbody_i_fill_crowd(const nbody_i_points *points, int32_t first, int3
     crowd->first = first;
     crowd->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
     for (k = 0; k < crowd->count; k++) {
-        const nbody_real *p =
-            nbody_i_at(points->pos, points->stride, nbody_i_nth_point(points, first + k));
+        int32_t const i = nbody_i_nth_point(points, first + k);
+        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
         crowd->x[k] = nbody_i_coordinate(sim, 0, (double)p[0]);
         crowd->y[k] = nbody_i_coordinate(sim, 1, (double)p[1]);
-        crowd->spot[k] = nbody_i_spot_of(sim, crowd->x[k], crowd->y[k]);
+        crowd->spot[k] =
+            points->spot ? points->spot[i] : nbody_i_spot_of(sim, crowd->x[k], crowd->y[k]);
     }
     nbody_i_order_crowd(crowd);
 }
@@ -7862,6 +7865,7 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
     if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_around_task, &order);
     if (order.order && result == NBODY_OK) nbody_i_sort_points(&order);
     ordered.order = order.order;
+    ordered.spot = order.order ? order.spot : NULL;
     job.points = &ordered;
     if (result == NBODY_OK)
         result = nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task,
@@ -8024,6 +8028,7 @@ static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, i
         nbody_i_sort_points(&order);
     }
     ordered.order = order.order;
+    ordered.spot = order.order ? order.spot : NULL;
     nbody_i_fields_of_points(&ordered, 0, m);
     nbody_i_end_order(&order);
     return NBODY_OK;
@@ -8103,7 +8108,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     given.law = nbody_i_law_of(sim, potential != NULL);
     given.square = NULL;
     given.by_nodes = 0;
-    given.order = NULL;
+    given.order = given.spot = NULL;
     if (m == 0) return NBODY_OK;
     result = nbody_i_reads_nodes(sim, m) ? nbody_i_points_by_nodes(&given, m, &bad)
                                          : nbody_i_points_of_tree(&given, m, &bad);

@@ -93,7 +93,7 @@ static const Test tests[] = {
     {"truth", test_truth},
     {"fields at", test_fields_at},
     {"many points", test_many_points},
-    {"many points, refused", test_many_points_refused},
+    {"many points refused", test_many_points_refused},
     {"again", test_again},
     {"again, bad mass", test_again_bad_mass},
     {"vortices", test_vortices},
