@@ -794,15 +794,15 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
    FORCE_NODES there are two ways, of the same accuracy: results differ within it. Points that are
    at least 256, and a sixteenth of the bodies, read nodes as bodies do, and take about the time of
    as many bodies. Fewer take the sources of all cells that do not touch theirs, some hundreds of
-   terms per level: 3 to 20 times that. DIRECT takes n terms a point; in a periodic square a call first
-   takes 256 order^4 products per component. A body exactly at a point exerts no force on it, and
-   counts in its potential only if softened.
+   terms per level: 3 to 20 times that. DIRECT takes n terms a point; in a periodic square a call
+   first takes 256 order^4 products per component. A body exactly at a point exerts no force on it,
+   and counts in its potential only if softened.
    Memory is taken during the call: so threads that call this at once call desc.allocator at once.
-   Nodes are made unless the last evaluation of the same masses has (with potentials, if they are
-   asked for): memory for them and for the table, as that of an evaluation; NBODY_OUT_OF_MEMORY or
-   NBODY_NOT_RUN leave the outputs undefined and the tree as it was. More than 4096 points are
-   ordered by cell, in 8 bytes a point and 4 a cell; without that memory those in no order may take
-   ten times as long. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+   Nodes, and a table, are made unless the last evaluation has made those of these masses (and of
+   potentials, if they are asked for), in as much memory as there; else NBODY_OUT_OF_MEMORY. More
+   than 4096 points are ordered by cell, in 8 bytes a point and 4 a cell; without that memory those
+   in no order may take ten times as long. The tree stays, whatever the result. NBODY_NOT_FINITE:
+   bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
