@@ -790,14 +790,19 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
 
 /* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
    or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
-   NBODY_NOT_BUILT. A point takes some hundreds of terms per level (DIRECT: n), from the sources of
-   cells that do not touch its own: three to five times what a body takes. Give many points at once:
-   those that share a cell are summed together (not in a periodic square, where a call first takes
-   256 order^4 products per component). A body exactly at a point exerts no force on it, and counts
-   in its potential only if softened. More than 4096 points are ordered by cell, in 8 bytes a point
-   and 4 a cell during the call (so threads that call this at once call desc.allocator at once);
-   without that memory those in no order may take ten times as long.
-   NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. */
+   NBODY_NOT_BUILT. Give many points at once: those that share a cell are summed together. With
+   FORCE_NODES there are two ways, of the same accuracy: results differ within it. Points that are
+   at least 256, and a sixteenth of the bodies, read nodes as bodies do, and take about the time of
+   as many bodies. Fewer take the sources of all cells that do not touch theirs, some hundreds of
+   terms per level: 3 to 20 times that. DIRECT takes n terms a point; in a periodic square a call
+   first takes 256 order^4 products per component. A body exactly at a point exerts no force on it,
+   and counts in its potential only if softened.
+   Memory is taken during the call: so threads that call this at once call desc.allocator at once.
+   Nodes, and a table, are made unless the last evaluation has made those of these masses (and of
+   potentials, if they are asked for), in as much memory as there; else NBODY_OUT_OF_MEMORY. More
+   than 4096 points are ordered by cell, in 8 bytes a point and 4 a cell; without that memory those
+   in no order may take ten times as long. The tree stays, whatever the result. NBODY_NOT_FINITE:
+   bad_id (may be NULL) is the first bad point. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
@@ -940,7 +945,10 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
                                           struct CUstream_st *stream);
 
 /* As the serial ones. Bodies that are not finite are not refused here: the forces are then
-   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. With desc.levels
+   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. Many points read
+   nodes by the same rule; then nbody_cuda_fields_at takes 16 bytes a point and up to 12 a cell, and
+   memory for nodes if there is none, which is kept: call it once before a capture. Where it fails,
+   the nbody is empty. With desc.levels
    above NBODY_KEY_LEVELS each build waits for the stream once, to learn whether bodies crowd, and
    cannot be captured (NBODY_CUDA_ERROR). Where they do, the tree is that of the serial code,
    NBODY_FAST is NBODY_SHARED_MEMORY, and tables take the memory of all levels. To capture
@@ -2201,14 +2209,15 @@ NBODY_FN int nbody_next_far(nbody_far *walk)
 
 /* Lists 1 and 3 of a leaf: leaves that touch it, and, inside cells that touch it, smaller ones that
    do not (Carrier, lists 1 and 3). The walk descends from each cell adjacent to the leaf, and not
-   below what it finds. For a point that is not a body it starts at the root. */
+   below what it finds. For a point that is not a body it starts at the root, or, where the nodes of
+   the cell around it say what is far, at the cells adjacent to that one. */
 typedef struct nbody_near {
     int32_t cell;               /* the one found */
     int32_t whole;              /* 1: list 1, body by body; 0: list 3, far enough for its sources.
                                    (Leaves of MASS_CENTRES, and those with no more bodies than
                                    sources, contribute their bodies in list 3 too.) */
     const nbody *sim;
-    int32_t of;                 /* the leaf, -1: a point */
+    int32_t of;                 /* the leaf, -1: a point; a divided cell: a point in it */
     nbody_real x, y;            /* the point */
     int32_t k;                  /* the walk is below the k-th cell adjacent to the leaf */
     int32_t at;                 /* next, -1: done */
@@ -2242,6 +2251,15 @@ NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real 
     return walk;
 }
 
+/* Of a point in a cell: what its nodes leave. A leaf's bodies and points have the same walk. */
+NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x, nbody_real y)
+{
+    nbody_near walk = nbody_near_of(sim, cell);
+    walk.x = x;
+    walk.y = y;
+    return walk;
+}
+
 /* Column of a point that may lie anywhere, in cells of this level; where no cell can be adjacent to
    it, cells + 2 or -3. */
 NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axis, nbody_real x)
@@ -2258,7 +2276,7 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
 {
     int32_t x, y;
     if (cell->level < 2) return 1;
-    if (walk->of >= 0) {
+    if (walk->of >= 0 && walk->sim->cell[walk->of].child < 0) {
         const nbody_cell *cells = walk->sim->cell, *leaf = &cells[walk->of];
         return cell->level < leaf->level ? nbody_i_touch(walk->sim, cell, leaf)
                                          : nbody_i_touch(walk->sim, leaf, cell);
@@ -3301,18 +3319,33 @@ NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
     return (nbody_real)(at > most ? most : at < -most ? -most : at);
 }
 
-/* The total force at a point that is not a body. */
-NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law, nbody_real x,
-                                      nbody_real y)
+/* The smallest cell around a point that does not need a second key (>>deep); the root, if it is
+   outside. */
+NBODY_FN int32_t nbody_i_cell_around(const nbody *sim, nbody_real x, nbody_real y)
 {
-    nbody_i_target t = nbody_i_target_at(x, y, -1);
-    if (sim->cell) nbody_i_add_near(sim, law, nbody_near_point(sim, x, y), &t);
-    else {
-        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
-        nbody_i_add_run(sim, law, &run, &t);
+    int32_t at = 0, c;
+    while (sim->cell && sim->cell[at].child >= 0) {
+        const nbody_cell *cell = &sim->cell[at], *child = &sim->cell[cell->child];
+        int const level = cell->level + 1, repeats = nbody_i_is_periodic(sim);
+        int32_t column, row;
+        if (level >= NBODY_KEY_LEVELS) break;
+        column = repeats ? nbody_i_column(sim->frame, level, 0, x)
+                         : nbody_i_any_column(sim->frame, level, 0, x);
+        row = repeats ? nbody_i_column(sim->frame, level, 1, y)
+                      : nbody_i_any_column(sim->frame, level, 1, y);
+        for (c = 0; c < cell->children; c++)
+            if (child[c].x == column && child[c].y == row) break;
+        if (c == cell->children) break;
+        at = cell->child + c;
     }
-    nbody_i_carry_target(&t);
-    return t;
+    return at;
+}
+
+/* The cell whose nodes a point reads: the one around it, -1: it has none. by_nodes: do points of
+   this call read nodes? */
+NBODY_FN int32_t nbody_i_home(const nbody *sim, int by_nodes, int32_t around)
+{
+    return by_nodes && sim->cell[around].level >= 2 ? around : -1;
 }
 
 /* The caller's output arrays. */
@@ -6627,23 +6660,54 @@ static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
     }
 }
 
-/* A point: L2P from the nodes of its cell of level 2, then what is near. */
-NBODY_I_SELDOM NBODY_FN nbody_i_target
-    nbody_i_point_of_square(const nbody *sim, const nbody_i_law *law,
-                            const nbody_i_image_nodes *nodes, nbody_real x, nbody_real y)
+/* L2P from the nodes of a point's cell of level 2. */
+NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody_i_law *law,
+                                                   const nbody_i_image_nodes *square,
+                                                   nbody_i_target *t)
 {
-    int32_t const column = nbody_i_column(sim->frame, 2, 0, x),
-                  row = nbody_i_column(sim->frame, 2, 1, y);
-    nbody_i_target t = nbody_i_target_at(x, y, -1);
-    nbody_i_stencil sx, sy;
+    int32_t const column = nbody_i_column(sim->frame, 2, 0, t->x),
+                  row = nbody_i_column(sim->frame, 2, 1, t->y);
+    nbody_i_stencil const sx = nbody_i_stencil_at(
+                              &sim->rule, nbody_i_within(sim->frame, 2, 0, column, t->x)),
+                          sy = nbody_i_stencil_at(
+                              &sim->rule, nbody_i_within(sim->frame, 2, 1, row, t->y));
     int p;
-    if (!sim->cell) return nbody_i_sum_images(sim, law, x, y, -1);
-    sx = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, 2, 0, column, x));
-    sy = nbody_i_stencil_at(&sim->rule, nbody_i_within(sim->frame, 2, 1, row, y));
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-        t.partial[p] = nbody_i_between(&sim->rule, &sx, &sy, nodes->value[p][4 * row + column]);
-    nbody_i_carry_target(&t);
-    nbody_i_add_near(sim, law, nbody_near_point(sim, x, y), &t);
+        t->partial[p] = nbody_i_between(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
+    nbody_i_carry_target(t);
+}
+
+/* A point before its walk. square: NULL, or of a periodic square. home: nbody_i_home. */
+NBODY_FN nbody_i_target nbody_i_point_at_nodes(const nbody *sim, const nbody_i_law *law,
+                                               const nbody_i_image_nodes *square, int32_t home,
+                                               nbody_real x, nbody_real y)
+{
+    nbody_i_target t = nbody_i_target_at(x, y, -1);
+    if (home >= 0) nbody_i_l2p(sim, home, law->potential, &t);
+    else if (square) nbody_i_l2p_of_square(sim, law, square, &t);
+    return t;
+}
+
+NBODY_FN nbody_near nbody_i_near_at(const nbody *sim, int32_t home, nbody_real x, nbody_real y)
+{
+    return home >= 0 ? nbody_i_near_in(sim, home, x, y) : nbody_near_point(sim, x, y);
+}
+
+/* The total force at a point that is not a body. */
+NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
+                                      const nbody_i_image_nodes *square, int32_t home,
+                                      nbody_real x, nbody_real y)
+{
+    nbody_i_target t;
+    if (square && !sim->cell) return nbody_i_sum_images(sim, law, x, y, -1);
+    if (!sim->cell) {
+        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
+        t = nbody_i_target_at(x, y, -1);
+        nbody_i_add_run(sim, law, &run, &t);
+    } else {
+        t = nbody_i_point_at_nodes(sim, law, square, home, x, y);
+        nbody_i_add_near(sim, law, nbody_i_near_at(sim, home, x, y), &t);
+    }
     nbody_i_carry_target(&t);
     return t;
 }
@@ -6810,10 +6874,18 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
 /* ----------------------------------------------------------------------------------------------
    >>points-serial: the fields at points that are no bodies
 
+   FORCE_NODES, many points: as bodies they read the nodes of the cell around them (L2P), which are
+   those of the last evaluation, or are made for the call. In a leaf the rest is what is near a body
+   there; elsewhere, in cells that are divided, the walk of a point begins at what is adjacent. Few
+   points, and those around which there is no cell of level 2, take the sources of far cells (M2P):
+   that is 3 to 20 times as much, but needs no nodes. Which way is taken depends on the numbers
+   of points and bodies alone.
+
    Points of a call are ordered by the cell in which they lie (all of them, or, without memory for
    that, 4096 at a time). Up to 16 in one cell are summed together, as >>lanes does with bodies, if
-   their walks are the same. The bits are those of one point after the other, which is how
-   NBODY_ONE_THREAD and periodic squares do it.
+   their walks are the same: then the images that act in a periodic square are the same, too. The
+   bits are those of one point after the other, which is how NBODY_ONE_THREAD does it, and DIRECT
+   in a periodic square.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_points {
@@ -6822,9 +6894,22 @@ typedef struct nbody_i_points {
     size_t stride;
     nbody_i_law law;
     nbody_i_outcome out;
-    const nbody_i_image_nodes *nodes; /* periodic square */
-    const int32_t *order;             /* of the points, by cell; NULL: as they come */
+    const nbody_i_image_nodes *square; /* it is periodic: the nodes of level 2; else NULL */
+    int by_nodes;                      /* do points read nodes? */
+    const int32_t *order;              /* of the points, by cell; NULL: as they come */
+    const int32_t *spot;               /* with `order`: where each lies */
 } nbody_i_points;
+
+/* As many points as this, and a sixteenth of the bodies, read nodes: to make them takes about what
+   so many points save. */
+#ifndef NBODY_I_MANY_POINTS /* tests choose */
+#define NBODY_I_MANY_POINTS 256
+#endif
+
+static int nbody_i_reads_nodes(const nbody *sim, int32_t m)
+{
+    return sim->cell && sim->nodes > 0 && m >= NBODY_I_MANY_POINTS && m >= sim->n / 16;
+}
 
 /* The k-th point in this order. */
 static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
@@ -6849,41 +6934,46 @@ static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, in
 #endif
 typedef struct nbody_i_crowd {
     nbody_real x[NBODY_I_AT_ONCE], y[NBODY_I_AT_ONCE];  /* in the units of the arrays */
-    int32_t cell[NBODY_I_AT_ONCE];                    /* where it lies, the smallest */
-    int32_t order[NBODY_I_AT_ONCE];                   /* of the cells */
+    int32_t spot[NBODY_I_AT_ONCE];                    /* where it lies */
+    int32_t order[NBODY_I_AT_ONCE];                   /* of the spots */
     int32_t first, count;                           /* of all points in order */
 } nbody_i_crowd;
 
-/* The smallest cell around a point that does not need a second key (>>deep); the root, if it is
-   outside. */
-static int32_t nbody_i_cell_around(const nbody *sim, nbody_real x, nbody_real y)
+/* A coordinate of a point, in the units of the arrays. */
+static nbody_real nbody_i_coordinate(const nbody *sim, int axis, double value)
 {
-    int32_t at = 0, c;
-    while (sim->cell && sim->cell[at].child >= 0) {
-        const nbody_cell *cell = &sim->cell[at], *child = &sim->cell[cell->child];
-        int const level = cell->level + 1;
-        int32_t column, row;
-        if (level >= NBODY_KEY_LEVELS) break;
-        column = nbody_i_any_column(sim->frame, level, 0, x);
-        row = nbody_i_any_column(sim->frame, level, 1, y);
-        for (c = 0; c < cell->children; c++)
-            if (child[c].x == column && child[c].y == row) break;
-        if (c == cell->children) break;
-        at = cell->child + c;
-    }
-    return at;
+    return nbody_i_is_periodic(sim) ? nbody_i_placed(sim->frame, axis, value)
+                                    : nbody_i_point_at(value, sim->frame->length);
 }
 
-/* By cell: Shell's sort. */
+/* Where a point lies: the cell around it. In a periodic square where level 2 has no cell, the
+   number of that square of the 16, behind all cells: the images that act depend on it. */
+static int32_t nbody_i_spot_of(const nbody *sim, nbody_real x, nbody_real y)
+{
+    int32_t const around = nbody_i_cell_around(sim, x, y);
+    if (!nbody_i_is_periodic(sim) || !sim->cell || sim->cell[around].level >= 2) return around;
+    return sim->frame->cells + 4 * nbody_i_column(sim->frame, 2, 1, y) +
+           nbody_i_column(sim->frame, 2, 0, x);
+}
+
+static int32_t nbody_i_spots(const nbody *sim) { return sim->frame->cells + NBODY_I_IMAGES; }
+
+static int32_t nbody_i_home_of(const nbody_i_points *points, int32_t spot)
+{
+    return spot < points->sim->frame->cells ? nbody_i_home(points->sim, points->by_nodes, spot)
+                                            : -1;
+}
+
+/* By spot: Shell's sort. */
 static void nbody_i_order_crowd(nbody_i_crowd *crowd)
 {
     int32_t gap, k;
     for (k = 0; k < crowd->count; k++) crowd->order[k] = k;
     for (gap = 1093; gap > 0; gap = (gap - 1) / 3)
         for (k = gap; k < crowd->count; k++) {
-            int32_t const moved = crowd->order[k], cell = crowd->cell[moved];
+            int32_t const moved = crowd->order[k], spot = crowd->spot[moved];
             int32_t to = k;
-            for (; to >= gap && crowd->cell[crowd->order[to - gap]] > cell; to -= gap)
+            for (; to >= gap && crowd->spot[crowd->order[to - gap]] > spot; to -= gap)
                 crowd->order[to] = crowd->order[to - gap];
             crowd->order[to] = moved;
         }
@@ -6897,23 +6987,28 @@ static void nbody_i_fill_crowd(const nbody_i_points *points, int32_t first, int3
     crowd->first = first;
     crowd->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
     for (k = 0; k < crowd->count; k++) {
-        const nbody_real *p =
-            nbody_i_at(points->pos, points->stride, nbody_i_nth_point(points, first + k));
-        crowd->x[k] = nbody_i_point_at((double)p[0], sim->frame->length);
-        crowd->y[k] = nbody_i_point_at((double)p[1], sim->frame->length);
-        crowd->cell[k] = nbody_i_cell_around(sim, crowd->x[k], crowd->y[k]);
+        int32_t const i = nbody_i_nth_point(points, first + k);
+        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
+        crowd->x[k] = nbody_i_coordinate(sim, 0, (double)p[0]);
+        crowd->y[k] = nbody_i_coordinate(sim, 1, (double)p[1]);
+        crowd->spot[k] =
+            points->spot ? points->spot[i] : nbody_i_spot_of(sim, crowd->x[k], crowd->y[k]);
     }
     nbody_i_order_crowd(crowd);
 }
 
-/* Of up to 16 points in one cell those with the walk of the first: they come to the front. Only
+/* Of up to 16 points at one spot those with the walk of the first: they come to the front. Only
    cells that are smaller than theirs tell them apart. (In deep trees any may: there the rule of
    what is close is another one.) */
-static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_crowd *crowd, int32_t *chosen,
-                                 int32_t count)
+static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_crowd *crowd, int32_t home,
+                                 int32_t *chosen, int32_t count)
 {
-    int const level = nbody_i_is_deep(sim) ? -1 : sim->cell[crowd->cell[chosen[0]]].level;
-    nbody_near walk = nbody_near_point(sim, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+    int32_t const spot = crowd->spot[chosen[0]];
+    int const level = nbody_i_is_deep(sim) ? -1
+                      : spot < sim->frame->cells ? sim->cell[spot].level
+                                                 : 2;
+    nbody_near walk = nbody_i_near_at(sim, home, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+    if (home >= 0 && sim->cell[home].child < 0) return count;
     while (walk.at >= 0 && count > 1) {
         const nbody_cell *cell = &sim->cell[walk.at];
         int const close = nbody_i_close(&walk, cell);
@@ -6938,10 +7033,10 @@ static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_crowd *crowd, i
 
 /* `count` points with one walk. */
 static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_crowd *crowd,
-                                 const int32_t *chosen, int32_t count)
+                                 int32_t home, const int32_t *chosen, int32_t count)
 {
     const nbody *sim = points->sim;
-    nbody_near walk = nbody_near_point(sim, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+    nbody_near walk = nbody_i_near_at(sim, home, crowd->x[chosen[0]], crowd->y[chosen[0]]);
     nbody_i_lanes lanes;
     int32_t k;
     int p;
@@ -6955,8 +7050,17 @@ static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_cro
         nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
         nbody_i_lanes_run(sim, 1, &points->law, &all, &lanes);
     }
+    for (k = 0; k < count && (home >= 0 || points->square); k++) {
+        nbody_i_target const t = nbody_i_point_at_nodes(sim, &points->law, points->square, home,
+                                                        lanes.x[k], lanes.y[k]);
+        for (p = 0; p < NBODY_I_PARTS; p++) {
+            lanes.total[p][k] = t.total[p];
+            lanes.compensation[p][k] = t.compensation[p];
+        }
+    }
     while (sim->cell && nbody_next_near(&walk)) {
-        nbody_i_run const run = nbody_i_near_run(sim, &walk);
+        nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (points->square) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, 1, &points->law, &run, &lanes);
     }
     nbody_i_carry_lanes(&lanes, 1);
@@ -6977,13 +7081,16 @@ static void nbody_i_fields_of_crowd(const nbody_i_points *points, nbody_i_crowd 
     int32_t from, count;
     for (from = 0; from < crowd->count; from += count) {
         int32_t *chosen = crowd->order + from;
+        int32_t const spot = crowd->spot[chosen[0]],
+                      home = sim->cell ? nbody_i_home_of(points, spot) : -1;
         for (count = 1; count < NBODY_I_LANES && from + count < crowd->count; count++)
-            if (crowd->cell[chosen[count]] != crowd->cell[chosen[0]]) break;
-        if (sim->cell) count = nbody_i_same_walk(sim, crowd, chosen, count);
-        if (count > 1) nbody_i_lanes_points(points, crowd, chosen, count);
+            if (crowd->spot[chosen[count]] != spot) break;
+        if (sim->cell) count = nbody_i_same_walk(sim, crowd, home, chosen, count);
+        if (count > 1) nbody_i_lanes_points(points, crowd, home, chosen, count);
         else {
             nbody_i_target const t =
-                nbody_i_point(sim, &points->law, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+                nbody_i_point(sim, &points->law, points->square, home, crowd->x[chosen[0]],
+                              crowd->y[chosen[0]]);
             nbody_i_store(sim, &points->out, nbody_i_nth_point(points, crowd->first + chosen[0]),
                           t.total, t.compensation);
         }
@@ -6993,13 +7100,13 @@ static void nbody_i_fields_of_crowd(const nbody_i_points *points, nbody_i_crowd 
 /* Are points summed one by one? */
 static int nbody_i_points_alone(const nbody *sim)
 {
-    return nbody_i_is_plain(sim) || nbody_i_is_periodic(sim);
+    return nbody_i_is_plain(sim) || (nbody_i_is_periodic(sim) && !sim->cell);
 }
 
 /* All points in the order of their cells: a counting sort. */
 typedef struct nbody_i_order_job {
     const nbody_i_points *points;
-    int32_t m, *order, *cell, *begin; /* [m], [m], [cells + 1], one behind the other; order NULL: it
+    int32_t m, *order, *spot, *begin; /* [m], [m], [spots + 1], one behind the other; order NULL: it
                                          is not needed, or there is no memory */
     size_t bytes;                     /* of all three */
 } nbody_i_order_job;
@@ -7008,20 +7115,20 @@ static void nbody_i_around_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_order_job *job = (nbody_i_order_job *)of_job;
     const nbody_i_points *points = job->points;
-    double const length = points->sim->frame->length;
+    const nbody *sim = points->sim;
     int32_t i = nbody_i_begin_of(job->m, piece, pieces);
     int32_t const end = nbody_i_begin_of(job->m, piece + 1, pieces);
     for (; i < end; i++) {
         const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-        job->cell[i] = nbody_i_cell_around(points->sim, nbody_i_point_at((double)p[0], length),
-                                           nbody_i_point_at((double)p[1], length));
+        job->spot[i] = nbody_i_spot_of(sim, nbody_i_coordinate(sim, 0, (double)p[0]),
+                                       nbody_i_coordinate(sim, 1, (double)p[1]));
     }
 }
 
 static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *points, int32_t m)
 {
     const nbody *sim = points->sim;
-    uint64_t const count = 2 * (uint64_t)m + (uint64_t)sim->frame->cells + 1;
+    uint64_t const count = 2 * (uint64_t)m + (uint64_t)nbody_i_spots(sim) + 1;
     job->points = points;
     job->m = m;
     job->order = NULL;
@@ -7030,19 +7137,19 @@ static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *po
     if (job->bytes / sizeof *job->order != count) return;
     job->order = (int32_t *)nbody_i_alloc(&sim->desc.allocator, job->bytes);
     if (!job->order) return;
-    job->cell = job->order + m;
-    job->begin = job->cell + m;
+    job->spot = job->order + m;
+    job->begin = job->spot + m;
 }
 
-/* cell[] is known. */
+/* spot[] is known. */
 static void nbody_i_sort_points(const nbody_i_order_job *job)
 {
-    int32_t const cells = job->points->sim->frame->cells;
+    int32_t const spots = nbody_i_spots(job->points->sim);
     int32_t c, i;
-    memset(job->begin, 0, ((size_t)cells + 1) * sizeof *job->begin);
-    for (i = 0; i < job->m; i++) job->begin[job->cell[i] + 1]++;
-    for (c = 0; c < cells; c++) job->begin[c + 1] += job->begin[c];
-    for (i = 0; i < job->m; i++) job->order[job->begin[job->cell[i]]++] = i;
+    memset(job->begin, 0, ((size_t)spots + 1) * sizeof *job->begin);
+    for (i = 0; i < job->m; i++) job->begin[job->spot[i] + 1]++;
+    for (c = 0; c < spots; c++) job->begin[c + 1] += job->begin[c];
+    for (i = 0; i < job->m; i++) job->order[job->begin[job->spot[i]]++] = i;
 }
 
 static void nbody_i_end_order(const nbody_i_order_job *job)
@@ -7052,8 +7159,8 @@ static void nbody_i_end_order(const nbody_i_order_job *job)
 
 static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
 {
-    double const length = points->sim->frame->length;
-    int const alone = nbody_i_points_alone(points->sim);
+    const nbody *sim = points->sim;
+    int const alone = nbody_i_points_alone(sim);
     int32_t i;
     for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
         nbody_i_crowd crowd;
@@ -7062,14 +7169,12 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
     }
     for (i = first; i < end && alone; i++) {
         const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-        nbody_i_target const t =
-            points->nodes
-                ? nbody_i_point_of_square(points->sim, &points->law, points->nodes,
-                                          nbody_i_placed(points->sim->frame, 0, (double)p[0]),
-                                          nbody_i_placed(points->sim->frame, 1, (double)p[1]))
-                : nbody_i_point(points->sim, &points->law, nbody_i_point_at((double)p[0], length),
-                                nbody_i_point_at((double)p[1], length));
-        nbody_i_store(points->sim, &points->out, i, t.total, t.compensation);
+        nbody_real const x = nbody_i_coordinate(sim, 0, (double)p[0]),
+                         y = nbody_i_coordinate(sim, 1, (double)p[1]);
+        int32_t const home =
+            points->by_nodes ? nbody_i_home(sim, 1, nbody_i_cell_around(sim, x, y)) : -1;
+        nbody_i_target const t = nbody_i_point(sim, &points->law, points->square, home, x, y);
+        nbody_i_store(sim, &points->out, i, t.total, t.compensation);
     }
 }
 
@@ -7742,7 +7847,7 @@ static void nbody_i_point_task(void *of_job, int32_t piece, int32_t pieces)
 static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, int32_t *bad)
 {
     nbody_parallel const *parallel = &points->sim->desc.parallel;
-    int64_t const direct = (int64_t)points->sim->n * (points->nodes ? 64 : 1);
+    int64_t const direct = (int64_t)points->sim->n * (points->square ? 64 : 1);
     int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : direct);
     int32_t const checks = nbody_i_pieces(parallel, (int64_t)m * 4);
     nbody_i_points ordered = *points;
@@ -7760,6 +7865,7 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
     if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_around_task, &order);
     if (order.order && result == NBODY_OK) nbody_i_sort_points(&order);
     ordered.order = order.order;
+    ordered.spot = order.order ? order.spot : NULL;
     job.points = &ordered;
     if (result == NBODY_OK)
         result = nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task,
@@ -7851,6 +7957,13 @@ NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbo
     return nbody_i_build_for(sim, desc, &input, n, 0);
 }
 
+/* The nodes of all cells, after prepare_nodes. */
+static void nbody_i_make_all_nodes(nbody *sim, int sets, const nbody_i_law *law)
+{
+    if (nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, law);
+    else nbody_i_make_nodes(sim, sets, law);
+}
+
 /* Of at least one body, after prepare_nodes. */
 static void nbody_i_make_fields(nbody *sim, int sets, const nbody_i_law *law,
                                 const nbody_i_outcome *out)
@@ -7860,8 +7973,7 @@ static void nbody_i_make_fields(nbody *sim, int sets, const nbody_i_law *law,
         else nbody_i_make_direct(sim, sets, law, out);
         return;
     }
-    if (sim->nodes > 0 && nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, law);
-    else if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
+    if (sim->nodes > 0) nbody_i_make_all_nodes(sim, sets, law);
     nbody_i_make_forces(sim, sets, law, out);
 }
 
@@ -7916,6 +8028,7 @@ static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, i
         nbody_i_sort_points(&order);
     }
     ordered.order = order.order;
+    ordered.spot = order.order ? order.spot : NULL;
     nbody_i_fields_of_points(&ordered, 0, m);
     nbody_i_end_order(&order);
     return NBODY_OK;
@@ -7926,8 +8039,52 @@ static nbody_result nbody_i_points_of_square(nbody_i_points *given, int32_t m, i
 {
     nbody_i_image_nodes nodes;
     if (given->sim->cell) nbody_i_fill_image_nodes(given->sim, &given->law, &nodes);
-    given->nodes = &nodes;
+    given->square = &nodes;
     return nbody_i_all_points(given, m, bad);
+}
+
+static nbody_result nbody_i_points_of_tree(nbody_i_points *given, int32_t m, int32_t *bad)
+{
+    return nbody_i_is_periodic(given->sim) ? nbody_i_points_of_square(given, m, bad)
+                                           : nbody_i_all_points(given, m, bad);
+}
+
+/* A copy with nodes in memory of its own, and a table. */
+static nbody_result nbody_i_copy_with_nodes(nbody *own, const nbody *sim, const nbody_i_law *law)
+{
+    nbody_block const none = {NULL, 0};
+    nbody_result result;
+    *own = *sim;
+    own->block[NBODY_I_NODES] = own->block[NBODY_I_TABLE] = none;
+    own->table_kind = 0;
+    memset(&own->kept, 0, sizeof own->kept);
+    result = nbody_i_prepare_nodes(own, law->potential, NBODY_I_EXACT);
+    if (result == NBODY_OK && nbody_i_is_cut(own)) {
+        nbody_i_job job = nbody_i_job_of(own, 1);
+        job.law = law;
+        return nbody_i_cut_nodes(&job);
+    }
+    if (result == NBODY_OK) nbody_i_make_all_nodes(own, 1, law);
+    return result;
+}
+
+/* The points read nodes: those of the last evaluation, or of a copy. */
+static nbody_result nbody_i_points_by_nodes(const nbody_i_points *given, int32_t m, int32_t *bad)
+{
+    nbody_i_points points = *given;
+    int const made = points.sim->fx && (points.sim->fp || !points.law.potential);
+    nbody own;
+    nbody_result result = NBODY_OK;
+    int b;
+    if (!made) {
+        result = nbody_i_copy_with_nodes(&own, given->sim, &given->law);
+        points.sim = &own;
+    }
+    points.by_nodes = 1;
+    if (result == NBODY_OK) result = nbody_i_points_of_tree(&points, m, bad);
+    for (b = NBODY_I_NODES; b <= NBODY_I_TABLE && !made; b++)
+        nbody_i_give_back(&own.desc.allocator, own.block[b].memory, own.block[b].bytes);
+    return result;
 }
 
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
@@ -7949,10 +8106,12 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     given.out.potential = potential;
     given.out.acc_stride = 2 * sizeof(nbody_real);
     given.law = nbody_i_law_of(sim, potential != NULL);
-    given.nodes = NULL;
-    given.order = NULL;
-    result = nbody_i_is_periodic(sim) && m > 0 ? nbody_i_points_of_square(&given, m, &bad)
-                                           : nbody_i_all_points(&given, m, &bad);
+    given.square = NULL;
+    given.by_nodes = 0;
+    given.order = given.spot = NULL;
+    if (m == 0) return NBODY_OK;
+    result = nbody_i_reads_nodes(sim, m) ? nbody_i_points_by_nodes(&given, m, &bad)
+                                         : nbody_i_points_of_tree(&given, m, &bad);
     if (bad_id) *bad_id = bad;
     return result;
 }

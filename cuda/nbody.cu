@@ -76,7 +76,8 @@ struct nbody_i_facts {
     int32_t too_large;
     int32_t crowded;                            /* >>deep-cuda: bodies crowd on the last level */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
-    int32_t pieces[2];                          /* NBODY_FAST: chunks, and pieces of groups */
+    int32_t pieces[3];                          /* NBODY_FAST: chunks, pieces of groups, and chunks
+                                                   of points */
     int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
 };
 
@@ -133,12 +134,13 @@ template <class T> T *nbody_i_scratch(nbody_cuda *gpu, int which)
     return static_cast<T *>(gpu->scratch[which].memory);
 }
 
-/* levels: of one key; those of deep trees have all its bits. */
+/* Of keys of so many levels; those of deep trees have all bits. */
+int nbody_i_key_bits(int levels) { return levels < NBODY_KEY_LEVELS ? 2 * (levels - 1) : 32; }
+
 cudaError_t nbody_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<uint32_t> &keys,
-                               cub::DoubleBuffer<int32_t> &ids, int32_t n, int levels,
+                               cub::DoubleBuffer<int32_t> &ids, int32_t n, int bits,
                                cudaStream_t stream)
 {
-    int const bits = levels < NBODY_KEY_LEVELS ? 2 * (levels - 1) : 32;
     (void)cudaGetLastError(); /* CUB would report an unread error of the caller's as its own */
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
@@ -243,8 +245,8 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     }
     cub::DoubleBuffer<uint32_t> keys;
     cub::DoubleBuffer<int32_t> ids;
-    if (nbody_i_sort_pairs(nullptr, scratch[NBODY_I_TEMP], keys, ids, n, sim->desc.levels,
-                           nullptr) != cudaSuccess)
+    if (nbody_i_sort_pairs(nullptr, scratch[NBODY_I_TEMP], keys, ids, n,
+                           nbody_i_key_bits(sim->desc.levels), nullptr) != cudaSuccess)
         return NBODY_CUDA_ERROR;
     bytes[NBODY_I_CELLS] = (size_t)cells * sizeof(nbody_cell);
     bytes[NBODY_I_SOURCES] = (size_t)cells * (size_t)sim->per_cell *
@@ -615,7 +617,8 @@ nbody_result nbody_i_cuda_sort_keys(nbody_cuda *gpu, const nbody_i_input &input,
         size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
         if (result != NBODY_OK || sim->desc.levels == 1) return result;
         if (nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key,
-                                                   id, sim->n, sim->desc.levels, stream)))
+                                                   id, sim->n, nbody_i_key_bits(sim->desc.levels),
+                                                   stream)))
             return NBODY_CUDA_ERROR;
     }
     return NBODY_OK;
@@ -1757,19 +1760,25 @@ __device__ void nbody_i_series_alone(const nbody &sim)
     }
 }
 
+__global__ void nbody_i_nodes_one_kernel(__grid_constant__ const nbody_device device, int potential)
+{
+    const nbody &sim = device.sim;
+    nbody_i_law const law = nbody_i_law_of(&sim, potential);
+    int const first = nbody_i_first_level(&sim);
+    if (sim.series) nbody_i_series_alone(sim);
+    for (int32_t at = 0; at < sim.frame->cells; at++)
+        for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= first; a++) {
+            nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
+            nbody_i_store_node(&sim, &law, at, a, &t);
+        }
+}
+
 __global__ void nbody_i_forces_one_kernel(__grid_constant__ const nbody_device device,
                                           nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
     int32_t const cells = sim.cell ? sim.frame->cells : 0;
-    int const first = nbody_i_first_level(&sim);
-    if (sim.series && cells > 0) nbody_i_series_alone(sim);
-    for (int32_t at = 0; at < cells; at++)
-        for (int32_t a = 0; a < sim.nodes && sim.cell[at].level >= first; a++) {
-            nbody_i_target const t = nbody_i_node_force(&sim, &law, at, a);
-            nbody_i_store_node(&sim, &law, at, a, &t);
-        }
     for (int32_t at = 0; at < cells; at++)
         for (int32_t k = 0; k < sim.cell[at].count && sim.cell[at].child < 0; k++) {
             nbody_i_target const t = nbody_i_body(&sim, &law, at, sim.cell[at].first + k);
@@ -2219,10 +2228,32 @@ __device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf,
     }
 }
 
-/* The targets of a warp: its portion of a chunk; where there are no more bodies, the first one. */
-template <class Pairs>
+/* What chunks are made of: bodies, or points in the order of their cells, >>points-cuda. */
+struct nbody_i_own_bodies {
+    __device__ __forceinline__ nbody_real at(const nbody &sim, int axis, int32_t k) const
+    {
+        return axis == 0 ? sim.x[k] : sim.y[k];
+    }
+    __device__ __forceinline__ int32_t place(int32_t k) const { return k; }
+    __device__ __forceinline__ int32_t id(const nbody &sim, int32_t k) const { return sim.id[k]; }
+};
+
+struct nbody_i_given_points {
+    nbody_i_input input;
+    const int32_t *ids;
+    __device__ __forceinline__ nbody_real at(const nbody &sim, int axis, int32_t k) const
+    {
+        return nbody_i_point_at((double)nbody_i_at(input.pos, input.stride, ids[k])[axis],
+                                sim.frame->length);
+    }
+    __device__ __forceinline__ int32_t place(int32_t) const { return -1; }
+    __device__ __forceinline__ int32_t id(const nbody &, int32_t k) const { return ids[k]; }
+};
+
+/* The targets of a warp: its portion of a chunk; where there are no more, the first one. */
+template <class Pairs, class Targets>
 __device__ __forceinline__ void nbody_i_aim_at_chunk(const nbody &sim, const nbody_i_chunk &chunk,
-                                                     Pairs &pairs)
+                                                     const Targets &targets, Pairs &pairs)
 {
     int const lane = (int)threadIdx.x % 32, from = (int)threadIdx.x / 32 * Pairs::targets;
     pairs.active = from < chunk.count;
@@ -2230,8 +2261,8 @@ __device__ __forceinline__ void nbody_i_aim_at_chunk(const nbody &sim, const nbo
 #pragma unroll
     for (int t = 0; t < Pairs::of_lane; t++) {
         int32_t const k = from + t * 8 + lane % 8,
-                      place = chunk.first + (k < chunk.count ? k : 0);
-        nbody_i_aim(pairs, t, sim.x[place], sim.y[place], place);
+                      to = chunk.first + (k < chunk.count ? k : 0);
+        nbody_i_aim(pairs, t, targets.at(sim, 0, to), targets.at(sim, 1, to), targets.place(to));
     }
 }
 
@@ -2263,22 +2294,22 @@ __device__ __forceinline__ nbody_i_mine nbody_i_mine_of(const nbody_i_chunk &chu
 }
 
 /* L2P, M2P and P2P: a block for each chunk, a warp for 16 of its bodies. Order: of the nodes; 0: as
-   the rule says; -1: there are none, and no L2P, but `far_away`: >>groups. */
-template <int Law, bool Potential, bool Moments, int Order>
+   the rule says; -1: there are none, and no L2P, but `far_away`: >>groups. number: of chunks. */
+template <int Law, bool Potential, bool Moments, int Order, class Targets>
 __global__ void __launch_bounds__(Order < 0 ? nbody_i_threads_of_four : nbody_i_fast_threads,
                                   nbody_i_fast_blocks(Order))
-    nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device,
-                               const nbody_i_chunk *chunks, const nbody_i_facts *facts,
+    nbody_i_bodies_fast_kernel(__grid_constant__ const nbody_device device, Targets targets,
+                               const nbody_i_chunk *chunks, const int32_t *number,
                                const nbody_real *far_away, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_stream<Moments> stream;
-    int32_t const count = facts->pieces[0];
+    int32_t const count = *number;
     for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
         nbody_i_chunk const chunk = chunks[c];
         nbody_i_pairs<Law, Potential, Moments> pairs;
-        nbody_i_aim_at_chunk(sim, chunk, pairs);
+        nbody_i_aim_at_chunk(sim, chunk, targets, pairs);
         if (sim.desc.method == NBODY_VIRTUAL_PARTICLES)
             for (int32_t cell = chunk.leaf;
                  sim.cell[cell].level >= 2 && !(far_away && nbody_i_is_group(sim, sim.cell[cell]));
@@ -2292,8 +2323,8 @@ __global__ void __launch_bounds__(Order < 0 ? nbody_i_threads_of_four : nbody_i_
         nbody_real far_force[NBODY_I_PARTS] = {0, 0, 0};
         if constexpr (Order >= 0) {
             if (sim.cell[chunk.leaf].level >= 2)
-                nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, sim.x[mine.place],
-                                                   sim.y[mine.place], far_force);
+                nbody_i_l2p_fast<Potential, Order>(sim, chunk.leaf, targets.at(sim, 0, mine.place),
+                                                   targets.at(sim, 1, mine.place), far_force);
         } else if (far_away && sim.cell[chunk.leaf].level >= 2) {
 #pragma unroll
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
@@ -2302,7 +2333,7 @@ __global__ void __launch_bounds__(Order < 0 ? nbody_i_threads_of_four : nbody_i_
 #pragma unroll
         for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
             nbody_i_carry(&far_force[p], &mine.total[p], &mine.compensation[p]);
-        nbody_i_store(&sim, &out, sim.id[mine.place], mine.total, mine.compensation);
+        nbody_i_store(&sim, &out, targets.id(sim, mine.place), mine.total, mine.compensation);
     }
 }
 
@@ -2328,7 +2359,7 @@ __global__ void __launch_bounds__(nbody_i_threads_of_four, nbody_i_blocks_of_fou
     for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
         nbody_i_chunk const piece = groups[c];
         nbody_i_pairs<Law, Potential, false, 4> pairs;
-        nbody_i_aim_at_chunk(sim, piece, pairs);
+        nbody_i_aim_at_chunk(sim, piece, nbody_i_own_bodies{}, pairs);
         for (int32_t cell = piece.leaf; sim.cell[cell].level >= 2; cell = sim.cell[cell].parent)
             nbody_i_list_far(sim, law, pairs, stream, cell);
         nbody_i_flush(sim, law, pairs, stream);
@@ -3253,25 +3284,48 @@ template <int Law, bool Potential> nbody_result nbody_i_cuda_fast_forces(nbody_c
     int32_t const chunk = nbody_i_fast_chunk(&sim->desc);
     int const block = 2 * chunk; /* 2 targets a lane, 4 lanes a target */
     const nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS);
-    const nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    const int32_t *number = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS)->pieces;
     int64_t const pieces = nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n));
     /* more would find nothing to do */
     int64_t const usual = 2 * (int64_t)sim->n / NBODY_CHUNK + 4096,
                   blocks = pieces < usual ? pieces : usual;
     nbody_real *far_away = nullptr;
     if (!sim->cell) return nbody_i_cuda_direct<Law, Potential>(gpu, out, stream);
-    nbody_result result = sim->nodes > 0
-                              ? nbody_i_cuda_fast_nodes<Law, Potential>(gpu, stream)
-                              : nbody_i_cuda_groups<Law, Potential>(gpu, blocks, &far_away, stream);
+    nbody_result const result =
+        sim->nodes > 0 ? NBODY_OK
+                       : nbody_i_cuda_groups<Law, Potential>(gpu, blocks, &far_away, stream);
     if (result != NBODY_OK) return result;
-    auto const kernel = sim->vxx ? nbody_i_bodies_fast_kernel<Law, Potential, true, -1>
+    using own = nbody_i_own_bodies;
+    auto const kernel = sim->vxx ? nbody_i_bodies_fast_kernel<Law, Potential, true, -1, own>
                         : sim->nodes == 0
-                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, -1>
+                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, -1, own>
                         : sim->rule.side == 4
-                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, 4>
-                            : nbody_i_bodies_fast_kernel<Law, Potential, false, 0>;
-    return nbody_i_launch(gpu, stream, blocks * block, block, kernel, gpu->device, chunks, facts,
-                          static_cast<const nbody_real *>(far_away), out);
+                            ? nbody_i_bodies_fast_kernel<Law, Potential, false, 4, own>
+                            : nbody_i_bodies_fast_kernel<Law, Potential, false, 0, own>;
+    return nbody_i_launch(gpu, stream, blocks * block, block, kernel, gpu->device, own{}, chunks,
+                          number, static_cast<const nbody_real *>(far_away), out);
+}
+
+/* The nodes of all cells, and the tables that they need. */
+nbody_result nbody_i_cuda_all_nodes(nbody_cuda *gpu, bool potential, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    nbody_stage const stage = sim->desc.stage;
+    nbody_result result = nbody_i_cuda_table(gpu, potential, stream);
+    if (result == NBODY_OK && sim->desc.periodic)
+        result = nbody_i_cuda_image_nodes(gpu, potential, true, stream);
+    if (result == NBODY_OK && sim->series && stage != NBODY_ONE_THREAD)
+        result = nbody_i_cuda_series(gpu, stream);
+    if (result != NBODY_OK) return result;
+    if (stage == NBODY_ONE_THREAD)
+        return nbody_i_launch(gpu, stream, 1, 1, nbody_i_nodes_one_kernel, gpu->device,
+                              (int)potential);
+    if (stage != NBODY_FAST) return nbody_i_cuda_nodes(gpu, potential, stream);
+    if (sim->desc.law != NBODY_INVERSE_SQUARE)
+        return potential ? nbody_i_cuda_fast_nodes<NBODY_INVERSE, true>(gpu, stream)
+                         : nbody_i_cuda_fast_nodes<NBODY_INVERSE, false>(gpu, stream);
+    return potential ? nbody_i_cuda_fast_nodes<NBODY_INVERSE_SQUARE, true>(gpu, stream)
+                     : nbody_i_cuda_fast_nodes<NBODY_INVERSE_SQUARE, false>(gpu, stream);
 }
 
 nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cudaStream_t stream)
@@ -3283,11 +3337,9 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
                                ? nbody_i_chunk_room(sim->n, nbody_i_cell_room(&sim->desc, sim->n))
                                : (sim->n + NBODY_CHUNK - 1) / NBODY_CHUNK;
     if (sim->desc.periodic && !sim->cell) return nbody_i_cuda_direct_images(gpu, out, stream);
-    nbody_result result = nbody_i_cuda_table(gpu, potential, stream);
-    if (result == NBODY_OK && sim->desc.periodic)
-        result = nbody_i_cuda_image_nodes(gpu, potential, true, stream);
-    if (result == NBODY_OK && sim->series && sim->cell && sim->desc.stage != NBODY_ONE_THREAD)
-        result = nbody_i_cuda_series(gpu, stream);
+    nbody_result result = sim->nodes > 0 && sim->cell
+                              ? nbody_i_cuda_all_nodes(gpu, potential, stream)
+                              : NBODY_OK;
     if (result != NBODY_OK) return result;
     if (sim->desc.stage == NBODY_ONE_THREAD)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_forces_one_kernel, gpu->device, out);
@@ -3297,8 +3349,6 @@ nbody_result nbody_i_cuda_forces(nbody_cuda *gpu, const nbody_i_outcome &out, cu
     if (sim->desc.stage == NBODY_FAST)
         return potential ? nbody_i_cuda_fast_forces<NBODY_INVERSE_SQUARE, true>(gpu, out, stream)
                          : nbody_i_cuda_fast_forces<NBODY_INVERSE_SQUARE, false>(gpu, out, stream);
-    if (sim->nodes > 0 && sim->cell) result = nbody_i_cuda_nodes(gpu, potential, stream);
-    if (result != NBODY_OK) return result;
     if (sim->desc.stage == NBODY_SHARED_MEMORY)
         return nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, NBODY_CHUNK), NBODY_CHUNK,
                               nbody_i_bodies_shared_kernel, gpu->device, chunks, out);
@@ -3401,6 +3451,7 @@ NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc
     nbody_result result =
         nbody_i_cuda_evaluate(gpu, desc, nbody_i_input_of(desc, d_pos, stride, d_mass), n,
                               d_potential ? NBODY_I_FOR_POTENTIALS : NBODY_I_FOR_FORCES, stream);
+    if (!d_acc && !d_potential) gpu->device.sim.fx = gpu->device.sim.fy = nullptr;
     if (result != NBODY_OK || n == 0 || (!d_acc && !d_potential)) return result;
     nbody_i_outcome const out = {d_acc, d_potential, gpu->device.sim.desc.acc_stride};
     result = nbody_i_cuda_forces(gpu, out, stream);
@@ -3534,32 +3585,213 @@ NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real
 
 /* ----------------------------------------------------------------------------------------------
    >>points-cuda: the fields at points that are no bodies
+
+   Few points: a thread for each, in the order given. Many read nodes, by the rule of
+   >>points-serial in nbody.h: they are sorted by the cell around them, so that threads side by side
+   have the same walk. NBODY_FAST: those in leaves are cut into chunks, and summed by the kernel of
+   the bodies. The scratch memory is that of the sort and of partial sums, which grows.
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
+
+/* Points in order: by cell, if they read nodes. */
+struct nbody_i_sorted_points {
+    nbody_i_input input;
+    int32_t m;
+    const uint32_t *cells;      /* NULL: few points, in the order given, without nodes */
+    const int32_t *ids;
+    bool chunks;                /* those in leaves are done by chunks */
+};
+
+__device__ __forceinline__ bool nbody_i_is_point(const nbody_real *p)
+{
+    return nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1]);
+}
+
+__device__ __forceinline__ nbody_real nbody_i_coordinate_of(const nbody &sim, int axis,
+                                                            double value)
+{
+    return nbody_i_is_periodic(&sim) ? nbody_i_placed(sim.frame, axis, value)
+                                     : nbody_i_point_at(value, sim.frame->length);
+}
+
+/* The cell around each point; room, which is none: it is not finite. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_around_kernel(__grid_constant__ const nbody_device device, nbody_i_input points,
+                          int32_t m, int32_t room, uint32_t *cells, int32_t *ids)
+{
+    const nbody &sim = device.sim;
+    int64_t const i = nbody_i_thread();
+    if (i >= m) return;
+    const nbody_real *p = nbody_i_at(points.pos, points.stride, (int32_t)i);
+    int32_t at = room;
+    if (nbody_i_is_point(p))
+        at = nbody_i_cell_around(&sim, nbody_i_coordinate_of(sim, 0, (double)p[0]),
+                                 nbody_i_coordinate_of(sim, 1, (double)p[1]));
+    cells[i] = (uint32_t)at;
+    ids[i] = (int32_t)i;
+}
+
+__device__ __forceinline__ bool nbody_i_in_leaf(const nbody &sim, uint32_t at)
+{
+    return at < (uint32_t)sim.frame->cells && sim.cell[at].child < 0;
+}
+
+/* Where keys larger than `key` begin, from `low` on. */
+__device__ int32_t nbody_i_end_of_run(const uint32_t *keys, uint32_t key, int32_t low, int32_t high)
+{
+    while (low < high) {
+        int32_t const mid = low + (high - low) / 2;
+        if (keys[mid] <= key) low = mid + 1;
+        else high = mid;
+    }
+    return low;
+}
+
+/* The points of each leaf in chunks of `size`. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_point_chunks_kernel(__grid_constant__ const nbody_device device,
+                                nbody_i_sorted_points points, int32_t size, nbody_i_chunk *chunks,
+                                int32_t *number)
+{
+    const nbody &sim = device.sim;
+    int64_t const i = nbody_i_thread();
+    int32_t const k = (int32_t)(i < points.m ? i : 0);
+    uint32_t const at = points.cells[k];
+    bool const begins = i < points.m && nbody_i_in_leaf(sim, at) &&
+                        (k == 0 || points.cells[k - 1] != at);
+    int32_t const end = begins ? nbody_i_end_of_run(points.cells, at, k, points.m) : k;
+    nbody_i_cut((int32_t)at, k, end - k, size, chunks, number);
+}
 
 /* A thread for each point. Points that are not finite get NaN. Square: it is periodic; its nodes of
    level 2. */
 template <bool Square>
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_points_at_kernel(__grid_constant__ const nbody_device device, nbody_i_input points,
-                             int32_t m, const nbody_i_image_nodes *nodes, nbody_i_outcome out)
+    nbody_i_points_at_kernel(__grid_constant__ const nbody_device device,
+                             nbody_i_sorted_points points, const nbody_i_image_nodes *nodes,
+                             nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
-    int64_t const i = nbody_i_thread();
-    if (i >= m) return;
-    const nbody_real *p = nbody_i_at(points.pos, points.stride, (int32_t)i);
-    bool const finite = nbody_i_finite((double)p[0]) && nbody_i_finite((double)p[1]);
+    int64_t const k = nbody_i_thread();
+    if (k >= points.m) return;
+    if (points.chunks && nbody_i_in_leaf(sim, points.cells[k])) return;
+    int32_t const i = points.ids ? points.ids[k] : (int32_t)k;
+    const nbody_real *p = nbody_i_at(points.input.pos, points.input.stride, i);
+    bool const finite = nbody_i_is_point(p);
     nbody_i_target t = nbody_i_target_at(0, 0, -1);
-    if (finite && Square)
-        t = nbody_i_point_of_square(&sim, &law, nodes, nbody_i_placed(sim.frame, 0, (double)p[0]),
-                                    nbody_i_placed(sim.frame, 1, (double)p[1]));
-    else if (finite)
-        t = nbody_i_point(&sim, &law, nbody_i_point_at((double)p[0], sim.frame->length),
-                          nbody_i_point_at((double)p[1], sim.frame->length));
-    for (int k = 0; k < NBODY_I_PARTS && !finite; k++) t.total[k] = (p[0] - p[0]) + (p[1] - p[1]);
-    nbody_i_store(&sim, &out, (int32_t)i, t.total, t.compensation);
+    if (finite)
+        t = nbody_i_point(&sim, &law, Square ? nodes : nullptr,
+                          points.cells ? nbody_i_home(&sim, 1, (int32_t)points.cells[k]) : -1,
+                          nbody_i_coordinate_of(sim, 0, (double)p[0]),
+                          nbody_i_coordinate_of(sim, 1, (double)p[1]));
+    for (int c = 0; c < NBODY_I_PARTS && !finite; c++) t.total[c] = (p[0] - p[0]) + (p[1] - p[1]);
+    nbody_i_store(&sim, &out, i, t.total, t.compensation);
+}
+
+/* The nodes, if there are none of these masses, or none of potentials. */
+nbody_result nbody_i_cuda_ready_nodes(nbody_cuda *gpu, bool potential, cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int32_t const cells = nbody_i_cell_room(&sim->desc, sim->n);
+    size_t bytes[NBODY_BLOCKS], scratch[NBODY_CUDA_SCRATCH];
+    if (sim->fx && (sim->fp || !potential)) return NBODY_OK;
+    nbody_result result = nbody_i_cuda_sizes(sim, sim->n, cells, potential, bytes, scratch);
+    for (int b : {NBODY_I_NODES, NBODY_I_TABLE})
+        if (result == NBODY_OK)
+            result = nbody_i_cuda_grow(gpu, &gpu->block[b], bytes[b], NBODY_I_AHEAD, stream);
+    if (result != NBODY_OK) return result;
+    nbody_i_bind_nodes(sim, gpu->block[NBODY_I_NODES].memory, (size_t)cells, potential);
+    if (sim->desc.sources == NBODY_CHEBYSHEV)
+        sim->table = static_cast<nbody_real *>(gpu->block[NBODY_I_TABLE].memory);
+    return nbody_i_cuda_all_nodes(gpu, potential, stream);
+}
+
+/* Sorts points by the cell around them. */
+nbody_result nbody_i_cuda_sort_points(nbody_cuda *gpu, nbody_i_sorted_points *points,
+                                      cudaStream_t stream)
+{
+    nbody *sim = &gpu->device.sim;
+    int32_t const m = points->m, room = nbody_i_cell_room(&sim->desc, sim->n);
+    size_t need[NBODY_CUDA_SCRATCH] = {};
+    cub::DoubleBuffer<uint32_t> key;
+    cub::DoubleBuffer<int32_t> id;
+    int bits = 1;
+    nbody_result result = NBODY_OK;
+    while (bits < 31 && room >> bits > 0) bits++;
+    for (int which = NBODY_I_KEYS_A; which <= NBODY_I_IDS_B; which++)
+        need[which] = (size_t)m * sizeof(uint32_t);
+    need[NBODY_I_PARTIAL] = (size_t)nbody_i_chunk_room(m, room) * sizeof(nbody_i_chunk);
+    if (nbody_i_failed(gpu, nbody_i_sort_pairs(nullptr, need[NBODY_I_TEMP], key, id, m, bits,
+                                               stream)))
+        return NBODY_CUDA_ERROR;
+    for (int b = 0; b < NBODY_CUDA_SCRATCH && result == NBODY_OK; b++)
+        result = nbody_i_cuda_grow(gpu, &gpu->scratch[b], need[b], NBODY_I_AHEAD, stream);
+    if (result != NBODY_OK) return result;
+    key = cub::DoubleBuffer<uint32_t>(nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_A),
+                                      nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_B));
+    id = cub::DoubleBuffer<int32_t>(nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_A),
+                                    nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
+    result = nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_around_kernel,
+                            gpu->device, points->input, m, room, key.Current(), id.Current());
+    size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
+    if (result == NBODY_OK &&
+        nbody_i_failed(gpu, nbody_i_sort_pairs(gpu->scratch[NBODY_I_TEMP].memory, bytes, key, id,
+                                               m, bits, stream)))
+        return NBODY_CUDA_ERROR;
+    points->cells = key.Current();
+    points->ids = id.Current();
+    return result;
+}
+
+/* NBODY_FAST: the points in leaves. */
+template <int Law, bool Potential>
+nbody_result nbody_i_cuda_point_chunks(nbody_cuda *gpu, const nbody_i_sorted_points &points,
+                                       const nbody_i_outcome &out, cudaStream_t stream)
+{
+    const nbody *sim = &gpu->device.sim;
+    int32_t const chunk = nbody_i_fast_chunk(&sim->desc), m = points.m;
+    int const block = 2 * chunk;
+    nbody_i_chunk *chunks = nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_PARTIAL);
+    int32_t *number = &nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS)->pieces[2];
+    int64_t const pieces = nbody_i_chunk_room(m, nbody_i_cell_room(&sim->desc, sim->n)),
+                  usual = 2 * (int64_t)m / NBODY_CHUNK + 4096;
+    nbody_i_given_points const given = {points.input, points.ids};
+    if (nbody_i_failed(gpu, cudaMemsetAsync(number, 0, sizeof *number, stream)))
+        return NBODY_CUDA_ERROR;
+    nbody_result const result =
+        nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_point_chunks_kernel,
+                       gpu->device, points, chunk, chunks, number);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(
+        gpu, stream, (pieces < usual ? pieces : usual) * block, block,
+        sim->rule.side == 4
+            ? nbody_i_bodies_fast_kernel<Law, Potential, false, 4, nbody_i_given_points>
+            : nbody_i_bodies_fast_kernel<Law, Potential, false, 0, nbody_i_given_points>,
+        gpu->device, given, static_cast<const nbody_i_chunk *>(chunks),
+        static_cast<const int32_t *>(number), static_cast<const nbody_real *>(nullptr), out);
+}
+
+nbody_result nbody_i_cuda_points_in_leaves(nbody_cuda *gpu, const nbody_i_sorted_points &points,
+                                           const nbody_i_outcome &out, cudaStream_t stream)
+{
+    if (gpu->device.sim.desc.law != NBODY_INVERSE_SQUARE)
+        return out.potential
+                   ? nbody_i_cuda_point_chunks<NBODY_INVERSE, true>(gpu, points, out, stream)
+                   : nbody_i_cuda_point_chunks<NBODY_INVERSE, false>(gpu, points, out, stream);
+    return out.potential
+               ? nbody_i_cuda_point_chunks<NBODY_INVERSE_SQUARE, true>(gpu, points, out, stream)
+               : nbody_i_cuda_point_chunks<NBODY_INVERSE_SQUARE, false>(gpu, points, out, stream);
+}
+
+/* Many points: their nodes, and their order. */
+nbody_result nbody_i_cuda_begin_points(nbody_cuda *gpu, nbody_i_sorted_points *points,
+                                       bool potential, cudaStream_t stream)
+{
+    nbody_result const result = nbody_i_cuda_ready_nodes(gpu, potential, stream);
+    points->chunks = gpu->device.sim.desc.stage == NBODY_FAST;
+    return result == NBODY_OK ? nbody_i_cuda_sort_points(gpu, points, stream) : result;
 }
 
 } /* namespace */
@@ -3571,22 +3803,30 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
     size_t const step = nbody_i_stride(stride, 2);
     if (!gpu || m < 0 || step == 0 || (m > 0 && !d_points)) return NBODY_BAD_ARGUMENT;
     if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    const nbody *sim = &gpu->device.sim;
+    nbody *sim = &gpu->device.sim;
+    bool const potential = d_potential != nullptr;
     if (!sim->frame) return NBODY_NOT_BUILT;
-    if (d_potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
     gpu->stream = stream;
-    nbody_i_input const points = {d_points, nullptr, step, 0};
+    nbody_i_sorted_points points = {{d_points, nullptr, step, 0}, m, nullptr, nullptr, false};
     nbody_i_outcome const out = {d_acc, d_potential, 2 * sizeof(nbody_real)};
     const nbody_i_image_nodes *nodes =
         sim->desc.periodic ? nbody_i_image_nodes_on_gpu(sim) : nullptr;
-    nbody_result const result =
-        nodes && sim->cell && m > 0
-            ? nbody_i_cuda_image_nodes(gpu, d_potential != nullptr, false, stream)
-            : NBODY_OK;
+    nbody_result result = NBODY_OK;
+    if (nbody_i_reads_nodes(sim, m)) {
+        result = nbody_i_cuda_begin_points(gpu, &points, potential, stream);
+        int32_t const error = sim->cuda_error;
+        if (result != NBODY_OK) nbody_i_make_empty(sim);
+        sim->cuda_error = error;
+    }
+    if (result == NBODY_OK && nodes && sim->cell && m > 0)
+        result = nbody_i_cuda_image_nodes(gpu, potential, false, stream);
+    if (result == NBODY_OK && points.chunks)
+        result = nbody_i_cuda_points_in_leaves(gpu, points, out, stream);
     if (result != NBODY_OK) return result;
     return nbody_i_launch(gpu, stream, m, nbody_i_block_threads,
                           nodes ? nbody_i_points_at_kernel<true> : nbody_i_points_at_kernel<false>,
-                          gpu->device, points, m, nodes, out);
+                          gpu->device, points, nodes, out);
 }
 
 /* ----------------------------------------------------------------------------------------------

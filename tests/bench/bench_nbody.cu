@@ -7,7 +7,7 @@
        build/cuda/bench_nbody --only leaf,pareto             a group that is named does more
        build/cuda/bench_nbody --small      does it work at all? (also on the emulator)
        groups: pairs methods stages depth direction length pareto leaf clumps step; only when named:
-       scaling largest automatic deep auto
+       scaling largest automatic deep auto points
 
    The source's figures (002: Kalms, section 7) were measured on a GeForce GTX 980; they are not
    printed in its text, but for two: at 100k bodies the methods were about 5 times faster than all
@@ -981,6 +981,88 @@ void bench_step(const std::vector<int32_t> &sizes)
         for (int s = n > 100000 ? 0 : -1; s < SETTINGS; s++) step_row(n, s);
 }
 
+/* ---- points: nbody_cuda_fields_at beside the evaluation of as many bodies -------------------- */
+
+/* Where bodies are, in no order; or on a grid over the square, row by row. */
+std::vector<nbody_real> points_of(const bodies &b, bool grid)
+{
+    std::size_t const m = static_cast<std::size_t>(b.n);
+    std::vector<nbody_real> points(b.pos, b.pos + 2 * m);
+    std::size_t const side = static_cast<std::size_t>(std::sqrt(static_cast<double>(m)));
+    nbody_real least[2] = {points[0], points[1]}, most[2] = {points[0], points[1]};
+    for (std::size_t k = 0; k < 2 * m; k++) {
+        least[k % 2] = std::min(least[k % 2], points[k]);
+        most[k % 2] = std::max(most[k % 2], points[k]);
+    }
+    for (std::size_t k = 0; k < side * side && grid; k++)
+        for (std::size_t a = 0; a < 2; a++)
+            points[2 * k + a] = least[a] + (most[a] - least[a]) *
+                                               static_cast<nbody_real>(a ? k / side : k % side) /
+                                               static_cast<nbody_real>(side);
+    return points;
+}
+
+/* ms of as many points as bodies. One by one: of a twentieth, times 20; those read no nodes. */
+void points_row(device_bodies &on, const char *name, const nbody_desc &d, bool grid)
+{
+    std::vector<nbody_real> const points = points_of(on.b, grid);
+    device_array<nbody_real> at(points.size()), acc(points.size());
+    int32_t const n = on.b.n, few = n / 20;
+    evaluator e(on, d);
+    at.upload(points.data());
+    auto const ask = [&](int32_t m) {
+        must(nbody_cuda_fields_at(&e.gpu, at.data, 0, m, acc.data, nullptr, stream));
+    };
+    double const bodies_ms = timed([&] { e.run(); });
+    double const points_ms = timed([&] { ask(n); });
+    double const alone_ms = 20 * timed([&] { ask(few); });
+    double const fresh_ms = timed([&] {
+        must(nbody_cuda_build(&e.gpu, &d, on.pos.data, 0, nullptr, n, stream));
+        ask(n);
+    });
+    std::printf("%-9s %8d %-14s %-7s", on.b.name, n, name, grid ? "grid" : "bodies");
+    for (double ms : {bodies_ms, points_ms, fresh_ms, alone_ms}) bench_number(ms, 11);
+    bench_number(points_ms / bodies_ms, 8);
+    std::printf("\n");
+    std::fflush(stdout);
+    bench_value("points", on.b.name, name, n, points_ms / bodies_ms, "of the time of bodies");
+}
+
+void points_rows(device_bodies &on)
+{
+    static const struct { const char *name; nbody_law law; int order; nbody_core core;
+                          double softening; int periodic; } rows[] = {
+        {"C4", NBODY_INVERSE_SQUARE, 4, NBODY_PLUMMER, 0, 0},
+        {"C8", NBODY_INVERSE_SQUARE, 8, NBODY_PLUMMER, 0, 0},
+        {"C4, 1/d", NBODY_INVERSE, 4, NBODY_PLUMMER, 0, 0},
+        {"C4, Gaussian", NBODY_VORTEX, 4, NBODY_GAUSSIAN, 0.001, 0},
+        {"C4, periodic", NBODY_INVERSE_SQUARE, 4, NBODY_PLUMMER, 0, 1}};
+    for (auto const &row : rows)
+        for (bool grid : {false, true}) {
+            nbody_desc d = {};
+            d.method = NBODY_FORCE_NODES;
+            d.law = row.law;
+            d.order = row.order;
+            d.core = row.core;
+            d.softening = static_cast<nbody_real>(row.softening);
+            d.periodic = row.periodic;
+            d.size = 1;
+            if (on.b.n > 100000 && row.core == NBODY_GAUSSIAN) continue;
+            points_row(on, row.name, d, grid);
+        }
+}
+
+void bench_points(const std::vector<int32_t> &sizes)
+{
+    std::printf("\npoints: as many as bodies; ms of build and forces, of points, of build and "
+                "points, of points one by one\n");
+    for (int32_t n : sizes) {
+        device_bodies even(square_bodies(n, 0)), clumps(clump_bodies(n));
+        points_rows(even);
+        points_rows(clumps);
+    }
+}
+
 /* ---- scaling, largest: see scaling_gpu.h ----------------------------------------------------- */
 
 /* The default: FORCE_NODES of order 4 over a tree that is as deep as each place needs. */
@@ -1050,7 +1132,7 @@ int main(int argc, char **argv)
     bench_start(
         argc, argv, "bench_nbody_cuda",
         "pairs,methods,stages,depth,direction,length,pareto,leaf,clumps,step,scaling,largest,"
-        "automatic,deep,auto");
+        "automatic,deep,auto,points");
     double const begin = wall_ms();
     start_gpu();
     print_gpu("nbody.h", nbody_version());
@@ -1073,6 +1155,7 @@ int main(int argc, char **argv)
         bench_auto(sizes_of({100, 1000, 2000, 3000, 4000, 6000, 8000, 10000, 12000, 16000, 24000,
                              32000, 50000, 100000, 1000000}));
     if (bench_named("deep")) bench_deep(sizes_of({10000, 100000, 1000000}));
+    if (bench_named("points")) bench_points(sizes_of({100000, 1000000}));
     if (bench_named("scaling")) bench_scaling<body_case>();
     if (bench_named("largest")) bench_largest<body_case>();
     stop_gpu();

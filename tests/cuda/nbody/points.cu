@@ -85,6 +85,113 @@ static void test_fields_at()
     }
 }
 
+/* So many points read nodes. */
+static int const many_points = 256;
+
+/* Points in leaves, in cells that are divided, outside; of a tree that is built, with the nodes of
+   forces, and with those of potentials. */
+static void check_many_points(const Case &c, nbody_stage stage, int k)
+{
+    Both b;
+    Fields want;
+    Input const in = input_of(c, k);
+    OnDevice const there(in);
+    nbody_desc d = in.desc;
+    d.stage = stage;
+    CHECK_RESULT(run_serial(&b.serial, in, &want), NBODY_OK);
+    std::vector<real> const points = points_for(in, *b.serial.frame, many_points + 9, k);
+    if (k % 2) CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
+    else
+        CHECK_RESULT(nbody_cuda_build(&b.gpu, &d, there.pos.p, in.stride, there.masses(in), in.n,
+            stream), NBODY_OK);
+    check_points(&b, in, points, 0, ACCELERATIONS);
+    check_points(&b, in, points, 0, ALL_OUTPUTS);
+    check_points(&b, in, with_gaps(points, 2, 1), 3 * sizeof(real), POTENTIALS);
+    CHECK_RESULT(nbody_cuda_fields_again(&b.gpu, there.masses(in), nullptr, nullptr, stream),
+        NBODY_OK);
+    check_points(&b, in, points, 0, ALL_OUTPUTS); /* the old nodes are of other masses */
+    CHECK_RESULT(nbody_cuda_fields(&b.gpu, &d, there.pos.p, in.stride, there.masses(in), in.n,
+        nullptr, nullptr, stream), NBODY_OK);
+    check_points(&b, in, points, 0, ALL_OUTPUTS);
+    CHECK_RESULT(run_gpu(&b.gpu, in, stage, there), NBODY_OK);
+    compare(&b, in, stage, want, there); /* nothing that bodies need was changed */
+    CHECK_RESULT(nbody_cuda_fields_again(&b.gpu, there.masses(in), there.acc.p,
+        in.outputs == ACCELERATIONS ? nullptr : there.potential.p, stream), NBODY_OK);
+    compare(&b, in, stage, want, there);
+}
+
+static void test_many_points()
+{
+    for (int setting = 0; setting < SETTINGS; setting++)
+        for (int k = 0; k < 8; k++) {
+            Case c = {};
+            if (settings[setting].method != NBODY_FORCE_NODES) continue;
+            if (few_large && (is_large(settings[setting]) || k != setting % 8)) continue;
+            if (share > 1 && k % 4 != setting % 4) continue;
+            c.setting = setting;
+            c.law = (nbody_law)(k / 2 % 2);
+            c.masses = takes_signs(settings[setting]) ? BOTH_SIGNS : ONES;
+            c.shape = k % 3 ? CLUMPS : UNIFORM;
+            c.leaf = 5;
+            c.soft = k % 5 == 3;
+            c.outputs = k % 4 < 2 ? ACCELERATIONS : ALL_OUTPUTS;
+            c.n = std::min(n_max, 130);
+            context = std::string("many points: ") + name_of(c);
+            std::string const name = context;
+            for (nbody_stage stage : all_stages) {
+                if (share > 100 && stage != NBODY_FAST && stage != (setting + k) % 4) continue;
+                context = name + ", " + stage_names[stage];
+                check_many_points(c, stage, k);
+            }
+        }
+}
+
+/* Points that are no numbers among many; each allocation fails in turn, and leaves it empty. */
+static void test_many_points_refused()
+{
+    Input in = plain_input(setting_like(NBODY_FORCE_NODES, 0), 90, 1);
+    OnDevice const there(in);
+    Both b;
+    Fields want;
+    Heap h = {};
+    size_t const m = (size_t)many_points;
+    context = "many points refused";
+    CHECK_RESULT(run_serial(&b.serial, in, &want), NBODY_OK);
+    std::vector<real> points = points_for(in, *b.serial.frame, many_points, 3);
+    Device<real> const d_points(points), d_acc(2 * m), d_potential(m);
+    points[14] = not_a_number;
+    points[100] = infinity;
+    Device<real> const d_bad(points);
+    in.desc.cuda_allocator = allocator_of(&h);
+    long calls = 1;
+    for (long fail = 0; fail <= calls; fail++) {
+        CHECK_RESULT(nbody_cuda_build(&b.gpu, &in.desc, there.pos.p, in.stride, there.masses(in),
+            in.n, stream), NBODY_OK);
+        h.calls = 0;
+        h.fail_at = fail;
+        nbody_result const r = nbody_cuda_fields_at(&b.gpu, d_points.p, 0, many_points, d_acc.p,
+            d_potential.p, stream);
+        CHECK_RESULT(r, fail ? NBODY_OUT_OF_MEMORY : NBODY_OK);
+        CHECK((b.gpu.device.sim.frame == nullptr) == (fail > 0));
+        if (fail == 0) {
+            calls = h.calls;
+            std::vector<real> const acc = d_acc.get();
+            CHECK_RESULT(nbody_cuda_fields_at(&b.gpu, d_bad.p, 0, many_points, d_acc.p,
+                d_potential.p, stream), NBODY_OK);
+            std::vector<real> const bad = d_acc.get();
+            for (size_t i = 0; i < 2 * m; i++) {
+                bool const none = i / 2 == 7 || i / 2 == 50;
+                CHECK(none ? std::isnan(bad[i]) : same_bits(&bad[i], &acc[i], 1));
+            }
+            CHECK(h.calls == calls && "the memory is kept");
+        }
+        h.fail_at = 0;
+        nbody_cuda_free(&b.gpu);
+        CHECK(h.live == 0 && h.live_bytes == 0 && !h.wrong_stream);
+    }
+    CHECK(calls > 3);
+}
+
 /* ---- the walks, as a kernel of the caller takes them ---- */
 
 namespace {

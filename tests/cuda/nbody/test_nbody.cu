@@ -92,6 +92,8 @@ static const Test tests[] = {
     {"rebuild", test_rebuild},
     {"truth", test_truth},
     {"fields at", test_fields_at},
+    {"many points", test_many_points},
+    {"many points refused", test_many_points_refused},
     {"again", test_again},
     {"again, bad mass", test_again_bad_mass},
     {"vortices", test_vortices},

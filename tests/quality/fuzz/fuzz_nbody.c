@@ -4,6 +4,7 @@
    See README.md here. */
 
 #include "fuzz.h"
+#define NBODY_I_MANY_POINTS 4 /* a call has up to 7: these read nodes, fewer do not */
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 
@@ -567,6 +568,7 @@ static void op_fields_at(state *s)
     fz_must(&codes, outputs & 2 && lacks_potential(s), NBODY_BAD_ARGUMENT);
     r = nbody_fields_at(&s->sim, q.x, q.stride, m, outputs & 1 ? acc : NULL,
                         outputs & 2 ? potential : NULL, &bad);
+    fz_may(&codes, s->which < 2 && s->heap[s->which].failed, NBODY_OUT_OF_MEMORY);
     FZ_TRACE("fields at %d: %s", m, nbody_result_text(r));
     FZ_CHECK_CODE(fz_right(&codes, (int)r), nbody_result_text(r));
     if (r == NBODY_NOT_FINITE) FZ_CHECK(bad == first);

@@ -1,7 +1,7 @@
 /* points.c - a part of test_nbody.c: fields at points that are no bodies.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-enum { POINTS_AT_ONCE = 200 };
+enum { POINTS_AT_ONCE = 300, FEW_POINTS = 200 };
 
 /* Inside, on bodies, on borders, around the square and far away. */
 static void choose_points(const oracle_scene *s, const nbody_frame *f, real *points)
@@ -20,7 +20,8 @@ static void choose_points(const oracle_scene *s, const nbody_frame *f, real *poi
 }
 
 /* More points than are looked at together, crowded where cells are of all sizes, in no order: the
-   bits of one after the other. */
+   bits of one after the other. Many read nodes, for which there must be memory, or an evaluation
+   has made them; few do not. */
 static void test_many_points(void **state)
 {
     static const int chosen[] = {S_VP, S_MOMENTS, S_FN8, S_C4, S_C8};
@@ -38,29 +39,55 @@ static void test_many_points(void **state)
         points[2 * i] = by * wl_u(&dice);
         points[2 * i + 1] = by * wl_u(&dice);
     }
-    for (k = 0; k <= COUNT_OF(chosen); k++) {
-        int32_t const m = small_run() ? MANY / 4 : MANY;
+    for (k = 0; k < 2 * COUNT_OF(chosen) + 1; k++) {
+        int const few = k > COUNT_OF(chosen), setting = k % (COUNT_OF(chosen) + 1);
+        int32_t const m = few ? NBODY_I_MANY_POINTS - 1 : small_run() ? MANY / 4 : MANY;
         heap h = {0, 0, 0, 0, 0, 0};
-        int64_t calls, blocks;
+        int64_t calls, blocks, own;
+        real one[3];
         nbody sim = {0};
         nbody_desc d;
         memset(&d, 0, sizeof d);
-        if (k < COUNT_OF(chosen)) d = oracle_desc(&settings[chosen[k]]);
+        if (setting < COUNT_OF(chosen)) d = oracle_desc(&settings[chosen[setting]]);
         else d.method = NBODY_DIRECT;
         d.law = k % 2 ? NBODY_INVERSE : NBODY_INVERSE_SQUARE;
         d.leaf = 20;
-        note(&s, &d, "many points");
+        note(&s, &d, few ? "few points" : "many points");
         d.allocator = allocator_of(&h);
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
         calls = h.calls;
         blocks = h.live_blocks;
+        own = few || !sim.nodes ? 0 : sim.desc.sources == NBODY_CHEBYSHEV ? 2 : 1;
         CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc, phi, NULL), NBODY_OK);
-        CHECK(h.calls - calls == (m > 4096 && sim.cell) && h.live_blocks == blocks);
-        h.fail_at = h.calls + 1; /* all cannot be ordered: the same */
+        CHECK(h.calls - calls == own + (m > 4096 && sim.cell) && h.live_blocks == blocks);
+        for (i = 1; i <= own; i++) {
+            h.fail_at = h.calls + i;
+            CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc1, phi1, NULL),
+                NBODY_OUT_OF_MEMORY);
+            CHECK(h.live_blocks == blocks);
+        }
+        h.fail_at = h.calls + own + 1; /* all cannot be ordered: the same */
         CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc1, phi1, NULL), NBODY_OK);
         CHECK(same(acc, acc1, 2 * (size_t)m * sizeof(real)));
         CHECK(same(phi, phi1, (size_t)m * sizeof(real)));
+        for (i = 0; few && i < m; i += 7) {
+            CHECK_RESULT(nbody_fields_at(&sim, points + 2 * i, 0, 1, one, one + 2, NULL), NBODY_OK);
+            CHECK(same(acc + 2 * i, one, 2 * sizeof(real)) && phi[i] == one[2]);
+        }
+        h.fail_at = 0;
+        CHECK_RESULT(nbody_fields_again(&sim, s.mass, NULL, phi1), NBODY_OK);
+        calls = h.calls; /* their nodes are there */
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc1, phi1, NULL), NBODY_OK);
+        CHECK(h.calls - calls == (m > 4096 && sim.cell));
+        CHECK(same(acc, acc1, 2 * (size_t)m * sizeof(real)));
+        CHECK(same(phi, phi1, (size_t)m * sizeof(real)));
+        CHECK_RESULT(nbody_fields_again(&sim, s.mass, NULL, NULL), NBODY_OK);
+        calls = h.calls; /* no longer */
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc1, NULL, NULL), NBODY_OK);
+        CHECK(h.calls - calls == own + (m > 4096 && sim.cell));
+        CHECK(same(acc, acc1, 2 * (size_t)m * sizeof(real)));
         nbody_free(&sim);
+        CHECK(h.live_blocks == 0 && !h.wrong);
         memset(&d.allocator, 0, sizeof d.allocator);
         d.stage = NBODY_ONE_THREAD;
         CHECK_RESULT(nbody_build(&sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
@@ -94,7 +121,7 @@ static void test_fields_at(void **state)
         nbody sim = {0};
         nbody_desc d;
         double bar;
-        int32_t i, bad = 5;
+        int32_t i, bad = 5, m = (k + counter) % 2 ? FEW_POINTS : POINTS_AT_ONCE;
         memset(&d, 0, sizeof d);
         if (tree) d = oracle_desc(&settings[k]);
         else d.method = NBODY_DIRECT;
@@ -108,18 +135,17 @@ static void test_fields_at(void **state)
         bar = tree ? 2 * settings[k].share + 2 * deep_share(&sim) : IS_FLOAT ? 2e-6 : 1e-14;
         choose_points(&s, sim.frame, points);
         law = law_of(&d);
-        for (i = 0; i < POINTS_AT_ONCE; i++)
+        for (i = 0; i < m; i++)
             truth[i] = oracle_direct(&law, s.body, s.n, (double)points[2 * i],
                 (double)points[2 * i + 1], -1);
-        CHECK_RESULT(nbody_fields_at(&sim, points, 0, POINTS_AT_ONCE, acc, potential, &bad),
-            NBODY_OK);
-        CHECK_BELOW(oracle_compare(acc, truth, NULL, POINTS_AT_ONCE).share, bar);
-        CHECK_BELOW(oracle_compare_potential(potential, truth, NULL, POINTS_AT_ONCE), bar);
-        CHECK_RESULT(nbody_fields_at(&sim, points, 0, POINTS_AT_ONCE, alone, NULL, NULL), NBODY_OK);
-        CHECK(same(acc, alone, sizeof acc));
-        CHECK_RESULT(nbody_fields_at(&sim, points, 0, POINTS_AT_ONCE, NULL, alone, NULL), NBODY_OK);
-        CHECK(same(potential, alone, sizeof potential));
-        for (i = 0; i < POINTS_AT_ONCE; i += 7) { /* one by one: no other is in its cell */
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, acc, potential, &bad), NBODY_OK);
+        CHECK_BELOW(oracle_compare(acc, truth, NULL, m).share, bar);
+        CHECK_BELOW(oracle_compare_potential(potential, truth, NULL, m), bar);
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, alone, NULL, NULL), NBODY_OK);
+        CHECK(same(acc, alone, 2 * (size_t)m * sizeof(real)));
+        CHECK_RESULT(nbody_fields_at(&sim, points, 0, m, NULL, alone, NULL), NBODY_OK);
+        CHECK(same(potential, alone, (size_t)m * sizeof(real)));
+        for (i = 0; i < m && m == FEW_POINTS; i += 7) { /* one by one: alone in its cell */
             CHECK_RESULT(nbody_fields_at(&sim, points + 2 * i, 0, 1, alone, alone + 2, NULL),
                 NBODY_OK);
             CHECK(same(acc + 2 * i, alone, 2 * sizeof(real)) && potential[i] == alone[2]);

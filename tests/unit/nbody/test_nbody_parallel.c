@@ -12,6 +12,7 @@
 #define NBODY_I_PIECE 16
 #define NBODY_I_CROWD 40
 #define NBODY_I_AT_ONCE 16
+#define NBODY_I_MANY_POINTS 40
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"
@@ -408,6 +409,62 @@ static void test_lost_tasks(void **state)
     }
 }
 
+/* Points of a tree without nodes, which are made for the call: the bits of those of an evaluation;
+   with lost tasks or without memory the tree stays. */
+static void test_points_of_a_build(void **state)
+{
+    enum { N = 200 };
+    int kind;
+    (void)state;
+    make_points();
+    for (kind = 0; kind < KINDS; kind++) {
+        oracle_scene s;
+        outcome serial, o;
+        heap h;
+        nbody_desc d = desc_of(kind);
+        int64_t all, blocks, fail = 0;
+        nbody_result r;
+        oracle_make(&s, ORACLE_CLUMPS, N, 0, &dice);
+        make_room(&serial, s.n);
+        CHECK_RESULT(evaluate(&serial, &d, &s), NBODY_OK);
+        make_room(&o, s.n);
+        memset(&h, 0, sizeof h);
+        d = serial.sim.desc; /* what NBODY_AUTO chose for potentials */
+        d.allocator = allocator_of(&h);
+        d.parallel.tasks = 4;
+        d.parallel.run = losing;
+        lose_at = 0;
+        CHECK_RESULT(nbody_build(&o.sim, &d, s.pos, 0, s.mass, s.n), NBODY_OK);
+        calls = 0;
+        CHECK_RESULT(nbody_fields_at(&o.sim, points, 0, POINTS, o.at, o.at_potential, NULL),
+            NBODY_OK);
+        CHECK(same(serial.at, o.at, 2 * POINTS * sizeof(real)));
+        CHECK(same(serial.at_potential, o.at_potential, POINTS * sizeof(real)));
+        all = calls;
+        blocks = h.live_blocks;
+        for (lose_at = 1; lose_at <= all; lose_at++) {
+            calls = 0;
+            CHECK_RESULT(nbody_fields_at(&o.sim, points, 0, POINTS, o.at, o.at_potential, NULL),
+                NBODY_NOT_RUN);
+            CHECK(calls == lose_at && h.live_blocks == blocks);
+        }
+        do { /* each allocation fails in turn */
+            calls = 0;
+            h.fail_at = h.calls + ++fail;
+            r = nbody_fields_at(&o.sim, points, 0, POINTS, o.at, o.at_potential, NULL);
+            CHECK(r == NBODY_OK || (r == NBODY_OUT_OF_MEMORY && o.sim.nodes > 0));
+            CHECK(h.live_blocks == blocks);
+        } while (r != NBODY_OK);
+        CHECK(same(serial.at, o.at, 2 * POINTS * sizeof(real)));
+        h.fail_at = 0;
+        CHECK(nbody_validate(&o.sim) == NBODY_OK);
+        drop(&o);
+        CHECK(h.live_blocks == 0 && !h.wrong);
+        drop(&serial);
+        oracle_forget(&s);
+    }
+}
+
 /* Steps and estimates that lose tasks say so. */
 static void test_lost_steps(void **state)
 {
@@ -512,6 +569,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_estimate_and_steps),
     TEST(test_first_bad),
     TEST(test_lost_tasks),
+    TEST(test_points_of_a_build),
     TEST(test_lost_steps),
     TEST(test_memory),
     TEST(test_many),

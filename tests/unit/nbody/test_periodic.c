@@ -97,10 +97,11 @@ static errors errors_at(const nbody_desc *d, const real *at, int32_t count, int 
     return e;
 }
 
-/* Bodies, and points inside and far outside, in empty cells too. */
+/* Bodies, and points inside and far outside, in empty cells too: so many that they read nodes, and
+   few. */
 static void check_scene(const nbody_desc *d, int32_t n, double bar)
 {
-    enum { POINTS = 24 };
+    enum { POINTS = NBODY_I_MANY_POINTS };
     static real at[2 * POINTS], at_acc[2 * POINTS], at_potential[POINTS];
     wl_random r = wl_seed(3);
     nbody sim = {0};
@@ -116,10 +117,12 @@ static void check_scene(const nbody_desc *d, int32_t n, double bar)
     e = errors_at(d, pos, n, 1, acc, potential);
     CHECK_BELOW(e.force, bar);
     CHECK_BELOW(e.potential, bar);
-    CHECK_RESULT(nbody_fields_at(&sim, at, 0, POINTS, at_acc, at_potential, NULL), NBODY_OK);
-    e = errors_at(d, at, POINTS, 0, at_acc, at_potential);
-    CHECK_BELOW(e.force, bar);
-    CHECK_BELOW(e.potential, bar);
+    for (k = POINTS; k > 0; k -= POINTS - 24) {
+        CHECK_RESULT(nbody_fields_at(&sim, at, 0, k, at_acc, at_potential, NULL), NBODY_OK);
+        e = errors_at(d, at, k, 0, at_acc, at_potential);
+        CHECK_BELOW(e.force, bar);
+        CHECK_BELOW(e.potential, bar);
+    }
     CHECK_RESULT(nbody_estimate(&sim, acc, 20, 1, &error), NBODY_OK);
     CHECK_BELOW(error.share, bar);
     if (d->method == NBODY_DIRECT) {
@@ -333,7 +336,9 @@ static void test_bits(void **state)
 {
     enum { N = 500, SETS = 3 };
     static real sets_acc[SETS * 2 * N], sets_potential[SETS * N], many[SETS * N],
-        one_acc[2 * N], one_potential[N], at_acc[2 * N];
+        one_acc[2 * N], one_potential[N], at_acc[2 * N], at[2 * N];
+    wl_random r = wl_seed(11);
+    int32_t count;
     int l, m, k;
     (void)state;
     for (l = 0; l < COUNT_OF(laws); l++)
@@ -347,6 +352,7 @@ static void test_bits(void **state)
             d.leaf = 10;
             now = d;
             make_scene(&d, BORDER, n, 1);
+            for (k = 0; k < 2 * n && l % 4 == 1; k++) pos[k] /= 16; /* level 2 has one cell */
             CHECK_RESULT(nbody_fields(&sim, &d, pos, 0, mass, n, acc, potential), NBODY_OK);
             d.stage = NBODY_ONE_THREAD;
             CHECK_RESULT(nbody_fields(&sim, &d, pos, 0, mass, n, one_acc, one_potential), NBODY_OK);
@@ -359,7 +365,23 @@ static void test_bits(void **state)
             CHECK(same(acc, one_acc, (size_t)(2 * n) * sizeof *acc));
             CHECK(same(potential, one_potential, (size_t)n * sizeof *acc));
             CHECK_RESULT(nbody_fields_at(&sim, pos, 0, n, one_acc, one_potential, NULL), NBODY_OK);
-            d.parallel.tasks = 0;
+            /* in no order, in empty cells, across the border: by nodes, and few, one by one */
+            for (k = 0; k < 2 * n; k++)
+                at[k] = (real)oracle_between(&r, k % 6 < 4 ? 0.05 : -2, k % 6 < 4 ? 0.1 : 3);
+            for (count = n; count > 0; count -= n - 30) {
+                d.stage = NBODY_FAST;
+                d.parallel.tasks = 5;
+                CHECK_RESULT(nbody_build(&sim, &d, pos, 0, mass, n), NBODY_OK);
+                CHECK_RESULT(nbody_fields_at(&sim, at, 0, count, acc, potential, NULL), NBODY_OK);
+                d.parallel.tasks = 0;
+                d.stage = NBODY_ONE_THREAD;
+                CHECK_RESULT(nbody_build(&sim, &d, pos, 0, mass, n), NBODY_OK);
+                CHECK_RESULT(nbody_fields_at(&sim, at, 0, count, at_acc, sets_potential, NULL),
+                             NBODY_OK);
+                CHECK(same(at_acc, acc, (size_t)(2 * count) * sizeof *acc));
+                CHECK(same(sets_potential, potential, (size_t)count * sizeof *acc));
+            }
+            d.stage = NBODY_FAST;
             for (k = 0; k < SETS * n; k++) many[k] = mass[k % n] * (real)(1 + k % 3) / 2;
             CHECK_RESULT(nbody_build(&sim, &d, pos, 0, mass, n), NBODY_OK);
             CHECK_RESULT(nbody_fields_at(&sim, pos, 0, n, at_acc, potential, NULL), NBODY_OK);
