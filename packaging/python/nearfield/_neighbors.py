@@ -321,8 +321,8 @@ def _refuse_result(search: _Search, result: int, positions: Array) -> None:
         raise ValueError("cell: the vectors of periodic axes must be finite and independent, and "
                          "no atom 2^28 periods away (%s)" % text)
     if text.startswith("NLIST_TOO_MANY_IMAGES"):
-        raise ValueError("the cutoff reaches 2^31 - 1024 images of the cell or more (take a smaller "
-                         "one), or an atom is 2^28 periods away (wrap the positions)")
+        raise ValueError("the cutoff reaches 2^31 - 1024 images of the cell or more (take a "
+                         "smaller one), or an atom is 2^28 periods away (wrap the positions)")
     raise ValueError("nlist.h: %s%s" % (text, " [system %d]" % bad if bad >= 0 else ""))
 
 
