@@ -6630,6 +6630,7 @@ NLIST_I_AVX2 NLIST_I_APART void nlist_i_wide_values(const nlist_i_search *search
         else if (out.distance)
             NLIST_I_FOUR(storeu)(out.distance + at, NLIST_I_FOUR(sqrt)(nlist_i_wide_d2(d)));
     }
+    _mm256_zeroupper(); /* gcc leaves it out before a call in last place: SSE code is then slow */
     nlist_i_plain_values(search, place, number + k, count - k, at);
 }
 

@@ -7,7 +7,8 @@
 
 #include "common/steps.h"
 
-enum { CURVES = 3, SHOWN = 16, AROUND = 64, FRAME = 768, TOP = TITLE + CAPTION + 24 };
+enum { CURVES = 3, SHOWN = 16, AROUND = 64, FRAME = 768, KEYS = 48,
+       TOP = TITLE + CAPTION + KEYS };
 
 static const char *const order_name[ORDERS] = {"rows", "Morton", "Hilbert", "rows, strips"};
 
@@ -20,11 +21,19 @@ static void draw_panel(picture *page, int order, int top, const char *caption)
     draw_frame(page, left - 2, top - 2, left + FRAME + 2, top + FRAME + 2, 2, middle);
 }
 
-/* The way through a square of up to 16 x 16 cells, from blue to red; jumps are thin. */
-static void draw_curve(picture *page, int order, int32_t side)
+/* From the first cell to the last. */
+static rgb way_color(double part)
 {
     static const rgb way[4] = {{0.10, 0.25, 0.70}, {0.05, 0.60, 0.60}, {0.95, 0.70, 0.15},
                                {0.80, 0.15, 0.15}};
+    return color_map(way, 4, part);
+}
+
+static rgb held_color(double part) { return mix(faint, rgb_of(0.10, 0.25, 0.70), part); }
+
+/* The way through a square of up to 16 x 16 cells, from blue to red; jumps are thin. */
+static void draw_curve(picture *page, int order, int32_t side)
+{
     curve c = make_curve(order, side < SHOWN ? side : SHOWN);
     double const edge = (double)FRAME / c.side;
     double bx = 0, by = 0;
@@ -43,7 +52,7 @@ static void draw_curve(picture *page, int order, int32_t side)
         by = TOP + FRAME - (c.cell[k] / c.side + 0.5) * edge;
         if (k > 0)
             draw_line(page, ax, ay, bx, by, hypot(bx - ax, by - ay) < 1.1 * edge ? 5 : 1.5,
-                      color_map(way, 4, k / (c.count - 1.0)));
+                      way_color(k / (c.count - 1.0)));
     }
     free(c.cell);
 }
@@ -77,7 +86,7 @@ static void draw_held(picture *page, const layout *l, const cache *c)
     int32_t const side = l->along.side, seen = side < AROUND ? side : AROUND,
                   now = middle_cell(side), left = first_seen(now % side, seen, side),
                   low = first_seen(now / side, seen, side);
-    int const top = TOP + FRAME + GAP + CAPTION, edge = FRAME / (int)seen;
+    int const top = TOP + FRAME + GAP + CAPTION + KEYS, edge = FRAME / (int)seen;
     char caption[80];
     int32_t x, y;
     snprintf(caption, sizeof caption, "%.2f cache lines fetched per particle", l->lines);
@@ -86,19 +95,34 @@ static void draw_held(picture *page, const layout *l, const cache *c)
         for (x = 0; x < seen; x++) {
             int32_t const cell = (low + y) * side + left + x;
             int const px = panel_left(l->order) + (int)x * edge, py = top + FRAME - (int)y * edge;
-            rgb const held = mix(faint, rgb_of(0.10, 0.25, 0.70), part_held(l, c, cell));
             draw_box(page, px + 1, py - edge + 1, px + edge - 1, py - 1,
-                     cell == now ? signal : held, 1);
+                     cell == now ? signal : held_color(part_held(l, c, cell)), 1);
         }
+}
+
+/* A line of keys above the curves, and one above the cells of the cache. */
+static void draw_keys(picture *page)
+{
+    int const low = TOP + FRAME + GAP;
+    int x = GAP, k;
+    for (k = 0; k < 240; k++)
+        draw_box(page, x + k, TITLE, x + k + 1, TITLE + 22, way_color(k / 239.0), 1);
+    draw_text(page, x + 254, TITLE, 3, ink,
+              "from the first cell to the last; thin lines are jumps");
+    x = draw_key(page, x, low, signal, "has searched");
+    x = draw_key(page, x, low, held_color(1), "its particles are in the cache");
+    x = draw_key(page, x, low, held_color(0.5), "half of them");
+    draw_key(page, x, low, held_color(0), "none");
 }
 
 static picture new_page(int32_t side)
 {
     picture page = picture_new(CURVES * (FRAME + GAP) + GAP,
-                               TOP + 2 * FRAME + GAP + CAPTION + GAP, white);
+                               TOP + 2 * FRAME + GAP + CAPTION + KEYS + GAP, white);
     int order;
-    draw_text(&page, GAP, 36, 4, ink, "curves through cells; below, blue: the cells in a cache of "
-              "32 KB when the red one has searched");
+    draw_text(&page, GAP, 36, 4, ink, "curves through cells, and below them the cells in a cache "
+              "of 32 KB when one of them has searched");
+    draw_keys(&page);
     for (order = 0; order < CURVES; order++) draw_curve(&page, order, side);
     return page;
 }

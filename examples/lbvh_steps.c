@@ -161,10 +161,9 @@ static void compare_builders(const steps *split, const lbvh_real *point)
     steps_free(&merge);
     if (!same_nodes || !same_prefixes || !same_codes)
         stop(1, "LBVH_SPLIT and LBVH_MERGE made different trees");
-    printf("\nLBVH_SPLIT made this tree from the top. LBVH_MERGE makes it from the leaves: the "
-           "same %lu bytes of nodes, prefixes\n"
-           "and codes.\n",
-           (unsigned long)(node_bytes + n + 1 + code_bytes));
+    printf("\nLBVH_SPLIT made this tree from the top. LBVH_MERGE makes the same %lu bytes from the "
+           "leaves, in one pass.\n", (unsigned long)(node_bytes + n + 1 + code_bytes));
+    if (n <= TABLES_UP_TO) show_merge(split);
 }
 
 #include "lbvh_steps_draw.h"

@@ -290,9 +290,10 @@ static void show_tree(const steps *s)
 static void show_boxes(const steps *s)
 {
     int32_t k;
-    printf("\n4. Boxes, children before parents: a leaf has the box of its element, an inner node "
-           "that around its two children.\n"
-           "5. Skips: where a walk goes on when it is done with the node and all below it.\n\n");
+    printf("\n4. Boxes, children before parents: a leaf has the box of its element, here %.2f "
+           "around a point; an inner node\n   that around its two children.\n"
+           "5. Skips: where a walk goes on when it is done with the node and all below it.\n\n",
+           (double)s->tree.desc.radius);
     printf("            min x  min y    max x  max y    made of            skip to\n");
     for (k = s->nodes - 1; k >= 0; k--) {
         int32_t const at = s->order[k];
@@ -337,6 +338,32 @@ static void print_brackets(const lbvh *tree, int32_t at)
     printf(" ");
     print_brackets(tree, lbvh_right_child(tree, node));
     printf(")");
+}
+
+/* LBVH_MERGE as lbvh_i_merge does it, from the prefixes alone: prefix[k] is 1 + the bits in common
+   at border k, between leaves k - 1 and k, and 0 at the ends. */
+static void show_merge(const steps *s)
+{
+    const lbvh *tree = &s->tree;
+    int32_t waiting[LBVH_STACK], ends[LBVH_STACK], k, i, top = 0;
+    printf("After each leaf, a subtree joins the one that waits on its left while that border has "
+           "more bits in common\nthan the border behind it; then it waits. Subtrees are written "
+           "as their first and last leaf.\n\n   leaf   %-52s  waits then\n", "joins");
+    for (k = 0; k < tree->n; k++) {
+        char joins[800] = "", node[64];
+        int32_t first = k;
+        for (; top > 0 && tree->prefix[first] >= tree->prefix[k + 1]; first = waiting[top]) {
+            top--;
+            snprintf(node, sizeof node, "%s%ld..%ld + %ld..%ld", *joins ? ", " : "",
+                     (long)waiting[top], (long)ends[top], (long)first, (long)k);
+            if (strlen(joins) + strlen(node) < sizeof joins) strcat(joins, node);
+        }
+        waiting[top] = first;
+        ends[top++] = k;
+        printf("   %4ld   %-52s", (long)k, *joins ? joins : "-");
+        for (i = 0; i < top; i++) printf("  %ld..%ld", (long)waiting[i], (long)ends[i]);
+        printf("\n");
+    }
 }
 
 static void print_way(const char *name, const lbvh *tree)

@@ -399,6 +399,21 @@ static void draw_tiles(page *p, const scene *s)
     finish_with_body(&w, s);
 }
 
+/* The colors of levels 2 and on, at the right of the title. */
+static void level_keys(page *p, int32_t levels)
+{
+    int32_t const last = levels - 1 < 7 ? levels - 1 : 7;
+    int x = p->canvas.width - GAP - 110 - 62 * (int)(last - 1);
+    int32_t level;
+    char digits[8];
+    draw_text(&p->canvas, x, 40, 3, ink, "level");
+    for (level = 2, x += 110; level <= last; level++, x += 62) {
+        draw_box(&p->canvas, x, 40, x + 22, 62, level_color(level), 1);
+        snprintf(digits, sizeof digits, "%d", (int)level);
+        draw_text(&p->canvas, x + 30, 40, 3, ink, digits);
+    }
+}
+
 static void picture_distance(const scene *s, const char *folder)
 {
     page p = page_new(
@@ -410,6 +425,7 @@ static void picture_distance(const scene *s, const char *folder)
     draw_rings(&p, s);
     draw_near_cells(&p, s);
     draw_tiles(&p, s);
+    level_keys(&p, s->levels);
     page_write(&p, folder, "2_distance");
 }
 
@@ -829,6 +845,9 @@ static void draw_shares(page *p, const scene *s, int32_t cell)
     finish(&w);
 }
 
+#define LEVEL_KEYS "@2level 2, 8\n@3level 3, 9\n@4level 4, 10\n@5level 5, 11\n" \
+                   "@6level 6, 12\n@7level 7, 13"
+
 static void picture_adaptive(const scene *s, const char *folder)
 {
     static const char text[] = "The default of nbody.h: a cell is divided while it has too many "
@@ -838,7 +857,11 @@ static void picture_adaptive(const scene *s, const char *folder)
                                "same places as the nodes. Each body shares out "
                                "its mass to all 16, by the weights with which it will interpolate "
                                "its force. Some are negative (rings); the sum "
-                               "is the mass.";
+                               "is the mass.\n"
+                               "White leaves are empty. Gray dots are bodies, the red one is that "
+                               "of picture 8; a line begins at its node and shows the force "
+                               "there.\n"
+                               LEVEL_KEYS;
     nbody_counts counts;
     page p = page_new(s->levels > 2 ? 6 : 4,
                       "7. The default: divided where bodies crowd, 4 x 4 Chebyshev points");
@@ -873,8 +896,7 @@ static double picture_adaptive_walk(const scene *s, const char *folder)
         "than it would have points.\n"
         "A smaller cell that does not touch, inside one that does: its points act on the bodies "
         "(near).\n"
-        "@2level 2, 8\n@3level 3, 9\n@4level 4, 10\n@5level 5, 11\n@6level 6, 12\n@7level 7, "
-        "13\n@#near";
+        LEVEL_KEYS "\n@#near";
     printf("\n8_adaptive_on_nodes: the same walk through that tree\n");
     return picture_walk(s, folder, "8_adaptive_on_nodes", "8. The walk through the adaptive tree",
                         text);

@@ -74,6 +74,7 @@ static void draw_layouts(const nlist *const list[4], const char *out)
                          "nlist.h: one list in four layouts (Kureck, Figures 4.1 to 4.3)");
     int k;
     for (k = 0; k < 4; k++) rows[k] = &list[k]->rows[list[k]->current];
+    draw_text(&p, right, top - 36, 3, ink, "an entry has the color of its row, in all layouts");
     draw_text(&p, GAP, top - 36, 3, ink, "DYNAMIC (4.1, top): pairs");
     draw_pairs(&p, GAP, top, rows[0], entries);
     draw_text(&p, GAP, top + pairs - 36, 3, ink, "COMPACT (4.2): rows one after the other");

@@ -162,6 +162,8 @@ static void draw_build(const steps *s, const char *out)
     draw_array(&page, GAP, grids + 34, wide, "2. count", s->fixed.count, s->cells, fill);
     draw_array(&page, GAP, grids + 34 + BOX, wide, "3. start", s->sorted.start, s->cells + 1, fill);
     draw_scatter(&page, s, grids + 34 + 2 * BOX + 80);
+    draw_text(&page, GAP, grids + 640, 3, ink,
+              "each cell with points has a color; so have its entries in the arrays");
     page_save(&page, out, "1_build.png");
 }
 
@@ -198,6 +200,7 @@ static void draw_lists(const steps *s, const char *out)
     int32_t k;
     draw_text(&page, GAP + NAMES, top - 70, 3, ink, "head, by cell");
     draw_text(&page, GAP + NAMES + (int)s->cells * wide + 40, top - 70, 3, ink, "next, by point");
+    draw_key(&page, page_wide - 640, 44, mix(signal, white, 0.5), "written for this point");
     draw_indices(&page, GAP, top - 34, wide, "", s->cells);
     draw_indices(&page, GAP + (int)s->cells * wide + 40, top - 34, wide, "", s->n);
     for (k = 0; k <= s->n; k++) draw_list(&page, s, k, top + (int)k * (BOX + 12), wide);
@@ -245,7 +248,8 @@ static void draw_walks(const steps *s, const char *out)
         "CELLS: one by one", "STRIPS: adjacent cells are one range",
         "MODULAR: by coordinates modulo 3", "HYBRID: strips, by y and z modulo 3"};
     int const arrays = TITLE + CAPTION + PANEL + GAP;
-    picture page = page_new(PAGE, arrays + 44 + ORDERS * (BOX + 12) + GAP,
+    int const words = arrays + 44 + ORDERS * (BOX + 12) + 20;
+    picture page = page_new(PAGE, words + 120 + GAP,
                             "a search: the turn of each cell in four orders (Chisholm)");
     rgb fill[MOST];
     int32_t c;
@@ -261,8 +265,12 @@ static void draw_walks(const steps *s, const char *out)
         draw_turns(&page, s, k, arrays + 44 + k * (BOX + 12));
     }
     draw_indices(&page, GAP, arrays, entry_width(s->n), "place", s->n);
-    draw_text(&page, PAGE / 2 + GAP, arrays + 44, 3, ink,
+    draw_text(&page, GAP, words, 3, ink,
               "points: red within the radius, black other candidates, gray not visited");
+    draw_text(&page, GAP, words + 40, 3, ink,
+              "cells: a number is the turn; equal ones are taken together, as one range");
+    draw_text(&page, GAP, words + 80, 3, ink,
+              "arrays: the ids in cell order, in the colors of their cells' turns");
     page_save(&page, out, "3_walks.png");
 }
 

@@ -86,6 +86,15 @@ static inline void draw_array(picture *p, int x, int y, int wide, const char *na
         draw_entry(p, x + NAMES + (int)k * wide, y, wide, fill ? fill[k] : white, (long)value[k]);
 }
 
+/* What a color means: a square of it, and the word. Returns where the next one begins. */
+static inline int draw_key(picture *p, int x, int y, rgb with, const char *text)
+{
+    draw_box(p, x, y, x + 22, y + 22, with, 1);
+    draw_frame(p, x, y, x + 22, y + 22, 2, middle);
+    draw_text(p, x + 36, y, 3, ink, text);
+    return x + 36 + text_width(text, 3) + GAP;
+}
+
 /* The numbers 0 .. count-1 above the boxes of an array. */
 static inline void draw_indices(picture *p, int x, int y, int wide, const char *name,
                                 int32_t count)

@@ -134,6 +134,15 @@ part == 4 && /^ +(leaf|node) / {
     else { made_of[at] = $7 " " $8 " " $9 " " $10; skip_to[at] = $11 " " $12 }
     boxes++
 }
+/ \+ / {
+    for (line = $0; match(line, /[0-9]+\.\.[0-9]+ \+ [0-9]+\.\.[0-9]+/);
+         line = substr(line, RSTART + RLENGTH)) {
+        split(substr(line, RSTART, RLENGTH), end, /\.\.| \+ /)
+        same(end[3], end[2] + 1, "joined leaves")
+        joined[end[1] ".." end[4]] = end[2]
+        joins++
+    }
+}
 part == "walk" && /^ +(leaf|node) / { line = $0; gsub(/ +/, " ", line); sub(/^ /, "", line);
     turn[++turns] = line }
 
@@ -154,6 +163,8 @@ END {
     }
     tree(0, n - 1, 0, "the end", 0)
     same(inner + 0, n - 1, "inner nodes")
+    same(joins + 0, n - 1, "joins of LBVH_MERGE")
+    for (at in range) same(joined[range[at]], split_after[at], at " is joined")
     same(boxes, 2 * n - 1, "boxes")
     same(figure["nodes"], 2 * n - 1, "nodes")
     same(figure["n"], n, "n")
@@ -219,6 +230,8 @@ s/6\.10   6\.00    leaf 5/6.10   6.01    leaf 5/
 s/(leaf 1 .*)node 2$/\1node 4/
 s/node 1   misses: skip to node 2/node 1   misses: skip to node 4/
 /leaf 7   misses/d
+s/5\.\.5 \+ 6\.\.6/5..5 + 6..7/
+s/2\.\.2 \+ 3\.\.3, //
 s/SAH cost       4/SAH cost       5/
 s/depth 4/depth 5/
 s/pairs 2/pairs 3/

@@ -599,6 +599,29 @@ def check_neighbor_list_shapes():
         refused(ValueError, text, nf.neighbor_list, "i", (six, [9, 9, 9], True), bad)
 
 
+def check_neighbor_list_arguments():
+    two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
+    refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij", two[0], 0.2)
+    refused(TypeError, "a tuple (positions, cell, pbc)", nf.neighbor_list, "ij", list(two), 0.2)
+    for bad in ("ix", None, ["i", "j"]):
+        refused(ValueError, "quantities: expected a string of", nf.neighbor_list, bad, two, 0.2)
+    for bad in ("TTF", [True, False], [[1, 1, 1]]):
+        refused(ValueError, "pbc: expected True or False, or three", nf.neighbor_list, "ij",
+                (two[0], two[1], bad), 0.2)
+    for bad in (None, "wide", {0.2}):
+        refused(TypeError, "cutoff: expected a number", nf.neighbor_list, "ij", two, bad)
+    refused(ValueError, "take a smaller one", nf.neighbor_list, "ij", two, 1e3)
+    for bad in (two[0].astype(complex), two[0].astype(str)):
+        refused(ValueError, "positions: expected real numbers", nf.neighbor_list, "ij",
+                (bad, two[1], True), 0.2)
+    refused(ValueError, "without a cell: (0, 0, 0)", nf.neighbor_list, "ij", (two[0], None, False),
+            0.2)
+    alone = nf.neighbor_list("ij", (two[0], (0, 0, 0), False), 0.2)
+    assert as_set(*alone) == {(0, 1), (1, 0)}
+    refused(TypeError, "n_threads: expected an integer", nf.neighbor_list, "ij", two, 0.2,
+            n_threads="many")
+
+
 def check_neighbor_list_cutoffs():
     two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
     for bad in (0, 0.0, -1, -1e-300, np.nan, np.inf, -np.inf, np.float32(0), [0, 0], np.zeros(2)):
@@ -799,7 +822,7 @@ def check_refusals():
     for shape in ((9,), (9, 4), (9, 1), (3, 3, 3)):
         refused(ValueError, "shape", nf.Grid, np.zeros(shape))
         refused(ValueError, "shape", nf.NBody().fields, np.zeros(shape))
-    refused(ValueError, "shape", nf.Tree, good)
+    refused(ValueError, "for kind='boxes'", nf.Tree, good)
     refused(ValueError, "kind", nf.Tree, good, "cubes")
     refused(ValueError, "expected one of auto", nf.Grid, good, method="fast")
     refused(TypeError, "no field 'cells'", nf.Grid, good, cells=0.1)
@@ -813,7 +836,19 @@ def check_refusals():
             refused(nf.Error, "radius", search, radius)
         refused(nf.Error, "radius", grid.query, good, radius)
     refused(ValueError, "(n, 3)", grid.query, good[:, :2], 0.1)
-    refused(ctypes.ArgumentError, "", grid.neighbors, "wide")
+    refused(TypeError, "expected a number", grid.neighbors, "wide")
+    refused(ValueError, "expected a number", nf.Grid, good, cell="wide")
+    refused(ValueError, "expected (min, max)", nf.Grid, good, box=3)
+    refused(ValueError, "real numbers", nf.Grid, good.astype(complex))
+    tree = nf.Tree(good, "points")
+    refused(ValueError, "k: expected 1 or more", tree.nearest, good, k=-1)
+    refused(TypeError, "k: expected an integer", tree.nearest, good, k=2.5)
+    # what nothing was built from yet refuses its keywords, too
+    refused(TypeError, "no field 'ordr'", nf.NBody, ordr=6)
+    refused(TypeError, "order=6.5", nf.NBody, order=6.5)
+    refused(ValueError, "one of inverse_square", nf.NBody, law="newton")
+    for empty in (nf.Grid, nf.Tree, nf.List):
+        refused(TypeError, "no field 'cells'", empty, cells=0.1)
     arguments = {"neighbors": (1,), "query": (good, 1), "nearest": (good,), "fields_at": (good,)}
     for empty in (nf.Grid(), nf.Tree(), nf.List(), nf.NBody()):
         for name in ("neighbors", "query", "nearest", "overlaps", "pairs", "estimate", "fields_at",

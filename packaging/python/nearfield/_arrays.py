@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT OR Unlicense
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any, Callable
 
 import numpy as np
@@ -261,9 +262,16 @@ def threads_of(n: int | None) -> int:
     """A number of threads; None: 1."""
     if n is None:
         return 1
-    if not 1 <= n <= 256:
+    if not 1 <= integer("n_threads", n) <= 256:
         raise ValueError("n_threads must be 1 .. 256, not %r" % (n,))
     return int(n)
+
+
+def integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError("%s: expected an integer, not %r" % (name, value)) from None
 
 
 def set_parallel(lib: Any, parallel: Any, threads: int) -> None:
@@ -302,19 +310,21 @@ def host_array(name: str, values: Any, dtype: Any) -> Array:
         raise ValueError("%s: the array has the byte order of another machine (dtype %r); convert "
                          "it by %s.astype(%r)" % (
                              name, kind.str, name, kind.newbyteorder("=").name))
+    if isinstance(kind, np.dtype) and kind.kind in "cSUmM":
+        raise ValueError("%s: expected real numbers, not an array of dtype %s" % (name, kind))
     return np.asarray(values, dtype)
 
 
-def width_of(values: Any, allowed: tuple[int, ...]) -> int:
-    """Numbers per row."""
+def width_of(values: Any, allowed: tuple[int, ...], kind: str = "") -> int:
+    """Numbers per row; kind: what the rows are."""
     shape = (values.__cuda_array_interface__["shape"]
              if hasattr(values, "__cuda_array_interface__") else np.shape(values))
     if len(shape) == 2 and shape[1] in allowed:
         return int(shape[1])
     if len(shape) == 1 and shape[0] == 0:
         return allowed[-1]
-    raise ValueError("expected an array of shape %s, not %s" % (
-        " or ".join("(n, %d)" % w for w in allowed), tuple(shape)))
+    raise ValueError("expected an array of shape %s%s, not %s" % (
+        " or ".join("(n, %d)" % w for w in allowed), kind and " for kind=%r" % kind, tuple(shape)))
 
 
 def flat_corners(values: Array, corners: int) -> Array:
@@ -369,11 +379,15 @@ def set_field(struct: Any, header: str, name: str, value: Any) -> None:
     words = OPTIONS.get(header + "." + name)
     if isinstance(value, str):
         if not words or value not in words.split():
-            raise ValueError("%s=%r: expected one of %s" % (name, value, words))
+            raise ValueError("%s=%r: expected %s" % (
+                name, value, "one of " + words if words else "a number"))
         value = words.split().index(value)
     field = getattr(struct, name)
     if not isinstance(field, ctypes.Array):
-        setattr(struct, name, value)
+        try:
+            setattr(struct, name, value)
+        except TypeError as error:
+            raise TypeError("%s=%r: %s" % (name, value, error)) from None
         return
     room = min(len(field), struct.dim) if hasattr(struct, "dim") else len(field)
     if np.ndim(value) and len(value) != room:

@@ -100,6 +100,14 @@ def find(dtype: Any, device: bool) -> str:
 
 
 @functools.lru_cache(maxsize=None)
+def declared_desc(header: str) -> Any:
+    """The desc struct of a header, in doubles: known without a library."""
+    known: Any = type("Declared", (), {})()
+    _make_structs(known, dict(_TYPES, real=ctypes.c_double), _declared.STRUCTS)
+    return getattr(known, header + "_desc")
+
+
+@functools.lru_cache(maxsize=None)
 def library(dtype: Any, device: bool) -> Any:
     """One precision's half of the library: structs and functions by their names in the headers."""
     dll = ctypes.CDLL(find(dtype, device))

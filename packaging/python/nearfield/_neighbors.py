@@ -88,10 +88,13 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
         positions, cell, pbc = a[:3]
         if len(a) > 3:
             numbers = a[3]
-    else:
+    elif hasattr(a, "positions"):
         positions, cell, pbc = a.positions, a.cell, a.pbc
         if isinstance(cutoff, dict):
             numbers = a.numbers
+    else:
+        raise TypeError("expected ase.Atoms, or a tuple (positions, cell, pbc) or (positions, "
+                        "cell, pbc, numbers), not %s" % type(a).__name__)
     return _find(quantities, positions, cell, pbc, cutoff, numbers, self_interaction, half, sorted,
                  threads_of(n_threads))
 
@@ -259,9 +262,9 @@ def _give(search: _Search) -> None:
 def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numbers: Any,
           own: bool, half: bool, sorted: bool, threads: int = 1) -> Any:
     """All forms above: one system in one box."""
-    for q in quantities:
-        if q not in "ijSdD":
-            raise ValueError("quantities may be i, j, d, D and S, not %r" % (quantities,))
+    if not isinstance(quantities, str) or quantities.strip("ijSdD"):
+        raise ValueError("quantities: expected a string of i, j, d, D and S, not %r"
+                         % (quantities,))
     real = np.float32 if getattr(positions, "dtype", None) == np.float32 else np.float64
     positions, n, stride = atom_rows(positions, real)
     search = _take(real)
@@ -295,6 +298,8 @@ def _set_box(search: _Search, cell: Any, pbc: Any) -> None:
         search.cell[...] = cell
     else:
         search.cell[...] = _cell_vectors(cell)
+    if isinstance(pbc, str) or np.shape(pbc) not in ((), (3,)):
+        raise ValueError("pbc: expected True or False, or three of them, not %r" % (pbc,))
     search.periodic[...] = np.asarray(pbc, bool)
 
 
@@ -315,6 +320,9 @@ def _refuse_result(search: _Search, result: int, positions: Array) -> None:
     if text.startswith("NLIST_BAD_BOX"):
         raise ValueError("cell: the vectors of periodic axes must be finite and independent, and "
                          "no atom 2^28 periods away (%s)" % text)
+    if text.startswith("NLIST_TOO_MANY_IMAGES"):
+        raise ValueError("the cutoff reaches 2^31 - 1024 images of the cell or more (take a "
+                         "smaller one), or an atom is 2^28 periods away (wrap the positions)")
     raise ValueError("nlist.h: %s%s" % (text, " [system %d]" % bad if bad >= 0 else ""))
 
 
@@ -360,8 +368,8 @@ def atom_rows(positions: Any, real: Any) -> tuple[Array, int, int]:
 def _cell_vectors(cell: Any) -> Array:
     cell = np.asarray(cell, float)
     if cell.shape not in ((3,), (3, 3)):
-        raise ValueError("cell: expected 3 lengths, or 3 vectors of shape (3, 3), not %s" % (
-            cell.shape,))
+        raise ValueError("cell: expected 3 lengths, or 3 vectors of shape (3, 3), not %s (atoms "
+                         "without a cell: (0, 0, 0), and pbc False)" % (cell.shape,))
     return np.diag(cell) if cell.shape == (3,) else cell
 
 
@@ -373,7 +381,11 @@ def _set_cutoff(search: _Search, cutoff: Any, numbers: Any, n: int) -> Any:
     if isinstance(cutoff, dict):
         return _set_laws(search, cutoff, numbers, n)
     if isinstance(cutoff, (int, float)) or np.ndim(cutoff) == 0:
-        asks.cutoff = cutoff
+        try:
+            asks.cutoff = cutoff
+        except TypeError:
+            raise TypeError("cutoff: expected a number, a radius for each atom, or a dict, not %r"
+                            % (cutoff,)) from None
         if not 0 < asks.cutoff < np.inf:
             raise ValueError("cutoff must be positive and finite: nothing is nearer than %s"
                              % (cutoff,))

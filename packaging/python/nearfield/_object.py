@@ -13,7 +13,7 @@ import numpy as np
 from ._arrays import (Array, DeviceArray, DeviceBlock, DeviceMemory, HostMemory, address_of,
                       count_of, cut, device_rows, dtype_of, host_array, order_streams, set_field,
                       set_parallel, size_of, stream_handle, threads_of)
-from ._binding import ARRAYS, Error, library, raise_for
+from ._binding import ARRAYS, Error, declared_desc, library, raise_for
 
 
 class Object:
@@ -26,7 +26,14 @@ class Object:
         self._threads = threads_of(fields.pop("n_threads", None))
         box = fields.pop("box", None)
         if box is not None:
+            if np.ndim(box) == 0 or len(box) != 2:
+                raise ValueError("box: expected (min, max), each a number or one per axis, not %r"
+                                 % (box,))
             fields["min"], fields["max"] = box
+        for name in fields:
+            if not hasattr(declared_desc(self._header), name):
+                raise TypeError("%s has no field %r: see the desc in %s.h" % (
+                    type(self).__name__, name, self._header))
         self._fields: dict[str, Any] = {name: value for name, value in fields.items()
                                         if value is not None}
         self._stream_object, self._stream = stream, stream_handle(stream)
@@ -134,10 +141,7 @@ class Object:
         if dim:
             desc.dim = dim
         for name, value in self._fields.items():
-            if not hasattr(desc, name):
-                raise TypeError("%s has no field %r: see the desc in %s.h" % (
-                    type(self).__name__, name, self._header))
-            if value is not None and name not in ARRAYS:
+            if name not in ARRAYS:
                 set_field(desc, self._header, name, value)
         desc.allocator.alloc, desc.allocator.free = self._host_memory.hooks()
         if self._device:
@@ -159,7 +163,10 @@ class Object:
 
     def _try(self, name: str, *arguments: Any) -> int:
         queue = (self._stream,) if self._device else ()
-        result: int = self._function(name)(ctypes.byref(self._struct), *(arguments + queue))
+        try:
+            result: int = self._function(name)(ctypes.byref(self._struct), *(arguments + queue))
+        except ctypes.ArgumentError as error:
+            raise TypeError("%s: expected a number (%s)" % (name, error)) from None
         # arrays of other streams may be given back there when this call is done, and not before
         while self._others:
             order_streams(self._lib, self._stream, self._others.pop())

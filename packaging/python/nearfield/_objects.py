@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import (Array, address_of, count_of, fetch, flat_corners, index_pairs, pairs_of,
-                      refuse_bad_queries, refuse_not_finite, set_field, width_of)
-from ._binding import OPTIONS, Error, raise_for
+from ._arrays import (Array, address_of, count_of, fetch, flat_corners, index_pairs, integer,
+                      pairs_of, refuse_bad_queries, refuse_not_finite, set_field, width_of)
+from ._binding import OPTIONS, Error, declared_desc, raise_for
 from ._object import Object
 
 # A contact that began, persists or ended: List.events.
@@ -216,7 +216,7 @@ class Tree(Object):
             elements = flat_corners(np.asarray(elements), corners)
         widths = {"boxes": (4, 6), "points": (2, 3), "spheres": (3, 4),
                   "triangles": (2, 3) if indexed else (6, 9)}[kind]
-        width = width_of(elements, widths)
+        width = width_of(elements, widths, kind)
         return self._rows(elements, width) + (2 + widths.index(width),)
 
     def build(self, elements: Any) -> Tree:
@@ -310,6 +310,8 @@ class Tree(Object):
             Squares of the distances to their boxes; infinity where there is none.
         """
         self._built()
+        if integer("k", k) < 0:
+            raise ValueError("k: expected 1 or more, not %d" % k)
         at, m, stride = self._rows(points, self.desc.dim)
         refuse_not_finite("points", at)
         ids, distances2 = self._empty((m, k), np.int32), self._empty((m, k), self._lib.dtype)
@@ -629,6 +631,8 @@ class NBody(Object):
                  softening: float | None = None, stream: Any = None, **fields: Any) -> None:
         super().__init__(stream, law=law, method=method, order=order, gravity=gravity,
                          softening=softening, **fields)
+        for name, value in self._fields.items():    # refused here, not by the first call
+            set_field(declared_desc("nbody")(), "nbody", name, value)
 
     def _bodies(self, pos: Any, mass: Any) -> tuple[Any, int, int, Any]:
         pos, n, stride = self._rows(pos, 2)

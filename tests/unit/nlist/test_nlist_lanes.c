@@ -214,8 +214,69 @@ static void test_search_of_python(void **state)
     nearfield_search_free(search);
 }
 
+/* ---- upper halves of the vector registers ---- */
+
+/* Compilers that do not optimize take no care of them. */
+#if defined(NLIST_I_AVX2) && defined(__OPTIMIZE__) && !SANITIZED
+#include <cpuid.h>
+#define UPPER_HALVES , TEST(test_upper_halves)
+
+/* Bit 2: the upper halves are in use (Intel SDM, XGETBV with ECX = 1). While they are, each SSE
+   instruction of the caller waits for the one before that wrote to the same register. */
+static int upper_halves_in_use(void)
+{
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+    return (low & 4) != 0;
+}
+
+static int uppers_are_told(void)
+{
+    unsigned a = 0, b, c, d;
+    int unclear;
+    if (!WIDE_HERE || !__get_cpuid_count(13, 1, &a, &b, &c, &d) || !(a & 4)) return 0;
+    __asm__ volatile("vzeroupper");
+    unclear = upper_halves_in_use();
+    __asm__ volatile("vpcmpeqd %%ymm0, %%ymm0, %%ymm0" ::: "xmm0");
+    if (unclear || !upper_halves_in_use()) return 0;
+    __asm__ volatile("vzeroupper");
+    return 1;
+}
+
+static void test_upper_halves(void **state)
+{
+    nlist list = {0};
+    int what;
+    (void)state;
+    if (!uppers_are_told()) skip();
+    answer = 1;
+    for (what = 0; what < 16; what++) {
+        nlist_arrays a;
+        memset(&a, 0, sizeof a);
+        a.wanted = 1 + 2 + 4 * what;
+        boxes_make(&now, 0, 3, 7, MOST, &dice);
+        memset(&desc, 0, sizeof desc);
+        desc.radius = now.radius;
+        desc.shifts = what & 1;
+        desc.distances = what >> 1 & 1;
+        desc.offsets = what >> 2 & 1;
+        desc.half = what >> 3;
+        CHECK_RESULT(nlist_build_box(&list, &desc, &now.box, now.pos, 0, now.n), NLIST_OK);
+        CHECK(!upper_halves_in_use());
+        if (what < 8)
+            CHECK_RESULT(nlist_search_box(&list, &desc, &now.box, now.pos, 0, now.n, &a), NLIST_OK);
+        CHECK(!upper_halves_in_use());
+        boxes_forget(&now);
+    }
+    nlist_free(&list);
+}
+#else
+#define UPPER_HALVES
+#endif
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_same_entries), TEST(test_search_of_python)};
+    const struct CMUnitTest tests[] = {TEST(test_same_entries),
+                                       TEST(test_search_of_python) UPPER_HALVES};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
