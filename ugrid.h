@@ -2447,6 +2447,12 @@ struct ugrid_i_hit_bits {
     size_t stride;  /* of the words of a piece: see ugrid_i_word_stride */
     __device__ bool keeps(int word) const { return hits && word < words; }
     __device__ uint32_t *at(int word, int32_t place) const { return hits + word * stride + place; }
+    /* The first pass has searched so many pieces. An empty word follows them, since a second pass
+       fetches one ahead. */
+    __device__ void end(int pieces, int32_t place) const
+    {
+        if (keeps(pieces)) *at(pieces, place) = 0;
+    }
 };
 
 /* An even number: twins store their words together. */
@@ -2504,6 +2510,27 @@ static __device__ __forceinline__ uint32_t ugrid_i_listed(int32_t place, bool ha
 {
     uint32_t const own = place >= begin && place < end ? 1u << (end - 1 - place) : 0;
     return half && own ? own - 1 : ~own;
+}
+
+/* The second pass over the pieces of a place: put(k) for each place k within the limit, in order.
+   each(f) calls f(begin, end, find) for its pieces; find() gives the bits of one that was not
+   kept. A word is fetched while the bits of the one before it are taken. */
+template <class Each, class Put>
+__device__ __forceinline__ void ugrid_i_second_pass(const ugrid_i_hit_bits &kept, int32_t place,
+                                                    Each each, Put put)
+{
+    int piece = 0;
+    uint32_t next = kept.keeps(0) ? *kept.at(0, place) : 0;
+    each([&](int32_t, int32_t end, auto find) {
+        uint32_t left = kept.keeps(piece) ? next : find();
+        piece++;
+        if (kept.keeps(piece)) next = *kept.at(piece, place);
+        while (left) {
+            int const bit = 31 - __clz((int)left);
+            left ^= 1u << bit;
+            put(end - 1 - bit);
+        }
+    });
 }
 
 /* Exclusive prefix sum of x over the warp. At each distance a lane adds the partial sum of the lane
@@ -2653,6 +2680,7 @@ ugrid_i_search_alone(const ugrid &grid, int32_t place, ugrid_real radius, ugrid_
             length += __popc(found);
         });
     }
+    if (lane == 0) kept.end(words, place);
     return __shfl_sync(0xFFFFFFFFu, ugrid_i_warp_prefix(length) + length, 31);
 }
 
@@ -2685,6 +2713,8 @@ static __device__ __forceinline__ void ugrid_i_search_twins(const ugrid &grid, i
                 *reinterpret_cast<uint2 *>(kept.at(word, place)) = make_uint2(found[0], found[1]);
             word++;
         });
+    if (place < grid.n) kept.end(word, place);
+    if (!apart) kept.end(word, place + 1);
     for (unsigned left = __ballot_sync(0xFFFFFFFFu, apart && two); left; left &= left - 1) {
         int const lane = __ffs((int)left) - 1;
         int32_t const alone = __shfl_sync(0xFFFFFFFFu, place + 1, lane);

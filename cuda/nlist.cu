@@ -511,9 +511,8 @@ __device__ __forceinline__ bool nlist_i_takes_part(const nlist &list, const nlis
     return false;
 }
 
-/* A source is searched once, or twice: to count, then to fill. PLACES: to fill, with places of
-   partners in place of their ids (nlist_i_names). */
-enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND, NLIST_I_PLACES };
+/* A source is searched once, or twice: to count, then to fill. */
+enum nlist_i_pass { NLIST_I_ONLY, NLIST_I_FIRST, NLIST_I_SECOND };
 
 /* What a first pass does with the partners it finds. */
 struct nlist_i_tally {
@@ -531,11 +530,9 @@ template <> constexpr bool nlist_i_tallies<nlist_i_tally> = true;
    with turn = -1. */
 template <class Source> constexpr bool nlist_i_together = false;
 
-/* The id of the partner at each place, for a source that finds places. NULL: it finds ids. */
-template <class Source> __device__ __forceinline__ const int32_t *nlist_i_names(const Source &)
-{
-    return nullptr;
-}
+/* True for a source that also has: each_place, a second pass that puts places of partners in place
+   of their ids; names, the id of the partner at each place. */
+template <class Source> constexpr bool nlist_i_finds_places = false;
 
 struct nlist_i_brute_source {
     static constexpr bool compacts = true;
@@ -653,6 +650,10 @@ template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * ugrid_i_word_stride(n)] */
+    __device__ ugrid_i_hit_bits kept(const nlist_i_job &job) const
+    {
+        return {words, nlist_i_words, ugrid_i_word_stride(job.n)};
+    }
     __device__ bool begin(const nlist &list, const nlist_i_job &job, int32_t turn,
                           nlist_i_query &query) const
     {
@@ -688,60 +689,74 @@ template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_
         }
         return found;
     }
-    template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
-                         int32_t turn, const nlist_i_query &query, nlist_i_pass pass,
-                         Found found) const
+    /* take(begin, end, find) for each piece; find() gives its bits. */
+    template <class Take>
+    __device__ __forceinline__ void each_piece(const nlist &list, const nlist_i_job &job,
+                                               const nlist_rows &rows, int32_t turn,
+                                               const nlist_i_query &query, Take take) const
     {
         nlist_real const largest = nlist_i_largest(list, job.facts),
                          reach = nlist_i_gap(&list.desc) + (query.radius + largest);
         nlist_real const limit = Plain ? query.limit
                                        : nlist_i_limit(&list.desc, query.radius, largest);
-        size_t const stride = ugrid_i_word_stride(job.n);
-        int piece = 0;
-        auto const take = [&](int32_t begin, int32_t end) {
-            bool const kept = pass != NLIST_I_ONLY && piece < nlist_i_words;
-            uint32_t *const word = kept ? words + piece * stride + turn : nullptr;
-            uint32_t left;
-            piece++;
-            if (pass != NLIST_I_FIRST && kept) left = *word;
-            else {
-                left = test(list, turn, query, limit, begin, end);
-                if (!Plain) left = filter(list, rows, query, left, end);
-            }
-            if (pass == NLIST_I_FIRST && kept) *word = left;
-            if constexpr (nlist_i_tallies<Found>) *found.count += __popc(left);
-            else each_bit(left, end, pass, found);
+        auto const piece = [&](int32_t begin, int32_t end) {
+            take(begin, end, [&] {
+                uint32_t const found = test(list, turn, query, limit, begin, end);
+                return Plain ? found : filter(list, rows, query, found, end);
+            });
         };
-        if (Twins) ugrid_i_each_twin_piece(grid.grid, query.p, turn, reach, false, take);
+        if (Twins) ugrid_i_each_twin_piece(grid.grid, query.p, turn, reach, false, piece);
         else
             ugrid_i_each_range<Path>(grid.grid, query.p, turn, reach, false,
                                      [&](int32_t first, int32_t last) {
-                                         ugrid_i_cut_strip(first, last, take);
+                                         ugrid_i_cut_strip(first, last, piece);
                                      });
     }
-    /* found(place or id) for the bits of a piece. */
     template <class Found>
-    __device__ __forceinline__ void each_bit(uint32_t left, int32_t end, nlist_i_pass pass,
-                                             Found &found) const
+    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                         int32_t turn, const nlist_i_query &query, nlist_i_pass pass,
+                         Found found) const
+    {
+        ugrid_i_hit_bits const bits = kept(job);
+        int piece = 0;
+        each_piece(list, job, rows, turn, query, [&](int32_t, int32_t end, auto find) {
+            bool const keeps = pass != NLIST_I_ONLY && bits.keeps(piece);
+            uint32_t const left = pass != NLIST_I_FIRST && keeps ? *bits.at(piece, turn) : find();
+            if (pass == NLIST_I_FIRST && keeps) *bits.at(piece, turn) = left;
+            piece++;
+            if constexpr (nlist_i_tallies<Found>) *found.count += __popc(left);
+            else each_bit(left, end, found);
+        });
+        if (pass == NLIST_I_FIRST) bits.end(piece, turn);
+    }
+    /* found(id) for the bits of a piece. */
+    template <class Found>
+    __device__ __forceinline__ void each_bit(uint32_t left, int32_t end, Found &found) const
     {
         while (left) {
             int const bit = 31 - __clz((int)left);
-            int32_t const place = end - 1 - bit;
             left ^= 1u << bit;
-            found(pass == NLIST_I_PLACES ? place : grid.grid.record[place].link);
+            found(grid.grid.record[end - 1 - bit].link);
         }
     }
+    /* The second pass, which puts places. */
+    template <class Put>
+    __device__ void each_place(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
+                               int32_t turn, const nlist_i_query &query, Put put) const
+    {
+        ugrid_i_second_pass(kept(job), turn,
+                            [&](auto take) {
+                                each_piece(list, job, rows, turn, query, take);
+                            },
+                            put);
+    }
+    __device__ const int32_t *names() const { return grid.grid.order; }
 };
 
-using nlist_i_twins_source = nlist_i_ugrid_source<UGRID_PATH_STRIPS, true, true>;
-
 template <ugrid_path Path, bool Plain, bool Twins>
-__device__ __forceinline__ const int32_t *
-nlist_i_names(const nlist_i_ugrid_source<Path, Plain, Twins> &source)
-{
-    return source.grid.grid.order;
-}
+constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, Plain, Twins>> = true;
+
+using nlist_i_twins_source = nlist_i_ugrid_source<UGRID_PATH_STRIPS, true, true>;
 #endif
 
 #ifdef NLIST_I_LBVH_CUDA
@@ -1096,7 +1111,7 @@ __global__ void __launch_bounds__(nlist_i_search_block, 8)
         (void)nlist_i_takes_part(list, job, own[t].link, own[t].x); /* none is found otherwise */
     }
     ugrid_i_search_twins(grid, place, own, reach, nlist_i_limit(&list.desc, 0, 0), false,
-                         {source.words, nlist_i_words, ugrid_i_word_stride(job.n)}, length);
+                         source.kept(job), length);
 #pragma unroll
     for (int t = 0; t < 2; t++)
         if (place + t < job.n && own[t].link < job.rows) lengths[own[t].link] = length[t];
@@ -1204,26 +1219,63 @@ __device__ __forceinline__ nlist_i_turn nlist_i_next_turn(const nlist_i_compact_
     return {first, first + (fits ? __popc(fits) : 1), before, fits != 0};
 }
 
-/* Writes the staged rows of a turn; all lanes write one row at a time, several rows in flight.
-   names: of what is in the stage, or NULL. Neighbouring entries of a row lie near each other
-   there. */
+/* Of the row, as many entries as the list has room for. */
+__device__ __forceinline__ int32_t nlist_i_room_of(const nlist_rows &rows,
+                                                   const nlist_i_compact_row &row)
+{
+    int64_t const free = rows.capacity - row.begin;
+    return free >= row.length ? row.length : free > 0 ? (int32_t)free : 0;
+}
+
+/* Writes the staged rows of a turn: each half of the warp one row at a time, with three entries of
+   each of two rows on their way. names: of what is in the stage, or NULL. */
 __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
                                                    const nlist_i_compact_row &row,
                                                    const nlist_i_turn &turn, const int32_t *stage,
                                                    const int32_t *names)
 {
-    int const lane = (int)(threadIdx.x % 32);
-    int64_t const free = rows.capacity - row.begin;
-    int32_t const own_room = free >= row.length ? row.length : free > 0 ? (int32_t)free : 0;
-#pragma unroll 4
-    for (int r = turn.first; r < turn.last; r++) {
-        int32_t *const to = rows.partner + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
-        int32_t const room = __shfl_sync(0xFFFFFFFFu, own_room, r);
-        const int32_t *const from = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, r) - turn.before);
-        if (lane < room) to[lane] = names ? names[from[lane]] : from[lane];
-        for (int32_t k = lane + 32; k < room; k += 32) to[k] = names ? names[from[k]] : from[k];
+    constexpr int half = 16, pairs = 2, entries = 3;
+    int const lane = (int)(threadIdx.x % 32), own = lane % half;
+    int32_t const own_room = nlist_i_room_of(rows, row);
+    for (int pair = turn.first; pair < turn.last; pair += 2 * pairs) {
+        int32_t *to[pairs];
+        const int32_t *from[pairs];
+        int32_t room[pairs], name[pairs][entries];
+#pragma unroll
+        for (int k = 0; k < pairs; k++) {
+            int const r = pair + 2 * k + lane / half, there = min(r, 31);
+            to[k] = rows.partner + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, there);
+            from[k] = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, there) - turn.before);
+            room[k] = __shfl_sync(0xFFFFFFFFu, own_room, there);
+            if (r >= turn.last) room[k] = 0;
+#pragma unroll
+            for (int e = 0; e < entries; e++) {
+                int32_t const at = own + half * e;
+                name[k][e] = at < room[k] ? from[k][at] : 0;
+                if (names) name[k][e] = names[name[k][e]];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < pairs; k++) {
+#pragma unroll
+            for (int e = 0; e < entries; e++)
+                if (own + half * e < room[k]) to[k][own + half * e] = name[k][e];
+            for (int32_t at = own + half * entries; at < room[k]; at += half)
+                to[k][at] = names ? names[from[k][at]] : from[k][at];
+        }
     }
 }
+
+/* The lane's row in a turn: in the stage, or in the list, as far as that has room. */
+struct nlist_i_compact_writer {
+    int32_t *to;
+    int32_t room, at;
+    __device__ void put(int32_t j)
+    {
+        if (at < room) to[at] = j;
+        at++;
+    }
+};
 
 /* Row `i`, and the whole list, described: a thread per row, in order, so that neighbouring lanes
    write neighbouring words. */
@@ -1251,7 +1303,6 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     if (nlist_i_skips(list, job.facts)) return;
     int const to = nlist_i_to(list);
     const nlist_rows &rows = list.rows[to];
-    const int32_t *const names = nlist_i_names(source);
     int32_t *const stage = stages[threadIdx.x / 32];
     int const lane = (int)(threadIdx.x % 32);
     int32_t const turn = nlist_i_thread();
@@ -1260,18 +1311,22 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
     nlist_i_compact_row const row = nlist_i_compact_row_of(exists, query.i, offsets);
     constexpr bool together = nlist_i_together<Source>;
+    const int32_t *names = nullptr; /* of what is put */
     for (int first = 0; first < 32;) {
         nlist_i_turn const now = nlist_i_next_turn(row, first, together);
         bool const mine = searches && lane >= now.first && lane < now.last;
-        int32_t at = 0;
-        if (mine || together)
-            source.each(list, job, rows, mine ? turn : -1, query,
-                        names ? NLIST_I_PLACES : NLIST_I_SECOND, [&](int32_t j) {
-                            if (now.staged) stage[row.staged - now.before + at] = j;
-                            else if (row.begin + at < rows.capacity)
-                                rows.partner[row.begin + at] = names ? names[j] : j;
-                            at++;
-                        });
+        nlist_i_compact_writer writer =
+            now.staged
+                ? nlist_i_compact_writer{stage + (row.staged - now.before), row.length, 0}
+                : nlist_i_compact_writer{rows.partner + row.begin, nlist_i_room_of(rows, row), 0};
+        auto const put = [&](int32_t j) { writer.put(j); };
+        if constexpr (nlist_i_finds_places<Source>) {
+            names = source.names();
+            if (mine) source.each_place(list, job, rows, turn, query, put);
+            if (mine && !now.staged)
+                for (int32_t k = 0; k < writer.room; k++) writer.to[k] = names[writer.to[k]];
+        } else if (mine || together)
+            source.each(list, job, rows, mine ? turn : -1, query, NLIST_I_SECOND, put);
         __syncwarp();
         if (now.staged) nlist_i_flush_rows(rows, row, now, stage, names);
         __syncwarp();

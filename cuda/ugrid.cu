@@ -1886,26 +1886,43 @@ __device__ int32_t ugrid_i_room_of(const ugrid_i_row &row, int64_t capacity)
     return left > row.length ? row.length : left > 0 ? (int32_t)left : 0;
 }
 
-/* Rows by id are scattered: all lanes store one row at a time, several rows in flight. `names`: of
-   the places in the stage; none if it has the names. */
+/* Rows by id are scattered: each half of the warp stores one row at a time, and has three entries
+   of each of two rows on their way. `names`: of the places in the stage; none if it has the
+   names. */
 __device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const ugrid_i_turn &turn,
                                    const int32_t *names, const int32_t *stage, int32_t *ids,
                                    int64_t capacity)
 {
-    int const lane = (int)(threadIdx.x % 32);
+    constexpr int half = 16, rows = 2, entries = 3;
+    int const lane = (int)(threadIdx.x % 32), own = lane % half;
     int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, turn.first),
                   own_room = ugrid_i_room_of(row, capacity);
-    auto const store = [&](int32_t *to, const int32_t *from, int32_t at) {
-        to[at] = names ? names[from[at]] : from[at];
-    };
-#pragma unroll 4
-    for (int r = turn.first; r < turn.last; r++) {
-        int32_t *const to = ids + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, r);
-        int32_t const room = __shfl_sync(0xFFFFFFFFu, own_room, r);
-        const int32_t *const from = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, r) - before);
-        if (lane < room) store(to, from, lane);
-        if (room > 32)
-            for (int32_t at = lane + 32; at < room; at += 32) store(to, from, at);
+    for (int pair = turn.first; pair < turn.last; pair += 2 * rows) {
+        int32_t *to[rows];
+        const int32_t *from[rows];
+        int32_t room[rows], name[rows][entries];
+#pragma unroll
+        for (int k = 0; k < rows; k++) {
+            int const r = pair + 2 * k + lane / half, there = min(r, 31);
+            to[k] = ids + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, there);
+            from[k] = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, there) - before);
+            room[k] = __shfl_sync(0xFFFFFFFFu, own_room, there);
+            if (r >= turn.last) room[k] = 0;
+#pragma unroll
+            for (int e = 0; e < entries; e++) {
+                int32_t const at = own + half * e;
+                name[k][e] = at < room[k] ? from[k][at] : 0;
+                if (names) name[k][e] = names[name[k][e]];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < rows; k++) {
+#pragma unroll
+            for (int e = 0; e < entries; e++)
+                if (own + half * e < room[k]) to[k][own + half * e] = name[k][e];
+            for (int32_t at = own + half * entries; at < room[k]; at += half)
+                to[k][at] = names ? names[from[k][at]] : from[k][at];
+        }
     }
 }
 
@@ -1939,8 +1956,8 @@ __device__ ugrid_i_writer ugrid_i_writer_of(const ugrid_i_row &row, bool staged,
     return {ids + row.begin, ugrid_i_room_of(row, capacity), 0};
 }
 
-/* fill(writer, staged) for the row of each lane, turn by turn. `names`: of what is put into the
-   stage. */
+/* fill(writer) for the row of each lane, turn by turn. `names`: of the places that it puts; null:
+   it puts what the list shall have. */
 template <class Fill>
 __device__ __forceinline__ void ugrid_i_fill_rows(bool exists, int32_t number, bool places,
                                                   const int32_t *names, const int64_t *offsets,
@@ -1953,11 +1970,11 @@ __device__ __forceinline__ void ugrid_i_fill_rows(bool exists, int32_t number, b
     for (int first = 0; first < 32;) {
         ugrid_i_turn const turn = ugrid_i_next_turn(row, first);
         int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
-        if (exists && lane >= turn.first && lane < turn.last) {
-            ugrid_i_writer writer =
-                ugrid_i_writer_of(row, turn.staged, before, stage, ids, capacity);
-            fill(writer, turn.staged);
-        }
+        ugrid_i_writer writer = ugrid_i_writer_of(row, turn.staged, before, stage, ids, capacity);
+        bool const mine = exists && lane >= turn.first && lane < turn.last;
+        if (mine) fill(writer);
+        if (mine && names && !turn.staged)
+            for (int32_t k = 0; k < writer.room; k++) writer.to[k] = names[writer.to[k]];
         __syncwarp();
         if (turn.staged && places) ugrid_i_flush_together(row, turn, stage, ids, capacity);
         else if (turn.staged) ugrid_i_flush_rows(row, turn, names, stage, ids, capacity);
@@ -1977,7 +1994,7 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     bool const exists = place < device.grid.n;
     int32_t const number = exists && !places ? ugrid_id(&device.grid, place) : place;
     ugrid_i_fill_rows(exists, number, places, nullptr, offsets, ids, capacity,
-                      [&](ugrid_i_writer &writer, bool) {
+                      [&](ugrid_i_writer &writer) {
                           ugrid_for_each<Path>(device.grid, place, radius, half,
                                                [&](const ugrid_contact &contact) {
                                                    writer.put(places ? contact.place_j : contact.j);
@@ -2031,6 +2048,7 @@ __global__ void __launch_bounds__(128)
             length += __popc(found);
         });
     });
+    kept.end(word, place);
     lengths[places ? place : own.link] = length;
 }
 
@@ -2055,21 +2073,10 @@ __global__ void __launch_bounds__(128, 8)
         if (place + t < grid.n) lengths[places ? place + t : own[t].link] = length[t];
 }
 
-/* name(k) for the places k of a piece that its bits name. */
-template <class F>
-__device__ __forceinline__ void ugrid_i_each_hit(uint32_t hits, int32_t end, F name)
-{
-    while (hits) {
-        int const bit = 31 - __clz((int)hits);
-        hits ^= 1u << bit;
-        name(end - 1 - bit);
-    }
-}
-
 template <ugrid_path Path, bool Twins>
 __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     ugrid_i_fill_hits_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius,
-                             bool half, bool places, const uint32_t *hits, const int64_t *offsets,
+                             bool half, bool places, ugrid_i_hit_bits kept, const int64_t *offsets,
                              int32_t *ids, int64_t capacity)
 {
     const ugrid &grid = device.grid;
@@ -2077,27 +2084,22 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
     bool const exists = place < grid.n;
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[exists ? place : 0]);
     const int32_t *const names = places ? nullptr : grid.order;
-    int const words = ugrid_i_words_of(&grid);
-    size_t const stride = ugrid_i_word_stride(grid.n);
-    auto const fill = [&](ugrid_i_writer &writer, bool staged) {
-        int word = 0;
-        auto const take = [&](int32_t begin, int32_t end) {
-            uint32_t const found =
-                word < words ? hits[word * stride + place]
-                             : ugrid_i_piece_hits<Path>(grid, own.x, radius * radius, begin, end) &
-                                   ugrid_i_listed(place, half, begin, end);
-            word++;
-            if (staged) /* names follow when the stage is stored */
-                ugrid_i_each_hit(found, end, [&](int32_t k) { writer.to[writer.at++] = k; });
-            else
-                ugrid_i_each_hit(found, end, [&](int32_t k) { writer.put(names ? names[k] : k); });
+    auto const each = [&](auto take) {
+        auto const piece = [&](int32_t begin, int32_t end) {
+            take(begin, end, [&] {
+                return ugrid_i_piece_hits<Path>(grid, own.x, radius * radius, begin, end) &
+                       ugrid_i_listed(place, half, begin, end);
+            });
         };
-        if (Twins) ugrid_i_each_twin_piece(grid, own.x, place, radius, half, take);
+        if (Twins) ugrid_i_each_twin_piece(grid, own.x, place, radius, half, piece);
         else
             ugrid_i_each_range<Path>(grid, own.x, place, radius, half,
                                      [&](int32_t first, int32_t last) {
-                                         ugrid_i_cut_strip(first, last, take);
+                                         ugrid_i_cut_strip(first, last, piece);
                                      });
+    };
+    auto const fill = [&](ugrid_i_writer &writer) {
+        ugrid_i_second_pass(kept, place, each, [&](int32_t k) { writer.put(k); });
     };
     ugrid_i_fill_rows(exists, places ? place : own.link, places, names, offsets, ids, capacity,
                       fill);
@@ -2229,7 +2231,7 @@ ugrid_result ugrid_i_list_strips(ugrid_cuda *gpu, const ugrid_device &device, ug
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK) return result;
     return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half,
-                          places, kept.hits, offsets, ids, capacity);
+                          places, kept, offsets, ids, capacity);
 }
 
 ugrid_result ugrid_i_check_cuda_search(const ugrid_cuda *gpu, ugrid_real radius, int flags)

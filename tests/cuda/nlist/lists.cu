@@ -117,3 +117,30 @@ static void test_truth()
         oracle_forget(&scene);
     }
 }
+
+/* COMPACT lists by places in twos, and rows that are longer than a warp's stage
+   (nlist_i_warp_stage). */
+static void test_twins()
+{
+#ifdef CUDA_EMU
+    int const many = 601, crowd = 150;
+#else
+    int const many = (1 << 18) + 1, crowd = 1500;
+#endif
+    for (int k = 0; k < 4; k++) {
+        Case c = {};
+        c.source = GRID;
+        c.layout = NLIST_COMPACT;
+        c.dim = 2 + k % 2;
+        c.shape = k < 2 ? UNIFORM : EQUAL;
+        c.variant = 47; /* UGRID_SORT, the largest reach */
+        c.n = k < 2 ? many : crowd;
+        context = "twins: " + name_of(c);
+        Input const in = input_of(c, k);
+        OnDevice const there(in);
+        Both b;
+        build(&b, c, in, there);
+        ugrid const &grid = b.grid_gpu.device.grid;
+        CHECK(sizeof(real) != sizeof(float) || k > 1 || ugrid_i_twins(&grid, ugrid_path_of(&grid)));
+    }
+}

@@ -53,6 +53,7 @@ static const Test tests[] = {
     {"build", test_build},
     {"rebuild", test_rebuild},
     {"truth", test_truth},
+    {"twins", test_twins},
     {"history", test_history},
     {"events", test_events},
     {"rows", test_rows},
