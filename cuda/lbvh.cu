@@ -130,12 +130,13 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sort: up to a million keys in one launch, whose blocks wait for each other
+   >>sort: up to half a million keys in one launch, whose blocks wait for each other
 
    A sort of as many keys as there may be (CUB's) takes a launch and more for each digit of a key.
-   Up to a million keys are sorted as a grid sorts particles into cells: here the cells lie along
-   the Morton curve, and are called buckets. All blocks run at the same time, and each waits for all
-   where that is needed ("meet"). The sort is stable. The keys of a bucket share their upper bits:
+   Half a million keys and fewer are sorted faster as a grid sorts particles into cells, by counting
+   (here the cells lie along the Morton curve, and are called buckets). All blocks run at the same
+   time, and each waits for all where that is needed ("meet"). The sort is stable. The keys of a
+   bucket share their upper bits:
 
    1. Empty the counters. Meet.
    2. Count the keys by bucket; the counter returns a rank. Meet.
@@ -944,8 +945,10 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
                      interval      0   1    2   3    4   5    6      11 bits
 
                  An odd interval holds the codes that equal a sample, an even one those between two
-                 samples. There 21 bits more are the distance to the nearer sample, as a number of
-                 6 bits of exponent and 14 of mantissa: fine near samples, whatever the scale.
+                 samples. There 21 bits more tell on which side of the middle a code lies, and how
+                 far from the nearer sample. That is half of a logarithm, which is fine near the
+                 sample, whatever the scale, and the fourth root of the share of half the interval,
+                 which is fine where most codes are if elements are spread evenly.
        sort      keys and ids, by CUB
        ties      a run of up to 16 equal keys is sorted by one thread, a longer one by a block, in
                  chunks that are merged. With many clumps that no sample tells apart this costs
@@ -988,12 +991,21 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (lane == 0) to.sample[rank] = code;
 }
 
-/* A distance as a number with an exponent, rounded down: 20 bits, in the order of distances. */
-__device__ __forceinline__ uint32_t lbvh_i_rounded_down(uint64_t distance)
+/* A logarithm to base 2 that is linear between powers of 2, in steps of 2^-14: below 2^20. */
+__device__ __forceinline__ uint32_t lbvh_i_logarithm(uint64_t x)
 {
-    if (distance >> lbvh_i_mantissa_bits == 0) return (uint32_t)distance;
-    int const exponent = 63 - lbvh_i_mantissa_bits - lbvh_i_leading_zeros(distance);
-    return ((uint32_t)exponent << lbvh_i_mantissa_bits) + (uint32_t)(distance >> exponent);
+    if (x >> lbvh_i_mantissa_bits == 0) return (uint32_t)x;
+    int const exponent = 63 - lbvh_i_mantissa_bits - lbvh_i_leading_zeros(x);
+    return ((uint32_t)exponent << lbvh_i_mantissa_bits) + (uint32_t)(x >> exponent);
+}
+
+/* Steps of a distance, of up to half an interval: below 2^20, in the order of distances. (Every
+   rounding keeps the order.) */
+__device__ __forceinline__ uint32_t lbvh_i_steps(uint64_t distance, uint64_t half)
+{
+    float const share = half > 0 ? __fdiv_rn((float)distance, (float)half) : 1,
+                root = __fsqrt_rn(__fsqrt_rn(share));
+    return lbvh_i_logarithm(distance) / 2 + (uint32_t)(root * (float)((1 << 19) - 1));
 }
 
 /* The key of a code relative to samples. */
@@ -1008,9 +1020,10 @@ __device__ uint32_t lbvh_i_relative_key(const uint64_t *sample, int samples, uin
     uint32_t const interval = 2 * (uint32_t)low, most = (1u << lbvh_i_distance_bits) - 1;
     if (low < samples && sample[low] == code) return (interval + 1) << lbvh_i_distance_bits;
     uint64_t const above = code - (low > 0 ? sample[low - 1] : 0),
-                   below = (low < samples ? sample[low] : ~(uint64_t)0) - code;
+                   below = (low < samples ? sample[low] : ~(uint64_t)0) - code,
+                   half = above / 2 + below / 2 + (above & below & 1);
     return interval << lbvh_i_distance_bits |
-           (above <= below ? lbvh_i_rounded_down(above) : most - lbvh_i_rounded_down(below));
+           (above <= below ? lbvh_i_steps(above, half) : most - lbvh_i_steps(below, half));
 }
 
 /* Keys and ids, for the sort; Long: codes of 63 bits, and their codes. Reports invalid elements. */
