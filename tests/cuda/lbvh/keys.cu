@@ -107,9 +107,9 @@ static void test_keys_of_uniform_points()
 static void test_keys_in_full_buckets()
 {
 #ifdef CUDA_EMU
-    int const sizes[] = {400, 1279}, fills[] = {15, 40, 64, 65, 1280};
+    int const sizes[] = {400, 1279}, fills[] = {3, 15, 40, 64, 65, 1280};
 #else
-    int const sizes[] = {40000, 300001}, fills[] = {100, 200, 2048, 2049, 300001};
+    int const sizes[] = {40000, 300001}, fills[] = {3, 100, 200, 2048, 2049, 300001};
 #endif
     for (int n : sizes)
         for (int fill : fills)
@@ -121,7 +121,8 @@ static void test_keys_in_full_buckets()
                 int const places = (n + fill - 1) / fill;
                 for (int i = 0; i < n; i++) {
                     int const place = fill % 2 ? i % places : i / fill;
-                    p.add((place + 0.5) / places, 0);
+                    for (double step : {0.618, 0.755, 0.57})
+                        p.in.data.push_back((real)std::fmod((place + 1) * step, 1));
                 }
                 OnDevice const on_device(p.in);
                 Trees g;
