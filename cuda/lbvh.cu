@@ -38,9 +38,9 @@ int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many %
 /* ------------------------------------------------------------------------------------------------
    >>early: a kernel is launched while the one before still runs
 
-   Its blocks then lie ready, and wait: a launch takes 1 to 3 us less (programmatic dependent launch,
-   CUDA C++ Programming Guide). Only where all code is made for compute capability 9.0 and later, as
-   a kernel of older code would not wait.
+   Its blocks then lie ready, and wait: a launch takes 1 to 2 us less (programmatic dependent
+   launch, CUDA C++ Programming Guide). Only where all code is made for compute capability 9.0 and
+   later: a kernel of older code would not wait.
    ---------------------------------------------------------------------------------------------- */
 
 #if defined(__CUDACC__) && defined(__CUDA_ARCH_LIST__)
