@@ -4,7 +4,7 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-   >>contents: memory, sort, work, codes, keys, leaves, merge, split, ploc, rotations, build,
+   >>contents: early, memory, sort, work, codes, keys, leaves, merge, split, ploc, rotations, build,
                packets, pairs, queries, nearest, wide-build, wide-groups, wide-order, wide-rays,
                wide-near, wide-overlaps, copies, cuda-api */
 
@@ -34,6 +34,56 @@ __device__ __forceinline__ int32_t lbvh_i_thread()
 
 /* Number of blocks for `many` items, `each` per block. */
 int32_t lbvh_i_blocks(int32_t many, int32_t each) { return many / each + (many % each != 0); }
+
+/* ------------------------------------------------------------------------------------------------
+   >>early: a kernel is launched while the one before still runs
+
+   Its blocks then lie ready, and wait: a launch takes 1 to 2 us less (programmatic dependent
+   launch, CUDA C++ Programming Guide). Only where all code is made for compute capability 9.0 and
+   later: a kernel of older code would not wait.
+   ---------------------------------------------------------------------------------------------- */
+
+#if defined(__CUDACC__) && defined(__CUDA_ARCH_LIST__)
+constexpr int lbvh_i_least_of(int least) { return least; }
+template <class... More> constexpr int lbvh_i_least_of(int least, int other, More... more)
+{
+    return lbvh_i_least_of(other < least ? other : least, more...);
+}
+constexpr bool lbvh_i_starts_early = lbvh_i_least_of(__CUDA_ARCH_LIST__) >= 900;
+#else
+constexpr bool lbvh_i_starts_early = false;
+#endif
+
+/* The first statement of a kernel that is launched early: waits until the kernel before has ended,
+   and all that it stored can be loaded. Then the next one may be launched. */
+__device__ __forceinline__ void lbvh_i_wait_for_kernel_before()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/* As lbvh_i_launch, of a kernel that begins by waiting; early if what comes before in the stream is
+   known to be a kernel. */
+template <class... Parameters, class... Arguments>
+lbvh_result lbvh_i_launch_early(lbvh_cuda *gpu, cudaStream_t stream, bool after_kernel,
+                                int64_t threads, int block, void (*kernel)(Parameters...),
+                                Arguments... arguments)
+{
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    gpu->stream = stream;
+    if (threads <= 0) return LBVH_OK;
+    config.gridDim = dim3((unsigned)((threads + block - 1) / block));
+    config.blockDim = dim3((unsigned)block);
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = lbvh_i_starts_early && after_kernel ? 1 : 0;
+    return lbvh_i_launch_config(gpu, config, kernel, arguments...);
+}
 
 /* ------------------------------------------------------------------------------------------------
    >>memory
@@ -130,22 +180,25 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sort: up to a hundred thousand keys in one launch, whose blocks wait for each other
+   >>sort: up to half a million keys in one launch, whose blocks wait for each other
 
-   A device-wide sort for as many keys as there may be takes a launch and more for each digit of the
-   keys. Here all blocks run at the same time, and each waits for all where that is needed ("meet").
-   The sort is stable. First by buckets, of keys that share their upper 13 bits:
+   A sort of as many keys as there may be (CUB's) takes a launch and more for each digit of a key.
+   Half a million keys and fewer are sorted faster as a grid sorts particles into cells, by counting
+   (here the cells lie along the Morton curve, and are called buckets). All blocks run at the same
+   time, and each waits for all where that is needed ("meet"). The sort is stable. The keys of a
+   bucket share their upper bits:
 
-   1. Empty the counters, and load the keys. Meet.
-   2. Count them by bucket; the counter returns a rank. Meet.
-   3. Every block makes the same prefix sums of all counters, in its shared memory.
+   1. Empty the counters. Meet.
+   2. Count the keys by bucket; the counter returns a rank. Meet.
+   3. Prefix sums of the counters of each chunk, and the sums of chunks. Meet. Every block makes the
+      same prefix sums of these.
    4. Store each key in its bucket, at that rank. Meet.
    5. The place of a key is the begin of its bucket and the number of keys there that come before
       it.
 
-   Where a bucket holds more than 512, that last step would take long. All blocks see this in step
-   3, and sort by digits instead, of up to 8 bits, the lowest first (Knuth 5.2.5). A block has the
-   same places in each pass. In the figure three blocks sort by digits 0 .. 2:
+   Where buckets are so full that the last step would take long, all blocks see this in step 3, and
+   sort by digits instead, of up to 8 bits, the lowest first (Knuth 5.2.5). A block has the same
+   places in each pass. In the figure three blocks sort by digits 0 .. 2:
 
        keys      1 0 2 1 | 0 0 2 1 | 2 2 0 1        places of blocks 0, 1, 2
        counts    1 2 1   | 2 1 1   | 1 1 2          of each digit, by block. Meet.
@@ -153,20 +206,29 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
                                                     digit in blocks before
        keys      0 0 0 0 1 1 1 1 2 2 2 2            to the other buffer. Meet.
 
-   Within a block the rank of a key among equal digits counts the rows of 32 before its own (of
-   other warps), and the lanes of its row before it.
+   A block goes through its places in tiles, a thread a place. Within a tile the rank of a key among
+   equal digits counts the rows of 32 before its own (of other warps), and the lanes of its row
+   before it.
    ---------------------------------------------------------------------------------------------- */
 
-/* Up to 4096 keys CUB sorts in one block, which is faster. */
+/* Up to 4096 keys CUB sorts in one block, which is faster; more than so many for each thread of
+   this launch, too. Buckets are too full if one holds more keys than `bucket_most`, or if a key is
+   compared with more than `compared_most` on average. */
 #ifdef CUDA_EMU
-constexpr int32_t lbvh_i_sort_least = 1, lbvh_i_bucket_most = 64;
+constexpr int32_t lbvh_i_sort_least = 1, lbvh_i_sort_each = 5, lbvh_i_bucket_most = 64,
+                  lbvh_i_compared_most = 16;
+constexpr int lbvh_i_sort_block = 256, lbvh_i_most_bucket_bits = 8, lbvh_i_least_chunk_bits = 4;
 #else
-constexpr int32_t lbvh_i_sort_least = 4097, lbvh_i_bucket_most = 512;
+constexpr int32_t lbvh_i_sort_least = 4097, lbvh_i_sort_each = 4, lbvh_i_bucket_most = 2048,
+                  lbvh_i_compared_most = 128;
+constexpr int lbvh_i_sort_block = 1024, lbvh_i_most_bucket_bits = 20, lbvh_i_least_chunk_bits = 10;
 #endif
-constexpr int lbvh_i_sort_block = 1024, lbvh_i_digit_bits = 8,
-              lbvh_i_digits = 1 << lbvh_i_digit_bits, lbvh_i_sort_rows = lbvh_i_sort_block / 32;
-constexpr int lbvh_i_bucket_bits = 13, lbvh_i_buckets = 1 << lbvh_i_bucket_bits,
-              lbvh_i_bucket_quads = 2;
+constexpr int lbvh_i_chunks_bits = 7, lbvh_i_bucket_chunks = 1 << lbvh_i_chunks_bits;
+constexpr int lbvh_i_digit_bits = 8, lbvh_i_digits = 1 << lbvh_i_digit_bits,
+              lbvh_i_sort_rows = lbvh_i_sort_block / 32;
+
+/* Keys that a thread loads at a time: their accesses overlap. */
+constexpr int lbvh_i_sort_turns = 4;
 
 /* Keys with their ids. */
 struct lbvh_i_keyed_ids {
@@ -174,16 +236,37 @@ struct lbvh_i_keyed_ids {
     int32_t *id;
 };
 
+struct alignas(8) lbvh_i_keyed_id {
+    uint32_t key;
+    int32_t id;
+};
+
+/* Of the buckets of a chunk: their keys, the most of one, and the sum of their squares. */
+struct lbvh_i_chunk_sum {
+    int32_t keys, largest;
+    uint32_t squares;
+};
+
+/* Global memory of a sort. The bucket of a key is key >> shift. */
+struct lbvh_i_buckets {
+    int32_t *count;          /* [1 << bits] keys of a bucket; then those before it in its chunk */
+    lbvh_i_chunk_sum *sum;   /* [chunks] */
+    int32_t *digits;         /* [block][digit] */
+    lbvh_i_keyed_id *stored; /* [n] in the order of buckets */
+    int bits, shift, chunk_bits;
+};
+
 /* Shared memory of a block. */
 struct lbvh_i_bucket_room {
-    int32_t first[lbvh_i_buckets + 4]; /* places of the buckets; the one after the last: n */
-    int32_t warp_sums[lbvh_i_bucket_quads * lbvh_i_sort_block / 32 + 1];
-    int32_t largest;
+    int32_t before[lbvh_i_bucket_chunks + 1]; /* keys in the chunks before */
+    int32_t warp_sums[lbvh_i_sort_block / 32 + 1];
+    lbvh_i_chunk_sum all;
 };
 struct lbvh_i_digit_room {
     uint16_t row[lbvh_i_sort_rows][lbvh_i_digits]; /* keys of each row and digit, then of rows
                                                       before */
-    int32_t begin[lbvh_i_digits], all[lbvh_i_digits], warp_sums[lbvh_i_digits / 32];
+    int32_t begin[lbvh_i_digits], all[lbvh_i_digits], tile[lbvh_i_digits],
+        warp_sums[lbvh_i_digits / 32];
 };
 union lbvh_i_sort_room {
     lbvh_i_bucket_room buckets;
@@ -227,104 +310,181 @@ __device__ __forceinline__ void lbvh_i_scan_warp_sums(int32_t *sums, int m)
     if (threadIdx.x % 32 == 31) sums[m] = before;
 }
 
-/* Prefix sums of the counters of all buckets, and the largest. A thread has 4 counters side by
-   side, in `quads` places. */
-__device__ __forceinline__ void lbvh_i_sum_buckets(lbvh_i_bucket_room &own, const int32_t *count,
-                                                   int32_t n)
+/* Counts a key of this bucket, -1 for none: all lanes of the warp call. Returns its rank there: the
+   number of keys counted before it. Keys of one bucket need one atomic. */
+__device__ __forceinline__ int32_t lbvh_i_count_key(int32_t *count, int32_t bucket)
 {
-    constexpr int quads = lbvh_i_bucket_quads;
-    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32),
-              block = (int)blockDim.x, warps = block / 32;
-    int32_t carry = 0, largest = 0;
-    if (threadIdx.x == 0) own.first[lbvh_i_buckets] = n, own.largest = 0;
-    for (int begin = 0; begin < lbvh_i_buckets; begin += 4 * quads * block) {
-        int4 x[quads];
-        int32_t before[quads];
-#pragma unroll
-        for (int q = 0; q < quads; q++) {
-            int const c = begin + 4 * (q * block + (int)threadIdx.x);
-            x[q] = c < lbvh_i_buckets ? *reinterpret_cast<const int4 *>(&count[c])
-                                      : make_int4(0, 0, 0, 0);
-        }
-#pragma unroll
-        for (int q = 0; q < quads; q++) {
-            int32_t const sum = x[q].x + x[q].y + x[q].z + x[q].w;
-            largest = max(largest, max(max(x[q].x, x[q].y), max(x[q].z, x[q].w)));
-            before[q] = lbvh_i_warp_prefix(sum);
-            if (lane == 31) own.warp_sums[q * warps + warp] = before[q] + sum;
-        }
-        __syncthreads();
-        if (warp == 0) lbvh_i_scan_warp_sums(own.warp_sums, quads * warps);
-        __syncthreads();
-#pragma unroll
-        for (int q = 0; q < quads; q++) {
-            int const c = begin + 4 * (q * block + (int)threadIdx.x);
-            int32_t const first = carry + own.warp_sums[q * warps + warp] + before[q];
-            if (c < lbvh_i_buckets)
-                *reinterpret_cast<int4 *>(&own.first[c]) =
-                    make_int4(first, first + x[q].x, first + x[q].x + x[q].y,
-                              first + x[q].x + x[q].y + x[q].z);
-        }
-        carry += own.warp_sums[quads * warps];
-        __syncthreads();
-    }
-    if (largest > lbvh_i_bucket_most) (void)atomicMax(&own.largest, largest);
-    __syncthreads();
-}
-
-/* Keys of a bucket that come before this one. */
-__device__ __forceinline__ int32_t lbvh_i_rank_in_bucket(const lbvh_i_keyed_ids &from,
-                                                         int32_t begin, int32_t end, uint32_t key,
-                                                         int32_t id)
-{
-    int32_t rank = 0;
-#pragma unroll 8
-    for (int32_t k = begin; k < end; k++) {
-        uint32_t const other = from.key[k];
-        int32_t const other_id = from.id[k];
-        rank += (other < key) | ((other == key) & (other_id < id));
-    }
-    return rank;
-}
-
-/* Sorts n keys, `from` to `to`; a bucket shares the bits from `shift` on. `between` may be `from`.
-   false: a bucket is too large, and nothing was stored. */
-__device__ __forceinline__ bool lbvh_i_sort_by_buckets(lbvh_i_bucket_room &own,
-                                                       const lbvh_i_keyed_ids &from,
-                                                       const lbvh_i_keyed_ids &between,
-                                                       const lbvh_i_keyed_ids &to, int32_t *count,
-                                                       int32_t n, int shift)
-{
-    int32_t const k = lbvh_i_thread(), threads = (int32_t)(gridDim.x * blockDim.x);
-    for (int32_t b = k; b < lbvh_i_buckets; b += threads) count[b] = 0;
-    uint32_t const key = k < n ? from.key[k] : 0;
-    int32_t const id = k < n ? from.id[k] : 0, bucket = k < n ? (int32_t)(key >> shift) : -1;
-    lbvh_i_meet();
-
-    unsigned const peers = __match_any_sync(0xFFFFFFFFu, bucket), /* one atomic for all of these */
+    unsigned const peers = __match_any_sync(0xFFFFFFFFu, bucket),
                    before = peers & ((1u << threadIdx.x % 32) - 1);
     int32_t base = 0;
     if (bucket >= 0 && before == 0) base = atomicAdd(&count[bucket], __popc(peers));
-    int32_t const rank = __shfl_sync(0xFFFFFFFFu, base, __ffs((int)peers) - 1) + __popc(before);
-    lbvh_i_meet();
+    return __shfl_sync(0xFFFFFFFFu, base, __ffs((int)peers) - 1) + __popc(before);
+}
 
-    lbvh_i_sum_buckets(own, count, n);
-    if (own.largest > lbvh_i_bucket_most) return false;
-    int32_t const begin = own.first[max(bucket, 0)], end = own.first[max(bucket, 0) + 1];
-    if (bucket >= 0) between.key[begin + rank] = key, between.id[begin + rank] = id;
-    lbvh_i_meet();
+/* Step 2. */
+__device__ __forceinline__ void lbvh_i_count_keys(const lbvh_i_buckets &to, const uint32_t *key,
+                                                  int32_t *rank, int32_t n)
+{
+    constexpr int turns = lbvh_i_sort_turns;
+    int32_t const lane = (int32_t)(threadIdx.x % 32),
+                  threads = (int32_t)(gridDim.x * blockDim.x);
+    for (int32_t first = lbvh_i_thread(); first - lane < n; first += turns * threads) {
+        uint32_t keys[turns];
+        int32_t ranks[turns];
+#pragma unroll
+        for (int t = 0; t < turns; t++)
+            keys[t] = first + t * threads < n ? key[first + t * threads] : 0;
+#pragma unroll
+        for (int t = 0; t < turns; t++)
+            ranks[t] = lbvh_i_count_key(to.count, first + t * threads < n
+                                                      ? (int32_t)(keys[t] >> to.shift)
+                                                      : -1);
+#pragma unroll
+        for (int t = 0; t < turns; t++)
+            if (first + t * threads < n) rank[first + t * threads] = ranks[t];
+    }
+}
 
-    if (bucket < 0) return true;
-    int32_t const at = begin + lbvh_i_rank_in_bucket(between, begin, end, key, id);
-    to.key[at] = key;
-    to.id[at] = id;
+/* Prefix sums of a chunk of counters, and its sum: a thread has 4 counters side by side. */
+__device__ __forceinline__ void lbvh_i_sum_chunk(lbvh_i_bucket_room &own, int32_t *count, int size,
+                                                 lbvh_i_chunk_sum *sum)
+{
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
+    int32_t carry = 0, largest = 0;
+    uint32_t squares = 0;
+    if (threadIdx.x == 0) own.all = {0, 0, 0};
+    for (int begin = 0; begin < size; begin += 4 * (int)blockDim.x) {
+        int const c = begin + 4 * (int)threadIdx.x;
+        int4 const x = c < size ? *reinterpret_cast<const int4 *>(&count[c])
+                                : make_int4(0, 0, 0, 0);
+        int32_t const all = x.x + x.y + x.z + x.w, before = lbvh_i_warp_prefix(all);
+        largest = max(largest, max(max(x.x, x.y), max(x.z, x.w)));
+        squares += (uint32_t)x.x * (uint32_t)x.x + (uint32_t)x.y * (uint32_t)x.y +
+                   (uint32_t)x.z * (uint32_t)x.z + (uint32_t)x.w * (uint32_t)x.w;
+        if (lane == 31) own.warp_sums[warp] = before + all;
+        __syncthreads();
+        if (warp == 0) lbvh_i_scan_warp_sums(own.warp_sums, (int)blockDim.x / 32);
+        __syncthreads();
+        int32_t const first = carry + own.warp_sums[warp] + before;
+        if (c < size)
+            *reinterpret_cast<int4 *>(&count[c]) = make_int4(first, first + x.x,
+                                                             first + x.x + x.y,
+                                                             first + x.x + x.y + x.z);
+        carry += own.warp_sums[blockDim.x / 32];
+        __syncthreads();
+    }
+    if (largest > 1) (void)atomicMax(&own.all.largest, largest);
+    if (squares > 0) (void)atomicAdd(&own.all.squares, squares);
+    __syncthreads();
+    if (threadIdx.x == 0) *sum = {carry, own.all.largest, own.all.squares};
+    __syncthreads();
+}
+
+/* The keys in the chunks before each, and the sum of all: by a block. The squares do not overflow
+   unless a bucket is too large. */
+__device__ __forceinline__ void lbvh_i_sum_chunks(lbvh_i_bucket_room &own,
+                                                  const lbvh_i_buckets &buckets)
+{
+    int const chunks = 1 << (buckets.bits - buckets.chunk_bits);
+    if (threadIdx.x == 0) own.all = {0, 0, 0};
+    __syncthreads();
+    for (int c = (int)threadIdx.x; c < chunks; c += (int)blockDim.x) {
+        lbvh_i_chunk_sum const sum = buckets.sum[c];
+        own.before[c] = sum.keys;
+        (void)atomicMax(&own.all.largest, sum.largest);
+        (void)atomicAdd(&own.all.squares, sum.squares);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) lbvh_i_scan_warp_sums(own.before, chunks);
+    __syncthreads();
+}
+
+__device__ __forceinline__ int32_t lbvh_i_bucket_begin(const lbvh_i_bucket_room &own,
+                                                       const lbvh_i_buckets &buckets,
+                                                       uint32_t bucket)
+{
+    return own.before[bucket >> buckets.chunk_bits] + buckets.count[bucket];
+}
+
+/* Step 4. */
+__device__ __forceinline__ void lbvh_i_store_keys(const lbvh_i_bucket_room &own,
+                                                  const lbvh_i_buckets &buckets,
+                                                  const lbvh_i_keyed_ids &from,
+                                                  const int32_t *rank, int32_t n)
+{
+    constexpr int turns = lbvh_i_sort_turns;
+    int32_t const threads = (int32_t)(gridDim.x * blockDim.x);
+    for (int32_t first = lbvh_i_thread(); first < n; first += turns * threads) {
+        lbvh_i_keyed_id keyed[turns];
+        int32_t to[turns];
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            int32_t const k = first + t * threads < n ? first + t * threads : first;
+            keyed[t] = {from.key[k], from.id[k]};
+            to[t] = rank[k];
+        }
+#pragma unroll
+        for (int t = 0; t < turns; t++)
+            to[t] += lbvh_i_bucket_begin(own, buckets, keyed[t].key >> buckets.shift);
+#pragma unroll
+        for (int t = 0; t < turns; t++)
+            if (first + t * threads < n) buckets.stored[to[t]] = keyed[t];
+    }
+}
+
+/* Step 5. A thread takes keys as they are stored, so that a warp loads few buckets. */
+__device__ __forceinline__ void lbvh_i_place_keys(const lbvh_i_bucket_room &own,
+                                                  const lbvh_i_buckets &buckets,
+                                                  const lbvh_i_keyed_ids &to, int32_t n)
+{
+    int32_t const threads = (int32_t)(gridDim.x * blockDim.x);
+    for (int32_t k = lbvh_i_thread(); k < n; k += threads) {
+        lbvh_i_keyed_id const one = buckets.stored[k];
+        uint32_t const bucket = one.key >> buckets.shift, last = (1u << buckets.bits) - 1;
+        int32_t const begin = lbvh_i_bucket_begin(own, buckets, bucket),
+                      end = bucket < last ? lbvh_i_bucket_begin(own, buckets, bucket + 1) : n;
+        int32_t at = begin;
+#pragma unroll 4
+        for (int32_t other = begin; other < end; other++) {
+            lbvh_i_keyed_id const there = buckets.stored[other];
+            at += (there.key < one.key) | ((there.key == one.key) & (there.id < one.id));
+        }
+        to.key[at] = one.key;
+        to.id[at] = one.id;
+    }
+}
+
+/* Sorts n keys, `from` to `to`, which may be the same; rank: [n] work space. false: buckets are too
+   full, and nothing was stored. */
+__device__ __forceinline__ bool lbvh_i_sort_by_buckets(lbvh_i_bucket_room &own,
+                                                       const lbvh_i_buckets &buckets,
+                                                       const lbvh_i_keyed_ids &from,
+                                                       const lbvh_i_keyed_ids &to, int32_t *rank,
+                                                       int32_t n)
+{
+    int const quads = (1 << buckets.bits) / 4, chunks = 1 << (buckets.bits - buckets.chunk_bits),
+              size = 1 << buckets.chunk_bits;
+    for (int q = lbvh_i_thread(); q < quads; q += (int)(gridDim.x * blockDim.x))
+        reinterpret_cast<int4 *>(buckets.count)[q] = make_int4(0, 0, 0, 0);
+    lbvh_i_meet();
+    lbvh_i_count_keys(buckets, from.key, rank, n);
+    lbvh_i_meet();
+    for (int c = (int)blockIdx.x; c < chunks; c += (int)gridDim.x)
+        lbvh_i_sum_chunk(own, buckets.count + c * size, size, &buckets.sum[c]);
+    lbvh_i_meet();
+    lbvh_i_sum_chunks(own, buckets);
+    if (own.all.largest > lbvh_i_bucket_most ||
+        own.all.squares / lbvh_i_compared_most > (uint32_t)n)
+        return false;
+    lbvh_i_store_keys(own, buckets, from, rank, n);
+    lbvh_i_meet();
+    lbvh_i_place_keys(own, buckets, to, n);
     return true;
 }
 
-/* Counts the digits of each row, and so of the block. digit: -1 for none. Returns its rank within
-   its row. */
-__device__ __forceinline__ int lbvh_i_count_digits(lbvh_i_digit_room &own, int32_t *counts,
-                                                   int digit)
+/* Counts the digits of each row of a tile, and so of the tile. digit: -1 for none. Returns its rank
+   within its row. */
+__device__ __forceinline__ int lbvh_i_count_digits(lbvh_i_digit_room &own, int digit)
 {
     int const thread = (int)threadIdx.x, rows = (int)blockDim.x / 32;
     for (int x = thread; x < rows * lbvh_i_digits; x += (int)blockDim.x)
@@ -342,8 +502,9 @@ __device__ __forceinline__ int lbvh_i_count_digits(lbvh_i_digit_room &own, int32
             own.row[r][d] = (uint16_t)sum;
             sum += count;
         }
-        counts[blockIdx.x * lbvh_i_digits + d] = sum;
+        own.tile[d] = sum;
     }
+    __syncthreads();
     return rank;
 }
 
@@ -395,19 +556,36 @@ __device__ __forceinline__ void lbvh_i_sort_by_digits(lbvh_i_digit_room &own,
                                                       int32_t *counts, int32_t n, int width,
                                                       int passes)
 {
-    int32_t const k = lbvh_i_thread();
+    int32_t const block = (int32_t)blockDim.x, all = (int32_t)gridDim.x * block,
+                  tiles = n / all + (n % all != 0),
+                  begin = (int32_t)blockIdx.x * tiles * block + (int32_t)threadIdx.x,
+                  end = begin + tiles * block;
     for (int pass = 0; pass < passes; pass++) {
-        uint32_t const key = k < n ? from.key[k] : 0;
-        int32_t const id = k < n ? from.id[k] : 0;
-        int const digit = k < n ? (int)(key >> (pass * width) & ((1u << width) - 1)) : -1,
-                  rank = lbvh_i_count_digits(own, counts, digit);
+        uint32_t const mask = (1u << width) - 1;
+        int const shift = pass * width;
+        __syncthreads(); /* the room holds what came before */
+        for (int d = (int)threadIdx.x; d < lbvh_i_digits; d += block) own.all[d] = 0;
+        __syncthreads();
+        for (int32_t k = begin; k < end; k += block)
+            (void)lbvh_i_count_key(own.all, k < n ? (int32_t)(from.key[k] >> shift & mask) : -1);
+        __syncthreads();
+        for (int d = (int)threadIdx.x; d < lbvh_i_digits; d += block)
+            counts[blockIdx.x * lbvh_i_digits + d] = own.all[d];
         lbvh_i_meet();
         lbvh_i_place_digits(own, counts);
-        __syncthreads();
-        if (digit >= 0) {
-            int32_t const at = own.begin[digit] + own.row[threadIdx.x / 32][digit] + rank;
-            to.key[at] = key;
-            to.id[at] = id;
+        for (int32_t k = begin; k < end; k += block) {
+            uint32_t const key = k < n ? from.key[k] : 0;
+            int32_t const id = k < n ? from.id[k] : 0;
+            int const digit = k < n ? (int)(key >> shift & mask) : -1,
+                      rank = lbvh_i_count_digits(own, digit);
+            if (digit >= 0) {
+                int32_t const at = own.begin[digit] + own.row[threadIdx.x / 32][digit] + rank;
+                to.key[at] = key;
+                to.id[at] = id;
+            }
+            __syncthreads();
+            for (int d = (int)threadIdx.x; d < lbvh_i_digits; d += block)
+                own.begin[d] += own.tile[d];
         }
         lbvh_i_keyed_ids const sorted = to;
         to = from, from = sorted;
@@ -417,18 +595,14 @@ __device__ __forceinline__ void lbvh_i_sort_by_digits(lbvh_i_digit_room &own,
 
 /* Sorts n keys of so many bits. They are in `to` after an odd number of passes, else in `from`. */
 __global__ void __launch_bounds__(lbvh_i_sort_block)
-    lbvh_i_sort_kernel(lbvh_i_keyed_ids from, lbvh_i_keyed_ids to, int32_t *counts, int32_t n,
-                       int bits, int passes)
+    lbvh_i_sort_kernel(lbvh_i_keyed_ids from, lbvh_i_keyed_ids to, lbvh_i_buckets buckets,
+                       int32_t n, int bits, int passes)
 {
     __shared__ lbvh_i_sort_room own;
-    int const shift = bits > lbvh_i_bucket_bits ? bits - lbvh_i_bucket_bits : 0;
-    bool const odd = passes % 2 == 1;
-    lbvh_i_keyed_ids const between = {odd ? from.key : to.key, odd ? from.id : to.id},
-                           last = {odd ? to.key : from.key, odd ? to.id : from.id};
-    if (lbvh_i_sort_by_buckets(own.buckets, from, between, last, counts, n, shift)) return;
-    __syncthreads();
-    lbvh_i_sort_by_digits(own.digits, from, to, counts + lbvh_i_buckets, n,
-                          (bits + passes - 1) / passes, passes);
+    lbvh_i_keyed_ids const last = passes % 2 == 1 ? to : from;
+    if (!lbvh_i_sort_by_buckets(own.buckets, buckets, from, last, to.id, n))
+        lbvh_i_sort_by_digits(own.digits, from, to, buckets.digits, n, (bits + passes - 1) / passes,
+                              passes);
 }
 
 /* As many blocks as surely run at the same time, one on each multiprocessor; 0: none. */
@@ -447,9 +621,48 @@ int32_t lbvh_i_sort_blocks()
 #endif
 }
 
-size_t lbvh_i_sort_bytes()
+/* The most keys that are sorted in one launch. */
+int32_t lbvh_i_sort_most() { return lbvh_i_sort_blocks() * lbvh_i_sort_block * lbvh_i_sort_each; }
+
+/* Bits of a bucket: one or two keys each, if they are spread evenly. */
+int lbvh_i_bucket_bits(int32_t n, int bits)
 {
-    return ((size_t)lbvh_i_sort_blocks() * lbvh_i_digits + lbvh_i_buckets) * sizeof(int32_t);
+    int most = 2;
+    while (most < bits && most < lbvh_i_most_bucket_bits && n >> (most + 1) > 0) most++;
+    return most;
+}
+
+/* The parts of TEMP. */
+size_t lbvh_i_digits_at(int32_t n) { return sizeof(int32_t) << lbvh_i_bucket_bits(n, 32); }
+
+size_t lbvh_i_sums_at(int32_t n)
+{
+    return lbvh_i_digits_at(n) + (size_t)lbvh_i_sort_blocks() * lbvh_i_digits * sizeof(int32_t);
+}
+
+size_t lbvh_i_stored_at(int32_t n)
+{
+    return lbvh_i_sums_at(n) + lbvh_i_bucket_chunks * sizeof(lbvh_i_chunk_sum);
+}
+
+/* Bytes for up to n keys. */
+size_t lbvh_i_sort_bytes(int32_t n)
+{
+    int32_t const most = std::min(n, lbvh_i_sort_most());
+    return lbvh_i_stored_at(most) + (size_t)most * sizeof(lbvh_i_keyed_id);
+}
+
+lbvh_i_buckets lbvh_i_buckets_of(lbvh_cuda *gpu, int32_t n, int bits)
+{
+    char *const temp = lbvh_i_scratch<char>(gpu, LBVH_I_TEMP);
+    int const own = lbvh_i_bucket_bits(n, bits);
+    return {reinterpret_cast<int32_t *>(temp),
+            reinterpret_cast<lbvh_i_chunk_sum *>(temp + lbvh_i_sums_at(n)),
+            reinterpret_cast<int32_t *>(temp + lbvh_i_digits_at(n)),
+            reinterpret_cast<lbvh_i_keyed_id *>(temp + lbvh_i_stored_at(n)),
+            own,
+            bits - own,
+            std::min(own, std::max(lbvh_i_least_chunk_bits, own - lbvh_i_chunks_bits))};
 }
 
 /* The buffers of a sort. */
@@ -473,23 +686,22 @@ bool lbvh_i_sort_together(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits
 {
     int32_t const blocks = lbvh_i_sort_blocks(),
                   passes = (bits + lbvh_i_digit_bits - 1) / lbvh_i_digit_bits;
-    if (n < lbvh_i_sort_least || n > blocks * lbvh_i_sort_block) return false;
+    if (n < lbvh_i_sort_least || n > lbvh_i_sort_most()) return false;
     int32_t const share = ((n + blocks - 1) / blocks + 31) / 32 * 32,
-                  block = std::max(share, lbvh_i_digits);
+                  block = std::min(std::max(share, lbvh_i_digits), lbvh_i_sort_block);
     lbvh_i_keyed_ids const from = {sort->keys.Current(), sort->ids.Current()},
                            to = {sort->keys.Alternate(), sort->ids.Alternate()};
     cudaLaunchAttribute together = {};
     together.id = cudaLaunchAttributeCooperative;
     together.val.cooperative = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)((n + block - 1) / block));
+    config.gridDim = dim3((unsigned)std::min(blocks, (n + block - 1) / block));
     config.blockDim = dim3((unsigned)block);
     config.stream = stream;
     config.attrs = &together;
     config.numAttrs = 1;
     *result = lbvh_i_launch_config(gpu, config, lbvh_i_sort_kernel, from, to,
-                                   lbvh_i_scratch<int32_t>(gpu, LBVH_I_TEMP), n, bits,
-                                   (int)passes);
+                                   lbvh_i_buckets_of(gpu, n, bits), n, bits, (int)passes);
     if (*result == LBVH_OK && passes % 2) sort->keys.selector ^= 1, sort->ids.selector ^= 1;
     return *result == LBVH_OK ||
            gpu->device.tree.cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
@@ -523,7 +735,7 @@ lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes
         return LBVH_CUDA_ERROR;
     if (lbvh_i_failed(gpu, lbvh_i_sort_pairs(nullptr, sort, keys, ids, m, bits, nullptr)))
         return LBVH_CUDA_ERROR;
-    *bytes = std::max(std::max(scan, sort), lbvh_i_sort_bytes());
+    *bytes = std::max(std::max(scan, sort), lbvh_i_sort_bytes(m));
     return LBVH_OK;
 }
 
@@ -783,8 +995,10 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool
                      interval      0   1    2   3    4   5    6      11 bits
 
                  An odd interval holds the codes that equal a sample, an even one those between two
-                 samples. There 21 bits more are the distance to the nearer sample, as a number of
-                 6 bits of exponent and 14 of mantissa: fine near samples, whatever the scale.
+                 samples. There 21 bits more tell on which side of the middle a code lies, and how
+                 far from the nearer sample. That is half of a logarithm, which is fine near the
+                 sample, whatever the scale, and the fourth root of the share of half the interval,
+                 which is fine where most codes are if elements are spread evenly.
        sort      keys and ids, by CUB
        ties      a run of up to 16 equal keys is sorted by one thread, a longer one by a block, in
                  chunks that are merged. With many clumps that no sample tells apart this costs
@@ -801,6 +1015,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_sample_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
                          bool bounds_given, lbvh_i_long to, lbvh_cuda_facts *facts)
 {
+    lbvh_i_wait_for_kernel_before();
     const lbvh &tree = device.tree;
     __shared__ lbvh_lattice lattice;
     __shared__ uint64_t codes[lbvh_i_most_samples];
@@ -827,12 +1042,21 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (lane == 0) to.sample[rank] = code;
 }
 
-/* A distance as a number with an exponent, rounded down: 20 bits, in the order of distances. */
-__device__ __forceinline__ uint32_t lbvh_i_rounded_down(uint64_t distance)
+/* A logarithm to base 2 that is linear between powers of 2, in steps of 2^-14: below 2^20. */
+__device__ __forceinline__ uint32_t lbvh_i_logarithm(uint64_t x)
 {
-    if (distance >> lbvh_i_mantissa_bits == 0) return (uint32_t)distance;
-    int const exponent = 63 - lbvh_i_mantissa_bits - lbvh_i_leading_zeros(distance);
-    return ((uint32_t)exponent << lbvh_i_mantissa_bits) + (uint32_t)(distance >> exponent);
+    if (x >> lbvh_i_mantissa_bits == 0) return (uint32_t)x;
+    int const exponent = 63 - lbvh_i_mantissa_bits - lbvh_i_leading_zeros(x);
+    return ((uint32_t)exponent << lbvh_i_mantissa_bits) + (uint32_t)(x >> exponent);
+}
+
+/* Steps of a distance, of up to half an interval: below 2^20, in the order of distances. (Every
+   rounding keeps the order.) */
+__device__ __forceinline__ uint32_t lbvh_i_steps(uint64_t distance, uint64_t half)
+{
+    float const share = half > 0 ? __fdiv_rn((float)distance, (float)half) : 1,
+                root = __fsqrt_rn(__fsqrt_rn(share));
+    return lbvh_i_logarithm(distance) / 2 + (uint32_t)(root * (float)((1 << 19) - 1));
 }
 
 /* The key of a code relative to samples. */
@@ -847,9 +1071,10 @@ __device__ uint32_t lbvh_i_relative_key(const uint64_t *sample, int samples, uin
     uint32_t const interval = 2 * (uint32_t)low, most = (1u << lbvh_i_distance_bits) - 1;
     if (low < samples && sample[low] == code) return (interval + 1) << lbvh_i_distance_bits;
     uint64_t const above = code - (low > 0 ? sample[low - 1] : 0),
-                   below = (low < samples ? sample[low] : ~(uint64_t)0) - code;
+                   below = (low < samples ? sample[low] : ~(uint64_t)0) - code,
+                   half = above / 2 + below / 2 + (above & below & 1);
     return interval << lbvh_i_distance_bits |
-           (above <= below ? lbvh_i_rounded_down(above) : most - lbvh_i_rounded_down(below));
+           (above <= below ? lbvh_i_steps(above, half) : most - lbvh_i_steps(below, half));
 }
 
 /* Keys and ids, for the sort; Long: codes of 63 bits, and their codes. Reports invalid elements. */
@@ -859,6 +1084,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
                        bool bounds_given, lbvh_i_long codes, uint32_t *keys, int32_t *ids,
                        lbvh_cuda_facts *facts)
 {
+    lbvh_i_wait_for_kernel_before();
     const lbvh &tree = device.tree;
     __shared__ lbvh_lattice lattice;
     __shared__ uint64_t sample[Long ? lbvh_i_most_samples : 1];
@@ -896,6 +1122,7 @@ constexpr int32_t lbvh_i_short_run = 16;
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_ties_kernel(int32_t n, lbvh_i_ties ties, lbvh_cuda_facts *facts)
 {
+    lbvh_i_wait_for_kernel_before();
     int32_t const k = lbvh_i_thread();
     if (k + 1 >= n) return;
     uint32_t const key = ties.key[k];
@@ -1024,6 +1251,7 @@ __device__ int32_t lbvh_i_run_length(const uint32_t *key, int32_t first, int32_t
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_runs_kernel(int32_t n, lbvh_i_ties ties, const lbvh_cuda_facts *facts)
 {
+    lbvh_i_wait_for_kernel_before();
     for (int32_t r = (int32_t)blockIdx.x; r < facts->runs; r += (int32_t)gridDim.x) {
         int32_t const first = ties.first[r], m = lbvh_i_run_length(ties.key, first, n);
         int32_t *from = ties.id + first, *to = ties.other + first;
@@ -1414,6 +1642,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads, lbvh_i_merge_blocks)
     lbvh_i_merge_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
                         Codes codes, const int32_t *ids, int32_t *active, int32_t *count)
 {
+    lbvh_i_wait_for_kernel_before();
     constexpr int room = lbvh_i_block_threads;
     __shared__ lbvh_i_leaves s;
     const lbvh &tree = device.tree;
@@ -1493,6 +1722,7 @@ __global__ void __launch_bounds__(lbvh_i_round_threads)
     lbvh_i_round_kernel(__grid_constant__ const lbvh_device device, lbvh_i_active_lists active,
                         int32_t *count)
 {
+    lbvh_i_wait_for_kernel_before();
     constexpr int room = lbvh_i_round_threads;
     __shared__ lbvh_i_active_subtrees s;
     __shared__ int32_t before[lbvh_i_round_lists + 1];
@@ -2122,15 +2352,15 @@ lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, c
     int32_t const n = gpu->device.tree.n;
     lbvh_i_active_lists active = {list, count, lbvh_i_blocks(n, lbvh_i_block_threads),
                                   lbvh_i_block_threads};
-    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads,
-                                       lbvh_i_merge_kernel<Codes>, gpu->device, input, codes, ids,
-                                       list, count);
+    lbvh_result result = lbvh_i_launch_early(gpu, stream, ids != nullptr, n, lbvh_i_block_threads,
+                                             lbvh_i_merge_kernel<Codes>, gpu->device, input, codes,
+                                             ids, list, count);
     while (result == LBVH_OK && active.lists > 1) {
         int32_t const lists = lbvh_i_blocks(active.lists, lbvh_i_round_lists);
         count += active.lists;
-        result = lbvh_i_launch(gpu, stream, (int64_t)lists * lbvh_i_round_threads,
-                               lbvh_i_round_threads, lbvh_i_round_kernel, gpu->device, active,
-                               count);
+        result = lbvh_i_launch_early(gpu, stream, true, (int64_t)lists * lbvh_i_round_threads,
+                                     lbvh_i_round_threads, lbvh_i_round_kernel, gpu->device,
+                                     active, count);
         active = {list, count, lists, active.leaves * lbvh_i_round_lists};
     }
     return result;
@@ -2206,13 +2436,13 @@ lbvh_result lbvh_i_make_keys(lbvh_cuda *gpu, lbvh_i_input input, const lbvh_i_lo
         result = lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_bounds_kernel,
                                gpu->device, input, n, gpu->d_facts);
     if (result == LBVH_OK && Long)
-        result = lbvh_i_launch(gpu, stream, 32 * (int64_t)codes.samples, lbvh_i_block_threads,
-                               lbvh_i_sample_kernel, gpu->device, input, given, codes,
-                               gpu->d_facts);
+        result = lbvh_i_launch_early(gpu, stream, !given, 32 * (int64_t)codes.samples,
+                                     lbvh_i_block_threads, lbvh_i_sample_kernel, gpu->device,
+                                     input, given, codes, gpu->d_facts);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_keys_kernel<Long>,
-                         gpu->device, input, given, codes, sort->keys.Current(),
-                         sort->ids.Current(), gpu->d_facts);
+    return lbvh_i_launch_early(gpu, stream, Long || !given, threads, lbvh_i_block_threads,
+                               lbvh_i_keys_kernel<Long>, gpu->device, input, given, codes,
+                               sort->keys.Current(), sort->ids.Current(), gpu->d_facts);
 }
 
 /* Sorts elements with equal keys by their codes. */
@@ -2224,12 +2454,12 @@ lbvh_result lbvh_i_sort_ties(lbvh_cuda *gpu, const lbvh_i_long &codes, lbvh_i_so
                               codes.code,
                               reinterpret_cast<int32_t *>(sort->keys.Alternate()),
                               lbvh_i_distance_bits - (32 - codes.key_bits)};
-    lbvh_result const result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads,
-                                             lbvh_i_ties_kernel, n, ties, gpu->d_facts);
+    lbvh_result const result = lbvh_i_launch_early(gpu, stream, true, n, lbvh_i_block_threads,
+                                                   lbvh_i_ties_kernel, n, ties, gpu->d_facts);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(gpu, stream, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
-                         lbvh_i_block_threads, lbvh_i_runs_kernel, n, ties,
-                         (const lbvh_cuda_facts *)gpu->d_facts);
+    return lbvh_i_launch_early(gpu, stream, true, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
+                               lbvh_i_block_threads, lbvh_i_runs_kernel, n, ties,
+                               (const lbvh_cuda_facts *)gpu->d_facts);
 }
 
 /* Prefixes and nodes from sorted codes. */

@@ -83,8 +83,8 @@ static void test_keys_of_clusters()
             }
 }
 
-/* Uniform points: sorted in one launch, or by CUB (up to 4096, and from 135169 on; emulated from
-   1025 on); keys of 24 bits, and of 32. */
+/* Uniform points: sorted in one launch, or by CUB (up to 4096, and with 132 multiprocessors from
+   540673 on; emulated from 1281 on); keys of 24 bits, and of 32. */
 static void test_keys_of_uniform_points()
 {
 #ifdef CUDA_EMU
@@ -92,11 +92,40 @@ static void test_keys_of_uniform_points()
 #else
     int const most = INT_MAX;
 #endif
-    for (int n : {1024, 1025, 2000, 4096, 4097, 11265, 135168, 135169, 1 << 18, (1 << 18) + 1}) {
+    for (int n : {1024, 1280, 1281, 2000, 4096, 4097, 11265, 135168, 135169, 1 << 18, (1 << 18) + 1,
+                  540672, 540673}) {
         if (n > most) continue;
         context = "keys of uniform points: " + std::to_string(n);
         Points p(3, LBVH_MERGE, n);
         for (int i = 0; i < p.in.n; i++) p.add(0, 1);
         check_keys(p.in, 0, 0, 0);
     }
+}
+
+/* Many equal keys: in so many places, one after another or in turn. Buckets are as full as is
+   sorted by comparing, or fuller, so that keys are sorted by digits, in several tiles. */
+static void test_keys_in_full_buckets()
+{
+#ifdef CUDA_EMU
+    int const sizes[] = {400, 1279}, fills[] = {3, 15, 40, 64, 65, 1280};
+#else
+    int const sizes[] = {40000, 300001}, fills[] = {3, 100, 200, 2048, 2049, 300001};
+#endif
+    for (int n : sizes)
+        for (int fill : fills)
+            for (int32_t bits : {30, 63}) {
+                context = "keys in full buckets: " + std::to_string(n) + ", " +
+                          std::to_string(fill) + " each, " + std::to_string(bits) + " bits";
+                Points p(3, LBVH_MERGE, n);
+                p.in.desc.bits = bits;
+                int const places = (n + fill - 1) / fill;
+                for (int i = 0; i < n; i++) {
+                    int const place = fill % 2 ? i % places : i / fill;
+                    for (double step : {0.618, 0.755, 0.57})
+                        p.in.data.push_back((real)std::fmod((place + 1) * step, 1));
+                }
+                OnDevice const on_device(p.in);
+                Trees g;
+                (void)build(&g, p.in, on_device);
+            }
 }

@@ -68,6 +68,7 @@ static const Test tests[] = {
     {"keys of one clump", test_keys_of_one_clump},
     {"keys of clusters", test_keys_of_clusters},
     {"keys of uniform points", test_keys_of_uniform_points},
+    {"keys in full buckets", test_keys_in_full_buckets},
     {"ploc few", test_ploc_few},
     {"ploc shapes", test_ploc_shapes},
     {"ploc too deep", test_ploc_too_deep},

@@ -781,7 +781,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 /* ---- >>launch -------------------------------------------------------------------------------- */
 
-enum cudaLaunchAttributeID { cudaLaunchAttributeIgnore, cudaLaunchAttributeCooperative = 2 };
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeIgnore,
+    cudaLaunchAttributeCooperative = 2,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
     union { char pad[64]; int programmaticStreamSerializationAllowed, priority, cooperative; } val;
