@@ -3763,7 +3763,6 @@ constexpr uint32_t lbvh_i_no_ticket = 0xFFFFu,  /* as all from 0xFFF8 on */
 struct lbvh_i_group {
     uint32_t node;
     uint32_t ticket[4];     /* two a word, the lower half first */
-    uint32_t child, first, kind[2];     /* of the node */
 };
 
 struct lbvh_i_group_stack {
@@ -3807,16 +3806,6 @@ __device__ __forceinline__ void lbvh_i_remove_ticket(lbvh_i_group &group, uint32
     for (uint32_t k = 0; k < 4; k++) group.ticket[k] |= c / 2 == k ? gone : 0;
 }
 
-__device__ __forceinline__ void lbvh_i_read_links(const lbvh_wide_node *node, lbvh_i_group &group)
-{
-    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "one load");
-    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
-    group.child = links.x;
-    group.first = links.y;
-    group.kind[0] = links.z;
-    group.kind[1] = links.w;
-}
-
 /* What is left of the group here waits. */
 __device__ __forceinline__ void lbvh_i_let_wait(lbvh_i_way &way, lbvh_i_group_stack &stack)
 {
@@ -3839,13 +3828,15 @@ __device__ __forceinline__ void lbvh_i_go_back(lbvh_i_way &way, const lbvh_i_gro
     way.waiting = node.y;
 }
 
-/* Where child c of the group is; lbvh_i_nowhere: the node has no such child. */
-__device__ __forceinline__ uint32_t lbvh_i_group_child(const lbvh_i_group &group, uint32_t c)
+/* Where child c of a node is, in one load; lbvh_i_nowhere: the node has no such child. */
+__device__ __forceinline__ uint32_t lbvh_i_child_at(const lbvh_wide_node *node, uint32_t c)
 {
-    uint32_t const kind = __byte_perm(group.kind[0], group.kind[1], c) & 255;
+    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "child, first, kind");
+    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
+    uint32_t const kind = __byte_perm(links.z, links.w, c) & 255;
     if (kind == 0) return lbvh_i_nowhere;
-    return kind >= LBVH_I_INNER ? group.child + (kind - LBVH_I_INNER)
-                                : LBVH_I_LEAF_BIT | (group.first + (kind & 31));
+    return kind >= LBVH_I_INNER ? links.x + (kind - LBVH_I_INNER)
+                                : LBVH_I_LEAF_BIT | (links.y + (kind & 31));
 }
 
 /* Takes the nearest child. False: none is within reach. */
@@ -3853,16 +3844,13 @@ __device__ __forceinline__ bool lbvh_i_take_child(const lbvh_wide &wide, lbvh_i_
                                                   const lbvh_i_group_stack &stack)
 {
     uint32_t least = lbvh_i_least_ticket(way.here);
-    if (least > way.within) {
-        do {
-            if (way.waiting > way.within) return false;
-            lbvh_i_go_back(way, stack);
-            least = lbvh_i_least_ticket(way.here);
-        } while (least > way.within);
-        lbvh_i_read_links(&wide.node[way.here.node], way.here);
+    while (least > way.within) {
+        if (way.waiting > way.within) return false;
+        lbvh_i_go_back(way, stack);
+        least = lbvh_i_least_ticket(way.here);
     }
     lbvh_i_remove_ticket(way.here, least % 8);
-    way.at = lbvh_i_group_child(way.here, least % 8);
+    way.at = lbvh_i_child_at(&wide.node[way.here.node], least % 8);
     return true;
 }
 
@@ -3913,7 +3901,6 @@ __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool
             lbvh_i_let_wait(way, stack);
             way.here.node = way.at;
             lbvh_i_group_by_distance(open(&wide.node[way.at], distance), distance, way.here);
-            lbvh_i_read_links(&wide.node[way.at], way.here);
         }
         going = limit >= 0 && lbvh_i_take_child(wide, way, stack);
     }
@@ -4488,7 +4475,6 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
             lbvh_i_let_wait(way, stack);
             way.here.node = way.at;
             lbvh_i_group_by_time(&wide.node[way.at], passage, plane_bytes, way.here);
-            lbvh_i_read_links(&wide.node[way.at], way.here);
         }
         going = !(Any && lbvh_i_has_hit(&ray)) && lbvh_i_take_child(wide, way, stack);
     }
@@ -4497,10 +4483,13 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
 /* Threads for n rays: as many as run at the same time. */
 int32_t lbvh_i_ray_threads(int32_t n)
 {
-    int device = 0, processors = 1;
+    int processors = 1;
+#ifndef CUDA_EMU /* there a few blocks: some threads take several rays */
+    int device = 0;
     if (cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
         (void)cudaGetLastError();
+#endif
     int32_t const most = processors * lbvh_i_ray_blocks * lbvh_i_search_block;
     return n < most ? n : most;
 }

@@ -226,6 +226,59 @@ static Input some_triangles(int n, int seed)
     return input_of(c, seed);
 }
 
+/* Directions that are very long or short, and nearly parallel to axes; origins far away. Brute force
+   over all triangles is the oracle. More rays than threads, in the emulator. */
+static void test_wide_far()
+{
+    int const n = 300, m = 1500;
+    real const unit = sizeof(real) == 4 ? (real)1e-30 : (real)1e-290,
+               scales[] = {1, unit, 1 / unit, (real)1e-9, (real)3e10};
+    Input const in = some_triangles(n, 12);
+    OnDevice const on_device(in);
+    Wides w;
+    context = "wide far";
+    if (!build_wide(&w, in, on_device, 0, 1)) return;
+    std::vector<real> data = rays_of(w.trees.serial, m, 2);
+    for (int q = 0; q < m; q++) {
+        real *const from = &data[6 * (size_t)q], *const along = from + 3;
+        for (int a = 0; a < 3; a++) {
+            if (q % 3 == 1) from[a] -= 1000 * along[a];
+            if (q % 4 == 1 && a == q / 4 % 3) along[a] *= unit;
+            if (q % 4 == 3 && a == q / 4 % 3) along[a] *= (real)1e-8;
+            along[a] *= scales[q % 5];
+        }
+    }
+    std::vector<lbvh_ray_hit> want((size_t)m);
+    int hits = 0;
+    for (int q = 0; q < m; q++) {
+        const real *const ray = &data[6 * (size_t)q];
+        want[(size_t)q] = lbvh_ray_hit();
+        want[(size_t)q].id = -1;
+        bool usable = true;
+        for (int k = 0; k < 6; k++) usable = usable && std::isfinite(ray[k]);
+        for (int i = 0; i < n && usable; i++) {
+            const real *corner[3];
+            lbvh_ray_hit hit = {};
+            hit.id = i;
+            if (!lbvh_triangle(&in.desc, in.data.data(), in.stride, i, corner) ||
+                !lbvh_ray_triangle(ray, ray + 3, corner[0], corner[1], corner[2], &hit.t, &hit.u,
+                    &hit.v))
+                continue;
+            if (hit.t < 0 || (want[(size_t)q].id >= 0 && hit.t >= want[(size_t)q].t)) continue;
+            want[(size_t)q] = hit;
+        }
+        hits += want[(size_t)q].id >= 0;
+    }
+    CHECK(hits > m / 20);
+    Device<real> d_data(data);
+    Device<lbvh_ray_hit> d_hits((size_t)m);
+    lbvh_rays rays = {};
+    rays.n = m;
+    rays.data = d_data.p;
+    CHECK_RESULT(lbvh_cuda_closest_hits(&w.gpu, &rays, d_hits.p, stream), LBVH_OK);
+    CHECK(same_bits(d_hits.get(), want));
+}
+
 /* A tree of another size in the same memory; up, and down again. */
 static void test_wide_copies()
 {
