@@ -3828,30 +3828,36 @@ __device__ __forceinline__ void lbvh_i_go_back(lbvh_i_way &way, const lbvh_i_gro
     way.waiting = node.y;
 }
 
-/* Where child c of a node is, in one load; lbvh_i_nowhere: the node has no such child. */
-__device__ __forceinline__ uint32_t lbvh_i_child_at(const lbvh_wide_node *node, uint32_t c)
-{
-    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "child, first, kind");
-    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
-    uint32_t const kind = __byte_perm(links.z, links.w, c) & 255;
-    if (kind == 0) return lbvh_i_nowhere;
-    return kind >= LBVH_I_INNER ? links.x + (kind - LBVH_I_INNER)
-                                : LBVH_I_LEAF_BIT | (links.y + (kind & 31));
-}
-
-/* Takes the nearest child. False: none is within reach. */
-__device__ __forceinline__ bool lbvh_i_take_child(const lbvh_wide &wide, lbvh_i_way &way,
-                                                  const lbvh_i_group_stack &stack)
+/* Takes the least ticket, perhaps of another group; returns its child, -1: none is within reach. */
+__device__ __forceinline__ int lbvh_i_take_ticket(lbvh_i_way &way, const lbvh_i_group_stack &stack)
 {
     uint32_t least = lbvh_i_least_ticket(way.here);
     while (least > way.within) {
-        if (way.waiting > way.within) return false;
+        if (way.waiting > way.within) return -1;
         lbvh_i_go_back(way, stack);
         least = lbvh_i_least_ticket(way.here);
     }
     lbvh_i_remove_ticket(way.here, least % 8);
-    way.at = lbvh_i_child_at(&wide.node[way.here.node], least % 8);
-    return true;
+    return (int)(least % 8);
+}
+
+/* What a node says about where its children are. */
+struct lbvh_i_links { uint32_t child, first, kind[2]; };
+
+__device__ __forceinline__ lbvh_i_links lbvh_i_links_of(const lbvh_wide_node *node)
+{
+    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "one load");
+    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
+    return {links.x, links.y, {links.z, links.w}};
+}
+
+/* Where child c is; lbvh_i_nowhere: there is none. */
+__device__ __forceinline__ uint32_t lbvh_i_linked_child(const lbvh_i_links &links, int c)
+{
+    uint32_t const kind = __byte_perm(links.kind[0], links.kind[1], (unsigned)c) & 255;
+    if (kind == 0) return lbvh_i_nowhere;
+    return kind >= LBVH_I_INNER ? links.child + (kind - LBVH_I_INNER)
+                                : LBVH_I_LEAF_BIT | (links.first + (kind & 31));
 }
 
 /* 13 bits of a distance, the first ones after the sign (they order reals above 0 as integers), and
@@ -3902,7 +3908,9 @@ __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool
             way.here.node = way.at;
             lbvh_i_group_by_distance(open(&wide.node[way.at], distance), distance, way.here);
         }
-        going = limit >= 0 && lbvh_i_take_child(wide, way, stack);
+        int const c = limit >= 0 ? lbvh_i_take_ticket(way, stack) : -1;
+        going = c >= 0;
+        if (going) way.at = lbvh_i_linked_child(lbvh_i_links_of(&wide.node[way.here.node]), c);
     }
 }
 
@@ -4439,6 +4447,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     const lbvh_wide &wide = device.wide;
     lbvh_i_group_stack stack;
     lbvh_i_way way = lbvh_i_begin_way(0);
+    lbvh_i_links links = {};
     lbvh_i_passage passage;
     lbvh_i_view view;
     lbvh_i_beam ray;
@@ -4475,8 +4484,13 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
             lbvh_i_let_wait(way, stack);
             way.here.node = way.at;
             lbvh_i_group_by_time(&wide.node[way.at], passage, plane_bytes, way.here);
+            links = lbvh_i_links_of(&wide.node[way.at]);
         }
-        going = !(Any && lbvh_i_has_hit(&ray)) && lbvh_i_take_child(wide, way, stack);
+        uint32_t const node = way.here.node; /* that of `links` */
+        int const c = Any && lbvh_i_has_hit(&ray) ? -1 : lbvh_i_take_ticket(way, stack);
+        going = c >= 0;
+        if (way.here.node != node) links = lbvh_i_links_of(&wide.node[way.here.node]);
+        if (going) way.at = lbvh_i_linked_child(links, c);
     }
 }
 
@@ -4580,7 +4594,8 @@ __device__ __forceinline__ int32_t lbvh_i_lane_id(const lbvh_wide &wide, uint32_
 
 /* lbvh_wide_nearest, up to Room elements. */
 template <int Room>
-__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_near_blocks)
+__global__ void __launch_bounds__(lbvh_i_search_block,
+                                  Room > 16 ? lbvh_i_near_blocks / 2 : lbvh_i_near_blocks)
     lbvh_i_wide_nearest_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input points,
                                int32_t m, const int32_t *order, int32_t k, lbvh_real reach,
                                int32_t *ids, lbvh_real *distances2, int32_t *found)
