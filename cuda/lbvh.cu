@@ -3968,111 +3968,150 @@ lbvh_result lbvh_i_cuda_collapse(lbvh_cuda_wide *gpu, const lbvh_device &device,
    >>wide-groups: the order in which a thread visits the children of wide nodes, and a warp its
    threads
 
-   The children that a search meets are a group, nearest first. A child is a ticket of 16 bits: 13
-   of its distance, rounded down, and 3 of its index. (The first 13 bits after the sign: they order
-   reals above 0 as integers.) Eight tickets lie in four words, so the group that a thread is at
-   lies in registers. It takes the first ticket; if that child is an inner node, the rest of the
-   group goes on the stack, and the children of that node are the next group. A ticket that is
-   farther than what was found ends its group: so are those behind it.
+   The children that a search meets are a group. Each has a ticket of 16 bits: 13 of its distance,
+   rounded down, and 3 of its index. Eight tickets lie in four words, so the group that a thread is
+   at lies in registers. The thread takes the least ticket of its group; if that child is an inner
+   node, the rest of the group goes on the stack, and the children of that node are the next group.
 
-       group at node 7      [ c3 0.5 | c0 1.25 | c6 3 | - | - | - | - | - ]
-       take c3: a node      stack: [ c0 1.25 | c6 3 ] of 7        group at c3: [ c1 0.75 | ... ]
+       group at node 7      [ c0 1.25 | - | - | c3 0.5 | - | - | c6 3 | - ]
+       take c3: a node      stack: [ c0 1.25 | - | - | - | - | - | c6 3 | - ] of 7
+                            group at c3: [ - | c1 0.75 | ... ]
 
-   The stack has at most one entry for each level: 20 bytes times LBVH_STACK of a thread's memory.
+   A group whose tickets are all farther than what was found is dropped. Beside each group in the
+   stack is the least ticket of all below it, so a search ends without looking at them.
+
+   The stack has at most one entry for each level: 24 bytes times LBVH_STACK of a thread's memory.
    (Ylitie et al. keep bits of children and order them by octants, without distances.)
 
    Threads of a warp that are at a node and threads that are at a leaf cannot work together. So the
    warp goes in turns: those go on that are more, and the others wait.
    ---------------------------------------------------------------------------------------------- */
 
+constexpr uint32_t lbvh_i_no_ticket = 0xFFFFu,  /* as all from 0xFFF8 on */
+                   lbvh_i_nowhere = 0xFFFFFFFFu;
+
 struct lbvh_i_group {
     uint32_t node;
-    uint32_t tickets[4];    /* two a word, the lower half first; 0xFFFF: none */
+    uint32_t ticket[4];     /* two a word, the lower half first */
 };
 
-constexpr uint32_t lbvh_i_no_ticket = 0xFFFF;
+struct lbvh_i_group_stack {
+    uint4 ticket[LBVH_STACK];
+    uint2 node[LBVH_STACK];     /* and the least ticket below it */
+};
 
-__device__ __forceinline__ lbvh_i_group lbvh_i_no_group()
+/* How far a search is. */
+struct lbvh_i_way {
+    lbvh_i_group here;
+    uint32_t at;            /* a node, LBVH_I_LEAF_BIT and a block, or lbvh_i_nowhere */
+    uint32_t within;        /* tickets up to this one are taken */
+    uint32_t waiting;       /* the least ticket in the stack */
+    int top;
+};
+
+/* At the root. */
+__device__ __forceinline__ lbvh_i_way lbvh_i_begin_way(uint32_t within)
 {
-    return {0, {0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu, 0xFFFFFFFFu}};
+    lbvh_i_way way = {};
+    for (int k = 0; k < 4; k++) way.here.ticket[k] = lbvh_i_no_ticket * 0x10001u;
+    way.waiting = lbvh_i_no_ticket;
+    way.within = within;
+    return way;
 }
 
-__device__ __forceinline__ uint32_t lbvh_i_ticket(lbvh_real distance, int c)
+__device__ __forceinline__ uint32_t lbvh_i_least_ticket(const lbvh_i_group &group)
 {
-#if LBVH_I_REAL_KIND == 1
-    uint32_t const bits = __float_as_uint(distance) >> 18;
-#else
-    uint32_t const bits = (uint32_t)((unsigned long long)__double_as_longlong(distance) >> 50);
-#endif
-    return bits << 3 | (uint32_t)c;
+    uint32_t const two = __vminu2(__vminu2(group.ticket[0], group.ticket[1]),
+                                  __vminu2(group.ticket[2], group.ticket[3])),
+                   low = two & 0xFFFF, high = two >> 16;
+    return low < high ? low : high;
 }
 
-/* The distance of a ticket, or a little less; NaN for none. */
-__device__ __forceinline__ lbvh_real lbvh_i_ticket_distance(uint32_t ticket)
+/* The ticket of one child is gone. All indices are constants where the loop is unrolled, so that
+   tickets lie in registers. */
+__device__ __forceinline__ void lbvh_i_remove_ticket(lbvh_i_group &group, uint32_t c)
 {
-#if LBVH_I_REAL_KIND == 1
-    return __uint_as_float((ticket >> 3) << 18);
-#else
-    return __longlong_as_double((long long)((unsigned long long)(ticket >> 3) << 50));
-#endif
-}
-
-/* Ascending, by the network of 19 comparisons (Knuth, TAOCP section 5.3.4). All indices are
-   constants where the loop is unrolled, so that the tickets lie in registers. */
-__device__ __forceinline__ void lbvh_i_sort_tickets(uint32_t ticket[LBVH_WIDE])
-{
-    constexpr int pairs[19][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6},
-                                  {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5},
-                                  {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
+    uint32_t const gone = 0xFFFFu << c % 2 * 16;
 #pragma unroll
-    for (int k = 0; k < 19; k++) {
-        uint32_t const a = ticket[pairs[k][0]], b = ticket[pairs[k][1]];
-        ticket[pairs[k][0]] = a < b ? a : b;
-        ticket[pairs[k][1]] = a < b ? b : a;
+    for (uint32_t k = 0; k < 4; k++) group.ticket[k] |= c / 2 == k ? gone : 0;
+}
+
+/* What is left of the group here waits. */
+__device__ __forceinline__ void lbvh_i_let_wait(lbvh_i_way &way, lbvh_i_group_stack &stack)
+{
+    uint32_t const least = lbvh_i_least_ticket(way.here), *const ticket = way.here.ticket;
+    if (least > way.within) return;
+    stack.ticket[way.top] = make_uint4(ticket[0], ticket[1], ticket[2], ticket[3]);
+    stack.node[way.top++] = make_uint2(way.here.node, way.waiting);
+    if (least < way.waiting) way.waiting = least;
+}
+
+__device__ __forceinline__ void lbvh_i_go_back(lbvh_i_way &way, const lbvh_i_group_stack &stack)
+{
+    uint4 const ticket = stack.ticket[--way.top];
+    uint2 const node = stack.node[way.top];
+    way.here.ticket[0] = ticket.x;
+    way.here.ticket[1] = ticket.y;
+    way.here.ticket[2] = ticket.z;
+    way.here.ticket[3] = ticket.w;
+    way.here.node = node.x;
+    way.waiting = node.y;
+}
+
+/* Takes the least ticket, perhaps of another group; returns its child, -1: none is within reach. */
+__device__ __forceinline__ int lbvh_i_take_ticket(lbvh_i_way &way, const lbvh_i_group_stack &stack)
+{
+    uint32_t least = lbvh_i_least_ticket(way.here);
+    while (least > way.within) {
+        if (way.waiting > way.within) return -1;
+        lbvh_i_go_back(way, stack);
+        least = lbvh_i_least_ticket(way.here);
     }
+    lbvh_i_remove_ticket(way.here, least % 8);
+    return (int)(least % 8);
+}
+
+/* What a node says about where its children are. */
+struct lbvh_i_links { uint32_t child, first, kind[2]; };
+
+__device__ __forceinline__ lbvh_i_links lbvh_i_links_of(const lbvh_wide_node *node)
+{
+    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "one load");
+    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
+    return {links.x, links.y, {links.z, links.w}};
+}
+
+/* Where child c is; lbvh_i_nowhere: there is none. */
+__device__ __forceinline__ uint32_t lbvh_i_linked_child(const lbvh_i_links &links, int c)
+{
+    uint32_t const kind = __byte_perm(links.kind[0], links.kind[1], (unsigned)c) & 255;
+    if (kind == 0) return lbvh_i_nowhere;
+    return kind >= LBVH_I_INNER ? links.child + (kind - LBVH_I_INNER)
+                                : LBVH_I_LEAF_BIT | (links.first + (kind & 31));
+}
+
+/* 13 bits of a distance, the first ones after the sign (they order reals above 0 as integers), and
+   room for an index. */
+__device__ __forceinline__ uint32_t lbvh_i_distance_ticket(lbvh_real distance)
+{
+#if LBVH_I_REAL_KIND == 1
+    return __float_as_uint(distance) >> 18 << 3;
+#else
+    return (uint32_t)((unsigned long long)__double_as_longlong(distance) >> 50) << 3;
+#endif
 }
 
 /* The group of the children `met` of a node. */
-__device__ __forceinline__ lbvh_i_group lbvh_i_group_of(uint32_t node, uint32_t met,
-                                                        const lbvh_real distance[LBVH_WIDE])
+__device__ __forceinline__ void lbvh_i_group_by_distance(uint32_t met,
+                                                         const lbvh_real distance[LBVH_WIDE],
+                                                         lbvh_i_group &group)
 {
     uint32_t ticket[LBVH_WIDE];
-    lbvh_i_group group;
-    group.node = node;
 #pragma unroll
-    for (int c = 0; c < LBVH_WIDE; c++)
-        ticket[c] = met >> c & 1 ? lbvh_i_ticket(distance[c], c) : lbvh_i_no_ticket;
-    lbvh_i_sort_tickets(ticket);
+    for (uint32_t c = 0; c < LBVH_WIDE; c++)
+        ticket[c] = met >> c & 1 ? lbvh_i_distance_ticket(distance[c]) | c : lbvh_i_no_ticket;
 #pragma unroll
-    for (int k = 0; k < 4; k++) group.tickets[k] = ticket[2 * k] | ticket[2 * k + 1] << 16;
-    return group;
-}
-
-/* Goes on with the children of a node: what is left of the group here waits. */
-__device__ __forceinline__ void lbvh_i_open_group(lbvh_i_group &here, lbvh_i_group *waiting,
-                                                  int &top, const lbvh_i_group &next)
-{
-    if ((here.tickets[0] & 0xFFFF) != lbvh_i_no_ticket) waiting[top++] = here;
-    here = next;
-}
-
-/* Takes the next child within `limit`: c of here.node. False: there is none. */
-__device__ __forceinline__ bool lbvh_i_take_child(lbvh_i_group &here, const lbvh_i_group *waiting,
-                                                  int &top, lbvh_real limit, int &c)
-{
-    for (;;) {
-        uint32_t const ticket = here.tickets[0] & 0xFFFF;
-        if (ticket != lbvh_i_no_ticket && lbvh_i_ticket_distance(ticket) <= limit) {
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                here.tickets[k] = here.tickets[k] >> 16 |
-                                  (k < 3 ? here.tickets[k < 3 ? k + 1 : 3] << 16 : 0xFFFF0000u);
-            c = (int)(ticket & 7);
-            return true;
-        }
-        if (top == 0) return false;
-        here = waiting[--top];
-    }
+    for (int k = 0; k < 4; k++) group.ticket[k] = ticket[2 * k] | ticket[2 * k + 1] << 16;
 }
 
 /* The walk of a warp's searches, one for each lane where `going`. open(node, distance) gives the
@@ -4082,23 +4121,26 @@ template <class Open, class Visit>
 __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool going,
                                                      lbvh_real limit, Open open, Visit visit)
 {
-    lbvh_i_group waiting[LBVH_STACK], here = lbvh_i_no_group();
-    uint32_t at = 0;
-    int top = 0, c = 0;
+    lbvh_i_group_stack stack;
+    lbvh_i_way way = lbvh_i_begin_way(lbvh_i_distance_ticket(limit) | 7);
     for (;;) {
-        bool const at_leaf = (at & LBVH_I_LEAF_BIT) != 0;
+        bool const at_leaf = (way.at & LBVH_I_LEAF_BIT) != 0;
         unsigned const leaves = __ballot_sync(lbvh_i_all_lanes, going && at_leaf),
                        nodes = __ballot_sync(lbvh_i_all_lanes, going && !at_leaf);
         if ((leaves | nodes) == 0) return;
         if (!going || at_leaf != (__popc(leaves) > __popc(nodes))) continue;
-        if (at_leaf) limit = visit(at & ~LBVH_I_LEAF_BIT);
-        else {
+        if (at_leaf) {
+            if (way.at != lbvh_i_nowhere) limit = visit(way.at & ~LBVH_I_LEAF_BIT);
+            if (limit >= 0) way.within = lbvh_i_distance_ticket(limit) | 7;
+        } else {
             lbvh_real distance[LBVH_WIDE];
-            uint32_t const met = open(&wide.node[at], distance);
-            lbvh_i_open_group(here, waiting, top, lbvh_i_group_of(at, met, distance));
+            lbvh_i_let_wait(way, stack);
+            way.here.node = way.at;
+            lbvh_i_group_by_distance(open(&wide.node[way.at], distance), distance, way.here);
         }
-        going = limit >= 0 && lbvh_i_take_child(here, waiting, top, limit, c);
-        if (going) at = lbvh_i_child(&wide.node[here.node], here.node, c, 0);
+        int const c = limit >= 0 ? lbvh_i_take_ticket(way, stack) : -1;
+        going = c >= 0;
+        if (going) way.at = lbvh_i_linked_child(lbvh_i_links_of(&wide.node[way.here.node]), c);
     }
 }
 
@@ -4214,51 +4256,486 @@ lbvh_result lbvh_i_order_places(lbvh_cuda_wide *gpu, lbvh_i_input input, int32_t
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-rays: a thread for each ray; the tests are those of lbvh.h, >>wide-rays
+   >>wide-rays: the hits of lbvh.h, >>wide-rays, by a walk of its own
+
+   Time. On its way a ray counts time from where it enters the box of the tree (0) to where it
+   leaves it (32000), so that the whole part of a time has 15 bits: 12 of them are a ticket's
+   distance, at the same resolution all along the way.
+
+   Planes. A byte q between the bytes of a real that is a power of two makes that number, and q
+   more: `lbvh_i_plane_bias` + q, without a conversion. A plane is passed at
+
+       (corner + q) step - offset  =  (bias + q) step + (corner step - offset - bias step)
+
+   which is one fused operation for each of 48 planes. What is in brackets is computed for the node,
+   with an error of 2^-9 steps: planes are moved outward by 2^-8 of them.
+
+   Pads. Each of at most 10 roundings is an error of half a unit in the last place of the largest
+   number along an axis, or of the largest time: `pad` is 32 of them, with room for those of an
+   element's own t as in lbvh.h. A ray that is nearly parallel to an axis, or is, gets the slope
+   that takes it across 2^-20 (double: 2^-49) of the largest coordinate in all its time, and a pad
+   of four times that.
+
+   Rays that end at different times leave a warp half empty. So a warp takes new rays when
+   lbvh_i_few_rays or fewer are left of its 32, until there are none; as many blocks run as fit.
    ---------------------------------------------------------------------------------------------- */
 
-/* The triangles of a block; t has constant indices. */
-__device__ __forceinline__ void lbvh_i_hit_leaf(const lbvh_wide &wide, lbvh_i_beam &ray,
-                                                uint32_t block)
+/* Blocks of a multiprocessor: more warps are worth a few registers. */
+constexpr int lbvh_i_ray_blocks = LBVH_I_REAL_KIND == 1 ? 5 : 3,
+              lbvh_i_near_blocks = LBVH_I_REAL_KIND == 1 ? 8 : 4, lbvh_i_few_rays = 16;
+
+constexpr lbvh_real lbvh_i_plane_bias = LBVH_I_REAL_KIND == 1 ? 32768 : 4096,
+                    lbvh_i_plane_slack = (lbvh_real)0.00390625, lbvh_i_ray_time = 32000;
+
+/* The first bytes of the bias. Kernels get them as an argument: a constant would be moved into a
+   register for each plane. */
+constexpr uint32_t lbvh_i_plane_bytes = LBVH_I_REAL_KIND == 1 ? 0x47000000u : 0x40B00000u;
+
+/* A ray as triangles see it: along axes i, j, k, of which k is the direction's longest. */
+struct lbvh_i_view {
+    lbvh_real origin[3], direction[3];
+    int32_t axis[3];
+};
+
+/* A ray as boxes see it. */
+struct lbvh_i_passage {
+    lbvh_real slope[3];             /* time for a unit of length */
+    lbvh_real before[3], after[3];  /* origin * slope, and `pad` more or less */
+    lbvh_real bias[3];              /* of planes where the ray comes; negative */
+    lbvh_real power, stretch, shift;    /* t * power * stretch + shift is a time; power is one of
+                                           two */
+};
+
+__device__ __forceinline__ lbvh_real lbvh_i_fused(lbvh_real a, lbvh_real b, lbvh_real c)
 {
-    lbvh_real t[LBVH_WIDE_LEAF];
-    uint32_t const hit = lbvh_i_hit_block(&ray, wide.element + (size_t)block * 9 * LBVH_WIDE_LEAF,
-                                          t);
-#pragma unroll
-    for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++)
-        if (hit >> lane & 1)
-            lbvh_i_keep_hit(&wide, &ray, (size_t)block * LBVH_WIDE_LEAF + (size_t)lane, t[lane]);
+#if LBVH_I_REAL_KIND == 1
+    return __fmaf_rn(a, b, c);
+#else
+    return __fma_rn(a, b, c);
+#endif
 }
 
-/* Blocks of a multiprocessor: more warps are worth a few registers. */
-constexpr int lbvh_i_ray_blocks = LBVH_I_REAL_KIND == 1 ? 7 : 4,
-              lbvh_i_near_blocks = LBVH_I_REAL_KIND == 1 ? 8 : 4;
+/* Reads ray r; false: it hits nothing. Of `ray` only what hits need is set. */
+__device__ __forceinline__ bool lbvh_i_read_ray(const lbvh_wide &wide, const lbvh_rays &rays,
+                                                int32_t r, lbvh_i_beam &ray,
+                                                lbvh_real origin[3], lbvh_real direction[3])
+{
+    const lbvh_real *const x = lbvh_i_at(rays.data, rays.stride, r);
+    lbvh_real const t_max = lbvh_i_reach_of(&rays, r);
+    bool usable = wide.nodes > 0 && t_max >= 0 && !lbvh_i_is_nan(t_max);
+    ray.filter = lbvh_i_filter_of(&rays, r);
+    ray.t_max = lbvh_i_min(t_max, lbvh_i_largest());
+    ray.slot = LBVH_I_NO_SLOT;
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        origin[a] = x[a];
+        direction[a] = x[3 + a];
+        usable = usable && lbvh_i_finite(origin[a]) && lbvh_i_finite(direction[a]);
+    }
+    return usable;
+}
 
+__device__ __forceinline__ lbvh_i_view lbvh_i_view_of(const lbvh_real origin[3],
+                                                      const lbvh_real direction[3])
+{
+    lbvh_i_beam axes;
+    lbvh_i_view view;
+    for (int a = 0; a < 3; a++) axes.direction[a] = direction[a];
+    lbvh_i_pick_axes(&axes);
+    view.axis[0] = axes.i;
+    view.axis[1] = axes.j;
+    view.axis[2] = axes.k;
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        view.origin[a] = lbvh_i_pick(origin, view.axis[a]);
+        view.direction[a] = lbvh_i_pick(direction, view.axis[a]);
+    }
+    return view;
+}
+
+/* Slopes along direction / power, which is from 1 to 2 long (unless that needs more than 2^100 or
+   less than 2^-100), and pads. Returns the latest time at which anything can be hit. */
+__device__ __forceinline__ lbvh_real lbvh_i_pad_passage(const lbvh_real origin[3],
+                                                        const lbvh_real direction[3], int k,
+                                                        const lbvh_real size[3],
+                                                        lbvh_i_passage &way)
+{
+    constexpr int middle = LBVH_I_REAL_KIND == 1 ? 127 : 1023;
+    lbvh_real const unit = LBVH_I_PAD_UNIT, least = LBVH_I_PAD_LEAST;
+    int exponent = lbvh_i_exponent(lbvh_i_pick(direction, k));
+    if (exponent < middle - 100) exponent = middle - 100;
+    if (exponent > middle + 100) exponent = middle + 100;
+    way.power = lbvh_i_quantum(exponent);
+    lbvh_real slope[3], reach[3];
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        slope[a] = lbvh_i_over(1, direction[a] * lbvh_i_quantum(2 * middle - exponent));
+        reach[a] = lbvh_i_absolute(origin[a]) + size[a];
+    }
+    lbvh_real const latest = lbvh_i_pick(reach, k) * lbvh_i_absolute(lbvh_i_pick(slope, k));
+    bool const overflows = !(latest < 1 / least);
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        lbvh_real const across = reach[a] * lbvh_i_absolute(slope[a]);
+        lbvh_real pad = 2 * unit * (across + latest) + least;
+        if (!(across * unit <= latest)) { /* parallel, or nearly */
+            lbvh_real const most = lbvh_i_over(latest / unit, reach[a]);
+            slope[a] = !(most < 1 / least) ? 0 : direction[a] < 0 ? -most : most;
+            pad = 4 * latest + least;
+        }
+        if (overflows) { /* meets all boxes */
+            slope[a] = 0;
+            pad = lbvh_i_infinity();
+        }
+        way.slope[a] = slope[a];
+        way.before[a] = origin[a] * slope[a] + pad;
+        way.after[a] = origin[a] * slope[a] - pad;
+        way.bias[a] = slope[a] < 0 ? lbvh_i_plane_slack - lbvh_i_plane_bias
+                                   : -lbvh_i_plane_slack - lbvh_i_plane_bias;
+    }
+    return latest;
+}
+
+/* The passage of a ray through the tree; false: it passes by. */
+__device__ __forceinline__ bool lbvh_i_enter_tree(const lbvh_wide_node *root,
+                                                  const lbvh_real origin[3],
+                                                  const lbvh_real direction[3], int k,
+                                                  lbvh_i_passage &way)
+{
+    lbvh_real const unit = LBVH_I_PAD_UNIT, least = LBVH_I_PAD_LEAST;
+    lbvh_real low[3], high[3], size[3];
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        lbvh_real const quantum = lbvh_i_quantum(root->exponent[a]), corner = root->corner[a];
+        low[a] = corner * quantum;
+        high[a] = (corner + 255) * quantum;
+        size[a] = lbvh_i_max(lbvh_i_absolute(low[a]), lbvh_i_absolute(high[a]));
+    }
+    lbvh_real const latest = lbvh_i_pad_passage(origin, direction, k, size, way);
+    lbvh_real comes = 0, goes = 2 * latest;
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        bool const back = way.slope[a] < 0;
+        comes = lbvh_i_max(comes, (back ? high[a] : low[a]) * way.slope[a] - way.before[a]);
+        goes = lbvh_i_min(goes, (back ? low[a] : high[a]) * way.slope[a] - way.after[a]);
+    }
+    if (!(comes <= goes)) return false;
+    lbvh_real const length = goes - comes, shortest = latest * unit + least;
+    way.stretch = !(length < 1 / least) ? 1
+                                        : lbvh_i_over(lbvh_i_ray_time, lbvh_i_max(length, shortest));
+    way.shift = (2 * unit * latest - comes) * way.stretch;
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        way.slope[a] *= way.stretch;
+        way.before[a] = (way.before[a] + comes) * way.stretch;
+        way.after[a] = (way.after[a] + comes) * way.stretch;
+    }
+    return true;
+}
+
+/* The last ticket up to t_max. */
+__device__ __forceinline__ uint32_t lbvh_i_time_ticket(const lbvh_i_passage &way, lbvh_real t_max)
+{
+    lbvh_real const time = lbvh_i_fused(t_max * way.power, way.stretch, way.shift);
+    return (uint32_t)lbvh_i_max(0, lbvh_i_min(time, 32767)) | 7;
+}
+
+/* lbvh_i_plane_bias + byte c of a word. */
+__device__ __forceinline__ lbvh_real lbvh_i_byte_plane(uint32_t word, int c, uint32_t bytes)
+{
+    uint32_t const upper = __byte_perm(word, bytes, 0x7604u | (unsigned)c << 4);
+#if LBVH_I_REAL_KIND == 1
+    return __uint_as_float(upper);
+#else
+    return __longlong_as_double((long long)((unsigned long long)upper << 32));
+#endif
+}
+
+/* A child that the ray enters and leaves at these times, along each axis: bits 8 to 23 are the
+   whole part of the time at which it is inside all. Floats from 0 on are in the order of their bits
+   as integers, and those below 0 before them. */
+__device__ __forceinline__ uint32_t lbvh_i_child_time(const lbvh_real in[3], const lbvh_real out[3])
+{
+    constexpr uint32_t none = 0xFFFFFFFFu;
+#if LBVH_I_REAL_KIND == 1
+    int const enters = __vimax3_s32_relu(__float_as_int(in[0]), __float_as_int(in[1]),
+                                         __float_as_int(in[2])),
+              leaves = __vimin3_s32(__float_as_int(out[0]), __float_as_int(out[1]),
+                                    __float_as_int(out[2]));
+    return enters <= leaves ? __float_as_uint(__fadd_rd(__int_as_float(enters), 32768)) : none;
+#else
+    lbvh_real const enters = lbvh_i_max(lbvh_i_max(in[0], in[1]), lbvh_i_max(in[2], 0)),
+                    leaves = lbvh_i_min(lbvh_i_min(out[0], out[1]), out[2]);
+    return enters <= leaves && enters < 32768 ? (uint32_t)enters << 8 : none;
+#endif
+}
+
+/* A wide node in loads of 16 bytes, and its parts, for constant indices. */
+struct lbvh_i_node_words {
+    static constexpr int exponent_bits = 8 * sizeof(lbvh_exponent),
+                         exponents = offsetof(lbvh_wide_node, exponent) / 4,
+                         planes = offsetof(lbvh_wide_node, plane) / 4;
+    uint32_t word[sizeof(lbvh_wide_node) / 4];
+
+    __device__ __forceinline__ explicit lbvh_i_node_words(const lbvh_wide_node *node)
+    {
+        static_assert(sizeof *node % 16 == 0 && planes % 4 == 0, "loads of 16 bytes");
+        const uint4 *const from = reinterpret_cast<const uint4 *>(node);
+#pragma unroll
+        for (int k = 0; k < (int)sizeof *node / 16; k++) {
+            uint4 const four = from[k];
+            word[4 * k] = four.x;
+            word[4 * k + 1] = four.y;
+            word[4 * k + 2] = four.z;
+            word[4 * k + 3] = four.w;
+        }
+    }
+    __device__ __forceinline__ lbvh_real corner(int a) const
+    {
+#if LBVH_I_REAL_KIND == 1
+        return __uint_as_float(word[a]);
+#else
+        return __longlong_as_double(
+            (long long)((unsigned long long)word[2 * a + 1] << 32 | word[2 * a]));
+#endif
+    }
+    __device__ __forceinline__ lbvh_real quantum(int a) const
+    {
+        int const bit = a * exponent_bits;
+        return lbvh_i_quantum((int)(word[exponents + bit / 32] >> bit % 32 &
+                                    ((1u << exponent_bits) - 1)));
+    }
+    /* Four planes of a row. */
+    __device__ __forceinline__ uint32_t row(int a, int half) const
+    {
+        return word[planes + 2 * a + half];
+    }
+};
+
+/* The group of the children that a ray enters. */
+__device__ __forceinline__ void lbvh_i_group_by_time(const lbvh_wide_node *from,
+                                                     const lbvh_i_passage &way, uint32_t bytes,
+                                                     lbvh_i_group &group)
+{
+    lbvh_i_node_words const node(from);
+    lbvh_real step[3], comes[3], goes[3];
+    uint32_t in[3][2], out[3][2], time[LBVH_WIDE];
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        bool const back = way.slope[a] < 0;
+        for (int half = 0; half < 2; half++) {
+            uint32_t const low = node.row(a, half), high = node.row(a + 3, half);
+            in[a][half] = back ? high : low;
+            out[a][half] = back ? low : high;
+        }
+        step[a] = node.quantum(a) * way.slope[a];
+        comes[a] = lbvh_i_fused(step[a], way.bias[a],
+                                lbvh_i_fused(node.corner(a), step[a], -way.before[a]));
+        goes[a] = lbvh_i_fused(step[a], -2 * lbvh_i_plane_bias - way.bias[a],
+                               lbvh_i_fused(node.corner(a), step[a], -way.after[a]));
+    }
+#pragma unroll
+    for (int c = 0; c < LBVH_WIDE; c++) {
+        lbvh_real enters[3], leaves[3];
+#pragma unroll
+        for (int a = 0; a < 3; a++) {
+            enters[a] = lbvh_i_fused(lbvh_i_byte_plane(in[a][c / 4], c % 4, bytes), step[a],
+                                     comes[a]);
+            leaves[a] = lbvh_i_fused(lbvh_i_byte_plane(out[a][c / 4], c % 4, bytes), step[a],
+                                     goes[a]);
+        }
+        time[c] = lbvh_i_child_time(enters, leaves);
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < 4; k++)
+        group.ticket[k] = (__byte_perm(time[2 * k], time[2 * k + 1], 0x6521) & 0xFFF8FFF8u) |
+                          (2 * k | (2 * k + 1) << 16);
+}
+
+/* A triangle, from the ray's origin: corner[vertex][i, j, k]. of[vertex]: in proportion to the area
+   of the opposite triangle (lbvh_ray_triangle). */
+__device__ __forceinline__ void lbvh_i_areas(const lbvh_real corner[3][3], const lbvh_i_view &view,
+                                             lbvh_real of[3])
+{
+    const lbvh_real *const d = view.direction;
+    lbvh_real seen[3][2];
+#pragma unroll
+    for (int vertex = 0; vertex < 3; vertex++)
+#pragma unroll
+        for (int a = 0; a < 2; a++)
+            seen[vertex][a] = lbvh_i_cross2(corner[vertex][a], d[2], corner[vertex][2], d[a]);
+    of[0] = lbvh_i_cross2(seen[1][0], seen[2][1], seen[1][1], seen[2][0]);
+    of[1] = lbvh_i_cross2(seen[2][0], seen[0][1], seen[2][1], seen[0][0]);
+    of[2] = lbvh_i_cross2(seen[0][0], seen[1][1], seen[0][1], seen[1][0]);
+}
+
+/* Whether none is below 0, or none above it, and not all are 0; NaN may pass. */
+__device__ __forceinline__ bool lbvh_i_one_sign(const lbvh_real of[3])
+{
+#if LBVH_I_REAL_KIND == 1
+    uint32_t plus = 0, minus = 0; /* 0 + x and 0 - x are never -0 */
+#pragma unroll
+    for (int a = 0; a < 3; a++) {
+        plus |= __float_as_uint(0 + of[a]);
+        minus |= __float_as_uint(0 - of[a]);
+    }
+    return (int)(plus & minus) >= 0 && (plus | minus) != 0;
+#else
+    return ((of[0] >= 0 && of[1] >= 0 && of[2] >= 0) || (of[0] <= 0 && of[1] <= 0 && of[2] <= 0)) &&
+           (of[0] != 0 || of[1] != 0 || of[2] != 0);
+#endif
+}
+
+/* lbvh_ray_triangle for a copied triangle, by the same operations: hit.t, u and v. */
+__device__ __forceinline__ bool lbvh_i_hit_slot(const lbvh_wide &wide, size_t slot,
+                                                const lbvh_i_view &view, lbvh_ray_hit &hit)
+{
+    const lbvh_real *const from = wide.element + slot / LBVH_WIDE_LEAF * 9 * LBVH_WIDE_LEAF +
+                                  slot % LBVH_WIDE_LEAF;
+    lbvh_real corner[3][3], of[3];
+#pragma unroll
+    for (int vertex = 0; vertex < 3; vertex++)
+#pragma unroll
+        for (int a = 0; a < 3; a++)
+            corner[vertex][a] = from[LBVH_WIDE_LEAF * (3 * vertex + view.axis[a])] - view.origin[a];
+    lbvh_i_areas(corner, view, of);
+    lbvh_real const total = of[0] + of[1] + of[2];
+    if (!lbvh_i_one_sign(of) || total == 0) return false;
+    lbvh_real const depth = lbvh_i_times(of[0], corner[0][2]) + lbvh_i_times(of[1], corner[1][2]) +
+                            lbvh_i_times(of[2], corner[2][2]);
+    hit.t = lbvh_i_over(lbvh_i_over(depth, total), view.direction[2]);
+    hit.u = lbvh_i_over(of[1], total);
+    hit.v = lbvh_i_over(of[2], total);
+    return lbvh_i_finite(hit.t);
+}
+
+/* The triangles of a block: all four by signs, and then those that the ray passes through. */
+__device__ __forceinline__ void lbvh_i_hit_leaf(const lbvh_wide &wide, uint32_t block,
+                                                const lbvh_i_view &view, lbvh_i_beam &ray)
+{
+    const lbvh_real *const from = wide.element + (size_t)block * 9 * LBVH_WIDE_LEAF;
+    lbvh_real row[3][3][LBVH_WIDE_LEAF];
+    uint32_t passes = 0;
+#pragma unroll
+    for (int vertex = 0; vertex < 3; vertex++)
+#pragma unroll
+        for (int a = 0; a < 3; a++)
+            lbvh_i_read_lanes(from + LBVH_WIDE_LEAF * (3 * vertex + view.axis[a]), row[vertex][a]);
+#pragma unroll
+    for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++) {
+        lbvh_real corner[3][3], of[3];
+#pragma unroll
+        for (int vertex = 0; vertex < 3; vertex++)
+#pragma unroll
+            for (int a = 0; a < 3; a++)
+                corner[vertex][a] = row[vertex][a][lane] - view.origin[a];
+        lbvh_i_areas(corner, view, of);
+        passes |= (uint32_t)lbvh_i_one_sign(of) << lane;
+    }
+    for (; passes; passes &= passes - 1) {
+        size_t const slot = (size_t)block * LBVH_WIDE_LEAF + (size_t)lbvh_i_lowest_bit(passes);
+        lbvh_ray_hit hit;
+        if (lbvh_i_hit_slot(wide, slot, view, hit)) lbvh_i_keep_hit(&wide, &ray, slot, hit.t);
+    }
+}
+
+/* A ray that ended. */
+template <bool Any>
+__device__ __forceinline__ void lbvh_i_store_hit(const lbvh_wide &wide, const lbvh_i_view &view,
+                                                 const lbvh_i_beam &ray, int32_t r,
+                                                 lbvh_ray_hit *hits, uint8_t *hit)
+{
+    bool const found = lbvh_i_has_hit(&ray);
+    lbvh_ray_hit all = {0, 0, 0, -1};
+    if (Any) {
+        hit[r] = found;
+        return;
+    }
+    if (found) {
+        all.id = wide.id[ray.slot];
+        (void)lbvh_i_hit_slot(wide, ray.slot, view, all);
+    }
+    hits[r] = all;
+}
+
+/* As many numbers as there are lanes `ended`, from *next on; a lane's own. All lanes call it. */
+__device__ __forceinline__ int32_t lbvh_i_next_number(unsigned ended, int32_t *next)
+{
+    unsigned const lane = threadIdx.x % 32;
+    int32_t first = 0;
+    if (lane == 0) first = atomicAdd(next, __popc(ended));
+    return __shfl_sync(lbvh_i_all_lanes, first, 0) + __popc(ended & ((1u << lane) - 1));
+}
+
+/* `next` is 0. */
 template <bool Any>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     lbvh_i_rays_kernel(__grid_constant__ const lbvh_wide_device device,
                        __grid_constant__ const lbvh_rays rays, const int32_t *order,
-                       lbvh_ray_hit *hits, uint8_t *hit)
+                       lbvh_ray_hit *hits, uint8_t *hit, int32_t *next, uint32_t plane_bytes)
 {
     const lbvh_wide &wide = device.wide;
-    lbvh_i_tracer tracer = {};
+    lbvh_i_group_stack stack;
+    lbvh_i_way way = lbvh_i_begin_way(0);
+    lbvh_i_links links = {};
+    lbvh_i_passage passage;
+    lbvh_i_view view;
     lbvh_i_beam ray;
-    int32_t const thread = lbvh_i_thread();
-    int32_t const last = thread < rays.n ? thread : rays.n - 1, r = order ? order[last] : last;
-    tracer.wide = &wide;
-    for (int a = 0; a < 3; a++) tracer.size[a] = lbvh_i_wide_size(&wide, a);
-    bool const going = lbvh_i_take_ray(&tracer, &rays, r, &ray) && thread < rays.n;
-    auto const open = [&](const lbvh_wide_node *node, lbvh_real enters[LBVH_WIDE]) {
-        return lbvh_i_enter_children(&ray, node, enters);
-    };
-    auto const visit = [&](uint32_t block) {
-        lbvh_i_hit_leaf(wide, ray, block);
-        return Any && lbvh_i_has_hit(&ray) ? (lbvh_real)-1 : ray.t_max;
-    };
-    lbvh_i_walk_in_turns(wide, going, ray.t_max, open, visit);
-    if (thread >= rays.n) return;
-    if (Any) hit[r] = lbvh_i_has_hit(&ray) != 0;
-    else hits[r] = lbvh_i_copied_hit(&wide, &ray);
+    int32_t r = -1;
+    bool going = false, more = true;
+    for (;;) {
+        bool const at_leaf = (way.at & LBVH_I_LEAF_BIT) != 0;
+        unsigned const leaves = __ballot_sync(lbvh_i_all_lanes, going && at_leaf),
+                       ended = __ballot_sync(lbvh_i_all_lanes, !going);
+        int const left = 32 - __popc(ended);
+        if (left <= (more ? lbvh_i_few_rays : 0)) {
+            if (!going && r >= 0) lbvh_i_store_hit<Any>(wide, view, ray, r, hits, hit);
+            if (!more) return;
+            int32_t const number = lbvh_i_next_number(ended, next);
+            more = __all_sync(lbvh_i_all_lanes, going || number < rays.n);
+            if (going) continue;
+            r = -1;
+            if (number >= rays.n) continue;
+            lbvh_real origin[3], direction[3];
+            r = order ? order[number] : number;
+            if (!lbvh_i_read_ray(wide, rays, r, ray, origin, direction)) continue;
+            view = lbvh_i_view_of(origin, direction);
+            if (!lbvh_i_enter_tree(wide.node, origin, direction, view.axis[2], passage)) continue;
+            way = lbvh_i_begin_way(lbvh_i_time_ticket(passage, ray.t_max));
+            going = true;
+            continue;
+        }
+        if (!going || at_leaf != (2 * __popc(leaves) > left)) continue;
+        if (at_leaf) {
+            if (way.at != lbvh_i_nowhere)
+                lbvh_i_hit_leaf(wide, way.at & ~LBVH_I_LEAF_BIT, view, ray);
+            way.within = lbvh_i_time_ticket(passage, ray.t_max);
+        } else {
+            lbvh_i_let_wait(way, stack);
+            way.here.node = way.at;
+            lbvh_i_group_by_time(&wide.node[way.at], passage, plane_bytes, way.here);
+            links = lbvh_i_links_of(&wide.node[way.at]);
+        }
+        uint32_t const node = way.here.node; /* that of `links` */
+        int const c = Any && lbvh_i_has_hit(&ray) ? -1 : lbvh_i_take_ticket(way, stack);
+        going = c >= 0;
+        if (way.here.node != node) links = lbvh_i_links_of(&wide.node[way.here.node]);
+        if (going) way.at = lbvh_i_linked_child(links, c);
+    }
+}
+
+/* Threads for n rays: as many as run at the same time. */
+int32_t lbvh_i_ray_threads(int32_t n)
+{
+    int processors = 1;
+#ifndef CUDA_EMU /* there a few blocks: some threads take several rays */
+    int device = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess)
+        (void)cudaGetLastError();
+#endif
+    int32_t const most = processors * lbvh_i_ray_blocks * lbvh_i_search_block;
+    return n < most ? n : most;
 }
 
 lbvh_result lbvh_i_cuda_trace(lbvh_cuda_wide *gpu, const lbvh_rays *rays, lbvh_ray_hit *hits,
@@ -4276,9 +4753,12 @@ lbvh_result lbvh_i_cuda_trace(lbvh_cuda_wide *gpu, const lbvh_rays *rays, lbvh_r
     };
     result = lbvh_i_order_wide(gpu, checked.n, 30, checked.flags, make_keys, &order, stream);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch(&gpu->work, stream, checked.n, lbvh_i_search_block,
+    int32_t *const next = gpu->d_counts + 3;
+    if (lbvh_i_failed(&gpu->work, cudaMemsetAsync(next, 0, sizeof *next, stream)))
+        return LBVH_CUDA_ERROR;
+    return lbvh_i_launch(&gpu->work, stream, lbvh_i_ray_threads(checked.n), lbvh_i_search_block,
                          hits ? lbvh_i_rays_kernel<false> : lbvh_i_rays_kernel<true>, gpu->device,
-                         checked, order, hits, hit);
+                         checked, order, hits, hit, next, lbvh_i_plane_bytes);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -4344,7 +4824,8 @@ __device__ __forceinline__ int32_t lbvh_i_lane_id(const lbvh_wide &wide, uint32_
 
 /* lbvh_wide_nearest, up to Room elements. */
 template <int Room>
-__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_near_blocks)
+__global__ void __launch_bounds__(lbvh_i_search_block,
+                                  Room > 16 ? lbvh_i_near_blocks / 2 : lbvh_i_near_blocks)
     lbvh_i_wide_nearest_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input points,
                                int32_t m, const int32_t *order, int32_t k, lbvh_real reach,
                                int32_t *ids, lbvh_real *distances2, int32_t *found)

@@ -226,6 +226,70 @@ static Input some_triangles(int n, int seed)
     return input_of(c, seed);
 }
 
+/* Directions that are very long or short, and nearly parallel to axes; origins far away. Brute force
+   over all triangles is the oracle. More rays than threads, in the emulator. */
+static void test_wide_far()
+{
+    int const n = 300, m = 1500;
+    real const unit = sizeof(real) == 4 ? (real)1e-30 : (real)1e-290,
+               scales[] = {1, unit, 1 / unit, (real)1e-9, (real)3e10};
+    Input in = some_triangles(n, 12);
+    size_t const stride = in.stride ? in.stride : 9 * sizeof(real);
+    wl_random r = wl_seed(5);
+    for (size_t i = 0; i < (size_t)n; i++) {
+        real *const corners = &in.data[i * stride / sizeof(real)];
+        real const size = (real)(0.3 * exp(-3 * wl_u(&r)));
+        double centre[3];
+        for (double &x : centre) x = wl_u(&r);
+        for (int k = 0; k < 9; k++)
+            corners[k] = (real)(centre[k % 3] + size * (wl_u(&r) - 0.5));
+    }
+    OnDevice const on_device(in);
+    Wides w;
+    context = "wide far";
+    if (!build_wide(&w, in, on_device, 0, 1)) return;
+    std::vector<real> data(6 * (size_t)m);
+    for (int q = 0; q < m; q++) {
+        real *const from = &data[6 * (size_t)q], *const along = from + 3;
+        for (int a = 0; a < 3; a++) {
+            from[a] = 2 * (real)wl_u(&r) - (real)0.5;
+            along[a] = (real)wl_u(&r) - from[a];
+            if (q % 3 == 1) from[a] -= 1000 * along[a];
+            if (q % 4 == 1 && a == q / 4 % 3) along[a] *= unit;
+            if (q % 4 == 3 && a == q / 4 % 3) along[a] *= (real)1e-8;
+            if (q % 7 == 2 && a == q / 7 % 3) along[a] = 0;
+            along[a] *= scales[q % 5];
+        }
+    }
+    std::vector<lbvh_ray_hit> want((size_t)m);
+    int hits = 0;
+    for (int q = 0; q < m; q++) {
+        const real *const ray = &data[6 * (size_t)q];
+        want[(size_t)q] = lbvh_ray_hit();
+        want[(size_t)q].id = -1;
+        for (int i = 0; i < n; i++) {
+            const real *corner[3];
+            lbvh_ray_hit hit = {};
+            hit.id = i;
+            if (!lbvh_triangle(&in.desc, in.data.data(), stride, i, corner) ||
+                !lbvh_ray_triangle(ray, ray + 3, corner[0], corner[1], corner[2], &hit.t, &hit.u,
+                    &hit.v))
+                continue;
+            if (hit.t < 0 || (want[(size_t)q].id >= 0 && hit.t >= want[(size_t)q].t)) continue;
+            want[(size_t)q] = hit;
+        }
+        hits += want[(size_t)q].id >= 0;
+    }
+    CHECK(hits > m / 20);
+    Device<real> d_data(data);
+    Device<lbvh_ray_hit> d_hits((size_t)m);
+    lbvh_rays rays = {};
+    rays.n = m;
+    rays.data = d_data.p;
+    CHECK_RESULT(lbvh_cuda_closest_hits(&w.gpu, &rays, d_hits.p, stream), LBVH_OK);
+    CHECK(same_bits(d_hits.get(), want));
+}
+
 /* A tree of another size in the same memory; up, and down again. */
 static void test_wide_copies()
 {

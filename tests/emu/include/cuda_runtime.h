@@ -478,6 +478,13 @@ inline float __fsqrt_rn(float a) { return sqrtf(a); }
 inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 inline float __frcp_rn(float a) { return 1.0f / a; }
 inline float __fdividef(float a, float b) { return a / b; }
+inline float __fadd_rd(float a, float b)
+{
+    float sum = a + b;
+    double part = (double)sum - a; /* two sums: what rounding left out */
+    double rest = ((double)a - ((double)sum - part)) + ((double)b - part);
+    return rest < 0 ? nextafterf(sum, -HUGE_VALF) : sum;
+}
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
@@ -525,6 +532,32 @@ inline float __double2float_rd(double x)
     return (double)y > x ? nextafterf(y, -HUGE_VALF) : y;
 }
 inline float __int2float_rn(int x) { return (float)x; }
+
+/* Byte i of the result is that of eight (x, then y, lowest first) which nibble i of `pick` names;
+   bit 3 of a nibble, its sign in all bits, is not in use here. */
+inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int pick)
+{
+    unsigned long long const eight = (unsigned long long)y << 32 | x;
+    unsigned int result = 0;
+    for (int i = 0; i < 4; ++i)
+        result |= (unsigned int)(eight >> (pick >> 4 * i & 7) * 8 & 255) << 8 * i;
+    return result;
+}
+inline unsigned int __vminu2(unsigned int x, unsigned int y)
+{
+    unsigned int const low = (x & 0xFFFF) < (y & 0xFFFF) ? x : y, high = x >> 16 < y >> 16 ? x : y;
+    return (high & 0xFFFF0000u) | (low & 0xFFFF);
+}
+inline int __vimax3_s32_relu(int x, int y, int z)
+{
+    int const two = x > y ? x : y, three = two > z ? two : z;
+    return three > 0 ? three : 0;
+}
+inline int __vimin3_s32(int x, int y, int z)
+{
+    int const two = x < y ? x : y;
+    return two < z ? two : z;
+}
 inline float __uint2float_rn(unsigned int x) { return (float)x; }
 
 template <class T> T __ldg(const T *p) { return *p; }
