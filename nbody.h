@@ -3323,20 +3323,21 @@ NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
    outside. */
 NBODY_FN int32_t nbody_i_cell_around(const nbody *sim, nbody_real x, nbody_real y)
 {
-    int32_t at = 0, c;
-    while (sim->cell && sim->cell[at].child >= 0) {
-        const nbody_cell *cell = &sim->cell[at], *child = &sim->cell[cell->child];
-        int const level = cell->level + 1, repeats = nbody_i_is_periodic(sim);
-        int32_t column, row;
-        if (level >= NBODY_KEY_LEVELS) break;
-        column = repeats ? nbody_i_column(sim->frame, level, 0, x)
-                         : nbody_i_any_column(sim->frame, level, 0, x);
-        row = repeats ? nbody_i_column(sim->frame, level, 1, y)
-                      : nbody_i_any_column(sim->frame, level, 1, y);
-        for (c = 0; c < cell->children; c++)
-            if (child[c].x == column && child[c].y == row) break;
-        if (c == cell->children) break;
-        at = cell->child + c;
+    int const most = NBODY_KEY_LEVELS - 1, repeats = nbody_i_is_periodic(sim);
+    int32_t at = 0, column, row;
+    if (!sim->cell) return 0;
+    column = repeats ? nbody_i_column(sim->frame, most, 0, x)
+                     : nbody_i_any_column(sim->frame, most, 0, x);
+    row = repeats ? nbody_i_column(sim->frame, most, 1, y)
+                  : nbody_i_any_column(sim->frame, most, 1, y);
+    if (column < 0 || column >> most || row < 0 || row >> most) return 0;
+    while (sim->cell[at].child >= 0 && sim->cell[at].level < most) {
+        const nbody_cell *cell = &sim->cell[at];
+        int const shift = most - 1 - cell->level,
+                  q = (row >> shift & 1) << 1 | (column >> shift & 1),
+                  before = cell->quarters & ((1 << q) - 1);
+        if (!(cell->quarters >> q & 1)) break;
+        at = cell->child + (before & 1) + (before >> 1 & 1) + (before >> 2);
     }
     return at;
 }
