@@ -3828,14 +3828,20 @@ __device__ __forceinline__ void lbvh_i_go_back(lbvh_i_way &way, const lbvh_i_gro
     way.waiting = node.y;
 }
 
-/* Takes the least ticket, perhaps of another group; returns its child, -1: none is within reach. */
-__device__ __forceinline__ int lbvh_i_take_ticket(lbvh_i_way &way, const lbvh_i_group_stack &stack)
+/* Takes the least ticket; returns its child, -1: none is within reach. Where it is of another group
+   than before, went_back() is called. */
+template <class Back>
+__device__ __forceinline__ int lbvh_i_take_ticket(lbvh_i_way &way, const lbvh_i_group_stack &stack,
+                                                  Back went_back)
 {
     uint32_t least = lbvh_i_least_ticket(way.here);
-    while (least > way.within) {
-        if (way.waiting > way.within) return -1;
-        lbvh_i_go_back(way, stack);
-        least = lbvh_i_least_ticket(way.here);
+    if (least > way.within) {
+        do {
+            if (way.waiting > way.within) return -1;
+            lbvh_i_go_back(way, stack);
+            least = lbvh_i_least_ticket(way.here);
+        } while (least > way.within);
+        went_back();
     }
     lbvh_i_remove_ticket(way.here, least % 8);
     return (int)(least % 8);
@@ -3908,7 +3914,7 @@ __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool
             way.here.node = way.at;
             lbvh_i_group_by_distance(open(&wide.node[way.at], distance), distance, way.here);
         }
-        int const c = limit >= 0 ? lbvh_i_take_ticket(way, stack) : -1;
+        int const c = limit >= 0 ? lbvh_i_take_ticket(way, stack, [] {}) : -1;
         going = c >= 0;
         if (going) way.at = lbvh_i_linked_child(lbvh_i_links_of(&wide.node[way.here.node]), c);
     }
@@ -4053,6 +4059,12 @@ lbvh_result lbvh_i_order_places(lbvh_cuda_wide *gpu, lbvh_i_input input, int32_t
 /* Blocks of a multiprocessor: more warps are worth a few registers. */
 constexpr int lbvh_i_ray_blocks = LBVH_I_REAL_KIND == 1 ? 5 : 3,
               lbvh_i_near_blocks = LBVH_I_REAL_KIND == 1 ? 8 : 4, lbvh_i_few_rays = 16;
+
+/* The more elements a search keeps in registers, the fewer blocks. */
+constexpr int lbvh_i_nearest_blocks(int room)
+{
+    return room <= 8 ? lbvh_i_near_blocks : lbvh_i_near_blocks * (room <= 16 ? 3 : 2) / 4;
+}
 
 constexpr lbvh_real lbvh_i_plane_bias = LBVH_I_REAL_KIND == 1 ? 32768 : 4096,
                     lbvh_i_plane_slack = (lbvh_real)0.00390625, lbvh_i_ray_time = 32000;
@@ -4416,11 +4428,13 @@ __device__ __forceinline__ void lbvh_i_store_hit(const lbvh_wide &wide, const lb
                                                  lbvh_ray_hit *hits, uint8_t *hit)
 {
     bool const found = lbvh_i_has_hit(&ray);
-    lbvh_ray_hit all = {0, 0, 0, -1};
+    lbvh_ray_hit all;
     if (Any) {
         hit[r] = found;
         return;
     }
+    memset(&all, 0, sizeof all); /* (doubles: with its padding) */
+    all.id = -1;
     if (found) {
         all.id = wide.id[ray.slot];
         (void)lbvh_i_hit_slot(wide, ray.slot, view, all);
@@ -4453,6 +4467,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     lbvh_i_beam ray;
     int32_t r = -1;
     bool going = false, more = true;
+    auto const read_links = [&] { links = lbvh_i_links_of(&wide.node[way.here.node]); };
     for (;;) {
         bool const at_leaf = (way.at & LBVH_I_LEAF_BIT) != 0;
         unsigned const leaves = __ballot_sync(lbvh_i_all_lanes, going && at_leaf),
@@ -4484,12 +4499,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
             lbvh_i_let_wait(way, stack);
             way.here.node = way.at;
             lbvh_i_group_by_time(&wide.node[way.at], passage, plane_bytes, way.here);
-            links = lbvh_i_links_of(&wide.node[way.at]);
+            read_links();
         }
-        uint32_t const node = way.here.node; /* that of `links` */
-        int const c = Any && lbvh_i_has_hit(&ray) ? -1 : lbvh_i_take_ticket(way, stack);
+        int const c = Any && lbvh_i_has_hit(&ray) ? -1
+                                                  : lbvh_i_take_ticket(way, stack, read_links);
         going = c >= 0;
-        if (way.here.node != node) links = lbvh_i_links_of(&wide.node[way.here.node]);
         if (going) way.at = lbvh_i_linked_child(links, c);
     }
 }
@@ -4594,8 +4608,7 @@ __device__ __forceinline__ int32_t lbvh_i_lane_id(const lbvh_wide &wide, uint32_
 
 /* lbvh_wide_nearest, up to Room elements. */
 template <int Room>
-__global__ void __launch_bounds__(lbvh_i_search_block,
-                                  Room > 16 ? lbvh_i_near_blocks / 2 : lbvh_i_near_blocks)
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_nearest_blocks(Room))
     lbvh_i_wide_nearest_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input points,
                                int32_t m, const int32_t *order, int32_t k, lbvh_real reach,
                                int32_t *ids, lbvh_real *distances2, int32_t *found)
