@@ -4203,8 +4203,9 @@ __device__ __forceinline__ bool lbvh_i_enter_tree(const lbvh_wide_node *root,
     }
     if (!(comes <= goes)) return false;
     lbvh_real const length = goes - comes, shortest = latest * unit + least;
-    way.stretch = !(length < 1 / least) ? 1
-                                        : lbvh_i_over(lbvh_i_ray_time, lbvh_i_max(length, shortest));
+    way.stretch = 1;
+    if (length < 1 / least)
+        way.stretch = lbvh_i_over(lbvh_i_ray_time, lbvh_i_max(length, shortest));
     way.shift = (2 * unit * latest - comes) * way.stretch;
 #pragma unroll
     for (int a = 0; a < 3; a++) {

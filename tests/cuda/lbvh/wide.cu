@@ -226,8 +226,8 @@ static Input some_triangles(int n, int seed)
     return input_of(c, seed);
 }
 
-/* Directions that are very long or short, and nearly parallel to axes; origins far away. Brute force
-   over all triangles is the oracle. More rays than threads, in the emulator. */
+/* Directions that are very long or short, and nearly parallel to axes; origins far away. Brute
+   force over all triangles is the oracle. More rays than threads, in the emulator. */
 static void test_wide_far()
 {
     int const n = 300, m = 1500;
