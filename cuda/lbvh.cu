@@ -3828,42 +3828,30 @@ __device__ __forceinline__ void lbvh_i_go_back(lbvh_i_way &way, const lbvh_i_gro
     way.waiting = node.y;
 }
 
-/* Takes the least ticket; returns its child, -1: none is within reach. Where it is of another group
-   than before, went_back() is called. */
-template <class Back>
-__device__ __forceinline__ int lbvh_i_take_ticket(lbvh_i_way &way, const lbvh_i_group_stack &stack,
-                                                  Back went_back)
+/* Where child c of a node is; lbvh_i_nowhere: there is none. */
+__device__ __forceinline__ uint32_t lbvh_i_child_of(const lbvh_wide_node *node, uint32_t c)
+{
+    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "child, first and kind in one load");
+    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
+    uint32_t const kind = __byte_perm(links.z, links.w, c) & 255;
+    if (kind == 0) return lbvh_i_nowhere;
+    return kind >= LBVH_I_INNER ? links.x + (kind - LBVH_I_INNER)
+                                : LBVH_I_LEAF_BIT | (links.y + (kind & 31));
+}
+
+/* Takes the least ticket and goes to its child. False: none is within reach. */
+__device__ __forceinline__ bool lbvh_i_take_child(const lbvh_wide &wide, lbvh_i_way &way,
+                                                  const lbvh_i_group_stack &stack)
 {
     uint32_t least = lbvh_i_least_ticket(way.here);
-    if (least > way.within) {
-        do {
-            if (way.waiting > way.within) return -1;
-            lbvh_i_go_back(way, stack);
-            least = lbvh_i_least_ticket(way.here);
-        } while (least > way.within);
-        went_back();
+    while (least > way.within) {
+        if (way.waiting > way.within) return false;
+        lbvh_i_go_back(way, stack);
+        least = lbvh_i_least_ticket(way.here);
     }
     lbvh_i_remove_ticket(way.here, least % 8);
-    return (int)(least % 8);
-}
-
-/* What a node says about where its children are. */
-struct lbvh_i_links { uint32_t child, first, kind[2]; };
-
-__device__ __forceinline__ lbvh_i_links lbvh_i_links_of(const lbvh_wide_node *node)
-{
-    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "one load");
-    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
-    return {links.x, links.y, {links.z, links.w}};
-}
-
-/* Where child c is; lbvh_i_nowhere: there is none. */
-__device__ __forceinline__ uint32_t lbvh_i_linked_child(const lbvh_i_links &links, int c)
-{
-    uint32_t const kind = __byte_perm(links.kind[0], links.kind[1], (unsigned)c) & 255;
-    if (kind == 0) return lbvh_i_nowhere;
-    return kind >= LBVH_I_INNER ? links.child + (kind - LBVH_I_INNER)
-                                : LBVH_I_LEAF_BIT | (links.first + (kind & 31));
+    way.at = lbvh_i_child_of(&wide.node[way.here.node], least % 8);
+    return true;
 }
 
 /* 13 bits of a distance, the first ones after the sign (they order reals above 0 as integers), and
@@ -3914,9 +3902,7 @@ __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool
             way.here.node = way.at;
             lbvh_i_group_by_distance(open(&wide.node[way.at], distance), distance, way.here);
         }
-        int const c = limit >= 0 ? lbvh_i_take_ticket(way, stack, [] {}) : -1;
-        going = c >= 0;
-        if (going) way.at = lbvh_i_linked_child(lbvh_i_links_of(&wide.node[way.here.node]), c);
+        going = limit >= 0 && lbvh_i_take_child(wide, way, stack);
     }
 }
 
@@ -4462,13 +4448,11 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     const lbvh_wide &wide = device.wide;
     lbvh_i_group_stack stack;
     lbvh_i_way way = lbvh_i_begin_way(0);
-    lbvh_i_links links = {};
     lbvh_i_passage passage;
     lbvh_i_view view;
     lbvh_i_beam ray;
     int32_t r = -1;
     bool going = false, more = true;
-    auto const read_links = [&] { links = lbvh_i_links_of(&wide.node[way.here.node]); };
     for (;;) {
         bool const at_leaf = (way.at & LBVH_I_LEAF_BIT) != 0;
         unsigned const leaves = __ballot_sync(lbvh_i_all_lanes, going && at_leaf),
@@ -4500,12 +4484,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
             lbvh_i_let_wait(way, stack);
             way.here.node = way.at;
             lbvh_i_group_by_time(&wide.node[way.at], passage, plane_bytes, way.here);
-            read_links();
         }
-        int const c = Any && lbvh_i_has_hit(&ray) ? -1
-                                                  : lbvh_i_take_ticket(way, stack, read_links);
-        going = c >= 0;
-        if (going) way.at = lbvh_i_linked_child(links, c);
+        going = !(Any && lbvh_i_has_hit(&ray)) && lbvh_i_take_child(wide, way, stack);
     }
 }
 
