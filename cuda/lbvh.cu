@@ -4058,36 +4058,30 @@ __device__ __forceinline__ void lbvh_i_go_back(lbvh_i_way &way, const lbvh_i_gro
     way.waiting = node.y;
 }
 
-/* Takes the least ticket, perhaps of another group; returns its child, -1: none is within reach. */
-__device__ __forceinline__ int lbvh_i_take_ticket(lbvh_i_way &way, const lbvh_i_group_stack &stack)
+/* Where child c of a node is; lbvh_i_nowhere: there is none. */
+__device__ __forceinline__ uint32_t lbvh_i_child_of(const lbvh_wide_node *node, uint32_t c)
+{
+    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "child, first and kind in one load");
+    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
+    uint32_t const kind = __byte_perm(links.z, links.w, c) & 255;
+    if (kind == 0) return lbvh_i_nowhere;
+    return kind >= LBVH_I_INNER ? links.x + (kind - LBVH_I_INNER)
+                                : LBVH_I_LEAF_BIT | (links.y + (kind & 31));
+}
+
+/* Takes the least ticket and goes to its child. False: none is within reach. */
+__device__ __forceinline__ bool lbvh_i_take_child(const lbvh_wide &wide, lbvh_i_way &way,
+                                                  const lbvh_i_group_stack &stack)
 {
     uint32_t least = lbvh_i_least_ticket(way.here);
     while (least > way.within) {
-        if (way.waiting > way.within) return -1;
+        if (way.waiting > way.within) return false;
         lbvh_i_go_back(way, stack);
         least = lbvh_i_least_ticket(way.here);
     }
     lbvh_i_remove_ticket(way.here, least % 8);
-    return (int)(least % 8);
-}
-
-/* What a node says about where its children are. */
-struct lbvh_i_links { uint32_t child, first, kind[2]; };
-
-__device__ __forceinline__ lbvh_i_links lbvh_i_links_of(const lbvh_wide_node *node)
-{
-    static_assert(offsetof(lbvh_wide_node, child) % 16 == 0, "one load");
-    uint4 const links = *reinterpret_cast<const uint4 *>(&node->child);
-    return {links.x, links.y, {links.z, links.w}};
-}
-
-/* Where child c is; lbvh_i_nowhere: there is none. */
-__device__ __forceinline__ uint32_t lbvh_i_linked_child(const lbvh_i_links &links, int c)
-{
-    uint32_t const kind = __byte_perm(links.kind[0], links.kind[1], (unsigned)c) & 255;
-    if (kind == 0) return lbvh_i_nowhere;
-    return kind >= LBVH_I_INNER ? links.child + (kind - LBVH_I_INNER)
-                                : LBVH_I_LEAF_BIT | (links.first + (kind & 31));
+    way.at = lbvh_i_child_of(&wide.node[way.here.node], least % 8);
+    return true;
 }
 
 /* 13 bits of a distance, the first ones after the sign (they order reals above 0 as integers), and
@@ -4138,9 +4132,7 @@ __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool
             way.here.node = way.at;
             lbvh_i_group_by_distance(open(&wide.node[way.at], distance), distance, way.here);
         }
-        int const c = limit >= 0 ? lbvh_i_take_ticket(way, stack) : -1;
-        going = c >= 0;
-        if (going) way.at = lbvh_i_linked_child(lbvh_i_links_of(&wide.node[way.here.node]), c);
+        going = limit >= 0 && lbvh_i_take_child(wide, way, stack);
     }
 }
 
@@ -4284,6 +4276,12 @@ lbvh_result lbvh_i_order_places(lbvh_cuda_wide *gpu, lbvh_i_input input, int32_t
 constexpr int lbvh_i_ray_blocks = LBVH_I_REAL_KIND == 1 ? 5 : 3,
               lbvh_i_near_blocks = LBVH_I_REAL_KIND == 1 ? 8 : 4, lbvh_i_few_rays = 16;
 
+/* The more elements a search keeps in registers, the fewer blocks. */
+constexpr int lbvh_i_nearest_blocks(int room)
+{
+    return room <= 8 ? lbvh_i_near_blocks : lbvh_i_near_blocks * (room <= 16 ? 3 : 2) / 4;
+}
+
 constexpr lbvh_real lbvh_i_plane_bias = LBVH_I_REAL_KIND == 1 ? 32768 : 4096,
                     lbvh_i_plane_slack = (lbvh_real)0.00390625, lbvh_i_ray_time = 32000;
 
@@ -4421,8 +4419,9 @@ __device__ __forceinline__ bool lbvh_i_enter_tree(const lbvh_wide_node *root,
     }
     if (!(comes <= goes)) return false;
     lbvh_real const length = goes - comes, shortest = latest * unit + least;
-    way.stretch = !(length < 1 / least) ? 1
-                                        : lbvh_i_over(lbvh_i_ray_time, lbvh_i_max(length, shortest));
+    way.stretch = 1;
+    if (length < 1 / least)
+        way.stretch = lbvh_i_over(lbvh_i_ray_time, lbvh_i_max(length, shortest));
     way.shift = (2 * unit * latest - comes) * way.stretch;
 #pragma unroll
     for (int a = 0; a < 3; a++) {
@@ -4646,11 +4645,13 @@ __device__ __forceinline__ void lbvh_i_store_hit(const lbvh_wide &wide, const lb
                                                  lbvh_ray_hit *hits, uint8_t *hit)
 {
     bool const found = lbvh_i_has_hit(&ray);
-    lbvh_ray_hit all = {0, 0, 0, -1};
+    lbvh_ray_hit all;
     if (Any) {
         hit[r] = found;
         return;
     }
+    memset(&all, 0, sizeof all); /* (doubles: with its padding) */
+    all.id = -1;
     if (found) {
         all.id = wide.id[ray.slot];
         (void)lbvh_i_hit_slot(wide, ray.slot, view, all);
@@ -4677,7 +4678,6 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     const lbvh_wide &wide = device.wide;
     lbvh_i_group_stack stack;
     lbvh_i_way way = lbvh_i_begin_way(0);
-    lbvh_i_links links = {};
     lbvh_i_passage passage;
     lbvh_i_view view;
     lbvh_i_beam ray;
@@ -4714,13 +4714,8 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
             lbvh_i_let_wait(way, stack);
             way.here.node = way.at;
             lbvh_i_group_by_time(&wide.node[way.at], passage, plane_bytes, way.here);
-            links = lbvh_i_links_of(&wide.node[way.at]);
         }
-        uint32_t const node = way.here.node; /* that of `links` */
-        int const c = Any && lbvh_i_has_hit(&ray) ? -1 : lbvh_i_take_ticket(way, stack);
-        going = c >= 0;
-        if (way.here.node != node) links = lbvh_i_links_of(&wide.node[way.here.node]);
-        if (going) way.at = lbvh_i_linked_child(links, c);
+        going = !(Any && lbvh_i_has_hit(&ray)) && lbvh_i_take_child(wide, way, stack);
     }
 }
 
@@ -4824,8 +4819,7 @@ __device__ __forceinline__ int32_t lbvh_i_lane_id(const lbvh_wide &wide, uint32_
 
 /* lbvh_wide_nearest, up to Room elements. */
 template <int Room>
-__global__ void __launch_bounds__(lbvh_i_search_block,
-                                  Room > 16 ? lbvh_i_near_blocks / 2 : lbvh_i_near_blocks)
+__global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_nearest_blocks(Room))
     lbvh_i_wide_nearest_kernel(__grid_constant__ const lbvh_wide_device device, lbvh_i_input points,
                                int32_t m, const int32_t *order, int32_t k, lbvh_real reach,
                                int32_t *ids, lbvh_real *distances2, int32_t *found)

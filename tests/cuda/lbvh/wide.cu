@@ -226,8 +226,8 @@ static Input some_triangles(int n, int seed)
     return input_of(c, seed);
 }
 
-/* Directions that are very long or short, and nearly parallel to axes; origins far away. Brute force
-   over all triangles is the oracle. More rays than threads, in the emulator. */
+/* Directions that are very long or short, and nearly parallel to axes; origins far away. Brute
+   force over all triangles is the oracle. More rays than threads, in the emulator. */
 static void test_wide_far()
 {
     int const n = 300, m = 1500;
@@ -265,20 +265,22 @@ static void test_wide_far()
     int hits = 0;
     for (int q = 0; q < m; q++) {
         const real *const ray = &data[6 * (size_t)q];
-        want[(size_t)q] = lbvh_ray_hit();
-        want[(size_t)q].id = -1;
+        lbvh_ray_hit best;
+        memset(&best, 0, sizeof best); /* with its padding */
+        best.id = -1;
         for (int i = 0; i < n; i++) {
             const real *corner[3];
-            lbvh_ray_hit hit = {};
+            lbvh_ray_hit hit = best;
             hit.id = i;
             if (!lbvh_triangle(&in.desc, in.data.data(), stride, i, corner) ||
                 !lbvh_ray_triangle(ray, ray + 3, corner[0], corner[1], corner[2], &hit.t, &hit.u,
                     &hit.v))
                 continue;
-            if (hit.t < 0 || (want[(size_t)q].id >= 0 && hit.t >= want[(size_t)q].t)) continue;
-            want[(size_t)q] = hit;
+            if (hit.t < 0 || (best.id >= 0 && hit.t >= best.t)) continue;
+            best.t = hit.t, best.u = hit.u, best.v = hit.v, best.id = i;
         }
-        hits += want[(size_t)q].id >= 0;
+        memcpy(&want[(size_t)q], &best, sizeof best);
+        hits += best.id >= 0;
     }
     CHECK(hits > m / 20);
     Device<real> d_data(data);
