@@ -1252,9 +1252,17 @@ typedef struct nbody_i_law {
     double length;
 } nbody_i_law;
 
+/* gcc keeps upper halves of registers in use across calls of functions that it has seen, and their
+   SSE code then waits for them (>>lanes). It has not seen what is noipa. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__CUDACC__)
+#define NBODY_I_UNSEEN_FN static __attribute__((noipa, unused))
+#else
+#define NBODY_I_UNSEEN_FN NBODY_FN
+#endif
+
 /* The factor of g, and phi, of a Gaussian core: >>vortex. */
 NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
-NBODY_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
+NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
 
 /* What can be told without a frame. */
 NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
@@ -1597,7 +1605,7 @@ NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q)
 
 /* (ln u + E_1(q)) / 2, in double. Near: E_1(q) = -gamma - ln q + Ein(q), where Ein is an
    alternating series. Far: a continued fraction (Abramowitz, Stegun, 5.1.11 and 5.1.22). */
-NBODY_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u)
+NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u)
 {
     double const gamma = 0.57721566490153286, q = (double)u / (double)core2;
     double sum = 1;
