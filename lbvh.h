@@ -9301,9 +9301,14 @@ LBVH_FN_HOT void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE
 #endif
 }
 
+<<<<<<< HEAD
 /* Where the ray comes and goes along one axis, for all children. On a GPU fused: the pads of a ray
    are larger than either rounding. */
 LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+=======
+/* Where the ray comes and goes along one axis, for all children. (cuda/lbvh.cu has its own.) */
+LBVH_I_TOGETHER_FN void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+>>>>>>> rays-46
                                     lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
     lbvh_real const step = lbvh_i_quantum(node->exponent[a]) * ray->inverse[a],
@@ -9312,21 +9317,12 @@ LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node,
     int c;
     lbvh_i_read_row(node->plane[ray->in[a]], in);
     lbvh_i_read_row(node->plane[ray->out[a]], out);
-#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
-    float const from = __fmaf_rn(corner, step, -before), to = __fmaf_rn(corner, step, -after);
-#pragma unroll
-    for (c = 0; c < LBVH_WIDE; c++) {
-        enters[c] = fmaxf(__fmaf_rn(in[c], step, from), enters[c]);
-        leaves[c] = fminf(__fmaf_rn(out[c], step, to), leaves[c]);
-    }
-#else
     for (c = 0; c < LBVH_WIDE; c++) {
         lbvh_real const comes = lbvh_i_times(in[c] + corner, step) - before,
                         goes = lbvh_i_times(out[c] + corner, step) - after;
         enters[c] = comes > enters[c] ? comes : enters[c];
         leaves[c] = goes < leaves[c] ? goes : leaves[c];
     }
-#endif
 }
 
 /* lbvh_i_slab for any ray: each plane is decoded. */

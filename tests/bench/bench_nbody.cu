@@ -164,7 +164,7 @@ __device__ __forceinline__ float plain_root(float u)
     return rsqrtf(u);
 #endif
 }
-__device__ __forceinline__ double plain_root(double u) { return rsqrt(u); }
+[[maybe_unused]] __device__ __forceinline__ double plain_root(double u) { return rsqrt(u); }
 
 template <bool Masses>
 __global__ void __launch_bounds__(plain_threads)

@@ -259,6 +259,12 @@ __global__ void arithmetic(int *out)
     right &= min(2, 3) == 2 && max(2.0f, 3.0f) == 3.0f && min(1ull, 2ull) == 1 &&
              fabsf(rsqrtf(4.0f) - 0.5f) < 1e-6f;
     right &= __umulhi(0x80000000u, 4u) == 2u && __mulhi(-1, 1) == -1;
+    right &= __fadd_rd(1.0f, 1e-12f) == 1.0f && __fadd_rd(0.5f, 0.25f) == 0.75f &&
+             __float_as_int(__fadd_rd(1.0f, -1e-12f)) == 0x3f7fffff;
+    right &= __byte_perm(0x33221100u, 0x77665544u, 0x7604u) == 0x77660044u &&
+             __vminu2(0x0001FFFFu, 0x00020003u) == 0x00010003u;
+    right &= __vimax3_s32_relu(-3, -2, -1) == 0 && __vimax3_s32_relu(1, 5, 2) == 5 &&
+             __vimin3_s32(1, -5, 2) == -5;
     float4 v = make_float4(1, 2, 3, 4);
     int2 pair = make_int2(5, 6);
     right &= __ldg(&out[1]) == 9 && v.w == 4 && pair.y == 6 && sizeof(float3) == 12 &&
