@@ -9301,15 +9301,9 @@ LBVH_FN_HOT void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE
 #endif
 }
 
-<<<<<<< HEAD
-/* Where the ray comes and goes along one axis, for all children. On a GPU fused: the pads of a ray
-   are larger than either rounding. */
-LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
-=======
 /* Where the ray comes and goes along one axis, for all children. (cuda/lbvh.cu has its own.) */
-LBVH_I_TOGETHER_FN void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
->>>>>>> rays-46
-                                    lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
+LBVH_FN_HOT void lbvh_i_slab(const lbvh_i_beam *ray, const lbvh_wide_node *node, int a,
+                             lbvh_real enters[LBVH_WIDE], lbvh_real leaves[LBVH_WIDE])
 {
     lbvh_real const step = lbvh_i_quantum(node->exponent[a]) * ray->inverse[a],
                     corner = node->corner[a], before = ray->before[a], after = ray->after[a];
@@ -9350,9 +9344,8 @@ LBVH_FN void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *n
 }
 
 /* The children that the ray enters up to t_max, as bits, and where. */
-LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
-                                                  const lbvh_wide_node *node,
-                                                  lbvh_real enters[LBVH_WIDE])
+LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wide_node *node,
+                                           lbvh_real enters[LBVH_WIDE])
 {
     lbvh_real leaves[LBVH_WIDE];
     uint32_t met = 0;
@@ -9371,7 +9364,7 @@ LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray,
 
 /* The triangles of a block that the ray hits up to t_max, as bits, and where: lbvh_ray_triangle. */
 LBVH_FN_HOT uint32_t lbvh_i_hit_block(const lbvh_i_beam *ray, const lbvh_real *v,
-                                             lbvh_real t[LBVH_WIDE_LEAF])
+                                      lbvh_real t[LBVH_WIDE_LEAF])
 {
     lbvh_real number[9][LBVH_WIDE_LEAF];
     uint32_t hit = 0;
@@ -9649,7 +9642,7 @@ LBVH_FN_HOT int lbvh_i_slot_passes(const lbvh_wide *wide, size_t slot, uint32_t 
 /* A hit at t: kept, if it is the closest so far. Ids are read where two are at the same t only:
    they lie far from the triangles. */
 LBVH_FN_HOT void lbvh_i_keep_hit(const lbvh_wide *wide, lbvh_i_beam *ray, size_t slot,
-                                        lbvh_real t)
+                                 lbvh_real t)
 {
     if (!lbvh_i_slot_passes(wide, slot, ray->filter)) return;
     if (!(t >= 0 && t <= ray->t_max)) return;
@@ -9684,7 +9677,7 @@ static void lbvh_i_hit_by_call(const lbvh_i_tracer *tracer, lbvh_i_beam *ray, ui
 
 /* Hits in a block of triangles, as bits. */
 LBVH_I_HOT void lbvh_i_keep_hits(const lbvh_wide *wide, lbvh_i_beam *ray, size_t block,
-                                      uint32_t hit, const lbvh_real t[LBVH_WIDE_LEAF])
+                                 uint32_t hit, const lbvh_real t[LBVH_WIDE_LEAF])
 {
     for (; hit; hit &= hit - 1) {
         int const lane = lbvh_i_lowest_bit(hit);
@@ -9701,7 +9694,7 @@ LBVH_I_HOT void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, si
 }
 
 LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
-                                         int calls)
+                                  int calls)
 {
     uint32_t const kind = node->kind[c];
     if (kind >= LBVH_I_INNER) return node->child + (kind - LBVH_I_INNER);
@@ -9711,8 +9704,8 @@ LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, i
 
 /* Pushes the children of a node that were entered, farthest first; the new top. */
 LBVH_I_HOT int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
-                                     uint32_t number, uint32_t met, const lbvh_real *enters,
-                                     int calls)
+                                    uint32_t number, uint32_t met, const lbvh_real *enters,
+                                    int calls)
 {
     int const base = top;
     for (; met; met &= met - 1) {
@@ -10513,7 +10506,7 @@ typedef struct lbvh_i_around {
 /* Squared distances to the boxes of the children, a little less: an element's own distance, which
    has roundings of its own, is not below that of its box. */
 LBVH_FN_HOT void lbvh_i_children_away2(const lbvh_real point[3], const lbvh_wide_node *node,
-                                              lbvh_real away2[LBVH_WIDE])
+                                       lbvh_real away2[LBVH_WIDE])
 {
     lbvh_real const less = LBVH_I_REAL_KIND == 1 ? (lbvh_real)0.999999
                                                  : (lbvh_real)0.999999999999998;
