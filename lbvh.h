@@ -4728,12 +4728,13 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
                                          int32_t *counts)
 {
     lbvh_queries resolved;
-    lbvh_i_lists lists = lbvh_i_lists_of(tree, &resolved);
+    lbvh_i_lists lists;
     lbvh_result result;
     if (!tree || !queries) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
     if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
+    lists = lbvh_i_lists_of(tree, &resolved);
     lists.counts = counts;
     if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_counts_in_pieces(&lists);
     lbvh_i_count_rows(&lists, 0, resolved.n);
@@ -4815,12 +4816,13 @@ LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries
                                    int32_t *ids, int64_t capacity, int64_t *needed)
 {
     lbvh_queries resolved;
-    lbvh_i_lists lists = lbvh_i_lists_of(tree, &resolved);
+    lbvh_i_lists lists;
     lbvh_result result;
     if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
         return LBVH_BAD_ARGUMENT;
     result = lbvh_i_check_queries(tree, queries, &resolved);
     if (result != LBVH_OK) return result;
+    lists = lbvh_i_lists_of(tree, &resolved);
     lists.offsets = offsets;
     lists.ids = ids;
     lists.capacity = capacity;
