@@ -3122,7 +3122,7 @@ typedef struct lbvh_rays {
     uint32_t filter;        /* only elements whose mask shares a bit with it (default, 0: all) */
     const uint32_t *filters;    /* [n] one for each ray, 0 finds none (default: filter for all) */
     int flags;              /* LBVH_SORTED: consecutive rays are near each other, as those of a
-                               picture: faster then; the answers are the same */
+                               picture: faster then on a CPU; the answers are the same */
 } lbvh_rays;
 
 typedef struct lbvh_ray_hit {
@@ -3175,8 +3175,9 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
 
 #ifdef LBVH_CUDA
 /* The same on a GPU: the same arrays, bit for bit, and the same answers. As at >>cuda-api, pointers
-   d_... and those of lbvh_rays are device memory, and no call waits unless it says so. Searches are
-   sorted inside the call, by places and directions, unless their flags have LBVH_SORTED. */
+   d_... and those of lbvh_rays are device memory, and no call waits unless it says so. Points and
+   boxes are sorted by place inside a call, unless its flags have LBVH_SORTED. Rays are traced as
+   they come: sorting them takes longer than it saves. */
 
 /* What kernels take by value. After lbvh_cuda_wide_build its nodes, leaves and elements are upper
    bounds; the true numbers are on the device. */
@@ -3184,7 +3185,7 @@ typedef struct lbvh_wide_device { lbvh_wide wide; } lbvh_wide_device;
 
 typedef struct lbvh_cuda_wide {
     lbvh_wide_device device;    /* argument for kernels */
-    int32_t *d_counts;          /* nodes, leaves, elements */
+    int32_t *d_counts;          /* nodes, leaves, elements; rays that are taken */
     lbvh_cuda work;             /* device memory, and device.tree.cuda_error; its tree is empty */
 } lbvh_cuda_wide;
 

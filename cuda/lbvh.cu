@@ -4137,11 +4137,11 @@ __device__ __forceinline__ void lbvh_i_walk_in_turns(const lbvh_wide &wide, bool
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>wide-order: queries of wide trees are sorted, so that neighbouring threads take similar paths
+   >>wide-order: points and boxes are sorted, so that neighbouring threads take similar paths
    ---------------------------------------------------------------------------------------------- */
 
-/* The lattice over the box of the tree. */
-__device__ __forceinline__ lbvh_lattice lbvh_i_wide_lattice(const lbvh_wide &wide, int bits)
+/* The lattice of 30 bits over the box of the tree. */
+__device__ __forceinline__ lbvh_lattice lbvh_i_wide_lattice(const lbvh_wide &wide)
 {
     lbvh_real least[3], most[3];
     for (int a = 0; a < 3; a++) {
@@ -4149,37 +4149,7 @@ __device__ __forceinline__ lbvh_lattice lbvh_i_wide_lattice(const lbvh_wide &wid
         least[a] = wide.node[0].corner[a] * half;
         most[a] = (wide.node[0].corner[a] + 255) * half;
     }
-    return lbvh_i_lattice_of(wide.dim, bits, least, most);
-}
-
-/* Rays: 15 bits of the origin, then 15 of the direction, whose longest component becomes 1. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_ray_keys_kernel(__grid_constant__ const lbvh_wide_device device,
-                           __grid_constant__ const lbvh_rays rays, uint32_t *keys, int32_t *order)
-{
-    constexpr int bits = 15;
-    const lbvh_wide &wide = device.wide;
-    lbvh_real origin[3] = {0, 0, 0}, unit[3] = {0, 0, 0}, longest = 0;
-    lbvh_real const least[3] = {(lbvh_real)-0.5, (lbvh_real)-0.5, (lbvh_real)-0.5},
-                    most[3] = {(lbvh_real)0.5, (lbvh_real)0.5, (lbvh_real)0.5};
-    int32_t const r = lbvh_i_thread();
-    if (r >= rays.n) return;
-    const lbvh_real *const x = lbvh_i_at(rays.data, rays.stride, r);
-#pragma unroll
-    for (int a = 0; a < 3; a++) {
-        if (a == wide.dim) break;
-        origin[a] = x[a];
-        unit[a] = x[wide.dim + a];
-        longest = lbvh_i_max(longest, lbvh_i_absolute(unit[a]));
-    }
-#pragma unroll
-    for (int a = 0; a < 3; a++)
-        if (longest > 0) unit[a] /= longest;
-    lbvh_lattice const places = lbvh_i_wide_lattice(wide, bits),
-                       directions = lbvh_i_lattice_of(wide.dim, bits, least, most);
-    keys[r] = (uint32_t)(lbvh_i_code(&places, wide.dim, bits, origin, origin) << bits |
-                         lbvh_i_code(&directions, wide.dim, bits, unit, unit));
-    order[r] = r;
+    return lbvh_i_lattice_of(wide.dim, 30, least, most);
 }
 
 /* Points, or boxes (min, then max: `boxes` 1): the first `bits` of 30. */
@@ -4198,26 +4168,9 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
         min[a] = x[a];
         max[a] = x[boxes ? wide.dim + a : a];
     }
-    lbvh_lattice const lattice = lbvh_i_wide_lattice(wide, 30);
+    lbvh_lattice const lattice = lbvh_i_wide_lattice(wide);
     keys[q] = (uint32_t)(lbvh_i_code(&lattice, wide.dim, 30, min, max) >> (30 - bits));
     order[q] = q;
-}
-
-/* Sorts m keys, which make_keys(keys, order) launches: *order; NULL: as they are. */
-template <class Make>
-lbvh_result lbvh_i_order_wide(lbvh_cuda_wide *gpu, int32_t m, int bits, int flags, Make make_keys,
-                              const int32_t **order, cudaStream_t stream)
-{
-    lbvh_cuda *work = &gpu->work;
-    bool const sorts = !(flags & LBVH_SORTED) && m > 0 && gpu->device.wide.nodes > 0;
-    *order = nullptr;
-    lbvh_result result = lbvh_i_prepare_search(work, m, sorts, false, LBVH_I_AHEAD, stream);
-    if (result != LBVH_OK || !sorts) return result;
-    lbvh_i_sort sort = lbvh_i_sort_of(work);
-    result = make_keys(sort.keys.Current(), sort.ids.Current());
-    if (result == LBVH_OK) result = lbvh_i_sort_keys(work, &sort, m, bits, stream);
-    if (result == LBVH_OK) *order = sort.ids.Current();
-    return result;
 }
 
 /* Checks what all searches around places share; m points, or boxes, of which *input is made. */
@@ -4235,16 +4188,23 @@ lbvh_result lbvh_i_check_near(const lbvh_cuda_wide *gpu, const lbvh_real *data, 
     return input->stride < tight || input->stride % sizeof(lbvh_real) ? LBVH_BAD_ARGUMENT : LBVH_OK;
 }
 
-/* The order of points or boxes. */
+/* Sorts points or boxes: *order; NULL: as they are. */
 lbvh_result lbvh_i_order_places(lbvh_cuda_wide *gpu, lbvh_i_input input, int32_t m, int boxes,
                                 int flags, const int32_t **order, cudaStream_t stream)
 {
+    lbvh_cuda *work = &gpu->work;
+    bool const sorts = !(flags & LBVH_SORTED) && m > 0 && gpu->device.wide.nodes > 0;
     int const bits = lbvh_i_query_bits(m);
-    auto const make_keys = [&](uint32_t *keys, int32_t *ids) {
-        return lbvh_i_launch(&gpu->work, stream, m, lbvh_i_block_threads, lbvh_i_wide_keys_kernel,
-                             gpu->device, input, m, boxes, bits, keys, ids);
-    };
-    return lbvh_i_order_wide(gpu, m, bits, flags, make_keys, order, stream);
+    *order = nullptr;
+    lbvh_result result = lbvh_i_prepare_search(work, m, sorts, false, LBVH_I_AHEAD, stream);
+    if (result != LBVH_OK || !sorts) return result;
+    lbvh_i_sort sort = lbvh_i_sort_of(work);
+    result = lbvh_i_launch(work, stream, m, lbvh_i_block_threads, lbvh_i_wide_keys_kernel,
+                           gpu->device, input, m, boxes, bits, sort.keys.Current(),
+                           sort.ids.Current());
+    if (result == LBVH_OK) result = lbvh_i_sort_keys(work, &sort, m, bits, stream);
+    if (result == LBVH_OK) *order = sort.ids.Current();
+    return result;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -4672,8 +4632,8 @@ __device__ __forceinline__ int32_t lbvh_i_next_number(unsigned ended, int32_t *n
 template <bool Any>
 __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
     lbvh_i_rays_kernel(__grid_constant__ const lbvh_wide_device device,
-                       __grid_constant__ const lbvh_rays rays, const int32_t *order,
-                       lbvh_ray_hit *hits, uint8_t *hit, int32_t *next, uint32_t plane_bytes)
+                       __grid_constant__ const lbvh_rays rays, lbvh_ray_hit *hits, uint8_t *hit,
+                       int32_t *next, uint32_t plane_bytes)
 {
     const lbvh_wide &wide = device.wide;
     lbvh_i_group_stack stack;
@@ -4697,7 +4657,7 @@ __global__ void __launch_bounds__(lbvh_i_search_block, lbvh_i_ray_blocks)
             r = -1;
             if (number >= rays.n) continue;
             lbvh_real origin[3], direction[3];
-            r = order ? order[number] : number;
+            r = number;
             if (!lbvh_i_read_ray(wide, rays, r, ray, origin, direction)) continue;
             view = lbvh_i_view_of(origin, direction);
             if (!lbvh_i_enter_tree(wide.node, origin, direction, view.axis[2], passage)) continue;
@@ -4737,23 +4697,16 @@ lbvh_result lbvh_i_cuda_trace(lbvh_cuda_wide *gpu, const lbvh_rays *rays, lbvh_r
                               uint8_t *hit, cudaStream_t stream)
 {
     const void *const out = hits ? (const void *)hits : (const void *)hit;
-    const int32_t *order;
     lbvh_rays checked;
     if (!gpu) return LBVH_BAD_ARGUMENT;
     lbvh_result result = lbvh_i_check_rays(&gpu->device.wide, rays, nullptr, out, &checked);
-    if (result != LBVH_OK) return result;
-    auto const make_keys = [&](uint32_t *keys, int32_t *ids) {
-        return lbvh_i_launch(&gpu->work, stream, checked.n, lbvh_i_block_threads,
-                             lbvh_i_ray_keys_kernel, gpu->device, checked, keys, ids);
-    };
-    result = lbvh_i_order_wide(gpu, checked.n, 30, checked.flags, make_keys, &order, stream);
     if (result != LBVH_OK) return result;
     int32_t *const next = gpu->d_counts + 3;
     if (lbvh_i_failed(&gpu->work, cudaMemsetAsync(next, 0, sizeof *next, stream)))
         return LBVH_CUDA_ERROR;
     return lbvh_i_launch(&gpu->work, stream, lbvh_i_ray_threads(checked.n), lbvh_i_search_block,
                          hits ? lbvh_i_rays_kernel<false> : lbvh_i_rays_kernel<true>, gpu->device,
-                         checked, order, hits, hit, next, lbvh_i_plane_bytes);
+                         checked, hits, hit, next, lbvh_i_plane_bytes);
 }
 
 /* ------------------------------------------------------------------------------------------------

@@ -715,6 +715,17 @@ void ray_rows(const elements &e, gpu_wide &wide, const host_wide &serial, const 
                 "wide: not the hits of the serial code");
 }
 
+/* In an order of no use (Fisher and Yates, by a linear congruence). */
+void shuffle_rays(std::vector<float> &rays)
+{
+    uint64_t state = 1;
+    for (std::size_t k = rays.size() / 6; k > 1; k--) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        std::size_t const other = (state >> 33) % k;
+        for (int a = 0; a < 6; a++) std::swap(rays[6 * (k - 1) + a], rays[6 * other + a]);
+    }
+}
+
 /* Rays and closest points on a mesh. */
 void bench_wide_mesh(int32_t n)
 {
@@ -731,9 +742,10 @@ void bench_wide_mesh(int32_t n)
              100.0 * e.n);
     wl_primary_rays(width, rays.data());
     ray_rows(e, wide, serial, "primary", rays, LBVH_SORTED);
+    shuffle_rays(rays);
+    ray_rows(e, wide, serial, "primary, shuffled", rays, 0);
     wl_random_rays(count, 8, rays.data());
     ray_rows(e, wide, serial, "random", rays, 0);
-    ray_rows(e, wide, serial, "random, as they come", rays, LBVH_SORTED);
     for (std::size_t k = 0; k < rays.size(); k++)
         if (k % 6 < 3) points.push_back(rays[k]);
     device_array<float> d_points(points.size());

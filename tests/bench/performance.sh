@@ -127,7 +127,8 @@ render() {
             if (!fact["compiler"] && !fact["date"]) return
             line = fact["compiler"]
             if (fact["date"]) line = line (line ? "; " : "") fact["date"]
-            print line "; `" fact["command"] "`"
+            if (length(line fact["command"]) < 96) print line "; `" fact["command"] "`"
+            else { print line ";"; print "`" fact["command"] "`" }
         }
         function row_cells(r) {
             out["workload"] = f[r, "workload"]
