@@ -3177,7 +3177,7 @@ LBVH_API lbvh_result lbvh_wide_overlaps(const lbvh_wide *wide, const lbvh_real *
 /* The same on a GPU: the same arrays, bit for bit, and the same answers. As at >>cuda-api, pointers
    d_... and those of lbvh_rays are device memory, and no call waits unless it says so. Points and
    boxes are sorted by place inside a call, unless its flags have LBVH_SORTED. Rays are traced as
-   they come: sorting them takes longer than it saves. */
+   they come: sorting them takes about as long as it saves. */
 
 /* What kernels take by value. After lbvh_cuda_wide_build its nodes, leaves and elements are upper
    bounds; the true numbers are on the device. */
