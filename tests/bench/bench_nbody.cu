@@ -329,7 +329,7 @@ void find_scale()
 
 void set_bars(measured &r, int s)
 {
-    static const double at_1m[SETTINGS] = {4.5, 2, 0, 0.8, 0, 2.5};
+    static const double at_1m[SETTINGS] = {4.5, 2, 0, 0.75, 0, 2.5};
     r.goal = error_goal(s, r.of->n);
     if (sizeof(nbody_real) != sizeof(float)) return;
     if (r.of->n == 1000000) r.bar_ms = gpu_scale * at_1m[s];
