@@ -1092,7 +1092,6 @@ LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t
 LBVH_FN int lbvh_i_read_point(int dim, const lbvh_real *p, lbvh_real point[3])
 {
     int a, finite = 1;
-    LBVH_I_UNROLL
     for (a = 0; a < 3; a++) {
         point[a] = 0;
         if (a < dim) point[a] = p[a];
