@@ -179,22 +179,26 @@
 
    >>limits
 
-   n up to 2^30 - 512. Levels up to NBODY_MAX_LEVELS = 49, where bodies crowd: the smallest cell is
-   2^-48 = 4e-15 of the square's side. Bodies that crowd into one such cell, and many at one point,
-   are summed pair by pair; so is on a GPU what crowds into 1/65536 of the side, unless
-   desc.levels is more than NBODY_KEY_LEVELS = 17 (desc.levels = 17 with desc.leaf is that tree on
-   the CPU too), and with MASS_CENTRES what crowds away from the origin: >>deep. MASS_CENTRES has
-   sources in coordinates like yours: f times the square's side away from the origin they lose log2
-   f of their bits relative to the cell; shift such a scene. Let L be about the largest of
-   coordinates, square and softening. Points of nbody_fields_at farther away than 1e18 L (double:
-   1e150 L) count as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0
-   from 1e15 L on.
-   Pairs nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
-   nbody_estimate reports: positions over 12 decades are as exact as others against that law.
-   Bodies at exactly the same point do not act on each other. NaN and infinite numbers are refused
-   with the index of the first: give a body that died the mass 0, and a finite position near the
-   others (the square holds it, too); it then exerts nothing. Refused are also negative masses with
-   MASS_CENTRES (they have no centre; CHEBYSHEV takes any sign). Periodic squares: >>periodic.
+   Bodies     n up to 2^30 - 512.
+   Depth      Up to NBODY_MAX_LEVELS = 49 levels, where bodies crowd: the smallest cell is 2^-48 =
+              4e-15 of the square's side. Bodies that crowd into one such cell, and many at one
+              point, are summed pair by pair. On a GPU the same holds for what crowds into 1/65536
+              of the side, unless desc.levels is more than NBODY_KEY_LEVELS = 17 (desc.levels = 17
+              with desc.leaf is that tree on the CPU too). With MASS_CENTRES it holds for what
+              crowds away from the origin: >>deep.
+   Origin     MASS_CENTRES has sources in coordinates like yours: f times the square's side away
+              from the origin they lose log2 f of their bits relative to the cell. Shift such a
+              scene.
+   Distances  Let L be about the largest of coordinates, square and softening. Points of
+              nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance.
+              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. Pairs
+              nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
+              nbody_estimate reports: positions over 12 decades are as exact as others against that
+              law. Bodies at exactly the same point do not act on each other.
+   Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
+              0, and a finite position near the others (the square holds it, too): it then exerts
+              nothing. Negative masses with MASS_CENTRES, which have no centre; CHEBYSHEV takes any
+              sign. What a periodic square refuses: >>periodic.
 
    >>not-here
 
@@ -379,7 +383,7 @@ extern "C" {
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>results
+   >>results: what functions return. nbody_result_text gives the texts
    ---------------------------------------------------------------------------------------------- */
 
 /* One list makes the codes and their texts. */
@@ -636,7 +640,7 @@ typedef struct nbody_frame {
     double inverse;             /* 1 / edge */
     double soften2;             /* softening^2 in units of length^2, with a minimum that keeps
                                    1 / d^3 finite */
-    double given2;              /* without it */
+    double given2;              /* the same without that minimum */
     int32_t levels;             /* levels that have cells */
     int32_t cells;              /* total */
     int32_t level_first[NBODY_MAX_LEVELS + 1]; /* cells of level l:
@@ -769,11 +773,11 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential);
 
-/* The same with other masses [sim->n], NULL: all 1, for the bodies of the last build, where they
-   were then: strides and all options are those of sim->desc. Nothing is sorted and no cell is made;
-   sources, nodes and forces are computed anew. Bits: those of nbody_fields with this tree (the same
-   method, levels and leaf). Both outputs NULL: the masses are set, for nbody_fields_at and the
-   walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY, NBODY_NOT_RUN
+/* nbody_fields with other masses [sim->n] (NULL: all 1), for the bodies of the last build, where
+   they were then: strides and all options are those of sim->desc. Nothing is sorted and no cell is
+   made; sources, nodes and forces are computed anew. Bits: those of nbody_fields with this tree
+   (the same method, levels and leaf). Both outputs NULL: the masses are set, for nbody_fields_at
+   and the walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY, NBODY_NOT_RUN
    leave it empty. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
                                           nbody_real *potential);
@@ -788,21 +792,22 @@ NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nb
 NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
                                          nbody_real *acc, nbody_real *potential);
 
-/* Acceleration and potential (either may be NULL) at m points that are no bodies, inside the square
-   or not: acc[2 m], potential[m]. After nbody_build, or any of those above; else
-   NBODY_NOT_BUILT. Give many points at once: those that share a cell are summed together. With
-   FORCE_NODES there are two ways, of the same accuracy: results differ within it. Points that are
-   at least 256, and a sixteenth of the bodies, read nodes as bodies do, and take about the time of
-   as many bodies. Fewer take the sources of all cells that do not touch theirs, some hundreds of
-   terms per level: 3 to 20 times that. DIRECT takes n terms a point; in a periodic square a call
-   first takes 256 order^4 products per component. A body exactly at a point exerts no force on it,
-   and counts in its potential only if softened.
-   Memory is taken during the call: so threads that call this at once call desc.allocator at once.
-   Nodes, and a table, are made unless the last evaluation has made those of these masses (and of
-   potentials, if they are asked for), in as much memory as there; else NBODY_OUT_OF_MEMORY. More
-   than 4096 points are ordered by cell, in 8 bytes a point and 4 a cell; without that memory those
-   in no order may take ten times as long. The tree stays, whatever the result. NBODY_NOT_FINITE:
-   bad_id (may be NULL) is the first bad point. */
+/* acc[2 m] and potential[m] (either may be NULL) at m points that are no bodies, inside the square
+   or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). After nbody_build, or
+   any of those above; else NBODY_NOT_BUILT. A body exactly at a point exerts no force on it, and
+   counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad
+   point. The tree stays, whatever the result.
+   Cost     Give many points at once: those that share a cell are summed together. With FORCE_NODES
+            there are two ways, of the same accuracy: results differ within it. Points that are at
+            least 256, and a sixteenth of the bodies, read nodes as bodies do, and take about the
+            time of as many bodies. Fewer take the sources of all cells that do not touch theirs,
+            some hundreds of terms per level: 3 to 20 times that. In a periodic square a call with
+            FORCE_NODES first takes 256 order^4 products per component. DIRECT: n terms a point.
+   Memory   is taken during the call: threads that call this at once call desc.allocator at once.
+            Nodes, and a table, are made unless the last evaluation has made those of these masses
+            (and of potentials, if they are asked for), in as much memory as there; else
+            NBODY_OUT_OF_MEMORY. More than 4096 points are ordered by cell, in 8 bytes a point and 4
+            a cell; without that memory those in no order may take ten times as long. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
@@ -843,7 +848,7 @@ typedef struct nbody_counts {
                                    for all of them */
 } nbody_counts;
 
-/* Counts them by the walks. NBODY_NOT_BUILT. O(cells). */
+/* Counts these terms by the walks. NBODY_NOT_BUILT. O(cells). */
 NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts);
 
 /* The bodies of a simulation, tightly packed; CUDA: device memory. */
@@ -873,8 +878,8 @@ typedef struct nbody_energies {
     double centre[2];           /* sum of m pos / mass; 0 without mass */
 } nbody_energies;
 
-/* Sums them, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not read.
-   O(n). */
+/* Sums over all bodies, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not
+   read. O(n). */
 NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
                                     nbody_energies *energies);
 
@@ -909,10 +914,10 @@ NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacit
 NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void *bytes,
                                   int64_t size);
 
-/* Bytes of memory that it holds. */
+/* Bytes of memory that sim holds. */
 NBODY_API int64_t nbody_bytes(const nbody *sim);
 
-/* Frees the memory and empties it; an empty one is valid. */
+/* Frees the memory and empties sim; an empty one is valid. */
 NBODY_API void nbody_free(nbody *sim);
 
 /* ----------------------------------------------------------------------------------------------
@@ -944,16 +949,18 @@ typedef struct nbody_cuda {
 NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
                                           struct CUstream_st *stream);
 
-/* As the serial ones. Bodies that are not finite are not refused here: the forces are then
-   undefined, and nbody_cuda_check reports it. Points that are not finite get NaN. Many points read
-   nodes by the same rule; then nbody_cuda_fields_at takes 16 bytes a point and up to 12 a cell, and
-   memory for nodes if there is none, which is kept: call it once before a capture. Where it fails,
-   the nbody is empty. With desc.levels
-   above NBODY_KEY_LEVELS each build waits for the stream once, to learn whether bodies crowd, and
-   cannot be captured (NBODY_CUDA_ERROR). Where they do, the tree is that of the serial code,
-   NBODY_FAST is NBODY_SHARED_MEMORY, and tables take the memory of all levels. To capture
-   nbody_cuda_step in a graph, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for EULER: a
-   graph keeps the value at capture. */
+/* As the serial functions of these names, with these differences:
+   Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
+            nbody_cuda_check reports it. Points that are not finite get NaN.
+   Points   Many read nodes, by the same rule. nbody_cuda_fields_at then takes 16 bytes a point and
+            up to 12 a cell, and memory for nodes if there is none, which is kept: call it once
+            before a capture. Where it fails, the nbody is empty.
+   Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
+            whether bodies crowd, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the tree
+            is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take the
+            memory of all levels.
+   Graphs   To capture nbody_cuda_step, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for
+            EULER: a graph keeps the value at capture. */
 NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
                                         const nbody_real *d_pos, size_t stride,
                                         const nbody_real *d_mass, int32_t n,
@@ -1034,7 +1041,8 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
        int nbody_next_near(nbody_near *walk); */
 
 /* ----------------------------------------------------------------------------------------------
-   >>numbers: arithmetic that must round identically on CPU and GPU
+   >>numbers: arithmetic that must round identically on CPU and GPU: products, powers of two, roots
+   and logarithms
    ---------------------------------------------------------------------------------------------- */
 
 /* a * b, rounded. nvcc would contract a plain product and a following sum into a fused
@@ -1264,7 +1272,7 @@ typedef struct nbody_i_law {
 NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
 NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
 
-/* What can be told without a frame. */
+/* The law of a desc: what can be told without a frame. */
 NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
 {
     nbody_i_law law;
@@ -1398,9 +1406,9 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
 
    Tables are not kept from one call to the next: `user` could have changed. desc.function_ns tells
    NBODY_AUTO what a call takes. What the functions return enters sums as nbody_real, and must be
-   in its range: NaN gives NaN. The least distance is not raised (>>limits),
-   and bodies at one point exert no force on each other. VIRTUAL_PARTICLES of order 2 would need
-   derivatives of f, and NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
+   in its range: NaN gives NaN. The least distance is not raised (>>limits), and bodies at one point
+   exert no force on each other. VIRTUAL_PARTICLES of order 2 would need derivatives of f, and
+   NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
 
    By name    The file with NBODY_IMPLEMENTATION may name the functions:
 
@@ -1641,6 +1649,9 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
 
 /* ----------------------------------------------------------------------------------------------
    >>square: cells, keys and units of bodies (Kalms section 5.3)
+
+   The square of level 0, the units in which positions and masses are stored, the column and row of
+   a coordinate on any level, and the Morton number of a cell, which is the sort key of its bodies.
    ---------------------------------------------------------------------------------------------- */
 
 /* 2^level, by its exponent: a GPU converts integers slowly. */
@@ -1842,6 +1853,9 @@ NBODY_FN void nbody_i_place(const nbody *sim, const nbody_i_input *input, int32_
 
 /* ----------------------------------------------------------------------------------------------
    >>cells: one level from the level above
+
+   Bodies are sorted by key, so a cell is a range of them, and its children are found by binary
+   search. `beside`, the cells that touch a cell, follows from that of its parent.
    ---------------------------------------------------------------------------------------------- */
 
 /* begin[q] = the first of keys first .. end - 1 that lies in quarter q or later; begin[4] = end.
@@ -2344,6 +2358,9 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
 
 /* ----------------------------------------------------------------------------------------------
    >>runs: the sources of a cell, contiguous in memory
+
+   What acts is always a run: the bodies of a leaf, the virtual particles of a cell, or masses at
+   its Chebyshev points. One loop over a run is P2P, M2P or P2L.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_run {
@@ -2432,7 +2449,7 @@ NBODY_FN double nbody_i_shift(const nbody *sim, const nbody_cell *cell, int axis
     return d > edge / 2 ? -edge : d < -edge / 2 ? edge : 0;
 }
 
-/* The same on nodes, which CHEBYSHEV has from the corner of their cell on. */
+/* nbody_i_run_of for the nodes of a cell, which CHEBYSHEV has from the corner of their cell on. */
 NBODY_FN nbody_i_run nbody_i_open_run_on_nodes(const nbody *sim, int32_t from,
                                                const nbody_cell *cell)
 {
@@ -2444,7 +2461,7 @@ NBODY_FN nbody_i_run nbody_i_open_run_on_nodes(const nbody *sim, int32_t from,
     return run;
 }
 
-/* In a periodic square from across the border, too. */
+/* The same, in a periodic square from across the border, too. */
 NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
 {
     nbody_i_run run = nbody_i_open_run_on_nodes(sim, from, cell);
@@ -2476,7 +2493,7 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
     return source;
 }
 
-/* The same of a target. */
+/* The same of a target: from the corner of the image that acts. */
 NBODY_FN nbody_real nbody_i_target_from_corner(const nbody_i_run *run, int axis, nbody_real x)
 {
     return run->local ? (nbody_real)((double)x - (run->corner[axis] + run->shift[axis])) : x;
@@ -3275,7 +3292,7 @@ NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
                        : nbody_i_run_of(sim, walk->cell, cell->level);
 }
 
-/* Periodic square: it may act from across the border. Bodies are then given from the corner of
+/* Periodic square: a run may act from across the border. Bodies are then given from the corner of
    their cell on, and targets from that of the image on. */
 NBODY_I_SELDOM NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_near *walk,
                                                nbody_i_run *run)
@@ -3420,6 +3437,8 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
 
 /* ----------------------------------------------------------------------------------------------
    >>estimate: the error of one sample
+
+   The force on one body is summed again, directly and in double, and compared with the given one.
    ---------------------------------------------------------------------------------------------- */
 
 /* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays; and
@@ -3478,7 +3497,7 @@ NBODY_FN double nbody_i_stored_sum(const nbody *sim, double all)
     return sqrt(v.x * v.x + v.y * v.y);
 }
 
-/* Those of a sample against the softening as given. */
+/* The errors of a sample against the law with the softening as given. */
 NBODY_FN void nbody_i_given_error(const nbody *sim, const nbody_real *a, const nbody_i_exact *exact,
                                   nbody_error *e)
 {
@@ -3545,7 +3564,7 @@ NBODY_FN void nbody_i_finish_error(nbody_error *sum)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>step: the motion and energy of one body
+   >>step: the motion and energy of one body. The integrators are at >>step-serial
    ---------------------------------------------------------------------------------------------- */
 
 /* Element e (of 2 n) of a kick, v_new = v + a dt (Kalms equation 7), and of a drift, p_new =
@@ -3791,6 +3810,9 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
 
 /* ----------------------------------------------------------------------------------------------
    >>memory: blocks that grow and are reused
+
+   All arrays lie in sim->block. Functions nbody_i_prepare_... make a block large enough, functions
+   nbody_i_bind_... set the pointers into it.
    ---------------------------------------------------------------------------------------------- */
 
 /* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums
@@ -4066,10 +4088,11 @@ NBODY_API void nbody_free(nbody *sim)
 
 static double nbody_i_cell_cost(void) { return 2450; }
 
-/* Of a run of sources, for each target. */
+/* The start of a run of sources, for each target. */
 static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
 
-/* Not declared: between a few operations (5 ns, by name 0.7) and an exp. */
+/* A function of yours. Without function_ns: between a few operations (5 ns, by name 0.7) and an
+   exp. */
 static double nbody_i_call_cost(const nbody_desc *desc, int potential)
 {
     int const named = nbody_i_is_named(&desc->function, potential);
@@ -4167,6 +4190,9 @@ static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potentia
 
 /* ----------------------------------------------------------------------------------------------
    >>resolve: defaults and checks, before a body is read
+
+   nbody_defaults fills in and checks a desc; nbody_i_begin copies it into an nbody, with the nodes
+   that it asks for.
    ---------------------------------------------------------------------------------------------- */
 
 /* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
@@ -4369,7 +4395,7 @@ static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
         }
 }
 
-/* Marks it as not built; memory and desc are kept. */
+/* Marks sim as not built; memory and desc are kept. */
 static void nbody_i_make_empty(nbody *sim)
 {
     sim->n = 0;
@@ -4413,7 +4439,7 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     return NBODY_OK;
 }
 
-/* The same, and what is still to be chosen. */
+/* nbody_i_begin with NBODY_AUTO: sim->choose says what is still to be chosen. */
 static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
                                          int potential)
 {
@@ -4457,7 +4483,7 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>square-serial: bounds of the bodies
+   >>square-serial: bounds of the bodies, their largest mass, and the first bad one
    ---------------------------------------------------------------------------------------------- */
 
 /* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
@@ -4566,6 +4592,10 @@ static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
 
 /* ----------------------------------------------------------------------------------------------
    >>cells-serial: level by level, from the root down (Kalms section 5.3)
+
+   The cells of a level that are to be divided are counted, so that there is room; then they are
+   divided, and `beside` of their children is found. Where bodies still crowd on level 16,
+   nbody_i_deepen changes the square for a second build: >>deep.
    ---------------------------------------------------------------------------------------------- */
 
 /* Makes room for `more` cells. */
@@ -4715,6 +4745,9 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
 
 /* ----------------------------------------------------------------------------------------------
    >>table-serial: the M2L table is filled before it is used
+
+   One table for all levels is filled once in the life of an nbody. A law with a table for each
+   level has it filled when the level is computed, unless it is still there from the last call.
    ---------------------------------------------------------------------------------------------- */
 
 /* What `table` would hold for this law on a level; 0: it cannot be reused. */
@@ -4804,7 +4837,7 @@ enum {
     NBODY_I_IMAGES = 16                      /* pairs of cells on level 2: columns and rows apart */
 };
 
-/* What it was made for. */
+/* What a lattice was made for. */
 typedef struct nbody_i_lattice_key {
     double made, law, nodes, soften2, core2, log_side; /* made: 1 */
 } nbody_i_lattice_key;
@@ -5028,7 +5061,7 @@ NBODY_FN void nbody_i_images(const nbody_i_lattice *lattice, double x, double y,
     nbody_i_add_polynomial(lattice, x, y, field);
 }
 
-/* The nearest itself, where it is no core's width away. */
+/* The nearest image, where it lies beyond the core. */
 NBODY_FN void nbody_i_add_nearest(const nbody_i_lattice *lattice, double x, double y,
                                   double field[NBODY_I_PARTS])
 {
@@ -5054,7 +5087,7 @@ NBODY_FN void nbody_i_image_entry(const nbody *sim, int apart, int32_t b, int32_
     if (columns == 2 || rows == 2) nbody_i_add_nearest(sim->lattice, x, y, entry);
 }
 
-/* Its layout is that of >>table, with 16 offsets: the rows of one. */
+/* The rows of one pair of cells in `images`. The layout is that of >>table, with 16 offsets. */
 NBODY_FN nbody_real *nbody_i_image_rows(const nbody *sim, int apart, int component)
 {
     return sim->images + (size_t)((apart * NBODY_I_PARTS + component) * sim->per_cell) *
@@ -5085,7 +5118,7 @@ static size_t nbody_i_lattice_bytes(const nbody *sim)
                                          (size_t)nbody_i_row(sim) * sizeof(nbody_real);
 }
 
-/* Room, without contents. */
+/* Room for the lattice, without contents. */
 static nbody_result nbody_i_reserve_lattice(nbody *sim)
 {
     size_t const bytes = nbody_i_lattice_bytes(sim), had = sim->block[NBODY_I_LATTICE].bytes;
@@ -5114,7 +5147,8 @@ static void nbody_i_bind_lattice(nbody *sim, void *memory)
     sim->images = sim->nodes > 0 ? (nbody_real *)(void *)(sim->lattice + 1) : NULL;
 }
 
-/* Makes it, unless what there is fits: it is kept as long as the key is the same. */
+/* Makes the lattice and its table, unless those that are there fit: they are kept as long as the
+   key is the same. */
 static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth)
 {
     size_t const bytes = nbody_i_lattice_bytes(sim);
@@ -5131,7 +5165,7 @@ static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth)
     return NBODY_OK;
 }
 
-/* Factors of its numbers: of forces, and of the potential. */
+/* From sides of the square to units of the arrays: factors of forces, and of the potential. */
 NBODY_FN void nbody_i_lattice_scale(const nbody *sim, double scale[NBODY_I_PARTS])
 {
     double const over = 1 / sim->frame->edge;
@@ -5344,7 +5378,7 @@ static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
     }
 }
 
-/* sim: as many as there are sets of masses, >>again-serial. */
+/* The sources of one cell, in each set of masses. */
 static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
 {
     int const plain = nbody_i_is_plain(sim);
@@ -5527,7 +5561,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbo
     memcpy(lanes->partial[NBODY_I_POTENTIAL], phi, sizeof phi);
 }
 
-/* The same with second moments and without potentials. */
+/* nbody_i_lanes_monopoles with second moments and without potentials. */
 NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody_law law,
                                           const nbody_i_run *run, int32_t first, int32_t end,
                                           nbody_i_lanes *lanes)
@@ -5564,7 +5598,7 @@ NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody
     memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
 }
 
-/* The general case: lane by lane through the code of one target. */
+/* The general case: nbody_i_add, lane by lane. */
 static void nbody_i_lanes_fields(const nbody *sim, const nbody_i_law *law, const nbody_i_run *run,
                                  int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
@@ -5674,8 +5708,8 @@ NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law
     }
 }
 
-/* Four of them, times four masses of a set: 16 sums of x and y, or of potentials. Between the four
-   the sums stay in registers. */
+/* Adds four sources of nbody_i_shared, times their masses in a set, to 16 sums of x and y, or of
+   potentials. Between the four the sums stay in registers. */
 NBODY_I_INLINE void nbody_i_add_four(const nbody_real *mass, const nbody_real *g,
                                      const nbody_real *dx, const nbody_real *dy, nbody_real *x,
                                      nbody_real *y)
@@ -5777,7 +5811,7 @@ NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbo
     memcpy(sum, at, sizeof at);
 }
 
-/* The same for four pairs of factors and sums. */
+/* nbody_i_rows for four pairs of factors and sums. */
 NBODY_I_INLINE void nbody_i_rows_of_sets(const nbody_real *rows, int32_t step,
                                          const nbody_real *const *factor, int32_t count,
                                          nbody_real *const *sum)
@@ -6087,7 +6121,7 @@ NBODY_I_INLINE void nbody_i_named_sums(int wide, int potential, const nbody_i_la
     }
 }
 
-/* The same on all lanes; bodies: those before the first occurs again, as the rest is unused. */
+/* nbody_i_named_sums on all lanes. Of bodies, where the first occurs again, lanes are unused. */
 NBODY_I_INLINE void nbody_i_named_lanes(int wide, const nbody_i_law *law, const nbody_i_run *run,
                                         const nbody_real *const *mass, int sets, int32_t first,
                                         int32_t end, nbody_i_lanes *lanes)
@@ -6555,7 +6589,7 @@ NBODY_FN nbody_i_target nbody_i_image_node(const nbody *sim, const nbody_i_law *
     return t;
 }
 
-/* At all nodes of the cell. */
+/* nbody_i_image_node at all nodes of the cell, 16 at a time. */
 static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
                                    const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
                                    nbody_real *const to[NBODY_I_PARTS])
@@ -6973,7 +7007,7 @@ static int32_t nbody_i_home_of(const nbody_i_points *points, int32_t spot)
                                             : -1;
 }
 
-/* By spot: Shell's sort. */
+/* Orders a crowd by spot: Shell's sort. */
 static void nbody_i_order_crowd(nbody_i_crowd *crowd)
 {
     int32_t gap, k;
@@ -7150,7 +7184,7 @@ static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *po
     job->begin = job->spot + m;
 }
 
-/* spot[] is known. */
+/* Orders the points when the spot of each is known. */
 static void nbody_i_sort_points(const nbody_i_order_job *job)
 {
     int32_t const spots = nbody_i_spots(job->points->sim);
@@ -7341,7 +7375,7 @@ static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, uint3
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>pieces: the same, cut into tasks for desc.parallel
+   >>pieces: builds and evaluations, cut into tasks for desc.parallel
 
    Each loop over bodies or cells is divided among tasks, which call the functions above and write
    to places of their own. Nothing is summed across tasks but integers; what must be joined is
@@ -7973,7 +8007,7 @@ static void nbody_i_make_all_nodes(nbody *sim, int sets, const nbody_i_law *law)
     else nbody_i_make_nodes(sim, sets, law);
 }
 
-/* Of at least one body, after prepare_nodes. */
+/* The fields of at least one body, serially, after prepare_nodes. */
 static void nbody_i_make_fields(nbody *sim, int sets, const nbody_i_law *law,
                                 const nbody_i_outcome *out)
 {
@@ -8324,7 +8358,7 @@ NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nb
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>estimate-serial
+   >>estimate-serial: direct sums of the samples, 64 at a time, which are also the tasks
    ---------------------------------------------------------------------------------------------- */
 
 /* Samples at once: their errors are added in order. */
@@ -8395,7 +8429,7 @@ NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, i
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>count: terms of the last evaluation
+   >>count: terms of the last evaluation, by the walks, without computing any
    ---------------------------------------------------------------------------------------------- */
 
 /* Terms of the far cells of one cell, for `targets` bodies or nodes. */
@@ -8555,6 +8589,9 @@ NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real
 
 /* ----------------------------------------------------------------------------------------------
    >>validate: the invariants of the structure
+
+   First what is used as an index later; then children, `beside` and sources; last, that all bodies
+   act on every leaf exactly once.
    ---------------------------------------------------------------------------------------------- */
 
 static int nbody_i_ids_valid(const nbody *sim, uint8_t *seen)
