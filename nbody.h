@@ -20,14 +20,21 @@
 
        manual         use, example, options, rules, method, limits, not-here, changes
        declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
-       one element    numbers, sums, force, function, vortex, square, cells, deep, walk, runs,
-                      rule, up, table, series, down, near-bodies, estimate, step, periodic
-       serial code    serial, parallel-run, memory, cost, resolve, square-serial, sort,
-                      cells-serial, table-serial, lattice, plain, up-serial, lanes,
-                      function-serial, down-serial, images, bodies-serial, points-serial,
-                      choose, pieces, api-serial, again-serial, estimate-serial, count,
-                      step-serial, validate, save, licence
+       one element    numbers, sums, force, square, cells, deep, walk, runs, rule, up, table,
+                      series, down, near-bodies, points, store
+       other laws     function, vortex
+       around it      estimate, step, periodic
+       serial         serial, parallel-run, memory, cost, resolve
+       tree           square-serial, sort, cells-serial
+       tables         table-serial, lattice
+       forces         plain, up-serial, lanes, function-serial, down-serial, images,
+                      bodies-serial, points-serial
+       NBODY_AUTO     choose
+       in tasks       pieces
+       calls          api-serial, points-calls, again-serial, estimate-serial, count,
+                      step-serial, validate, save
        CUDA           cuda/nbody.cu, with a list of its own
+       end            licence
 
    >>use
 
@@ -777,8 +784,8 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
    they were then: strides and all options are those of sim->desc. Nothing is sorted and no cell is
    made; sources, nodes and forces are computed anew. Bits: those of nbody_fields with this tree
    (the same method, levels and leaf). Both outputs NULL: the masses are set, for nbody_fields_at
-   and the walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY, NBODY_NOT_RUN
-   leave it empty. Not thread-safe on one nbody. */
+   and the walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY,
+   NBODY_NOT_RUN leave it empty. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
                                           nbody_real *potential);
 
@@ -1268,9 +1275,10 @@ typedef struct nbody_i_law {
 #define NBODY_I_UNSEEN_FN NBODY_FN
 #endif
 
-/* The factor of g, and phi, of a Gaussian core: >>vortex. */
+/* The factor of g, and phi, of a Gaussian core, and what it does to the frame: >>vortex. */
 NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
 NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
+NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc);
 
 /* The law of a desc: what can be told without a frame. */
 NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
@@ -1366,6 +1374,8 @@ NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
     return law->law == NBODY_FUNCTION;
 #endif
 }
+NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u);
+NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
 NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
                                    nbody_i_target *t);
 
@@ -1388,263 +1398,6 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
         t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
     if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>function: a law of the caller, NBODY_FUNCTION
-
-   With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
-   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes
-   interpolate the law between points of cells that do not touch. So any f that is smooth there will
-   do (Kalms section 5.6; Fong), and its singularity at 0, if any, does not matter: mean errors of
-   1e-4 to 1e-3 of the sum of all |terms| with order 4, below 1e-6 with order 8 (docs/start-law.md).
-   The functions are called
-
-       for each near pair, in double: one call of f, and one of phi where potentials are requested
-       for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
-       order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
-
-   Tables are not kept from one call to the next: `user` could have changed. desc.function_ns tells
-   NBODY_AUTO what a call takes. What the functions return enters sums as nbody_real, and must be
-   in its range: NaN gives NaN. The least distance is not raised (>>limits), and bodies at one point
-   exert no force on each other. VIRTUAL_PARTICLES of order 2 would need derivatives of f, and
-   NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
-
-   By name    The file with NBODY_IMPLEMENTATION may name the functions:
-
-       static inline double spring(double d, void *user) { return d; }
-       #define NBODY_FORCE spring                      and NBODY_POTENTIAL, if there is one
-       #define NBODY_IMPLEMENTATION
-       #include "nbody.h"
-
-   and desc.function is as always, {spring, NULL, NULL}. Where it has these functions, near pairs
-   call them in loops over 4 bodies, which the compiler inlines, and makes vector instructions of
-   where they call nothing themselves (>>function-serial): of few operations, 0.3 to 0.4 of the
-   time. The bits are the same (where the compiler fuses products and sums: with
-   -ffp-contract=off). They are called for bodies besides, whose results are dropped; never with 0.
-   Any other function, and both where the potential is another one, are called by pointer.
-
-   On a GPU   A kernel cannot call a function of the host by its address. So there the names are
-   needed, in the .cu file, of functions that are __host__ __device__. Calls nbody_cuda_... refuse
-   all others with NBODY_BAD_OPTION; `user`, which may tell several laws apart, is then read on the
-   GPU. NBODY_FAST is NBODY_SHARED_MEMORY. Forces have the bits of the serial code if f has the same
-   bits on both sides: that takes nvcc -fmad=false, and exp, log and the like differ.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The functions that the file names, without a name that could hide theirs. */
-#ifdef NBODY_FORCE
-NBODY_I_LANE_FN double nbody_i_named_force(double nbody_i_d, void *nbody_i_user)
-{
-    return NBODY_FORCE(nbody_i_d, nbody_i_user);
-}
-#endif
-#ifdef NBODY_POTENTIAL
-NBODY_I_LANE_FN double nbody_i_named_potential(double nbody_i_d, void *nbody_i_user)
-{
-    return NBODY_POTENTIAL(nbody_i_d, nbody_i_user);
-}
-#endif
-
-/* Are the functions those that the file names? both: is a potential needed? */
-static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbody_i_both)
-{
-    int nbody_i_same_force = 0, nbody_i_same_potential = 0;
-#ifdef NBODY_FORCE
-    nbody_i_same_force = nbody_i_given->force == NBODY_FORCE;
-#endif
-#ifdef NBODY_POTENTIAL
-    nbody_i_same_potential = nbody_i_given->potential == NBODY_POTENTIAL;
-#endif
-    (void)nbody_i_given;
-    return nbody_i_same_force && (nbody_i_same_potential || !nbody_i_both);
-}
-
-/* f(r) / r for u = r^2, in the units of the arrays. */
-NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
-{
-    double const r = sqrt(u), d = nbody_i_product(r, law->length);
-#if !defined(__CUDA_ARCH__)
-    return law->function.force(d, law->function.user) / r;
-#elif defined(NBODY_FORCE)
-    return nbody_i_named_force(d, law->function.user) / r;
-#else
-    return d; /* not reached: nbody_i_by_function */
-#endif
-}
-
-NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
-{
-    double const d = nbody_i_product(sqrt(u), law->length);
-#if !defined(__CUDA_ARCH__)
-    return law->function.potential(d, law->function.user);
-#elif defined(NBODY_POTENTIAL)
-    return nbody_i_named_potential(d, law->function.user);
-#else
-    return d; /* not reached: none may be requested */
-#endif
-}
-
-/* What a source does to a target, per unit mass. The product with the mass is in double too:
-   f(r) / r may be out of the range of a float where m f(r) is not. */
-typedef struct nbody_i_pair { double dx, dy, strength, phi; } nbody_i_pair;
-
-NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
-                                            const nbody_i_target *t)
-{
-    nbody_i_pair pair;
-    double d2, u;
-    int const is_self = s->place == t->place && s->place >= 0;
-    pair.dx = (double)s->x - (double)t->x;
-    pair.dy = (double)s->y - (double)t->y;
-    d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);
-    u = d2 + (double)law->soften2;
-    pair.strength = d2 > 0 ? nbody_i_function_strength(law, u) : 0;
-    pair.phi = 0;
-    if (law->potential && (law->softened ? !is_self && u > 0 : d2 > 0))
-        pair.phi = nbody_i_function_potential(law, u);
-    return pair;
-}
-
-/* Adds the term, as nbody_i_add. */
-NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
-                               nbody_real partial[NBODY_I_PARTS])
-{
-    double const m = (double)mass, mg = nbody_i_product(m, pair->strength);
-    partial[NBODY_I_X] += (nbody_real)nbody_i_product(mg, pair->dx);
-    partial[NBODY_I_Y] += (nbody_real)nbody_i_product(mg, pair->dy);
-    partial[NBODY_I_POTENTIAL] += (nbody_real)nbody_i_product(m, pair->phi);
-}
-
-NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
-                                   nbody_i_target *t)
-{
-    nbody_i_pair const pair = nbody_i_function_pair(law, s, t);
-    nbody_i_add_pair(&pair, s->m, t->partial);
-    if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>vortex: velocities of vortices, and Gaussian cores
-
-   A vortex of circulation C (its mass) moves the fluid at distance d with C / (2 pi d), at right
-   angles to the line between the two, counter-clockwise where C > 0. That is the force of
-   NBODY_INVERSE, turned by a right angle and divided by 2 pi (Cottet, Koumoutsakos: Vortex Methods,
-   2000, chapter 2). So everything is computed for NBODY_INVERSE, and turned when it is stored: the
-   velocity (f_y, -f_x) / (2 pi) in place of a force f, the stream function psi = -phi / (2 pi) in
-   place of a potential: v_x = d psi / dy, v_y = -d psi / dx.
-
-   Cores keep the velocity finite. With s = desc.softening, q = d^2 / s^2 (E_1: the exponential
-   integral):
-
-                        g                        phi
-       NBODY_PLUMMER    1 / (d^2 + s^2)          ln(d^2 + s^2) / 2
-       NBODY_GAUSSIAN   (1 - exp(-q)) / d^2      (ln d^2 + E_1(q)) / 2    (Lamb-Oseen)
-
-   The first differs from 1 / d^2 at all distances: it has tables of its own on each level. The
-   second differs by exp(-q) of it, which is less than the rounding of 1 from q = NBODY_I_CORE_END
-   on. So no cell is made with a side below sqrt(NBODY_I_CORE_END) s: 4.3 s for float, 6.4 s for
-   double. Cells that do not touch are then beyond each other's cores, and sources and nodes know
-   the bare law only. Nothing is approximated; but bodies that crowd into one core are summed pair
-   by pair, and all of them where s is above 1/17 of the square's side (double: 1/25).
-   ---------------------------------------------------------------------------------------------- */
-
-#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40)
-#define NBODY_I_OVER_TURN 0.15915494309189535 /* 1 / (2 pi) */
-
-/* (1 - exp(-r)) / r: a Taylor series, for |r| <= ln(2) / 2, and a little worse up to ln 2 (rounding
-   modes other than to nearest). */
-NBODY_I_LANE_FN nbody_real nbody_i_core_series(nbody_real r)
-{
-#if NBODY_I_REAL_KIND == 1
-    nbody_real h = 2.48015873e-05f;
-    h = 0.000198412698f - nbody_i_times(r, h);
-    h = 0.00138888889f - nbody_i_times(r, h);
-    h = 0.00833333333f - nbody_i_times(r, h);
-    h = 0.0416666667f - nbody_i_times(r, h);
-    h = 0.166666667f - nbody_i_times(r, h);
-    h = 0.5f - nbody_i_times(r, h);
-    h = 1 - nbody_i_times(r, h);
-#else
-    nbody_real h = 1.1470745597729725e-11;
-    h = 1.6059043836821613e-10 - nbody_i_times(r, h);
-    h = 2.08767569878681e-09 - nbody_i_times(r, h);
-    h = 2.505210838544172e-08 - nbody_i_times(r, h);
-    h = 2.7557319223985888e-07 - nbody_i_times(r, h);
-    h = 2.7557319223985893e-06 - nbody_i_times(r, h);
-    h = 2.4801587301587302e-05 - nbody_i_times(r, h);
-    h = 0.00019841269841269841 - nbody_i_times(r, h);
-    h = 0.0013888888888888889 - nbody_i_times(r, h);
-    h = 0.0083333333333333332 - nbody_i_times(r, h);
-    h = 0.041666666666666664 - nbody_i_times(r, h);
-    h = 0.16666666666666666 - nbody_i_times(r, h);
-    h = 0.5 - nbody_i_times(r, h);
-    h = 1 - nbody_i_times(r, h);
-#endif
-    return h;
-}
-
-/* 1 - exp(-q) for q >= 0; 1 from NBODY_I_CORE_END on. exp(-q) = 2^-k exp(-r), with r = q - k ln 2.
-   k is rounded by adding 1.5 * 2^23 (2^52), and read from the bits of that sum: without branches,
-   as in nbody_i_log. For k = 0 nothing cancels. */
-NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q)
-{
-    nbody_real const most = NBODY_I_CORE_END, at = q < most ? q : most;
-#if NBODY_I_REAL_KIND == 1
-    nbody_real const large = 12582912.0f, lead = 0.693359375f, rest = -2.12194440e-4f;
-    uint32_t bits;
-#else
-    nbody_real const large = 6755399441055744.0, lead = 0.693147180369123816490,
-                     rest = 1.90821492927058770002e-10;
-    uint64_t bits;
-#endif
-    nbody_real const sum = nbody_i_times(at, (nbody_real)1.4426950408889634) + large,
-                     k = sum - large,
-                     r = (at - nbody_i_times(k, lead)) - nbody_i_times(k, rest);
-    nbody_real power; /* 2^-k */
-    memcpy(&bits, &sum, sizeof bits);
-#if NBODY_I_REAL_KIND == 1
-    bits = (127 - (bits & 0xFFu)) << 23;
-#else
-    bits = (1023 - (bits & 0xFFu)) << 52;
-#endif
-    memcpy(&power, &bits, sizeof power);
-    return (1 - power) + nbody_i_times(power, nbody_i_times(r, nbody_i_core_series(r)));
-}
-
-/* (ln u + E_1(q)) / 2, in double. Near: E_1(q) = -gamma - ln q + Ein(q), where Ein is an
-   alternating series. Far: a continued fraction (Abramowitz, Stegun, 5.1.11 and 5.1.22). */
-NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u)
-{
-    double const gamma = 0.57721566490153286, q = (double)u / (double)core2;
-    double sum = 1;
-    int k;
-    if (q >= NBODY_I_CORE_END) return nbody_i_times((nbody_real)0.5, nbody_i_log_of(u));
-    if (q < 6) {
-        for (k = 40; k >= 1; k--)
-            sum = 1 - nbody_i_product(nbody_i_product(q, sum), k) / ((k + 1) * (k + 1));
-        sum = nbody_i_log((double)core2) - gamma + nbody_i_product(q, sum);
-    } else {
-        sum = q + 51;
-        for (k = 25; k >= 1; k--) sum = q + (2 * k - 1) - (double)(k * k) / sum;
-        sum = nbody_i_log((double)u) + (1 - (double)nbody_i_core_share((nbody_real)q)) / sum;
-    }
-    return (nbody_real)nbody_i_product(0.5, sum);
-}
-
-/* The core in the units of the arrays, and the deepest level that it allows. Is there one? */
-NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
-{
-    double const core = (double)desc->softening / frame->length,
-                 least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680); /* 1 / it is finite */
-    double side = frame->edge / 2;
-    frame->core2 = 0;
-    frame->deepest = NBODY_MAX_LEVELS;
-    if (!nbody_i_law_in(desc, 0).core) return 0;
-    frame->core2 = nbody_i_product(core, core);
-    if (frame->core2 < least) frame->core2 = least;
-    for (frame->deepest = 0; frame->deepest < NBODY_MAX_LEVELS; frame->deepest++, side /= 2)
-        if (side < sqrt(NBODY_I_CORE_END * frame->core2)) break;
-    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3337,6 +3090,10 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
     return t;
 }
 
+/* ----------------------------------------------------------------------------------------------
+   >>points: what points that are no bodies need besides. Their forces are summed at >>points-serial
+   ---------------------------------------------------------------------------------------------- */
+
 /* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
 NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
 {
@@ -3374,6 +3131,10 @@ NBODY_FN int32_t nbody_i_home(const nbody *sim, int by_nodes, int32_t around)
     return by_nodes && sim->cell[around].level >= 2 ? around : -1;
 }
 
+/* ----------------------------------------------------------------------------------------------
+   >>store: forces and potentials in your units, as they are stored
+   ---------------------------------------------------------------------------------------------- */
+
 /* The caller's output arrays. */
 typedef struct nbody_i_outcome {
     nbody_real *acc, *potential; /* NULL: not requested */
@@ -3394,6 +3155,8 @@ NBODY_FN double nbody_i_potential_unit(const nbody *sim)
                                             ? sim->frame->mass / sim->frame->length
                                             : sim->frame->mass);
 }
+
+#define NBODY_I_OVER_TURN 0.15915494309189535 /* 1 / (2 pi) */
 
 /* What is stored for a force: NBODY_VORTEX turns it (>>vortex). */
 typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
@@ -3433,6 +3196,262 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
     if (out->potential)
         out->potential[i] = (nbody_real)nbody_i_stored_potential(
             sim, (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL]);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>function: a law of the caller, NBODY_FUNCTION
+
+   With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
+   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes
+   interpolate the law between points of cells that do not touch. So any f that is smooth there will
+   do (Kalms section 5.6; Fong), and its singularity at 0, if any, does not matter: mean errors of
+   1e-4 to 1e-3 of the sum of all |terms| with order 4, below 1e-6 with order 8 (docs/start-law.md).
+   The functions are called
+
+       for each near pair, in double: one call of f, and one of phi where potentials are requested
+       for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
+       order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
+
+   Tables are not kept from one call to the next: `user` could have changed. desc.function_ns tells
+   NBODY_AUTO what a call takes. What the functions return enters sums as nbody_real, and must be
+   in its range: NaN gives NaN. The least distance is not raised (>>limits), and bodies at one point
+   exert no force on each other. VIRTUAL_PARTICLES of order 2 would need derivatives of f, and
+   NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
+
+   By name    The file with NBODY_IMPLEMENTATION may name the functions:
+
+       static inline double spring(double d, void *user) { return d; }
+       #define NBODY_FORCE spring                      and NBODY_POTENTIAL, if there is one
+       #define NBODY_IMPLEMENTATION
+       #include "nbody.h"
+
+   and desc.function is as always, {spring, NULL, NULL}. Where it has these functions, near pairs
+   call them in loops over 4 bodies, which the compiler inlines, and makes vector instructions of
+   where they call nothing themselves (>>function-serial): of few operations, 0.3 to 0.4 of the
+   time. The bits are the same (where the compiler fuses products and sums: with
+   -ffp-contract=off). They are called for bodies besides, whose results are dropped; never with 0.
+   Any other function, and both where the potential is another one, are called by pointer.
+
+   On a GPU   A kernel cannot call a function of the host by its address. So there the names are
+   needed, in the .cu file, of functions that are __host__ __device__. Calls nbody_cuda_... refuse
+   all others with NBODY_BAD_OPTION; `user`, which may tell several laws apart, is then read on the
+   GPU. NBODY_FAST is NBODY_SHARED_MEMORY. Forces have the bits of the serial code if f has the same
+   bits on both sides: that takes nvcc -fmad=false, and exp, log and the like differ.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The functions that the file names, without a name that could hide theirs. */
+#ifdef NBODY_FORCE
+NBODY_I_LANE_FN double nbody_i_named_force(double nbody_i_d, void *nbody_i_user)
+{
+    return NBODY_FORCE(nbody_i_d, nbody_i_user);
+}
+#endif
+#ifdef NBODY_POTENTIAL
+NBODY_I_LANE_FN double nbody_i_named_potential(double nbody_i_d, void *nbody_i_user)
+{
+    return NBODY_POTENTIAL(nbody_i_d, nbody_i_user);
+}
+#endif
+
+/* Are the functions those that the file names? both: is a potential needed? */
+static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbody_i_both)
+{
+    int nbody_i_same_force = 0, nbody_i_same_potential = 0;
+#ifdef NBODY_FORCE
+    nbody_i_same_force = nbody_i_given->force == NBODY_FORCE;
+#endif
+#ifdef NBODY_POTENTIAL
+    nbody_i_same_potential = nbody_i_given->potential == NBODY_POTENTIAL;
+#endif
+    (void)nbody_i_given;
+    return nbody_i_same_force && (nbody_i_same_potential || !nbody_i_both);
+}
+
+/* f(r) / r for u = r^2, in the units of the arrays. */
+NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
+{
+    double const r = sqrt(u), d = nbody_i_product(r, law->length);
+#if !defined(__CUDA_ARCH__)
+    return law->function.force(d, law->function.user) / r;
+#elif defined(NBODY_FORCE)
+    return nbody_i_named_force(d, law->function.user) / r;
+#else
+    return d; /* not reached: nbody_i_by_function */
+#endif
+}
+
+NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
+{
+    double const d = nbody_i_product(sqrt(u), law->length);
+#if !defined(__CUDA_ARCH__)
+    return law->function.potential(d, law->function.user);
+#elif defined(NBODY_POTENTIAL)
+    return nbody_i_named_potential(d, law->function.user);
+#else
+    return d; /* not reached: none may be requested */
+#endif
+}
+
+/* What a source does to a target, per unit mass. The product with the mass is in double too:
+   f(r) / r may be out of the range of a float where m f(r) is not. */
+typedef struct nbody_i_pair { double dx, dy, strength, phi; } nbody_i_pair;
+
+NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
+                                            const nbody_i_target *t)
+{
+    nbody_i_pair pair;
+    double d2, u;
+    int const is_self = s->place == t->place && s->place >= 0;
+    pair.dx = (double)s->x - (double)t->x;
+    pair.dy = (double)s->y - (double)t->y;
+    d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);
+    u = d2 + (double)law->soften2;
+    pair.strength = d2 > 0 ? nbody_i_function_strength(law, u) : 0;
+    pair.phi = 0;
+    if (law->potential && (law->softened ? !is_self && u > 0 : d2 > 0))
+        pair.phi = nbody_i_function_potential(law, u);
+    return pair;
+}
+
+/* Adds the term, as nbody_i_add. */
+NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
+                               nbody_real partial[NBODY_I_PARTS])
+{
+    double const m = (double)mass, mg = nbody_i_product(m, pair->strength);
+    partial[NBODY_I_X] += (nbody_real)nbody_i_product(mg, pair->dx);
+    partial[NBODY_I_Y] += (nbody_real)nbody_i_product(mg, pair->dy);
+    partial[NBODY_I_POTENTIAL] += (nbody_real)nbody_i_product(m, pair->phi);
+}
+
+NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
+                                   nbody_i_target *t)
+{
+    nbody_i_pair const pair = nbody_i_function_pair(law, s, t);
+    nbody_i_add_pair(&pair, s->m, t->partial);
+    if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>vortex: velocities of vortices, and Gaussian cores
+
+   A vortex of circulation C (its mass) moves the fluid at distance d with C / (2 pi d), at right
+   angles to the line between the two, counter-clockwise where C > 0. That is the force of
+   NBODY_INVERSE, turned by a right angle and divided by 2 pi (Cottet, Koumoutsakos: Vortex Methods,
+   2000, chapter 2). So everything is computed for NBODY_INVERSE, and turned when it is stored: the
+   velocity (f_y, -f_x) / (2 pi) in place of a force f, the stream function psi = -phi / (2 pi) in
+   place of a potential: v_x = d psi / dy, v_y = -d psi / dx.
+
+   Cores keep the velocity finite. With s = desc.softening, q = d^2 / s^2 (E_1: the exponential
+   integral):
+
+                        g                        phi
+       NBODY_PLUMMER    1 / (d^2 + s^2)          ln(d^2 + s^2) / 2
+       NBODY_GAUSSIAN   (1 - exp(-q)) / d^2      (ln d^2 + E_1(q)) / 2    (Lamb-Oseen)
+
+   The first differs from 1 / d^2 at all distances: it has tables of its own on each level. The
+   second differs by exp(-q) of it, which is less than the rounding of 1 from q = NBODY_I_CORE_END
+   on. So no cell is made with a side below sqrt(NBODY_I_CORE_END) s: 4.3 s for float, 6.4 s for
+   double. Cells that do not touch are then beyond each other's cores, and sources and nodes know
+   the bare law only. Nothing is approximated; but bodies that crowd into one core are summed pair
+   by pair, and all of them where s is above 1/17 of the square's side (double: 1/25).
+   ---------------------------------------------------------------------------------------------- */
+
+#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40)
+
+/* (1 - exp(-r)) / r: a Taylor series, for |r| <= ln(2) / 2, and a little worse up to ln 2 (rounding
+   modes other than to nearest). */
+NBODY_I_LANE_FN nbody_real nbody_i_core_series(nbody_real r)
+{
+#if NBODY_I_REAL_KIND == 1
+    nbody_real h = 2.48015873e-05f;
+    h = 0.000198412698f - nbody_i_times(r, h);
+    h = 0.00138888889f - nbody_i_times(r, h);
+    h = 0.00833333333f - nbody_i_times(r, h);
+    h = 0.0416666667f - nbody_i_times(r, h);
+    h = 0.166666667f - nbody_i_times(r, h);
+    h = 0.5f - nbody_i_times(r, h);
+    h = 1 - nbody_i_times(r, h);
+#else
+    nbody_real h = 1.1470745597729725e-11;
+    h = 1.6059043836821613e-10 - nbody_i_times(r, h);
+    h = 2.08767569878681e-09 - nbody_i_times(r, h);
+    h = 2.505210838544172e-08 - nbody_i_times(r, h);
+    h = 2.7557319223985888e-07 - nbody_i_times(r, h);
+    h = 2.7557319223985893e-06 - nbody_i_times(r, h);
+    h = 2.4801587301587302e-05 - nbody_i_times(r, h);
+    h = 0.00019841269841269841 - nbody_i_times(r, h);
+    h = 0.0013888888888888889 - nbody_i_times(r, h);
+    h = 0.0083333333333333332 - nbody_i_times(r, h);
+    h = 0.041666666666666664 - nbody_i_times(r, h);
+    h = 0.16666666666666666 - nbody_i_times(r, h);
+    h = 0.5 - nbody_i_times(r, h);
+    h = 1 - nbody_i_times(r, h);
+#endif
+    return h;
+}
+
+/* 1 - exp(-q) for q >= 0; 1 from NBODY_I_CORE_END on. exp(-q) = 2^-k exp(-r), with r = q - k ln 2.
+   k is rounded by adding 1.5 * 2^23 (2^52), and read from the bits of that sum: without branches,
+   as in nbody_i_log. For k = 0 nothing cancels. */
+NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q)
+{
+    nbody_real const most = NBODY_I_CORE_END, at = q < most ? q : most;
+#if NBODY_I_REAL_KIND == 1
+    nbody_real const large = 12582912.0f, lead = 0.693359375f, rest = -2.12194440e-4f;
+    uint32_t bits;
+#else
+    nbody_real const large = 6755399441055744.0, lead = 0.693147180369123816490,
+                     rest = 1.90821492927058770002e-10;
+    uint64_t bits;
+#endif
+    nbody_real const sum = nbody_i_times(at, (nbody_real)1.4426950408889634) + large,
+                     k = sum - large,
+                     r = (at - nbody_i_times(k, lead)) - nbody_i_times(k, rest);
+    nbody_real power; /* 2^-k */
+    memcpy(&bits, &sum, sizeof bits);
+#if NBODY_I_REAL_KIND == 1
+    bits = (127 - (bits & 0xFFu)) << 23;
+#else
+    bits = (1023 - (bits & 0xFFu)) << 52;
+#endif
+    memcpy(&power, &bits, sizeof power);
+    return (1 - power) + nbody_i_times(power, nbody_i_times(r, nbody_i_core_series(r)));
+}
+
+/* (ln u + E_1(q)) / 2, in double. Near: E_1(q) = -gamma - ln q + Ein(q), where Ein is an
+   alternating series. Far: a continued fraction (Abramowitz, Stegun, 5.1.11 and 5.1.22). */
+NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u)
+{
+    double const gamma = 0.57721566490153286, q = (double)u / (double)core2;
+    double sum = 1;
+    int k;
+    if (q >= NBODY_I_CORE_END) return nbody_i_times((nbody_real)0.5, nbody_i_log_of(u));
+    if (q < 6) {
+        for (k = 40; k >= 1; k--)
+            sum = 1 - nbody_i_product(nbody_i_product(q, sum), k) / ((k + 1) * (k + 1));
+        sum = nbody_i_log((double)core2) - gamma + nbody_i_product(q, sum);
+    } else {
+        sum = q + 51;
+        for (k = 25; k >= 1; k--) sum = q + (2 * k - 1) - (double)(k * k) / sum;
+        sum = nbody_i_log((double)u) + (1 - (double)nbody_i_core_share((nbody_real)q)) / sum;
+    }
+    return (nbody_real)nbody_i_product(0.5, sum);
+}
+
+/* The core in the units of the arrays, and the deepest level that it allows. Is there one? */
+NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
+{
+    double const core = (double)desc->softening / frame->length,
+                 least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680); /* 1 / it is finite */
+    double side = frame->edge / 2;
+    frame->core2 = 0;
+    frame->deepest = NBODY_MAX_LEVELS;
+    if (!nbody_i_law_in(desc, 0).core) return 0;
+    frame->core2 = nbody_i_product(core, core);
+    if (frame->core2 < least) frame->core2 = least;
+    for (frame->deepest = 0; frame->deepest < NBODY_MAX_LEVELS; frame->deepest++, side /= 2)
+        if (side < sqrt(NBODY_I_CORE_END * frame->core2)) break;
+    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -6720,41 +6739,6 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody
     nbody_i_carry_target(t);
 }
 
-/* A point before its walk. square: NULL, or of a periodic square. home: nbody_i_home. */
-NBODY_FN nbody_i_target nbody_i_point_at_nodes(const nbody *sim, const nbody_i_law *law,
-                                               const nbody_i_image_nodes *square, int32_t home,
-                                               nbody_real x, nbody_real y)
-{
-    nbody_i_target t = nbody_i_target_at(x, y, -1);
-    if (home >= 0) nbody_i_l2p(sim, home, law->potential, &t);
-    else if (square) nbody_i_l2p_of_square(sim, law, square, &t);
-    return t;
-}
-
-NBODY_FN nbody_near nbody_i_near_at(const nbody *sim, int32_t home, nbody_real x, nbody_real y)
-{
-    return home >= 0 ? nbody_i_near_in(sim, home, x, y) : nbody_near_point(sim, x, y);
-}
-
-/* The total force at a point that is not a body. */
-NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
-                                      const nbody_i_image_nodes *square, int32_t home,
-                                      nbody_real x, nbody_real y)
-{
-    nbody_i_target t;
-    if (square && !sim->cell) return nbody_i_sum_images(sim, law, x, y, -1);
-    if (!sim->cell) {
-        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
-        t = nbody_i_target_at(x, y, -1);
-        nbody_i_add_run(sim, law, &run, &t);
-    } else {
-        t = nbody_i_point_at_nodes(sim, law, square, home, x, y);
-        nbody_i_add_near(sim, law, nbody_i_near_at(sim, home, x, y), &t);
-    }
-    nbody_i_carry_target(&t);
-    return t;
-}
-
 /* Of nbody_estimate, as nbody_i_add_exact: body `from` and its images on another body. */
 NBODY_FN void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t from,
                                        nbody_i_exact *sum)
@@ -6930,6 +6914,41 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
    bits are those of one point after the other, which is how NBODY_ONE_THREAD does it, and DIRECT
    in a periodic square.
    ---------------------------------------------------------------------------------------------- */
+
+/* A point before its walk. square: NULL, or of a periodic square. home: nbody_i_home. */
+NBODY_FN nbody_i_target nbody_i_point_at_nodes(const nbody *sim, const nbody_i_law *law,
+                                               const nbody_i_image_nodes *square, int32_t home,
+                                               nbody_real x, nbody_real y)
+{
+    nbody_i_target t = nbody_i_target_at(x, y, -1);
+    if (home >= 0) nbody_i_l2p(sim, home, law->potential, &t);
+    else if (square) nbody_i_l2p_of_square(sim, law, square, &t);
+    return t;
+}
+
+NBODY_FN nbody_near nbody_i_near_at(const nbody *sim, int32_t home, nbody_real x, nbody_real y)
+{
+    return home >= 0 ? nbody_i_near_in(sim, home, x, y) : nbody_near_point(sim, x, y);
+}
+
+/* The total force at a point that is not a body. */
+NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
+                                      const nbody_i_image_nodes *square, int32_t home,
+                                      nbody_real x, nbody_real y)
+{
+    nbody_i_target t;
+    if (square && !sim->cell) return nbody_i_sum_images(sim, law, x, y, -1);
+    if (!sim->cell) {
+        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
+        t = nbody_i_target_at(x, y, -1);
+        nbody_i_add_run(sim, law, &run, &t);
+    } else {
+        t = nbody_i_point_at_nodes(sim, law, square, home, x, y);
+        nbody_i_add_near(sim, law, nbody_i_near_at(sim, home, x, y), &t);
+    }
+    nbody_i_carry_target(&t);
+    return t;
+}
 
 typedef struct nbody_i_points {
     const nbody *sim;
@@ -8058,6 +8077,57 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
     return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
 }
 
+/* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
+   bodies by chance and have children, so one level more is counted, a quarter filled. */
+static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
+{
+    int64_t cells = 0, level_cells = 1;
+    int level, spare = 0;
+    memset(frame, 0, sizeof *frame);
+    for (level = 0; level < desc->levels && spare < 2; level++) {
+        frame->level_first[level] = (int32_t)cells;
+        frame->levels = level + 1;
+        cells += spare ? level_cells / 4 + 64 : level_cells;
+        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* nbody_build then reports it */
+        if (level_cells * desc->leaf >= n) spare++;
+        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
+    }
+    frame->cells = (int32_t)cells;
+    /* any of them may have sources */
+    if (spare) frame->level_first[frame->levels - 1] = frame->cells;
+}
+
+NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
+{
+    nbody_frame frame;
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    if (n < 0) return NBODY_BAD_ARGUMENT;
+    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
+    result = nbody_i_begin_choice(sim, desc, n, 1);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
+    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
+        int64_t room;
+        nbody_i_even_frame(&sim->desc, n, &frame);
+        sim->frame = &frame;
+        room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
+        result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
+        if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
+        if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
+    }
+    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
+    nbody_i_make_empty(sim);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>points-calls: nbody_fields_at
+
+   The points are checked, ordered by cell and summed, serially or in tasks. Where they read nodes,
+   those of the last evaluation serve, or a copy of the nbody gets its own for this call.
+   ---------------------------------------------------------------------------------------------- */
+
 static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, int32_t *bad)
 {
     nbody_i_order_job order;
@@ -8156,50 +8226,6 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     result = nbody_i_reads_nodes(sim, m) ? nbody_i_points_by_nodes(&given, m, &bad)
                                          : nbody_i_points_of_tree(&given, m, &bad);
     if (bad_id) *bad_id = bad;
-    return result;
-}
-
-/* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
-   bodies by chance and have children, so one level more is counted, a quarter filled. */
-static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
-{
-    int64_t cells = 0, level_cells = 1;
-    int level, spare = 0;
-    memset(frame, 0, sizeof *frame);
-    for (level = 0; level < desc->levels && spare < 2; level++) {
-        frame->level_first[level] = (int32_t)cells;
-        frame->levels = level + 1;
-        cells += spare ? level_cells / 4 + 64 : level_cells;
-        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* nbody_build then reports it */
-        if (level_cells * desc->leaf >= n) spare++;
-        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
-    }
-    frame->cells = (int32_t)cells;
-    /* any of them may have sources */
-    if (spare) frame->level_first[frame->levels - 1] = frame->cells;
-}
-
-NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
-{
-    nbody_frame frame;
-    nbody_result result;
-    if (!sim) return NBODY_BAD_ARGUMENT;
-    nbody_i_make_empty(sim);
-    if (n < 0) return NBODY_BAD_ARGUMENT;
-    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    result = nbody_i_begin_choice(sim, desc, n, 1);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
-    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
-        int64_t room;
-        nbody_i_even_frame(&sim->desc, n, &frame);
-        sim->frame = &frame;
-        room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
-        result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
-        if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
-        if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
-    }
-    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
-    nbody_i_make_empty(sim);
     return result;
 }
 
