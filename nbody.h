@@ -1379,6 +1379,12 @@ NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
 NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
                                    nbody_i_target *t);
 
+/* Is the source the body that is the target? */
+NBODY_FN int nbody_i_is_self(const nbody_i_source *s, const nbody_i_target *t)
+{
+    return s->place == t->place && s->place >= 0;
+}
+
 /* Adds one term: m g d, m phi. A body adds d = 0 to its own force, so no term has to be skipped
    (Kalms equation 6: j != i). */
 NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int moments,
@@ -1394,7 +1400,7 @@ NBODY_FN void nbody_i_add(const nbody_i_law *law, const nbody_i_source *s, int m
     }
     t->partial[NBODY_I_X] += nbody_i_times(mg, dx);
     t->partial[NBODY_I_Y] += nbody_i_times(mg, dy);
-    if (law->potential && nbody_i_in_potential(law, d2, s->place == t->place && s->place >= 0))
+    if (law->potential && nbody_i_in_potential(law, d2, nbody_i_is_self(s, t)))
         t->partial[NBODY_I_POTENTIAL] += nbody_i_times(s->m, nbody_i_potential(law, u, root));
     if (moments) nbody_i_add_moments(law, s, dx, dy, u, g, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
@@ -1998,41 +2004,36 @@ typedef struct nbody_near {
     int32_t at;                 /* next, -1: done */
 } nbody_near;
 
-NBODY_FN nbody_near nbody_near_of(const nbody *sim, int32_t leaf)
+NBODY_FN nbody_near nbody_i_near_from(const nbody *sim, int32_t of, nbody_real x, nbody_real y,
+                                      int32_t at)
 {
     nbody_near walk;
     walk.cell = -1;
     walk.whole = 0;
     walk.sim = sim;
-    walk.of = leaf;
-    walk.x = walk.y = 0;
+    walk.of = of;
+    walk.x = x;
+    walk.y = y;
     walk.k = 0;
-    walk.at = sim->cell[leaf].beside[0];
+    walk.at = at;
     return walk;
+}
+
+NBODY_FN nbody_near nbody_near_of(const nbody *sim, int32_t leaf)
+{
+    return nbody_i_near_from(sim, leaf, 0, 0, sim->cell[leaf].beside[0]);
 }
 
 /* The point is in the units of the arrays. */
 NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y)
 {
-    nbody_near walk;
-    walk.cell = -1;
-    walk.whole = 0;
-    walk.sim = sim;
-    walk.of = -1;
-    walk.x = x;
-    walk.y = y;
-    walk.k = 0;
-    walk.at = 0;
-    return walk;
+    return nbody_i_near_from(sim, -1, x, y, 0);
 }
 
 /* Of a point in a cell: what its nodes leave. A leaf's bodies and points have the same walk. */
 NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x, nbody_real y)
 {
-    nbody_near walk = nbody_near_of(sim, cell);
-    walk.x = x;
-    walk.y = y;
-    return walk;
+    return nbody_i_near_from(sim, cell, x, y, sim->cell[cell].beside[0]);
 }
 
 /* Column of a point that may lie anywhere, in cells of this level; where no cell can be adjacent to
@@ -2350,9 +2351,10 @@ NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stenci
 }
 
 /* The stencil of a coordinate x (axis 0) or y (1) in a cell. */
-NBODY_FN nbody_i_stencil nbody_i_stencil_in(const nbody *sim, int32_t at, int axis, nbody_real x)
+NBODY_FN nbody_i_stencil nbody_i_stencil_in(const nbody *sim, const nbody_cell *cell, int axis,
+                                            nbody_real x)
 {
-    return nbody_i_stencil_at(&sim->rule, nbody_i_within_cell(sim, &sim->cell[at], axis, x));
+    return nbody_i_stencil_at(&sim->rule, nbody_i_within_cell(sim, cell, axis, x));
 }
 
 /* L2P: the force of all far cells on a body of this leaf, interpolated from the leaf's nodes by its
@@ -2370,8 +2372,8 @@ NBODY_FN void nbody_i_l2p_by(const nbody *sim, int32_t at, const nbody_i_stencil
 
 NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
 {
-    nbody_i_stencil const sx = nbody_i_stencil_in(sim, at, 0, t->x),
-                          sy = nbody_i_stencil_in(sim, at, 1, t->y);
+    nbody_i_stencil const sx = nbody_i_stencil_in(sim, &sim->cell[at], 0, t->x),
+                          sy = nbody_i_stencil_in(sim, &sim->cell[at], 1, t->y);
     nbody_i_l2p_by(sim, at, &sx, &sy, potential, t);
 }
 
@@ -2508,10 +2510,8 @@ NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell,
     double sum = 0;
     int32_t b;
     for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within_cell(sim, cell, 0, sim->x[b]));
-        nbody_i_stencil const sy = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within_cell(sim, cell, 1, sim->y[b]));
+        nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
+                              sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
         sum +=
             nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
     }
@@ -2560,10 +2560,14 @@ NBODY_FN nbody_real nbody_i_point_mass(const nbody *sim, const nbody_cell *cell,
 enum { NBODY_I_OFFSETS = 49, NBODY_I_LANES = 16 }; /* -3 .. 3 in both directions; targets that the
                                                       serial code computes at once */
 
-NBODY_FN int32_t nbody_i_row(const nbody *sim)
+/* A number of targets, rounded up to whole vectors. */
+NBODY_FN int32_t nbody_i_whole_lanes(int32_t count)
 {
-    return (sim->nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
+    return (count + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
 }
+
+/* Numbers of a row of the table: the nodes, and padding. */
+NBODY_FN int32_t nbody_i_row(const nbody *sim) { return nbody_i_whole_lanes(sim->nodes); }
 
 NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 {
@@ -3301,7 +3305,7 @@ NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_
 {
     nbody_i_pair pair;
     double d2, u;
-    int const is_self = s->place == t->place && s->place >= 0;
+    int const is_self = nbody_i_is_self(s, t);
     pair.dx = (double)s->x - (double)t->x;
     pair.dy = (double)s->y - (double)t->y;
     d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);
@@ -4137,7 +4141,7 @@ static double nbody_i_table_entries(const nbody_desc *desc)
 {
     int const nodes = desc->order * desc->order;
     if (desc->sources != NBODY_CHEBYSHEV) return 0;
-    return nodes * (double)((nodes + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES);
+    return nodes * (double)nbody_i_whole_lanes(nodes);
 }
 
 /* M2L of one cell on another. */
@@ -4171,7 +4175,7 @@ static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
 
 static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
 {
-    double const lanes = (n + NBODY_I_LANES - 1) / NBODY_I_LANES * NBODY_I_LANES;
+    double const lanes = nbody_i_whole_lanes(n);
     return lanes * n * nbody_i_term_cost(desc, potential) + 15.0 * n;
 }
 
@@ -4505,13 +4509,20 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
    >>square-serial: bounds of the bodies, their largest mass, and the first bad one
    ---------------------------------------------------------------------------------------------- */
 
+/* Do sources lie where they do whatever the masses are? The bodies of DIRECT and CHEBYSHEV's points
+   do: they take masses of any sign, and serve several sets of masses. Centres of mass do not. */
+static int nbody_i_has_fixed_sources(const nbody_desc *desc)
+{
+    return desc->method == NBODY_DIRECT || desc->sources == NBODY_CHEBYSHEV;
+}
+
 /* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
 typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
 
 static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
                                           int32_t first, int32_t end, nbody_i_bounds *bounds)
 {
-    int const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
+    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
     int32_t i;
     int a;
     memset(bounds, 0, sizeof *bounds);
@@ -4642,14 +4653,21 @@ static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t
         keys[b] = nbody_i_deep_key(sim->frame, sim->x[b], sim->y[b], cell->level / 16);
 }
 
+/* Where the bodies of each child of a cell begin: nbody_i_quarters. */
+static void nbody_i_quarters_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell,
+                                int32_t begin[5])
+{
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     nbody_i_shift_of(sim, cell->level), begin);
+}
+
 /* Divides one cell; its children are appended at `*end`. */
 static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
 {
     nbody_cell *cell = &sim->cell[at];
     int32_t begin[5];
     int q;
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     nbody_i_shift_of(sim, cell->level), begin);
+    nbody_i_quarters_of(sim, keys, cell, begin);
     cell->child = *end;
     for (q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
@@ -5350,10 +5368,8 @@ static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
     for (s = 0; s < sets; s++)
         for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
     for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within_cell(sim, cell, 0, sim->x[b]));
-        nbody_i_stencil const sy = nbody_i_stencil_at(
-            &sim->rule, nbody_i_within_cell(sim, cell, 1, sim->y[b]));
+        nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
+                              sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
         for (s = 0; s < sets; s++)
             nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
     }
@@ -5505,6 +5521,25 @@ NBODY_I_INLINE void nbody_i_inverse_roots(int wide, nbody_real *root, const nbod
 static void nbody_i_clear_lanes(nbody_i_lanes *lanes, int sets)
 {
     memset(lanes, 0, (size_t)sets * sizeof *lanes);
+}
+
+/* The sums of one target, to lane k and from it. */
+static void nbody_i_set_lane(nbody_i_lanes *lanes, int32_t k, const nbody_i_target *t)
+{
+    int p;
+    for (p = 0; p < NBODY_I_PARTS; p++) {
+        lanes->total[p][k] = t->total[p];
+        lanes->compensation[p][k] = t->compensation[p];
+    }
+}
+
+static void nbody_i_get_lane(const nbody_i_lanes *lanes, int32_t k, nbody_i_target *t)
+{
+    int p;
+    for (p = 0; p < NBODY_I_PARTS; p++) {
+        t->total[p] = lanes->total[p][k];
+        t->compensation[p] = lanes->compensation[p][k];
+    }
 }
 
 static void nbody_i_carry_lanes(nbody_i_lanes *lanes, int sets)
@@ -6488,14 +6523,9 @@ static void nbody_i_store_nodes(const nbody *sim, int sets, const nbody_i_law *l
                                 const nbody_i_lanes *lanes)
 {
     int32_t a;
-    int p;
     for (a = 0; a < sim->nodes; a++) {
-        const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES * sets];
         nbody_i_target t;
-        for (p = 0; p < NBODY_I_PARTS; p++) {
-            t.total[p] = group->total[p][a % NBODY_I_LANES];
-            t.compensation[p] = group->compensation[p][a % NBODY_I_LANES];
-        }
+        nbody_i_get_lane(&lanes[a / NBODY_I_LANES * sets], a % NBODY_I_LANES, &t);
         nbody_i_store_node(sim, law, at, a, &t);
     }
 }
@@ -6553,6 +6583,24 @@ NBODY_FN void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
         at[4 * sim->cell[c].y + sim->cell[c].x] = c;
 }
 
+/* Of the 16 cells, the one whose pair with cell (x, y) = (cell % 4, cell / 4) has the number
+   `apart`. */
+NBODY_FN int32_t nbody_i_sixteen_apart(const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
+                                       int apart)
+{
+    int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4;
+    return sixteen[4 * y + x];
+}
+
+/* nbody_i_lattice_scale, for the table of level 2. */
+NBODY_FN void nbody_i_image_scale(const nbody *sim, nbody_real scale[NBODY_I_PARTS])
+{
+    double factor[NBODY_I_PARTS];
+    int p;
+    nbody_i_lattice_scale(sim, factor);
+    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
+}
+
 /* M2L: all images of one cell on node a of another, as nbody_i_add_table. */
 NBODY_FN void nbody_i_add_image(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
                                 int32_t a, const nbody_real scale[NBODY_I_PARTS],
@@ -6595,13 +6643,10 @@ NBODY_FN nbody_i_target nbody_i_image_node(const nbody *sim, const nbody_i_law *
 {
     nbody_i_target t = nbody_i_target_at(0, 0, -1);
     nbody_real scale[NBODY_I_PARTS];
-    double factor[NBODY_I_PARTS];
-    int apart, p;
-    nbody_i_lattice_scale(sim, factor);
-    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
+    int apart;
+    nbody_i_image_scale(sim, scale);
     for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
-        int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4,
-                      from = sixteen[4 * y + x];
+        int32_t const from = nbody_i_sixteen_apart(sixteen, cell, apart);
         if (from >= 0) nbody_i_add_image(sim, law, apart, from, a, scale, &t);
     }
     nbody_i_carry_table(&t, scale);
@@ -6615,15 +6660,12 @@ static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
 {
     nbody_i_lanes lanes[NBODY_I_NODE_LANES];
     nbody_real scale[NBODY_I_PARTS];
-    double factor[NBODY_I_PARTS];
     int32_t a;
     int apart, p;
-    nbody_i_lattice_scale(sim, factor);
-    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
+    nbody_i_image_scale(sim, scale);
     nbody_i_clear_lanes(lanes, NBODY_I_NODE_LANES);
     for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
-        int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4,
-                      from = sixteen[4 * y + x];
+        int32_t const from = nbody_i_sixteen_apart(sixteen, cell, apart);
         if (from >= 0) nbody_i_add_images(sim, law, apart, from, scale, lanes);
     }
     for (a = 0; a < nbody_i_row(sim); a += NBODY_I_LANES)
@@ -6783,13 +6825,9 @@ static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, in
 {
     int32_t k;
     for (k = 0; k < count; k++) {
-        nbody_real total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
-        int p;
-        for (p = 0; p < NBODY_I_PARTS; p++) {
-            total[p] = lanes->total[p][k];
-            compensation[p] = lanes->compensation[p][k];
-        }
-        nbody_i_store(sim, out, sim->id[first + k], total, compensation);
+        nbody_i_target t;
+        nbody_i_get_lane(lanes, k, &t);
+        nbody_i_store(sim, out, sim->id[first + k], t.total, t.compensation);
     }
 }
 
@@ -6816,17 +6854,14 @@ static void nbody_i_lanes_l2p(const nbody *sim, int sets, const nbody_i_law *law
                               int32_t count, nbody_i_lanes *lanes)
 {
     int32_t k;
-    int p, s;
+    int s;
     for (k = 0; k < count; k++) {
-        nbody_i_stencil const sx = nbody_i_stencil_in(sim, leaf, 0, lanes->x[k]),
-                              sy = nbody_i_stencil_in(sim, leaf, 1, lanes->y[k]);
+        nbody_i_stencil const sx = nbody_i_stencil_in(sim, &sim->cell[leaf], 0, lanes->x[k]),
+                              sy = nbody_i_stencil_in(sim, &sim->cell[leaf], 1, lanes->y[k]);
         for (s = 0; s < sets; s++) {
             nbody_i_target t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
             nbody_i_l2p_by(&sim[s], leaf, &sx, &sy, law->potential, &t);
-            for (p = 0; p < NBODY_I_PARTS; p++) {
-                lanes[s].total[p][k] = t.total[p];
-                lanes[s].compensation[p][k] = t.compensation[p];
-            }
+            nbody_i_set_lane(&lanes[s], k, &t);
         }
     }
 }
@@ -7008,6 +7043,15 @@ static nbody_real nbody_i_coordinate(const nbody *sim, int axis, double value)
                                     : nbody_i_point_at(value, sim->frame->length);
 }
 
+/* The position of the caller's point i, in the units of the arrays. */
+static void nbody_i_read_point(const nbody_i_points *points, int32_t i, nbody_real *x,
+                               nbody_real *y)
+{
+    const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
+    *x = nbody_i_coordinate(points->sim, 0, (double)p[0]);
+    *y = nbody_i_coordinate(points->sim, 1, (double)p[1]);
+}
+
 /* Where a point lies: the cell around it. In a periodic square where level 2 has no cell, the
    number of that square of the 16, behind all cells: the images that act depend on it. */
 static int32_t nbody_i_spot_of(const nbody *sim, nbody_real x, nbody_real y)
@@ -7050,9 +7094,7 @@ static void nbody_i_fill_crowd(const nbody_i_points *points, int32_t first, int3
     crowd->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
     for (k = 0; k < crowd->count; k++) {
         int32_t const i = nbody_i_nth_point(points, first + k);
-        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-        crowd->x[k] = nbody_i_coordinate(sim, 0, (double)p[0]);
-        crowd->y[k] = nbody_i_coordinate(sim, 1, (double)p[1]);
+        nbody_i_read_point(points, i, &crowd->x[k], &crowd->y[k]);
         crowd->spot[k] =
             points->spot ? points->spot[i] : nbody_i_spot_of(sim, crowd->x[k], crowd->y[k]);
     }
@@ -7101,7 +7143,6 @@ static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_cro
     nbody_near walk = nbody_i_near_at(sim, home, crowd->x[chosen[0]], crowd->y[chosen[0]]);
     nbody_i_lanes lanes;
     int32_t k;
-    int p;
     nbody_i_clear_lanes(&lanes, 1);
     for (k = 0; k < NBODY_I_LANES; k++) {
         lanes.x[k] = crowd->x[chosen[k < count ? k : 0]];
@@ -7115,10 +7156,7 @@ static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_cro
     for (k = 0; k < count && (home >= 0 || points->square); k++) {
         nbody_i_target const t = nbody_i_point_at_nodes(sim, &points->law, points->square, home,
                                                         lanes.x[k], lanes.y[k]);
-        for (p = 0; p < NBODY_I_PARTS; p++) {
-            lanes.total[p][k] = t.total[p];
-            lanes.compensation[p][k] = t.compensation[p];
-        }
+        nbody_i_set_lane(&lanes, k, &t);
     }
     while (sim->cell && nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
@@ -7127,13 +7165,10 @@ static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_cro
     }
     nbody_i_carry_lanes(&lanes, 1);
     for (k = 0; k < count; k++) {
-        nbody_real total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
-        for (p = 0; p < NBODY_I_PARTS; p++) {
-            total[p] = lanes.total[p][k];
-            compensation[p] = lanes.compensation[p][k];
-        }
-        nbody_i_store(sim, &points->out, nbody_i_nth_point(points, crowd->first + chosen[k]), total,
-                      compensation);
+        nbody_i_target t;
+        nbody_i_get_lane(&lanes, k, &t);
+        nbody_i_store(sim, &points->out, nbody_i_nth_point(points, crowd->first + chosen[k]),
+                      t.total, t.compensation);
     }
 }
 
@@ -7177,13 +7212,12 @@ static void nbody_i_around_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_order_job *job = (nbody_i_order_job *)of_job;
     const nbody_i_points *points = job->points;
-    const nbody *sim = points->sim;
     int32_t i = nbody_i_begin_of(job->m, piece, pieces);
     int32_t const end = nbody_i_begin_of(job->m, piece + 1, pieces);
     for (; i < end; i++) {
-        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-        job->spot[i] = nbody_i_spot_of(sim, nbody_i_coordinate(sim, 0, (double)p[0]),
-                                       nbody_i_coordinate(sim, 1, (double)p[1]));
+        nbody_real x, y;
+        nbody_i_read_point(points, i, &x, &y);
+        job->spot[i] = nbody_i_spot_of(points->sim, x, y);
     }
 }
 
@@ -7214,30 +7248,44 @@ static void nbody_i_sort_points(const nbody_i_order_job *job)
     for (i = 0; i < job->m; i++) job->order[job->begin[job->spot[i]]++] = i;
 }
 
+/* The points in the order that was found, or as they come. */
+static nbody_i_points nbody_i_points_in_order(const nbody_i_points *points,
+                                              const nbody_i_order_job *job)
+{
+    nbody_i_points ordered = *points;
+    ordered.order = job->order;
+    ordered.spot = job->order ? job->spot : NULL;
+    return ordered;
+}
+
 static void nbody_i_end_order(const nbody_i_order_job *job)
 {
     nbody_i_give_back(&job->points->sim->desc.allocator, job->order, job->bytes);
 }
 
-static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
+/* One point by itself. */
+static void nbody_i_field_of_point(const nbody_i_points *points, int32_t i)
 {
     const nbody *sim = points->sim;
-    int const alone = nbody_i_points_alone(sim);
+    nbody_real x, y;
+    int32_t home;
+    nbody_i_target t;
+    nbody_i_read_point(points, i, &x, &y);
+    home = points->by_nodes ? nbody_i_home(sim, 1, nbody_i_cell_around(sim, x, y)) : -1;
+    t = nbody_i_point(sim, &points->law, points->square, home, x, y);
+    nbody_i_store(sim, &points->out, i, t.total, t.compensation);
+}
+
+static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
+{
+    int const alone = nbody_i_points_alone(points->sim);
     int32_t i;
     for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
         nbody_i_crowd crowd;
         nbody_i_fill_crowd(points, i, end, &crowd);
         nbody_i_fields_of_crowd(points, &crowd);
     }
-    for (i = first; i < end && alone; i++) {
-        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-        nbody_real const x = nbody_i_coordinate(sim, 0, (double)p[0]),
-                         y = nbody_i_coordinate(sim, 1, (double)p[1]);
-        int32_t const home =
-            points->by_nodes ? nbody_i_home(sim, 1, nbody_i_cell_around(sim, x, y)) : -1;
-        nbody_i_target const t = nbody_i_point(sim, &points->law, points->square, home, x, y);
-        nbody_i_store(sim, &points->out, i, t.total, t.compensation);
-    }
+    for (i = first; i < end && alone; i++) nbody_i_field_of_point(points, i);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7620,8 +7668,7 @@ static int32_t nbody_i_children_of(const nbody *sim, const uint32_t *keys, const
 {
     int32_t begin[5], count = 0;
     int q;
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     nbody_i_shift_of(sim, cell->level), begin);
+    nbody_i_quarters_of(sim, keys, cell, begin);
     for (q = 0; q < 4; q++) count += begin[q] < begin[q + 1];
     return count;
 }
@@ -7912,7 +7959,7 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
     int64_t const direct = (int64_t)points->sim->n * (points->square ? 64 : 1);
     int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : direct);
     int32_t const checks = nbody_i_pieces(parallel, (int64_t)m * 4);
-    nbody_i_points ordered = *points;
+    nbody_i_points ordered;
     nbody_i_order_job order;
     nbody_i_points_job job;
     int32_t k;
@@ -7926,8 +7973,7 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
     nbody_i_begin_order(&order, points, m);
     if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_around_task, &order);
     if (order.order && result == NBODY_OK) nbody_i_sort_points(&order);
-    ordered.order = order.order;
-    ordered.spot = order.order ? order.spot : NULL;
+    ordered = nbody_i_points_in_order(points, &order);
     job.points = &ordered;
     if (result == NBODY_OK)
         result = nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task,
@@ -8131,7 +8177,7 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
 static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, int32_t *bad)
 {
     nbody_i_order_job order;
-    nbody_i_points ordered = *given;
+    nbody_i_points ordered;
     if (nbody_i_is_cut(given->sim)) return nbody_i_cut_points(given, m, bad);
     *bad = nbody_i_bad_point(given, 0, m);
     if (*bad >= 0) return NBODY_NOT_FINITE;
@@ -8140,8 +8186,7 @@ static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, i
         nbody_i_around_task(&order, 0, 1);
         nbody_i_sort_points(&order);
     }
-    ordered.order = order.order;
-    ordered.spot = order.order ? order.spot : NULL;
+    ordered = nbody_i_points_in_order(given, &order);
     nbody_i_fields_of_points(&ordered, 0, m);
     nbody_i_end_order(&order);
     return NBODY_OK;
@@ -8242,7 +8287,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
 /* The largest |mass|, and in sim->bad_id the first bad one. */
 static nbody_result nbody_i_measure_masses(nbody *sim, const nbody_i_input *input, double *heaviest)
 {
-    int const any_sign = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
+    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
     int32_t i;
     *heaviest = 0;
     for (i = 0; i < sim->n; i++) {
@@ -8280,8 +8325,7 @@ static nbody_i_outcome nbody_i_outcome_of(const nbody *sim, nbody_real *acc, nbo
 /* How many of these sets one pass takes. */
 static int nbody_i_sets_at_once(const nbody *sim, int32_t sets)
 {
-    int const shares = sim->desc.method == NBODY_DIRECT || sim->desc.sources == NBODY_CHEBYSHEV;
-    if (!shares || nbody_i_is_plain(sim)) return 1;
+    if (!nbody_i_has_fixed_sources(&sim->desc) || nbody_i_is_plain(sim)) return 1;
     return sets < NBODY_I_SETS ? (int)sets : NBODY_I_SETS;
 }
 
