@@ -1479,34 +1479,65 @@ NBODY_FN uint32_t nbody_i_code(int32_t x, int32_t y)
     return nbody_i_spread((uint32_t)y) << 1 | nbody_i_spread((uint32_t)x);
 }
 
-/* The square and the units, from the bounds of all bodies and their largest |mass|. 0: wider than a
-   number can be. */
-NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, const double least[2],
-                                const double most[2], double heaviest)
+/* The square of level 0: the given one, or, where that has no size or not all bodies, the smallest
+   at their lower corner. */
+NBODY_FN void nbody_i_make_square(nbody_frame *frame, const nbody_desc *desc, const double least[2],
+                                  const double most[2])
 {
-    double largest = 0, softening;
-    int a, least_u;
     double const wide = most[0] - least[0], high = most[1] - least[1];
+    int a;
     frame->size = (double)desc->size;
     frame->fitted = !(desc->size > 0);
-    frame->deep = 0;
     for (a = 0; a < 2; a++) {
         frame->min[a] = (double)desc->min[a] + 0;
         if (!(least[a] >= frame->min[a] && most[a] <= frame->min[a] + frame->size))
             frame->fitted = 1;
     }
-    if (frame->fitted) {
-        frame->min[0] = least[0] + 0; /* -0 becomes 0 */
-        frame->min[1] = least[1] + 0;
-        frame->size = wide > high ? wide : high;
-    }
+    if (!frame->fitted) return;
+    frame->min[0] = least[0] + 0; /* -0 becomes 0 */
+    frame->min[1] = least[1] + 0;
+    frame->size = wide > high ? wide : high;
+}
+
+/* The largest of |coordinates|, the square's side and softening: L of >>limits. */
+NBODY_FN double nbody_i_largest_length(const nbody_frame *frame, const nbody_desc *desc,
+                                       const double least[2], const double most[2])
+{
+    double largest = 0;
+    int a;
     for (a = 0; a < 2; a++) {
         largest = least[a] < -largest ? -least[a] : largest;
         largest = most[a] > largest ? most[a] : largest;
     }
     if (frame->size > largest) largest = frame->size;
     if ((double)desc->softening > largest) largest = (double)desc->softening;
-    if (!(largest > 0)) largest = 0.75; /* all bodies at the origin */
+    return largest > 0 ? largest : 0.75; /* all bodies at the origin */
+}
+
+/* The softening in the units of the arrays, and the least one. */
+NBODY_FN void nbody_i_set_softening(nbody_frame *frame, const nbody_desc *desc)
+{
+    double const softening =
+        nbody_i_set_core(frame, desc) ? 0 : (double)desc->softening / frame->length;
+    /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020; 1 / u of the law 1/d 2^116 and 2^680 */
+    int const least_u = NBODY_I_REAL_KIND == 2                          ? -680
+                        : nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? -116
+                                                                        : -82;
+    frame->given2 = nbody_i_product(softening, softening);
+    frame->soften2 = frame->given2;
+    if (desc->law != NBODY_FUNCTION) frame->soften2 += nbody_i_power(least_u);
+}
+
+/* The square and the units, from the bounds of all bodies and their largest |mass|. 0: wider than a
+   number can be. */
+NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, const double least[2],
+                                const double most[2], double heaviest)
+{
+    double largest;
+    int a;
+    frame->deep = 0;
+    nbody_i_make_square(frame, desc, least, most);
+    largest = nbody_i_largest_length(frame, desc, least, most);
     /* else powers of a cell's side would overflow */
     if (frame->size < largest * nbody_i_power(NBODY_I_REAL_KIND == 1 ? -24 : -300))
         frame->size = nbody_i_unit(largest) * nbody_i_power(NBODY_I_REAL_KIND == 1 ? -24 : -300);
@@ -1515,14 +1546,7 @@ NBODY_FN int nbody_i_make_frame(nbody_frame *frame, const nbody_desc *desc, cons
     for (a = 0; a < 2; a++) frame->origin[a] = frame->min[a] / frame->length;
     frame->edge = frame->size / frame->length;
     frame->inverse = 1 / frame->edge;
-    softening = nbody_i_set_core(frame, desc) ? 0 : (double)desc->softening / frame->length;
-    frame->given2 = nbody_i_product(softening, softening);
-    /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020; 1 / u of the law 1/d 2^116 and 2^680 */
-    least_u = NBODY_I_REAL_KIND == 2                          ? -680
-              : nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? -116
-                                                              : -82;
-    frame->soften2 = frame->given2;
-    if (desc->law != NBODY_FUNCTION) frame->soften2 += nbody_i_power(least_u);
+    nbody_i_set_softening(frame, desc);
     return nbody_i_finite(frame->size) && nbody_i_finite(frame->inverse) &&
            nbody_i_finite(frame->soften2);
 }
@@ -4044,33 +4068,36 @@ static void nbody_i_keep_tables(nbody *sim, int potential)
     *kept = now;
 }
 
+/* Room for the M2L table, or for those of as many levels as are kept. */
+static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth)
+{
+    size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
+    size_t table;
+    nbody_result result;
+    nbody_i_keep_tables(sim, potential);
+    table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
+    if (table > room) { /* to be filled again */
+        sim->table_kind = 0;
+        sim->kept.levels = 0;
+    }
+    result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
+    if (result != NBODY_OUT_OF_MEMORY || sim->kept.slots <= 1) return result;
+    sim->kept.slots = 1; /* one is enough */
+    return nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_reals(sim), sizeof(nbody_real),
+                              growth);
+}
+
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
+    int const has_table = sim->desc.sources == NBODY_CHEBYSHEV;
     size_t const cells = (size_t)sim->frame->cells,
                  width = nbody_i_node_reals(sim, potential) * sizeof(nbody_real);
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
-    if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV) {
-        size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-        size_t table;
-        nbody_i_keep_tables(sim, potential);
-        table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
-        if (table > room) { /* to be filled again */
-            sim->table_kind = 0;
-            sim->kept.levels = 0;
-        }
-        result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
-        if (result == NBODY_OUT_OF_MEMORY && sim->kept.slots > 1) { /* one is enough */
-            sim->kept.slots = 1;
-            result = nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_reals(sim),
-                                        sizeof(nbody_real), growth);
-        }
-    }
+    if (result == NBODY_OK && has_table) result = nbody_i_prepare_table(sim, potential, growth);
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
-    sim->table = sim->desc.sources == NBODY_CHEBYSHEV
-                     ? (nbody_real *)sim->block[NBODY_I_TABLE].memory
-                     : NULL;
+    sim->table = has_table ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
     sim->table_step = 0; /* a table per level is filled when its level is computed */
     return NBODY_OK;
 }
@@ -4433,30 +4460,34 @@ static void nbody_i_make_empty(nbody *sim)
     sim->cuda_error = 0;
 }
 
-/* Empties it and copies a checked desc. */
+static int nbody_i_same_allocator(const nbody_allocator *a, const nbody_allocator *b)
+{
+    return a->alloc == b->alloc && a->free == b->free && a->user == b->user;
+}
+
+/* FORCE_NODES: the nodes of a cell and their rule. Tables of another rule are forgotten. */
+static void nbody_i_set_rule(nbody *sim)
+{
+    int const linear = sim->desc.order == 1, side = linear ? 8 : sim->desc.order;
+    sim->nodes = side * side;
+    if (sim->rule.side == side && sim->rule.linear == linear) return;
+    nbody_i_make_rule(&sim->rule, linear, side);
+    sim->table_kind = 0;
+    memset(&sim->kept, 0, sizeof sim->kept);
+}
+
+/* Empties sim, checks and copies a desc, and sets what follows from it. */
 static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
 {
     nbody_desc given;
     nbody_result const result = nbody_defaults(&given, desc, n);
-    nbody_allocator const *had = &sim->desc.allocator;
-    int const linear = given.order == 1;
     nbody_i_make_empty(sim);
     if (result != NBODY_OK) return result;
-    if (nbody_bytes(sim) > 0 &&
-        (had->alloc != given.allocator.alloc || had->free != given.allocator.free ||
-         had->user != given.allocator.user))
+    if (nbody_bytes(sim) > 0 && !nbody_i_same_allocator(&sim->desc.allocator, &given.allocator))
         return NBODY_BAD_ALLOCATOR;
     sim->desc = given;
     sim->nodes = 0;
-    if (given.method == NBODY_FORCE_NODES) {
-        int const side = linear ? 8 : given.order;
-        sim->nodes = side * side;
-        if (sim->rule.side != side || sim->rule.linear != linear) {
-            nbody_i_make_rule(&sim->rule, linear, side);
-            sim->table_kind = 0;
-            memset(&sim->kept, 0, sizeof sim->kept);
-        }
-    }
+    if (given.method == NBODY_FORCE_NODES) nbody_i_set_rule(sim);
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
     sim->series = nbody_i_series(&sim->desc);
     return NBODY_OK;
@@ -8616,6 +8647,26 @@ static nbody_result nbody_i_defaults_of_step(nbody_desc *out, const nbody_desc *
     return result == NBODY_OK && out->law == NBODY_VORTEX ? NBODY_BAD_OPTION : result;
 }
 
+/* v_new = v + a dt, p_new = p + v_new dt */
+static nbody_result nbody_i_euler(const nbody_desc *resolved, nbody_bodies *bodies, nbody_real dt)
+{
+    nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt);
+    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
+    bodies->fresh = 0; /* acc is that of the old positions */
+    return result;
+}
+
+/* v_half = v + a dt / 2, p_new = p + v_half dt, v_new = v_half + a_new dt / 2 */
+static nbody_result nbody_i_leapfrog(nbody *sim, const nbody_desc *desc, const nbody_desc *resolved,
+                                     nbody_bodies *bodies, nbody_real dt)
+{
+    nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
+    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
+    if (result == NBODY_OK) result = nbody_i_evaluate(sim, desc, bodies);
+    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
+    return result;
+}
+
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
                                   nbody_real dt, nbody_integrator integrator)
 {
@@ -8629,19 +8680,8 @@ NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodi
     if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
     if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
     if (result != NBODY_OK) return result;
-    if (integrator == NBODY_EULER) {
-        result = nbody_i_move_all(&resolved, nbody_i_kick_task, bodies, dt);
-        if (result == NBODY_OK)
-            result = nbody_i_move_all(&resolved, nbody_i_drift_task, bodies, dt);
-        bodies->fresh = 0; /* acc is that of the old positions */
-        return result;
-    }
-    /* v_half = v + a dt / 2, p_new = p + v_half dt, v_new = v_half + a_new dt / 2 */
-    result = nbody_i_move_all(&resolved, nbody_i_kick_task, bodies, dt / 2);
-    if (result == NBODY_OK) result = nbody_i_move_all(&resolved, nbody_i_drift_task, bodies, dt);
-    if (result == NBODY_OK) result = nbody_i_evaluate(sim, desc, bodies);
-    if (result == NBODY_OK) result = nbody_i_move_all(&resolved, nbody_i_kick_task, bodies, dt / 2);
-    return result;
+    return integrator == NBODY_EULER ? nbody_i_euler(&resolved, bodies, dt)
+                                     : nbody_i_leapfrog(sim, desc, &resolved, bodies, dt);
 }
 
 NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
