@@ -3130,8 +3130,8 @@ NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
 }
 
 /* The smallest cell around a point that does not need a second key (>>deep); the root, if it is
-   outside. The bits of its column and row on the deepest level, from the highest on, are the quarter
-   of each level; children are stored in the order of quarters, without the empty ones. */
+   outside. The bits of its column and row on the deepest level, from the highest on, tell the
+   quarter of each level; children are stored in the order of quarters, without the empty ones. */
 NBODY_FN int32_t nbody_i_cell_around(const nbody *sim, nbody_real x, nbody_real y)
 {
     int const most = NBODY_KEY_LEVELS - 1, repeats = nbody_i_is_periodic(sim);
