@@ -1885,11 +1885,10 @@ __device__ __forceinline__ float nbody_i_fast_root(float u)
 __device__ __forceinline__ double nbody_i_fast_root(double u) { return rsqrt(u); }
 
 /* One source on one target, with the GPU's approximate reciprocal root and fused multiply-adds: 10
-   instructions. */
+   instructions. self: the source is the target. */
 template <class Pairs>
 __device__ __forceinline__ void nbody_i_pair(Pairs &pairs, int t, const nbody_i_law &law,
-                                             const nbody_i_stream<Pairs::moments> &stream,
-                                             const nbody_i_mass_point &from, int s)
+                                             const nbody_i_mass_point &from, bool self)
 {
     nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t],
                      u = dx * dx + (dy * dy + law.soften2);
@@ -1897,19 +1896,27 @@ __device__ __forceinline__ void nbody_i_pair(Pairs &pairs, int t, const nbody_i_
     nbody_real const mg = Pairs::law == NBODY_INVERSE ? from.m * square : from.m * root * square;
     pairs.partial[NBODY_I_X][t] += mg * dx;
     pairs.partial[NBODY_I_Y][t] += mg * dy;
-    if (Pairs::potential &&
-        nbody_i_in_potential(&law, dx * dx + dy * dy, stream.place[s] == pairs.place[t]))
+    if (Pairs::potential && nbody_i_in_potential(&law, dx * dx + dy * dy, self))
         pairs.partial[NBODY_I_POTENTIAL][t] += from.m * nbody_i_potential(&law, u, root);
-    /* bodies have no moments, and may be arbitrarily near */
-    if (Pairs::moments && stream.xx[s] + stream.yy[s] > 0) {
-        nbody_i_source const spread = {from.x,       from.y,       from.m, stream.xx[s],
-                                       stream.xy[s], stream.yy[s], -1};
-        nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
-        nbody_i_add_moments(&law, &spread, dx, dy, u,
-                            Pairs::law == NBODY_INVERSE ? square : root * square, partial);
+}
+
+/* What the second moments of source s add. Bodies have none, and may be arbitrarily near. */
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_pair_moments(Pairs &pairs, int t, const nbody_i_law &law,
+                                                     const nbody_i_stream<true> &stream,
+                                                     const nbody_i_mass_point &from, int s)
+{
+    if (!(stream.xx[s] + stream.yy[s] > 0)) return;
+    nbody_real const dx = from.x - pairs.x[t], dy = from.y - pairs.y[t],
+                     u = dx * dx + (dy * dy + law.soften2);
+    nbody_real const root = nbody_i_fast_root(u), square = root * root;
+    nbody_i_source const spread = {from.x,       from.y,       from.m, stream.xx[s],
+                                   stream.xy[s], stream.yy[s], -1};
+    nbody_real partial[NBODY_I_PARTS] = {0, 0, 0};
+    nbody_i_add_moments(&law, &spread, dx, dy, u,
+                        Pairs::law == NBODY_INVERSE ? square : root * square, partial);
 #pragma unroll
-        for (int p = 0; p < Pairs::parts; p++) pairs.partial[p][t] += partial[p];
-    }
+    for (int p = 0; p < Pairs::parts; p++) pairs.partial[p][t] += partial[p];
 }
 
 /* The range of source number `at`: the last one that begins at or before it. */
@@ -2001,8 +2008,12 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
             for (int k = 0; k < turn; k += nbody_i_phases) {
                 nbody_i_mass_point const from = stream.source[s + k + phase];
 #pragma unroll
-                for (int t = 0; t < Pairs::of_lane; t++)
-                    nbody_i_pair(pairs, t, law, stream, from, s + k + phase);
+                for (int t = 0; t < Pairs::of_lane; t++) {
+                    int const at = s + k + phase;
+                    nbody_i_pair(pairs, t, law, from, stream.place[at] == pairs.place[t]);
+                    if constexpr (Pairs::moments)
+                        nbody_i_pair_moments(pairs, t, law, stream, from, at);
+                }
             }
         }
         if (odd) nbody_i_carry_pairs(pairs); /* a lane has added 64 or 80 terms in two tiles */
@@ -2922,6 +2933,46 @@ template <int Order> __global__ void __launch_bounds__(32 * nbody_i_leaf_warps)
 /* Direct summation: targets in the registers of each thread, sources through shared memory. So that
    few bodies fill the GPU too, the sources are cut into `parts` of whole tiles, a block for each;
    then the sums of all parts, in `to`, are added in their order. */
+
+/* Adds a tile of sources, which begins at place `from`, to a thread's targets. */
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_direct_tile(Pairs &pairs, const nbody_i_law &law,
+                                                    const nbody_i_mass_point *tile, int32_t from)
+{
+    for (int run = 0; run < nbody_i_direct_threads; run += NBODY_CHUNK) {
+#pragma unroll 4
+        for (int s = run; s < run + NBODY_CHUNK; s++) {
+            nbody_i_mass_point const source = tile[s];
+#pragma unroll
+            for (int t = 0; t < Pairs::of_lane; t++)
+                nbody_i_pair(pairs, t, law, source, from + s == pairs.place[t]);
+        }
+        nbody_i_carry_pairs(pairs);
+    }
+}
+
+/* Stores the sums of a thread's targets: the results, or those of one of several parts. */
+template <class Pairs>
+__device__ __forceinline__ void nbody_i_direct_store(const nbody &sim, const Pairs &pairs,
+                                                     int32_t part, int32_t parts, nbody_real *to,
+                                                     const nbody_i_outcome &out)
+{
+#pragma unroll
+    for (int t = 0; t < Pairs::of_lane; t++) {
+        int32_t const place = pairs.place[t];
+        nbody_real const total[NBODY_I_PARTS] = {pairs.total[0][t], pairs.total[1][t],
+                                                 pairs.total[2][t]};
+        nbody_real const rest[NBODY_I_PARTS] = {pairs.compensation[0][t],
+                                                pairs.compensation[1][t],
+                                                pairs.compensation[2][t]};
+        if (place >= sim.n) continue;
+        if (parts == 1) nbody_i_store(&sim, &out, sim.id[place], total, rest);
+        for (int p = 0; p < Pairs::parts && parts > 1; p++)
+            to[(size_t)(part * NBODY_I_PARTS + p) * (size_t)sim.n + (size_t)place] =
+                total[p] + rest[p];
+    }
+}
+
 template <int Law, bool Potential, int T>
 __global__ void __launch_bounds__(nbody_i_direct_threads, T > 2 ? 2 : 4)
     nbody_i_direct_kernel(__grid_constant__ const nbody_device device, int32_t parts,
@@ -2930,21 +2981,16 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, T > 2 ? 2 : 4)
     const nbody &sim = device.sim;
     nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
     __shared__ nbody_i_mass_point tile[nbody_i_direct_threads];
-    nbody_real x[T], y[T], partial[NBODY_I_PARTS][T], total[NBODY_I_PARTS][T],
-        compensation[NBODY_I_PARTS][T];
+    nbody_i_pairs<Law, Potential, false, T> pairs;
     int32_t const part = (int32_t)blockIdx.x % parts, tiles = nbody_i_direct_tiles(sim.n),
                   begin = (int32_t)((int64_t)tiles * part / parts) * nbody_i_direct_threads,
-                  end = (int32_t)((int64_t)tiles * (part + 1) / parts) * nbody_i_direct_threads;
-    int32_t const first = (int32_t)blockIdx.x / parts * nbody_i_direct_threads * T +
-                          (int32_t)threadIdx.x;
+                  end = (int32_t)((int64_t)tiles * (part + 1) / parts) * nbody_i_direct_threads,
+                  first = (int32_t)blockIdx.x / parts * nbody_i_direct_threads * T;
 #pragma unroll
     for (int t = 0; t < T; t++) {
-        int32_t const place = first + t * nbody_i_direct_threads;
-        x[t] = sim.x[place < sim.n ? place : 0];
-        y[t] = sim.y[place < sim.n ? place : 0];
-#pragma unroll
-        for (int p = 0; p < NBODY_I_PARTS; p++)
-            partial[p][t] = total[p][t] = compensation[p][t] = 0;
+        int32_t const place = first + t * nbody_i_direct_threads + (int32_t)threadIdx.x,
+                      at = place < sim.n ? place : 0;
+        nbody_i_aim(pairs, t, sim.x[at], sim.y[at], place);
     }
     for (int32_t from = begin; from < end; from += nbody_i_direct_threads) {
         int32_t const mine = from + (int32_t)threadIdx.x;
@@ -2952,45 +2998,9 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, T > 2 ? 2 : 4)
         tile[threadIdx.x] = {0, 0, 0, 0};
         if (mine < sim.n) tile[threadIdx.x] = {sim.x[mine], sim.y[mine], sim.m[mine], 0};
         __syncthreads();
-        for (int run = 0; run < nbody_i_direct_threads; run += NBODY_CHUNK) {
-#pragma unroll 4
-            for (int s = run; s < run + NBODY_CHUNK; s++) {
-                nbody_i_mass_point const source = tile[s];
-#pragma unroll
-                for (int t = 0; t < T; t++) {
-                    nbody_real const dx = source.x - x[t], dy = source.y - y[t];
-                    nbody_real const d2 = Potential ? dx * dx + dy * dy : 0,
-                                     u = dx * dx + (dy * dy + law.soften2);
-                    nbody_real const root = nbody_i_fast_root(u);
-                    nbody_real const mg = Law == NBODY_INVERSE ? source.m * root * root
-                                                               : source.m * root * (root * root);
-                    partial[NBODY_I_X][t] += mg * dx;
-                    partial[NBODY_I_Y][t] += mg * dy;
-                    if (Potential && nbody_i_in_potential(
-                                         &law, d2, from + s == first + t * nbody_i_direct_threads))
-                        partial[NBODY_I_POTENTIAL][t] +=
-                            source.m * nbody_i_potential(&law, u, root);
-                }
-            }
-#pragma unroll
-            for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
-#pragma unroll
-                for (int t = 0; t < T; t++)
-                    nbody_i_carry(&partial[p][t], &total[p][t], &compensation[p][t]);
-        }
+        nbody_i_direct_tile(pairs, law, tile, from);
     }
-#pragma unroll
-    for (int t = 0; t < T; t++) {
-        int32_t const place = first + t * nbody_i_direct_threads;
-        nbody_real const all[NBODY_I_PARTS] = {total[0][t], total[1][t], total[2][t]};
-        nbody_real const rest[NBODY_I_PARTS] = {compensation[0][t], compensation[1][t],
-                                                compensation[2][t]};
-        if (place >= sim.n) continue;
-        if (parts == 1) nbody_i_store(&sim, &out, sim.id[place], all, rest);
-        for (int p = 0; p < NBODY_I_PARTS - !Potential && parts > 1; p++)
-            to[(size_t)(part * NBODY_I_PARTS + p) * (size_t)sim.n + (size_t)place] =
-                all[p] + rest[p];
-    }
+    nbody_i_direct_store(sim, pairs, part, parts, to, out);
 }
 
 /* The sums of all parts: a thread for each body. */
