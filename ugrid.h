@@ -543,8 +543,9 @@ typedef struct ugrid_desc {
     int32_t split;                   /* each cell is divided into this many along x, so that the
                                         strips of a search exceed its radius by less (default: 1;
                                         CUDA with UGRID_AUTO: 4 for many particles in crowded
-                                        cells, >>split in cuda/ugrid.cu, and grid.reason says so;
-                                        1 keeps the cells that `cell` gives; at most 64) */
+                                        cells, on average or as the last ugrid_cuda_check saw it,
+                                        >>split in cuda/ugrid.cu, and grid.reason says so; 1 keeps
+                                        the cells that `cell` gives; at most 64) */
     int32_t periodic[3];             /* per axis: 1 = periodic; 0 = closed, see outside */
     ugrid_outside outside;           /* particles outside the box (default: UGRID_CLAMP) */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
@@ -916,6 +917,7 @@ typedef struct ugrid_cuda_facts {
     int32_t first_outside;  /* as first_bad, of particles outside the box */
     int32_t outside;        /* their number */
     int32_t invalid;        /* the number of those not finite */
+    int64_t others;         /* in the cells of sampled particles (>>split in cuda/ugrid.cu) */
 } ugrid_cuda_facts;
 
 enum { UGRID_CUDA_SCRATCH = 7 };
@@ -931,6 +933,10 @@ typedef struct ugrid_cuda {
                                    cuda/ugrid.cu); null where that does not matter */
     int32_t in_order;           /* 1: the last build took desc.coherent, or what was seen before
                                    it, for its particles being nearly in cell order */
+    int32_t may_split;          /* 1: the last build chose desc.split itself */
+    double crowd;               /* particles per unit of volume, as those of the grid of the last
+                                   ugrid_cuda_check see it, where may_split: for the next choice of
+                                   desc.split */
 } ugrid_cuda;
 
 /* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Synchronises the
@@ -956,7 +962,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 /* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
    UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
    outside and invalid. With desc.skip_invalid UGRID_OUTSIDE_BOX comes before UGRID_NOT_FINITE, as
-   serially. */
+   serially. Where desc.split is open, it samples how crowded the cells are: the next build may
+   then cut them, which changes the order by place, and no list by id. */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream

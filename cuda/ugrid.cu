@@ -908,22 +908,73 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
    pays where particles are many, and cells crowded (tests/bench/NOTES.md: counts and lists of 29
    neighbours, 7 particles a cell, take 0.78 to 0.87 of the time, a build up to 1.1 times).
    Deterministic grids are those of the serial code, which is slower with split: they have none.
+
+   A cell is crowded by the mean of all cells, or as the particles of an earlier build saw it: each
+   sees the others of its cell. In water that fills the bottom of a box they see 10 others, where
+   the cells, most of them air, have 1.4. ugrid_cuda_check, which waits for the stream, samples
+   that. So equal calls give equal cells, whatever the timing; a CUDA graph keeps what was chosen
+   when it was captured.
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int32_t ugrid_i_split = 4, ugrid_i_split_least = 1 << 19, ugrid_i_split_crowd = 6;
+constexpr int32_t ugrid_i_split_into = 4, ugrid_i_split_least = 1 << 19, ugrid_i_split_crowd = 6;
 
-/* Does split pay for n particles in this grid, whose cells are not cut? */
-bool ugrid_i_split_pays(const ugrid *grid, int32_t n)
+/* Can split pay for n particles in this grid, whose cells are not cut? Four cells a particle are
+   the most. */
+bool ugrid_i_split_possible(const ugrid *grid, int32_t n)
 {
     const ugrid_desc *desc = &grid->desc;
     bool const strips = desc->walk == UGRID_STRIPS && desc->cell_order == UGRID_ROWS,
                closed = !desc->unbounded && !desc->periodic[0] && !desc->periodic[1] &&
                         !desc->periodic[2],
-               fits = ugrid_i_split * grid->needed_cells <= desc->max_cells &&
-                      ugrid_i_split * (double)grid->axis[0].cells <= UGRID_I_AXIS_CELLS;
+               fits = ugrid_i_split_into * grid->needed_cells <= desc->max_cells &&
+                      ugrid_i_split_into * (double)grid->axis[0].cells <= UGRID_I_AXIS_CELLS;
     return desc->dim == 3 && strips && closed && fits && desc->placement == UGRID_LOOSE &&
-           !desc->deterministic && n >= ugrid_i_split_least &&
-           n / ugrid_i_split_crowd >= grid->needed_cells;
+           !desc->deterministic && n >= ugrid_i_split_least && n >= grid->needed_cells;
+}
+
+/* Cells per unit of volume. */
+double ugrid_i_cells_per_volume(const ugrid *grid)
+{
+    return (double)grid->axis[0].per_cell * (double)grid->axis[1].per_cell *
+           (double)grid->axis[2].per_cell;
+}
+
+/* Does it pay, where it can? */
+bool ugrid_i_split_pays(const ugrid_cuda *gpu, int32_t n)
+{
+    const ugrid *grid = &gpu->device.grid;
+    return n / ugrid_i_split_crowd >= grid->needed_cells ||
+           gpu->crowd >= ugrid_i_split_crowd * ugrid_i_cells_per_volume(grid);
+}
+
+/* One block samples particles: how many others are in the cell of each? */
+constexpr int ugrid_i_crowd_block = 1024, ugrid_i_crowd_samples = 4 * ugrid_i_crowd_block;
+
+__global__ void __launch_bounds__(ugrid_i_crowd_block)
+    ugrid_i_crowd_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
+{
+    __shared__ unsigned long long others;
+    const ugrid &grid = device.grid;
+    if (threadIdx.x == 0) others = 0;
+    __syncthreads();
+    for (int s = (int)threadIdx.x; s < ugrid_i_crowd_samples; s += ugrid_i_crowd_block) {
+        int32_t const place = (int32_t)((int64_t)grid.n * s / ugrid_i_crowd_samples);
+        if (place >= grid.start[grid.cell_count]) continue; /* it is in no cell */
+        int32_t const number = ugrid_cell_at(&grid, grid.record[place].x);
+        atomicAdd(&others,
+                  (unsigned long long)(grid.start[number + 1] - grid.start[number] - 1));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) facts->others = (int64_t)others;
+}
+
+/* For ugrid_cuda_check, which fetches the facts next. */
+ugrid_result ugrid_i_sample_crowd(ugrid_cuda *gpu, cudaStream_t stream)
+{
+    const ugrid *grid = &gpu->device.grid;
+    if (!gpu->may_split || !grid->built || !grid->record) return UGRID_OK;
+    return ugrid_i_launch(gpu, stream, ugrid_i_crowd_block, ugrid_i_crowd_block,
+                          ugrid_i_crowd_kernel, gpu->device, gpu->d_facts);
 }
 
 const char *ugrid_i_cuda_reason(const ugrid_desc *desc, bool automatic, bool split, bool in_order)
@@ -950,9 +1001,11 @@ ugrid_result ugrid_i_cuda_resolve(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
     if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
     if (open) grid->desc.split = 1;
     ugrid_result result = ugrid_i_resolve(grid, n);
-    bool const split = automatic && open && result == UGRID_OK && ugrid_i_split_pays(grid, n);
+    gpu->may_split =
+        automatic && open && result == UGRID_OK && ugrid_i_split_possible(grid, n);
+    bool const split = gpu->may_split && ugrid_i_split_pays(gpu, n);
     if (split) {
-        grid->desc.split = ugrid_i_split;
+        grid->desc.split = ugrid_i_split_into;
         result = ugrid_i_resolve(grid, n);
     }
     bool const in_order = result == UGRID_OK && ugrid_i_builds_in_order(gpu, n, stream);
@@ -2942,6 +2995,14 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result == UGRID_OK && n < 0) result = UGRID_BAD_ARGUMENT;
     if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
+    if (result == UGRID_OK && gpu->may_split && gpu->device.grid.desc.split == 1) {
+        ugrid_desc cut = *desc; /* what builds may choose later */
+        cut.split = ugrid_i_split_into;
+        result = ugrid_i_cuda_begin(gpu, &cut, stream);
+        if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
+        if (result == UGRID_OK) result = ugrid_i_cuda_begin(gpu, desc, stream);
+        if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
+    }
     return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, 1, stream) : result;
 }
 
@@ -2974,9 +3035,11 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     ugrid_cuda_facts facts;
     if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
-    ugrid_result const fetched = ugrid_i_fetch_facts(gpu, &facts, stream);
+    ugrid_result fetched = ugrid_i_sample_crowd(gpu, stream);
+    if (fetched == UGRID_OK) fetched = ugrid_i_fetch_facts(gpu, &facts, stream);
     if (fetched != UGRID_OK) return fetched;
     if (!grid->built) return UGRID_NOT_BUILT;
+    gpu->crowd = (double)facts.others / ugrid_i_crowd_samples * ugrid_i_cells_per_volume(grid);
     bool const refuses = grid->desc.outside == UGRID_REFUSE && facts.first_outside;
     bool const invalid = facts.first_bad && !(grid->desc.skip_invalid && refuses);
     grid->bad_id = invalid   ? INT_MAX - facts.first_bad
