@@ -136,12 +136,12 @@ static void test_split_crowd()
         Device<real> const d_pos(pos);
         ugrid_desc d = crowded_desc();
         d.max[0] = 172;
-        heap h = {};
+        Heap h = {};
         d.cuda_allocator = allocator_of(&h);
         ugrid_cuda gpu = {};
         context = "split: crowd";
         CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, n, stream), UGRID_OK);
-        int64_t const calls = h.calls;
+        long const calls = h.calls;
         for (int build = 0; build < 3; build++) {
             int32_t const split = depth < 43 && build > 0 ? 4 : 1;
             CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
