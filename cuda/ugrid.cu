@@ -1,15 +1,620 @@
 /* cuda/ugrid.cu - the CUDA part of ugrid.h, which includes this file. Sections and names follow it.
    SPDX-License-Identifier: MIT OR Unlicense
 
+   The first part is for every .cu file that calls the GPU: what is compiled where it is called, and
+   what cuda/nlist.cu uses, too. The second part, from >>memory on, is for the one file with
+   UGRID_IMPLEMENTATION.
+
    A kernel gives each thread one turn of a serial loop of ugrid.h. What a turn does with its
-   particle is the same UGRID_FN function on both sides. (>>parts, >>together, >>hits and >>twins
-   have no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is 32
-   threads that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read
+   particle is the same UGRID_FN function on both sides. (>>pieces, >>parts, >>together, >>hits and
+   >>twins have no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is
+   32 threads that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read
    registers of other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and
    __ffs(mask) - 1 the lowest.
 
-   >>contents: memory, order, split, fit, build, parts, together, build-sorted, attributes, search,
-   hits, twins, query */
+   >>contents: launch, each, pieces; memory, order, split, fit, build, parts, together,
+   build-sorted, attributes, search, hits, twins, query */
+
+#ifndef UGRID_I_CUDA_TEMPLATES
+#define UGRID_I_CUDA_TEMPLATES
+
+/* ----------------------------------------------------------------------------------------------
+   >>launch
+   ---------------------------------------------------------------------------------------------- */
+
+/* Launches a kernel: the compiler checks the argument types, the error is stored and returned. No
+   other function launches kernels. */
+template <class... Parameters, class... Arguments>
+static ugrid_result ugrid_i_launch_config(ugrid_cuda *gpu, const cudaLaunchConfig_t &config,
+                                          void (*kernel)(Parameters...), Arguments... arguments)
+{
+    size_t const declared = 48 * 1024; /* more shared memory must be requested */
+    cudaError_t error = cudaSuccess;
+    gpu->stream = config.stream;
+    if (config.dynamicSmemBytes > declared)
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)config.dynamicSmemBytes);
+    if (error == cudaSuccess) error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+    if (error == cudaSuccess) return UGRID_OK;
+    gpu->device.grid.cuda_error = (int32_t)error;
+    (void)cudaGetLastError(); /* reported: the next call begins without it */
+    return UGRID_CUDA_ERROR;
+}
+
+/* Launches `threads` threads. `shared`: bytes of dynamic shared memory. */
+template <class... Parameters, class... Arguments>
+static ugrid_result ugrid_i_launch_shared(ugrid_cuda *gpu, struct CUstream_st *stream,
+                                          int64_t threads, int block, size_t shared,
+                                          void (*kernel)(Parameters...), Arguments... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    gpu->stream = stream;
+    if (threads <= 0) return UGRID_OK;
+    config.gridDim = dim3((unsigned)((threads + block - 1) / block));
+    config.blockDim = dim3((unsigned)block);
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    return ugrid_i_launch_config(gpu, config, kernel, arguments...);
+}
+
+template <class... Parameters, class... Arguments>
+static ugrid_result ugrid_i_launch(ugrid_cuda *gpu, struct CUstream_st *stream, int64_t threads,
+                                   int block, void (*kernel)(Parameters...), Arguments... arguments)
+{
+    return ugrid_i_launch_shared(gpu, stream, threads, block, 0, kernel, arguments...);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>each: the walk of a ugrid_device, and a functor for each contact
+   ---------------------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ ugrid_near ugrid_near_within(const ugrid_device *device,
+                                                               const ugrid_real *p,
+                                                               ugrid_real radius)
+{
+    return ugrid_near_within(&device->grid, p, radius);
+}
+static __device__ __forceinline__ ugrid_near ugrid_near_point(const ugrid_device *device,
+                                                              const ugrid_real *p)
+{
+    return ugrid_near_point(&device->grid, p);
+}
+static __device__ __forceinline__ ugrid_near ugrid_near_place(const ugrid_device *device,
+                                                              int32_t place, ugrid_real radius)
+{
+    return ugrid_near_place(&device->grid, place, radius);
+}
+static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device *device,
+                                                             int32_t place, ugrid_real radius)
+{
+    return ugrid_near_half(&device->grid, place, radius);
+}
+
+/* How a kernel finds the neighbours. The host chooses, so that each kernel is compiled for one
+   way. */
+enum ugrid_path {
+    UGRID_PATH_WALK,    /* any grid: entry by entry */
+    UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
+    UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
+    UGRID_PATH_IMAGES,  /* the same, with a periodic axis */
+    UGRID_PATH_FILTERED,/* as UGRID_PATH_WALK, with a filter */
+    UGRID_PATHS
+};
+
+UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
+{
+    if (ugrid_i_filters(grid)) return UGRID_PATH_FILTERED;
+    if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
+    if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
+    return ugrid_i_is_periodic(grid) ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
+}
+
+/* The cells of a search along an axis. */
+template <bool Periodic>
+__device__ __forceinline__ ugrid_sweep ugrid_i_strip_sweep(const ugrid_axis &axis, ugrid_real x,
+                                                           ugrid_real radius)
+{
+    ugrid_real const reach = radius + ugrid_i_widen(radius);
+    int32_t const low = ugrid_i_raw_coordinate(&axis, x - (reach + axis.margin)),
+                  high = ugrid_i_raw_coordinate(&axis, x + (reach + axis.margin));
+    return Periodic ? ugrid_i_clip_sweep(&axis, low, high) : ugrid_i_closed_sweep(&axis, low, high);
+}
+
+/* row(begin, end) for each strip around a record: a specialised form of ugrid_next_range for
+   UGRID_STRIPS. `above` >= 0: only places above it (a half walk); rows below the own one are not
+   read. Periodic: some axis may be. */
+template <bool Periodic, class Row>
+__device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugrid_real *p,
+                                                   ugrid_real radius, int32_t above, Row row)
+{
+    const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
+    ugrid_sweep const none = {0, 1, 1, 0, 0};
+    ugrid_sweep const x = ugrid_i_strip_sweep<Periodic>(ax, p[0], radius),
+                      y = ugrid_i_strip_sweep<Periodic>(ay, p[1], radius),
+                      z = grid.desc.dim == 2 ? none
+                                             : ugrid_i_strip_sweep<Periodic>(az, p[2], radius);
+    int32_t const own_row = above < 0 ? 0
+                                      : ugrid_i_coordinate(&az, p[2]) * ay.cells +
+                                            ugrid_i_coordinate(&ay, p[1]);
+    /* cells at the beginning of the row, or <= 0 */
+    int32_t const wraps = Periodic ? x.low + x.width - ax.cells : 0;
+    int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
+    for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
+        int32_t const cell_z = Periodic ? ugrid_i_ascending(&az, &z, turn_z) : z.low + turn_z;
+        for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
+            int32_t const cell_y = Periodic ? ugrid_i_ascending(&ay, &y, turn_y) : y.low + turn_y;
+            int32_t const row_number = cell_z * ay.cells + cell_y;
+            if (row_number < own_row) continue;
+            const int32_t *const start = grid.start + row_number * ax.cells;
+            int32_t begin = start[x.low];
+            if (wraps > 0) row(start[0] > above ? start[0] : above + 1, start[wraps]);
+            row(begin > above ? begin : above + 1, start[x.low + straight]);
+        }
+    }
+}
+
+/* Computes the geometry of a contact between points in the box. Is it within the limit? */
+template <ugrid_path Path>
+__device__ __forceinline__ bool ugrid_i_touch(const ugrid &grid, const ugrid_real *p,
+                                              const ugrid_real *q, ugrid_real limit,
+                                              ugrid_contact &contact)
+{
+    for (int a = 0; a < 3; a++) {
+        contact.d[a] = q[a] - p[a];
+        if (Path != UGRID_PATH_STRIPS) contact.d[a] = ugrid_i_nearest(contact.d[a], &grid.axis[a]);
+    }
+    contact.d2 = ugrid_i_square(contact.d[0], contact.d[1], contact.d[2]);
+    return contact.d2 <= limit;
+}
+
+/* row(begin, end) for each range of places around the particle at `place`, whose position is p; the
+   particle itself may be in one. */
+template <ugrid_path Path, class Row>
+__device__ __forceinline__ void ugrid_i_each_range(const ugrid &grid, const ugrid_real *p,
+                                                   int32_t place, ugrid_real radius, bool half,
+                                                   Row row)
+{
+    if (Path == UGRID_PATH_RANGES) {
+        ugrid_near walk =
+            half ? ugrid_near_half(&grid, place, radius) : ugrid_near_place(&grid, place, radius);
+        while (ugrid_next_range(&walk)) row(walk.begin, walk.end);
+    } else if (ugrid_i_point_finite(p)) {
+        ugrid_i_each_strip<Path == UGRID_PATH_IMAGES>(grid, p, radius, half ? place : -1, row);
+    }
+}
+
+/* f(const ugrid_contact &) for every neighbour of the particle at `place`; half: each pair once
+   over all places. */
+template <ugrid_path Path, class F>
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
+                                               bool half, F f)
+{
+    constexpr bool filtered = Path == UGRID_PATH_FILTERED;
+    ugrid_real p[3], q[3];
+    ugrid_contact contact;
+    ugrid_real const reach = filtered ? ugrid_i_largest_reach(&grid, radius) : radius,
+                     limit = reach * reach;
+    ugrid_point(&grid, place, p);
+    contact.place_i = place;
+    contact.i = ugrid_id(&grid, place);
+    if (Path == UGRID_PATH_WALK || filtered) {
+        ugrid_near walk =
+            half ? ugrid_near_half(&grid, place, reach) : ugrid_near_place(&grid, place, reach);
+        while (ugrid_next(&walk)) {
+            ugrid_point(&grid, walk.place, q);
+            if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
+            if (filtered && !ugrid_i_passes(&grid, radius, half, contact.i, walk.id, contact.d2))
+                continue;
+            contact.place_j = walk.place;
+            contact.j = walk.id;
+            f(contact);
+        }
+    } else {
+        ugrid_i_each_range<Path>(grid, p, place, radius, half, [&](int32_t begin, int32_t end) {
+            for (int32_t k = begin; k < end; k++) {
+                ugrid_record const record = ugrid_i_fetch_record(&grid.record[k]);
+                if (!ugrid_i_touch<Path>(grid, p, record.x, limit, contact) || k == place) continue;
+                contact.place_j = k;
+                contact.j = record.link;
+                f(contact);
+            }
+        });
+    }
+}
+
+/* ugrid_for_each where the kernel does not know the path at compile time. */
+template <class F>
+__device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
+                                               bool half, F f)
+{
+    if (ugrid_has_ranges(&grid) && grid.record)
+        ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
+    else ugrid_for_each<UGRID_PATH_WALK>(grid, place, radius, half, f);
+}
+
+template <ugrid_path Path, class F>
+__global__ void __launch_bounds__(128)
+    ugrid_i_each_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool half,
+                        F f)
+{
+    int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (place < device.grid.n) ugrid_for_each<Path>(device.grid, place, radius, half, f);
+}
+
+template <ugrid_path Path, class T, class F>
+__global__ void __launch_bounds__(128)
+    ugrid_i_sum_kernel(__grid_constant__ const ugrid_device device, ugrid_real radius, bool places,
+                       F f, T *sums)
+{
+    int32_t const place = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    T sum = T();
+    if (place >= device.grid.n) return;
+    ugrid_for_each<Path>(device.grid, place, radius, false,
+                         [&](const ugrid_contact &contact) { sum += f(contact); });
+    sums[places ? place : ugrid_id(&device.grid, place)] = sum;
+}
+
+/* The checks of the two searches below; `known`: the flags that they have. */
+static inline ugrid_result ugrid_i_check_functor(const ugrid_cuda *gpu, ugrid_real radius,
+                                                 int flags, int known)
+{
+    ugrid_result const result = ugrid_i_check_search(&gpu->device.grid, radius, flags);
+    if (flags & ~known) return UGRID_BAD_OPTION;
+    return result == UGRID_OK ? ugrid_i_check_filter(&gpu->device.grid, radius) : result;
+}
+
+template <class F>
+static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flags, F f,
+                                    struct CUstream_st *stream)
+{
+    if (!gpu) return UGRID_BAD_ARGUMENT;
+    ugrid_result const result = ugrid_i_check_functor(gpu, radius, flags, UGRID_HALF);
+    if (result != UGRID_OK) return result;
+    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
+        ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
+        ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>,
+        ugrid_i_each_kernel<UGRID_PATH_FILTERED, F>};
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+                          (flags & UGRID_HALF) != 0, f);
+}
+
+template <class T, class F>
+static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags, F f, T *d_sums,
+                                   struct CUstream_st *stream)
+{
+    if (!gpu || !d_sums) return UGRID_BAD_ARGUMENT;
+    ugrid_result const result = ugrid_i_check_functor(gpu, radius, flags, UGRID_PLACES);
+    if (result != UGRID_OK) return result;
+    void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
+        ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_FILTERED, T, F>};
+    return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
+                          kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
+                          (flags & UGRID_PLACES) != 0, f, d_sums);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>pieces: searches by strips that keep what they found as bits, for one place or for two
+   (twins). Kernels of this file and of cuda/nlist.cu call them.
+
+   A piece is a strip, or up to 32 candidates of a longer one; each has one bit, 1 = within the
+   limit:
+
+       piece w of place k:   candidates  begin .. end-1       hits[w][k]  1 0 0 1 0 1
+                                                              (highest bit: begin)
+
+   Candidates are loaded four at a time, so up to three records after the last one, too: the array
+   has room for them.
+   ---------------------------------------------------------------------------------------------- */
+
+
+constexpr int ugrid_i_step = 4; /* candidates that are loaded at a time */
+
+/* Where bits are kept: the first `words` pieces of each place. */
+struct ugrid_i_hit_bits {
+    uint32_t *hits; /* null: nowhere */
+    int words;
+    size_t stride;  /* of the words of a piece: see ugrid_i_word_stride */
+    __device__ bool keeps(int word) const { return hits && word < words; }
+    __device__ uint32_t *at(int word, int32_t place) const { return hits + word * stride + place; }
+    /* The first pass has searched so many pieces. An empty word follows them, since a second pass
+       fetches one ahead. */
+    __device__ void end(int pieces, int32_t place) const
+    {
+        if (keeps(pieces)) *at(pieces, place) = 0;
+    }
+};
+
+/* An even number: twins store their words together. */
+static __host__ __device__ inline size_t ugrid_i_word_stride(int32_t n)
+{
+    return ((size_t)n + 1) / 2 * 2;
+}
+
+/* f(begin, end) for each piece of a strip. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_cut_strip(int32_t begin, int32_t end, F f)
+{
+    for (; begin < end; begin += 32) f(begin, end - begin < 32 ? end : begin + 32);
+}
+
+/* test(q) for each candidate q of a piece, in whole steps: also for some after the last one. */
+template <class Test>
+__device__ __forceinline__ void ugrid_i_test_piece(const ugrid &grid, int32_t begin, int32_t end,
+                                                   Test test)
+{
+    for (int32_t k = begin; k < end; k += ugrid_i_step) {
+        ugrid_record record[ugrid_i_step];
+#pragma unroll
+        for (int t = 0; t < ugrid_i_step; t++)
+            record[t] = ugrid_i_fetch_record(&grid.record[k + t]);
+#pragma unroll
+        for (int t = 0; t < ugrid_i_step; t++) test(record[t].x);
+    }
+}
+
+/* Drops the bits of whole steps that lie after the end. */
+static __device__ __forceinline__ uint32_t ugrid_i_drop_rest(uint32_t hits, int32_t begin,
+                                                             int32_t end)
+{
+    return hits >> ((begin - end) & (ugrid_i_step - 1));
+}
+
+/* The hits of a piece. The particle itself is one of them, if it is in the piece. */
+template <ugrid_path Path>
+__device__ __forceinline__ uint32_t ugrid_i_piece_hits(const ugrid &grid, const ugrid_real *p,
+                                                       ugrid_real limit, int32_t begin,
+                                                       int32_t end)
+{
+    ugrid_contact contact;
+    uint32_t hits = 0;
+    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
+        hits = hits << 1 | (uint32_t)ugrid_i_touch<Path>(grid, p, q, limit, contact);
+    });
+    return ugrid_i_drop_rest(hits, begin, end);
+}
+
+/* The bits of a piece that the row of a place may list: not its own; half: only those above. */
+static __device__ __forceinline__ uint32_t ugrid_i_listed(int32_t place, bool half, int32_t begin,
+                                                          int32_t end)
+{
+    uint32_t const own = place >= begin && place < end ? 1u << (end - 1 - place) : 0;
+    return half && own ? own - 1 : ~own;
+}
+
+/* The second pass over the pieces of a place: put(k) for each place k within the limit, in order.
+   each(f) calls f(begin, end, find) for its pieces; find() gives the bits of one that was not
+   kept. A word is fetched while the bits of the one before it are taken. */
+template <class Each, class Put>
+__device__ __forceinline__ void ugrid_i_second_pass(const ugrid_i_hit_bits &kept, int32_t place,
+                                                    Each each, Put put)
+{
+    int piece = 0;
+    uint32_t next = kept.keeps(0) ? *kept.at(0, place) : 0;
+    each([&](int32_t, int32_t end, auto find) {
+        uint32_t left = kept.keeps(piece) ? next : find();
+        piece++;
+        if (kept.keeps(piece)) next = *kept.at(piece, place);
+        while (left) {
+            int const bit = 31 - __clz((int)left);
+            left ^= 1u << bit;
+            put(end - 1 - bit);
+        }
+    });
+}
+
+/* Exclusive prefix sum of x over the warp. At each distance a lane adds the partial sum of the lane
+   that far below, so that it holds the sum of 2, 4, 8, ... lanes up to itself. At the end its own x
+   is subtracted. */
+static __device__ __forceinline__ int32_t ugrid_i_warp_prefix(int32_t x)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t sum = x;
+    for (int distance = 1; distance < 32; distance *= 2) {
+        int32_t const lower = __shfl_up_sync(0xFFFFFFFFu, sum, distance);
+        if (lane >= distance) sum += lower;
+    }
+    return sum - x;
+}
+
+/* Twins: a thread searches for two particles, places 2t and 2t+1, since candidates that are loaded
+   once for both halve what limits a search, the loads. (This is in none of the sources.)
+
+   Neighbours in a row of cells have nearly the same strips: both are tested against the strips of
+   the cells that either needs. Where the two are apart, at the end of a row, all lanes of the warp
+   search for the second. For many particles in long rows, without periodic axes, in float. */
+
+/* Fewer particles leave multiprocessors idle. In shorter rows, too many twins are apart. */
+#ifdef CUDA_EMU
+constexpr int32_t ugrid_i_twins_least = 64, ugrid_i_twins_row = 2;
+#else
+constexpr int32_t ugrid_i_twins_least = 1 << 18, ugrid_i_twins_row = 128;
+#endif
+
+/* Are places of this grid searched for as twins? */
+static inline bool ugrid_i_twins(const ugrid *grid, ugrid_path path)
+{
+    return path == UGRID_PATH_STRIPS && UGRID_I_REAL_KIND == 1 && grid->n >= ugrid_i_twins_least &&
+           grid->n / ugrid_i_twins_row / grid->axis[1].cells >= grid->axis[2].cells;
+}
+
+/* Cells of a search, both ends included. */
+struct ugrid_i_box {
+    int32_t x0, x1, y0, y1, z0, z1;
+};
+
+/* Empty for a particle that is in no cell or does not exist. */
+static __device__ __forceinline__ ugrid_i_box ugrid_i_box_of(const ugrid &grid, const ugrid_real *p,
+                                                             ugrid_real radius, bool exists)
+{
+    ugrid_sweep const x = ugrid_i_strip_sweep<false>(grid.axis[0], p[0], radius),
+                      y = ugrid_i_strip_sweep<false>(grid.axis[1], p[1], radius),
+                      z = ugrid_i_strip_sweep<false>(grid.axis[2], p[2], radius);
+    if (!exists || !ugrid_i_point_finite(p)) return {0, -1, 0, -1, 0, -1};
+    return {x.low, x.low + x.width - 1, y.low, y.low + y.width - 1, z.low, z.low + z.width - 1};
+}
+
+static __device__ __forceinline__ bool ugrid_i_are_apart(const ugrid_i_box &a, const ugrid_i_box &b)
+{
+    return a.x0 > b.x1 || b.x0 > a.x1 || a.y0 > b.y1 || b.y0 > a.y1 || a.z0 > b.z1 || b.z0 > a.z1;
+}
+
+static __device__ __forceinline__ ugrid_i_box ugrid_i_join(const ugrid_i_box &a,
+                                                           const ugrid_i_box &b)
+{
+    return {min(a.x0, b.x0), max(a.x1, b.x1), min(a.y0, b.y0),
+            max(a.y1, b.y1), min(a.z0, b.z0), max(a.z1, b.z1)};
+}
+
+/* f(begin, end): the strip of a box at cells y, z, of places above `above`. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_box_strip(const ugrid &grid, const ugrid_i_box &box,
+                                                  int32_t y, int32_t z, int32_t above, F f)
+{
+    const int32_t *const start = grid.start + (z * grid.axis[1].cells + y) * grid.axis[0].cells;
+    f(max(start[box.x0], above + 1), start[box.x1 + 1]);
+}
+
+/* f(begin, end) for each piece of the strips of a box, of places above `above`. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_piece(const ugrid &grid, const ugrid_i_box &box,
+                                                   int32_t above, F f)
+{
+    for (int32_t z = box.z0; z <= box.z1; z++)
+        for (int32_t y = box.y0; y <= box.y1; y++)
+            ugrid_i_box_strip(grid, box, y, z, above, [&](int32_t begin, int32_t end) {
+                ugrid_i_cut_strip(begin, end, f);
+            });
+}
+
+/* The hits of a piece for two points by fused operations, of which there are three fewer each: the
+   sign of x*x + y*y + z*z - limit. Let u = 2^-24, and S the sum of the squares without rounding. Up
+   to S = 2 limit, the three roundings here change it by at most 6 u limit, and those of
+   ugrid_i_square by 7 u limit; above, both are far from the limit. So the sign is right where the
+   result exceeds 16 u limit, which ugrid_i_widen gives; FLT_MIN is for numbers so small that they
+   have fewer digits. Otherwise (one piece of some thousand) the piece is tested as everywhere. */
+static __device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid,
+                                                         const ugrid_record own[2],
+                                                         ugrid_real limit, int32_t begin,
+                                                         int32_t end, uint32_t found[2])
+{
+    ugrid_real closest = limit;
+    found[0] = found[1] = 0;
+    ugrid_i_test_piece(grid, begin, end, [&](const ugrid_real *q) {
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            ugrid_real const x = q[0] - own[t].x[0], y = q[1] - own[t].x[1],
+                             z = q[2] - own[t].x[2];
+            float const excess =
+                __fmaf_rn((float)z, (float)z,
+                          __fmaf_rn((float)y, (float)y,
+                                    __fmaf_rn((float)x, (float)x, -(float)limit)));
+            found[t] = found[t] << 1 | __float_as_uint(excess) >> 31;
+            closest = min(closest, (ugrid_real)fabsf(excess));
+        }
+    });
+    bool const sure = closest > ugrid_i_widen(limit) + (ugrid_real)FLT_MIN;
+#pragma unroll
+    for (int t = 0; t < 2; t++)
+        found[t] = sure ? ugrid_i_drop_rest(found[t], begin, end)
+                        : ugrid_i_piece_hits<UGRID_PATH_STRIPS>(grid, own[t].x, limit, begin, end);
+}
+
+/* All lanes of a warp search for one place, each in other strips. Returns how many neighbours it
+   has. */
+static __device__ __forceinline__ int32_t
+ugrid_i_search_alone(const ugrid &grid, int32_t place, ugrid_real radius, ugrid_real limit,
+                     bool half, const ugrid_i_hit_bits &kept)
+{
+    ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
+    ugrid_i_box const box = ugrid_i_box_of(grid, own.x, radius, true);
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t const wide = box.y1 - box.y0 + 1, strips = wide * (box.z1 - box.z0 + 1);
+    int32_t words = 0, length = 0;
+    for (int32_t first = 0; first < strips; first += 32) {
+        int32_t const strip = first + lane;
+        int32_t begin = 0, end = 0;
+        if (strip < strips)
+            ugrid_i_box_strip(grid, box, box.y0 + strip % wide, box.z0 + strip / wide,
+                              half ? place : -1,
+                              [&](int32_t from, int32_t to) { begin = from, end = to; });
+        int32_t const pieces = begin < end ? (end - begin + 31) / 32 : 0;
+        int32_t word = words + ugrid_i_warp_prefix(pieces);
+        words = __shfl_sync(0xFFFFFFFFu, word + pieces, 31);
+        ugrid_i_cut_strip(begin, end, [&](int32_t from, int32_t to) {
+            uint32_t const found =
+                ugrid_i_piece_hits<UGRID_PATH_STRIPS>(grid, own.x, limit, from, to) &
+                ugrid_i_listed(place, half, from, to);
+            if (kept.keeps(word)) *kept.at(word, place) = found;
+            word++;
+            length += __popc(found);
+        });
+    }
+    if (lane == 0) kept.end(words, place);
+    return __shfl_sync(0xFFFFFFFFu, ugrid_i_warp_prefix(length) + length, 31);
+}
+
+/* Searches for place and place + 1, whose records are own[0 .. 1], as far as they exist. All lanes
+   of a warp call this. length: how many neighbours each has. */
+static __device__ __forceinline__ void ugrid_i_search_twins(const ugrid &grid, int32_t place,
+                                                            const ugrid_record own[2],
+                                                            ugrid_real radius, ugrid_real limit,
+                                                            bool half, const ugrid_i_hit_bits &kept,
+                                                            int32_t length[2])
+{
+    bool const two = place + 1 < grid.n;
+    ugrid_i_box const first = ugrid_i_box_of(grid, own[0].x, radius, place < grid.n),
+                      second = ugrid_i_box_of(grid, own[1].x, radius, two);
+    bool const apart = ugrid_i_are_apart(first, second);
+    int word = 0;
+    length[0] = length[1] = 0;
+    ugrid_i_each_piece(
+        grid, apart ? first : ugrid_i_join(first, second), half ? place : -1,
+        [&](int32_t begin, int32_t end) {
+            uint32_t found[2];
+            ugrid_i_twin_hits(grid, own, limit, begin, end, found);
+#pragma unroll
+            for (int t = 0; t < 2; t++) {
+                found[t] &= ugrid_i_listed(place + t, half, begin, end);
+                length[t] += __popc(found[t]);
+            }
+            if (kept.keeps(word) && apart) *kept.at(word, place) = found[0];
+            else if (kept.keeps(word))
+                *reinterpret_cast<uint2 *>(kept.at(word, place)) = make_uint2(found[0], found[1]);
+            word++;
+        });
+    if (place < grid.n) kept.end(word, place);
+    if (!apart) kept.end(word, place + 1);
+    for (unsigned left = __ballot_sync(0xFFFFFFFFu, apart && two); left; left &= left - 1) {
+        int const lane = __ffs((int)left) - 1;
+        int32_t const alone = __shfl_sync(0xFFFFFFFFu, place + 1, lane);
+        int32_t const found = ugrid_i_search_alone(grid, alone, radius, limit, half, kept);
+        if (lane == (int)(threadIdx.x % 32)) length[1] = found;
+    }
+}
+
+/* f(begin, end) for the pieces of one place that a search for twins tested. */
+template <class F>
+__device__ __forceinline__ void ugrid_i_each_twin_piece(const ugrid &grid, const ugrid_real *p,
+                                                        int32_t place, ugrid_real radius, bool half,
+                                                        F f)
+{
+    int32_t const twin = place ^ 1;
+    bool const two = twin < grid.n;
+    ugrid_record const other = ugrid_i_fetch_record(&grid.record[two ? twin : place]);
+    ugrid_i_box const own = ugrid_i_box_of(grid, p, radius, true),
+                      others = ugrid_i_box_of(grid, other.x, radius, two);
+    bool const apart = ugrid_i_are_apart(own, others);
+    ugrid_i_each_piece(grid, apart ? own : ugrid_i_join(own, others),
+                       !half   ? -1
+                       : apart ? place
+                               : place & ~1,
+                       f);
+}
+
+#else /* the second part, for UGRID_IMPLEMENTATION */
 
 #ifndef CUDA_EMU
 #include <cooperative_groups.h>
@@ -303,22 +908,73 @@ __device__ void ugrid_i_sample_order(const ugrid &grid, int32_t *near_samples)
    pays where particles are many, and cells crowded (tests/bench/NOTES.md: counts and lists of 29
    neighbours, 7 particles a cell, take 0.78 to 0.87 of the time, a build up to 1.1 times).
    Deterministic grids are those of the serial code, which is slower with split: they have none.
+
+   A cell is crowded by the mean of all cells, or as the particles of an earlier build saw it: each
+   sees the others of its cell. In water that fills the bottom of a box they see 10 others, where
+   the cells, most of them air, have 1.4. ugrid_cuda_check, which waits for the stream, samples
+   that. So equal calls give equal cells, whatever the timing; a CUDA graph keeps what was chosen
+   when it was captured.
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int32_t ugrid_i_split = 4, ugrid_i_split_least = 1 << 19, ugrid_i_split_crowd = 6;
+constexpr int32_t ugrid_i_split_into = 4, ugrid_i_split_least = 1 << 19, ugrid_i_split_crowd = 6;
 
-/* Does split pay for n particles in this grid, whose cells are not cut? */
-bool ugrid_i_split_pays(const ugrid *grid, int32_t n)
+/* Can split pay for n particles in this grid, whose cells are not cut? Four cells a particle are
+   the most. */
+bool ugrid_i_split_possible(const ugrid *grid, int32_t n)
 {
     const ugrid_desc *desc = &grid->desc;
     bool const strips = desc->walk == UGRID_STRIPS && desc->cell_order == UGRID_ROWS,
                closed = !desc->unbounded && !desc->periodic[0] && !desc->periodic[1] &&
                         !desc->periodic[2],
-               fits = ugrid_i_split * grid->needed_cells <= desc->max_cells &&
-                      ugrid_i_split * (double)grid->axis[0].cells <= UGRID_I_AXIS_CELLS;
+               fits = ugrid_i_split_into * grid->needed_cells <= desc->max_cells &&
+                      ugrid_i_split_into * (double)grid->axis[0].cells <= UGRID_I_AXIS_CELLS;
     return desc->dim == 3 && strips && closed && fits && desc->placement == UGRID_LOOSE &&
-           !desc->deterministic && n >= ugrid_i_split_least &&
-           n / ugrid_i_split_crowd >= grid->needed_cells;
+           !desc->deterministic && n >= ugrid_i_split_least && n >= grid->needed_cells;
+}
+
+/* Cells per unit of volume. */
+double ugrid_i_cells_per_volume(const ugrid *grid)
+{
+    return (double)grid->axis[0].per_cell * (double)grid->axis[1].per_cell *
+           (double)grid->axis[2].per_cell;
+}
+
+/* Does it pay, where it can? */
+bool ugrid_i_split_pays(const ugrid_cuda *gpu, int32_t n)
+{
+    const ugrid *grid = &gpu->device.grid;
+    return n / ugrid_i_split_crowd >= grid->needed_cells ||
+           gpu->crowd >= ugrid_i_split_crowd * ugrid_i_cells_per_volume(grid);
+}
+
+/* One block samples particles: how many others are in the cell of each? */
+constexpr int ugrid_i_crowd_block = 1024, ugrid_i_crowd_samples = 4 * ugrid_i_crowd_block;
+
+__global__ void __launch_bounds__(ugrid_i_crowd_block)
+    ugrid_i_crowd_kernel(__grid_constant__ const ugrid_device device, ugrid_cuda_facts *facts)
+{
+    __shared__ unsigned long long others;
+    const ugrid &grid = device.grid;
+    if (threadIdx.x == 0) others = 0;
+    __syncthreads();
+    for (int s = (int)threadIdx.x; s < ugrid_i_crowd_samples; s += ugrid_i_crowd_block) {
+        int32_t const place = (int32_t)((int64_t)grid.n * s / ugrid_i_crowd_samples);
+        if (place >= grid.start[grid.cell_count]) continue; /* it is in no cell */
+        int32_t const number = ugrid_cell_at(&grid, grid.record[place].x);
+        atomicAdd(&others,
+                  (unsigned long long)(grid.start[number + 1] - grid.start[number] - 1));
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) facts->others = (int64_t)others;
+}
+
+/* For ugrid_cuda_check, which fetches the facts next. */
+ugrid_result ugrid_i_sample_crowd(ugrid_cuda *gpu, cudaStream_t stream)
+{
+    const ugrid *grid = &gpu->device.grid;
+    if (!gpu->may_split || !grid->built || !grid->record) return UGRID_OK;
+    return ugrid_i_launch(gpu, stream, ugrid_i_crowd_block, ugrid_i_crowd_block,
+                          ugrid_i_crowd_kernel, gpu->device, gpu->d_facts);
 }
 
 const char *ugrid_i_cuda_reason(const ugrid_desc *desc, bool automatic, bool split, bool in_order)
@@ -345,9 +1001,11 @@ ugrid_result ugrid_i_cuda_resolve(ugrid_cuda *gpu, int32_t n, cudaStream_t strea
     if (automatic) grid->desc.method = grid->desc.deterministic ? UGRID_SORT : UGRID_COUNT;
     if (open) grid->desc.split = 1;
     ugrid_result result = ugrid_i_resolve(grid, n);
-    bool const split = automatic && open && result == UGRID_OK && ugrid_i_split_pays(grid, n);
+    gpu->may_split =
+        automatic && open && result == UGRID_OK && ugrid_i_split_possible(grid, n);
+    bool const split = gpu->may_split && ugrid_i_split_pays(gpu, n);
     if (split) {
-        grid->desc.split = ugrid_i_split;
+        grid->desc.split = ugrid_i_split_into;
         result = ugrid_i_resolve(grid, n);
     }
     bool const in_order = result == UGRID_OK && ugrid_i_builds_in_order(gpu, n, stream);
@@ -2021,7 +2679,7 @@ ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>hits: the first pass stores its results, one bit per candidate (ugrid.h: >>pieces), so that the
+   >>hits: the first pass stores its results, one bit per candidate (>>pieces), so that the
    second need not test them again. One ring of cells makes at most 9 strips (3 in 2D) of about 20
    candidates. There are two words for each strip. Pieces beyond them (radius > cell, crowded cells)
    store no bits and are tested twice.
@@ -2053,7 +2711,7 @@ __global__ void __launch_bounds__(128)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>twins: two places per thread (ugrid.h: >>pieces)
+   >>twins: two places per thread (>>pieces)
    ---------------------------------------------------------------------------------------------- */
 
 /* Row lengths and, if `kept` keeps any, hit bits of two places per thread. */
@@ -2337,6 +2995,14 @@ UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *des
     ugrid_result result = ugrid_i_cuda_begin(gpu, desc, stream);
     if (result == UGRID_OK && n < 0) result = UGRID_BAD_ARGUMENT;
     if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
+    if (result == UGRID_OK && gpu->may_split && gpu->device.grid.desc.split == 1) {
+        ugrid_desc cut = *desc; /* what builds may choose later */
+        cut.split = ugrid_i_split_into;
+        result = ugrid_i_cuda_begin(gpu, &cut, stream);
+        if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
+        if (result == UGRID_OK) result = ugrid_i_cuda_begin(gpu, desc, stream);
+        if (result == UGRID_OK) result = ugrid_i_cuda_prepare(gpu, n, 1, stream);
+    }
     return result == UGRID_OK ? ugrid_i_reserve_hits(gpu, n, 1, stream) : result;
 }
 
@@ -2369,9 +3035,11 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     ugrid_cuda_facts facts;
     if (!gpu) return UGRID_BAD_ARGUMENT;
     ugrid *grid = &gpu->device.grid;
-    ugrid_result const fetched = ugrid_i_fetch_facts(gpu, &facts, stream);
+    ugrid_result fetched = ugrid_i_sample_crowd(gpu, stream);
+    if (fetched == UGRID_OK) fetched = ugrid_i_fetch_facts(gpu, &facts, stream);
     if (fetched != UGRID_OK) return fetched;
     if (!grid->built) return UGRID_NOT_BUILT;
+    gpu->crowd = (double)facts.others / ugrid_i_crowd_samples * ugrid_i_cells_per_volume(grid);
     bool const refuses = grid->desc.outside == UGRID_REFUSE && facts.first_outside;
     bool const invalid = facts.first_bad && !(grid->desc.skip_invalid && refuses);
     grid->bad_id = invalid   ? INT_MAX - facts.first_bad
@@ -2558,3 +3226,5 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
 }
 
 } /* extern "C" */
+
+#endif /* UGRID_I_CUDA_TEMPLATES */

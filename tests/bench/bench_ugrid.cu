@@ -537,6 +537,10 @@ void csr_rows(const points &p)
             desc.split = c.split;
             desc.method = c.split > 0 ? UGRID_COUNT : UGRID_AUTO;
             grid.build(desc, p.pos.data, 0, p.n);
+            if (c.split == 0) { /* the next build knows how crowded the cells are */
+                must(ugrid_cuda_check(&grid.gpu, stream));
+                grid.build(desc, p.pos.data, 0, p.n);
+            }
         }
         double const tests = candidates_of(grid, p.radius);
         double const ms = gpu_ms([&] {

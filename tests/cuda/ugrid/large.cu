@@ -85,6 +85,77 @@ static void test_split_build()
 #endif
 }
 
+/* What ugrid_cuda_check samples is what its places see. */
+static void test_crowd()
+{
+    int32_t const n = 1500;
+    std::vector<float> uniform(3 * (size_t)n);
+    wl_uniform(n, 5, uniform.data());
+    std::vector<real> pos(uniform.begin(), uniform.end());
+    pos[30] = real(NAN); /* in no cell: at the last place */
+    Device<real> const d_pos(pos);
+    context = "crowd";
+    for (int32_t split : {1, 4}) {
+        ugrid_cuda gpu = {};
+        ugrid copy = {};
+        ugrid_desc d = {};
+        d.max[0] = d.max[1] = d.max[2] = 1;
+        d.cell = real(0.2);
+        d.method = UGRID_COUNT;
+        d.split = split;
+        CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_NOT_FINITE);
+        CHECK(gpu.crowd == 0 && !gpu.may_split);
+        gpu.may_split = 1;
+        CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_NOT_FINITE);
+        CHECK_RESULT(ugrid_cuda_download(&copy, &gpu, stream), UGRID_OK);
+        double others = 0;
+        for (int64_t s = 0; s < 4096; s++) {
+            int32_t c = 0;
+            if (s * n / 4096 >= copy.start[copy.cell_count]) continue;
+            while (copy.start[c + 1] <= s * n / 4096) c++;
+            others += copy.start[c + 1] - copy.start[c] - 1;
+        }
+        double const seen = gpu.crowd / (125 * split), told = others / 4096;
+        CHECK(told > 2 / split && seen > 0.999 * told && seen < 1.001 * told);
+        ugrid_free(&copy);
+        ugrid_cuda_free(&gpu);
+    }
+}
+
+/* Water in a box that is mostly air: the build after a check cuts its cells, and so do those after
+   it. They allocate nothing after a reserve. */
+static void test_split_crowd()
+{
+#ifndef CUDA_EMU
+    int32_t const n = 1 << 19;
+    std::vector<float> uniform(3 * (size_t)n);
+    wl_uniform(n, 5, uniform.data());
+    for (real depth : {real(4), real(43)}) { /* 29,584 cells have 18 each, or all have 1.6 */
+        real const size[3] = {172, depth, 43};
+        std::vector<real> pos(uniform.begin(), uniform.end());
+        for (size_t k = 0; k < pos.size(); k++) pos[k] *= size[k % 3];
+        Device<real> const d_pos(pos);
+        ugrid_desc d = crowded_desc();
+        d.max[0] = 172;
+        Heap h = {};
+        d.cuda_allocator = allocator_of(&h);
+        ugrid_cuda gpu = {};
+        context = "split: crowd";
+        CHECK_RESULT(ugrid_cuda_reserve(&gpu, &d, n, stream), UGRID_OK);
+        long const calls = h.calls;
+        for (int build = 0; build < 3; build++) {
+            int32_t const split = depth < 43 && build > 0 ? 4 : 1;
+            CHECK_RESULT(ugrid_cuda_build(&gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+            CHECK(gpu.device.grid.desc.split == split);
+            CHECK_RESULT(ugrid_cuda_check(&gpu, stream), UGRID_OK);
+        }
+        CHECK(h.calls == calls);
+        ugrid_cuda_free(&gpu);
+    }
+#endif
+}
+
 /* uniform-100k and uniform-1M have known totals (tests/unit/ugrid/test_ugrid.c). */
 static void test_totals()
 {

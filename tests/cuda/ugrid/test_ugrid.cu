@@ -96,6 +96,8 @@ static const Test tests[] = {
     {"functors", test_functors},
     {"split", test_split},
     {"split, build", test_split_build},
+    {"split, crowd", test_split_crowd},
+    {"crowd", test_crowd},
     {"totals", test_totals},
 };
 
