@@ -186,7 +186,6 @@ int main(int argc, char **argv)
     show_ploc(&s, point);
     quality = show_quality(&s);
     MUST(lbvh, lbvh_count_pairs(&s.tree, &pairs), "counting pairs");
-    make_folder(o.out);
     write_vtk(&s, o.out);
     write_picture(&s, &o);
     printf("\nPictures: %s/levels.png, and for ParaView %s/levels.vtk\n", o.out, o.out);

@@ -288,7 +288,6 @@ static void draw(const scene *s, const char *path)
                       DRAW_HIGH - DRAW_EDGE - 340 + 36 * (int)w->kind, 3, color[w->kind], text);
         }
     }
-    make_folder_of(path);
     picture_save_halved(&p, path);
     printf("picture: %s\n", path);
 }

@@ -173,7 +173,6 @@ static void compare_costs(scene *s, const camera *c, const options *o)
     picture p = picture_new(2 * f.width, BUILDERS * f.height, gray(0));
     int b;
     for (b = 0; b < BUILDERS; b++) compare_builder(s, b, &f, &p);
-    make_folder_of(o->out);
     picture_save(&p, o->out);
     printf("picture    %s\n", o->out);
     picture_free(&p);
