@@ -163,8 +163,8 @@ static void compare_builders(const steps *split, const lbvh_real *point)
     steps_free(&merge);
     if (!same_nodes || !same_prefixes || !same_codes)
         stop(1, "LBVH_SPLIT and LBVH_MERGE made different trees");
-    printf("\nLBVH_SPLIT made this tree from the top. LBVH_MERGE makes the same tree from the leaves, "
-           "in one pass:\nall %lu bytes of its arrays are equal.\n",
+    printf("\nLBVH_SPLIT made this tree from the top. LBVH_MERGE makes the same tree from the "
+           "leaves, in one pass:\nall %lu bytes of its arrays are equal.\n",
            (unsigned long)(node_bytes + n + 1 + code_bytes));
     if (n <= TABLES_UP_TO) show_merge(split);
 }

@@ -44,7 +44,8 @@ static options parse(int argc, char **argv)
     options o = {0, 1, 0, {NAN, NAN, NAN, NAN}, {0, 0, 0, 0}, NULL, "build/steps"};
     const option_line table[] = {
         TEXT("--points", "FILE", &o.points, "your points: a line \"x y\" each"),
-        INT("-n", "N", &o.n, 1, MOST, "random points (default: 8 chosen ones); up to 32 get tables"),
+        INT("-n", "N", &o.n, 1, MOST,
+            "random points (default: 8 chosen ones); up to 32 get tables"),
         INT("--seed", "N", &o.seed, 0, 1e9, "of the random points (default 1)"),
         DOUBLE("--round", "R", &o.round, 1e-6, 8,
                "move points to multiples of R: with 2, some are equal, and so are their codes"),
