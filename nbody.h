@@ -401,7 +401,8 @@ extern "C" {
                             "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
-                            "together: see desc.order (at most 12; VIRTUAL_PARTICLES 2), " \
+                            "together: see desc.order (at most 12, double 16; " \
+                            "VIRTUAL_PARTICLES 2), " \
                             "desc.sources, desc.subcells, desc.stage, desc.core, " \
                             "desc.periodic (DIRECT, or FORCE_NODES of order 2 or more; not " \
                             "NBODY_FUNCTION); or NBODY_VORTEX is given to " \
@@ -415,8 +416,8 @@ extern "C" {
                             "be finite; desc.periodic: softening at most 1/4 of desc.size, of " \
                             "a Gaussian core 1/17 (double 1/26)") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
-                            "(0: fitted); desc.periodic needs a size that is not lost beside " \
-                            "desc.min") \
+                            "(0: fitted); desc.periodic needs a size above 0, and large enough " \
+                            "that desc.min + desc.size differs from desc.min") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
