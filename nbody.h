@@ -416,8 +416,8 @@ extern "C" {
                             "be finite; desc.periodic: softening at most 1/4 of desc.size, of " \
                             "a Gaussian core 1/17 (double 1/26)") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
-                            "(0: fitted); desc.periodic needs a size above 0, and large enough " \
-                            "that desc.min + desc.size differs from desc.min") \
+                            "(0: fitted); desc.periodic needs a size above 0, and desc.min at " \
+                            "most 2^22 (double 2^51) sizes from 0") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
