@@ -13,8 +13,9 @@
                             at interpolation points; with order 2 or more the black-box FMM
 
    The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
-   double can be estimated (nbody_estimate). CPU and GPU give the same bits, except for NBODY_FAST
-   on the GPU, and by default for trees of more than 17 levels, which a GPU makes if asked (>>deep).
+   double can be estimated (nbody_estimate). CPU and GPU give the same bits, but not with
+   NBODY_FAST, and not where a tree has more than 17 levels, which a GPU makes only if asked
+   (>>deep).
 
    >>contents: the banners in order; search for >> and the name
 
@@ -51,10 +52,10 @@
    Where the compiler may contract a product and a sum into a fused operation (gcc with
    -march=native or for ARM) or keep more digits (32-bit x86), add -ffp-contract=off, or -msse2
    -mfpmath=sse: else results can differ in the last bit.
-   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same
-   results, except that denormals count as zero where the flag links a start file that says so.
-   clang with FMA: add -ffp-contract=off after it. nvcc's -use_fast_math flushes denormals on the
-   GPU, and breaks the promised bits.
+   Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it. The results are the
+   same, except that denormals count as zero where the flag links a start file that says so.
+   clang with FMA: add -ffp-contract=off after that flag. nvcc's -use_fast_math flushes denormals on
+   the GPU, and breaks the promised bits.
 
    >>example: compiles as it stands
 
@@ -105,8 +106,8 @@
             deeper levels are smaller. A cell that is not divided is a leaf.
    Law      The acceleration of body i is G times the sum over all j of m_j d / u^(3/2), with
             d = p_j - p_i and u = |d|^2 + softening^2 (NBODY_INVERSE_SQUARE: gravity between bodies
-            that stay in a plane; Kalms equation 6 over m_i, but equations 4 to 6 are printed with
-            p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
+            that stay in a plane; Kalms equation 6, divided by m_i. His equations 4 to 6 are printed
+            with p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
             dimensions, and of straight lines of charge). Potentials: -G m / sqrt(u) and
             G m ln(u) / 2. A negative `gravity` repels. NBODY_VORTEX: velocities and stream
             functions, >>vortex. NBODY_FUNCTION: a law of yours, >>function.

@@ -44,8 +44,8 @@
    and in every file that calls it:  #define NLIST_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   nlist.h needs neither: nlist_build_box, _brute and _pairs are always there, nlist_build_ugrid
-   where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
+   nlist_build_box, _brute and _pairs need no other header. nlist_build_ugrid is there where ugrid.h
+   was included before nlist.h, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
    Some compilers fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
