@@ -174,13 +174,11 @@ static void compare_builders(const steps *split, const lbvh_real *point)
 int main(int argc, char **argv)
 {
     options o = parse(argc, argv);
-    lbvh_real radius, *point;
     lbvh_quality quality;
     int32_t n, found;
     int64_t pairs;
-    steps s;
-    point = make_points(&o, &n, &radius);
-    s = build(point, n, radius, LBVH_SPLIT);
+    lbvh_real radius, *point = make_points(&o, &n, &radius);
+    steps s = build(point, n, radius, LBVH_SPLIT);
     s.shown_bits = bits_to_show(&s);
     if (n <= TABLES_UP_TO) show_tables(&s, point);
     else printf("%ld points: tables are shown for up to %d.\n", (long)n, TABLES_UP_TO);
