@@ -443,8 +443,8 @@ extern "C" {
     X(NLIST_BAD_DIM, \
       "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
     X(NLIST_BAD_RADIUS, \
-      "desc.radius must be positive (0: desc.radii are given, none negative), and the square of " \
-      "the reach a normal number") \
+      "desc.radius must be positive, or 0 where desc.radii are given, none of them negative; the " \
+      "square of the reach must be a normal number") \
     X(NLIST_BAD_SKIN, \
       "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of " \
       "given pairs have none, and a file without positions cannot serve one") \
@@ -465,7 +465,8 @@ extern "C" {
       "axes are finite and linearly independent (list.bad_id: which box)") \
     X(NLIST_BAD_PERIOD, \
       "triangles meet a periodic axis, or the reach (radius + skin, and twice the largest of " \
-      "desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
+      "desc.radii) exceeds half of a period: take a larger box, or nlist_build_box, which lists " \
+      "all images") \
     X(NLIST_BAD_STARTS, \
       "starts begins with 0, does not descend, and has one number more than there are systems") \
     X(NLIST_TOO_MANY_IMAGES, \
