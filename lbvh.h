@@ -194,8 +194,8 @@
    >>not-here
 
    Full surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
-   (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is
-   faster); file formats, threads, timers.
+   (search again with the box moved by a period; lists of nlist.h do so); neighbours of particles of
+   equal size (ugrid.h is faster); file formats, threads, timers.
 
    >>changes
 
