@@ -5,7 +5,7 @@
    A binary tree of axis-aligned bounding boxes (AABBs) over boxes, points, spheres or triangles.
    The elements are sorted by Morton code, and the tree follows from the common prefixes of the
    codes: a build is O(n). Two builders make the same tree: bottom-up (Apetrei) and top-down
-   (Karras). A third one makes a better tree for triangles, by area (PLOC).
+   (Karras). A third one, PLOC, merges by area: a better tree for triangles of mixed sizes.
 
    Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
    each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
@@ -103,12 +103,12 @@
 
    >>rules
 
-   Memory   Of a tree's calls lbvh_build, lbvh_reserve, lbvh_load, lbvh_split_top,
-            lbvh_nearest_rows, lbvh_validate and lbvh_verify allocate, by desc.allocator, and no
-            other. (Worlds, wide trees and lbvh_cuda_...: >>world, >>wide, >>cuda-api.) Memory is
-            kept: after lbvh_reserve(n), builds up to n allocate nothing. The first build and
-            lbvh_reserve take exactly the bytes below. An array that is too small for a later build
-            becomes half as large again, or as large as needed if that is more.
+   Memory   Of the calls for a tree, only lbvh_build, lbvh_reserve, lbvh_load, lbvh_split_top,
+            lbvh_nearest_rows, lbvh_validate and lbvh_verify allocate, by desc.allocator. (Worlds,
+            wide trees and lbvh_cuda_...: >>world, >>wide, >>cuda-api.) Memory is kept: after
+            lbvh_reserve(n), builds up to n allocate nothing. The first build and lbvh_reserve take
+            exactly the bytes below. An array that is too small for a later build becomes half as
+            large again, or as large as needed if that is more.
             a leaf    65 (float: two nodes of 32, a prefix of 1; Kureck section 3.3 counts 64,
                       without the boxes of the leaves); double 129. 8 more with masks, 8 more with
                       keep_codes or a builder other than MERGE
@@ -194,8 +194,8 @@
    >>not-here
 
    Full surface-area builders, instances, motion blur (ray tracers have them); periodic boxes
-   (search again with the box moved by a period); neighbours of particles of equal size (ugrid.h is
-   faster); file formats, threads, timers.
+   (search again with the box moved by a period; lists of nlist.h do so); neighbours of particles of
+   equal size (ugrid.h is faster); file formats, threads, timers.
 
    >>changes
 

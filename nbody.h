@@ -13,8 +13,9 @@
                             at interpolation points; with order 2 or more the black-box FMM
 
    The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
-   double can be estimated (nbody_estimate). CPU and GPU give the same bits, except for NBODY_FAST
-   on the GPU, and by default for trees of more than 17 levels, which a GPU makes if asked (>>deep).
+   double can be estimated (nbody_estimate). CPU and GPU give the same bits, but not with
+   NBODY_FAST, and not where a tree has more than 17 levels, which a GPU makes only if asked
+   (>>deep).
 
    >>contents: the banners in order; search for >> and the name
 
@@ -51,10 +52,10 @@
    Where the compiler may contract a product and a sum into a fused operation (gcc with
    -march=native or for ARM) or keep more digits (32-bit x86), add -ffp-contract=off, or -msse2
    -mfpmath=sse: else results can differ in the last bit.
-   Under -ffast-math (-Ofast, /fp:fast) a header is compiled without it, by pragmas: the same
-   results, except that denormals count as zero where the flag links a start file that says so.
-   clang with FMA: add -ffp-contract=off after it. nvcc's -use_fast_math flushes denormals on the
-   GPU, and breaks the promised bits.
+   Under -ffast-math (-Ofast, /fp:fast) pragmas compile this header without it. The results are the
+   same, except that denormals count as zero where the flag links a start file that says so.
+   clang with FMA: add -ffp-contract=off after that flag. nvcc's -use_fast_math flushes denormals on
+   the GPU, and breaks the promised bits.
 
    >>example: compiles as it stands
 
@@ -105,8 +106,8 @@
             deeper levels are smaller. A cell that is not divided is a leaf.
    Law      The acceleration of body i is G times the sum over all j of m_j d / u^(3/2), with
             d = p_j - p_i and u = |d|^2 + softening^2 (NBODY_INVERSE_SQUARE: gravity between bodies
-            that stay in a plane; Kalms equation 6 over m_i, but equations 4 to 6 are printed with
-            p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
+            that stay in a plane; Kalms equation 6, divided by m_i. His equations 4 to 6 are printed
+            with p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
             dimensions, and of straight lines of charge). Potentials: -G m / sqrt(u) and
             G m ln(u) / 2. A negative `gravity` repels. NBODY_VORTEX: velocities and stream
             functions, >>vortex. NBODY_FUNCTION: a law of yours, >>function.
@@ -401,7 +402,8 @@ extern "C" {
                             "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
                             "bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
-                            "together: see desc.order (at most 12; VIRTUAL_PARTICLES 2), " \
+                            "together: see desc.order (at most 12, double 16; " \
+                            "VIRTUAL_PARTICLES 2), " \
                             "desc.sources, desc.subcells, desc.stage, desc.core, " \
                             "desc.periodic (DIRECT, or FORCE_NODES of order 2 or more; not " \
                             "NBODY_FUNCTION); or NBODY_VORTEX is given to " \
@@ -415,8 +417,8 @@ extern "C" {
                             "be finite; desc.periodic: softening at most 1/4 of desc.size, of " \
                             "a Gaussian core 1/17 (double 1/26)") \
     X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
-                            "(0: fitted); desc.periodic needs a size that is not lost beside " \
-                            "desc.min") \
+                            "(0: fitted); desc.periodic needs a size above 0, and desc.min at " \
+                            "most 2^22 (double 2^51) sizes from 0") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \

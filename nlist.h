@@ -44,8 +44,8 @@
    and in every file that calls it:  #define NLIST_CUDA before the include
                                      (C files too: they need no CUDA header)
 
-   nlist.h needs neither: nlist_build_box, _brute and _pairs are always there, nlist_build_ugrid
-   where ugrid.h was included before it, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
+   nlist_build_box, _brute and _pairs need no other header. nlist_build_ugrid is there where ugrid.h
+   was included before nlist.h, nlist_build_lbvh and nlist_build_mesh where lbvh.h was.
 
    Build: cc -O3 program.c          GPU: nvcc -O3 -arch=native program.cu
    Some compilers fuse a product with a sum (gcc with -march=native or for ARM) or keep more digits
@@ -443,8 +443,8 @@ extern "C" {
     X(NLIST_BAD_DIM, \
       "desc.dim must be 2 or 3 (0 means 3), that of the grid or tree, and 3 for triangles") \
     X(NLIST_BAD_RADIUS, \
-      "desc.radius must be positive (0: desc.radii are given, none negative), and the square of " \
-      "the reach a normal number") \
+      "desc.radius must be positive, or 0 where desc.radii are given, none of them negative; the " \
+      "square of the reach must be a normal number") \
     X(NLIST_BAD_SKIN, \
       "desc.skin must not be negative, and desc.if_moved needs one; lists of triangles and of " \
       "given pairs have none, and a file without positions cannot serve one") \
@@ -465,7 +465,8 @@ extern "C" {
       "axes are finite and linearly independent (list.bad_id: which box)") \
     X(NLIST_BAD_PERIOD, \
       "triangles meet a periodic axis, or the reach (radius + skin, and twice the largest of " \
-      "desc.radii) exceeds half of a period: a larger box, or a copy of the particles beside it") \
+      "desc.radii) exceeds half of a period: take a larger box, or nlist_build_box, which lists " \
+      "all images") \
     X(NLIST_BAD_STARTS, \
       "starts begins with 0, does not descend, and has one number more than there are systems") \
     X(NLIST_TOO_MANY_IMAGES, \

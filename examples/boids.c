@@ -90,7 +90,7 @@ static void boids_key(boids_screen *s, boids_run *run, int key)
     if (key == 'w') boids_switch(run, o->method, (o->walk + 1) % BOIDS_WALKS);
     if (key != 's') return;
     snprintf(path, sizeof path, "boids_%02d.png", s->shots++);
-    boids_save(&s->view.canvas, path);
+    picture_save(&s->view.canvas, path);
     printf("picture: %s\n", path);
 }
 

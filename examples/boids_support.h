@@ -273,12 +273,6 @@ static void boids_title(const boids_flock *flock, double ms, char text[PICTURE_T
              boids_walks[desc->walk].name, ms);
 }
 
-static void boids_save(const picture *p, const char *path)
-{
-    make_folder_of(path);
-    picture_save(p, path);
-}
-
 /* -------------------------------------------------------------------------------------------------
    >>figures
    ---------------------------------------------------------------------------------------------- */
@@ -345,7 +339,7 @@ static void boids_finish(const boids_options *o, const boids_flock *flock, doubl
         char title[PICTURE_TEXT];
         boids_title(flock, 1e3 * total / steps, title);
         boids_draw(&view, flock, title);
-        boids_save(&view.canvas, o->png);
+        picture_save(&view.canvas, o->png);
         boids_canvas_free(&view);
     }
     if (o->check)

@@ -68,7 +68,6 @@ static bp_options bp_parse(int argc, char **argv)
     o.runs = 1;
     o.picture = "build/demo/broad_phase.png";
     bp_read_options(argc, argv, &o);
-    make_folder("build/demo");
     return o;
 }
 

@@ -127,7 +127,6 @@ static void run(scene *s, advance_fn *advance, void *user)
     field_of(s, &flow);
     draw_flow(&p, PANEL, s, &flow, "end");
     draw_decay(&p, 2 * PANEL, s, &c);
-    make_folder_of(s->options->out);
     picture_save_halved(&p, s->options->out);
     printf("picture: %s\n", s->options->out);
     if (s->options->time && steps) printf("time: %.4f ms a step\n", 1e3 * spent / (double)steps);

@@ -370,7 +370,6 @@ static void run_to_the_end(scene *s, advance_fn *advance, void *user)
     double grows = 0, least = total(&first);
     int k;
     snprintf(usual, sizeof usual, "build/fluid_%s.png", s->options->scene);
-    make_folder_of(out);
     curve_add(s, &c, &first);
     show(s, &p, 0, out, &first);
     memset(s->spent, 0, sizeof s->spent);

@@ -21,6 +21,7 @@
        cc -O3 examples/lbvh_steps.c -o lbvh_steps -lstb -lm
        ./lbvh_steps -n 16 --seed 5
        ./lbvh_steps -n 12 --round 2                    equal points
+       ./lbvh_steps --points FILE                      yours: a line "x y" each
        ./lbvh_steps -n 2000                            no tables: look at build/steps/levels.png
 
    What to look at: >>reading and >>walk below; >>codes to >>boxes in lbvh_steps_tables.h print the
@@ -34,11 +35,12 @@
 #include "common/base.h"
 #include "common/options.h"
 #include "common/random.h"
+#include "common/table.h"
 
 #define LBVH_IMPLEMENTATION
 #include "../lbvh.h"
 
-enum { BITS = 30, AXIS_BITS = 15, TABLES_UP_TO = 32 };
+enum { BITS = 30, AXIS_BITS = 15, TABLES_UP_TO = 32, MOST = 100000 };
 
 /* The tree, and what the tables and pictures need to know of each node. */
 typedef struct steps {
@@ -161,8 +163,9 @@ static void compare_builders(const steps *split, const lbvh_real *point)
     steps_free(&merge);
     if (!same_nodes || !same_prefixes || !same_codes)
         stop(1, "LBVH_SPLIT and LBVH_MERGE made different trees");
-    printf("\nLBVH_SPLIT made this tree from the top. LBVH_MERGE makes the same %lu bytes from the "
-           "leaves, in one pass.\n", (unsigned long)(node_bytes + n + 1 + code_bytes));
+    printf("\nLBVH_SPLIT made this tree from the top. LBVH_MERGE makes the same tree from the "
+           "leaves, in one pass:\nall %lu bytes of its arrays are equal.\n",
+           (unsigned long)(node_bytes + n + 1 + code_bytes));
     if (n <= TABLES_UP_TO) show_merge(split);
 }
 
@@ -170,14 +173,12 @@ static void compare_builders(const steps *split, const lbvh_real *point)
 
 int main(int argc, char **argv)
 {
-    options const o = parse(argc, argv);
-    lbvh_real radius, *point;
+    options o = parse(argc, argv);
     lbvh_quality quality;
     int32_t n, found;
     int64_t pairs;
-    steps s;
-    point = make_points(&o, &n, &radius);
-    s = build(point, n, radius, LBVH_SPLIT);
+    lbvh_real radius, *point = make_points(&o, &n, &radius);
+    steps s = build(point, n, radius, LBVH_SPLIT);
     s.shown_bits = bits_to_show(&s);
     if (n <= TABLES_UP_TO) show_tables(&s, point);
     else printf("%ld points: tables are shown for up to %d.\n", (long)n, TABLES_UP_TO);
@@ -186,7 +187,6 @@ int main(int argc, char **argv)
     show_ploc(&s, point);
     quality = show_quality(&s);
     MUST(lbvh, lbvh_count_pairs(&s.tree, &pairs), "counting pairs");
-    make_folder(o.out);
     write_vtk(&s, o.out);
     write_picture(&s, &o);
     printf("\nPictures: %s/levels.png, and for ParaView %s/levels.vtk\n", o.out, o.out);

@@ -247,7 +247,7 @@ static void draw_panels(picture *c, const steps *s, const options *o, int32_t le
         w = next_panel(c, s, &panel, caption);
         draw_level(c, s, &w, level);
     }
-    w = next_panel(c, s, &panel, "a walk: gray misses, color is found");
+    w = next_panel(c, s, &panel, "a walk: gray misses, colored hits");
     draw_walk(c, s, &w, o->box);
     picture_clip(c, 0, 0, c->width, c->height);
 }
@@ -260,10 +260,9 @@ static void draw_ranges(picture *c, const steps *s, int top)
     int const few = s->tree.n <= TABLES_UP_TO, thin = wide > 8 ? 4 : 0;
     int32_t k;
     draw_text(c, GAP, top - 36, 3, ink,
-              few ? "ranges of the nodes, from the root down; color: where the middle is; an inner "
-                    "node has its number at the end it comes from"
-                  : "ranges of the nodes in the row of leaves, from the root down; color: where "
-                    "the middle is");
+              few ? "the range of leaves of each node, level by level; an inner node has the "
+                    "number of its first or last leaf"
+                  : "the range of leaves of each node, level by level");
     for (k = 0; k < s->nodes; k++) {
         int const leaf = lbvh_is_leaf(&s->tree, k), y = top + (int)s->level[k] * STOREY;
         int const x0 = GAP + (int)(s->first[k] * wide + 0.5) + thin;

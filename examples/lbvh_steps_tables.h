@@ -34,30 +34,32 @@ static int bits_to_show(const steps *s)
 typedef struct options {
     int32_t n, seed;
     double round;       /* points lie on multiples of this; 0: anywhere */
-    lbvh_real box[4];   /* the search: min x y, max x y */
-    const char *out;
+    double asked[4];    /* the box to search for; NaN: chosen */
+    lbvh_real box[4];   /* min x y, max x y */
+    const char *points, *out;
 } options;
 
 static options parse(int argc, char **argv)
 {
-    options o = {0, 1, 0, {0, 0, 0, 0}, "build/steps"};
-    double box[4] = {2.8, 0.9, 4.5, 4.4};
-    int k;
+    options o = {0, 1, 0, {NAN, NAN, NAN, NAN}, {0, 0, 0, 0}, NULL, "build/steps"};
     const option_line table[] = {
-        INT("-n", "N", &o.n, 1, 1e5, "random points (default: 8 chosen ones); up to 32 get tables"),
+        TEXT("--points", "FILE", &o.points, "your points: a line \"x y\" each"),
+        INT("-n", "N", &o.n, 1, MOST,
+            "random points (default: 8 chosen ones); up to 32 get tables"),
         INT("--seed", "N", &o.seed, 0, 1e9, "of the random points (default 1)"),
         DOUBLE("--round", "R", &o.round, 1e-6, 8,
                "move points to multiples of R: with 2, some are equal, and so are their codes"),
-        DOUBLE("--box", "X0 Y0 X1 Y1", box, -1e6, 1e6,
-               "the box to search for (default 2.8 0.9 4.5 4.4; points lie between 0 and 8)"),
+        DOUBLE("--box", "X0 Y0 X1 Y1", o.asked, -1e6, 1e6,
+               "the box to search for (default 2.8 0.9 4.5 4.4, where points lie between 0 and 8; "
+               "of your points: the same part of their square)"),
         TEXT("--out", "DIR", &o.out, "where levels.png and levels.vtk go (default build/steps)"),
         OPTIONS_END};
     options_read(argc, argv, table, NULL,
                  "Builds a bounding volume hierarchy over points in the plane and shows each step.",
                  NULL);
-    if (box[0] > box[2] || box[1] > box[3])
+    if (o.points && o.n) stop(2, "--points and -n: one of them is enough");
+    if (o.asked[0] > o.asked[2] || o.asked[1] > o.asked[3])
         stop(2, "--box: X0 must not be above X1, nor Y0 above Y1");
-    for (k = 0; k < 4; k++) o.box[k] = (lbvh_real)box[k];
     return o;
 }
 
@@ -80,21 +82,61 @@ static void spiral(lbvh_real *point, int32_t n, int32_t seed)
     }
 }
 
-/* As many points as asked for, or the eight of Karras' example. Each will be a box of edge 2
-   radius: some touch a neighbour. */
-static lbvh_real *make_points(const options *o, int32_t *n, lbvh_real *radius)
+static lbvh_real *points_of_file(const char *name, int32_t *n)
 {
+    table t = table_read(name, 2, "two finite numbers x y", "points");
+    lbvh_real *point = (lbvh_real *)zeros(2 * (size_t)t.rows, sizeof *point);
+    int32_t k;
+    if (t.rows > MOST) stop(1, "%s: %ld points; at most %d are shown", name, (long)t.rows, MOST);
+    for (k = 0; k < 2 * t.rows; k++) point[k] = (lbvh_real)t.value[k];
+    *n = t.rows;
+    table_free(&t);
+    return point;
+}
+
+/* The square of the points of a file: corner, and its edge. */
+static double square_of(const lbvh_real *point, int32_t n, double corner[2])
+{
+    double edge = 0;
+    int axis;
+    for (axis = 0; axis < 2; axis++) {
+        double least = (double)point[axis], most = least;
+        int32_t i;
+        for (i = 1; i < n; i++) {
+            least = fmin(least, (double)point[2 * i + axis]);
+            most = fmax(most, (double)point[2 * i + axis]);
+        }
+        corner[axis] = least;
+        edge = fmax(edge, most - least);
+    }
+    return edge > 0 ? edge : 8;
+}
+
+/* The points of a file, as many as asked for, or the eight of Karras' example. Each will be a box
+   of edge 2 radius: some touch a neighbour. Chooses the box to search for, too. */
+static lbvh_real *make_points(options *o, int32_t *n, lbvh_real *radius)
+{
+    static const double usual_box[4] = {2.8, 0.9, 4.5, 4.4};
+    double corner[2] = {0, 0}, edge = 8;
     static const double eight[16] = {5.3, 3.2, 0,   2.6, 6.6, 8,   2.5, 1.3,
                                      5.5, 5.4, 1.4, 0,   4.4, 4.6, 3.6, 0.5};
     lbvh_real *point;
     int32_t k;
     *n = o->n ? o->n : 8;
-    *radius = (lbvh_real)(0.6 * sqrt(8.0 / *n));
-    point = (lbvh_real *)zeros(2 * (size_t)*n, sizeof *point);
-    if (o->n) spiral(point, *n, o->seed);
-    else for (k = 0; k < 16; k++) point[k] = (lbvh_real)eight[k];
+    if (o->points) {
+        point = points_of_file(o->points, n);
+        edge = square_of(point, *n, corner);
+    } else {
+        point = (lbvh_real *)zeros(2 * (size_t)*n, sizeof *point);
+        if (o->n) spiral(point, *n, o->seed);
+        else for (k = 0; k < 16; k++) point[k] = (lbvh_real)eight[k];
+    }
     for (k = 0; o->round > 0 && k < 2 * *n; k++)
         point[k] = (lbvh_real)(o->round * floor((double)point[k] / o->round + 0.5));
+    *radius = (lbvh_real)(0.6 * edge / 8 * sqrt(8.0 / *n));
+    for (k = 0; k < 4; k++)
+        o->box[k] = (lbvh_real)(isnan(o->asked[k]) ? corner[k % 2] + edge / 8 * usual_box[k]
+                                                   : o->asked[k]);
     return point;
 }
 

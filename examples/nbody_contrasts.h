@@ -282,13 +282,12 @@ static void draw(const scene *s, const char *path)
             draw_text(&p, (int)x + 14, (int)y - 26, 3, color[w->kind], text);
         }
         if (!k || before->kind != w->kind) {
-            snprintf(text, sizeof text, "%s%s%s", kind_names[w->kind], w->kind ? ": " : "",
-                     number_names[w->kind]);
+            snprintf(text, sizeof text, "%s: %s", kind_names[w->kind],
+                     w->kind ? number_names[w->kind] : "exact");
             draw_text(&p, DRAW_WIDE - DRAW_EDGE - 320,
                       DRAW_HIGH - DRAW_EDGE - 340 + 36 * (int)w->kind, 3, color[w->kind], text);
         }
     }
-    make_folder_of(path);
     picture_save_halved(&p, path);
     printf("picture: %s\n", path);
 }

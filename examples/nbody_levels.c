@@ -180,7 +180,6 @@ int main(int argc, char **argv)
 {
     options const o = parse(argc, argv);
     nbody_real *pos = (nbody_real *)zeros(2 * (size_t)o.n, sizeof *pos);
-    make_folder(o.out);
     show_source(&o, pos);
     show_default(&o, pos);
     free(pos);

@@ -210,13 +210,13 @@ static const char *how_text(kind how)
 static void write_text(const scene *s, const char *folder)
 {
     const nbody *sim = &s->sim;
-    char path[1200];
+    char name[64];
     out_file out;
     FILE *file;
     double const length = sim->frame->length, mass = sim->frame->mass;
     int32_t i, k, p;
-    snprintf(path, sizeof path, "%s/%s.txt", folder, s->name);
-    out = create_file(path);
+    snprintf(name, sizeof name, "%s.txt", s->name);
+    out = create_in(folder, name);
     file = out.file;
     fprintf(file, "square %.17g %.17g %.17g\n", sim->frame->min[0], sim->frame->min[1],
             sim->frame->size);

@@ -81,7 +81,6 @@ static void show_layouts(scene *s, const char *out)
            (long)hybrid.desc.width);
     print_slots(&hybrid.rows[hybrid.current]);
     print_pairs(&hybrid.rows[hybrid.current]);
-    make_folder(out);
     draw_layouts(all, out);
     nlist_free(&dynamic);
     nlist_free(&fixed);

@@ -119,6 +119,19 @@ static void draw_cost(const scene *s, const lbvh_wide *wide, const frame *f, pic
         }
 }
 
+/* What a panel shows, in its upper left corner. */
+static void name_panel(picture *p, const frame *f, int32_t left, int32_t top, const char *builder,
+                       const char *tree, int64_t boxes)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s, %s: %.1f boxes a ray", builder, tree,
+             (double)boxes / (double)f->rays.n);
+    picture_clip(p, left, top, left + f->width, top + f->height);
+    draw_text(p, left + 10, top + 10, 2, gray(1), text);
+    draw_text(p, left + 10, top + 28, 2, gray(1), "blue: 0, yellow: 60, red: 120");
+    picture_clip(p, 0, 0, p->width, p->height);
+}
+
 /* Closest hits by the walk of the binary tree, ray by ray; the same as those of the wide one? */
 static int64_t walk_binary(const scene *s, const frame *f)
 {
@@ -160,6 +173,8 @@ static void compare_builder(scene *s, int b, frame *f, picture *p)
     if (differ) stop(1, "%ld rays hit something else in the wide tree", (long)differ);
     draw_cost(s, NULL, f, p, 0, b * f->height, &boxes[0]);
     draw_cost(s, &wide, f, p, f->width, b * f->height, &boxes[1]);
+    name_panel(p, f, 0, b * f->height, builders[b].name, "binary", boxes[0]);
+    name_panel(p, f, f->width, b * f->height, builders[b].name, "wide", boxes[1]);
     say_cost(builders[b].name, "binary", s->build_ms, 1e3 * (times[2] - times[1]), boxes[0],
              f->rays.n);
     say_cost(builders[b].name, "wide", s->build_ms + 1e3 * (times[0] - start),
@@ -173,7 +188,6 @@ static void compare_costs(scene *s, const camera *c, const options *o)
     picture p = picture_new(2 * f.width, BUILDERS * f.height, gray(0));
     int b;
     for (b = 0; b < BUILDERS; b++) compare_builder(s, b, &f, &p);
-    make_folder_of(o->out);
     picture_save(&p, o->out);
     printf("picture    %s\n", o->out);
     picture_free(&p);

@@ -161,7 +161,6 @@ static void draw_mesh(const scene *s, const camera *c, const options *o, int32_t
 {
     figures f;
     picture p = draw(s, c, o, picked, &f);
-    make_folder_of(o->out);
     picture_save(&p, o->out);
     say_figures(s, o, &f);
     picture_free(&p);

@@ -175,7 +175,6 @@ int main(int argc, char **argv)
     show_counting(&s);
     show_lists(&s);
     show_walks(&s);
-    make_folder(o.out);
     write_pictures(&s, o.out);
     if (o.vtk) write_occupancy(&s, o.out);
     printf("\nPictures: 1_build.png, 2_lists.png, 3_walks.png in %s\n", o.out);

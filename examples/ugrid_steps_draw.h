@@ -196,7 +196,7 @@ static void draw_lists(const steps *s, const char *out)
     int const fits = (PAGE - 2 * (GAP + NAMES) - 40) / (int)(s->cells + s->n);
     int const wide = fits < BOX ? BOX : fits < 76 ? fits : 76, top = TITLE + 80;
     picture page = page_new(page_wide, top + (int)(s->n + 1) * (BOX + 12) + GAP,
-                            "linked lists, a point after the other (Barbieri, Figure 1)");
+                            "linked lists, one point after another (Barbieri, Figure 1)");
     int32_t k;
     draw_text(&page, GAP + NAMES, top - 70, 3, ink, "head, by cell");
     draw_text(&page, GAP + NAMES + (int)s->cells * wide + 40, top - 70, 3, ink, "next, by point");

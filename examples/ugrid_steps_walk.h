@@ -92,8 +92,8 @@ static void show_walks(steps *s)
     int k;
     printf("\n6. Walks (source 001). Which points are within %g of point %ld, at %g %g %g in cell "
            "%ld?\n   Cells that are adjacent along x are one range of places, a strip. MODULAR"
-           " and HYBRID\n   visit cells and strips by their coordinates modulo 3 (a radius of up "
-           "to n cells: 2 n + 1).\n",
+           " and HYBRID\n   visit cells and strips by their coordinates modulo 3 (modulo 2 n + 1, "
+           "where the\n   radius is up to n cells).\n",
            (double)s->radius, (long)s->query, (double)p[0], (double)p[1], (double)p[2],
            (long)ugrid_cell_at(&s->sorted, p));
     for (k = 0; k < ORDERS; k++) show_walk(s, (ugrid_walk)(UGRID_CELLS + k), s->turn[k]);

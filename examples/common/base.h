@@ -140,9 +140,11 @@ static inline out_file create_file(const char *path)
     return out;
 }
 
+/* Makes the folder, too. */
 static inline out_file create_in(const char *folder, const char *name)
 {
     char path[1200];
+    make_folder(folder);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return create_file(path);
 }

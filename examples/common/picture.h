@@ -179,9 +179,12 @@ static inline void picture_write(void *file, void *bytes, int count)
     fwrite(bytes, 1, (size_t)count, (FILE *)file);
 }
 
+/* Makes the folders in front of its name, too. */
 static inline void picture_save(const picture *p, const char *path)
 {
-    out_file const out = create_file(path);
+    out_file out;
+    make_folder_of(path);
+    out = create_file(path);
     if (!stbi_write_png_to_func(picture_write, out.file, p->width, p->height, 3, p->rgb,
                                 3 * p->width))
         stop(1, "%s: could not be written", path);

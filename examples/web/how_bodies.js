@@ -272,7 +272,7 @@ function galaxy(n) {
 const bodiesTopic = {
     name: 'bodies',
     hint: 'Click: a body. Drag: move it; out of the picture: remove it. The body touched last is ' +
-          'the orange one. Keys: left and right, up and down for stages.',
+          'the orange one. Keys: left and right for steps, up and down for stages.',
     wide: 4,
     high: 4,
     most: 60,

@@ -58,8 +58,9 @@ const gridCells = {
     name: 'cells',
     title: 'Each point lies in one cell',
     count: () => 1,
-    text: a => `The box is divided into ${a.size[0]} x ${a.size[1]} equal cells. A cell is as wide
-        as the search is far, or a little less. Its number follows from its column and row.`,
+    text: a => `The box is divided into ${a.size[0]} x ${a.size[1]} equal cells. Their edge is
+        1, and the radius of the search ${RADIUS}: a search visits the cells around its own. The
+        number of a cell follows from its column and row.`,
     code: () => ['ugrid_i_coordinate', 'ugrid_i_number', 'ugrid_cell_at'],
     mark: () => /axis->min\) \* axis->per_cell|axis\[1\]\.cells \+ y\)/,
     plane: a => { gridPlane(a); gridDots(); },
@@ -195,7 +196,7 @@ function walkColor(a, i, k) {
 const gridTopic = {
     name: 'grid',
     hint: 'Click: a point. Drag: move it; out of the picture: remove it. Keys: left and right, ' +
-          'up and down for stages.',
+          'for steps, up and down for stages.',
     wide: 6,
     high: 4,
     most: 40,

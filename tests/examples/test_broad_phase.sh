@@ -197,7 +197,7 @@ bad_files() {
     broad --read .; report $((status != 1)) "refused: a folder" "$(seen)"
     broad -n 10 --write no/where.txt
     report $((status != 1)) "refused: cannot write there" "$(seen)"
-    broad -n 10 --picture no/where.png
+    broad -n 10 --picture /dev/null/where.png
     report $((status != 1)) "refused: cannot draw there" "$(seen)"
     [ -e /dev/full ] || return
     broad -n 1000 --write /dev/full; report $((status != 1)) "refused: the disk is full" "$(seen)"

@@ -125,8 +125,11 @@ spray
 -n 0
 --check
 LINES
-    run -n 20 --seconds 0.001 --out no/where.png
-    [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
+    run -n 20 --seconds 0.001 --out new/folder/out.png
+    [ "$status" -eq 0 ] && [ -s "$work/new/folder/out.png" ]
+    report $? "makes the folder of its picture" "$(seen)"
+    run -n 20 --seconds 0.001 --out /dev/null/out.png
+    [ $status -eq 1 ] && grep -q '^coating: /dev/null' "$work/err.txt"
     report $? "refused: cannot draw there" "$(seen)"
 }
 

@@ -164,8 +164,11 @@ file
 --cells
 --out
 LINES
-    curves --cells 8 --out no/where.png
-    [ "$status" -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
+    curves --cells 8 --out new/folder/out.png
+    [ "$status" -eq 0 ] && [ -s "$work/new/folder/out.png" ]
+    report $? "makes the folder of its picture" "$(seen)"
+    curves --cells 8 --out /dev/null/out.png
+    [ "$status" -eq 1 ] && grep -q '^curves: /dev/null' "$work/err.txt"
     report $? "refused: cannot draw there" "$(seen)"
 }
 

@@ -209,6 +209,25 @@ tables() {
     report $? "a box beside everything ends at the root" "$(seen)"
 }
 
+# Points of a file are the points of the tree, and the box lies within their square.
+points_of_a_file() {
+    local fault
+    printf '%s\n' '100 -30' '  130 -10' '# a comment' '150 40' '101 0' '99.5 20' >"$work/points.txt"
+    steps --points points.txt --out pictures
+    fault=$(check 5)
+    report $? "--points: the tables are those of a tree" "$fault"
+    awk '/^   id /, /^$/ { if ($1 ~ /^[0-9]$/) print $2 + 0, $3 + 0 }' "$work/out.txt" |
+        cmp -s - <(sed '/#/d; s/^ *//' "$work/points.txt")
+    report $? "--points: the table of codes has the points" "$(seen)"
+    [ "$(figure found)" = 1 ]; report $? "--points: the box of the default meets one" "$(seen)"
+    steps --points points.txt --box 90 -40 160 50 --out pictures
+    [ "$(figure found)" = 5 ]; report $? "--points --box: all are found" "$(seen)"
+    echo '1 2 3' >"$work/bad.txt"
+    steps --points bad.txt
+    [ $status -eq 1 ] && grep -q '^lbvh_steps: bad.txt:1: ' "$work/err.txt"
+    report $? "refused: three numbers in a line" "$(seen)"
+}
+
 # One mistake in the tables, and the check must say so.
 the_check_can_fail() {
     local edit
@@ -258,7 +277,7 @@ the_example() {
         "$(sed -n '/As ranges/,/^4\. /p' "$work/out.txt")"
     grep -qx '   |   |   |-- leaf 0  000010  (id 5)' "$work/out.txt"
     report $? "leaf 0 hangs on node 1 on node 3 on node 0" "$(seen)"
-    grep -q 'the same 553 bytes' "$work/out.txt"
+    grep -q '^all 553 bytes of its arrays are equal' "$work/out.txt"
     report $? "both builders: 15 nodes of 32 bytes, 9 prefixes, 8 codes" "$(seen)"
     steps --out pictures
     [ "$(figure found) $(figure pairs) $(figure depth)" = "3 2 4" ]
@@ -329,6 +348,7 @@ command_line() {
         report $? "refused: $line" "$(seen)"
     done <<'LINES'
 --no-such-option
+--points points.txt -n 3
 file.txt
 -n
 -n 0
@@ -359,5 +379,5 @@ LINES
     report $? "refused: a file that cannot be written" "$(seen)"
 }
 
-the_example; tables; the_check_can_fail; pictures; paraview; command_line
+the_example; tables; points_of_a_file; the_check_can_fail; pictures; paraview; command_line
 sum_up

@@ -147,8 +147,11 @@ heap
 --seconds nan
 --out
 LINES
-    pyramid --seconds 0.001 --out no/where.png
-    [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
+    pyramid --seconds 0.001 --out new/folder/out.png
+    [ "$status" -eq 0 ] && [ -s "$work/new/folder/out.png" ]
+    report $? "makes the folder of its picture" "$(seen)"
+    pyramid --seconds 0.001 --out /dev/null/out.png
+    [ $status -eq 1 ] && grep -q '^pyramid: /dev/null' "$work/err.txt"
     report $? "refused: cannot draw there" "$(seen)"
 }
 

@@ -419,8 +419,11 @@ plane
 --steps 0
 --out
 LINES
-    rebound --steps 20 --out no/where.png
-    [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
+    rebound --steps 20 --out new/folder/out.png
+    [ "$status" -eq 0 ] && [ -s "$work/new/folder/out.png" ]
+    report $? "makes the folder of its picture" "$(seen)"
+    rebound --steps 20 --out /dev/null/out.png
+    [ $status -eq 1 ] && grep -q '^rebound: /dev/null' "$work/err.txt"
     report $? "refused: cannot draw there" "$(seen)"
     [ -e /dev/full ] || return
     rebound --steps 20 --out /dev/full

@@ -160,8 +160,11 @@ heap
 --scene drum --mesh 2 --lifters 0.01 --packed
 -n 0
 LINES
-    tablets --seconds 0.001 --out no/where.png
-    [ $status -eq 1 ] && grep -q 'no/where\.png' "$work/err.txt"
+    tablets --seconds 0.001 --out new/folder/out.png
+    [ "$status" -eq 0 ] && [ -s "$work/new/folder/out.png" ]
+    report $? "makes the folder of its picture" "$(seen)"
+    tablets --seconds 0.001 --out /dev/null/out.png
+    [ $status -eq 1 ] && grep -q '^tablets: /dev/null' "$work/err.txt"
     report $? "refused: cannot draw there" "$(seen)"
     tablets --scene drum -n 60 --rpm 1000
     [ $status -eq 1 ] && grep -q 'overlap by more than' "$work/err.txt"

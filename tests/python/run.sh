@@ -144,26 +144,24 @@ scripts() {
     else skip "bench.py: no scipy"; fi
 }
 
-# The programs of docs/start-python.md, and that the first means what it says.
+# The programs of docs/start-python.md, and that the second means what it says.
 readme() {
     awk -v to="$work/readme" '/^```python$/ { n++; on = 1; next }
         /^```$/ { on = 0 }
-        on { print > (to (n > 1 ? n : "") ".py") }' docs/start-python.md
-    cat >>"$work/readme.py" <<'END'
+        on { print > (to n ".py") }' docs/start-python.md
+    cat >>"$work/readme2.py" <<'END'
 assert len(offsets) == 100001 and len(ids) == offsets[-1] == len(i)
 assert (d < 0.03).all() and (S != 0).any()
 assert ids8.shape == (100000, 8) and (ids8[:, 0] == np.arange(100000)).all()
 assert (d2[:, 0] == 0).all() and contacts.history.shape[0] > 0
 assert acc.shape == (100000, 2) and np.isfinite(acc).all() and np.isfinite(potential).all()
 END
-    "$python" "$work/readme.py" >"$work/readme.txt" 2>&1
-    report $? "the lines of docs/start-python.md" "$(tail -n 3 "$work/readme.txt")"
     local program module
-    for program in "$work"/readme[2-9].py; do
+    for program in "$work"/readme[1-9].py; do
         module=$(sed -n 's/^\(import\|from\) \([a-z]*\).*/\2/p;T;q' "$program")
         has "$module" || { skip "docs/start-python.md: no $module"; continue; }
         "$python" "$program" >"$work/readme.txt" 2>&1
-        report $? "docs/start-python.md: $module" "$(tail -n 3 "$work/readme.txt")"
+        report $? "docs/start-python.md: ${program##*/}, $module" "$(tail -n 3 "$work/readme.txt")"
     done
 }
 

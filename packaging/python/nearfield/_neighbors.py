@@ -368,8 +368,9 @@ def atom_rows(positions: Any, real: Any) -> tuple[Array, int, int]:
 def _cell_vectors(cell: Any) -> Array:
     cell = np.asarray(cell, float)
     if cell.shape not in ((3,), (3, 3)):
-        raise ValueError("cell: expected 3 lengths, or 3 vectors of shape (3, 3), not %s (atoms "
-                         "without a cell: (0, 0, 0), and pbc False)" % (cell.shape,))
+        raise ValueError("cell: expected 3 lengths, or 3 vectors of shape (3, 3), not %s (lengths "
+                         "and angles: ase.geometry.cellpar_to_cell; atoms without a cell: "
+                         "(0, 0, 0), and pbc False)" % (cell.shape,))
     return np.diag(cell) if cell.shape == (3,) else cell
 
 

@@ -32,7 +32,8 @@ class Grid(Object):
         Edge of a cell, as a rule the largest radius to search with (default: about 2 particles in
         a cell).
     box : (lower, upper), optional
-        Corners, each a number or one for each axis (default: the points' own box).
+        Corners, each a number or one for each axis: the fields min and max (default: the points'
+        own box; with `periodic` there is no default).
     periodic : bool or sequence of bool
         Axes along which the box repeats. Distances are to the nearest image.
     unbounded : bool
