@@ -134,7 +134,7 @@
             error of a float sum does not grow with n. See >>sums.
    Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the
             same forces, bit for bit. (NBODY_AUTO may choose differently on CPU and GPU: give one
-            the method and leaf of the other's sim.desc.) NBODY_FAST on the GPU uses its approximate
+            the method, levels and leaf of the other's sim.desc.) NBODY_FAST on the GPU uses its approximate
             reciprocal root and fused products: it differs by rounding only.
 
    >>method
@@ -590,8 +590,9 @@ typedef struct nbody_desc {
     int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has
                                    2^(levels - 1) cells per side; up to 2 are the direct sum
                                    (default: adaptive, as many as leaf requires at the local
-                                   density; sim.desc says how many there could have been; CUDA:
-                                   17 at most, more only if asked for here, with a leaf) */
+                                   density, with NBODY_AUTO fewer where that costs less; sim.desc
+                                   says how many there could have been; CUDA: 17 at most, more only
+                                   if asked for here, with a leaf) */
     int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with
                                    levels: 0, all leaves are on the last level, as in the source;
                                    else what was measured best for method and order) */
@@ -4249,12 +4250,12 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
    that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
    long; not below 20 by functions of yours, since only some cells of 10 would be divided.
-   MASS_CENTRES: >>choose tries larger ones. */
+   MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
-    double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc, potential));
-    if (desc->sources != NBODY_CHEBYSHEV) return 48;
+    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
+    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
     if (leaf < 32 && n < 4096) return 32;
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
@@ -7348,9 +7349,10 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
 /* ----------------------------------------------------------------------------------------------
    >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
 
-   Costs are in the units of >>cost. Coarser trees are tried with MASS_CENTRES, where >>cost has no
-   formula for leaves, and where a softened law has tables on many levels; and the direct sum. Above
-   NBODY_I_MANY bodies it cannot win, and tables are little beside the rest.
+   Costs are in the units of >>cost. One pass over the tree tells what it would cost with fewer
+   levels: where bodies cluster, that is often less. If it pays for another sort, the tree is made
+   again with so many. (MASS_CENTRES: not so.) The direct sum is compared, too. Above NBODY_I_MANY
+   bodies it cannot win, and fewer levels gain little.
    ---------------------------------------------------------------------------------------------- */
 
 enum { NBODY_I_MANY = 65536 };
@@ -7373,23 +7375,36 @@ static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
     return cost;
 }
 
-/* P2P and M2P on the bodies of a leaf, in whole vectors: by functions of yours, of 4. */
-static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
+/* The bodies of a cell in whole vectors: by functions of yours, of 4. */
+static int32_t nbody_i_targets(const nbody *sim, const nbody_cell *cell)
 {
-    int32_t const bodies = sim->cell[leaf].count,
-                  lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
-    nbody_near walk = nbody_near_of(sim, leaf);
-    double cost = 0;
-    while (nbody_next_near(&walk)) {
-        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
-    }
-    return cost * ((bodies + lanes - 1) / lanes * lanes);
+    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
+    return (cell->count + lanes - 1) / lanes * lanes;
 }
 
-/* The tables that are filled in each evaluation. */
-static double nbody_i_tables_cost(const nbody *sim, int potential)
+/* P2P and M2P on the bodies of a leaf. */
+static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 {
-    int32_t const levels = sim->frame->levels;
+    nbody_near walk = nbody_near_of(sim, leaf);
+    double cost = 0;
+    while (nbody_next_near(&walk))
+        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, &sim->cell[leaf]);
+}
+
+/* P2P on the bodies of a cell, if those of its level were not divided. */
+static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, double term)
+{
+    double cost = 0;
+    int k;
+    for (k = 0; k < cell->beside_count; k++)
+        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, cell);
+}
+
+/* The tables of so many levels that are filled in each evaluation. */
+static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potential)
+{
     int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
     double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
     double cost = 0;
@@ -7401,17 +7416,46 @@ static double nbody_i_tables_cost(const nbody *sim, int potential)
     return cost;
 }
 
-static double nbody_i_tree_cost(const nbody *sim, int potential)
+/* Costs of a level: all but P2P and M2P; those on leaves; P2P on the bodies of the other cells, if
+   this level were the last. */
+typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
+
+static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
 {
     double const term = nbody_i_term_cost(&sim->desc, potential);
-    double cost = sim->n * nbody_i_body_cost(&sim->desc);
+    int32_t const end = sim->frame->level_first[level + 1];
+    nbody_i_level_costs cost = {0, 0, 0};
     int32_t c;
-    for (c = 0; c < sim->frame->cells; c++) {
-        cost += nbody_i_cell_cost();
-        if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, potential);
-        if (sim->cell[c].child < 0) cost += nbody_i_near_cost(sim, c, term);
+    for (c = sim->frame->level_first[level]; c < end; c++) {
+        cost.cells += nbody_i_cell_cost();
+        if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
+        if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
+        else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
     }
-    return cost + nbody_i_tables_cost(sim, potential);
+    return cost;
+}
+
+/* To make the tree once more, with fewer levels. */
+static double nbody_i_again_cost(const nbody *sim) { return 50.0 * sim->n; }
+
+/* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
+   or more: it costs more than that. */
+static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
+{
+    int const last = sim->frame->levels - 1;
+    double above = sim->n * nbody_i_body_cost(&sim->desc), best = most;
+    int level;
+    for (level = 0; level <= last && above < best; level++) {
+        nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
+        double const all = above + cost.cells + cost.leaves + cost.whole +
+                           nbody_i_tables_cost(sim, level + 1, potential) +
+                           (level < last ? nbody_i_again_cost(sim) : 0);
+        above += cost.cells + cost.leaves;
+        if (all >= best || (level < last && (!levels || level < 2))) continue;
+        best = all;
+        if (levels) *levels = level + 1;
+    }
+    return best;
 }
 
 static void nbody_i_forget_sources(nbody *sim)
@@ -7433,24 +7477,17 @@ static void nbody_i_guess_sources(nbody *sim)
     }
 }
 
-static nbody_result nbody_i_find_cost(nbody *sim, double *cost)
+/* *cost: the most that is of interest, and then what the tree costs. */
+static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
 {
     nbody_result result = NBODY_OK;
     if (sim->desc.sources == NBODY_MASS_CENTRES) {
         result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
         if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
     }
-    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1);
+    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
     nbody_i_forget_sources(sim);
     return result;
-}
-
-/* The cells again, with larger leaves or smaller ones. */
-static nbody_result nbody_i_make_cells_of(nbody *sim, uint32_t *keys, int32_t leaf)
-{
-    sim->desc.leaf = leaf;
-    sim->frame->chunks = 0;
-    return nbody_i_make_cells(sim, keys);
 }
 
 static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
@@ -7464,38 +7501,23 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
     for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
 }
 
-/* The best of this tree and of coarser ones, each with leaves half as large again, until one costs
-   much more: to make and count a tree takes time. */
-static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best)
+/* *again: the tree is to be made again, with the levels that desc has now. */
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, int *again)
 {
-    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    int32_t leaf = sim->desc.leaf;
-    nbody_result result = NBODY_OK;
-    while (sim->frame->levels > 2 &&
-           (centres || nbody_i_tables_cost(sim, sim->choose > 1) > *best / 16)) {
-        double cost = 0;
-        result = nbody_i_make_cells_of(sim, keys, sim->desc.leaf + sim->desc.leaf / 2);
-        if (result == NBODY_OK) result = nbody_i_find_cost(sim, &cost);
-        if (result != NBODY_OK) return result;
-        if (cost > 1.4 * *best) break;
-        if (cost > *best) continue;
-        *best = cost;
-        leaf = sim->desc.leaf;
-    }
-    return leaf == sim->desc.leaf ? result : nbody_i_make_cells_of(sim, keys, leaf);
-}
-
-static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, uint32_t *keys)
-{
-    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    double best = 0;
+    int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
+    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
+    double best = direct;
+    int32_t levels = sim->frame->levels;
     nbody_result result;
-    if (sim->n > NBODY_I_MANY && !centres) return NBODY_OK;
-    result = nbody_i_find_cost(sim, &best);
-    if (result == NBODY_OK) result = nbody_i_try_coarser(sim, keys, &best);
-    if (result == NBODY_OK && nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1) <= best)
-        nbody_i_drop_tree(sim, input);
-    return result;
+    if (sim->n > NBODY_I_MANY) return NBODY_OK;
+    result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
+    if (result != NBODY_OK) return result;
+    if (direct <= best) nbody_i_drop_tree(sim, input);
+    *again = sim->cell && levels < sim->frame->levels;
+    if (!*again) return NBODY_OK;
+    sim->desc.levels = levels;
+    sim->frame->chunks = 0;
+    return NBODY_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -8059,6 +8081,7 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
     int32_t const levels = sim->desc.levels;
     uint32_t *keys = NULL;
+    int again = 0;
     nbody_result result;
     sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
     result = nbody_i_make_leaves(sim, input, &keys);
@@ -8066,7 +8089,8 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
         sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
         nbody_i_deepen(sim, levels))
         result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, &again);
+    if (result == NBODY_OK && again) result = nbody_i_make_leaves(sim, input, &keys);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
