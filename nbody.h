@@ -134,8 +134,8 @@
             error of a float sum does not grow with n. See >>sums.
    Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the
             same forces, bit for bit. (NBODY_AUTO may choose differently on CPU and GPU: give one
-            the method, levels and leaf of the other's sim.desc.) NBODY_FAST on the GPU uses its approximate
-            reciprocal root and fused products: it differs by rounding only.
+            the method, levels and leaf of the other's sim.desc.) NBODY_FAST on the GPU uses its
+            approximate reciprocal root and fused products: it differs by rounding only.
 
    >>method
 
