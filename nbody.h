@@ -7436,7 +7436,7 @@ static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, i
 }
 
 /* To make the tree once more, with fewer levels. */
-static double nbody_i_again_cost(const nbody *sim) { return 50.0 * sim->n; }
+static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
 
 /* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
    or more: it costs more than that. */
