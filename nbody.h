@@ -4,17 +4,17 @@
 /*
    Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
    integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening, or your own
-   function of the distance; or the velocities of vortices are computed, with or without cores.
+   function of the distance. It also computes the velocities of point vortices and vortex blobs.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
-   NBODY_VIRTUAL_PARTICLES  a tree code, n log n: far cells act on bodies as monopoles of sub-cells,
-                            or with quadrupoles (order 2)
-   NBODY_FORCE_NODES        a fast multipole method (FMM), order n: multipole and local expansions
-                            at interpolation points; with order 2 or more the black-box FMM
+   NBODY_VIRTUAL_PARTICLES  a tree code, O(n log n): far cells act on bodies as the monopoles of
+                            their sub-cells, or also with quadrupoles (order 2)
+   NBODY_FORCE_NODES        a fast multipole method (FMM), O(n): multipole and local expansions at
+                            interpolation points; with order 2 or more the black-box FMM
 
    The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
-   double can be estimated (nbody_estimate). CPU and GPU give the same bits, but not with
-   NBODY_FAST, and not where a tree has more than 17 levels, which a GPU makes only if asked
+   double can be estimated (nbody_estimate). CPU and GPU give the same bits, with two exceptions:
+   NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if asked
    (>>deep).
 
    >>contents: the banners in order; search for >> and the name
@@ -101,23 +101,26 @@
 
    Words    A body has an id, its index in your arrays, and a place, its index in the arrays sorted
             by cell. A source exerts a force: it is a body, or a point that represents the bodies of
-            a cell. A target receives a force: it is a body, a node, or a point of yours. A term is
-            the interaction of one source with one target. Level 0 is the whole square; cells of
-            deeper levels are smaller. A cell that is not divided is a leaf.
-   Law      The acceleration of body i is G times the sum over all j of m_j d / u^(3/2), with
-            d = p_j - p_i and u = |d|^2 + softening^2 (NBODY_INVERSE_SQUARE: gravity between bodies
-            that stay in a plane; Kalms equation 6, divided by m_i. His equations 4 to 6 are printed
-            with p_i - p_j, which repels), or of m_j d / u (NBODY_INVERSE: gravity of a world of two
-            dimensions, and of straight lines of charge). Potentials: -G m / sqrt(u) and
-            G m ln(u) / 2. A negative `gravity` repels. NBODY_VORTEX: velocities and stream
-            functions, >>vortex. NBODY_FUNCTION: a law of yours, >>function.
+            a cell. A target receives a force: it is a body, a node, or a target point of yours. A
+            term is the interaction of one source with one target. Level 0 is the whole square;
+            cells of deeper levels are smaller. A cell that is not divided is a leaf. More words,
+            with those of the literature: docs/glossary.md.
+   Law      The interaction kernel. With d = p_j - p_i and u = |d|^2 + softening^2, the acceleration
+            of body i is G times a sum over all bodies j:
+            NBODY_INVERSE_SQUARE: of m_j d / u^(3/2), gravity between bodies that stay in a plane
+            (Kalms equation 6 over m_i; equations 4 to 6 are printed with p_i - p_j, which repels).
+            The potential is that of -G m_j / sqrt(u).
+            NBODY_INVERSE: of m_j d / u, the Laplace kernel of the plane: gravity in two
+            dimensions, or straight lines of charge. The potential is that of G m_j ln(u) / 2.
+            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions, >>vortex.
+            NBODY_FUNCTION: a law of yours, >>function.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
             nbody_fields_again, _fields_sets, _fields_at, nbody_reserve, nbody_load,
             nbody_validate and _verify (and nbody_cuda_... as stated there) allocate, by
-            desc.allocator. Memory grows and is kept: an array that is too small becomes half as
-            large again, or as large as needed if that is more; a first one, and all of
-            nbody_reserve, are exact (_fields_at gives its memory back). See nbody_bytes.
+            desc.allocator. Memory is kept; only _fields_at gives back what it took. An array that
+            is too small becomes half as large again, or as large as needed if that is more. A first
+            one, and all of nbody_reserve, have the exact size. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
@@ -130,27 +133,30 @@
    Sums     Compensated: up to 64 terms are added plainly, and these partial sums by two-sum. The
             error of a float sum does not grow with n. See >>sums.
    Bits     The serial code, NBODY_ONE_THREAD, NBODY_MANY_THREADS and NBODY_SHARED_MEMORY give the
-            same forces, bit for bit (NBODY_AUTO may choose otherwise on CPU and GPU; give one the
-            method and leaf of the other's sim.desc). NBODY_FAST on the GPU uses its approximate
-            reciprocal root and fused products: it differs by rounding only.
+            same forces, bit for bit. (NBODY_AUTO may choose differently on CPU and GPU: give one
+            the method, levels and leaf of the other's sim.desc.) NBODY_FAST on the GPU uses its
+            approximate reciprocal root and fused products: it differs by rounding only.
 
    >>method
 
-   The bounding square of all bodies (Kalms: always 0 .. 1) is the root of a quadtree: level l has
-   2^l cells per side, and empty cells are not stored. Cells that touch are near each other; others
-   are far. At each level the interaction list of a cell has the children of the cells near its
-   parent that are not near the cell itself. Near cells are left to the next level, and at the
-   leaves to direct summation. On levels 0 and 1 nothing is far (Kalms section 5.6.5).
+   The bounding square of all bodies (Kalms: always 0 .. 1) is the root of a quadtree. Level l has
+   2^l cells per side; empty cells are not stored. Two cells of a level that touch are near each
+   other (adjacent); others are far. The interaction list of a cell has the children of the cells
+   near its parent that are not near the cell itself. What is near is left to the next level, and at
+   the leaves to direct summation. On levels 0 and 1 nothing is far (Kalms section 5.6.5).
 
-   leaves    With desc.levels, all leaves are on the last level, as with Kalms. Else a cell is
-             divided while it has more than desc.leaf bodies: the tree is adaptive.
-   sources   The multipole expansion of a cell: few points in place of its bodies. MASS_CENTRES
-             (Kalms): the masses of 8 x 8 sub-cells at their centres of mass; bodies in leaves act
-             themselves. CHEBYSHEV: k x k fixed points with interpolated masses (of either sign).
-   nodes     The local expansion of a cell: the force of far cells at k x k points, interpolated in
-             between. order 1: 8 x 8 even nodes, linear (Kalms). order k: k x k Chebyshev nodes,
-             polynomials of degree k - 1. With CHEBYSHEV sources, M2L is a table; for the law 1 / d
-             without softening a shorter one, between powers of complex numbers: >>series.
+   leaves    With desc.levels, all leaves are on the last level, as with Kalms. Else the tree is
+             adaptive: a cell is divided while it has more than desc.leaf bodies.
+   sources   The multipole expansion of a cell: few points act in place of its bodies.
+             MASS_CENTRES (Kalms): the masses of 8 x 8 sub-cells, at their centres of mass; a leaf
+             on the last level acts by its bodies. CHEBYSHEV: k x k fixed points, which get the
+             masses by interpolation (masses of either sign).
+   nodes     The local expansion of a cell: the force of far cells, known at k x k points and
+             interpolated in between. order 1: 8 x 8 evenly spaced nodes, linear interpolation
+             (Kalms). order k: k x k Chebyshev nodes, polynomials of degree k - 1.
+   M2L       With CHEBYSHEV sources it is a product with a matrix, the table. For the law 1 / d
+             without softening the matrix is smaller: it translates sums of powers of complex
+             numbers, as in the FMM of Greengard and Rokhlin (>>series).
 
        FORCE_NODES (Kalms Figure 15)
        P2M, M2M   bodies -> sources of leaves -> sources of parents   upward pass     >>up
@@ -158,18 +164,20 @@
        L2L, L2P   bodies <- nodes of leaves <- nodes of parents       downward pass   >>down
        P2P        near bodies -> bodies                               at the leaves   >>near-bodies
 
-       VIRTUAL_PARTICLES has no nodes: sources that are far from the leaf, or from one of its
-       ancestors, act on its bodies (M2P; Kalms Figure 12).
+       VIRTUAL_PARTICLES has no nodes: the interaction lists of a leaf and of all its ancestors act
+       on the leaf's bodies (M2P; Kalms Figure 12).
 
-       list 1 (U)   leaves that touch a leaf                            P2P        figure: >>walk
-       list 2 (V)   far cells of the same level                         M2L
-       list 3 (W)   smaller cells, not touching, in cells that touch    M2P
-       list 4 (X)   larger leaves, not touching, that touch the parent  P2L
+       The lists of an adaptive tree (Carrier; figure: >>walk):
+       list 1 (U)   of a leaf: the leaves that touch it, and itself                         P2P
+       list 2 (V)   of a cell: the interaction list, cells of the same level                M2L
+       list 3 (W)   of a leaf: smaller cells that do not touch it; their parents touch it   M2P
+       list 4 (X)   of a cell: larger leaves that do not touch it, but touch its parent     P2L
 
-   Accuracy: mean error of the force and terms per body, for 100,000 bodies, evenly spread. `make
-   bench` prints more; docs/choosing.md has the times.
+   Accuracy: mean relative error of the force, and terms per body, for 100,000 uniformly distributed
+   bodies. One term is G m d / d^3 of one pair; a term of the table costs about a tenth of that.
+   `make bench` prints more; docs/choosing.md has the times.
 
-       method, order          mean error   terms   (G m d / d^3 for one pair: one term; table: 1/10)
+       method, order          mean error   terms
        VIRTUAL_PARTICLES      3e-4         6400    Kalms; order 2, with second moments: 1.2e-6
        FORCE_NODES order 1    1e-3         2700    Kalms
        FORCE_NODES order 4    3e-4         240, and 330 by table: the default
@@ -179,6 +187,8 @@
    Kalms:   M. Kalms, High-performance particle simulation using CUDA, master's thesis, Linkoeping
             University, 2015.
    Barnes, Hut: A hierarchical O(N log N) force-calculation algorithm, Nature 324, 1986.
+   Greengard: L. Greengard, V. Rokhlin, A fast algorithm for particle simulations, J. Comput.
+            Phys. 73, 1987.
    Carrier: J. Carrier, L. Greengard, V. Rokhlin, A fast adaptive multipole algorithm for particle
             simulations, SIAM J. Sci. Stat. Comput. 9, 1988 (lists 1 to 4 of an adaptive tree).
    Fong:    W. Fong, E. Darve, The black-box fast multipole method, J. Comput. Phys. 228, 2009
@@ -188,25 +198,26 @@
    >>limits
 
    Bodies     n up to 2^30 - 512.
-   Depth      Up to NBODY_MAX_LEVELS = 49 levels, where bodies crowd: the smallest cell is 2^-48 =
-              4e-15 of the square's side. Bodies that crowd into one such cell, and many at one
-              point, are summed pair by pair. On a GPU the same holds for what crowds into 1/65536
-              of the side, unless desc.levels is more than NBODY_KEY_LEVELS = 17 (desc.levels = 17
-              with desc.leaf is that tree on the CPU too). With MASS_CENTRES it holds for what
-              crowds away from the origin: >>deep.
-   Origin     MASS_CENTRES has sources in coordinates like yours: f times the square's side away
-              from the origin they lose log2 f of their bits relative to the cell. Shift such a
-              scene.
+   Depth      Up to NBODY_MAX_LEVELS = 49 levels, where bodies cluster: the smallest cell is 2^-48
+              = 4e-15 of the square's side. The bodies of one such cell are summed pair by pair,
+              however many they are. On a GPU that holds for cells of 1/65536 of the side, unless
+              desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 with desc.leaf is
+              that tree on the CPU.) With MASS_CENTRES it holds for clusters away from the origin:
+              >>deep.
+   Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
+              from the origin they lose log2 f of their bits, relative to the cell. Shift such a
+              scene to the origin.
    Distances  Let L be about the largest of coordinates, square and softening. Points of
               nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance.
-              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. Pairs
-              nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
-              nbody_estimate reports: positions over 12 decades are as exact as others against that
-              law. Bodies at exactly the same point do not act on each other.
+              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. Softening
+              is at least 5e-13 L (1/d: 3e-18 L; double: 5e-103 L). Against the law with this
+              softening, positions over 12 decades are as accurate as others; nbody_estimate also
+              reports errors against the law as given. Bodies at exactly the same point do not act
+              on each other.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
-              0, and a finite position near the others (the square holds it, too): it then exerts
-              nothing. Negative masses with MASS_CENTRES, which have no centre; CHEBYSHEV takes any
-              sign. What a periodic square refuses: >>periodic.
+              0: it then exerts nothing. Give it a finite position near the others, since the
+              square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
+              CHEBYSHEV takes any sign. What a periodic square refuses: >>periodic.
 
    >>not-here
 
@@ -485,14 +496,14 @@ typedef NBODY_REAL nbody_real;
 
 typedef enum nbody_method {
     NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
-                                   least, >>cost; sim.desc says what it was. Not by cost: periodic
-                                   squares, DIRECT for up to 8 order bodies; CUDA, DIRECT for up to
-                                   1024 */
+                                   least, >>cost; sim.desc says what it was. Two choices are by n
+                                   alone: in a periodic square DIRECT for up to 8 order bodies, on a
+                                   GPU DIRECT for up to 1024 */
     NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
-    NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): order n
-                                   log n terms */
-    NBODY_FORCE_NODES           /* FMM: far cells act on force nodes, bodies interpolate (Kalms
-                                   section 5.6.6): order n terms */
+    NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): O(n log
+                                   n) terms */
+    NBODY_FORCE_NODES           /* FMM: far cells act on force nodes, and the force on a body is
+                                   interpolated (Kalms section 5.6.6): O(n) terms */
 } nbody_method;
 
 typedef enum nbody_law {
@@ -580,8 +591,9 @@ typedef struct nbody_desc {
     int32_t levels;             /* levels of the tree, 1 .. NBODY_MAX_LEVELS: the last has
                                    2^(levels - 1) cells per side; up to 2 are the direct sum
                                    (default: adaptive, as many as leaf requires at the local
-                                   density; sim.desc says how many there could have been; CUDA:
-                                   17 at most, more only if asked for here, with a leaf) */
+                                   density, with NBODY_AUTO fewer where that costs less; sim.desc
+                                   says how many there could have been; CUDA: 17 at most, more only
+                                   if asked for here, with a leaf) */
     int32_t leaf;               /* a cell of so many bodies or fewer is not divided (default: with
                                    levels: 0, all leaves are on the last level, as in the source;
                                    else what was measured best for method and order) */
@@ -752,12 +764,13 @@ NBODY_API const char *nbody_result_text(nbody_result result);
    says what is wrong with desc. */
 NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n);
 
-/* Number of levels that suits n evenly spread bodies, for this method and order: a value for
-   desc.levels where all leaves shall be on one level, as in the source. At least 1; 1 where desc is
-   refused. */
+/* Number of levels that suits n uniformly distributed bodies, for this method and order: a value
+   for desc.levels where all leaves shall be on one level, as in the source. At least 1; 1 where
+   desc is refused. */
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n);
 
-/* Allocates the memory that n evenly spread bodies need, with potentials, and empties the nbody.
+/* Allocates the memory that n uniformly distributed bodies need, with potentials, and empties the
+   nbody.
    Refused as nbody_build. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n);
 
@@ -801,22 +814,24 @@ NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nb
 NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
                                          nbody_real *acc, nbody_real *potential);
 
-/* acc[2 m] and potential[m] (either may be NULL) at m points that are no bodies, inside the square
-   or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). After nbody_build, or
-   any of those above; else NBODY_NOT_BUILT. A body exactly at a point exerts no force on it, and
-   counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad
-   point. The tree stays, whatever the result.
-   Cost     Give many points at once: those that share a cell are summed together. With FORCE_NODES
-            there are two ways, of the same accuracy: results differ within it. Points that are at
-            least 256, and a sixteenth of the bodies, read nodes as bodies do, and take about the
-            time of as many bodies. Fewer take the sources of all cells that do not touch theirs,
-            some hundreds of terms per level: 3 to 20 times that. In a periodic square a call with
-            FORCE_NODES first takes 256 order^4 products per component. DIRECT: n terms a point.
+/* acc[2 m] and potential[m] (either may be NULL) at m target points that are not bodies, inside the
+   square or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). After
+   nbody_build, or any of those above; else NBODY_NOT_BUILT. A body exactly at a point exerts no
+   force on it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL)
+   is the first bad point. The tree stays, whatever the result.
+   Cost     Give many points at once: those in one cell are summed together. DIRECT: n terms a
+            point. FORCE_NODES has two ways, of the same accuracy: results differ within it. Where
+            m is at least 256 and n / 16, local expansions are evaluated at the points (L2P), as at
+            bodies: m points take about the time of m bodies. Fewer points take the sources of all
+            cells that do not touch theirs (M2P), some hundreds of terms per level: 3 to 20 times
+            that. In a periodic square a call with FORCE_NODES first takes 256 order^4 products per
+            component.
    Memory   is taken during the call: threads that call this at once call desc.allocator at once.
-            Nodes, and a table, are made unless the last evaluation has made those of these masses
-            (and of potentials, if they are asked for), in as much memory as there; else
-            NBODY_OUT_OF_MEMORY. More than 4096 points are ordered by cell, in 8 bytes a point and 4
-            a cell; without that memory those in no order may take ten times as long. */
+            The local expansions (nodes) of the last evaluation are used, if they are of these
+            masses, and of potentials where those are asked for. Else nodes and a table are made, in
+            as much memory as in an evaluation, or NBODY_OUT_OF_MEMORY. More than 4096 points are
+            sorted by cell, in 8 bytes a point and 4 a cell. Without that memory points in no order
+            may take ten times as long. */
 NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
@@ -825,9 +840,10 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
 typedef struct nbody_error {
     int32_t samples;            /* bodies compared */
     double mean;                /* |a - a_ref| / |a_ref|, mean over the sample */
-    double worst;               /* the largest of the sample. Grows where forces cancel: judge a
+    double worst;               /* the largest of the sample. It grows where forces cancel: judge a
                                    method by `share` */
-    double mean_share, share;   /* |a - a_ref| / sum of all |terms|: mean and largest */
+    double mean_share, share;   /* |a - a_ref| / sum of all |terms|, which does not: mean and
+                                   largest */
     double direction;           /* |a/|a| - a_ref/|a_ref||: the angle between them, in radians where
                                    it is small; mean */
     double length;              /* ||a| - |a_ref|| / |a_ref|, mean */
@@ -840,9 +856,10 @@ typedef struct nbody_error {
                                    NaN) */
 } nbody_error;
 
-/* Compares acc (as nbody_accelerations of the same sim wrote it, desc.acc_stride apart) with direct
-   sums in double for `samples` bodies, spread over the square, others for each seed
-   (more than n: all). NBODY_NOT_BUILT. n * samples terms: with 64 of 1M, fewer than one step's. */
+/* Compares acc with direct sums in double for a sample of `samples` bodies (more than n: all). acc
+   is what nbody_accelerations of the same sim wrote, desc.acc_stride apart. The sample is spread
+   over the square; each seed gives another. NBODY_NOT_BUILT. n * samples terms: with 64 samples of
+   1M bodies, fewer than one step's. */
 NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
                                       uint32_t seed, nbody_error *error);
 
@@ -961,13 +978,13 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
 /* As the serial functions of these names, with these differences:
    Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
             nbody_cuda_check reports it. Points that are not finite get NaN.
-   Points   Many read nodes, by the same rule. nbody_cuda_fields_at then takes 16 bytes a point and
-            up to 12 a cell, and memory for nodes if there is none, which is kept: call it once
-            before a capture. Where it fails, the nbody is empty.
+   Points   Many points read nodes, by the same rule. nbody_cuda_fields_at then takes 16 bytes a
+            point and up to 12 a cell, and memory for nodes if there is none. All of it is kept:
+            call it once before a capture. Where it fails, the nbody is empty.
    Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
-            whether bodies crowd, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the tree
-            is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take the
-            memory of all levels.
+            whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
+            tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
+            the memory of all levels.
    Graphs   To capture nbody_cuda_step, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for
             EULER: a graph keeps the value at capture. */
 NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
@@ -1035,9 +1052,10 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
 /* Stop here if you only need the API; the walks are next, and are part of it:
 
-       nbody_far far_cells = nbody_far_of(&sim, cell);      lists 2 and 4: cells that act on `cell`
-       while (nbody_next_far(&far_cells)) use(far_cells.cell);                    at its own level
-       nbody_near nearby = nbody_near_of(&sim, leaf);       lists 1 and 3: what remains for the
+       nbody_far far_cells = nbody_far_of(&sim, cell);      lists 2 and 4: what acts on all of
+       while (nbody_next_far(&far_cells))                   `cell`, on its own level
+           use(far_cells.cell);
+       nbody_near nearby = nbody_near_of(&sim, leaf);       lists 1 and 3: what else acts on the
        while (nbody_next_near(&nearby))                     bodies of a leaf
            use(nearby.cell, nearby.whole);              whole: by its bodies; else by its sources
 
@@ -1800,17 +1818,17 @@ NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
 /* ----------------------------------------------------------------------------------------------
    >>deep: trees of more than NBODY_KEY_LEVELS levels
 
-   A key of 32 bits names the cells of 17 levels. Where bodies crowd into a cell of the last of
-   them, the tree is made again with up to 49: the sort then has three such keys, for 16 levels
-   each. On a GPU only if desc.levels asks for more than 17: a build then waits for the stream, to
-   learn whether bodies crowd, and NBODY_FAST is NBODY_SHARED_MEMORY where they do.
+   A key of 32 bits names the cells of 17 levels. Where bodies cluster in a cell of the last of
+   them, the tree is made again with up to 49 levels. The sort then has three such keys, for 16
+   levels each. A GPU does so only if desc.levels asks for more than 17. A build then waits for the
+   stream, to learn whether bodies cluster; where they do, NBODY_FAST is NBODY_SHARED_MEMORY.
 
    Numbers near 0 resolve more than those near the border of the square: a float 1e-12 from the
    origin has 24 bits of its own. The square of a deep tree is therefore aligned: its side is a
    power of two, its corner a multiple of a quarter of that. Corners of cells are then exact, and so
    is the position of a body from its cell's corner on, which is computed in double: all bits of
    your numbers count, on every level. For that, a cell's side is 2^-52 of frame->length at least.
-   What crowds into a cell of the last level is summed pair by pair, and is not divided further.
+   The bodies of a cell of the last level are summed pair by pair; it is not divided further.
 
    MASS_CENTRES has sources and nodes in coordinates like yours, which are rounded. Its cells are
    not divided where that would be seen: where their children were smaller than 2^-16 (double:
@@ -3121,7 +3139,8 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>points: what points that are no bodies need besides. Their forces are summed at >>points-serial
+   >>points: target points that are not bodies: the cell that contains one. Their sums are at
+   >>points-serial
    ---------------------------------------------------------------------------------------------- */
 
 /* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
@@ -3131,10 +3150,11 @@ NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
     return (nbody_real)(at > most ? most : at < -most ? -most : at);
 }
 
-/* The smallest cell around a point that does not need a second key (>>deep); the root, if it is
-   outside. The bits of its column and row on the deepest level, from the highest on, tell the
-   quarter of each level; children are stored in the order of quarters, without the empty ones. */
-NBODY_FN int32_t nbody_i_cell_around(const nbody *sim, nbody_real x, nbody_real y)
+/* The smallest cell that contains a point and does not need a second key (>>deep); the root, if
+   the point is outside. The bits of its column and row on the deepest level, from the highest on,
+   tell the quarter of each level; children are stored in the order of quarters, without the empty
+   ones. */
+NBODY_FN int32_t nbody_i_cell_containing(const nbody *sim, nbody_real x, nbody_real y)
 {
     int const most = NBODY_KEY_LEVELS - 1, repeats = nbody_i_is_periodic(sim);
     int32_t at = 0, column, row;
@@ -3155,11 +3175,11 @@ NBODY_FN int32_t nbody_i_cell_around(const nbody *sim, nbody_real x, nbody_real 
     return at;
 }
 
-/* The cell whose nodes a point reads: the one around it, -1: it has none. by_nodes: do points of
-   this call read nodes? */
-NBODY_FN int32_t nbody_i_home(const nbody *sim, int by_nodes, int32_t around)
+/* The cell whose local expansion is evaluated at a point (L2P): the one that contains it; -1: it
+   has none. by_nodes: do the points of this call read nodes? */
+NBODY_FN int32_t nbody_i_l2p_cell(const nbody *sim, int by_nodes, int32_t containing)
 {
-    return by_nodes && sim->cell[around].level >= 2 ? around : -1;
+    return by_nodes && sim->cell[containing].level >= 2 ? containing : -1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3383,7 +3403,7 @@ NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source 
    second differs by exp(-q) of it, which is less than the rounding of 1 from q = NBODY_I_CORE_END
    on. So no cell is made with a side below sqrt(NBODY_I_CORE_END) s: 4.3 s for float, 6.4 s for
    double. Cells that do not touch are then beyond each other's cores, and sources and nodes know
-   the bare law only. Nothing is approximated; but bodies that crowd into one core are summed pair
+   the bare law only. Nothing is approximated; but bodies that cluster in one core are summed pair
    by pair, and all of them where s is above 1/17 of the square's side (double: 1/25).
    ---------------------------------------------------------------------------------------------- */
 
@@ -4231,12 +4251,12 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
    has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
    that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
    long; not below 20 by functions of yours, since only some cells of 10 would be divided.
-   MASS_CENTRES: >>choose tries larger ones. */
+   MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
     double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
-    double const leaf = sqrt(0.444 * c / nbody_i_term_cost(desc, potential));
-    if (desc->sources != NBODY_CHEBYSHEV) return 48;
+    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
+    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
     if (leaf < 32 && n < 4096) return 32;
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
@@ -4658,7 +4678,7 @@ static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
    >>cells-serial: level by level, from the root down (Kalms section 5.3)
 
    The cells of a level that are to be divided are counted, so that there is room; then they are
-   divided, and `beside` of their children is found. Where bodies still crowd on level 16,
+   divided, and `beside` of their children is found. Where bodies still cluster on level 16,
    nbody_i_deepen changes the square for a second build: >>deep.
    ---------------------------------------------------------------------------------------------- */
 
@@ -4760,7 +4780,7 @@ static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
 }
 
 /* Is there a cell of the last level that is to be divided, and not one point? */
-static int nbody_i_is_crowded(const nbody *sim)
+static int nbody_i_is_too_shallow(const nbody *sim)
 {
     int32_t const *first = sim->frame->level_first;
     int32_t c, b;
@@ -6968,41 +6988,44 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>points-serial: the fields at points that are no bodies
+   >>points-serial: the fields at target points that are not bodies
 
-   FORCE_NODES, many points: as bodies they read the nodes of the cell around them (L2P), which are
-   those of the last evaluation, or are made for the call. In a leaf the rest is what is near a body
-   there; elsewhere, in cells that are divided, the walk of a point begins at what is adjacent. Few
-   points, and those around which there is no cell of level 2, take the sources of far cells (M2P):
-   that is 3 to 20 times as much, but needs no nodes. Which way is taken depends on the numbers
-   of points and bodies alone.
+   FORCE_NODES, many points: the local expansion of the cell that contains a point is evaluated
+   there (L2P), as for a body. The expansions are those of the last evaluation, or are made for the
+   call. In a leaf lists 1 and 3 remain, as for a body. A point may also lie in an empty quarter of
+   a cell that is divided: its walk then begins at the cells adjacent to that cell.
 
-   Points of a call are ordered by the cell in which they lie (all of them, or, without memory for
-   that, 4096 at a time). Up to 16 in one cell are summed together, as >>lanes does with bodies, if
-   their walks are the same: then the images that act in a periodic square are the same, too. The
-   bits are those of one point after the other, which is how NBODY_ONE_THREAD does it, and DIRECT
-   in a periodic square.
+   Few points: the sources of far cells act on each point (M2P), as in a tree code. The same holds
+   for points that no cell of level 2 contains. It takes 3 to 20 times as long, but needs no
+   nodes. Which way is taken depends on the numbers of points and bodies alone.
+
+   The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
+   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together, as
+   >>lanes does with bodies, if their walks are the same. In a periodic square the images that act
+   on them are then the same, too. The bits are those of one point after the other. That is how
+   NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
    ---------------------------------------------------------------------------------------------- */
 
-/* A point before its walk. square: NULL, or of a periodic square. home: nbody_i_home. */
+/* The local expansion at a point. square: NULL, or of a periodic square. l2p_cell: as
+   nbody_i_l2p_cell returns it. */
 NBODY_FN nbody_i_target nbody_i_point_at_nodes(const nbody *sim, const nbody_i_law *law,
-                                               const nbody_i_image_nodes *square, int32_t home,
+                                               const nbody_i_image_nodes *square, int32_t l2p_cell,
                                                nbody_real x, nbody_real y)
 {
     nbody_i_target t = nbody_i_target_at(x, y, -1);
-    if (home >= 0) nbody_i_l2p(sim, home, law->potential, &t);
+    if (l2p_cell >= 0) nbody_i_l2p(sim, l2p_cell, law->potential, &t);
     else if (square) nbody_i_l2p_of_square(sim, law, square, &t);
     return t;
 }
 
-NBODY_FN nbody_near nbody_i_near_at(const nbody *sim, int32_t home, nbody_real x, nbody_real y)
+NBODY_FN nbody_near nbody_i_near_at(const nbody *sim, int32_t l2p_cell, nbody_real x, nbody_real y)
 {
-    return home >= 0 ? nbody_i_near_in(sim, home, x, y) : nbody_near_point(sim, x, y);
+    return l2p_cell >= 0 ? nbody_i_near_in(sim, l2p_cell, x, y) : nbody_near_point(sim, x, y);
 }
 
-/* The total force at a point that is not a body. */
+/* The total force at a target point that is not a body. */
 NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
-                                      const nbody_i_image_nodes *square, int32_t home,
+                                      const nbody_i_image_nodes *square, int32_t l2p_cell,
                                       nbody_real x, nbody_real y)
 {
     nbody_i_target t;
@@ -7012,8 +7035,8 @@ NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
         t = nbody_i_target_at(x, y, -1);
         nbody_i_add_run(sim, law, &run, &t);
     } else {
-        t = nbody_i_point_at_nodes(sim, law, square, home, x, y);
-        nbody_i_add_near(sim, law, nbody_i_near_at(sim, home, x, y), &t);
+        t = nbody_i_point_at_nodes(sim, law, square, l2p_cell, x, y);
+        nbody_i_add_near(sim, law, nbody_i_near_at(sim, l2p_cell, x, y), &t);
     }
     nbody_i_carry_target(&t);
     return t;
@@ -7027,8 +7050,8 @@ typedef struct nbody_i_points {
     nbody_i_outcome out;
     const nbody_i_image_nodes *square; /* it is periodic: the nodes of level 2; else NULL */
     int by_nodes;                      /* do points read nodes? */
-    const int32_t *order;              /* of the points, by cell; NULL: as they come */
-    const int32_t *spot;               /* with `order`: where each lies */
+    const int32_t *order;              /* of the points, by bin; NULL: as they come */
+    const int32_t *bin;                /* with `order`: of each point */
 } nbody_i_points;
 
 /* As many points as this, and a sixteenth of the bodies, read nodes: to make them takes about what
@@ -7059,16 +7082,16 @@ static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, in
     return -1;
 }
 
-/* Points of a call that are looked at together. On the stack: 64 KB, double 96. */
+/* Points of a batch. On the stack: 64 KB, double 96. */
 #ifndef NBODY_I_AT_ONCE /* tests choose */
 #define NBODY_I_AT_ONCE 4096
 #endif
-typedef struct nbody_i_crowd {
+typedef struct nbody_i_point_batch {
     nbody_real x[NBODY_I_AT_ONCE], y[NBODY_I_AT_ONCE];  /* in the units of the arrays */
-    int32_t spot[NBODY_I_AT_ONCE];                    /* where it lies */
-    int32_t order[NBODY_I_AT_ONCE];                   /* of the spots */
-    int32_t first, count;                           /* of all points in order */
-} nbody_i_crowd;
+    int32_t bin[NBODY_I_AT_ONCE];
+    int32_t order[NBODY_I_AT_ONCE];                     /* the points of the batch, by bin */
+    int32_t first, count;                               /* of all points in order */
+} nbody_i_point_batch;
 
 /* A coordinate of a point, in the units of the arrays. */
 static nbody_real nbody_i_coordinate(const nbody *sim, int axis, double value)
@@ -7086,67 +7109,68 @@ static void nbody_i_read_point(const nbody_i_points *points, int32_t i, nbody_re
     *y = nbody_i_coordinate(points->sim, 1, (double)p[1]);
 }
 
-/* Where a point lies: the cell around it. In a periodic square where level 2 has no cell, the
-   number of that square of the 16, behind all cells: the images that act depend on it. */
-static int32_t nbody_i_spot_of(const nbody *sim, nbody_real x, nbody_real y)
+/* The bin of a point: the cell that contains it. In a periodic square where no cell of level 2
+   does, the number of that square of the 16 of level 2, behind all cells: the images that act
+   depend on it. */
+static int32_t nbody_i_bin_of(const nbody *sim, nbody_real x, nbody_real y)
 {
-    int32_t const around = nbody_i_cell_around(sim, x, y);
-    if (!nbody_i_is_periodic(sim) || !sim->cell || sim->cell[around].level >= 2) return around;
+    int32_t const cell = nbody_i_cell_containing(sim, x, y);
+    if (!nbody_i_is_periodic(sim) || !sim->cell || sim->cell[cell].level >= 2) return cell;
     return sim->frame->cells + 4 * nbody_i_column(sim->frame, 2, 1, y) +
            nbody_i_column(sim->frame, 2, 0, x);
 }
 
-static int32_t nbody_i_spots(const nbody *sim) { return sim->frame->cells + NBODY_I_IMAGES; }
+static int32_t nbody_i_bins(const nbody *sim) { return sim->frame->cells + NBODY_I_IMAGES; }
 
-static int32_t nbody_i_home_of(const nbody_i_points *points, int32_t spot)
+static int32_t nbody_i_l2p_cell_of(const nbody_i_points *points, int32_t bin)
 {
-    return spot < points->sim->frame->cells ? nbody_i_home(points->sim, points->by_nodes, spot)
+    return bin < points->sim->frame->cells ? nbody_i_l2p_cell(points->sim, points->by_nodes, bin)
                                             : -1;
 }
 
-/* Orders a crowd by spot: Shell's sort. */
-static void nbody_i_order_crowd(nbody_i_crowd *crowd)
+/* Sorts a batch by bin: Shell's sort. */
+static void nbody_i_sort_point_batch(nbody_i_point_batch *batch)
 {
     int32_t gap, k;
-    for (k = 0; k < crowd->count; k++) crowd->order[k] = k;
+    for (k = 0; k < batch->count; k++) batch->order[k] = k;
     for (gap = 1093; gap > 0; gap = (gap - 1) / 3)
-        for (k = gap; k < crowd->count; k++) {
-            int32_t const moved = crowd->order[k], spot = crowd->spot[moved];
+        for (k = gap; k < batch->count; k++) {
+            int32_t const moved = batch->order[k], bin = batch->bin[moved];
             int32_t to = k;
-            for (; to >= gap && crowd->spot[crowd->order[to - gap]] > spot; to -= gap)
-                crowd->order[to] = crowd->order[to - gap];
-            crowd->order[to] = moved;
+            for (; to >= gap && batch->bin[batch->order[to - gap]] > bin; to -= gap)
+                batch->order[to] = batch->order[to - gap];
+            batch->order[to] = moved;
         }
 }
 
-static void nbody_i_fill_crowd(const nbody_i_points *points, int32_t first, int32_t end,
-                               nbody_i_crowd *crowd)
+static void nbody_i_fill_point_batch(const nbody_i_points *points, int32_t first, int32_t end,
+                               nbody_i_point_batch *batch)
 {
     const nbody *sim = points->sim;
     int32_t k;
-    crowd->first = first;
-    crowd->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
-    for (k = 0; k < crowd->count; k++) {
+    batch->first = first;
+    batch->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
+    for (k = 0; k < batch->count; k++) {
         int32_t const i = nbody_i_nth_point(points, first + k);
-        nbody_i_read_point(points, i, &crowd->x[k], &crowd->y[k]);
-        crowd->spot[k] =
-            points->spot ? points->spot[i] : nbody_i_spot_of(sim, crowd->x[k], crowd->y[k]);
+        nbody_i_read_point(points, i, &batch->x[k], &batch->y[k]);
+        batch->bin[k] =
+            points->bin ? points->bin[i] : nbody_i_bin_of(sim, batch->x[k], batch->y[k]);
     }
-    nbody_i_order_crowd(crowd);
+    nbody_i_sort_point_batch(batch);
 }
 
-/* Of up to 16 points at one spot those with the walk of the first: they come to the front. Only
-   cells that are smaller than theirs tell them apart. (In deep trees any may: there the rule of
-   what is close is another one.) */
-static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_crowd *crowd, int32_t home,
-                                 int32_t *chosen, int32_t count)
+/* Of up to 16 points of one bin, those with the walk of the first come to the front; the result is
+   their number. Walks differ only at cells that are smaller than that of the bin. (In deep trees
+   they may differ at any: nbody_i_close has another rule there.) */
+static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_point_batch *batch,
+                                 int32_t l2p_cell, int32_t *chosen, int32_t count)
 {
-    int32_t const spot = crowd->spot[chosen[0]];
+    int32_t const bin = batch->bin[chosen[0]];
     int const level = nbody_i_is_deep(sim) ? -1
-                      : spot < sim->frame->cells ? sim->cell[spot].level
+                      : bin < sim->frame->cells ? sim->cell[bin].level
                                                  : 2;
-    nbody_near walk = nbody_i_near_at(sim, home, crowd->x[chosen[0]], crowd->y[chosen[0]]);
-    if (home >= 0 && sim->cell[home].child < 0) return count;
+    nbody_near walk = nbody_i_near_at(sim, l2p_cell, batch->x[chosen[0]], batch->y[chosen[0]]);
+    if (l2p_cell >= 0 && sim->cell[l2p_cell].child < 0) return count;
     while (walk.at >= 0 && count > 1) {
         const nbody_cell *cell = &sim->cell[walk.at];
         int const close = nbody_i_close(&walk, cell);
@@ -7154,8 +7178,8 @@ static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_crowd *crowd, i
         while (k < count) {
             int32_t const other = chosen[k];
             nbody_near way = walk;
-            way.x = crowd->x[other];
-            way.y = crowd->y[other];
+            way.x = batch->x[other];
+            way.y = batch->y[other];
             if (nbody_i_close(&way, cell) == close) {
                 k++;
                 continue;
@@ -7170,25 +7194,25 @@ static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_crowd *crowd, i
 }
 
 /* `count` points with one walk. */
-static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_crowd *crowd,
-                                 int32_t home, const int32_t *chosen, int32_t count)
+static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_point_batch *batch,
+                                 int32_t l2p_cell, const int32_t *chosen, int32_t count)
 {
     const nbody *sim = points->sim;
-    nbody_near walk = nbody_i_near_at(sim, home, crowd->x[chosen[0]], crowd->y[chosen[0]]);
+    nbody_near walk = nbody_i_near_at(sim, l2p_cell, batch->x[chosen[0]], batch->y[chosen[0]]);
     nbody_i_lanes lanes;
     int32_t k;
     nbody_i_clear_lanes(&lanes, 1);
     for (k = 0; k < NBODY_I_LANES; k++) {
-        lanes.x[k] = crowd->x[chosen[k < count ? k : 0]];
-        lanes.y[k] = crowd->y[chosen[k < count ? k : 0]];
+        lanes.x[k] = batch->x[chosen[k < count ? k : 0]];
+        lanes.y[k] = batch->y[chosen[k < count ? k : 0]];
         lanes.place[k] = -1;
     }
     if (!sim->cell) {
         nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
         nbody_i_lanes_run(sim, 1, &points->law, &all, &lanes);
     }
-    for (k = 0; k < count && (home >= 0 || points->square); k++) {
-        nbody_i_target const t = nbody_i_point_at_nodes(sim, &points->law, points->square, home,
+    for (k = 0; k < count && (l2p_cell >= 0 || points->square); k++) {
+        nbody_i_target const t = nbody_i_point_at_nodes(sim, &points->law, points->square, l2p_cell,
                                                         lanes.x[k], lanes.y[k]);
         nbody_i_set_lane(&lanes, k, &t);
     }
@@ -7201,28 +7225,29 @@ static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_cro
     for (k = 0; k < count; k++) {
         nbody_i_target t;
         nbody_i_get_lane(&lanes, k, &t);
-        nbody_i_store(sim, &points->out, nbody_i_nth_point(points, crowd->first + chosen[k]),
+        nbody_i_store(sim, &points->out, nbody_i_nth_point(points, batch->first + chosen[k]),
                       t.total, t.compensation);
     }
 }
 
-static void nbody_i_fields_of_crowd(const nbody_i_points *points, nbody_i_crowd *crowd)
+static void nbody_i_fields_of_point_batch(const nbody_i_points *points,
+                                          nbody_i_point_batch *batch)
 {
     const nbody *sim = points->sim;
     int32_t from, count;
-    for (from = 0; from < crowd->count; from += count) {
-        int32_t *chosen = crowd->order + from;
-        int32_t const spot = crowd->spot[chosen[0]],
-                      home = sim->cell ? nbody_i_home_of(points, spot) : -1;
-        for (count = 1; count < NBODY_I_LANES && from + count < crowd->count; count++)
-            if (crowd->spot[chosen[count]] != spot) break;
-        if (sim->cell) count = nbody_i_same_walk(sim, crowd, home, chosen, count);
-        if (count > 1) nbody_i_lanes_points(points, crowd, home, chosen, count);
+    for (from = 0; from < batch->count; from += count) {
+        int32_t *chosen = batch->order + from;
+        int32_t const bin = batch->bin[chosen[0]],
+                      l2p_cell = sim->cell ? nbody_i_l2p_cell_of(points, bin) : -1;
+        for (count = 1; count < NBODY_I_LANES && from + count < batch->count; count++)
+            if (batch->bin[chosen[count]] != bin) break;
+        if (sim->cell) count = nbody_i_same_walk(sim, batch, l2p_cell, chosen, count);
+        if (count > 1) nbody_i_lanes_points(points, batch, l2p_cell, chosen, count);
         else {
             nbody_i_target const t =
-                nbody_i_point(sim, &points->law, points->square, home, crowd->x[chosen[0]],
-                              crowd->y[chosen[0]]);
-            nbody_i_store(sim, &points->out, nbody_i_nth_point(points, crowd->first + chosen[0]),
+                nbody_i_point(sim, &points->law, points->square, l2p_cell, batch->x[chosen[0]],
+                              batch->y[chosen[0]]);
+            nbody_i_store(sim, &points->out, nbody_i_nth_point(points, batch->first + chosen[0]),
                           t.total, t.compensation);
         }
     }
@@ -7234,15 +7259,15 @@ static int nbody_i_points_alone(const nbody *sim)
     return nbody_i_is_plain(sim) || (nbody_i_is_periodic(sim) && !sim->cell);
 }
 
-/* All points in the order of their cells: a counting sort. */
+/* All points by bin: a counting sort. */
 typedef struct nbody_i_order_job {
     const nbody_i_points *points;
-    int32_t m, *order, *spot, *begin; /* [m], [m], [spots + 1], one behind the other; order NULL: it
+    int32_t m, *order, *bin, *begin; /* [m], [m], [bins + 1], one behind the other; order NULL: it
                                          is not needed, or there is no memory */
     size_t bytes;                     /* of all three */
 } nbody_i_order_job;
 
-static void nbody_i_around_task(void *of_job, int32_t piece, int32_t pieces)
+static void nbody_i_bin_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_order_job *job = (nbody_i_order_job *)of_job;
     const nbody_i_points *points = job->points;
@@ -7251,14 +7276,14 @@ static void nbody_i_around_task(void *of_job, int32_t piece, int32_t pieces)
     for (; i < end; i++) {
         nbody_real x, y;
         nbody_i_read_point(points, i, &x, &y);
-        job->spot[i] = nbody_i_spot_of(points->sim, x, y);
+        job->bin[i] = nbody_i_bin_of(points->sim, x, y);
     }
 }
 
 static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *points, int32_t m)
 {
     const nbody *sim = points->sim;
-    uint64_t const count = 2 * (uint64_t)m + (uint64_t)nbody_i_spots(sim) + 1;
+    uint64_t const count = 2 * (uint64_t)m + (uint64_t)nbody_i_bins(sim) + 1;
     job->points = points;
     job->m = m;
     job->order = NULL;
@@ -7267,19 +7292,19 @@ static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *po
     if (job->bytes / sizeof *job->order != count) return;
     job->order = (int32_t *)nbody_i_alloc(&sim->desc.allocator, job->bytes);
     if (!job->order) return;
-    job->spot = job->order + m;
-    job->begin = job->spot + m;
+    job->bin = job->order + m;
+    job->begin = job->bin + m;
 }
 
-/* Orders the points when the spot of each is known. */
+/* Sorts the points when the bin of each is known. */
 static void nbody_i_sort_points(const nbody_i_order_job *job)
 {
-    int32_t const spots = nbody_i_spots(job->points->sim);
+    int32_t const bins = nbody_i_bins(job->points->sim);
     int32_t c, i;
-    memset(job->begin, 0, ((size_t)spots + 1) * sizeof *job->begin);
-    for (i = 0; i < job->m; i++) job->begin[job->spot[i] + 1]++;
-    for (c = 0; c < spots; c++) job->begin[c + 1] += job->begin[c];
-    for (i = 0; i < job->m; i++) job->order[job->begin[job->spot[i]]++] = i;
+    memset(job->begin, 0, ((size_t)bins + 1) * sizeof *job->begin);
+    for (i = 0; i < job->m; i++) job->begin[job->bin[i] + 1]++;
+    for (c = 0; c < bins; c++) job->begin[c + 1] += job->begin[c];
+    for (i = 0; i < job->m; i++) job->order[job->begin[job->bin[i]]++] = i;
 }
 
 /* The points in the order that was found, or as they come. */
@@ -7288,7 +7313,7 @@ static nbody_i_points nbody_i_points_in_order(const nbody_i_points *points,
 {
     nbody_i_points ordered = *points;
     ordered.order = job->order;
-    ordered.spot = job->order ? job->spot : NULL;
+    ordered.bin = job->order ? job->bin : NULL;
     return ordered;
 }
 
@@ -7302,11 +7327,11 @@ static void nbody_i_field_of_point(const nbody_i_points *points, int32_t i)
 {
     const nbody *sim = points->sim;
     nbody_real x, y;
-    int32_t home;
+    int32_t l2p_cell;
     nbody_i_target t;
     nbody_i_read_point(points, i, &x, &y);
-    home = points->by_nodes ? nbody_i_home(sim, 1, nbody_i_cell_around(sim, x, y)) : -1;
-    t = nbody_i_point(sim, &points->law, points->square, home, x, y);
+    l2p_cell = points->by_nodes ? nbody_i_l2p_cell(sim, 1, nbody_i_cell_containing(sim, x, y)) : -1;
+    t = nbody_i_point(sim, &points->law, points->square, l2p_cell, x, y);
     nbody_i_store(sim, &points->out, i, t.total, t.compensation);
 }
 
@@ -7315,9 +7340,9 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
     int const alone = nbody_i_points_alone(points->sim);
     int32_t i;
     for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
-        nbody_i_crowd crowd;
-        nbody_i_fill_crowd(points, i, end, &crowd);
-        nbody_i_fields_of_crowd(points, &crowd);
+        nbody_i_point_batch batch;
+        nbody_i_fill_point_batch(points, i, end, &batch);
+        nbody_i_fields_of_point_batch(points, &batch);
     }
     for (i = first; i < end && alone; i++) nbody_i_field_of_point(points, i);
 }
@@ -7325,9 +7350,10 @@ static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first
 /* ----------------------------------------------------------------------------------------------
    >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
 
-   Costs are in the units of >>cost. Coarser trees are tried with MASS_CENTRES, where >>cost has no
-   formula for leaves, and where a softened law has tables on many levels; and the direct sum. Above
-   NBODY_I_MANY bodies it cannot win, and tables are little beside the rest.
+   Costs are in the units of >>cost. One pass over the tree tells what it would cost with fewer
+   levels: where bodies cluster, that is often less. If it pays for another sort, the tree is made
+   again with so many. (MASS_CENTRES: not so.) The direct sum is compared, too. Above NBODY_I_MANY
+   bodies it cannot win, and fewer levels gain little.
    ---------------------------------------------------------------------------------------------- */
 
 enum { NBODY_I_MANY = 65536 };
@@ -7350,23 +7376,36 @@ static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
     return cost;
 }
 
-/* P2P and M2P on the bodies of a leaf, in whole vectors: by functions of yours, of 4. */
-static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
+/* The bodies of a cell in whole vectors: by functions of yours, of 4. */
+static int32_t nbody_i_targets(const nbody *sim, const nbody_cell *cell)
 {
-    int32_t const bodies = sim->cell[leaf].count,
-                  lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
-    nbody_near walk = nbody_near_of(sim, leaf);
-    double cost = 0;
-    while (nbody_next_near(&walk)) {
-        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
-    }
-    return cost * ((bodies + lanes - 1) / lanes * lanes);
+    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
+    return (cell->count + lanes - 1) / lanes * lanes;
 }
 
-/* The tables that are filled in each evaluation. */
-static double nbody_i_tables_cost(const nbody *sim, int potential)
+/* P2P and M2P on the bodies of a leaf. */
+static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 {
-    int32_t const levels = sim->frame->levels;
+    nbody_near walk = nbody_near_of(sim, leaf);
+    double cost = 0;
+    while (nbody_next_near(&walk))
+        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, &sim->cell[leaf]);
+}
+
+/* P2P on the bodies of a cell, if those of its level were not divided. */
+static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, double term)
+{
+    double cost = 0;
+    int k;
+    for (k = 0; k < cell->beside_count; k++)
+        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, cell);
+}
+
+/* The tables of so many levels that are filled in each evaluation. */
+static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potential)
+{
     int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
     double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
     double cost = 0;
@@ -7378,17 +7417,46 @@ static double nbody_i_tables_cost(const nbody *sim, int potential)
     return cost;
 }
 
-static double nbody_i_tree_cost(const nbody *sim, int potential)
+/* Costs of a level: all but P2P and M2P; those on leaves; P2P on the bodies of the other cells, if
+   this level were the last. */
+typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
+
+static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
 {
     double const term = nbody_i_term_cost(&sim->desc, potential);
-    double cost = sim->n * nbody_i_body_cost(&sim->desc);
+    int32_t const end = sim->frame->level_first[level + 1];
+    nbody_i_level_costs cost = {0, 0, 0};
     int32_t c;
-    for (c = 0; c < sim->frame->cells; c++) {
-        cost += nbody_i_cell_cost();
-        if (sim->cell[c].level >= 2) cost += nbody_i_far_cost(sim, c, potential);
-        if (sim->cell[c].child < 0) cost += nbody_i_near_cost(sim, c, term);
+    for (c = sim->frame->level_first[level]; c < end; c++) {
+        cost.cells += nbody_i_cell_cost();
+        if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
+        if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
+        else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
     }
-    return cost + nbody_i_tables_cost(sim, potential);
+    return cost;
+}
+
+/* To make the tree once more, with fewer levels. */
+static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
+
+/* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
+   or more: it costs more than that. */
+static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
+{
+    int const last = sim->frame->levels - 1;
+    double above = sim->n * nbody_i_body_cost(&sim->desc), best = most;
+    int level;
+    for (level = 0; level <= last && above < best; level++) {
+        nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
+        double const all = above + cost.cells + cost.leaves + cost.whole +
+                           nbody_i_tables_cost(sim, level + 1, potential) +
+                           (level < last ? nbody_i_again_cost(sim) : 0);
+        above += cost.cells + cost.leaves;
+        if (all >= best || (level < last && (!levels || level < 2))) continue;
+        best = all;
+        if (levels) *levels = level + 1;
+    }
+    return best;
 }
 
 static void nbody_i_forget_sources(nbody *sim)
@@ -7410,24 +7478,17 @@ static void nbody_i_guess_sources(nbody *sim)
     }
 }
 
-static nbody_result nbody_i_find_cost(nbody *sim, double *cost)
+/* *cost: the most that is of interest, and then what the tree costs. */
+static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
 {
     nbody_result result = NBODY_OK;
     if (sim->desc.sources == NBODY_MASS_CENTRES) {
         result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
         if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
     }
-    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1);
+    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
     nbody_i_forget_sources(sim);
     return result;
-}
-
-/* The cells again, with larger leaves or smaller ones. */
-static nbody_result nbody_i_make_cells_of(nbody *sim, uint32_t *keys, int32_t leaf)
-{
-    sim->desc.leaf = leaf;
-    sim->frame->chunks = 0;
-    return nbody_i_make_cells(sim, keys);
 }
 
 static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
@@ -7441,38 +7502,23 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
     for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
 }
 
-/* The best of this tree and of coarser ones, each with leaves half as large again, until one costs
-   much more: to make and count a tree takes time. */
-static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best)
+/* *again: the tree is to be made again, with the levels that desc has now. */
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, int *again)
 {
-    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    int32_t leaf = sim->desc.leaf;
-    nbody_result result = NBODY_OK;
-    while (sim->frame->levels > 2 &&
-           (centres || nbody_i_tables_cost(sim, sim->choose > 1) > *best / 16)) {
-        double cost = 0;
-        result = nbody_i_make_cells_of(sim, keys, sim->desc.leaf + sim->desc.leaf / 2);
-        if (result == NBODY_OK) result = nbody_i_find_cost(sim, &cost);
-        if (result != NBODY_OK) return result;
-        if (cost > 1.4 * *best) break;
-        if (cost > *best) continue;
-        *best = cost;
-        leaf = sim->desc.leaf;
-    }
-    return leaf == sim->desc.leaf ? result : nbody_i_make_cells_of(sim, keys, leaf);
-}
-
-static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, uint32_t *keys)
-{
-    int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    double best = 0;
+    int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
+    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
+    double best = direct;
+    int32_t levels = sim->frame->levels;
     nbody_result result;
-    if (sim->n > NBODY_I_MANY && !centres) return NBODY_OK;
-    result = nbody_i_find_cost(sim, &best);
-    if (result == NBODY_OK) result = nbody_i_try_coarser(sim, keys, &best);
-    if (result == NBODY_OK && nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1) <= best)
-        nbody_i_drop_tree(sim, input);
-    return result;
+    if (sim->n > NBODY_I_MANY) return NBODY_OK;
+    result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
+    if (result != NBODY_OK) return result;
+    if (direct <= best) nbody_i_drop_tree(sim, input);
+    *again = sim->cell && levels < sim->frame->levels;
+    if (!*again) return NBODY_OK;
+    sim->desc.levels = levels;
+    sim->frame->chunks = 0;
+    return NBODY_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7501,7 +7547,7 @@ typedef struct nbody_i_job {
     int32_t *place;             /* [pieces][256] of a radix pass */
     int part, shift;            /* of the key */
     int level;
-    int32_t first, end;         /* cells, or one crowded leaf */
+    int32_t first, end;         /* cells, or one large leaf */
     int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
 } nbody_i_job;
 
@@ -7899,11 +7945,11 @@ static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
     return result;
 }
 
-/* ---- bodies: leaves are dealt out, and the bodies of a crowded leaf ---- */
+/* ---- bodies: leaves are dealt out, and the bodies of a large leaf ---- */
 
 /* Bodies of a leaf that are more than one task. */
-#ifndef NBODY_I_CROWD
-#define NBODY_I_CROWD 1024
+#ifndef NBODY_I_LARGE_LEAF
+#define NBODY_I_LARGE_LEAF 1024
 #endif
 
 static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
@@ -7913,11 +7959,11 @@ static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t c, count, batch = piece;
     for (; (count = nbody_i_batch_of(job, batch, &c)) > 0; batch += pieces)
         for (; count > 0; count--, c++)
-            if (cell[c].child < 0 && cell[c].count <= NBODY_I_CROWD)
+            if (cell[c].child < 0 && cell[c].count <= NBODY_I_LARGE_LEAF)
                 nbody_i_make_forces_of(job->sim, job->sets, job->law, job->out, c);
 }
 
-static void nbody_i_crowd_task(void *of_job, int32_t piece, int32_t pieces)
+static void nbody_i_large_leaf_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
     int32_t const count = job->sim->cell[job->first].count;
@@ -7944,9 +7990,9 @@ static nbody_result nbody_i_cut_bodies(nbody_i_job *job)
     result = nbody_i_cut(job, (int64_t)sim->n * 256, nbody_i_leaf_task);
     for (c = 0; c < sim->frame->cells && result == NBODY_OK; c++) {
         const nbody_cell *cell = &sim->cell[c];
-        if (cell->child >= 0 || cell->count <= NBODY_I_CROWD) continue;
+        if (cell->child >= 0 || cell->count <= NBODY_I_LARGE_LEAF) continue;
         job->first = c;
-        result = nbody_i_cut(job, (int64_t)cell->count * cell->count, nbody_i_crowd_task);
+        result = nbody_i_cut(job, (int64_t)cell->count * cell->count, nbody_i_large_leaf_task);
     }
     return result;
 }
@@ -8005,7 +8051,7 @@ static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, 
     for (k = 0; k < checks && *bad < 0; k++) *bad = job.bad[k];
     if (*bad >= 0) return NBODY_NOT_FINITE;
     nbody_i_begin_order(&order, points, m);
-    if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_around_task, &order);
+    if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_bin_task, &order);
     if (order.order && result == NBODY_OK) nbody_i_sort_points(&order);
     ordered = nbody_i_points_in_order(points, &order);
     job.points = &ordered;
@@ -8036,14 +8082,16 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
     int32_t const levels = sim->desc.levels;
     uint32_t *keys = NULL;
+    int again = 0;
     nbody_result result;
     sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
     result = nbody_i_make_leaves(sim, input, &keys);
     if (result == NBODY_OK && levels > NBODY_KEY_LEVELS &&
-        sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_crowded(sim) &&
+        sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
         nbody_i_deepen(sim, levels))
         result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, &again);
+    if (result == NBODY_OK && again) result = nbody_i_make_leaves(sim, input, &keys);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
@@ -8217,7 +8265,7 @@ static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, i
     if (*bad >= 0) return NBODY_NOT_FINITE;
     nbody_i_begin_order(&order, given, m);
     if (order.order) {
-        nbody_i_around_task(&order, 0, 1);
+        nbody_i_bin_task(&order, 0, 1);
         nbody_i_sort_points(&order);
     }
     ordered = nbody_i_points_in_order(given, &order);
@@ -8300,7 +8348,7 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
     given.law = nbody_i_law_of(sim, potential != NULL);
     given.square = NULL;
     given.by_nodes = 0;
-    given.order = given.spot = NULL;
+    given.order = given.bin = NULL;
     if (m == 0) return NBODY_OK;
     result = nbody_i_reads_nodes(sim, m) ? nbody_i_points_by_nodes(&given, m, &bad)
                                          : nbody_i_points_of_tree(&given, m, &bad);

@@ -22,7 +22,7 @@
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        periodic       >>images-cuda (all stages)
        one thread     >>one-thread
-       NBODY_FAST     >>spots >>fast >>groups >>families >>open >>transfer >>fast-leaves
+       NBODY_FAST     >>complete >>fast >>groups >>families >>open >>transfer >>fast-leaves
        calls          >>api-cuda >>again-cuda >>points-cuda
        more calls     >>estimate-cuda >>step-cuda >>check >>upload >>download */
 
@@ -74,7 +74,7 @@ struct nbody_i_facts {
     int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
                                                    negative mass), 0: none */
     int32_t too_large;
-    int32_t crowded;                            /* >>deep-cuda: bodies crowd on the last level */
+    int32_t too_shallow;                        /* >>deep-cuda: the last level is to be divided */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
     int32_t pieces[3];                          /* NBODY_FAST: chunks, pieces of groups, and chunks
                                                    of points */
@@ -563,15 +563,15 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 }
 
 /* The sorted keys. starts[code]: the first place of cell `code` of level table_level, or after it;
-   for the levels above it replaces the search for the first body of a cell. before: >>spots. */
+   for the levels above it replaces the search for the first body of a cell. before: >>complete. */
 struct nbody_i_order {
     uint32_t *keys;
     int32_t *starts, *before;
     int table_level; /* -1: no table */
 };
 
-/* Numbers of possible cells: those of level 0, of level 1, ..; the first of a level. */
-__host__ __device__ constexpr int64_t nbody_i_first_spot(int level)
+/* Candidates are numbered level by level (>>complete): the first of a level. */
+__host__ __device__ constexpr int64_t nbody_i_first_candidate(int level)
 {
     return (((int64_t)1 << 2 * level) - 1) / 3;
 }
@@ -596,7 +596,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 int nbody_i_table_level_for(const nbody_desc *desc, int32_t n)
 {
     int level = 0;
-    while (level < 10 && level < desc->levels - 1 && nbody_i_first_spot(level + 2) < n) level++;
+    while (level < 10 && level < desc->levels - 1 && nbody_i_first_candidate(level + 2) < n)
+        level++;
     return level > 0 ? level : -1;
 }
 
@@ -625,7 +626,7 @@ nbody_result nbody_i_cuda_sort_keys(nbody_cuda *gpu, const nbody_i_input &input,
 }
 
 /* Sorts the bodies by their keys. The buffers that the sort no longer needs hold the starts, and
-   the numbers of >>spots. */
+   the numbers of >>complete. */
 nbody_result nbody_i_cuda_sort(nbody_cuda *gpu, const nbody_i_input &input, nbody_i_order *order,
                                cudaStream_t stream)
 {
@@ -814,13 +815,13 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>spots: NBODY_FAST, the cells of all levels that `starts` knows, at once
+   >>complete: NBODY_FAST, the cells of all levels that `starts` knows, at once
 
-   A cell exists where there are bodies and its parent is divided, which `starts` says. So all
-   possible cells of these levels, the spots, are counted and numbered by one prefix sum, and each
-   finds its own parent, children and adjacent cells.
+   The candidates are the cells of the complete quadtree of these levels. A candidate exists if it
+   has bodies and its parent is divided, which `starts` says. One prefix sum numbers those that
+   exist; each finds its own parent, children and adjacent cells.
 
-       level 0   0            spot = first of its level + Morton number
+       level 0   0            candidate = first of its level + Morton number
        level 1   1 2 3 4      exists     1  1 0 1 1  0 1 1 0 ..
        level 2   5 6 7 8 ..   before     0  1 2 2 3  4 4 5 6 ..   its index, if it exists
    ---------------------------------------------------------------------------------------------- */
@@ -844,19 +845,20 @@ __device__ __forceinline__ bool nbody_i_is_split_above(const nbody &sim, const n
     return nbody_i_divides(&sim, &parent);
 }
 
-struct nbody_i_spot { int level; uint32_t code; };
+struct nbody_i_candidate { int level; uint32_t code; };
 
-__device__ __forceinline__ nbody_i_spot nbody_i_spot_of(uint32_t number)
+__device__ __forceinline__ nbody_i_candidate nbody_i_candidate_of(uint32_t number)
 {
     int const level = (31 - __clz((int)(3 * number + 1))) / 2;
-    return {level, number - (uint32_t)nbody_i_first_spot(level)};
+    return {level, number - (uint32_t)nbody_i_first_candidate(level)};
 }
 
-__device__ __forceinline__ bool nbody_i_spot_exists(const nbody &sim, const nbody_i_order &order,
-                                                    const nbody_i_spot &spot)
+__device__ __forceinline__ bool nbody_i_candidate_exists(const nbody &sim,
+                                                         const nbody_i_order &order,
+                                                         const nbody_i_candidate &candidate)
 {
-    return nbody_i_count_at(order, spot.level, spot.code) > 0 &&
-           nbody_i_is_split_above(sim, order, spot.level, spot.code);
+    return nbody_i_count_at(order, candidate.level, candidate.code) > 0 &&
+           nbody_i_is_split_above(sim, order, candidate.level, candidate.code);
 }
 
 /* Every second bit of a Morton number: a column, or, of code >> 1, a row. */
@@ -869,23 +871,24 @@ __device__ __forceinline__ int32_t nbody_i_gathered(uint32_t code)
     return (int32_t)((code | code >> 8) & 0xFFFFu);
 }
 
-/* Numbers the spots of this block's range; *all: the cells. */
-__device__ void nbody_i_number_spots(const nbody &sim, const nbody_i_order &order,
+/* Numbers the cells that exist among the candidates of this block's range; *all: their number. */
+__device__ void nbody_i_number_candidates(const nbody &sim, const nbody_i_order &order,
                                      nbody_i_block_sums &shared, nbody_i_facts *facts, int *all)
 {
-    uint32_t const spots = (uint32_t)nbody_i_first_spot(order.table_level + 1),
-                   each = (spots + gridDim.x - 1) / gridDim.x, from = blockIdx.x * each,
-                   last = from + each < spots ? from + each : spots;
+    uint32_t const candidates = (uint32_t)nbody_i_first_candidate(order.table_level + 1),
+                   each = (candidates + gridDim.x - 1) / gridDim.x, from = blockIdx.x * each,
+                   last = from + each < candidates ? from + each : candidates;
     int count = 0, turn = 0, before = 0;
     for (uint32_t s = from + threadIdx.x; s < last; s += nbody_i_block_threads)
-        count += nbody_i_spot_exists(sim, order, nbody_i_spot_of(s));
+        count += nbody_i_candidate_exists(sim, order, nbody_i_candidate_of(s));
     (void)nbody_i_sum_before(count, shared, &turn);
     if (threadIdx.x == 0) facts->sums[blockIdx.x] = turn;
     nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
     nbody_i_sum_ranges(facts, shared, &before, all);
     for (uint32_t first = from; first < last; first += nbody_i_block_threads) {
         uint32_t const s = first + threadIdx.x;
-        bool const exists = s < last && nbody_i_spot_exists(sim, order, nbody_i_spot_of(s));
+        bool const exists =
+            s < last && nbody_i_candidate_exists(sim, order, nbody_i_candidate_of(s));
         int const mine = nbody_i_sum_before(exists, shared, &turn);
         if (s < last) order.before[s] = before + mine;
         before += turn;
@@ -899,7 +902,7 @@ __device__ __forceinline__ int32_t nbody_i_cell_at(const nbody &sim, const nbody
 {
     for (; !nbody_i_is_split_above(sim, order, level, code); level--) code >>= 2;
     return nbody_i_count_at(order, level, code) > 0
-               ? order.before[(uint32_t)nbody_i_first_spot(level) + code]
+               ? order.before[(uint32_t)nbody_i_first_candidate(level) + code]
                : -1;
 }
 
@@ -934,24 +937,24 @@ __device__ __forceinline__ void nbody_i_look_beside(const nbody &sim, const nbod
     cell->beside_count = (uint8_t)found;
 }
 
-/* The cell of a spot. The children of those of the last of these levels are not yet known. */
+/* The cell of a candidate. The children of those of the last of these levels are not yet known. */
 __device__ void nbody_i_make_cell(const nbody &sim, const nbody_i_order &order,
-                                  const nbody_i_spot &spot)
+                                  const nbody_i_candidate &candidate)
 {
-    int const level = spot.level, below = 2 * (order.table_level - level);
-    uint32_t const first = (uint32_t)nbody_i_first_spot(level);
-    int32_t const at = order.before[first + spot.code];
+    int const level = candidate.level, below = 2 * (order.table_level - level);
+    uint32_t const first = (uint32_t)nbody_i_first_candidate(level);
+    int32_t const at = order.before[first + candidate.code];
     nbody_cell parent, cell = sim.cell[0]; /* the root is made already */
     int32_t begin[5];
     if (level > 0) {
-        int32_t const above = order.before[(uint32_t)nbody_i_first_spot(level - 1) +
-                                           (spot.code >> 2)];
+        int32_t const above = order.before[(uint32_t)nbody_i_first_candidate(level - 1) +
+                                           (candidate.code >> 2)];
         parent.level = (uint8_t)(level - 1);
-        parent.x = nbody_i_gathered(spot.code >> 2);
-        parent.y = nbody_i_gathered(spot.code >> 3);
-        cell = nbody_i_child(&parent, above, (int)(spot.code & 3),
-                             order.starts[spot.code << below],
-                             order.starts[(spot.code + 1) << below]);
+        parent.x = nbody_i_gathered(candidate.code >> 2);
+        parent.y = nbody_i_gathered(candidate.code >> 3);
+        cell = nbody_i_child(&parent, above, (int)(candidate.code & 3),
+                             order.starts[candidate.code << below],
+                             order.starts[(candidate.code + 1) << below]);
         nbody_i_look_beside(sim, order, &cell);
     }
     if (below > 0) cell.children = (uint8_t)nbody_i_quarters_of(sim, order, cell, begin);
@@ -959,27 +962,27 @@ __device__ void nbody_i_make_cell(const nbody &sim, const nbody_i_order &order,
 #pragma unroll
         for (int q = 0; q < 4; q++)
             cell.quarters = (uint8_t)(cell.quarters | (begin[q] < begin[q + 1]) << q);
-        uint32_t const child = 4 * spot.code + (uint32_t)(__ffs((int)cell.quarters) - 1);
-        cell.child = order.before[(uint32_t)nbody_i_first_spot(level + 1) + child];
+        uint32_t const child = 4 * candidate.code + (uint32_t)(__ffs((int)cell.quarters) - 1);
+        cell.child = order.before[(uint32_t)nbody_i_first_candidate(level + 1) + child];
     }
     sim.cell[at] = cell;
 }
 
-/* Makes the cells of all spots. False: there is no room for them, and only the root. */
-__device__ bool nbody_i_make_spots(const nbody &sim, const nbody_i_order &order, int32_t room,
+/* Makes the cells that exist. False: there is no room for them, and only the root. */
+__device__ bool nbody_i_make_existing(const nbody &sim, const nbody_i_order &order, int32_t room,
                                    nbody_i_block_sums &shared, nbody_i_facts *facts)
 {
     int const levels = order.table_level + 1;
-    uint32_t const spots = (uint32_t)nbody_i_first_spot(levels);
+    uint32_t const candidates = (uint32_t)nbody_i_first_candidate(levels);
     int all = 0;
-    nbody_i_number_spots(sim, order, shared, facts, &all);
+    nbody_i_number_candidates(sim, order, shared, facts, &all);
     if (all > room - 3) return false;
-    for (uint32_t s = (uint32_t)nbody_i_thread(); s < spots; s += (uint32_t)nbody_i_threads())
-        if (nbody_i_spot_exists(sim, order, nbody_i_spot_of(s)))
-            nbody_i_make_cell(sim, order, nbody_i_spot_of(s));
+    for (uint32_t s = (uint32_t)nbody_i_thread(); s < candidates; s += (uint32_t)nbody_i_threads())
+        if (nbody_i_candidate_exists(sim, order, nbody_i_candidate_of(s)))
+            nbody_i_make_cell(sim, order, nbody_i_candidate_of(s));
     if (nbody_i_thread() == 0) {
         for (int level = 0; level < levels; level++)
-            sim.frame->level_first[level] = order.before[nbody_i_first_spot(level)];
+            sim.frame->level_first[level] = order.before[nbody_i_first_candidate(level)];
         sim.frame->level_first[levels] = all;
     }
     nbody_i_wait_for_all(&facts->arrived[NBODY_I_CELLS_WAIT]);
@@ -995,7 +998,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
     __shared__ nbody_i_block_sums shared;
     int32_t *const first = sim.frame->level_first;
     unsigned *const arrived = &facts->arrived[NBODY_I_CELLS_WAIT];
-    bool const made = order.table_level > 0 && nbody_i_make_spots(sim, order, room, shared, facts);
+    bool const made = order.table_level > 0 &&
+                      nbody_i_make_existing(sim, order, room, shared, facts);
     int level = made ? order.table_level : 0;
     if (level == sim.desc.levels - 1) return;
     for (; level < sim.desc.levels && first[level] < first[level + 1]; level++) {
@@ -3025,7 +3029,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
    >>deep-cuda: trees of more than NBODY_KEY_LEVELS levels, as >>deep in nbody.h
 
    Only where desc.levels asks for them: the host has to know how many levels there will be, for its
-   launches and its memory. So it waits once, for whether bodies crowd in the tree of one key.
+   launches and its memory. So it waits once, for whether bodies cluster in the tree of one key.
    ---------------------------------------------------------------------------------------------- */
 
 /* Sorts, and makes the cells. */
@@ -3044,9 +3048,9 @@ nbody_result nbody_i_cuda_leaves(nbody_cuda *gpu, const nbody_i_input &input, cu
     return nbody_i_cuda_chunks(gpu, stream);
 }
 
-/* As nbody_i_is_crowded. A block for each cell of the last level. */
+/* As nbody_i_is_too_shallow. A block for each cell of the last level. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_crowded_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
+    nbody_i_too_shallow_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     int32_t const *first = sim.frame->level_first;
@@ -3059,7 +3063,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         for (int32_t b = cell.first + (int32_t)threadIdx.x; b < cell.first + cell.count && !apart;
              b += nbody_i_block_threads)
             apart = sim.x[b] < x || sim.x[b] > x || sim.y[b] < y || sim.y[b] > y;
-        if (apart) atomicMax(&facts->crowded, 1);
+        if (apart) atomicMax(&facts->too_shallow, 1);
     }
 }
 
@@ -3081,7 +3085,7 @@ nbody_result nbody_i_cuda_deepen(nbody_cuda *gpu, int32_t levels, nbody_frame *f
     int64_t const cells = nbody_i_level_bound(&sim->desc, sim->n, NBODY_KEY_LEVELS - 1);
     nbody_result const result =
         nbody_i_launch(gpu, stream, nbody_i_blocks_for(cells, nbody_i_block_threads),
-                       nbody_i_block_threads, nbody_i_crowded_kernel, gpu->device, d_facts);
+                       nbody_i_block_threads, nbody_i_too_shallow_kernel, gpu->device, d_facts);
     if (result != NBODY_OK) return result;
     if (nbody_i_failed(gpu, cudaMemcpyAsync(&facts, d_facts, sizeof facts, cudaMemcpyDeviceToHost,
                                             stream)) ||
@@ -3091,7 +3095,7 @@ nbody_result nbody_i_cuda_deepen(nbody_cuda *gpu, int32_t levels, nbody_frame *f
         return NBODY_CUDA_ERROR;
     nbody host = *sim;
     host.frame = frame;
-    *deep = facts.crowded && !facts.too_large && frame->deepest >= NBODY_KEY_LEVELS &&
+    *deep = facts.too_shallow && !facts.too_large && frame->deepest >= NBODY_KEY_LEVELS &&
             nbody_i_deepen(&host, levels);
     if (!*deep) return NBODY_OK;
     sim->desc.levels = host.desc.levels;
@@ -3101,7 +3105,7 @@ nbody_result nbody_i_cuda_deepen(nbody_cuda *gpu, int32_t levels, nbody_frame *f
     return NBODY_OK;
 }
 
-/* After the tree of one key: a deep one in its place, if bodies crowd. */
+/* After the tree of one key: a deep one in its place, if bodies cluster. */
 nbody_result nbody_i_cuda_deep_leaves(nbody_cuda *gpu, const nbody_i_input &input, int32_t levels,
                                       bool potential, cudaStream_t stream)
 {
@@ -3594,12 +3598,12 @@ NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>points-cuda: the fields at points that are no bodies
+   >>points-cuda: the fields at target points that are not bodies
 
    Few points: a thread for each, in the order given. Many read nodes, by the rule of
-   >>points-serial in nbody.h: they are sorted by the cell around them, so that threads side by side
-   have the same walk. NBODY_FAST: those in leaves are cut into chunks, and summed by the kernel of
-   the bodies. The scratch memory is that of the sort and of partial sums, which grows.
+   >>points-serial in nbody.h. They are sorted by the cell that contains them, so that neighbouring
+   threads have the same walk. NBODY_FAST: those in leaves are cut into chunks, and summed by the
+   kernel of the bodies. The scratch memory is that of the sort and of partial sums, which grows.
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -3625,9 +3629,9 @@ __device__ __forceinline__ nbody_real nbody_i_coordinate_of(const nbody &sim, in
                                      : nbody_i_point_at(value, sim.frame->length);
 }
 
-/* The cell around each point; room, which is none: it is not finite. */
+/* The cell that contains each point; room, which is none: it is not finite. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_around_kernel(__grid_constant__ const nbody_device device, nbody_i_input points,
+    nbody_i_containing_kernel(__grid_constant__ const nbody_device device, nbody_i_input points,
                           int32_t m, int32_t room, uint32_t *cells, int32_t *ids)
 {
     const nbody &sim = device.sim;
@@ -3636,7 +3640,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     const nbody_real *p = nbody_i_at(points.pos, points.stride, (int32_t)i);
     int32_t at = room;
     if (nbody_i_is_point(p))
-        at = nbody_i_cell_around(&sim, nbody_i_coordinate_of(sim, 0, (double)p[0]),
+        at = nbody_i_cell_containing(&sim, nbody_i_coordinate_of(sim, 0, (double)p[0]),
                                  nbody_i_coordinate_of(sim, 1, (double)p[1]));
     cells[i] = (uint32_t)at;
     ids[i] = (int32_t)i;
@@ -3693,7 +3697,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_target t = nbody_i_target_at(0, 0, -1);
     if (finite)
         t = nbody_i_point(&sim, &law, Square ? nodes : nullptr,
-                          points.cells ? nbody_i_home(&sim, 1, (int32_t)points.cells[k]) : -1,
+                          points.cells ? nbody_i_l2p_cell(&sim, 1, (int32_t)points.cells[k]) : -1,
                           nbody_i_coordinate_of(sim, 0, (double)p[0]),
                           nbody_i_coordinate_of(sim, 1, (double)p[1]));
     for (int c = 0; c < NBODY_I_PARTS && !finite; c++) t.total[c] = (p[0] - p[0]) + (p[1] - p[1]);
@@ -3718,7 +3722,7 @@ nbody_result nbody_i_cuda_ready_nodes(nbody_cuda *gpu, bool potential, cudaStrea
     return nbody_i_cuda_all_nodes(gpu, potential, stream);
 }
 
-/* Sorts points by the cell around them. */
+/* Sorts points by the cell that contains them. */
 nbody_result nbody_i_cuda_sort_points(nbody_cuda *gpu, nbody_i_sorted_points *points,
                                       cudaStream_t stream)
 {
@@ -3743,7 +3747,7 @@ nbody_result nbody_i_cuda_sort_points(nbody_cuda *gpu, nbody_i_sorted_points *po
                                       nbody_i_scratch<uint32_t>(gpu, NBODY_I_KEYS_B));
     id = cub::DoubleBuffer<int32_t>(nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_A),
                                     nbody_i_scratch<int32_t>(gpu, NBODY_I_IDS_B));
-    result = nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_around_kernel,
+    result = nbody_i_launch(gpu, stream, m, nbody_i_block_threads, nbody_i_containing_kernel,
                             gpu->device, points->input, m, room, key.Current(), id.Current());
     size_t bytes = gpu->scratch[NBODY_I_TEMP].bytes;
     if (result == NBODY_OK &&

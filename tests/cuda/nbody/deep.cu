@@ -2,27 +2,27 @@
    the serial code's cells, sources and bits, in all stages; other masses, points, full cells.
    SPDX-License-Identifier: MIT OR Unlicense */
 
-enum Crowd { NESTED, DECADES, AWAY, HEAPS, CROWDS };
+enum Cluster { NESTED, DECADES, AWAY, HEAPS, CLUSTERS };
 
 /* Three clumps in each other, the last 1e-9 wide; radii over 12 decades; a clump 1e-6 wide away
    from the origin; two thirds on two points 1e-8 apart. */
-static void put_crowd(Crowd crowd, int i, wl_random *r, real p[2])
+static void put_cluster(Cluster cluster, int i, wl_random *r, real p[2])
 {
     double x = (double)wl_u(r), y = (double)wl_u(r), by = 1;
     double const radius = 0.2 * std::pow(10.0, -12 * x), angle = 6.283185307179586 * y;
-    if (crowd == NESTED) by = std::pow(10.0, -3 * (i % 4));
-    if (crowd == DECADES) x = radius * std::cos(angle), y = radius * std::sin(angle);
-    if (crowd == AWAY && i % 2) x = 0.7 + 1e-6 * x, y = 0.3 + 1e-6 * y;
-    if (crowd == HEAPS && i % 3) x = i % 3 == 1 ? 0 : 1e-8, y = -x;
+    if (cluster == NESTED) by = std::pow(10.0, -3 * (i % 4));
+    if (cluster == DECADES) x = radius * std::cos(angle), y = radius * std::sin(angle);
+    if (cluster == AWAY && i % 2) x = 0.7 + 1e-6 * x, y = 0.3 + 1e-6 * y;
+    if (cluster == HEAPS && i % 3) x = i % 3 == 1 ? 0 : 1e-8, y = -x;
     p[0] = (real)(0.99 * by * x);
     p[1] = (real)(0.99 * by * y);
 }
 
-static Input deep_input(int setting, Crowd crowd, int n, int k)
+static Input deep_input(int setting, Cluster cluster, int n, int k)
 {
     wl_random r = wl_seed((uint64_t)(k + 1));
     Input in = plain_input(setting, n, k);
-    for (int i = 0; i < n; i++) put_crowd(crowd, i, &r, &in.pos[2 * (size_t)i]);
+    for (int i = 0; i < n; i++) put_cluster(cluster, i, &r, &in.pos[2 * (size_t)i]);
     in.pos[0] = in.pos[1] = (real)0.75;
     in.desc.method = settings[setting].method;
     in.desc.levels = NBODY_MAX_LEVELS - k % 2 * 9;
@@ -47,34 +47,34 @@ static void check_deep_stage(Both *b, const Input &in, nbody_stage stage, const 
 }
 
 /* The tree is deep; terms do not grow as n^2 does. */
-static void check_is_deep(const Both &b, Crowd crowd, int n)
+static void check_is_deep(const Both &b, Cluster cluster, int n)
 {
     nbody_counts counts;
     CHECK(b.serial.frame->deep == 1 && b.serial.desc.levels > NBODY_KEY_LEVELS);
     CHECK_RESULT(nbody_count(&b.copy, &counts), NBODY_OK);
-    CHECK(crowd == HEAPS || counts.levels > NBODY_KEY_LEVELS);
-    if (crowd == DECADES) CHECK(counts.near_terms < (int64_t)n * n / 2);
+    CHECK(cluster == HEAPS || counts.levels > NBODY_KEY_LEVELS);
+    if (cluster == DECADES) CHECK(counts.near_terms < (int64_t)n * n / 2);
 }
 
 static void test_deep()
 {
     static const int which[] = {9, 1, 12, 7, 4, 10}, quick[] = {0, 18, 7, 21, 22};
     int const n = std::min(n_max, thin > 1 ? 45 : 150);
-    for (int k = 0; k < 6 * CROWDS; k++) {
+    for (int k = 0; k < 6 * CLUSTERS; k++) {
         int const setting = which[k % 6];
-        Crowd const crowd = (Crowd)((k + k / 6) % CROWDS);
+        Cluster const cluster = (Cluster)((k + k / 6) % CLUSTERS);
         if (thin > 1 && std::find(quick, quick + 5, k) == quick + 5) continue;
         Both b;
         Fields want;
-        Input const in = deep_input(setting, crowd, n, k);
+        Input const in = deep_input(setting, cluster, n, k);
         OnDevice const there(in);
-        context = "deep: crowd " + std::to_string(crowd) + ", law " + std::to_string(in.desc.law) +
-                  ", " + name_of(settings[setting]);
+        context = "deep: cluster " + std::to_string(cluster) + ", law " +
+                  std::to_string(in.desc.law) + ", " + name_of(settings[setting]);
         CHECK_RESULT(run_serial(&b.serial, in, &want), NBODY_OK);
         for (nbody_stage stage : all_stages)
             if (thin == 1 || stage == NBODY_FAST || (int)stage == 1 + k % 2)
                 check_deep_stage(&b, in, stage, want, there);
-        check_is_deep(b, crowd, n);
+        check_is_deep(b, cluster, n);
         check_points(&b, in, points_for(in, *b.serial.frame, 24, k), 0, ALL_OUTPUTS);
         if (k % 3 == 0) check_upload(&b, in, want, there);
     }
@@ -87,7 +87,7 @@ static void test_deep_again()
     check_again(deep_input(12, DECADES, 40, 6), NBODY_MANY_THREADS);
 }
 
-/* Bodies that do not crowd: the tree of one key, in the stage that was asked for. */
+/* Bodies that do not cluster: the tree of one key, in the stage that was asked for. */
 static void test_deep_is_not_needed()
 {
     Both b;

@@ -1,4 +1,4 @@
-/* points.cu - a part of test_nbody.cu: fields at points that are no bodies, and walks in a
+/* points.cu - a part of test_nbody.cu: fields at target points that are not bodies, and walks in a
    kernel of the caller.
    SPDX-License-Identifier: MIT OR Unlicense */
 

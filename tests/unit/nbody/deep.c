@@ -1,5 +1,6 @@
-/* deep.c - a part of test_nbody.c: trees of more than 17 levels, where bodies crowd. Errors against
-   the direct sum; terms that grow as n does; points, masses, and shallow trees beside them.
+/* deep.c - a part of test_nbody.c: trees of more than 17 levels, where bodies cluster. Errors
+   against the direct sum; terms that grow as n does; points, masses, and shallow trees beside
+   them.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 enum {
@@ -147,8 +148,8 @@ static int64_t near_terms(int kind, const oracle_setting *setting, int32_t n)
     return counts.near_terms;
 }
 
-/* Terms grow as n does, whatever crowds where: four times as many bodies, and not 16 times as many
-   pairs. */
+/* Terms grow as n does, wherever bodies cluster: four times as many bodies, and not 16 times as
+   many pairs. */
 static void test_deep_terms(void **state)
 {
     static const int chosen[] = {S_C4, S_C8};
@@ -163,7 +164,7 @@ static void test_deep_terms(void **state)
     }
 }
 
-/* At points in, beside and far from the crowds. */
+/* At points in, beside and far from the clusters. */
 static void test_deep_points(void **state)
 {
     static const double at[][2] = {{0, 0}, {1e-12, -1e-12}, {3e-10, 2e-10}, {-5e-7, 1e-9},

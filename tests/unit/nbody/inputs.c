@@ -137,7 +137,7 @@ static void test_near_points(void **state)
 
 /* Many bodies in one cell of the last level, with others far away: computed pair by pair, and no
    term is lost. */
-static void test_crowded_cell(void **state)
+static void test_cell_of_many(void **state)
 {
     int k;
     (void)state;

@@ -1,4 +1,4 @@
-/* points.c - a part of test_nbody.c: fields at points that are no bodies.
+/* points.c - a part of test_nbody.c: fields at target points that are not bodies.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 enum { POINTS_AT_ONCE = 300, FEW_POINTS = 200 };
@@ -19,8 +19,8 @@ static void choose_points(const oracle_scene *s, const nbody_frame *f, real *poi
     }
 }
 
-/* More points than are looked at together, crowded where cells are of all sizes, in no order: the
-   bits of one after the other. Many read nodes, for which there must be memory, or an evaluation
+/* More points than a batch has, most of them where cells are of all sizes, in no order: the bits of
+   one after the other. Many read nodes, for which there must be memory, or an evaluation
    has made them; few do not. */
 static void test_many_points(void **state)
 {

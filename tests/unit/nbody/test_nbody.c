@@ -53,7 +53,7 @@ static const struct CMUnitTest fields[] = {
     TEST(test_displaced_sources),
     TEST(test_any_input),
     TEST(test_near_points),
-    TEST(test_crowded_cell),
+    TEST(test_cell_of_many),
     TEST(test_deep),
     TEST(test_deep_given),
     TEST(test_deep_terms),

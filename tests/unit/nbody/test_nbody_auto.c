@@ -107,7 +107,16 @@ static nbody_desc desc_of(void)
     return d;
 }
 
-/* The least cost of all: leaves of 8 to 2048 bodies, and the direct sum. */
+static void try_tree(nbody *sim, const nbody_desc *d, const real *pos, double *best)
+{
+    double cost;
+    CHECK_RESULT(nbody_build(sim, d, pos, 0, NULL, now.n), NBODY_OK);
+    cost = cost_of(sim);
+    if (cost < *best) *best = cost;
+}
+
+/* The least cost of all: leaves of 8 to 2048 bodies, few levels with leaves of 45, and the direct
+   sum. */
 static double best_of_all(const real *pos)
 {
     double best = direct_cost(), leaf;
@@ -115,12 +124,11 @@ static double best_of_all(const real *pos)
     nbody_desc d = desc_of();
     d.method = NBODY_FORCE_NODES;
     for (leaf = 8; leaf < 2100; leaf *= 1.5) {
-        double cost;
         d.leaf = (int32_t)leaf;
-        CHECK_RESULT(nbody_build(&sim, &d, pos, 0, NULL, now.n), NBODY_OK);
-        cost = cost_of(&sim);
-        if (cost < best) best = cost;
+        try_tree(&sim, &d, pos, &best);
     }
+    d.leaf = 45;
+    for (d.levels = 3; d.levels <= 6; d.levels++) try_tree(&sim, &d, pos, &best);
     nbody_free(&sim);
     return best;
 }
@@ -195,6 +203,7 @@ static void test_same_forces(void **state)
             CHECK_RESULT(nbody_fields(&sim[i], &d, pos, 0, NULL, now.n, acc[i],
                 potentials ? potential[i] : NULL), NBODY_OK);
             d.method = sim[0].desc.method;
+            d.levels = sim[0].desc.levels;
             d.leaf = sim[0].desc.leaf;
         }
         CHECK(same(acc[0], acc[1], 2 * (size_t)now.n * sizeof(real)));

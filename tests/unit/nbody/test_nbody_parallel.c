@@ -10,7 +10,7 @@
 
 /* A hundred bodies are cut into many pieces, and a leaf of 40 by itself. */
 #define NBODY_I_PIECE 16
-#define NBODY_I_CROWD 40
+#define NBODY_I_LARGE_LEAF 40
 #define NBODY_I_AT_ONCE 16
 #define NBODY_I_MANY_POINTS 40
 #define NBODY_IMPLEMENTATION
