@@ -7432,8 +7432,7 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 {
     int32_t i;
     sim->cell = NULL;
-    sim->nodes = sim->series = 0;
-    sim->desc.method = NBODY_DIRECT;
+    sim->nodes = sim->series = sim->per_cell = 0;
     sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
     memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
     for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
@@ -7460,7 +7459,8 @@ static nbody_result nbody_i_try_coarser(nbody *sim, uint32_t *keys, double *best
     return leaf == sim->desc.leaf ? result : nbody_i_make_cells_of(sim, keys, leaf);
 }
 
-static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, uint32_t *keys)
+/* sim->desc: the method, and how large leaves are; and their cells, but for DIRECT. */
+static nbody_result nbody_i_choose(nbody *sim, uint32_t *keys)
 {
     int const centres = sim->desc.sources == NBODY_MASS_CENTRES;
     double best = 0;
@@ -7469,7 +7469,7 @@ static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, uint3
     result = nbody_i_find_cost(sim, &best);
     if (result == NBODY_OK) result = nbody_i_try_coarser(sim, keys, &best);
     if (result == NBODY_OK && nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1) <= best)
-        nbody_i_drop_tree(sim, input);
+        sim->desc.method = NBODY_DIRECT;
     return result;
 }
 
@@ -8029,21 +8029,38 @@ static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input, 
     return nbody_i_make_cells(sim, *keys);
 }
 
-/* The tree of n > 0 bodies. levels: as given; one key first, which is enough for most. */
-static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
+/* The cells of n > 0 bodies. levels: as given; one key first, which is enough for most. */
+static nbody_result nbody_i_make_all_cells(nbody *sim, const nbody_i_input *input, int32_t levels,
+                                           uint32_t **keys)
 {
-    int32_t const levels = sim->desc.levels;
-    uint32_t *keys = NULL;
     nbody_result result;
     sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
-    result = nbody_i_make_leaves(sim, input, &keys);
+    result = nbody_i_make_leaves(sim, input, keys);
     if (result == NBODY_OK && levels > NBODY_KEY_LEVELS &&
         sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_crowded(sim) &&
         nbody_i_deepen(sim, levels))
-        result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, keys);
-    if (result != NBODY_OK || !sim->cell) return result;
-    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+        result = nbody_i_make_leaves(sim, input, keys);
+    return result;
+}
+
+/* The tree of n > 0 bodies. Where NBODY_AUTO chose otherwise than a deep tree, all is made again from
+   the first frame, as sim->desc alone would make it: for larger leaves one key may be enough. */
+static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
+{
+    nbody_frame const first = *sim->frame;
+    int32_t const levels = sim->desc.levels, leaf = sim->desc.leaf;
+    uint32_t *keys = NULL;
+    int again;
+    nbody_result result = nbody_i_make_all_cells(sim, input, levels, &keys);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, keys);
+    again = sim->frame->deep && (sim->desc.leaf != leaf || sim->desc.method == NBODY_DIRECT);
+    if (again) *sim->frame = first;
+    if (result == NBODY_OK && sim->desc.method == NBODY_DIRECT) {
+        nbody_i_drop_tree(sim, input);
+        return NBODY_OK;
+    }
+    if (result == NBODY_OK && again) result = nbody_i_make_all_cells(sim, input, levels, &keys);
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, 1);
     nbody_i_make_sources(sim, 1);
