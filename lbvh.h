@@ -443,7 +443,7 @@ extern "C" {
     X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
                        "zero: measured)")                                                          \
     X(LBVH_BAD_RADIUS, "desc.radius, queries.radius, a world's desc.margin and desc.margin_part "  \
-                       "must be finite and not negative; the reach not negative or NaN")                                                    \
+                       "must be finite and not negative; the reach not negative or NaN")           \
     X(LBVH_BAD_ALLOCATOR, "desc.allocator needs both alloc and free, or neither, gives memory "    \
                           "aligned to 16 bytes, and stays the same until lbvh_free")               \
     X(LBVH_BAD_INDEX, "a triangle names a vertex that is not in 0 .. desc.vertices - 1: "          \
@@ -690,8 +690,9 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    every step or in every 8th. `*rotations` (may be NULL): how many there were; 0: a further call
    changes nothing. A call never raises lbvh_quality.sah. Searches stay exact. Boxes, ids and masks
    stay; places change, and with them the order of hits. Where anything was rotated, codes that were
-   kept are dropped (tree.code NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The same result for every
-   desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a refit. */
+   kept are dropped (tree.code NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The
+   same result for every desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a
+   refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
 /* Improves a tree that is searched often: the nodes above n / 20 of its subtrees (64 at least) are

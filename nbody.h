@@ -8044,8 +8044,8 @@ static nbody_result nbody_i_make_all_cells(nbody *sim, const nbody_i_input *inpu
     return result;
 }
 
-/* The tree of n > 0 bodies. Where NBODY_AUTO chose otherwise than a deep tree, all is made again from
-   the first frame, as sim->desc alone would make it: for larger leaves one key may be enough. */
+/* The tree of n > 0 bodies. Where NBODY_AUTO did not keep a deep tree, all is made again from the
+   first frame, as sim->desc alone would make it: for larger leaves one key may be enough. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
     nbody_frame const first = *sim->frame;
