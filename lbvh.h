@@ -2488,8 +2488,9 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
 LBVH_API void lbvh_world_free(lbvh_world *world);
 
 /* A new object. box: 2 dim numbers. filter NULL: all defaults. Searches and pairs know it from the
-   next update on. LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_OUT_OF_MEMORY: the world is unchanged. The
-   only call besides update that allocates. O(1). */
+   next update on. LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_OPTION (no such state), LBVH_TOO_MANY,
+   LBVH_OUT_OF_MEMORY: the world is unchanged, and *id is 0. The only call besides update that
+   allocates. O(1). */
 LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        const lbvh_filter *filter, lbvh_state state, uint64_t user,
                                        lbvh_id *id);

@@ -90,8 +90,8 @@ static void check_file(nbody *sim, nbody *loaded, const nbody_desc *d, const ora
     free(f.bytes);
 }
 
-/* NBODY_AUTO, bodies that crowd, and leaves made larger than those of the first tree: sim.desc makes
-   the same tree again, with one key or more. */
+/* NBODY_AUTO, bodies that crowd, and leaves made larger than those of the first tree: sim.desc
+   makes the same tree again, with one key or more. */
 static void test_files_of_choices(void **state)
 {
     enum { CROWD = 1400 };
