@@ -198,10 +198,12 @@
               scene.
    Distances  Let L be about the largest of coordinates, square and softening. Points of
               nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance.
-              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. Pairs
-              nearer than 5e-13 L (1/d: 3e-18 L; double: 5e-103 L) are softened to that, which
-              nbody_estimate reports: positions over 12 decades are as exact as others against that
-              law. Bodies at exactly the same point do not act on each other.
+              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All is
+              softened by 5e-13 to 1e-12 L at least (1/d: 3e-18 to 7e-18 L; double: 5e-103 to
+              1e-102 L): at k times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2),
+              which nbody_estimate reports.
+              Positions over 12 decades are as exact as others against that law. Bodies at exactly
+              the same point do not act on each other.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0, and a finite position near the others (the square holds it, too): it then exerts
               nothing. Negative masses with MASS_CENTRES, which have no centre; CHEBYSHEV takes any
