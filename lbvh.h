@@ -442,9 +442,8 @@ extern "C" {
                        "not take this queries.kind or flag")                                       \
     X(LBVH_BAD_BOUNDS, "desc.min must be at most desc.max on every axis, both finite (all "        \
                        "zero: measured)")                                                          \
-    X(LBVH_BAD_RADIUS, "desc.radius, queries.radius or the reach must not be negative or "         \
-                       "NaN (a queries.radius must be finite too; so must a world's desc.margin "  \
-                       "and desc.margin_part)")                                                    \
+    X(LBVH_BAD_RADIUS, "desc.radius, queries.radius, a world's desc.margin and desc.margin_part "  \
+                       "must be finite and not negative; the reach not negative or NaN")           \
     X(LBVH_BAD_ALLOCATOR, "desc.allocator needs both alloc and free, or neither, gives memory "    \
                           "aligned to 16 bytes, and stays the same until lbvh_free")               \
     X(LBVH_BAD_INDEX, "a triangle names a vertex that is not in 0 .. desc.vertices - 1: "          \
@@ -690,9 +689,10 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
    change places where that makes the surface of the nodes smaller. Call it after lbvh_refit, in
    every step or in every 8th. `*rotations` (may be NULL): how many there were; 0: a further call
    changes nothing. A call never raises lbvh_quality.sah. Searches stay exact. Boxes, ids and masks
-   stay; places change, and with them the order of hits. Codes that were kept are dropped (tree.code
-   NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The same result for every
-   desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a refit. */
+   stay; places change, and with them the order of hits. Where anything was rotated, codes that were
+   kept are dropped (tree.code NULL, desc.keep_codes 0; SPLIT becomes MERGE). Allocates nothing. The
+   same result for every desc.parallel; LBVH_NOT_RUN leaves no tree. O(n), 1.2 to 1.8 times a
+   refit. */
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations);
 
 /* Improves a tree that is searched often: the nodes above n / 20 of its subtrees (64 at least) are
@@ -791,10 +791,11 @@ typedef struct lbvh_queries {
                                elements, row i for element i, without itself; BOXES: their boxes,
                                POINTS: the centres of their boxes */
     size_t stride;          /* bytes between two queries (default: tightly packed) */
-    int32_t n;              /* queries, with data */
+    int32_t n;              /* queries, with data; else 0 (LBVH_BAD_ARGUMENT) */
     lbvh_real radius;       /* POINTS: search radius; not read for other kinds (default: 0) */
     uint32_t filter;        /* only leaves whose mask shares a bit with it (default, 0: any bit);
-                               own elements: and with their mask */
+                               own elements: and with their mask. Of no effect, as filters, where
+                               the tree has no masks */
     const uint32_t *filters;/* [n] one filter per query (own elements: by id), 0 finds none
                                (default: `filter` for all) */
     int flags;
@@ -1596,7 +1597,7 @@ typedef struct lbvh_overlap {
     int32_t id;             /* the element found */
     int32_t place;          /* its place */
     uint32_t filter;        /* may be set by you: only leaves whose mask shares a bit with it
-                               (initially all) */
+                               (initially all; no effect in a tree without masks) */
     /* private */
     const lbvh *tree;
     lbvh_real min[3], max[3];   /* the box; for a sphere, min is the centre */
@@ -2134,7 +2135,11 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
    products: never wrong, and exactly opposite for the neighbouring triangle. On the edge both hit.
    So rounding never opens a gap. It can add a hit: a line that passes a triangle at 10^5 of its
    sizes or more (double: 10^14) may be on all its edges. Searches through boxes leave such hits
-   out. */
+   out.
+
+   The cubed distance from origin to the vertices times the squared length of direction must be
+   representable, else hits are missed or wrong: with a direction of length 1, float distances of
+   1e-10 to 1e12; with one as long as the distance, 1e-6 to 1e7. */
 LBVH_FN int lbvh_ray_triangle(const lbvh_real *origin, const lbvh_real *direction,
                               const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
                               lbvh_real *t, lbvh_real *u, lbvh_real *v)
@@ -2483,8 +2488,9 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
 LBVH_API void lbvh_world_free(lbvh_world *world);
 
 /* A new object. box: 2 dim numbers. filter NULL: all defaults. Searches and pairs know it from the
-   next update on. LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_OUT_OF_MEMORY: the world is unchanged. The
-   only call besides update that allocates. O(1). */
+   next update on. LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_OPTION (no such state), LBVH_TOO_MANY,
+   LBVH_OUT_OF_MEMORY: the world is unchanged, and *id is 0. The only call besides update that
+   allocates. O(1). */
 LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        const lbvh_filter *filter, lbvh_state state, uint64_t user,
                                        lbvh_id *id);
@@ -2529,7 +2535,8 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
 LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world);
 
 /* Rounds a box of doubles outward: the least box of LBVH_REAL that contains it. LBVH_NOT_FINITE
-   where there is none. */
+   where there is none. Inverted boxes stay inverted: what takes them refuses them.
+   LBVH_BAD_ARGUMENT: dim. */
 LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out);
 
 /* 1 if the filters let two objects make a pair. */
@@ -3118,7 +3125,8 @@ typedef struct lbvh_rays {
     int32_t n;
     lbvh_real t_max;        /* up to where, in lengths of the direction (default, 0: infinity) */
     const lbvh_real *t_maxs;    /* [n] one for each ray, 0 is 0 (default: t_max for all) */
-    uint32_t filter;        /* only elements whose mask shares a bit with it (default, 0: all) */
+    uint32_t filter;        /* only elements whose mask shares a bit with it (default, 0: all). Of
+                               no effect, as filters, where the tree has no masks */
     const uint32_t *filters;    /* [n] one for each ray, 0 finds none (default: filter for all) */
     int flags;              /* LBVH_SORTED: consecutive rays are near each other, as those of a
                                picture: faster then on a CPU; the answers are the same */

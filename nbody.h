@@ -209,11 +209,12 @@
               scene to the origin.
    Distances  Let L be about the largest of coordinates, square and softening. Points of
               nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance.
-              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. Softening
-              is at least 5e-13 L (1/d: 3e-18 L; double: 5e-103 L). Against the law with this
-              softening, positions over 12 decades are as accurate as others; nbody_estimate also
-              reports errors against the law as given. Bodies at exactly the same point do not act
-              on each other.
+              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces
+              are softened by at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to
+              1e-102 L). At k times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2).
+              Against the law with this softening, positions over 12 decades are as accurate as
+              others; nbody_estimate also reports errors against the law as given. Bodies at exactly
+              the same point do not act on each other.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
@@ -815,10 +816,11 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
                                          nbody_real *acc, nbody_real *potential);
 
 /* acc[2 m] and potential[m] (either may be NULL) at m target points that are not bodies, inside the
-   square or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). After
-   nbody_build, or any of those above; else NBODY_NOT_BUILT. A body exactly at a point exerts no
-   force on it, and counts in its potential only if softened. NBODY_NOT_FINITE: bad_id (may be NULL)
-   is the first bad point. The tree stays, whatever the result.
+   square or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). acc is tightly
+   packed, whatever desc.acc_stride is. After nbody_build, or any of those above; else
+   NBODY_NOT_BUILT. A body exactly at a point exerts no force on it, and counts in its potential only
+   if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. The tree stays,
+   whatever the result.
    Cost     Give many points at once: those in one cell are summed together. DIRECT: n terms a
             point. FORCE_NODES has two ways, of the same accuracy: results differ within it. Where
             m is at least 256 and n / 16, local expansions are evaluated at the points (L2P), as at

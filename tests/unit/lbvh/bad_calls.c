@@ -157,6 +157,7 @@ static void test_no_vertices(void **state)
 
 static void test_bad_calls(void **state)
 {
+    static const uint32_t no_bits[2] = {0, 0};
     lbvh tree = {0};
     lbvh_quality quality;
     lbvh_queries q;
@@ -232,7 +233,15 @@ static void test_bad_calls(void **state)
     CHECK_RESULT(lbvh_overlaps(&tree, &q, offsets, NULL, 2, &needed), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_overlaps(&tree, &q, offsets, ids, -1, &needed), LBVH_BAD_ARGUMENT);
     CHECK_RESULT(lbvh_overlaps(&tree, &q, offsets, ids, 2, NULL), LBVH_BAD_ARGUMENT);
+    q.n = 2; /* own elements have no number of yours */
+    CHECK_RESULT(lbvh_count_overlaps(&tree, &q, counts), LBVH_BAD_ARGUMENT);
+    CHECK_RESULT(lbvh_overlaps(&tree, &q, offsets, ids, 2, &needed), LBVH_BAD_ARGUMENT);
     CHECK(tree.n == 2 && log.calls == 0 && "a refused search leaves the tree alone");
+
+    q.n = 0;
+    q.filters = no_bits; /* the tree has no masks */
+    CHECK_RESULT(lbvh_count_overlaps(&tree, &q, counts), LBVH_OK);
+    CHECK(counts[0] == 1 && counts[1] == 1);
     lbvh_free(&tree);
 }
 

@@ -111,6 +111,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_closest_on_segments),
     TEST(test_ray_triangle),
     TEST(test_ray_triangle_by_hand),
+    TEST(test_ray_triangle_range),
     TEST(test_watertight),
 };
 

@@ -368,6 +368,23 @@ static int32_t shoot_all(const mesh *m, const real *o, const real *d, real *t_hi
     return closest;
 }
 
+/* The range that lbvh_ray_triangle states: directions of length 1, and as long as the distance. */
+static void test_ray_triangle_range(void **state)
+{
+    static const real unit[3][3] = {{-1, -1, 1}, {1, -1, 1}, {0, 1, 1}};
+    static const int range[2][2] = {{-10, 12}, {-6, 7}};
+    real const o[3] = {0, 0, 0};
+    int scaled, e, i;
+    (void)state;
+    for (scaled = 0; scaled < 2; scaled++) for (e = range[scaled][0]; e <= range[scaled][1]; e++) {
+        real const size = (real)pow(10, e) / 2, d[3] = {0, 0, scaled ? size : 1};
+        real v[3][3], t, u, w;
+        for (i = 0; i < 9; i++) v[i / 3][i % 3] = size * unit[i / 3][i % 3];
+        CHECK(lbvh_ray_triangle(o, d, v[0], v[1], v[2], &t, &u, &w));
+        CHECK(fabs((double)(t * d[2] / size) - 1) < 1e-5 && fabs((double)w - 0.5) < 1e-5);
+    }
+}
+
 /* From inside a closed surface every ray hits it, aimed at an edge, a corner or anywhere; from
    outside, what is aimed at the near side. */
 static void test_watertight(void **state)

@@ -90,6 +90,35 @@ static void check_file(nbody *sim, nbody *loaded, const nbody_desc *d, const ora
     free(f.bytes);
 }
 
+/* NBODY_AUTO, bodies that cluster, in deep trees and in others: sim.desc
+   makes the same tree again. */
+static void test_files_of_choices(void **state)
+{
+    enum { CROWD = 1400 };
+    static real pos[2 * CROWD];
+    nbody sim = {0}, loaded = {0};
+    oracle_scene s = {0};
+    nbody_desc d = {0};
+    int turn, i;
+    (void)state;
+    dice = wl_seed(61);
+    s.pos = pos;
+    s.n = CROWD;
+    d.law = NBODY_VORTEX;
+    for (turn = 0; turn < 9; turn++) {
+        for (i = 0; i < s.n; i++) {
+            double const r = pow(wl_u(&dice), 4), angle = 2.4 * i;
+            pos[2 * i] = (real)(r * cos(angle));
+            pos[2 * i + 1] = (real)(r * sin(angle));
+        }
+        d.order = 2 + turn / 3;
+        d.softening = (real)(0.01 * (turn % 3));
+        check_file(&sim, &loaded, &d, &s);
+    }
+    nbody_free(&sim);
+    nbody_free(&loaded);
+}
+
 /* A periodic square, with bodies outside, and a law of the caller, which a file cannot hold. */
 static void test_files_of_options(void **state)
 {

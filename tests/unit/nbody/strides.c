@@ -45,6 +45,9 @@ static void test_strides(void **state)
         CHECK_RESULT(nbody_fields_at(&sim, points, 3 * sizeof(real), N, again, NULL, NULL),
             NBODY_OK);
         CHECK(same(at, again, sizeof at));
+        /* tightly packed, whatever acc_stride is */
+        CHECK_RESULT(nbody_fields_at(&other, s.pos, 0, N, again, NULL, NULL), NBODY_OK);
+        CHECK(same(at, again, sizeof at));
         d.mass_stride = sizeof *records;
         for (i = 0; i < N; i++) s.mass[i] = 1;
         d.acc_stride = 0;

@@ -126,6 +126,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_sets_set_masses),
     TEST(test_sets_refused),
     TEST(test_files),
+    TEST(test_files_of_choices),
     TEST(test_files_of_options),
     TEST(test_files_of_extremes),
     TEST(test_damaged_files),
