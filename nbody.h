@@ -7497,15 +7497,14 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 {
     int32_t i;
     sim->cell = NULL;
-    sim->nodes = sim->series = 0;
-    sim->desc.method = NBODY_DIRECT;
+    sim->nodes = sim->series = sim->per_cell = 0;
     sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
     memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
     for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
 }
 
 /* *again: the tree is to be made again, with the levels that desc has now. */
-static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, int *again)
+static nbody_result nbody_i_choose(nbody *sim, int *again)
 {
     int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
     double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
@@ -7515,8 +7514,8 @@ static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, int *
     if (sim->n > NBODY_I_MANY) return NBODY_OK;
     result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
     if (result != NBODY_OK) return result;
-    if (direct <= best) nbody_i_drop_tree(sim, input);
-    *again = sim->cell && levels < sim->frame->levels;
+    if (direct <= best) sim->desc.method = NBODY_DIRECT;
+    *again = direct > best && levels < sim->frame->levels;
     if (!*again) return NBODY_OK;
     sim->desc.levels = levels;
     sim->frame->chunks = 0;
@@ -8082,6 +8081,7 @@ static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input, 
 /* The tree of n > 0 bodies. levels: as given; one key first, which is enough for most. */
 static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
 {
+    nbody_frame const first = *sim->frame;
     int32_t const levels = sim->desc.levels;
     uint32_t *keys = NULL;
     int again = 0;
@@ -8092,10 +8092,14 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
         sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
         nbody_i_deepen(sim, levels))
         result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, input, &again);
+    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, &again);
+    if (result == NBODY_OK && sim->desc.method == NBODY_DIRECT) {
+        *sim->frame = first; /* that of a deep tree differs */
+        nbody_i_drop_tree(sim, input);
+        return NBODY_OK;
+    }
     if (result == NBODY_OK && again) result = nbody_i_make_leaves(sim, input, &keys);
-    if (result != NBODY_OK || !sim->cell) return result;
-    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, 1);
     nbody_i_make_sources(sim, 1);
