@@ -452,7 +452,7 @@ extern "C" {
       "desc.layout or how.mode has a value that does not exist, desc.parallel.tasks is not 0 .. " \
       "1024, triangles (also those of a file) meet another layout than NLIST_DYNAMIC, " \
       "desc.shifts, distances, offsets, sorted or nearest (not negative, not with half) meet " \
-      "another build than those of boxes, or a list with shifts is to be saved or verified") \
+      "another build than those of boxes, or a list from boxes is to be saved or verified") \
     X(NLIST_BAD_WIDTH, \
       "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
       "16 or 32") \
@@ -593,7 +593,8 @@ typedef struct nlist_desc {
                                    steps, until nlist_moved finds a particle that has moved by more
                                    than half of it (default: 0) */
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
-    int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 if half, else 16) */
+    int32_t width;              /* STATIC: slots per row (default: 8 if half, else 16). HYBRID: the
+                                   same (default: 0, all entries are in the rest) */
     int32_t half;               /* 1 = each pair once (Newton's third law), in the row of the lower
                                    id, so in that of a local rather than a ghost (default: 0, in
                                    both rows) */
@@ -619,7 +620,8 @@ typedef struct nlist_desc {
                                    the order of the cells) */
     int32_t nearest;            /* boxes, full lists: rows keep this many nearest entries, in the
                                    order of distance, then id, then shift; list.rows_cut counts the
-                                   rows that left some out (default: 0, all) */
+                                   rows that left some out. Events then are those of the entries in
+                                   the row of the lower id (default: 0, all) */
     int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
@@ -805,7 +807,8 @@ typedef struct nlist_box {
    than 0 is positive. A contact is a pair and a shift; otherwise radii, masks, exclusions (of a
    pair: of all its images), skin, history and nlist_remap work as in other lists. Wrapping a
    particle between two builds changes its shifts: its history is lost, and nlist_moved answers 1.
-   desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION. NLIST_BAD_BOX:
+   desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION for any list from
+   boxes. NLIST_BAD_BOX:
    vectors of periodic axes are linearly dependent or not finite. NLIST_TOO_MANY_IMAGES: before
    memory is taken. O(n + entries) for particles that are spread evenly. */
 NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
@@ -3178,6 +3181,7 @@ static nlist_result nlist_i_check_layout(const nlist_desc *desc)
     if ((int)desc->layout < 0 || desc->layout > NLIST_HYBRID) return NLIST_BAD_OPTION;
     if (desc->parallel.tasks < 0 || desc->parallel.tasks > 1024) return NLIST_BAD_OPTION;
     if (desc->width < least || desc->width > 1024) return NLIST_BAD_WIDTH;
+    if (desc->rows < NLIST_NO_ROWS) return NLIST_BAD_ROWS;
     if (desc->history < 0 || desc->history > 4096) return NLIST_BAD_HISTORY;
     if (desc->capacity < 0) return NLIST_BAD_CAPACITY;
     if (!desc->exclude_start != !desc->exclude) return NLIST_BAD_EXCLUSIONS;
@@ -4540,7 +4544,8 @@ static void nlist_i_copy_within(nlist_i_finder *finder, const nlist_rows *old_ro
     int32_t const was = finder->old_of[i];
     if (!finder->within) return;
     finder->within[i] = finder->length[i];
-    if (was >= 0) finder->within[i] += old_rows->within[was] - old_rows->count[was];
+    if (was >= 0 && was < old_rows->n)
+        finder->within[i] += old_rows->within[was] - old_rows->count[was];
 }
 
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
@@ -5496,8 +5501,8 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     stride = nlist_i_stride(stride, list->desc.dim);
     if (list->n > 0 && stride == 0) return NLIST_BAD_ARGUMENT;
     result = nlist_validate(list);
+    if (result == NLIST_OK && list->boxed) return NLIST_BAD_OPTION;
     if (result != NLIST_OK || list->n == 0) return result;
-    if (list->boxed) return NLIST_BAD_OPTION;
     with_arrays = *list;
     with_arrays.desc.radii = desc->radii;
     with_arrays.desc.masks = desc->masks;

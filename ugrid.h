@@ -625,7 +625,8 @@ typedef struct ugrid_filter {
    use are NULL.
    ---------------------------------------------------------------------------------------------- */
 
-/* A position and one number: 16 bytes for float, one load on a GPU. */
+/* A position and one number: 16 bytes for float, one load on a GPU. For double 32, the last 4 of
+   which are padding, and not defined. */
 typedef struct UGRID_ALIGN_RECORD ugrid_record {
     ugrid_real x[3];    /* 2D: x[2] = 0; periodic axes: wrapped into the box */
     int32_t link;       /* SORT, COUNT: the particle's id; LIST_PACKED: the next particle of the
@@ -757,8 +758,8 @@ UGRID_API int64_t ugrid_bytes(const ugrid *grid);
 
 /* Checks the invariants: UGRID_OK, or UGRID_INVALID unless every particle is in its cells, each
    once, and nothing else is. For tests and students. Needs the positions of the build:
-   UGRID_NOT_BUILT also after a download until grid->pos is set. Allocates n * spans bytes. O(n +
-   cells). */
+   UGRID_NOT_BUILT after a download, and after ugrid_load where the grid has records, until
+   grid->pos and grid->stride are set. Allocates n * spans bytes. O(n + cells). */
 UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
 
 /* Checks the structure as ugrid_validate does, then the answers: the particles that walks find
@@ -3090,6 +3091,7 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
     if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
+    if (desc->rows < UGRID_NO_ROWS) return UGRID_BAD_ROWS;
     if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED)
         return UGRID_BAD_PLACEMENT;
     if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;
