@@ -100,7 +100,8 @@
        NLIST_IMPLEMENTATION  -         one file            makes the functions
        NLIST_CUDA            -         all files, or none  adds the GPU functions
        NLIST_STATIC          -         each file           functions are static: a copy in each file
-                                                           (a layout has this name, too)
+                                                           (each then implements, too; a layout has
+                                                           this name)
        NLIST_API             extern    all files           linkage of the functions (dllexport)
        NLIST_REAL            float     all files           float or double, as in ugrid.h and
                                                            lbvh.h; a mix does not link
@@ -634,7 +635,8 @@ typedef struct nlist_desc {
                                    DYNAMIC 8, HYBRID 1; more if a check has asked for it) */
     int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the
                                    build is repeated, until all fits. CUDA: the build then waits for
-                                   the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
+                                   the stream, and later builds keep the larger width (default: 0,
+                                   NLIST_ROW_FULL or NLIST_LIST_FULL) */
     int32_t if_moved;           /* CUDA: 1 = the build does nothing, decided on the device, where
                                    the last nlist_cuda_moved found no particle; events stay those of
                                    the last build that ran (default: 0) */
@@ -881,10 +883,12 @@ typedef struct nlist_mesh {
     int32_t triangles;
 } nlist_mesh;
 
-/* Particles against triangles: row i has a key for each face, edge or vertex that is no further
-   from particle i than radius + radii[i], once (>>walls). tree: over these triangles, as they are
-   now (LBVH_TRIANGLES; refitted when they move). The layout is NLIST_DYNAMIC; half, masks and
-   exclusions do not apply; periodic axes are refused. O(n log triangles). */
+/* Particles against triangles: row i has a key for each face, edge or vertex of contact that is no
+   further from particle i than radius + radii[i], once. Where triangles meet, the nearest one has
+   the contact; points within a thousandth of that reach are one (>>walls). tree: over these
+   triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
+   NLIST_DYNAMIC; half, masks and exclusions do not apply; periodic axes are refused. O(n log
+   triangles). */
 NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_mesh *mesh, const nlist_real *pos,
                                         size_t stride, int32_t n);

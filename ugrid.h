@@ -82,6 +82,7 @@
        UGRID_IMPLEMENTATION  -         one file            makes the functions
        UGRID_CUDA            -         all files, or none  adds the GPU functions
        UGRID_STATIC          -         each file           functions are static: a copy in each file
+                                                           (each then implements, too)
        UGRID_API             extern    all files           linkage of the functions (dllexport)
        UGRID_REAL            float     all files           float or double; a mix does not link
        UGRID_PLAIN_LANES     -         the file that       no choice of instructions at run time
@@ -591,9 +592,9 @@ typedef struct ugrid_desc {
 
 /* ----------------------------------------------------------------------------------------------
    >>filter: which pairs the searches over all particles list: count_pairs, count_neighbors,
-   neighbors, each_pair, each_row, arr_pairs (CUDA: ugrid_cuda_each, ugrid_cuda_sum). Set it in a
-   grid that is built; the next build clears it. Arrays are borrowed (CUDA: device memory). Walks,
-   queries and cell sums do not read it.
+   neighbors, each_pair, each_row, arr_pairs (CUDA: the first three, ugrid_cuda_each and
+   ugrid_cuda_sum). Set it in a grid that is built; the next build clears it. Arrays are borrowed
+   (CUDA: device memory). Walks, queries and cell sums do not read it.
 
        ugrid_build(&grid, &desc, pos, 0, n);            // fluid and wall in one grid
        grid.filter.sets = sets;                         // 0 fluid, 1 wall
@@ -956,8 +957,8 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 
 /* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
    UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
-   outside and invalid. With desc.skip_invalid UGRID_OUTSIDE_BOX comes before UGRID_NOT_FINITE, as
-   serially. */
+   outside and invalid. Of several the first in this order; with desc.skip_invalid UGRID_NOT_FINITE
+   comes last: particles were left out, and all else is well. */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream
