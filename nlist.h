@@ -1170,8 +1170,9 @@ NLIST_API nlist_result nlist_cuda_build_boxes(nlist_cuda *gpu, const nlist_desc 
 /* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
    NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
    NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
-   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. The status of a
-   build is kept until the next build. Fetches n, built, triangles, total, event_count, current, and
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. With
+   desc.skip_invalid NLIST_NOT_FINITE comes last. The status of a build is kept until the next
+   build. Fetches n, built, triangles, total, event_count, current, and
    entries and touched_count of both generations. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
