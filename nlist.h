@@ -4557,7 +4557,7 @@ static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     const nlist_rows old_rows = list->rows[list->current];
-    nlist_result result = old_rows.within ? nlist_i_take_within(finder) : NLIST_OK;
+    nlist_result result = list->desc.nearest > 0 ? nlist_i_take_within(finder) : NLIST_OK;
     int32_t i;
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->rows; i++) {

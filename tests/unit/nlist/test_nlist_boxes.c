@@ -408,6 +408,12 @@ static void test_nearest_of_a_ghost(void **state)
     CHECK(rows->within[3] == 3 && rows->count[3] == 1);
     CHECK_RESULT(nlist_validate(&list), NLIST_OK);
     nlist_free(&list);
+    d.rows = NLIST_NO_ROWS; /* no row has an array to read */
+    CHECK_RESULT(nlist_build_box(&list, &d, &closed, pos, 0, 4), NLIST_OK);
+    CHECK_RESULT(nlist_remap_rows(&list, new_id, 4, 4), NLIST_OK);
+    rows = &list.rows[list.current];
+    CHECK(!rows->within[0] && !rows->within[1] && !rows->within[2] && !rows->within[3]);
+    nlist_free(&list);
 }
 
 /* ---- lists that last ---- */
@@ -763,9 +769,9 @@ int main(void)
         TEST(test_all_shapes),   TEST(test_many_cells),    TEST(test_sheared_far),
         TEST(test_criteria),     TEST(test_arrays),        TEST(test_some_arrays),
         TEST(test_many_systems), TEST(test_nearest),       TEST(test_nearest_of_a_ghost),
-        TEST(test_skin),
-        TEST(test_history),      TEST(test_remap),         TEST(test_pairs),
-        TEST(test_bad_boxes),    TEST(test_no_allocation), TEST(test_out_of_memory),
+        TEST(test_skin),         TEST(test_history),       TEST(test_remap),
+        TEST(test_pairs),        TEST(test_bad_boxes),     TEST(test_no_allocation),
+        TEST(test_out_of_memory),
     };
     if (getenv("NLIST_TEST_ONLY")) cmocka_set_test_filter(getenv("NLIST_TEST_ONLY"));
     return cmocka_run_group_tests_name("nlist boxes", tests, NULL, NULL);
