@@ -100,7 +100,8 @@
        NLIST_IMPLEMENTATION  -         one file            makes the functions
        NLIST_CUDA            -         all files, or none  adds the GPU functions
        NLIST_STATIC          -         each file           functions are static: a copy in each file
-                                                           (a layout has this name, too)
+                                                           (each then implements, too; a layout has
+                                                           this name)
        NLIST_API             extern    all files           linkage of the functions (dllexport)
        NLIST_REAL            float     all files           float or double, as in ugrid.h and
                                                            lbvh.h; a mix does not link
@@ -452,7 +453,7 @@ extern "C" {
       "desc.layout or how.mode has a value that does not exist, desc.parallel.tasks is not 0 .. " \
       "1024, triangles (also those of a file) meet another layout than NLIST_DYNAMIC, " \
       "desc.shifts, distances, offsets, sorted or nearest (not negative, not with half) meet " \
-      "another build than those of boxes, or a list with shifts is to be saved or verified") \
+      "another build than those of boxes, or a list from boxes is to be saved or verified") \
     X(NLIST_BAD_WIDTH, \
       "desc.width must be 1 .. 1024, for NLIST_HYBRID 0 .. 1024; NLIST_REDUCE needs 1, 2, 4, 8, " \
       "16 or 32") \
@@ -594,7 +595,8 @@ typedef struct nlist_desc {
                                    steps, until nlist_moved finds a particle that has moved by more
                                    than half of it (default: 0) */
     nlist_layout layout;        /* (default: NLIST_COMPACT) */
-    int32_t width;              /* STATIC, HYBRID: slots per row (default: 8 if half, else 16) */
+    int32_t width;              /* STATIC: slots per row (default: 8 if half, else 16). HYBRID: the
+                                   same (default: 0, all entries are in the rest) */
     int32_t half;               /* 1 = each pair once (Newton's third law), in the row of the lower
                                    id, so in that of a local rather than a ghost (default: 0, in
                                    both rows) */
@@ -620,7 +622,8 @@ typedef struct nlist_desc {
                                    the order of the cells) */
     int32_t nearest;            /* boxes, full lists: rows keep this many nearest entries, in the
                                    order of distance, then id, then shift; list.rows_cut counts the
-                                   rows that left some out (default: 0, all) */
+                                   rows that left some out. Events then are those of the entries in
+                                   the row of the lower id (default: 0, all) */
     int32_t deterministic;      /* CUDA: 1 = every array, and sums (see nlist_sums), equals that of
                                    the serial build in every bit, at the cost of a second search for
                                    DYNAMIC and HYBRID (default: 0; serial builds always are) */
@@ -633,7 +636,8 @@ typedef struct nlist_desc {
                                    DYNAMIC 8, HYBRID 1; more if a check has asked for it) */
     int32_t grow;               /* 1 = where a row or the list is full, more memory is taken and the
                                    build is repeated, until all fits. CUDA: the build then waits for
-                                   the stream (default: 0, NLIST_ROW_FULL or NLIST_LIST_FULL) */
+                                   the stream, and later builds keep the larger width (default: 0,
+                                   NLIST_ROW_FULL or NLIST_LIST_FULL) */
     int32_t if_moved;           /* CUDA: 1 = the build does nothing, decided on the device, where
                                    the last nlist_cuda_moved found no particle; events stay those of
                                    the last build that ran (default: 0) */
@@ -806,7 +810,8 @@ typedef struct nlist_box {
    than 0 is positive. A contact is a pair and a shift; otherwise radii, masks, exclusions (of a
    pair: of all its images), skin, history and nlist_remap work as in other lists. Wrapping a
    particle between two builds changes its shifts: its history is lost, and nlist_moved answers 1.
-   desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION. NLIST_BAD_BOX:
+   desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION for any list from
+   boxes. NLIST_BAD_BOX:
    vectors of periodic axes are linearly dependent or not finite. NLIST_TOO_MANY_IMAGES: before
    memory is taken. O(n + entries) for particles that are spread evenly. */
 NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
@@ -879,10 +884,12 @@ typedef struct nlist_mesh {
     int32_t triangles;
 } nlist_mesh;
 
-/* Particles against triangles: row i has a key for each face, edge or vertex that is no further
-   from particle i than radius + radii[i], once (>>walls). tree: over these triangles, as they are
-   now (LBVH_TRIANGLES; refitted when they move). The layout is NLIST_DYNAMIC; half, masks and
-   exclusions do not apply; periodic axes are refused. O(n log triangles). */
+/* Particles against triangles: row i has a key for each face, edge or vertex of contact that is no
+   further from particle i than radius + radii[i], once. Where triangles meet, the nearest one has
+   the contact; points within a thousandth of that reach are one (>>walls). tree: over these
+   triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
+   NLIST_DYNAMIC; half, masks and exclusions do not apply; periodic axes are refused. O(n log
+   triangles). */
 NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_mesh *mesh, const nlist_real *pos,
                                         size_t stride, int32_t n);
@@ -1164,8 +1171,9 @@ NLIST_API nlist_result nlist_cuda_build_boxes(nlist_cuda *gpu, const nlist_desc 
 /* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
    NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
    NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
-   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. The status of a
-   build is kept until the next build. Fetches n, built, triangles, total, event_count, current, and
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. With
+   desc.skip_invalid NLIST_NOT_FINITE comes last. The status of a build is kept until the next
+   build. Fetches n, built, triangles, total, event_count, current, and
    entries and touched_count of both generations. */
 NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
@@ -2761,6 +2769,7 @@ static nlist_result nlist_i_check_layout(const nlist_desc *desc)
     if ((int)desc->layout < 0 || desc->layout > NLIST_HYBRID) return NLIST_BAD_OPTION;
     if (desc->parallel.tasks < 0 || desc->parallel.tasks > 1024) return NLIST_BAD_OPTION;
     if (desc->width < least || desc->width > 1024) return NLIST_BAD_WIDTH;
+    if (desc->rows < NLIST_NO_ROWS) return NLIST_BAD_ROWS;
     if (desc->history < 0 || desc->history > 4096) return NLIST_BAD_HISTORY;
     if (desc->capacity < 0) return NLIST_BAD_CAPACITY;
     if (!desc->exclude_start != !desc->exclude) return NLIST_BAD_EXCLUSIONS;
@@ -4123,14 +4132,15 @@ static void nlist_i_copy_within(nlist_i_finder *finder, const nlist_rows *old_ro
     int32_t const was = finder->old_of[i];
     if (!finder->within) return;
     finder->within[i] = finder->length[i];
-    if (was >= 0) finder->within[i] += old_rows->within[was] - old_rows->count[was];
+    if (was >= 0 && was < old_rows->n)
+        finder->within[i] += old_rows->within[was] - old_rows->count[was];
 }
 
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     const nlist_rows old_rows = list->rows[list->current];
-    nlist_result result = old_rows.within ? nlist_i_take_within(finder) : NLIST_OK;
+    nlist_result result = list->desc.nearest > 0 ? nlist_i_take_within(finder) : NLIST_OK;
     int32_t i;
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->rows; i++) {
@@ -5079,8 +5089,8 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     stride = nlist_i_stride(stride, list->desc.dim);
     if (list->n > 0 && stride == 0) return NLIST_BAD_ARGUMENT;
     result = nlist_validate(list);
+    if (result == NLIST_OK && list->boxed) return NLIST_BAD_OPTION;
     if (result != NLIST_OK || list->n == 0) return result;
-    if (list->boxed) return NLIST_BAD_OPTION;
     with_arrays = *list;
     with_arrays.desc.radii = desc->radii;
     with_arrays.desc.masks = desc->masks;

@@ -82,6 +82,7 @@
        UGRID_IMPLEMENTATION  -         one file            makes the functions
        UGRID_CUDA            -         all files, or none  adds the GPU functions
        UGRID_STATIC          -         each file           functions are static: a copy in each file
+                                                           (each then implements, too)
        UGRID_API             extern    all files           linkage of the functions (dllexport)
        UGRID_REAL            float     all files           float or double; a mix does not link
        UGRID_PLAIN_LANES     -         the file that       no choice of instructions at run time
@@ -592,9 +593,9 @@ typedef struct ugrid_desc {
 
 /* ----------------------------------------------------------------------------------------------
    >>filter: which pairs the searches over all particles list: count_pairs, count_neighbors,
-   neighbors, each_pair, each_row, arr_pairs (CUDA: ugrid_cuda_each, ugrid_cuda_sum). Set it in a
-   grid that is built; the next build clears it. Arrays are borrowed (CUDA: device memory). Walks,
-   queries and cell sums do not read it.
+   neighbors, each_pair, each_row, arr_pairs (CUDA: the first three, ugrid_cuda_each and
+   ugrid_cuda_sum). Set it in a grid that is built; the next build clears it. Arrays are borrowed
+   (CUDA: device memory). Walks, queries and cell sums do not read it.
 
        ugrid_build(&grid, &desc, pos, 0, n);            // fluid and wall in one grid
        grid.filter.sets = sets;                         // 0 fluid, 1 wall
@@ -626,7 +627,8 @@ typedef struct ugrid_filter {
    use are NULL.
    ---------------------------------------------------------------------------------------------- */
 
-/* A position and one number: 16 bytes for float, one load on a GPU. */
+/* A position and one number: 16 bytes for float, one load on a GPU. For double 32, the last 4 of
+   which are padding, and not defined. */
 typedef struct UGRID_ALIGN_RECORD ugrid_record {
     ugrid_real x[3];    /* 2D: x[2] = 0; periodic axes: wrapped into the box */
     int32_t link;       /* SORT, COUNT: the particle's id; LIST_PACKED: the next particle of the
@@ -758,8 +760,8 @@ UGRID_API int64_t ugrid_bytes(const ugrid *grid);
 
 /* Checks the invariants: UGRID_OK, or UGRID_INVALID unless every particle is in its cells, each
    once, and nothing else is. For tests and students. Needs the positions of the build:
-   UGRID_NOT_BUILT also after a download until grid->pos is set. Allocates n * spans bytes. O(n +
-   cells). */
+   UGRID_NOT_BUILT after a download, and after ugrid_load where the grid has records, until
+   grid->pos and grid->stride are set. Allocates n * spans bytes. O(n + cells). */
 UGRID_API ugrid_result ugrid_validate(const ugrid *grid);
 
 /* Checks the structure as ugrid_validate does, then the answers: the particles that walks find
@@ -961,9 +963,10 @@ UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
 
 /* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
    UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
-   outside and invalid. With desc.skip_invalid UGRID_OUTSIDE_BOX comes before UGRID_NOT_FINITE, as
-   serially. Where desc.split is open, it samples how crowded the cells are: the next build may
-   then cut them, which changes the order by place, and no list by id. */
+   outside and invalid. Of several the first in this order; with desc.skip_invalid UGRID_NOT_FINITE
+   comes last: particles were left out, and all else is well. Where desc.split is open, it samples
+   how crowded the cells are: the next build may then cut them, which changes the order by place,
+   and no list by id. */
 UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
 
 /* Frees the device memory in the order of the stream that the grid was last used on: that stream
@@ -2533,6 +2536,7 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (desc->unbounded && desc->cell == 0) return UGRID_BAD_CELL;
     if (!(desc->size >= 0) || !ugrid_i_finite(desc->size)) return UGRID_BAD_SIZE;
     if (desc->slots < 0) return UGRID_BAD_SLOTS;
+    if (desc->rows < UGRID_NO_ROWS) return UGRID_BAD_ROWS;
     if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED)
         return UGRID_BAD_PLACEMENT;
     if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;

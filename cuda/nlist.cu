@@ -3472,7 +3472,9 @@ nlist_result nlist_i_status(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     if (facts.bad_starts) return NLIST_BAD_STARTS;
     if (facts.bad_box) return NLIST_BAD_BOX;
     if (facts.bad_images) return NLIST_TOO_MANY_IMAGES;
-    if (facts.first_bad) return gpu->by_index ? NLIST_BAD_INDEX : NLIST_NOT_FINITE;
+    bool const left_out = facts.first_bad && !gpu->by_index && list->desc.skip_invalid;
+    if (facts.first_bad && !left_out)
+        return gpu->by_index ? NLIST_BAD_INDEX : NLIST_NOT_FINITE;
     float largest;
     memcpy(&largest, &facts.reach_bits, sizeof largest);
     nlist_real const reach = nlist_i_gap(&list->desc) + ((nlist_real)largest + (nlist_real)largest),
@@ -3480,7 +3482,8 @@ nlist_result nlist_i_status(nlist_cuda *gpu, const nlist_cuda_facts &facts)
     if (gpu->by_radii && (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)))
         return NLIST_BAD_RADIUS;
     if (!nlist_i_periods_fit(list, (nlist_real)largest)) return NLIST_BAD_PERIOD;
-    return facts.overflow ? NLIST_SUM_OVERFLOW : NLIST_OK;
+    if (facts.overflow) return NLIST_SUM_OVERFLOW;
+    return left_out ? NLIST_NOT_FINITE : NLIST_OK; /* asked for, so it hides nothing else */
 }
 
 } /* namespace */

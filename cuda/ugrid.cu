@@ -3048,9 +3048,10 @@ UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *str
     grid->outside = facts.outside;
     grid->invalid = facts.invalid;
     grid->needed_slots = facts.needed_slots;
-    if (invalid) return UGRID_NOT_FINITE;
+    bool const full = facts.needed_slots > grid->desc.slots;
+    if (invalid && !(grid->desc.skip_invalid && full)) return UGRID_NOT_FINITE;
     if (refuses) return UGRID_OUTSIDE_BOX;
-    return facts.needed_slots > grid->desc.slots ? UGRID_CELL_FULL : UGRID_OK;
+    return full ? UGRID_CELL_FULL : UGRID_OK;
 }
 
 UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu)

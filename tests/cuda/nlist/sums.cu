@@ -309,6 +309,26 @@ static void test_sum_overflow()
     }
 }
 
+/* A particle that may be left out does not hide a value that does not fit. */
+static void test_sum_overflow_hidden()
+{
+    std::vector<real> const pos = {0, 0, 0, (real)0.5, 0, 0, (real)NAN, 0, 0};
+    Device<real> const d_pos(pos), d_sums(std::vector<real>(9, 0));
+    Law<3> const law = {1, 0, 0, (real)500};
+    nlist_sums how = {3, NLIST_PER_CONTACT, 1e-12};
+    nlist_cuda gpu = {};
+    nlist_desc d = {};
+    context = "sum overflow beside one left out";
+    d.radius = 1;
+    d.skip_invalid = 1;
+    CHECK_RESULT(nlist_cuda_build_brute(&gpu, &d, d_pos.p, 0, 3, stream), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_check(&gpu, stream), NLIST_NOT_FINITE);
+    CHECK_RESULT(nlist_cuda_sum<3>(&gpu, &how, law, d_sums.p, stream), NLIST_OK);
+    CHECK_RESULT(nlist_cuda_check(&gpu, stream), NLIST_SUM_OVERFLOW);
+    CHECK(gpu.device.list.bad_id == 2);
+    nlist_cuda_free(&gpu);
+}
+
 namespace {
 
 /* Counts the calls for every entry, and adds up the ids it was given. */

@@ -66,6 +66,7 @@ static const Test tests[] = {
     {"mesh sums", test_mesh_sums},
     {"each", test_each},
     {"sum overflow", test_sum_overflow},
+    {"hidden sum overflow", test_sum_overflow_hidden},
     {"overflow", test_overflow},
     {"grow", test_grow},
     {"moved", test_moved},

@@ -370,6 +370,17 @@ static void test_cell_full()
         Device<int32_t> d_counts((size_t)n); /* a search through what was kept is sound */
         CHECK_RESULT(ugrid_cuda_count_neighbors(&g.gpu, d.cell, 0, d_counts.p, stream), UGRID_OK);
         for (int32_t count : d_counts.get()) CHECK(count >= 0 && count < n);
+        std::vector<real> some = pos; /* a particle that may be left out does not hide it */
+        some[0] = (real)NAN;
+        d.skip_invalid = 1;
+        d_pos.set(some);
+        CHECK_RESULT(ugrid_build(&g.serial, &d, some.data(), 0, n), UGRID_CELL_FULL);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_CELL_FULL);
+        d.skip_invalid = 0;
+        d_pos.set(pos);
+        CHECK_RESULT(ugrid_cuda_build(&g.gpu, &d, d_pos.p, 0, n, stream), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_check(&g.gpu, stream), UGRID_CELL_FULL);
         CHECK_RESULT(ugrid_cuda_download(&g.copy, &g.gpu, stream), UGRID_OK);
         for (int32_t cell = 0; cell < g.copy.cell_count; cell++)
             for (int s = 0; s < std::min(g.copy.count[cell], 2); s++) {

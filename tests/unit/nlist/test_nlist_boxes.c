@@ -386,6 +386,36 @@ static void test_nearest(void **state)
     nlist_free(&list);
 }
 
+/* A ghost becomes a local: its row is new, and nothing is left out of it. (An array of one row more
+   would be read if it had an old one.) */
+static void test_nearest_of_a_ghost(void **state)
+{
+    static const real pos[] = {0, 0, 0, (real)0.1, 0, 0, (real)0.3, 0, 0, (real)0.6, 0, 0};
+    static const int32_t new_id[] = {3, 1, 2, 0};
+    nlist_box const closed = {{{0, 0, 0}, {0, 0, 0}, {0, 0, 0}}, {0, 0, 0}};
+    nlist list = {0};
+    nlist_desc d = {0};
+    const nlist_rows *rows;
+    (void)state;
+    d.radius = 1;
+    d.nearest = 1;
+    d.rows = 1;
+    CHECK_RESULT(nlist_build_box(&list, &d, &closed, pos, 0, 4), NLIST_OK);
+    CHECK(list.rows[list.current].within[0] == 3 && list.rows_cut == 1);
+    CHECK_RESULT(nlist_remap_rows(&list, new_id, 4, 4), NLIST_OK);
+    rows = &list.rows[list.current];
+    CHECK(rows->within[0] == 0 && rows->within[1] == 0 && rows->within[2] == 0);
+    CHECK(rows->within[3] == 3 && rows->count[3] == 1);
+    CHECK_RESULT(nlist_validate(&list), NLIST_OK);
+    nlist_free(&list);
+    d.rows = NLIST_NO_ROWS; /* no row has an array to read */
+    CHECK_RESULT(nlist_build_box(&list, &d, &closed, pos, 0, 4), NLIST_OK);
+    CHECK_RESULT(nlist_remap_rows(&list, new_id, 4, 4), NLIST_OK);
+    rows = &list.rows[list.current];
+    CHECK(!rows->within[0] && !rows->within[1] && !rows->within[2] && !rows->within[3]);
+    nlist_free(&list);
+}
+
 /* ---- lists that last ---- */
 
 /* Positions a little later: up to `step` further along each axis. */
@@ -583,6 +613,8 @@ static void test_pairs(void **state)
     free(pair);
     free(shift);
     free(want.entry);
+    CHECK_RESULT(nlist_build_box(&list, &d, &s.box, s.pos, 0, 0), NLIST_OK);
+    CHECK_RESULT(nlist_verify(&list, &d, s.pos, 0, 3, 1, NULL), NLIST_BAD_OPTION);
     nlist_free(&list);
     boxes_forget(&s);
 }
@@ -736,9 +768,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_all_shapes),   TEST(test_many_cells),    TEST(test_sheared_far),
         TEST(test_criteria),     TEST(test_arrays),        TEST(test_some_arrays),
-        TEST(test_many_systems), TEST(test_nearest),       TEST(test_skin),
-        TEST(test_history),      TEST(test_remap),         TEST(test_pairs),
-        TEST(test_bad_boxes),    TEST(test_no_allocation), TEST(test_out_of_memory),
+        TEST(test_many_systems), TEST(test_nearest),       TEST(test_nearest_of_a_ghost),
+        TEST(test_skin),         TEST(test_history),       TEST(test_remap),
+        TEST(test_pairs),        TEST(test_bad_boxes),     TEST(test_no_allocation),
+        TEST(test_out_of_memory),
     };
     if (getenv("NLIST_TEST_ONLY")) cmocka_set_test_filter(getenv("NLIST_TEST_ONLY"));
     return cmocka_run_group_tests_name("nlist boxes", tests, NULL, NULL);

@@ -463,9 +463,9 @@ static void test_refusals(void **state)
     nlist_real const pos[] = {0, 0, 0, (nlist_real)0.1, 0, 0, (nlist_real)0.2, 0, 0};
     int32_t const same[] = {0, 1, 2};
     nlist list = {0};
-    nlist_desc d = {0};
+    nlist_desc d = {0}, filled;
     ugrid grid = {0};
-    ugrid_desc g = {0};
+    ugrid_desc g = {0}, cells;
     (void)state;
     d.radius = (nlist_real)0.15;
     d.rows = 2;
@@ -477,6 +477,7 @@ static void test_refusals(void **state)
     CHECK(list.total == 3 && list.row_count == 2);
     d.rows = -2;
     CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 3), NLIST_BAD_ROWS);
+    CHECK_RESULT(nlist_defaults(&filled, &d), NLIST_BAD_ROWS);
     CHECK_RESULT(nlist_remap_rows(&list, same, 3, 4), NLIST_BAD_ROWS);
     CHECK_RESULT(nlist_remap_rows(&list, same, 3, -1), NLIST_BAD_ROWS);
     CHECK_RESULT(nlist_remap(&list, same, 3), NLIST_OK);
@@ -489,6 +490,8 @@ static void test_refusals(void **state)
     CHECK(ugrid_build(&grid, &g, pos, 0, 3) == UGRID_BAD_ROWS);
     g.rows = -2;
     CHECK(ugrid_build(&grid, &g, pos, 0, 3) == UGRID_BAD_ROWS);
+    CHECK(ugrid_defaults(&cells, &g) == UGRID_BAD_ROWS);
+    CHECK(ugrid_reserve(&grid, &g, 3) == UGRID_BAD_ROWS);
     g.rows = 3;
     CHECK(ugrid_build(&grid, &g, pos, 0, 3) == UGRID_OK);
     CHECK(grid.rows == 3);
