@@ -818,8 +818,8 @@ NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_r
 /* acc[2 m] and potential[m] (either may be NULL) at m target points that are not bodies, inside the
    square or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). acc is tightly
    packed, whatever desc.acc_stride is. After nbody_build, or any of those above; else
-   NBODY_NOT_BUILT. A body exactly at a point exerts no force on it, and counts in its potential only
-   if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. The tree stays,
+   NBODY_NOT_BUILT. A body exactly at a point exerts no force on it, and counts in its potential
+   only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. The tree stays,
    whatever the result.
    Cost     Give many points at once: those in one cell are summed together. DIRECT: n terms a
             point. FORCE_NODES has two ways, of the same accuracy: results differ within it. Where
