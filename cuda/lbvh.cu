@@ -2282,8 +2282,8 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
 /* intervals_most: of a sort; interval: elements of one, on average, while there are fewer.
    A bucket has at least so many elements, on average, if there are as many. */
 #ifdef CUDA_EMU
-constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 3008,
-              lbvh_i_intervals_most = 8, lbvh_i_interval = 24, lbvh_i_bucket_most = 480,
+constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 1280,
+              lbvh_i_intervals_most = 8, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
               lbvh_i_bucket_least = 64;
 #else
 constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_blocks_most = 152, lbvh_i_share_most = 12288,
