@@ -1003,8 +1003,8 @@ constexpr int64_t lbvh_i_grid_stride_threads = 8 * 132 * lbvh_i_block_threads;
 
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
-/* Leaves and inner nodes by merging, in rounds until one block has processed all. codes.code and ids
-   NULL: a refit. No codes but ids: PLOC, whose prefixes are there. list, count: [n] work space
+/* Leaves and inner nodes by merging, in rounds until one block has processed all. No codes and no
+   ids: a refit. No codes but ids: PLOC, whose prefixes are there. list, count: [n] work space
    for the lists of active subtrees and their lengths, those of the next round after those of
    this one. */
 template <class Codes>
@@ -2284,11 +2284,11 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
 #ifdef CUDA_EMU
 constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 1280,
               lbvh_i_intervals_most = 8, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
-              lbvh_i_bucket_least = 64;
+              lbvh_i_bucket = 128, lbvh_i_bucket_least = 64;
 #else
 constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_blocks_most = 152, lbvh_i_share_most = 12288,
-              lbvh_i_intervals_most = 2048, lbvh_i_interval = 1024, lbvh_i_bucket_most = 7936,
-              lbvh_i_bucket_least = 1024;
+              lbvh_i_intervals_most = 2048, lbvh_i_interval = 768, lbvh_i_bucket_most = 7008,
+              lbvh_i_bucket = 4000, lbvh_i_bucket_least = 1024;
 #endif
 constexpr int lbvh_i_table_bits = 11, lbvh_i_share_samples = 32;
 
@@ -2304,7 +2304,7 @@ struct alignas(16) lbvh_i_record {
 };
 
 /* Global memory of a sort, beside the records. */
-struct lbvh_i_sort_memory {
+struct alignas(16) lbvh_i_sort_memory {
     uint64_t sample[lbvh_i_sort_blocks_most * lbvh_i_share_samples]; /* of each block, in order */
     uint64_t splitter[lbvh_i_intervals_most];                        /* [intervals - 1] codes */
     int32_t splitter_id[lbvh_i_intervals_most];
@@ -2817,15 +2817,15 @@ struct alignas(16) lbvh_i_code_range {
 struct lbvh_i_bucket_room {
     uint64_t code[lbvh_i_bucket_most];
     int32_t id[lbvh_i_bucket_most];
-    uint32_t count[4 * lbvh_i_sort_block];        /* of cells, two to a word */
+    uint32_t count[lbvh_i_bucket_most / 2];       /* of cells, two to a word */
     uint32_t begins[lbvh_i_bucket_most / 32 + 1]; /* a bit for each place: a cell begins there */
     lbvh_i_code_range range[lbvh_i_ranges_most];
     int32_t warp_sums[lbvh_i_sort_block / 32];
     int32_t interval[2]; /* the bucket's first, and the one after its last */
 };
-static_assert(8 * lbvh_i_sort_block >= lbvh_i_bucket_most &&
+static_assert(lbvh_i_sort_turns == 8 && lbvh_i_bucket_most % 32 == 0 &&
                   lbvh_i_sort_turns * lbvh_i_sort_block >= lbvh_i_bucket_most,
-              "a thread has 8 cells and elements");
+              "a thread has 8 cells, and 8 elements");
 
 /* The elements of a thread. */
 struct lbvh_i_own_elements {
@@ -2852,14 +2852,17 @@ __device__ __forceinline__ lbvh_i_cell_places lbvh_i_cell_at(const lbvh_i_bucket
 
 __device__ __forceinline__ void lbvh_i_empty_cells(lbvh_i_bucket_room &room)
 {
-    reinterpret_cast<uint4 *>(room.count)[threadIdx.x] = make_uint4(0, 0, 0, 0);
+    if (8 * threadIdx.x < lbvh_i_bucket_most)
+        reinterpret_cast<uint4 *>(room.count)[threadIdx.x] = make_uint4(0, 0, 0, 0);
     __syncthreads();
 }
 
 /* Prefix sums of the counts of cells. Returns whether one was crowded. */
 __device__ __forceinline__ bool lbvh_i_scan_cells(lbvh_i_bucket_room &room)
 {
-    uint4 const four = reinterpret_cast<uint4 *>(room.count)[threadIdx.x];
+    bool const has_cells = 8 * threadIdx.x < lbvh_i_bucket_most;
+    uint4 *const cells = reinterpret_cast<uint4 *>(room.count) + threadIdx.x;
+    uint4 const four = has_cells ? *cells : make_uint4(0, 0, 0, 0);
     uint32_t word[4] = {four.x, four.y, four.z, four.w};
     int32_t sum = 0;
     bool crowded = false;
@@ -2873,8 +2876,7 @@ __device__ __forceinline__ bool lbvh_i_scan_cells(lbvh_i_bucket_room &room)
         word[w] = (uint32_t)before | (uint32_t)(before + low) << 16;
         before += low + high;
     }
-    reinterpret_cast<uint4 *>(room.count)[threadIdx.x] = make_uint4(word[0], word[1], word[2],
-                                                                    word[3]);
+    if (has_cells) *cells = make_uint4(word[0], word[1], word[2], word[3]);
     return __syncthreads_or(crowded);
 }
 
@@ -3205,8 +3207,9 @@ bool lbvh_i_sort_together(lbvh_cuda *gpu, const Source &from, int32_t n, int bit
 {
     if (n > lbvh_i_sort_most()) return false;
     lbvh_i_parts const parts = lbvh_i_parts_of(gpu, n, bits);
-    int const part = lbvh_i_blocks(n, 2 * lbvh_i_sort_blocks()), /* two blocks for each processor */
-        bucket = std::min(std::max(part, lbvh_i_bucket_least), lbvh_i_bucket_most / 2);
+    int32_t const places = 2 * lbvh_i_sort_blocks(), /* for buckets at the same time */
+        rounds = lbvh_i_blocks(n, places * lbvh_i_bucket),
+                  bucket = std::max(lbvh_i_blocks(n, places * rounds), lbvh_i_bucket_least);
     size_t const shared[2] = {lbvh_i_share_bytes(parts.share), sizeof(lbvh_i_bucket_room)};
     *result = LBVH_CUDA_ERROR;
     if (lbvh_i_failed(gpu, cudaFuncSetAttribute(lbvh_i_partition_kernel<Source>,
@@ -4087,8 +4090,8 @@ lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, in
         result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_number_kernel<Codes>,
                                gpu->device, space, codes, (const int32_t *)ids, new_ids);
     if (result != LBVH_OK) return result;
-    return lbvh_i_cuda_merge(gpu, input, lbvh_i_sorted_codes(), (const int32_t *)new_ids, ids, count,
-                             stream);
+    return lbvh_i_cuda_merge(gpu, input, lbvh_i_sorted_codes(), (const int32_t *)new_ids, ids,
+                             count, stream);
 }
 
 /* ------------------------------------------------------------------------------------------------

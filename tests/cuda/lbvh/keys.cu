@@ -1,7 +1,7 @@
 /* keys.cu - a part of test_lbvh.cu: how elements are sorted. By samples: equal codes, elements that
    the samples do not tell apart, the sizes at which blocks and buckets change. And by keys of up to
-   32 bits, where there are more: elements whose keys are equal, a few, many, in several chunks; keys
-   relative to samples at all scales.
+   32 bits, where there are more: elements whose keys are equal, a few, many, in several chunks;
+   keys relative to samples at all scales.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /* So many elements are sorted by keys: more than 152 shares of 12288, emulated one of 1280. */
@@ -101,8 +101,8 @@ static void test_keys_of_uniform_points()
 #else
     int const most = INT_MAX;
 #endif
-    for (int n : {1, 31, 33, 64, 65, 255, 257, 1023, 1025, 1280, 1281, 4097, 135168, 135169, 1 << 20,
-                  1622016, 1622017, keyed_least}) {
+    for (int n : {1, 31, 33, 64, 65, 255, 257, 1023, 1025, 1280, 1281, 4097, 135168, 135169,
+                  1 << 20, 1622016, 1622017, keyed_least}) {
         if (n > most) continue;
         context = "keys of uniform points: " + std::to_string(n);
         Points p(3, LBVH_MERGE, n);
@@ -146,8 +146,8 @@ static uint32_t hash_of(uint32_t x)
     return x ^ x >> 16;
 }
 
-/* The samples lie anywhere, all others in a clump between two of them, or at two ends of it: a bucket
-   that does not fit into shared memory. In the clump bits differ at all scales, or codes are equal. */
+/* The samples lie anywhere, all others in a clump between two of them: a bucket that does not fit
+   into shared memory. In the clump codes differ, or are equal, or differ at all scales. */
 static void test_sort_unseen_by_samples()
 {
 #ifdef CUDA_EMU
