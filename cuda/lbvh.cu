@@ -2283,14 +2283,14 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
    A bucket has at least so many elements, on average, if there are as many. */
 #ifdef CUDA_EMU
 constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 1280,
-              lbvh_i_intervals_most = 8, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
+              lbvh_i_table_bits = 3, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
               lbvh_i_bucket = 128, lbvh_i_bucket_least = 64;
 #else
 constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_blocks_most = 152, lbvh_i_share_most = 12288,
-              lbvh_i_intervals_most = 2048, lbvh_i_interval = 768, lbvh_i_bucket_most = 7008,
+              lbvh_i_table_bits = 11, lbvh_i_interval = 768, lbvh_i_bucket_most = 7008,
               lbvh_i_bucket = 4000, lbvh_i_bucket_least = 1024;
 #endif
-constexpr int lbvh_i_table_bits = 11, lbvh_i_share_samples = 32;
+constexpr int lbvh_i_intervals_most = 1 << lbvh_i_table_bits, lbvh_i_share_samples = 32;
 
 /* Elements of a thread of the second launch, and the ranges of a bucket in which cells are equally
    long. Cells are divided until none holds more than `crowd`; those with no more than `few` are
@@ -2308,16 +2308,19 @@ struct alignas(16) lbvh_i_sort_memory {
     uint64_t sample[lbvh_i_sort_blocks_most * lbvh_i_share_samples]; /* of each block, in order */
     uint64_t splitter[lbvh_i_intervals_most];                        /* [intervals - 1] codes */
     int32_t splitter_id[lbvh_i_intervals_most];
-    int32_t total[lbvh_i_intervals_most];     /* elements of each interval */
+    int32_t total[2][lbvh_i_intervals_most];  /* elements of each interval: equally long ones, and
+                                                 those between splitters */
     int32_t begin[lbvh_i_intervals_most + 1]; /* and those before it */
+    int32_t intervals;                        /* their number */
     lbvh_real bounds[6][lbvh_i_sort_blocks_most];
 };
 
 struct lbvh_i_parts {
     lbvh_i_record *record; /* [n] */
     lbvh_i_sort_memory *memory;
-    int32_t n, share, intervals;
-    int bits; /* of a code */
+    int32_t n, share, intervals; /* so many, if they lie between splitters */
+    int bits;                    /* of a code */
+    int shift;                   /* code >> shift: its cell in the table */
 };
 
 /* An element of a share: its half centre; then its code and, in one word, interval and rank. */
@@ -2341,7 +2344,7 @@ struct lbvh_i_share_room {
         lbvh_i_share_intervals intervals;
     } now; /* one after the other */
     int32_t table[(1 << lbvh_i_table_bits) + 1]; /* splitters below each cell of codes */
-    int32_t sample_id[lbvh_i_share_samples], warp_sums[lbvh_i_sort_block / 32];
+    int32_t sample_id[lbvh_i_share_samples], warp_sums[lbvh_i_sort_block / 32], largest;
     lbvh_real bounds[6][lbvh_i_sort_block / 32];
     lbvh_lattice lattice;
 };
@@ -2351,7 +2354,7 @@ struct lbvh_i_share {
     lbvh_i_share_room *room;
     lbvh_i_slot *slot;
     uint16_t *order; /* slots by interval */
-    int32_t first, size;
+    int32_t first, size, intervals;
 };
 
 /* What is sorted: elements, by the codes of their centres. */
@@ -2544,6 +2547,7 @@ __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements 
 __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_keys &, const lbvh_i_parts &,
                                                      const lbvh_i_share &)
 {
+    lbvh_i_meet(); /* no counts yet */
 }
 
 /* Is an element left out? */
@@ -2567,6 +2571,11 @@ __device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_keys &,
     return slot.word[0];
 }
 
+__device__ __forceinline__ uint64_t lbvh_i_stored_code(const lbvh_i_slot &slot)
+{
+    return (uint64_t)slot.word[1] << 32 | slot.word[0];
+}
+
 /* Mixes the bits of x: what it returns looks random. */
 __device__ __forceinline__ uint32_t lbvh_i_hash(uint32_t x)
 {
@@ -2584,8 +2593,7 @@ __device__ __forceinline__ bool lbvh_i_before(uint64_t code, int32_t id, uint64_
 
 /* Samples of the share, by one warp: one from each 32nd of it, at random, since elements may lie in
    memory with a period. Bitonic sort (Batcher 1968). */
-template <class Source>
-__device__ __forceinline__ void lbvh_i_take_samples(const Source &from, const lbvh_i_parts &parts,
+__device__ __forceinline__ void lbvh_i_take_samples(const lbvh_i_parts &parts,
                                                     const lbvh_i_share &own)
 {
     int const lane = (int)(threadIdx.x % 32);
@@ -2593,7 +2601,7 @@ __device__ __forceinline__ void lbvh_i_take_samples(const Source &from, const lb
     uint32_t const s = blockIdx.x * lbvh_i_share_samples + (uint32_t)lane;
     int const begin = lane * own.size / 32, end = (lane + 1) * own.size / 32,
               at = begin < end ? begin + (int)(lbvh_i_hash(s) % (uint32_t)(end - begin)) : 0;
-    uint64_t code = lbvh_i_slot_code(from, own, own.slot[at]);
+    uint64_t code = lbvh_i_stored_code(own.slot[at]);
     int32_t id = own.first + at;
     for (int width = 2; width <= 32; width *= 2)
         for (int step = width / 2; step > 0; step /= 2) {
@@ -2644,25 +2652,24 @@ __device__ __forceinline__ void lbvh_i_choose_splitters(const lbvh_i_parts &part
     }
 }
 
-/* Splitters in shared memory, the table, and no counts. */
+/* Splitters in shared memory, and the table. */
 __device__ __forceinline__ void lbvh_i_load_splitters(const lbvh_i_parts &parts,
-                                                      const lbvh_i_share &own, int shift)
+                                                      const lbvh_i_share &own)
 {
     lbvh_i_share_intervals &room = own.room->now.intervals;
     int32_t *const table = own.room->table;
-    int const cells = 1 << lbvh_i_table_bits, splitters = parts.intervals - 1;
+    int const splitters = parts.intervals - 1;
     lbvh_i_meet();
-    for (int c = (int)threadIdx.x; c <= cells; c += (int)blockDim.x) table[c] = 0;
-    for (int j = (int)threadIdx.x; j <= splitters; j += (int)blockDim.x) room.count[j] = 0;
+    for (int c = (int)threadIdx.x; c <= lbvh_i_intervals_most; c += (int)blockDim.x) table[c] = 0;
     __syncthreads();
     for (int j = (int)threadIdx.x; j < splitters; j += (int)blockDim.x) {
         room.splitter[j] = parts.memory->splitter[j];
         room.splitter_id[j] = parts.memory->splitter_id[j];
-        (void)atomicAdd(&table[room.splitter[j] >> shift], 1);
+        (void)atomicAdd(&table[room.splitter[j] >> parts.shift], 1);
     }
     __syncthreads();
-    lbvh_i_scan_counters(table, cells, own.room->warp_sums);
-    if (threadIdx.x == 0) table[cells] = splitters;
+    lbvh_i_scan_counters(table, lbvh_i_intervals_most, own.room->warp_sums);
+    if (threadIdx.x == 0) table[lbvh_i_intervals_most] = splitters;
     __syncthreads();
 }
 
@@ -2710,61 +2717,111 @@ __device__ __forceinline__ void lbvh_i_report_slot(const lbvh_i_from_keys &, con
 {
 }
 
-/* Codes, intervals and ranks; counts. */
-template <class Source>
-__device__ __forceinline__ void lbvh_i_count_share(const Source &from, const lbvh_i_share &own,
-                                                   int shift)
+__device__ __forceinline__ void lbvh_i_empty_counts(const lbvh_i_share &own)
 {
-    int const whole = own.size / 32 * 32;
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x)
+        own.room->now.intervals.count[j] = 0;
+    __syncthreads();
+}
+
+/* Counts the element of a slot, and notes its interval and rank. */
+__device__ __forceinline__ void lbvh_i_count_slot(const lbvh_i_share &own, int k, uint64_t code,
+                                                  int interval)
+{
+    bool const whole = k < own.size / 32 * 32;
+    int32_t const rank = lbvh_i_count_in(own.room->now.intervals.count, interval, whole);
+    lbvh_i_slot slot;
+    slot.word[0] = (uint32_t)code;
+    slot.word[1] = (uint32_t)(code >> 32);
+    slot.word[2] = (uint32_t)interval | (uint32_t)rank << 16;
+    own.slot[k] = slot;
+}
+
+/* Codes, counted by equally long intervals. */
+template <class Source>
+__device__ __forceinline__ void lbvh_i_count_by_cell(const Source &from, const lbvh_i_parts &parts,
+                                                     const lbvh_i_share &own)
+{
+    lbvh_i_empty_counts(own);
     for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
-        lbvh_i_slot slot = own.slot[k];
+        lbvh_i_slot const slot = own.slot[k];
         lbvh_i_report_slot(from, slot, own.first + k);
         uint64_t const code = lbvh_i_slot_code(from, own, slot);
-        int const interval = lbvh_i_interval_of(own, code, own.first + k, shift);
-        int32_t const rank = lbvh_i_count_in(own.room->now.intervals.count, interval, k < whole);
-        slot.word[0] = (uint32_t)code;
-        slot.word[1] = (uint32_t)(code >> 32);
-        slot.word[2] = (uint32_t)interval | (uint32_t)rank << 16;
-        own.slot[k] = slot;
+        lbvh_i_count_slot(own, k, code, (int)(code >> parts.shift));
+    }
+    __syncthreads();
+}
+
+/* Counted by intervals between splitters. */
+__device__ __forceinline__ void lbvh_i_count_by_interval(const lbvh_i_parts &parts,
+                                                         const lbvh_i_share &own)
+{
+    lbvh_i_empty_counts(own);
+    for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
+        uint64_t const code = lbvh_i_stored_code(own.slot[k]);
+        lbvh_i_count_slot(own, k, code,
+                          lbvh_i_interval_of(own, code, own.first + k, parts.shift));
     }
     __syncthreads();
 }
 
 /* The order of the share by interval: neighbours are then stored side by side. The atomics tell
    what other blocks have before in each interval. */
-__device__ __forceinline__ void lbvh_i_order_share(const lbvh_i_parts &parts,
-                                                   const lbvh_i_share &own)
+__device__ __forceinline__ void lbvh_i_order_share(const lbvh_i_share &own, int32_t *total)
 {
     lbvh_i_share_intervals &room = own.room->now.intervals;
-    for (int j = (int)threadIdx.x; j < parts.intervals; j += (int)blockDim.x) {
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
         int32_t const count = room.count[j];
         room.before[j] = count;
-        room.count[j] = count > 0 ? atomicAdd(&parts.memory->total[j], count) : 0;
+        room.count[j] = count > 0 ? atomicAdd(&total[j], count) : 0;
     }
     __syncthreads();
-    lbvh_i_scan_counters(room.before, parts.intervals, own.room->warp_sums);
+    lbvh_i_scan_counters(room.before, own.intervals, own.room->warp_sums);
     for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
         uint32_t const word = own.slot[k].word[2];
         own.order[room.before[word & 0xFFFF] + (int32_t)(word >> 16)] = (uint16_t)k;
     }
 }
 
-/* Where each interval begins, and stores the records. */
+/* Where intervals begin, in the place of the splitters' ids, which are no longer needed. Returns
+   the elements of the largest interval. */
+__device__ __forceinline__ int32_t lbvh_i_begin_intervals(const lbvh_i_share &own,
+                                                          const int32_t *total)
+{
+    int32_t *const begin = own.room->now.intervals.splitter_id;
+    int32_t largest = 0;
+    if (threadIdx.x == 0) own.room->largest = 0;
+    lbvh_i_meet();
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
+        begin[j] = total[j];
+        largest = max(largest, begin[j]);
+    }
+    for (int step = 16; step > 0; step /= 2)
+        largest = max(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, step));
+    if (threadIdx.x % 32 == 0) (void)atomicMax(&own.room->largest, largest);
+    __syncthreads();
+    lbvh_i_scan_counters(begin, own.intervals, own.room->warp_sums);
+    return own.room->largest;
+}
+
+/* Stores the records. Equally long intervals lie between splitters, too. */
 __device__ __forceinline__ void lbvh_i_store_share(const lbvh_i_parts &parts,
-                                                   const lbvh_i_share &own)
+                                                   const lbvh_i_share &own, bool by_cell)
 {
     lbvh_i_share_intervals &room = own.room->now.intervals;
-    int32_t *const begin = room.splitter_id; /* which are no longer needed */
-    lbvh_i_meet();
-    for (int j = (int)threadIdx.x; j < parts.intervals; j += (int)blockDim.x)
-        begin[j] = parts.memory->total[j];
-    __syncthreads();
-    lbvh_i_scan_counters(begin, parts.intervals, own.room->warp_sums);
-    for (int j = (int)threadIdx.x; j < parts.intervals; j += (int)blockDim.x) {
+    const int32_t *const begin = room.splitter_id;
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
         room.count[j] += begin[j] - room.before[j];
-        if (blockIdx.x == 0) parts.memory->begin[j] = begin[j];
+        if (blockIdx.x > 0) continue;
+        parts.memory->begin[j] = begin[j];
+        if (!by_cell) continue;
+        parts.memory->splitter[j] = ((uint64_t)j + 1) << parts.shift;
+        parts.memory->splitter_id[j] = 0;
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) parts.memory->begin[parts.intervals] = parts.n;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        parts.memory->begin[own.intervals] = parts.n;
+        parts.memory->intervals = own.intervals;
+    }
     __syncthreads();
     for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
         int const from = own.order[k];
@@ -2792,18 +2849,27 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     own.order = reinterpret_cast<uint16_t *>(own.slot + parts.share);
     own.first = (int32_t)blockIdx.x * parts.share;
     own.size = parts.n - own.first < parts.share ? parts.n - own.first : parts.share;
-    int const shift = parts.bits > lbvh_i_table_bits ? parts.bits - lbvh_i_table_bits : 0;
-    for (int j = lbvh_i_thread(); j < parts.intervals; j += (int)(gridDim.x * blockDim.x))
-        parts.memory->total[j] = 0;
+    own.intervals = lbvh_i_intervals_most;
+    for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += (int)(gridDim.x * blockDim.x))
+        parts.memory->total[0][j] = parts.memory->total[1][j] = 0;
     lbvh_i_clear_facts(from);
     lbvh_i_fill_slots(from, parts, own);
     lbvh_i_share_lattice(from, parts, own);
-    lbvh_i_take_samples(from, parts, own);
-    lbvh_i_choose_splitters(parts, own);
-    lbvh_i_load_splitters(parts, own, shift);
-    lbvh_i_count_share(from, own, shift);
-    lbvh_i_order_share(parts, own);
-    lbvh_i_store_share(parts, own);
+    lbvh_i_count_by_cell(from, parts, own);
+    lbvh_i_order_share(own, parts.memory->total[0]);
+    int32_t const mean = parts.n / lbvh_i_intervals_most,
+                  most = min(8 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
+    bool const by_cell = lbvh_i_begin_intervals(own, parts.memory->total[0]) <= most;
+    if (!by_cell) {
+        own.intervals = parts.intervals;
+        lbvh_i_take_samples(parts, own);
+        lbvh_i_choose_splitters(parts, own);
+        lbvh_i_load_splitters(parts, own);
+        lbvh_i_count_by_interval(parts, own);
+        lbvh_i_order_share(own, parts.memory->total[1]);
+        (void)lbvh_i_begin_intervals(own, parts.memory->total[1]);
+    }
+    lbvh_i_store_share(parts, own, by_cell);
 }
 
 /* A range of a bucket: x is an id where all codes are equal, else a code. */
@@ -3076,9 +3142,10 @@ __device__ __forceinline__ void lbvh_i_find_bucket(const lbvh_i_parts &parts,
                                                    lbvh_i_bucket_room &room, int bucket)
 {
     const int32_t *const begin = parts.memory->begin;
-    if (threadIdx.x < 2) room.interval[threadIdx.x] = parts.intervals;
+    int const intervals = parts.memory->intervals;
+    if (threadIdx.x < 2) room.interval[threadIdx.x] = intervals;
     __syncthreads();
-    for (int j = (int)threadIdx.x; j < parts.intervals; j += (int)blockDim.x) {
+    for (int j = (int)threadIdx.x; j < intervals; j += (int)blockDim.x) {
         int32_t const own = begin[j] + begin[j + 1], before = j > 0 ? begin[j - 1] + begin[j] : -1;
         for (int side = 0; side < 2; side++) {
             int32_t const border = 2 * ((int32_t)blockIdx.x + side) * bucket;
@@ -3097,7 +3164,7 @@ __device__ __forceinline__ void lbvh_i_make_ranges(const lbvh_i_parts &parts,
     int const from = room.interval[0] + ((int)threadIdx.x << shift),
               to = min(from + (1 << shift), room.interval[1]);
     if (threadIdx.x >= lbvh_i_ranges_most || from >= to) return;
-    bool const has_low = from > 0, has_high = to < parts.intervals;
+    bool const has_low = from > 0, has_high = to < memory.intervals;
     uint64_t low = has_low ? memory.splitter[from - 1] : 0,
              high = has_high ? memory.splitter[to - 1] : last;
     bool const by_id = low == high;
@@ -3196,7 +3263,8 @@ lbvh_i_parts lbvh_i_parts_of(lbvh_cuda *gpu, int32_t n, int bits)
             n,
             share,
             std::min(lbvh_i_blocks(n, lbvh_i_interval), most),
-            bits};
+            bits,
+            std::max(bits - lbvh_i_table_bits, 0)};
 }
 
 /* Sorts n elements or keys to codes and ids. false: they are too many, or fewer multiprocessors are
