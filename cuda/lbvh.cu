@@ -2319,8 +2319,8 @@ struct lbvh_i_parts {
     lbvh_i_record *record; /* [n] */
     lbvh_i_sort_memory *memory;
     int32_t n, share, intervals; /* so many, if they lie between splitters */
-    int bits;                    /* of a code */
-    int shift;                   /* code >> shift: its cell in the table */
+    int32_t cells;               /* of the table: equally long intervals */
+    int shift;                   /* code >> shift: its cell */
 };
 
 /* An element of a share: its half centre; then its code and, in one word, interval and rank. */
@@ -2660,7 +2660,7 @@ __device__ __forceinline__ void lbvh_i_load_splitters(const lbvh_i_parts &parts,
     int32_t *const table = own.room->table;
     int const splitters = parts.intervals - 1;
     lbvh_i_meet();
-    for (int c = (int)threadIdx.x; c <= lbvh_i_intervals_most; c += (int)blockDim.x) table[c] = 0;
+    for (int c = (int)threadIdx.x; c < parts.cells; c += (int)blockDim.x) table[c] = 0;
     __syncthreads();
     for (int j = (int)threadIdx.x; j < splitters; j += (int)blockDim.x) {
         room.splitter[j] = parts.memory->splitter[j];
@@ -2668,8 +2668,8 @@ __device__ __forceinline__ void lbvh_i_load_splitters(const lbvh_i_parts &parts,
         (void)atomicAdd(&table[room.splitter[j] >> parts.shift], 1);
     }
     __syncthreads();
-    lbvh_i_scan_counters(table, lbvh_i_intervals_most, own.room->warp_sums);
-    if (threadIdx.x == 0) table[lbvh_i_intervals_most] = splitters;
+    lbvh_i_scan_counters(table, parts.cells, own.room->warp_sums);
+    if (threadIdx.x == 0) table[parts.cells] = splitters;
     __syncthreads();
 }
 
@@ -2849,7 +2849,7 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     own.order = reinterpret_cast<uint16_t *>(own.slot + parts.share);
     own.first = (int32_t)blockIdx.x * parts.share;
     own.size = parts.n - own.first < parts.share ? parts.n - own.first : parts.share;
-    own.intervals = lbvh_i_intervals_most;
+    own.intervals = parts.cells;
     for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += (int)(gridDim.x * blockDim.x))
         parts.memory->total[0][j] = parts.memory->total[1][j] = 0;
     lbvh_i_clear_facts(from);
@@ -2857,7 +2857,7 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     lbvh_i_share_lattice(from, parts, own);
     lbvh_i_count_by_cell(from, parts, own);
     lbvh_i_order_share(own, parts.memory->total[0]);
-    int32_t const mean = parts.n / lbvh_i_intervals_most,
+    int32_t const mean = parts.n / parts.cells,
                   most = min(8 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
     bool const by_cell = lbvh_i_begin_intervals(own, parts.memory->total[0]) <= most;
     if (!by_cell) {
@@ -3258,13 +3258,15 @@ lbvh_i_parts lbvh_i_parts_of(lbvh_cuda *gpu, int32_t n, int bits)
                   share = lbvh_i_blocks(lbvh_i_blocks(n, blocks), 32) * 32,
                   samples = lbvh_i_blocks(n, share) * lbvh_i_share_samples,
                   most = std::min(samples, lbvh_i_intervals_most);
+    int cell_bits = 0; /* 64 elements of a cell and more */
+    while (cell_bits < std::min(bits, lbvh_i_table_bits) && n >> (cell_bits + 7) > 0) cell_bits++;
     return {reinterpret_cast<lbvh_i_record *>(temp + sizeof(lbvh_i_sort_memory)),
             reinterpret_cast<lbvh_i_sort_memory *>(temp),
             n,
             share,
             std::min(lbvh_i_blocks(n, lbvh_i_interval), most),
-            bits,
-            std::max(bits - lbvh_i_table_bits, 0)};
+            (int32_t)1 << cell_bits,
+            bits - cell_bits};
 }
 
 /* Sorts n elements or keys to codes and ids. false: they are too many, or fewer multiprocessors are
