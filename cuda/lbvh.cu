@@ -2858,7 +2858,7 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     lbvh_i_count_by_cell(from, parts, own);
     lbvh_i_order_share(own, parts.memory->total[0]);
     int32_t const mean = parts.n / parts.cells,
-                  most = min(8 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
+                  most = min(16 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
     bool const by_cell = lbvh_i_begin_intervals(own, parts.memory->total[0]) <= most;
     if (!by_cell) {
         own.intervals = parts.intervals;
