@@ -853,7 +853,8 @@ typedef struct lbvh_cuda_facts {
                                    the maximum of the negated ones */
     int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
                                    indexed), 0 = none */
-    int32_t clustered;          /* codes of 63 bits: 1 if two samples of them are alike */
+    /* many elements, and codes of 63 bits: */
+    int32_t clustered;          /* 1 if two samples of them are alike */
     int32_t runs;               /* long runs of elements with equal keys */
 } lbvh_cuda_facts;
 

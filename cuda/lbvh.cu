@@ -2254,14 +2254,14 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
    that is needed ("meet"). A block keeps its share of the elements in shared memory:
 
        bounds      of the half centres of the share. Meet. Now all know the lattice, and so codes.
-       samples     32 of the share, sorted by a warp. Meet. The rank of a sample among all is the
-                   sum of its ranks in the lists of all blocks.
-       splitters   are some of the samples, equally far apart in their order. Meet. Between them
-                   lie intervals of about 1024 elements.
-       interval    of each element, by bisection; a table by the upper bits of codes tells where to
-                   begin. An element is counted in its interval, and gets a rank there, within the
-                   share; one atomic for each interval tells how many of other blocks come before.
-                   Meet.
+       intervals   of codes, up to 2048 equally long ones. An element is counted in its interval,
+                   and gets a rank there, within the share; one atomic for each interval tells how
+                   many of other blocks come before. Meet.
+       samples     only if an interval holds too many: 32 of the share, sorted by a warp. Meet. The
+                   rank of a sample among all is the sum of its ranks in the lists of all blocks.
+       splitters   are some of the samples, equally far apart in their order. Meet. Now intervals
+                   lie between them. That of an element is found by bisection; a table by the upper
+                   bits of codes tells where to begin. Counted as before. Meet.
        records     are stored by interval, within one in any order.
 
    In the second launch a block sorts a bucket: some intervals, as many as fit into shared memory.
@@ -2276,11 +2276,12 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
        sorted   3 21 27 38   |  40 40 41 41 42 42 43 79
 
    An element is then compared with those of its cell only. Where a cell is crowded, as that of the
-   7, its elements are divided again, into 7 cells, by the bits below those that they share.
+   7, its elements are divided again, by the bits in which they differ.
    ---------------------------------------------------------------------------------------------- */
 
-/* intervals_most: of a sort; interval: elements of one, on average, while there are fewer.
-   A bucket has at least so many elements, on average, if there are as many. */
+/* Of the first launch: threads of a block; the most blocks, elements of a share, and bits of
+   equally long intervals; elements of an interval between splitters, on average. Of the second: the
+   most elements of a bucket; so many on average at most, and at least. */
 #ifdef CUDA_EMU
 constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 1280,
               lbvh_i_table_bits = 3, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
@@ -2303,10 +2304,11 @@ struct alignas(16) lbvh_i_record {
     int32_t id, interval;
 };
 
-/* Global memory of a sort, beside the records. */
+/* Global memory of a sort, beside the records. Splitter j ends interval j: equally long intervals
+   have splitters, too. */
 struct alignas(16) lbvh_i_sort_memory {
     uint64_t sample[lbvh_i_sort_blocks_most * lbvh_i_share_samples]; /* of each block, in order */
-    uint64_t splitter[lbvh_i_intervals_most];                        /* [intervals - 1] codes */
+    uint64_t splitter[lbvh_i_intervals_most];                        /* codes */
     int32_t splitter_id[lbvh_i_intervals_most];
     int32_t total[2][lbvh_i_intervals_most];  /* elements of each interval: equally long ones, and
                                                  those between splitters */
@@ -2318,9 +2320,10 @@ struct alignas(16) lbvh_i_sort_memory {
 struct lbvh_i_parts {
     lbvh_i_record *record; /* [n] */
     lbvh_i_sort_memory *memory;
-    int32_t n, share, intervals; /* so many, if they lie between splitters */
-    int32_t cells;               /* of the table: equally long intervals */
-    int shift;                   /* code >> shift: its cell */
+    int32_t n, share;
+    int32_t sampled; /* the number of intervals between samples */
+    int32_t equal;   /* that of equally long ones, and of the cells of the table */
+    int shift;       /* code >> shift: which of these */
 };
 
 /* An element of a share: its half centre; then its code and, in one word, interval and rank. */
@@ -2644,8 +2647,8 @@ __device__ __forceinline__ void lbvh_i_choose_splitters(const lbvh_i_parts &part
             rank += b == block ? s : lbvh_i_count_below(list + b * stride, code + (b < block));
         for (int step = 16; step > 0; step /= 2)
             rank += __shfl_xor_sync(0xFFFFFFFFu, rank, step);
-        int const j = (rank * parts.intervals + samples - 1) / samples;
-        if (lane > 0 || j == 0 || j >= parts.intervals || j * samples / parts.intervals != rank)
+        int const j = (rank * parts.sampled + samples - 1) / samples;
+        if (lane > 0 || j == 0 || j >= parts.sampled || j * samples / parts.sampled != rank)
             continue;
         parts.memory->splitter[j - 1] = code;
         parts.memory->splitter_id[j - 1] = own.room->sample_id[s];
@@ -2658,9 +2661,9 @@ __device__ __forceinline__ void lbvh_i_load_splitters(const lbvh_i_parts &parts,
 {
     lbvh_i_share_intervals &room = own.room->now.intervals;
     int32_t *const table = own.room->table;
-    int const splitters = parts.intervals - 1;
+    int const splitters = parts.sampled - 1;
     lbvh_i_meet();
-    for (int c = (int)threadIdx.x; c < parts.cells; c += (int)blockDim.x) table[c] = 0;
+    for (int c = (int)threadIdx.x; c < parts.equal; c += (int)blockDim.x) table[c] = 0;
     __syncthreads();
     for (int j = (int)threadIdx.x; j < splitters; j += (int)blockDim.x) {
         room.splitter[j] = parts.memory->splitter[j];
@@ -2668,8 +2671,8 @@ __device__ __forceinline__ void lbvh_i_load_splitters(const lbvh_i_parts &parts,
         (void)atomicAdd(&table[room.splitter[j] >> parts.shift], 1);
     }
     __syncthreads();
-    lbvh_i_scan_counters(table, parts.cells, own.room->warp_sums);
-    if (threadIdx.x == 0) table[parts.cells] = splitters;
+    lbvh_i_scan_counters(table, parts.equal, own.room->warp_sums);
+    if (threadIdx.x == 0) table[parts.equal] = splitters;
     __syncthreads();
 }
 
@@ -2739,8 +2742,9 @@ __device__ __forceinline__ void lbvh_i_count_slot(const lbvh_i_share &own, int k
 
 /* Codes, counted by equally long intervals. */
 template <class Source>
-__device__ __forceinline__ void lbvh_i_count_by_cell(const Source &from, const lbvh_i_parts &parts,
-                                                     const lbvh_i_share &own)
+__device__ __forceinline__ void lbvh_i_count_by_length(const Source &from,
+                                                       const lbvh_i_parts &parts,
+                                                       const lbvh_i_share &own)
 {
     lbvh_i_empty_counts(own);
     for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
@@ -2784,7 +2788,7 @@ __device__ __forceinline__ void lbvh_i_order_share(const lbvh_i_share &own, int3
 }
 
 /* Where intervals begin, in the place of the splitters' ids, which are no longer needed. Returns
-   the elements of the largest interval. */
+   the number of elements of the largest interval. */
 __device__ __forceinline__ int32_t lbvh_i_begin_intervals(const lbvh_i_share &own,
                                                           const int32_t *total)
 {
@@ -2804,9 +2808,10 @@ __device__ __forceinline__ int32_t lbvh_i_begin_intervals(const lbvh_i_share &ow
     return own.room->largest;
 }
 
-/* Stores the records. Equally long intervals lie between splitters, too. */
+/* Stores the records, and for the second launch intervals and, if they are equally long, their
+   splitters. */
 __device__ __forceinline__ void lbvh_i_store_share(const lbvh_i_parts &parts,
-                                                   const lbvh_i_share &own, bool by_cell)
+                                                   const lbvh_i_share &own, bool equal)
 {
     lbvh_i_share_intervals &room = own.room->now.intervals;
     const int32_t *const begin = room.splitter_id;
@@ -2814,7 +2819,7 @@ __device__ __forceinline__ void lbvh_i_store_share(const lbvh_i_parts &parts,
         room.count[j] += begin[j] - room.before[j];
         if (blockIdx.x > 0) continue;
         parts.memory->begin[j] = begin[j];
-        if (!by_cell) continue;
+        if (!equal) continue;
         parts.memory->splitter[j] = ((uint64_t)j + 1) << parts.shift;
         parts.memory->splitter_id[j] = 0;
     }
@@ -2838,7 +2843,8 @@ __device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_elements &f
 }
 __device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_keys &) {}
 
-/* The first launch. */
+/* The first launch. Equally long intervals are good enough unless one holds 16 times as many
+   elements as the mean, as where elements lie in a plane, or more than fit into a bucket. */
 template <class Source>
 __global__ void __launch_bounds__(lbvh_i_sort_block)
     lbvh_i_partition_kernel(__grid_constant__ const Source from, lbvh_i_parts parts)
@@ -2849,19 +2855,19 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     own.order = reinterpret_cast<uint16_t *>(own.slot + parts.share);
     own.first = (int32_t)blockIdx.x * parts.share;
     own.size = parts.n - own.first < parts.share ? parts.n - own.first : parts.share;
-    own.intervals = parts.cells;
+    own.intervals = parts.equal;
     for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += (int)(gridDim.x * blockDim.x))
         parts.memory->total[0][j] = parts.memory->total[1][j] = 0;
     lbvh_i_clear_facts(from);
     lbvh_i_fill_slots(from, parts, own);
     lbvh_i_share_lattice(from, parts, own);
-    lbvh_i_count_by_cell(from, parts, own);
+    lbvh_i_count_by_length(from, parts, own);
     lbvh_i_order_share(own, parts.memory->total[0]);
-    int32_t const mean = parts.n / parts.cells,
+    int32_t const mean = parts.n / parts.equal,
                   most = min(16 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
-    bool const by_cell = lbvh_i_begin_intervals(own, parts.memory->total[0]) <= most;
-    if (!by_cell) {
-        own.intervals = parts.intervals;
+    bool const equal = lbvh_i_begin_intervals(own, parts.memory->total[0]) <= most;
+    if (!equal) {
+        own.intervals = parts.sampled;
         lbvh_i_take_samples(parts, own);
         lbvh_i_choose_splitters(parts, own);
         lbvh_i_load_splitters(parts, own);
@@ -2869,7 +2875,7 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
         lbvh_i_order_share(own, parts.memory->total[1]);
         (void)lbvh_i_begin_intervals(own, parts.memory->total[1]);
     }
-    lbvh_i_store_share(parts, own, by_cell);
+    lbvh_i_store_share(parts, own, equal);
 }
 
 /* A range of a bucket: x is an id where all codes are equal, else a code. */
@@ -3334,7 +3340,8 @@ lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int b
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>keys: codes of 63 bits are sorted by keys of at most 32
+   >>keys: where there are too many elements for >>sort, codes of 63 bits are sorted by keys of at
+   most 32
 
    A radix sort of 32 bits takes half of the passes of one of 63. So elements are sorted by keys
    that ascend with the codes, and those with equal keys by their codes, afterwards. The order, and
