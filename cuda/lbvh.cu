@@ -2281,15 +2281,16 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
 
 /* Of the first launch: threads of a block; the most blocks, elements of a share, and bits of
    equally long intervals; elements of an interval between splitters, on average. Of the second: the
-   most elements of a bucket; so many on average at most, and at least. */
+   most elements of a bucket; so many on average at most, and at least. Fewer keys than the last are
+   sorted faster by CUB, in one block. */
 #ifdef CUDA_EMU
 constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 1280,
               lbvh_i_table_bits = 3, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
-              lbvh_i_bucket = 128, lbvh_i_bucket_least = 64;
+              lbvh_i_bucket = 128, lbvh_i_bucket_least = 64, lbvh_i_keys_least = 65;
 #else
 constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_blocks_most = 152, lbvh_i_share_most = 12288,
               lbvh_i_table_bits = 11, lbvh_i_interval = 768, lbvh_i_bucket_most = 7008,
-              lbvh_i_bucket = 4000, lbvh_i_bucket_least = 1024;
+              lbvh_i_bucket = 4000, lbvh_i_bucket_least = 1024, lbvh_i_keys_least = 4097;
 #endif
 constexpr int lbvh_i_intervals_most = 1 << lbvh_i_table_bits, lbvh_i_share_samples = 32;
 
@@ -3333,7 +3334,8 @@ lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int b
 {
     lbvh_i_from_keys const from = {sort->keys.Current()};
     lbvh_result result = LBVH_OK;
-    if (lbvh_i_sort_together(gpu, from, n, bits, lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG),
+    if (n >= lbvh_i_keys_least &&
+        lbvh_i_sort_together(gpu, from, n, bits, lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG),
                              sort->ids.Current(), stream, &result))
         return result;
     return lbvh_i_sort_by_digits(gpu, sort, n, bits, stream);
