@@ -214,9 +214,15 @@ void lbvh_i_at_least(size_t *bytes, size_t needed)
    >>work: memory of builds and searches
    ---------------------------------------------------------------------------------------------- */
 
-/* Sorts in two launches (>>sort): how many elements or keys at most, and bytes of TEMP for n. */
+/* Of a sort in two launches (>>sort): the most elements or keys, and bytes of TEMP for n. */
 int32_t lbvh_i_sort_most();
 size_t lbvh_i_sort_bytes(int32_t n);
+
+/* Bytes of the sorted codes, also of fewer elements than n: more are sorted by CUB. */
+size_t lbvh_i_sorted_bytes(int32_t n)
+{
+    return (size_t)std::min(n, lbvh_i_sort_most()) * sizeof(uint64_t);
+}
 
 /* Sorts n ids by the lower bits of their keys. */
 lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
@@ -266,8 +272,7 @@ lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool list
     size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
     lbvh_result const result = lbvh_i_temp_bytes(gpu, m, 30, &temp);
     lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
-    if (sorts && m <= lbvh_i_sort_most())
-        lbvh_i_at_least(&scratch[LBVH_I_LONG], (size_t)m * sizeof(uint64_t));
+    if (sorts) lbvh_i_at_least(&scratch[LBVH_I_LONG], lbvh_i_sorted_bytes(m));
     lbvh_i_at_least(&scratch[LBVH_I_KEPT], lists ? lbvh_i_kept_bytes(m) : 0);
     for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B; which++)
         lbvh_i_at_least(&scratch[which], words);
@@ -314,8 +319,8 @@ lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOC
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_B], keys);
     lbvh_i_at_least(&scratch[LBVH_I_IDS_A], ids);
     lbvh_i_at_least(&scratch[LBVH_I_IDS_B], ids);
-    if (desc->bits == 63 || n <= lbvh_i_sort_most())
-        lbvh_i_at_least(&scratch[LBVH_I_LONG], lbvh_i_long_bytes(n));
+    lbvh_i_at_least(&scratch[LBVH_I_LONG],
+                    desc->bits == 63 ? lbvh_i_long_bytes(n) : lbvh_i_sorted_bytes(n));
     if (desc->builder == LBVH_SPLIT) lbvh_i_at_least(&scratch[LBVH_I_LINKS], 3 * ids);
     return result;
 }

@@ -183,3 +183,26 @@ static void test_sort_unseen_by_samples()
                 (void)build(&g, p.in, on_device);
             }
 }
+
+/* What is reserved for many elements, which are sorted by keys, is enough for few, too. */
+static void test_sort_reserved()
+{
+    for (int32_t bits : {30, 63}) {
+        Heap h = {};
+        lbvh_cuda gpu = {};
+        context = "sort reserved: " + std::to_string(bits) + " bits";
+        Points p(3, LBVH_MERGE, keyed_least);
+        p.in.desc.bits = bits;
+        for (int i = 0; i < keyed_least; i++) p.add(0, 1);
+        OnDevice const on_device(p.in);
+        lbvh_desc d = device_desc(p.in, on_device);
+        d.cuda_allocator = allocator_of(&h);
+        CHECK_RESULT(lbvh_cuda_reserve(&gpu, &d, keyed_least, 0, stream), LBVH_OK);
+        long const calls = h.calls;
+        for (int n : {keyed_least - 1, 400, keyed_least}) {
+            CHECK_RESULT(lbvh_cuda_build(&gpu, &d, on_device.data.p, 0, n, stream), LBVH_OK);
+            CHECK(h.calls == calls);
+        }
+        lbvh_cuda_free(&gpu);
+    }
+}

@@ -70,6 +70,7 @@ static const Test tests[] = {
     {"keys of uniform points", test_keys_of_uniform_points},
     {"sort of equal codes", test_sort_of_equal_codes},
     {"sort unseen by samples", test_sort_unseen_by_samples},
+    {"sort reserved", test_sort_reserved},
     {"ploc few", test_ploc_few},
     {"ploc shapes", test_ploc_shapes},
     {"ploc too deep", test_ploc_too_deep},
