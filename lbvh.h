@@ -113,7 +113,7 @@
                       without the boxes of the leaves); double 129. 8 more with masks, 8 more with
                       keep_codes or a builder other than MERGE
             CUDA      work space, a leaf: 26, 18 with codes of 30 bits, 12 more for LBVH_SPLIT, 24
-                      more for lbvh_cuda_optimize, 40 more for lists of pairs; 16 a query of your
+                      more for lbvh_cuda_optimize, 44 more for lists of pairs; 16 a query of your
                       own, and 196 a query of a list (none beyond 2 GiB of them: lists then take
                       twice as long); what CUB asks for
             a world   about 420 an object, 40 and twice desc.pair_bytes a pair (float); its arrays

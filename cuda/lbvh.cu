@@ -105,8 +105,8 @@ enum {
     LBVH_I_LONG,    /* sorted codes; where CUB sorts, codes of 63 bits by element, and samples */
     LBVH_I_LINKS,   /* LBVH_SPLIT, lbvh_cuda_optimize: counters, parents */
     LBVH_I_ROWS,    /* offsets of the rows of a list of pairs */
-    LBVH_I_KEPT,    /* what the first pass of a list found, for the second: the first pairs of each
-                       place, or hits of batches */
+    LBVH_I_KEPT,    /* what the first pass of a list found, for the second: pairs, or hits of
+                       batches */
     LBVH_I_TEMP     /* temporary storage of CUB, or of >>sort */
 };
 
@@ -1217,8 +1217,11 @@ __device__ __forceinline__ bool lbvh_i_packet_near_leaf(const lbvh_i_packet &pac
 {
     lbvh_real away[3] = {0, 0, 0};
     for (int a = 0; a < 3 && Test != LBVH_I_BOX; a++)
-        away[a] = lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a], packet.min[a] - leaf.max[a]),
-                             0);
+        away[a] = Test == LBVH_I_POINT_LEAVES
+                      ? lbvh_i_outside(packet.min[a], packet.max[a], leaf.min[a])
+                      : lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a],
+                                              packet.min[a] - leaf.max[a]),
+                                   0);
     return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, packet.min, packet.max)
                               : lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
 }
@@ -1231,21 +1234,27 @@ __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
     return lbvh_i_overlap(tree, high, low, -1, -1);
 }
 
-/* Every lane tests its own search against 32 leaves, or as many as wait. Returns a bit for each
-   hit. */
+/* Leaves of a batch are tested so many at a time. */
+constexpr int lbvh_i_turn = 8;
+
+/* Every lane tests its own search against the first `many` leaves of a half, and some more of the
+   last turn. Returns a bit for each hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
 __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, int32_t after,
-                                                       const lbvh_node *leaf, const uint32_t *mask)
+                                                       const lbvh_node *leaf, const uint32_t *mask,
+                                                       int many)
 {
     unsigned hits = 0;
-#pragma unroll 8
-    for (int c = 0; c < 32; c++) {
-        lbvh_node const other = lbvh_i_fetch(&leaf[c]);
-        bool meets = lbvh_i_meets_leaf<Test>(o, other);
-        if (Later) meets = meets & (other.skip > after);
-        if (Masked) meets = meets & ((mask[c] & o.filter) != 0);
-        hits |= meets ? 1u << c : 0u;
-    }
+#pragma unroll 1
+    for (int begin = 0; begin < many; begin += lbvh_i_turn)
+#pragma unroll
+        for (int c = 0; c < lbvh_i_turn; c++) {
+            lbvh_node const other = lbvh_i_fetch(&leaf[begin + c]);
+            bool meets = lbvh_i_meets_leaf<Test>(o, other);
+            if (Later) meets = meets & (other.skip > after);
+            if (Masked) meets = meets & ((mask[begin + c] & o.filter) != 0);
+            hits |= meets ? 1u << (begin + c) : 0u;
+        }
     return hits;
 }
 
@@ -1255,45 +1264,54 @@ __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, in
    u reach2; above, both are far from reach2. So the sign is right where the result exceeds 16 u
    reach2; FLT_MIN is for numbers so small that they have fewer digits. Otherwise (a batch of some
    thousand) the leaves are tested as everywhere. */
-__device__ __forceinline__ unsigned lbvh_i_test_points(const lbvh_overlap &o, const lbvh_node *leaf)
+__device__ __forceinline__ unsigned lbvh_i_test_points(const lbvh_overlap &o, const lbvh_node *leaf,
+                                                       int many)
 {
+    int const tested = (many + lbvh_i_turn - 1) / lbvh_i_turn * lbvh_i_turn;
     float const limit = (float)o.reach2;
     float closest = limit;
     unsigned hits = 0;
-#pragma unroll 8
-    for (int c = 0; c < 32; c++) {
-        lbvh_node const other = lbvh_i_fetch(&leaf[c]);
-        float const x = (float)(other.min[0] - o.min[0]), y = (float)(other.min[1] - o.min[1]),
-                    z = (float)(other.min[2] - o.min[2]),
-                    excess = __fmaf_rn(z, z, __fmaf_rn(y, y, __fmaf_rn(x, x, -limit)));
-        hits = hits << 1 | __float_as_uint(excess) >> 31;
-        closest = fminf(closest, fabsf(excess));
-    }
-    if (closest > limit * 0x1p-20f + FLT_MIN) return __brev(hits);
-    return lbvh_i_test_leaves<LBVH_I_POINT_LEAVES, false, false>(o, -1, leaf, nullptr);
+#pragma unroll 1
+    for (int begin = 0; begin < many; begin += lbvh_i_turn)
+#pragma unroll
+        for (int c = 0; c < lbvh_i_turn; c++) {
+            lbvh_node const other = lbvh_i_fetch(&leaf[begin + c]);
+            float const x = (float)(other.min[0] - o.min[0]), y = (float)(other.min[1] - o.min[1]),
+                        z = (float)(other.min[2] - o.min[2]),
+                        excess = __fmaf_rn(z, z, __fmaf_rn(y, y, __fmaf_rn(x, x, -limit)));
+            hits = hits << 1 | __float_as_uint(excess) >> 31;
+            closest = fminf(closest, fabsf(excess));
+        }
+    if (closest > limit * 0x1p-20f + FLT_MIN) return __brev(hits) >> (32 - tested);
+    return lbvh_i_test_leaves<LBVH_I_POINT_LEAVES, false, false>(o, -1, leaf, nullptr, many);
 }
 
-/* Tests the half of the batch that begins at `from`. */
+/* Tests the half of the batch that begins at `from`. Places ascend: where the first leaf is later
+   than those of the warp, all are. (Later: a lane's own place is its thread's number.) */
 template <lbvh_i_test Test, bool Later, bool Masked>
 __device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int32_t after,
                                                       const lbvh_i_warp_batch &batch, int from,
                                                       int waiting)
 {
-    constexpr bool fuses =
-        Test == LBVH_I_POINT_LEAVES && !Later && !Masked && LBVH_I_REAL_KIND == 1;
+    constexpr bool fuses = Test == LBVH_I_POINT_LEAVES && !Masked && LBVH_I_REAL_KIND == 1;
+    const lbvh_node *const leaf = batch.leaf + from;
+    bool const all_count = !Later || leaf[0].skip > (lbvh_i_thread() | 31);
     unsigned const hits =
-        fuses ? lbvh_i_test_points(o, batch.leaf + from)
-              : lbvh_i_test_leaves<Test, Later, Masked>(o, after, batch.leaf + from,
-                                                        batch.mask + from);
+        fuses && all_count ? lbvh_i_test_points(o, leaf, waiting)
+                           : lbvh_i_test_leaves<Test, Later, Masked>(o, after, leaf,
+                                                                     batch.mask + from, waiting);
     return waiting < 32 ? hits & ((1u << waiting) - 1) : hits;
 }
 
 /* Boxes: a subtree that lies in at most so many slices is not walked. Those near the packet are
-   found first. (For searches within a radius it does not pay: tests/bench/NOTES.md.) */
+   found first. (For searches within a radius it does not pay: tests/bench/NOTES.md.) There a
+   subtree of at most so many leaves is not walked. */
 #ifdef CUDA_EMU
 constexpr int32_t lbvh_i_most_slices = 3;
+template <bool Shrinks> constexpr int32_t lbvh_i_most_leaves = 40;
 #else
 constexpr int32_t lbvh_i_most_slices = 32;
+template <bool Shrinks> constexpr int32_t lbvh_i_most_leaves = Shrinks ? 96 : 128;
 #endif
 
 /* A bit for each slice, from `slice` on, that holds some of the leaves up to `last`, and is near
@@ -1321,24 +1339,55 @@ __device__ __forceinline__ int32_t lbvh_i_place_in_slices(unsigned *slices, int3
     return own && place >= first && place <= last ? place : -1;
 }
 
-/* Appends to the batch the leaves near the packet, of those at the lanes' places; -1: none.
-   `waiting` leaves wait, from `from` on. */
+/* As lbvh_i_fetch, of a leaf for a batch, and as lbvh_i_store. Of a point the first word is enough,
+   and the skip. */
+template <lbvh_i_test Test>
+__device__ __forceinline__ lbvh_node lbvh_i_fetch_leaf(const lbvh_node *from)
+{
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    if (Test == LBVH_I_POINT_LEAVES) {
+        float4 const word = *reinterpret_cast<const float4 *>(from);
+        lbvh_node leaf = {};
+        leaf.min[0] = word.x;
+        leaf.min[1] = word.y;
+        leaf.min[2] = word.z;
+        leaf.link = __float_as_int(word.w);
+        return leaf;
+    }
+#endif
+    return lbvh_i_fetch(from);
+}
+
+template <lbvh_i_test Test>
+__device__ __forceinline__ void lbvh_i_store_leaf(lbvh_node *to, const lbvh_node &leaf)
+{
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    if (Test == LBVH_I_POINT_LEAVES) {
+        *reinterpret_cast<float4 *>(to) = make_float4(leaf.min[0], leaf.min[1], leaf.min[2],
+                                                      __int_as_float(leaf.link));
+        to->skip = leaf.skip;
+        return;
+    }
+#endif
+    *to = leaf;
+}
+
+/* Appends to the batch the leaves near the packet, of those at the lanes' places. `waiting` leaves
+   wait, from `from` on. */
 template <lbvh_i_test Test, bool Masked>
 __device__ __forceinline__ int lbvh_i_append_warp_leaves(const lbvh &tree,
-                                                         const lbvh_i_packet &packet, int32_t own,
-                                                         lbvh_i_warp_batch &batch, int from,
-                                                         int waiting)
+                                                         const lbvh_i_packet &packet, int32_t place,
+                                                         bool has_leaf, lbvh_i_warp_batch &batch,
+                                                         int from, int waiting)
 {
     int const lane = (int)(threadIdx.x % 32);
-    bool const has_leaf = own >= 0;
-    int32_t const place = has_leaf ? own : 0;
-    lbvh_node leaf = lbvh_i_fetch(&tree.node[tree.first_leaf + place]);
+    lbvh_node leaf = lbvh_i_fetch_leaf<Test>(&tree.node[tree.first_leaf + place]);
     leaf.skip = place;
-    unsigned const nears = __ballot_sync(0xFFFFFFFFu,
-                                         has_leaf && lbvh_i_packet_near_leaf<Test>(packet, leaf));
-    if (nears >> lane & 1) {
-        int const slot = (from + waiting + __popc(nears & ((1u << lane) - 1))) % 64;
-        batch.leaf[slot] = leaf;
+    bool const is_near = lbvh_i_packet_near_leaf<Test>(packet, leaf) & has_leaf;
+    unsigned const nears = __ballot_sync(0xFFFFFFFFu, is_near);
+    if (is_near) {
+        int const slot = (from + waiting + __popc(nears & ((1u << lane) - 1))) & 63;
+        lbvh_i_store_leaf<Test>(&batch.leaf[slot], leaf);
         if (Masked) batch.mask[slot] = tree.mask[tree.first_leaf + place];
     }
     return waiting + __popc(nears);
@@ -1373,18 +1422,19 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
         if (__any_sync(0xFFFFFFFFu, meets)) {
             int32_t const last = lbvh_last_place(&tree, &node), slice = first / lbvh_i_slice;
             if (by_slices ? last / lbvh_i_slice - slice >= lbvh_i_most_slices
-                          : last - first >= 64) {
+                          : last - first >= lbvh_i_most_leaves<Shrinks>) {
                 at = node.link;
                 continue;
             }
             unsigned slices = by_slices ? lbvh_i_near_slices(tree, packet, slice, last) : 0;
             while (by_slices ? slices != 0 : first <= last) {
-                int32_t const place = by_slices
-                                          ? lbvh_i_place_in_slices(&slices, slice, first, last)
-                                          : first + lane <= last ? first + lane : -1;
+                int32_t const own = by_slices
+                                        ? lbvh_i_place_in_slices(&slices, slice, first, last)
+                                        : first + lane,
+                              place = own < 0 ? 0 : own < last ? own : last;
                 if (!by_slices) first += 32;
-                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, place, batch, from,
-                                                                  waiting);
+                waiting = lbvh_i_append_warp_leaves<Test, Masked>(tree, packet, place, own == place,
+                                                                  batch, from, waiting);
                 if (waiting < 32) continue;
                 __syncwarp();
                 hits(lbvh_i_test_batch<Test, Later, Masked>(o, after, batch, from, 32),
@@ -1415,6 +1465,14 @@ __device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_
     else lbvh_i_walk_packet_masked<Test, Later, false, Shrinks>(tree, o, after, at, batch, hits);
 }
 
+/* The node where walks to later places than a warp's own begin: the largest one that begins at its
+   first. -1: it has none. */
+__device__ __forceinline__ int32_t lbvh_i_begin_later(const lbvh &tree, int32_t begin)
+{
+    if (begin == 0) return lbvh_root(&tree);
+    return begin < tree.n ? tree.node[tree.first_leaf + begin - 1].skip : -1;
+}
+
 /* met(id, place) for each bit of hits, the lowest first. */
 template <class Met>
 __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_node *leaf, unsigned hits, Met met)
@@ -1439,31 +1497,92 @@ __device__ __forceinline__ void lbvh_i_each_later(const lbvh &tree, lbvh_i_warp_
     lbvh_overlap const o = place < tree.n ? lbvh_overlap_later(&tree, place)
                                           : lbvh_i_no_search(&tree);
     lbvh_i_walk_packet<LBVH_I_BOX, true>(tree, o, place,
-                                         begin < tree.n ? tree.first_leaf + begin : -1, batch,
-                                         hits);
+                                         lbvh_i_begin_later(tree, begin), batch, hits);
 }
 
-/* Pairs of each place that are kept by the count, so that the second pass need not search again.
-   Enough for bodies in contact. */
+/* Pairs that the count keeps, so that the second pass need not search again: the first ones of each
+   place, enough for bodies in contact, and in a common list the others. */
 constexpr int lbvh_i_kept = 8;
 
-/* Pairs of each place with later ones: the total; or counts by place for the scan, and the first
-   pairs in kept[slot * n + place]. */
+struct lbvh_i_kept_pairs {
+    int32_t *first;     /* [lbvh_i_kept][n], by place; NULL: nothing is kept */
+    int4 *other;        /* [room]: place, number in its row, id */
+    unsigned long long *taken; /* of `other`; more than `room`: some were not kept */
+    int32_t room;
+};
+
+int32_t lbvh_i_kept_room(int32_t n) { return n / 4; }
+
+/* Prepares to keep pairs: none are taken. */
+lbvh_result lbvh_i_begin_kept_pairs(lbvh_cuda *gpu, lbvh_i_kept_pairs *kept, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    kept->room = lbvh_i_kept_room(n);
+    kept->other = lbvh_i_scratch<int4>(gpu, LBVH_I_KEPT);
+    kept->taken = reinterpret_cast<unsigned long long *>(kept->other + kept->room);
+    kept->first = reinterpret_cast<int32_t *>(kept->taken + 1);
+    return lbvh_i_failed(gpu, cudaMemsetAsync(kept->taken, 0, sizeof *kept->taken, stream))
+               ? LBVH_CUDA_ERROR
+               : LBVH_OK;
+}
+
+/* Entries of the common list for `many` pairs of each lane, side by side: the first of this lane's.
+   -1, for all lanes: there are not enough. */
+__device__ __forceinline__ int64_t lbvh_i_take_kept(const lbvh_i_kept_pairs &kept, int32_t many)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    int32_t sum = many;
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
+        if (lane >= step) sum += other;
+    }
+    long long end = 0;
+    if (lane == 31) {
+        end = (long long)*(const volatile unsigned long long *)kept.taken;
+        if (end <= kept.room) end = (long long)atomicAdd(kept.taken, (unsigned long long)sum);
+        end += sum;
+    }
+    int32_t const total = __shfl_sync(0xFFFFFFFFu, sum, 31);
+    end = __shfl_sync(0xFFFFFFFFu, end, 31);
+    return end <= kept.room ? end - total + sum - many : -1;
+}
+
+/* Keeps the pairs that a lane of place `place` found in a batch, after `count` others. All lanes
+   call it. Those beyond the first are stored by all lanes, one row at a time: a large element among
+   small ones meets whole batches. */
+__device__ __forceinline__ void lbvh_i_keep_pairs(const lbvh_i_kept_pairs &kept, int32_t n,
+                                                  int32_t place, int32_t count, unsigned hits,
+                                                  const lbvh_node *leaf)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    for (; hits && count < lbvh_i_kept; hits &= hits - 1, count++)
+        kept.first[(int64_t)count * n + place] = leaf[__ffs((int)hits) - 1].link;
+    unsigned rows = __ballot_sync(0xFFFFFFFFu, hits != 0);
+    if (rows == 0) return;
+    int64_t const begin = lbvh_i_take_kept(kept, __popc(hits));
+    for (; rows && begin >= 0; rows &= rows - 1) {
+        int const r = __ffs((int)rows) - 1;
+        unsigned const others = __shfl_sync(0xFFFFFFFFu, hits, r);
+        int32_t const before = __popc(others & ((1u << lane) - 1)),
+                      number = __shfl_sync(0xFFFFFFFFu, count, r) + before;
+        int64_t const at = __shfl_sync(0xFFFFFFFFu, (long long)begin, r) + before;
+        if (others >> lane & 1)
+            kept.other[at] = make_int4(place - lane + r, number, leaf[lane].link, 0);
+    }
+}
+
+/* Pairs of each place with later ones: the total; or counts by place for the scan, and pairs that
+   are kept. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_count_pairs_kernel(__grid_constant__ const lbvh_device device, unsigned long long *total,
-                              int64_t *rows, int32_t *kept)
+                              int64_t *rows, lbvh_i_kept_pairs kept)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
     int32_t count = 0;
     lbvh_i_each_later(device.tree, batch, [&](unsigned hits, const lbvh_node *leaf) {
-        int32_t slot = count;
+        if (kept.first) lbvh_i_keep_pairs(kept, n, place, count, hits, leaf);
         count += __popc(hits);
-        if (!kept || slot >= lbvh_i_kept) return;
-        lbvh_i_each_hit(leaf, hits, [&](int32_t other, int32_t) {
-            if (slot < lbvh_i_kept) kept[(int64_t)slot * n + place] = other;
-            slot++;
-        });
     });
     if (rows && place <= n) rows[place] = count;
     if (!total) return;
@@ -1472,43 +1591,56 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     if (threadIdx.x % 32 == 0 && sum > 0) atomicAdd(total, (unsigned long long)sum);
 }
 
-/* The pairs, in rows by place. Only warps in which a place has more pairs than were kept search
-   again. */
+/* Stores a pair where it lies within the list. */
+__device__ __forceinline__ void lbvh_i_put_pair(int32_t *pairs, int64_t capacity, int64_t slot,
+                                                int32_t id, int32_t other)
+{
+    if (slot >= capacity) return;
+    pairs[2 * slot] = id;
+    pairs[2 * slot + 1] = other;
+}
+
+/* The pairs, in rows by place: a thread writes the first ones of a place, and one of the others.
+   Where these were too many, warps in which a place has others search again. */
 __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_i_fill_pairs_kernel(__grid_constant__ const lbvh_device device, const int64_t *rows,
-                             const int32_t *kept, int32_t *pairs, int64_t capacity)
+                             lbvh_i_kept_pairs kept, int32_t *pairs, int64_t capacity)
 {
     lbvh_i_warp_batch &batch = lbvh_i_my_batch();
     int32_t const n = device.tree.n, place = lbvh_i_thread();
+    unsigned long long const taken = *kept.taken;
+    bool const has_all = taken <= (unsigned long long)kept.room;
+    const lbvh_node *const leaves = device.tree.node + device.tree.first_leaf;
     bool const searching = place < n;
     int64_t slot = searching ? rows[place] : 0;
     int64_t const count = searching ? rows[place + 1] - slot : 0;
-    int32_t const id = searching ? device.tree.node[device.tree.first_leaf + place].link : -1;
-    auto put = [&](int32_t other, int32_t) {
-        if (slot < capacity) {
-            pairs[2 * slot] = id;
-            pairs[2 * slot + 1] = other;
-        }
-        slot++;
-    };
-    if (__any_sync(0xFFFFFFFFu, count > lbvh_i_kept)) {
-        lbvh_i_each_later(device.tree, batch,
-                          [&](unsigned hits, const lbvh_node *leaf) {
-                              lbvh_i_each_hit(leaf, hits, put);
-                          });
-    } else {
-        for (int32_t k = 0; k < (int32_t)count; k++) put(kept[(int64_t)k * n + place], -1);
+    int32_t const id = searching ? leaves[place].link : -1;
+    if (!has_all && __any_sync(0xFFFFFFFFu, count > lbvh_i_kept)) {
+        lbvh_i_each_later(device.tree, batch, [&](unsigned hits, const lbvh_node *leaf) {
+            lbvh_i_each_hit(leaf, hits, [&](int32_t other, int32_t) {
+                lbvh_i_put_pair(pairs, capacity, slot++, id, other);
+            });
+        });
+        return;
     }
+#pragma unroll
+    for (int k = 0; k < lbvh_i_kept; k++)
+        if (k < count)
+            lbvh_i_put_pair(pairs, capacity, slot + k, id, kept.first[(int64_t)k * n + place]);
+    if (!has_all || (unsigned long long)place >= taken) return;
+    int4 const other = kept.other[place];
+    lbvh_i_put_pair(pairs, capacity, rows[other.x] + other.y, leaves[other.x].link, other.z);
 }
 
 /* What lists of the pairs of n elements need. */
 lbvh_result lbvh_i_pair_sizes(lbvh_cuda *gpu, int32_t n, size_t scratch[LBVH_CUDA_SCRATCH])
 {
     lbvh_i_at_least(&scratch[LBVH_I_ROWS], ((size_t)n + 1) * sizeof(int64_t));
-    lbvh_i_at_least(&scratch[LBVH_I_KEPT], (size_t)n * lbvh_i_kept * sizeof(int32_t));
+    lbvh_i_at_least(&scratch[LBVH_I_KEPT],
+                    (size_t)lbvh_i_kept_room(n) * sizeof(int4) + sizeof(unsigned long long) +
+                        (size_t)n * lbvh_i_kept * sizeof(int32_t));
     return lbvh_i_search_sizes(gpu, n, false, false, scratch);
 }
-
 
 /* Grows the memory of lists of pairs. */
 lbvh_result lbvh_i_prepare_pairs(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
@@ -1647,7 +1779,7 @@ __device__ __forceinline__ bool lbvh_i_run_query(const lbvh &tree, const lbvh_qu
     int32_t const begin = lbvh_i_thread() - (int32_t)(threadIdx.x % 32);
     if (queries.flags & LBVH_HALF) {
         lbvh_i_walk_packet<Test, true>(tree, query.o, query.q,
-                                       begin < tree.n ? tree.first_leaf + begin : -1, batch, hits);
+                                       lbvh_i_begin_later(tree, begin), batch, hits);
     } else if (!queries.data || lbvh_i_coherent(query.o)) {
         lbvh_i_walk_packet<Test, false>(tree, query.o, -1, lbvh_root(&tree), batch, hits);
     } else {
@@ -2036,8 +2168,9 @@ template <int Room> struct lbvh_i_nearest {
     __device__ __forceinline__ bool precedes(lbvh_real candidate2, int32_t candidate,
                                              int slot) const
     {
-        return candidate2 < distance2[slot] ||
-               (candidate2 == distance2[slot] && candidate < id[slot]);
+        /* without branches */
+        return (candidate2 < distance2[slot]) |
+               ((candidate2 == distance2[slot]) & (candidate < id[slot]));
     }
     __device__ __forceinline__ void insert(lbvh_real candidate2, int32_t candidate)
     {
@@ -2111,7 +2244,33 @@ __device__ __forceinline__ void lbvh_i_load_window(const lbvh &tree, int32_t beg
     __syncwarp();
 }
 
-/* Sorts the distances to the leaves of a window into the Room smallest, nearest first. */
+/* One step of a sorting network: orders all pairs of values `step` apart. Runs of `run` values
+   descend and ascend in turns. */
+template <int Room>
+__device__ __forceinline__ void lbvh_i_order_pairs(lbvh_real *values, int step, int run)
+{
+#pragma unroll
+    for (int slot = 0; slot < Room; slot++) {
+        if (slot & step) continue;
+        lbvh_real const low = lbvh_i_min(values[slot], values[slot + step]),
+                        high = lbvh_i_max(values[slot], values[slot + step]);
+        values[slot] = slot & run ? low : high;
+        values[slot + step] = slot & run ? high : low;
+    }
+}
+
+/* Sorts, largest first (Batcher's bitonic sort). */
+template <int Room> __device__ __forceinline__ void lbvh_i_sort_descending(lbvh_real *values)
+{
+#pragma unroll
+    for (int run = 2; run <= Room; run *= 2)
+#pragma unroll
+        for (int step = run / 2; step > 0; step /= 2) lbvh_i_order_pairs<Room>(values, step, run);
+}
+
+/* Merges the distances to the leaves of a window into the Room smallest, the largest first. Room of
+   them at a time are sorted likewise. The smaller of each two, taken from opposite ends, are the
+   smallest of all, and bitonic: the last steps of the sort do. */
 template <lbvh_i_test Test, int Room>
 __device__ __forceinline__ void lbvh_i_measure_window(const lbvh &tree, const lbvh_overlap &o,
                                                       int32_t begin, lbvh_i_warp_batch &batch,
@@ -2119,15 +2278,19 @@ __device__ __forceinline__ void lbvh_i_measure_window(const lbvh &tree, const lb
 {
     if (begin < 0 || begin >= tree.n) return;
     lbvh_i_load_window(tree, begin, o.filter, batch);
-#pragma unroll 4
-    for (int c = 0; c < 32; c++) {
-        lbvh_real larger = lbvh_i_leaf_distance2<Test>(o, lbvh_i_fetch(&batch.leaf[c]));
+#pragma unroll (Room == 1 ? 4 : 1)
+    for (int from = 0; from < 32; from += Room) {
+        lbvh_real fresh[(size_t)Room];
 #pragma unroll
-        for (int slot = 0; slot < Room; slot++) {
-            lbvh_real const smaller = lbvh_i_min(smallest[slot], larger);
-            larger = lbvh_i_max(smallest[slot], larger);
-            smallest[slot] = smaller;
-        }
+        for (int c = 0; c < Room; c++)
+            fresh[c] = lbvh_i_leaf_distance2<Test>(o, lbvh_i_fetch(&batch.leaf[from + c]));
+        lbvh_i_sort_descending<Room>(fresh);
+#pragma unroll
+        for (int slot = 0; slot < Room; slot++)
+            smallest[slot] = lbvh_i_min(smallest[slot], fresh[Room - 1 - slot]);
+#pragma unroll
+        for (int step = Room / 2; step > 0; step /= 2)
+            lbvh_i_order_pairs<Room>(smallest, step, Room);
     }
     __syncwarp(); /* the batch may be written again */
 }
@@ -2145,7 +2308,7 @@ __device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overla
     lbvh_real smallest[(size_t)Room];
 #pragma unroll
     for (int slot = 0; slot < Room; slot++)
-        smallest[slot] = slot < Room - k ? -1 : lbvh_i_infinity();
+        smallest[slot] = slot < k ? lbvh_i_infinity() : -1;
     unsigned left = __ballot_sync(0xFFFFFFFFu, own >= 0);
     for (int windows = 0; left; windows++) {
         if (windows == lbvh_i_most_windows) return false;
@@ -2159,7 +2322,7 @@ __device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overla
         lbvh_i_measure_window<Test, Room>(tree, o, lowest - 32 * w, batch, smallest);
         lbvh_i_measure_window<Test, Room>(tree, o, highest + 32 * w, batch, smallest);
     }
-    if (o.at >= 0) o.reach2 = lbvh_i_min(o.reach2, smallest[Room - 1]);
+    if (o.at >= 0) o.reach2 = lbvh_i_min(o.reach2, smallest[0]);
     return true;
 }
 
@@ -5866,7 +6029,7 @@ LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_foun
     return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_search_block,
                          lbvh_i_count_pairs_kernel, gpu->device,
                          reinterpret_cast<unsigned long long *>(d_pairs_found), (int64_t *)nullptr,
-                         (int32_t *)nullptr);
+                         lbvh_i_kept_pairs{});
 }
 
 LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
@@ -5881,18 +6044,19 @@ LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t c
                    : LBVH_OK;
     lbvh_result result = lbvh_i_prepare_pairs(gpu, n, LBVH_I_AHEAD, stream);
     int64_t *const rows = lbvh_i_scratch<int64_t>(gpu, LBVH_I_ROWS);
-    int32_t *const kept = lbvh_i_scratch<int32_t>(gpu, LBVH_I_KEPT);
+    lbvh_i_kept_pairs kept = {};
+    if (result == LBVH_OK && capacity > 0) result = lbvh_i_begin_kept_pairs(gpu, &kept, stream);
     if (result == LBVH_OK)
         result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_search_block,
                                lbvh_i_count_pairs_kernel, gpu->device,
-                               (unsigned long long *)nullptr, rows, capacity > 0 ? kept : nullptr);
+                               (unsigned long long *)nullptr, rows, kept);
     if (result == LBVH_OK) result = lbvh_i_scan_rows(gpu, rows, n, stream);
     if (result == LBVH_OK)
         result = lbvh_i_copy(gpu, d_needed, rows + n, sizeof *d_needed, cudaMemcpyDeviceToDevice,
                              stream);
     if (result != LBVH_OK || capacity == 0) return result;
     return lbvh_i_launch(gpu, stream, n, lbvh_i_search_block, lbvh_i_fill_pairs_kernel, gpu->device,
-                         (const int64_t *)rows, (const int32_t *)kept, d_pairs, capacity);
+                         (const int64_t *)rows, kept, d_pairs, capacity);
 }
 
 LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
