@@ -854,7 +854,8 @@ typedef struct lbvh_cuda_facts {
                                    the maximum of the negated ones */
     int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
                                    indexed), 0 = none */
-    int32_t clustered;          /* codes of 63 bits: 1 if two samples of them are alike */
+    /* many elements, and codes of 63 bits: */
+    int32_t clustered;          /* 1 if two samples of them are alike */
     int32_t runs;               /* long runs of elements with equal keys */
 } lbvh_cuda_facts;
 
@@ -1331,16 +1332,25 @@ LBVH_FN uint64_t lbvh_i_last_code(int dim, int bits)
     return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
 }
 
+/* The Morton code of a half centre. */
+LBVH_FN uint64_t lbvh_i_code_at(const lbvh_lattice *lattice, int dim, int bits,
+                                const lbvh_real half_centre[3])
+{
+    uint32_t const x = lbvh_i_coordinate(lattice, 0, half_centre[0]),
+                   y = lbvh_i_coordinate(lattice, 1, half_centre[1]),
+                   z = dim == 3 ? lbvh_i_coordinate(lattice, 2, half_centre[2]) : 0;
+    return lbvh_i_interleave(dim, bits, x, y, z);
+}
+
 /* The Morton code of a box. */
 LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
                              const lbvh_real max[3])
 {
-    uint32_t x, y, z = 0;
+    lbvh_real half_centre[3];
+    int a;
     if (!(min[0] <= max[0])) return lbvh_i_last_code(dim, bits);
-    x = lbvh_i_coordinate(lattice, 0, lbvh_i_half_centre(min[0], max[0]));
-    y = lbvh_i_coordinate(lattice, 1, lbvh_i_half_centre(min[1], max[1]));
-    if (dim == 3) z = lbvh_i_coordinate(lattice, 2, lbvh_i_half_centre(min[2], max[2]));
-    return lbvh_i_interleave(dim, bits, x, y, z);
+    for (a = 0; a < 3; a++) half_centre[a] = lbvh_i_half_centre(min[a], max[a]);
+    return lbvh_i_code_at(lattice, dim, bits, half_centre);
 }
 
 /* delta(i, j): number of common leading bits of the codes a and b at places i and j, of `bits`.

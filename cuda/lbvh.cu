@@ -4,9 +4,9 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-   >>contents: early, memory, sort, work, codes, keys, leaves, merge, split, ploc, rotations, build,
-               packets, pairs, queries, nearest, wide-build, wide-groups, wide-order, wide-rays,
-               wide-near, wide-overlaps, copies, cuda-api */
+   >>contents: early, memory, work, codes, leaves, merge, split, build, packets, pairs, queries,
+               nearest, sort, keys, ploc, rotations, wide-build, wide-groups, wide-order,
+               wide-rays, wide-near, wide-overlaps, copies, cuda-api */
 
 #ifndef CUDA_EMU
 #include <cooperative_groups.h>
@@ -64,6 +64,14 @@ __device__ __forceinline__ void lbvh_i_wait_for_kernel_before()
 #endif
 }
 
+cudaLaunchAttribute lbvh_i_early()
+{
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    return early;
+}
+
 /* As lbvh_i_launch, of a kernel that begins by waiting; early if what comes before in the stream is
    known to be a kernel. */
 template <class... Parameters, class... Arguments>
@@ -71,9 +79,7 @@ lbvh_result lbvh_i_launch_early(lbvh_cuda *gpu, cudaStream_t stream, bool after_
                                 int64_t threads, int block, void (*kernel)(Parameters...),
                                 Arguments... arguments)
 {
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute early = lbvh_i_early();
     cudaLaunchConfig_t config = {};
     gpu->stream = stream;
     if (threads <= 0) return LBVH_OK;
@@ -96,12 +102,12 @@ enum {
     LBVH_I_KEYS_B,
     LBVH_I_IDS_A,   /* their ids */
     LBVH_I_IDS_B,
-    LBVH_I_LONG,    /* codes of 63 bits, by element, and samples of them */
+    LBVH_I_LONG,    /* sorted codes; where CUB sorts, codes of 63 bits by element, and samples */
     LBVH_I_LINKS,   /* LBVH_SPLIT, lbvh_cuda_optimize: counters, parents */
     LBVH_I_ROWS,    /* offsets of the rows of a list of pairs */
     LBVH_I_KEPT,    /* what the first pass of a list found, for the second: pairs, or hits of
                        batches */
-    LBVH_I_TEMP     /* temporary storage of CUB */
+    LBVH_I_TEMP     /* temporary storage of CUB, or of >>sort */
 };
 
 /* CUB reports an error that the caller left unread as its own: it is cleared first, here and before
@@ -174,497 +180,6 @@ cudaError_t lbvh_i_sort_pairs(void *temp, size_t &temp_bytes, cub::DoubleBuffer<
     return cub::DeviceRadixSort::SortPairs(temp, temp_bytes, keys, ids, n, 0, bits, stream);
 }
 
-void lbvh_i_at_least(size_t *bytes, size_t needed)
-{
-    if (*bytes < needed) *bytes = needed;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>sort: up to half a million keys in one launch, whose blocks wait for each other
-
-   A sort of as many keys as there may be (CUB's) takes a launch and more for each digit of a key.
-   Half a million keys and fewer are sorted faster as a grid sorts particles into cells, by counting
-   (here the cells lie along the Morton curve, and are called buckets). All blocks run at the same
-   time, and each waits for all where that is needed ("meet"). The sort is stable. The keys of a
-   bucket share their upper bits:
-
-   1. Empty the counters. Meet.
-   2. Count the keys by bucket; the counter returns a rank. Meet.
-   3. Prefix sums of the counters of each chunk, and the sums of chunks. Meet. Every block makes the
-      same prefix sums of these.
-   4. Store each key in its bucket, at that rank. Meet.
-   5. The place of a key is the begin of its bucket and the number of keys there that come before
-      it.
-
-   Where buckets are so full that the last step would take long, all blocks see this in step 3, and
-   sort by digits instead, of up to 8 bits, the lowest first (Knuth 5.2.5). A block has the same
-   places in each pass. In the figure three blocks sort by digits 0 .. 2:
-
-       keys      1 0 2 1 | 0 0 2 1 | 2 2 0 1        places of blocks 0, 1, 2
-       counts    1 2 1   | 2 1 1   | 1 1 2          of each digit, by block. Meet.
-       begin     0 4 8   | 1 6 9   | 3 7 10         all of lower digits, and those of the same
-                                                    digit in blocks before
-       keys      0 0 0 0 1 1 1 1 2 2 2 2            to the other buffer. Meet.
-
-   A block goes through its places in tiles, a thread a place. Within a tile the rank of a key among
-   equal digits counts the rows of 32 before its own (of other warps), and the lanes of its row
-   before it.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Up to 4096 keys CUB sorts in one block, which is faster; more than so many for each thread of
-   this launch, too. Buckets are too full if one holds more keys than `bucket_most`, or if a key is
-   compared with more than `compared_most` on average. */
-#ifdef CUDA_EMU
-constexpr int32_t lbvh_i_sort_least = 1, lbvh_i_sort_each = 5, lbvh_i_bucket_most = 64,
-                  lbvh_i_compared_most = 16;
-constexpr int lbvh_i_sort_block = 256, lbvh_i_most_bucket_bits = 8, lbvh_i_least_chunk_bits = 4;
-#else
-constexpr int32_t lbvh_i_sort_least = 4097, lbvh_i_sort_each = 4, lbvh_i_bucket_most = 2048,
-                  lbvh_i_compared_most = 128;
-constexpr int lbvh_i_sort_block = 1024, lbvh_i_most_bucket_bits = 20, lbvh_i_least_chunk_bits = 10;
-#endif
-constexpr int lbvh_i_chunks_bits = 7, lbvh_i_bucket_chunks = 1 << lbvh_i_chunks_bits;
-constexpr int lbvh_i_digit_bits = 8, lbvh_i_digits = 1 << lbvh_i_digit_bits,
-              lbvh_i_sort_rows = lbvh_i_sort_block / 32;
-
-/* Keys that a thread loads at a time: their accesses overlap. */
-constexpr int lbvh_i_sort_turns = 4;
-
-/* Keys with their ids. */
-struct lbvh_i_keyed_ids {
-    uint32_t *key;
-    int32_t *id;
-};
-
-struct alignas(8) lbvh_i_keyed_id {
-    uint32_t key;
-    int32_t id;
-};
-
-/* Of the buckets of a chunk: their keys, the most of one, and the sum of their squares. */
-struct lbvh_i_chunk_sum {
-    int32_t keys, largest;
-    uint32_t squares;
-};
-
-/* Global memory of a sort. The bucket of a key is key >> shift. */
-struct lbvh_i_buckets {
-    int32_t *count;          /* [1 << bits] keys of a bucket; then those before it in its chunk */
-    lbvh_i_chunk_sum *sum;   /* [chunks] */
-    int32_t *digits;         /* [block][digit] */
-    lbvh_i_keyed_id *stored; /* [n] in the order of buckets */
-    int bits, shift, chunk_bits;
-};
-
-/* Shared memory of a block. */
-struct lbvh_i_bucket_room {
-    int32_t before[lbvh_i_bucket_chunks + 1]; /* keys in the chunks before */
-    int32_t warp_sums[lbvh_i_sort_block / 32 + 1];
-    lbvh_i_chunk_sum all;
-};
-struct lbvh_i_digit_room {
-    uint16_t row[lbvh_i_sort_rows][lbvh_i_digits]; /* keys of each row and digit, then of rows
-                                                      before */
-    int32_t begin[lbvh_i_digits], all[lbvh_i_digits], tile[lbvh_i_digits],
-        warp_sums[lbvh_i_digits / 32];
-};
-union lbvh_i_sort_room {
-    lbvh_i_bucket_room buckets;
-    lbvh_i_digit_room digits;
-};
-
-/* All threads of the launch wait here for each other. What they stored before, all can load after.
-   CUDA_EMU: the launch has one block. */
-__device__ __forceinline__ void lbvh_i_meet()
-{
-#ifdef CUDA_EMU
-    __syncthreads();
-#else
-    cooperative_groups::this_grid().sync();
-#endif
-}
-
-/* Exclusive prefix sum of x over the warp. */
-__device__ __forceinline__ int32_t lbvh_i_warp_prefix(int32_t x)
-{
-    int32_t sum = x;
-    for (int step = 1; step < 32; step *= 2) {
-        int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
-        if ((int)(threadIdx.x % 32) >= step) sum += other;
-    }
-    return sum - x;
-}
-
-/* One warp: exclusive prefix sums of sums[0 .. m-1]; sums[m] becomes the total. */
-__device__ __forceinline__ void lbvh_i_scan_warp_sums(int32_t *sums, int m)
-{
-    int const run = (m + 31) / 32, from = (int)(threadIdx.x % 32) * run;
-    int32_t sum = 0;
-    for (int k = from; k < from + run && k < m; k++) sum += sums[k];
-    int32_t before = lbvh_i_warp_prefix(sum);
-    for (int k = from; k < from + run && k < m; k++) {
-        int32_t const own = sums[k];
-        sums[k] = before;
-        before += own;
-    }
-    if (threadIdx.x % 32 == 31) sums[m] = before;
-}
-
-/* Counts a key of this bucket, -1 for none: all lanes of the warp call. Returns its rank there: the
-   number of keys counted before it. Keys of one bucket need one atomic. */
-__device__ __forceinline__ int32_t lbvh_i_count_key(int32_t *count, int32_t bucket)
-{
-    unsigned const peers = __match_any_sync(0xFFFFFFFFu, bucket),
-                   before = peers & ((1u << threadIdx.x % 32) - 1);
-    int32_t base = 0;
-    if (bucket >= 0 && before == 0) base = atomicAdd(&count[bucket], __popc(peers));
-    return __shfl_sync(0xFFFFFFFFu, base, __ffs((int)peers) - 1) + __popc(before);
-}
-
-/* Step 2. */
-__device__ __forceinline__ void lbvh_i_count_keys(const lbvh_i_buckets &to, const uint32_t *key,
-                                                  int32_t *rank, int32_t n)
-{
-    constexpr int turns = lbvh_i_sort_turns;
-    int32_t const lane = (int32_t)(threadIdx.x % 32),
-                  threads = (int32_t)(gridDim.x * blockDim.x);
-    for (int32_t first = lbvh_i_thread(); first - lane < n; first += turns * threads) {
-        uint32_t keys[turns];
-        int32_t ranks[turns];
-#pragma unroll
-        for (int t = 0; t < turns; t++)
-            keys[t] = first + t * threads < n ? key[first + t * threads] : 0;
-#pragma unroll
-        for (int t = 0; t < turns; t++)
-            ranks[t] = lbvh_i_count_key(to.count, first + t * threads < n
-                                                      ? (int32_t)(keys[t] >> to.shift)
-                                                      : -1);
-#pragma unroll
-        for (int t = 0; t < turns; t++)
-            if (first + t * threads < n) rank[first + t * threads] = ranks[t];
-    }
-}
-
-/* Prefix sums of a chunk of counters, and its sum: a thread has 4 counters side by side. */
-__device__ __forceinline__ void lbvh_i_sum_chunk(lbvh_i_bucket_room &own, int32_t *count, int size,
-                                                 lbvh_i_chunk_sum *sum)
-{
-    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
-    int32_t carry = 0, largest = 0;
-    uint32_t squares = 0;
-    if (threadIdx.x == 0) own.all = {0, 0, 0};
-    for (int begin = 0; begin < size; begin += 4 * (int)blockDim.x) {
-        int const c = begin + 4 * (int)threadIdx.x;
-        int4 const x = c < size ? *reinterpret_cast<const int4 *>(&count[c])
-                                : make_int4(0, 0, 0, 0);
-        int32_t const all = x.x + x.y + x.z + x.w, before = lbvh_i_warp_prefix(all);
-        largest = max(largest, max(max(x.x, x.y), max(x.z, x.w)));
-        squares += (uint32_t)x.x * (uint32_t)x.x + (uint32_t)x.y * (uint32_t)x.y +
-                   (uint32_t)x.z * (uint32_t)x.z + (uint32_t)x.w * (uint32_t)x.w;
-        if (lane == 31) own.warp_sums[warp] = before + all;
-        __syncthreads();
-        if (warp == 0) lbvh_i_scan_warp_sums(own.warp_sums, (int)blockDim.x / 32);
-        __syncthreads();
-        int32_t const first = carry + own.warp_sums[warp] + before;
-        if (c < size)
-            *reinterpret_cast<int4 *>(&count[c]) = make_int4(first, first + x.x,
-                                                             first + x.x + x.y,
-                                                             first + x.x + x.y + x.z);
-        carry += own.warp_sums[blockDim.x / 32];
-        __syncthreads();
-    }
-    if (largest > 1) (void)atomicMax(&own.all.largest, largest);
-    if (squares > 0) (void)atomicAdd(&own.all.squares, squares);
-    __syncthreads();
-    if (threadIdx.x == 0) *sum = {carry, own.all.largest, own.all.squares};
-    __syncthreads();
-}
-
-/* The keys in the chunks before each, and the sum of all: by a block. The squares do not overflow
-   unless a bucket is too large. */
-__device__ __forceinline__ void lbvh_i_sum_chunks(lbvh_i_bucket_room &own,
-                                                  const lbvh_i_buckets &buckets)
-{
-    int const chunks = 1 << (buckets.bits - buckets.chunk_bits);
-    if (threadIdx.x == 0) own.all = {0, 0, 0};
-    __syncthreads();
-    for (int c = (int)threadIdx.x; c < chunks; c += (int)blockDim.x) {
-        lbvh_i_chunk_sum const sum = buckets.sum[c];
-        own.before[c] = sum.keys;
-        (void)atomicMax(&own.all.largest, sum.largest);
-        (void)atomicAdd(&own.all.squares, sum.squares);
-    }
-    __syncthreads();
-    if (threadIdx.x < 32) lbvh_i_scan_warp_sums(own.before, chunks);
-    __syncthreads();
-}
-
-__device__ __forceinline__ int32_t lbvh_i_bucket_begin(const lbvh_i_bucket_room &own,
-                                                       const lbvh_i_buckets &buckets,
-                                                       uint32_t bucket)
-{
-    return own.before[bucket >> buckets.chunk_bits] + buckets.count[bucket];
-}
-
-/* Step 4. */
-__device__ __forceinline__ void lbvh_i_store_keys(const lbvh_i_bucket_room &own,
-                                                  const lbvh_i_buckets &buckets,
-                                                  const lbvh_i_keyed_ids &from,
-                                                  const int32_t *rank, int32_t n)
-{
-    constexpr int turns = lbvh_i_sort_turns;
-    int32_t const threads = (int32_t)(gridDim.x * blockDim.x);
-    for (int32_t first = lbvh_i_thread(); first < n; first += turns * threads) {
-        lbvh_i_keyed_id keyed[turns];
-        int32_t to[turns];
-#pragma unroll
-        for (int t = 0; t < turns; t++) {
-            int32_t const k = first + t * threads < n ? first + t * threads : first;
-            keyed[t] = {from.key[k], from.id[k]};
-            to[t] = rank[k];
-        }
-#pragma unroll
-        for (int t = 0; t < turns; t++)
-            to[t] += lbvh_i_bucket_begin(own, buckets, keyed[t].key >> buckets.shift);
-#pragma unroll
-        for (int t = 0; t < turns; t++)
-            if (first + t * threads < n) buckets.stored[to[t]] = keyed[t];
-    }
-}
-
-/* Step 5. A thread takes keys as they are stored, so that a warp loads few buckets. */
-__device__ __forceinline__ void lbvh_i_place_keys(const lbvh_i_bucket_room &own,
-                                                  const lbvh_i_buckets &buckets,
-                                                  const lbvh_i_keyed_ids &to, int32_t n)
-{
-    int32_t const threads = (int32_t)(gridDim.x * blockDim.x);
-    for (int32_t k = lbvh_i_thread(); k < n; k += threads) {
-        lbvh_i_keyed_id const one = buckets.stored[k];
-        uint32_t const bucket = one.key >> buckets.shift, last = (1u << buckets.bits) - 1;
-        int32_t const begin = lbvh_i_bucket_begin(own, buckets, bucket),
-                      end = bucket < last ? lbvh_i_bucket_begin(own, buckets, bucket + 1) : n;
-        int32_t at = begin;
-#pragma unroll 4
-        for (int32_t other = begin; other < end; other++) {
-            lbvh_i_keyed_id const there = buckets.stored[other];
-            at += (there.key < one.key) | ((there.key == one.key) & (there.id < one.id));
-        }
-        to.key[at] = one.key;
-        to.id[at] = one.id;
-    }
-}
-
-/* Sorts n keys, `from` to `to`, which may be the same; rank: [n] work space. false: buckets are too
-   full, and nothing was stored. */
-__device__ __forceinline__ bool lbvh_i_sort_by_buckets(lbvh_i_bucket_room &own,
-                                                       const lbvh_i_buckets &buckets,
-                                                       const lbvh_i_keyed_ids &from,
-                                                       const lbvh_i_keyed_ids &to, int32_t *rank,
-                                                       int32_t n)
-{
-    int const quads = (1 << buckets.bits) / 4, chunks = 1 << (buckets.bits - buckets.chunk_bits),
-              size = 1 << buckets.chunk_bits;
-    for (int q = lbvh_i_thread(); q < quads; q += (int)(gridDim.x * blockDim.x))
-        reinterpret_cast<int4 *>(buckets.count)[q] = make_int4(0, 0, 0, 0);
-    lbvh_i_meet();
-    lbvh_i_count_keys(buckets, from.key, rank, n);
-    lbvh_i_meet();
-    for (int c = (int)blockIdx.x; c < chunks; c += (int)gridDim.x)
-        lbvh_i_sum_chunk(own, buckets.count + c * size, size, &buckets.sum[c]);
-    lbvh_i_meet();
-    lbvh_i_sum_chunks(own, buckets);
-    if (own.all.largest > lbvh_i_bucket_most ||
-        own.all.squares / lbvh_i_compared_most > (uint32_t)n)
-        return false;
-    lbvh_i_store_keys(own, buckets, from, rank, n);
-    lbvh_i_meet();
-    lbvh_i_place_keys(own, buckets, to, n);
-    return true;
-}
-
-/* Counts the digits of each row of a tile, and so of the tile. digit: -1 for none. Returns its rank
-   within its row. */
-__device__ __forceinline__ int lbvh_i_count_digits(lbvh_i_digit_room &own, int digit)
-{
-    int const thread = (int)threadIdx.x, rows = (int)blockDim.x / 32;
-    for (int x = thread; x < rows * lbvh_i_digits; x += (int)blockDim.x)
-        own.row[x / lbvh_i_digits][x % lbvh_i_digits] = 0;
-    __syncthreads();
-    unsigned const peers = __match_any_sync(0xFFFFFFFFu, digit);
-    int const rank = __popc(peers & ((1u << thread % 32) - 1));
-    if (digit >= 0 && rank == 0) own.row[thread / 32][digit] = (uint16_t)__popc(peers);
-    __syncthreads();
-    for (int d = thread; d < lbvh_i_digits; d += (int)blockDim.x) {
-        int sum = 0;
-#pragma unroll 8
-        for (int r = 0; r < rows; r++) {
-            int const count = own.row[r][d];
-            own.row[r][d] = (uint16_t)sum;
-            sum += count;
-        }
-        own.tile[d] = sum;
-    }
-    __syncthreads();
-    return rank;
-}
-
-/* own.begin[d]: the place of the block's first key of digit d. Groups of threads, four digits each,
-   sum the counts of some blocks. They begin at different blocks, so that not all load the same. */
-__device__ __forceinline__ void lbvh_i_place_digits(lbvh_i_digit_room &own, const int32_t *counts)
-{
-    constexpr int group = lbvh_i_digits / 4;
-    int const thread = (int)threadIdx.x, d = thread % group * 4, lane = thread % 32,
-              groups = (int)blockDim.x / group, blocks = (int)gridDim.x;
-    for (int x = thread; x < lbvh_i_digits; x += (int)blockDim.x) own.begin[x] = own.all[x] = 0;
-    __syncthreads();
-    int4 before = make_int4(0, 0, 0, 0), sum = before;
-    if (thread < groups * group) {
-#pragma unroll 4
-        for (int x = thread / group; x < blocks; x += groups) {
-            int const b = x + (int)blockIdx.x < blocks ? x + (int)blockIdx.x
-                                                       : x + (int)blockIdx.x - blocks;
-            int4 const count = *reinterpret_cast<const int4 *>(&counts[b * lbvh_i_digits + d]);
-            bool const lower = b < (int)blockIdx.x;
-            sum = make_int4(sum.x + count.x, sum.y + count.y, sum.z + count.z, sum.w + count.w);
-            if (lower)
-                before = make_int4(before.x + count.x, before.y + count.y, before.z + count.z,
-                                   before.w + count.w);
-        }
-        int const befores[4] = {before.x, before.y, before.z, before.w},
-                  sums[4] = {sum.x, sum.y, sum.z, sum.w};
-#pragma unroll
-        for (int x = 0; x < 4; x++) {
-            (void)atomicAdd(&own.begin[d + x], befores[x]);
-            (void)atomicAdd(&own.all[d + x], sums[x]);
-        }
-    }
-    __syncthreads();
-    int const all = thread < lbvh_i_digits ? own.all[thread] : 0;
-    /* prefix sums of 32, then of all */
-    int lower = lbvh_i_warp_prefix(all);
-    if (thread < lbvh_i_digits && lane == 31) own.warp_sums[thread / 32] = lower + all;
-    __syncthreads();
-    if (thread >= lbvh_i_digits) return;
-    for (int w = 0; w < thread / 32; w++) lower += own.warp_sums[w];
-    own.begin[thread] += lower;
-}
-
-/* Sorts n keys by digits of `width` bits in so many passes, from one buffer to the other in turn.
-   counts[block][digit]. */
-__device__ __forceinline__ void lbvh_i_sort_by_digits(lbvh_i_digit_room &own,
-                                                      lbvh_i_keyed_ids from, lbvh_i_keyed_ids to,
-                                                      int32_t *counts, int32_t n, int width,
-                                                      int passes)
-{
-    int32_t const block = (int32_t)blockDim.x, all = (int32_t)gridDim.x * block,
-                  tiles = n / all + (n % all != 0),
-                  begin = (int32_t)blockIdx.x * tiles * block + (int32_t)threadIdx.x,
-                  end = begin + tiles * block;
-    for (int pass = 0; pass < passes; pass++) {
-        uint32_t const mask = (1u << width) - 1;
-        int const shift = pass * width;
-        __syncthreads(); /* the room holds what came before */
-        for (int d = (int)threadIdx.x; d < lbvh_i_digits; d += block) own.all[d] = 0;
-        __syncthreads();
-        for (int32_t k = begin; k < end; k += block)
-            (void)lbvh_i_count_key(own.all, k < n ? (int32_t)(from.key[k] >> shift & mask) : -1);
-        __syncthreads();
-        for (int d = (int)threadIdx.x; d < lbvh_i_digits; d += block)
-            counts[blockIdx.x * lbvh_i_digits + d] = own.all[d];
-        lbvh_i_meet();
-        lbvh_i_place_digits(own, counts);
-        for (int32_t k = begin; k < end; k += block) {
-            uint32_t const key = k < n ? from.key[k] : 0;
-            int32_t const id = k < n ? from.id[k] : 0;
-            int const digit = k < n ? (int)(key >> shift & mask) : -1,
-                      rank = lbvh_i_count_digits(own, digit);
-            if (digit >= 0) {
-                int32_t const at = own.begin[digit] + own.row[threadIdx.x / 32][digit] + rank;
-                to.key[at] = key;
-                to.id[at] = id;
-            }
-            __syncthreads();
-            for (int d = (int)threadIdx.x; d < lbvh_i_digits; d += block)
-                own.begin[d] += own.tile[d];
-        }
-        lbvh_i_keyed_ids const sorted = to;
-        to = from, from = sorted;
-        if (pass + 1 < passes) lbvh_i_meet();
-    }
-}
-
-/* Sorts n keys of so many bits. They are in `to` after an odd number of passes, else in `from`. */
-__global__ void __launch_bounds__(lbvh_i_sort_block)
-    lbvh_i_sort_kernel(lbvh_i_keyed_ids from, lbvh_i_keyed_ids to, lbvh_i_buckets buckets,
-                       int32_t n, int bits, int passes)
-{
-    __shared__ lbvh_i_sort_room own;
-    lbvh_i_keyed_ids const last = passes % 2 == 1 ? to : from;
-    if (!lbvh_i_sort_by_buckets(own.buckets, buckets, from, last, to.id, n))
-        lbvh_i_sort_by_digits(own.digits, from, to, buckets.digits, n, (bits + passes - 1) / passes,
-                              passes);
-}
-
-/* As many blocks as surely run at the same time, one on each multiprocessor; 0: none. */
-int32_t lbvh_i_sort_blocks()
-{
-#ifdef CUDA_EMU
-    return 1;
-#else
-    int device = 0, together = 0, processors = 0;
-    if (cudaGetDevice(&device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&together, cudaDevAttrCooperativeLaunch, device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device) == cudaSuccess)
-        return together ? processors : 0;
-    (void)cudaGetLastError();
-    return 0;
-#endif
-}
-
-/* The most keys that are sorted in one launch. */
-int32_t lbvh_i_sort_most() { return lbvh_i_sort_blocks() * lbvh_i_sort_block * lbvh_i_sort_each; }
-
-/* Bits of a bucket: one or two keys each, if they are spread evenly. */
-int lbvh_i_bucket_bits(int32_t n, int bits)
-{
-    int most = 2;
-    while (most < bits && most < lbvh_i_most_bucket_bits && n >> (most + 1) > 0) most++;
-    return most;
-}
-
-/* The parts of TEMP. */
-size_t lbvh_i_digits_at(int32_t n) { return sizeof(int32_t) << lbvh_i_bucket_bits(n, 32); }
-
-size_t lbvh_i_sums_at(int32_t n)
-{
-    return lbvh_i_digits_at(n) + (size_t)lbvh_i_sort_blocks() * lbvh_i_digits * sizeof(int32_t);
-}
-
-size_t lbvh_i_stored_at(int32_t n)
-{
-    return lbvh_i_sums_at(n) + lbvh_i_bucket_chunks * sizeof(lbvh_i_chunk_sum);
-}
-
-/* Bytes for up to n keys. */
-size_t lbvh_i_sort_bytes(int32_t n)
-{
-    int32_t const most = std::min(n, lbvh_i_sort_most());
-    return lbvh_i_stored_at(most) + (size_t)most * sizeof(lbvh_i_keyed_id);
-}
-
-lbvh_i_buckets lbvh_i_buckets_of(lbvh_cuda *gpu, int32_t n, int bits)
-{
-    char *const temp = lbvh_i_scratch<char>(gpu, LBVH_I_TEMP);
-    int const own = lbvh_i_bucket_bits(n, bits);
-    return {reinterpret_cast<int32_t *>(temp),
-            reinterpret_cast<lbvh_i_chunk_sum *>(temp + lbvh_i_sums_at(n)),
-            reinterpret_cast<int32_t *>(temp + lbvh_i_digits_at(n)),
-            reinterpret_cast<lbvh_i_keyed_id *>(temp + lbvh_i_stored_at(n)),
-            own,
-            bits - own,
-            std::min(own, std::max(lbvh_i_least_chunk_bits, own - lbvh_i_chunks_bits))};
-}
-
 /* The buffers of a sort. */
 struct lbvh_i_sort {
     cub::DoubleBuffer<uint32_t> keys;
@@ -679,50 +194,39 @@ lbvh_i_sort lbvh_i_sort_of(lbvh_cuda *gpu)
              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B)}};
 }
 
-/* false: too many keys for one launch, or fewer multiprocessors are at hand than the device has;
-   then nothing was launched. */
-bool lbvh_i_sort_together(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
-                          cudaStream_t stream, lbvh_result *result)
-{
-    int32_t const blocks = lbvh_i_sort_blocks(),
-                  passes = (bits + lbvh_i_digit_bits - 1) / lbvh_i_digit_bits;
-    if (n < lbvh_i_sort_least || n > lbvh_i_sort_most()) return false;
-    int32_t const share = ((n + blocks - 1) / blocks + 31) / 32 * 32,
-                  block = std::min(std::max(share, lbvh_i_digits), lbvh_i_sort_block);
-    lbvh_i_keyed_ids const from = {sort->keys.Current(), sort->ids.Current()},
-                           to = {sort->keys.Alternate(), sort->ids.Alternate()};
-    cudaLaunchAttribute together = {};
-    together.id = cudaLaunchAttributeCooperative;
-    together.val.cooperative = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)std::min(blocks, (n + block - 1) / block));
-    config.blockDim = dim3((unsigned)block);
-    config.stream = stream;
-    config.attrs = &together;
-    config.numAttrs = 1;
-    *result = lbvh_i_launch_config(gpu, config, lbvh_i_sort_kernel, from, to,
-                                   lbvh_i_buckets_of(gpu, n, bits), n, bits, (int)passes);
-    if (*result == LBVH_OK && passes % 2) sort->keys.selector ^= 1, sort->ids.selector ^= 1;
-    return *result == LBVH_OK ||
-           gpu->device.tree.cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
-}
-
-/* Sorts n ids by the lower bits of their keys. */
-lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
-                             cudaStream_t stream)
+/* Sorts n ids by the lower bits of their keys, stably: digits of 8 bits each, the lowest first. */
+lbvh_result lbvh_i_sort_by_digits(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
+                                  cudaStream_t stream)
 {
     size_t temp = gpu->scratch[LBVH_I_TEMP].bytes;
-    lbvh_result result = LBVH_OK;
-    if (lbvh_i_sort_together(gpu, sort, n, bits, stream, &result)) return result;
     return lbvh_i_failed(gpu, lbvh_i_sort_pairs(gpu->scratch[LBVH_I_TEMP].memory, temp, sort->keys,
                                                 sort->ids, n, bits, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
 }
 
+void lbvh_i_at_least(size_t *bytes, size_t needed)
+{
+    if (*bytes < needed) *bytes = needed;
+}
+
 /* ------------------------------------------------------------------------------------------------
    >>work: memory of builds and searches
    ---------------------------------------------------------------------------------------------- */
+
+/* Of a sort in two launches (>>sort): the most elements or keys, and bytes of TEMP for n. */
+int32_t lbvh_i_sort_most();
+size_t lbvh_i_sort_bytes(int32_t n);
+
+/* Bytes of the sorted codes, also of fewer elements than n: more are sorted by CUB. */
+size_t lbvh_i_sorted_bytes(int32_t n)
+{
+    return (size_t)std::min(n, lbvh_i_sort_most()) * sizeof(uint64_t);
+}
+
+/* Sorts n ids by the lower bits of their keys. */
+lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
+                             cudaStream_t stream);
 
 /* Temporary storage of the largest sort or scan of m keys or rows. */
 lbvh_result lbvh_i_temp_bytes(lbvh_cuda *gpu, int32_t m, int bits, size_t *bytes)
@@ -768,6 +272,7 @@ lbvh_result lbvh_i_search_sizes(lbvh_cuda *gpu, int32_t m, bool sorts, bool list
     size_t temp = 0, words = sorts ? (size_t)m * sizeof(uint32_t) : 0;
     lbvh_result const result = lbvh_i_temp_bytes(gpu, m, 30, &temp);
     lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
+    if (sorts) lbvh_i_at_least(&scratch[LBVH_I_LONG], lbvh_i_sorted_bytes(m));
     lbvh_i_at_least(&scratch[LBVH_I_KEPT], lists ? lbvh_i_kept_bytes(m) : 0);
     for (int which = LBVH_I_KEYS_A; which <= LBVH_I_IDS_B; which++)
         lbvh_i_at_least(&scratch[which], words);
@@ -814,7 +319,8 @@ lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOC
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_B], keys);
     lbvh_i_at_least(&scratch[LBVH_I_IDS_A], ids);
     lbvh_i_at_least(&scratch[LBVH_I_IDS_B], ids);
-    if (desc->bits == 63) lbvh_i_at_least(&scratch[LBVH_I_LONG], lbvh_i_long_bytes(n));
+    lbvh_i_at_least(&scratch[LBVH_I_LONG],
+                    desc->bits == 63 ? lbvh_i_long_bytes(n) : lbvh_i_sorted_bytes(n));
     if (desc->builder == LBVH_SPLIT) lbvh_i_at_least(&scratch[LBVH_I_LINKS], 3 * ids);
     return result;
 }
@@ -904,404 +410,42 @@ __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_
     atomicMax(&facts->first_bad[kind], INT_MAX - i);
 }
 
-/* The bounds of all half centres: a reduction by threads (grid-stride loop), then warps (butterfly
-   shuffles over 16, 8, 4, 2 and 1 lanes), then blocks. A minimum is kept as the maximum of the
-   negated numbers, so that one memset to 0 initialises all. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n,
-                         lbvh_cuda_facts *facts)
-{
-    __shared__ lbvh_real shared[6][lbvh_i_block_threads / 32];
-    lbvh_real min[3], max[3], most[6];
-    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
-    for (int a = 0; a < 6; a++) most[a] = -lbvh_i_infinity();
-    for (int64_t i = lbvh_i_thread(); i < n; i += gridDim.x * blockDim.x) {
-        lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i,
-                                            min, max);
-        for (int a = 0; a < 3 && box == LBVH_OK; a++) {
-            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
-            most[a] = lbvh_i_max(most[a], half_centre);
-            most[3 + a] = lbvh_i_max(most[3 + a], -half_centre);
-        }
-    }
-    for (int a = 0; a < 6; a++) {
-        for (int step = 16; step > 0; step /= 2)
-            most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
-        if (lane == 0) shared[a][warp] = most[a];
-    }
-    __syncthreads();
-    if (threadIdx.x >= 6) return;
-    lbvh_real all = shared[threadIdx.x][0];
-    for (int w = 1; w < lbvh_i_block_threads / 32; w++)
-        all = lbvh_i_max(all, shared[threadIdx.x][w]);
-    unsigned long long *const to = reinterpret_cast<unsigned long long *>(
-                                       threadIdx.x < 3 ? facts->most : facts->least) +
-                                   threadIdx.x % 3;
-    if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
-}
-
-/* The lattice of these bounds; facts hold the minimum negated. */
-__device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_facts *facts)
-{
-    lbvh_real least[3], most[3];
-    for (int a = 0; a < 3; a++) {
-        bool const any = facts->most[a] != 0; /* no valid element, no bounds */
-        least[a] = any ? -lbvh_i_real_of(facts->least[a]) : lbvh_i_infinity();
-        most[a] = any ? lbvh_i_real_of(facts->most[a]) : -lbvh_i_infinity();
-    }
-    return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
-}
-
-/* Where work space of a build with codes of 63 bits lies. */
-struct lbvh_i_long {
-    uint64_t *code;   /* [n] by element */
-    uint64_t *sample; /* in order */
-    int32_t samples;  /* 0: codes have 30 bits */
-    int key_bits;
+/* The sorted codes. */
+struct lbvh_i_sorted_codes {
+    const uint64_t *code; /* NULL: none */
+    __device__ uint64_t operator[](int32_t k) const { return code[k]; }
 };
 
-/* The code of element i, and whether the element is valid. */
-__device__ __forceinline__ uint64_t lbvh_i_code_of(const lbvh &tree, const lbvh_lattice &lattice,
-                                                   const lbvh_i_input &input, int32_t i,
-                                                   lbvh_result *valid)
-{
-    lbvh_real min[3], max[3];
-    *valid = lbvh_box_of(&tree.desc, input.data, input.stride, i, min, max);
-    return lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
-}
-
-/* The lattice, by one thread. */
-__device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool bounds_given,
-                                                          const lbvh_cuda_facts *facts)
-{
-    return bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>keys: codes of 63 bits are sorted by keys of at most 32
-
-   A radix sort of 32 bits takes half of the passes of one of 63. So elements are sorted by keys
-   that ascend with the codes, and those with equal keys by their codes, afterwards. The order, and
-   so the tree, is that of a sort by codes.
-
-       sample    up to 1023 codes, of elements equally far apart in the caller's array, are ranked.
-                 If no two of them share their upper 28 bits, elements are spread out, and the key
-                 is the upper 32 bits of a code. (Of 10M uniform points one in 430 shares its key
-                 with another.) Else the key is relative to the samples (sample sort, Frazer and
-                 McKellar 1970, is the model: samples lie close together where elements do). Fewer
-                 elements need fewer bits: keys of 24 are the upper ones of these.
-
-                     codes       ----- s0 ----- s1 ----- s2 -----
-                     interval      0   1    2   3    4   5    6      11 bits
-
-                 An odd interval holds the codes that equal a sample, an even one those between two
-                 samples. There 21 bits more tell on which side of the middle a code lies, and how
-                 far from the nearer sample. That is half of a logarithm, which is fine near the
-                 sample, whatever the scale, and the fourth root of the share of half the interval,
-                 which is fine where most codes are if elements are spread evenly.
-       sort      keys and ids, by CUB
-       ties      a run of up to 16 equal keys is sorted by one thread, a longer one by a block, in
-                 chunks that are merged. With many clumps that no sample tells apart this costs
-                 more than the passes that are saved (bench_lbvh, "specks")
-   ---------------------------------------------------------------------------------------------- */
-
-constexpr int lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
-
-/* The bits that samples must not share. */
-constexpr int lbvh_i_alike_bits = 28;
-
-/* Ranks samples. A block computes all of them, and ranks one for each of its warps. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_sample_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
-                         bool bounds_given, lbvh_i_long to, lbvh_cuda_facts *facts)
-{
-    lbvh_i_wait_for_kernel_before();
-    const lbvh &tree = device.tree;
-    __shared__ lbvh_lattice lattice;
-    __shared__ uint64_t codes[lbvh_i_most_samples];
-    if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
-    __syncthreads();
-    for (int s = (int)threadIdx.x; s < to.samples; s += (int)blockDim.x) {
-        lbvh_result valid;
-        int64_t const i = (2 * (int64_t)s + 1) * tree.n / (2 * to.samples);
-        codes[s] = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
-    }
-    __syncthreads();
-    int const own = lbvh_i_thread() / 32, lane = (int)(threadIdx.x % 32),
-              lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits;
-    if (own >= to.samples) return;
-    uint64_t const code = codes[own];
-    int rank = 0;
-    bool alike = false;
-    for (int s = lane; s < to.samples; s += 32) {
-        rank += codes[s] < code || (codes[s] == code && s < own);
-        alike |= (codes[s] ^ code) >> lower == 0 && s != own;
-    }
-    for (int step = 16; step > 0; step /= 2) rank += __shfl_xor_sync(0xFFFFFFFFu, rank, step);
-    if (alike) (void)atomicMax(&facts->clustered, 1);
-    if (lane == 0) to.sample[rank] = code;
-}
-
-/* A logarithm to base 2 that is linear between powers of 2, in steps of 2^-14: below 2^20. */
-__device__ __forceinline__ uint32_t lbvh_i_logarithm(uint64_t x)
-{
-    if (x >> lbvh_i_mantissa_bits == 0) return (uint32_t)x;
-    int const exponent = 63 - lbvh_i_mantissa_bits - lbvh_i_leading_zeros(x);
-    return ((uint32_t)exponent << lbvh_i_mantissa_bits) + (uint32_t)(x >> exponent);
-}
-
-/* Steps of a distance, of up to half an interval: below 2^20, in the order of distances. (Every
-   rounding keeps the order.) */
-__device__ __forceinline__ uint32_t lbvh_i_steps(uint64_t distance, uint64_t half)
-{
-    float const share = half > 0 ? __fdiv_rn((float)distance, (float)half) : 1,
-                root = __fsqrt_rn(__fsqrt_rn(share));
-    return lbvh_i_logarithm(distance) / 2 + (uint32_t)(root * (float)((1 << 19) - 1));
-}
-
-/* The key of a code relative to samples. */
-__device__ uint32_t lbvh_i_relative_key(const uint64_t *sample, int samples, uint64_t code)
-{
-    int low = 0, high = samples; /* bisection: low becomes the number of samples below the code */
-    while (low < high) {
-        int const middle = (low + high) / 2;
-        if (sample[middle] < code) low = middle + 1;
-        else high = middle;
-    }
-    uint32_t const interval = 2 * (uint32_t)low, most = (1u << lbvh_i_distance_bits) - 1;
-    if (low < samples && sample[low] == code) return (interval + 1) << lbvh_i_distance_bits;
-    uint64_t const above = code - (low > 0 ? sample[low - 1] : 0),
-                   below = (low < samples ? sample[low] : ~(uint64_t)0) - code,
-                   half = above / 2 + below / 2 + (above & below & 1);
-    return interval << lbvh_i_distance_bits |
-           (above <= below ? lbvh_i_steps(above, half) : most - lbvh_i_steps(below, half));
-}
-
-/* Keys and ids, for the sort; Long: codes of 63 bits, and their codes. Reports invalid elements. */
-template <bool Long>
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
-                       bool bounds_given, lbvh_i_long codes, uint32_t *keys, int32_t *ids,
-                       lbvh_cuda_facts *facts)
-{
-    lbvh_i_wait_for_kernel_before();
-    const lbvh &tree = device.tree;
-    __shared__ lbvh_lattice lattice;
-    __shared__ uint64_t sample[Long ? lbvh_i_most_samples : 1];
-    int const lower = lbvh_i_code_bits(&tree.desc) - 32;
-    bool const relative = Long && facts->clustered;
-    if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
-    for (int s = (int)threadIdx.x; relative && s < codes.samples; s += (int)blockDim.x)
-        sample[s] = codes.sample[s];
-    __syncthreads();
-    for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
-        lbvh_result valid;
-        uint64_t const code = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
-        if (valid != LBVH_OK) lbvh_i_report(facts, valid, (int32_t)i);
-        if (Long) codes.code[i] = code;
-        uint32_t const key = relative ? lbvh_i_relative_key(sample, codes.samples, code)
-                                      : (uint32_t)(Long ? code >> lower : code);
-        keys[i] = Long ? key >> (32 - codes.key_bits) : key;
-        ids[i] = (int32_t)i;
-    }
-}
-
-/* Equal keys in a row. In memory of the sort: `first` and `other` lie in its spare halves. */
-struct lbvh_i_ties {
-    const uint32_t *key;
-    int32_t *id;          /* [n] */
-    int32_t *other;       /* [n] for merging */
-    const uint64_t *code; /* by element */
-    int32_t *first;       /* [facts->runs] where long runs begin */
-    int interval_bit;     /* the lowest bit of a key's interval */
-};
-
-constexpr int32_t lbvh_i_short_run = 16;
-
-/* Finds the runs. Sorts the short ones, by insertion, and lists the others. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_ties_kernel(int32_t n, lbvh_i_ties ties, lbvh_cuda_facts *facts)
-{
-    lbvh_i_wait_for_kernel_before();
-    int32_t const k = lbvh_i_thread();
-    if (k + 1 >= n) return;
-    uint32_t const key = ties.key[k];
-    if (ties.key[k + 1] != key || (k > 0 && ties.key[k - 1] == key)) return;
-    /* the same code as a sample */
-    if (facts->clustered && (key >> ties.interval_bit) % 2 == 1) return;
-    int32_t end = k + 2;
-    while (end < n && end - k <= lbvh_i_short_run && ties.key[end] == key) end++;
-    if (end - k > lbvh_i_short_run) {
-        ties.first[atomicAdd(&facts->runs, 1)] = k;
-        return;
-    }
-    for (int32_t next = k + 1; next < end; next++) {
-        int32_t const id = ties.id[next];
-        uint64_t const code = ties.code[id];
-        int32_t to = next;
-        for (; to > k && ties.code[ties.id[to - 1]] > code; to--) ties.id[to] = ties.id[to - 1];
-        ties.id[to] = id;
-    }
-}
-
-constexpr int lbvh_i_chunk_room = 1024;
-
-/* Elements in shared memory. */
-struct lbvh_i_run_chunk {
-    uint64_t code[lbvh_i_chunk_room];
-    int32_t id[lbvh_i_chunk_room];
-};
-
-/* The order of elements: by codes, equal ones by ids. */
-__device__ __forceinline__ bool lbvh_i_before(uint64_t code, int32_t id, uint64_t other_code,
-                                              int32_t other_id)
-{
-    return code < other_code || (code == other_code && id < other_id);
-}
-
-/* Bitonic sort (Batcher 1968) of `size` elements, a power of 2, by a block. */
-__device__ void lbvh_i_sort_chunk(lbvh_i_run_chunk &chunk, int size)
-{
-    for (int width = 2; width <= size; width *= 2)
-        for (int step = width / 2; step > 0; step /= 2) {
-            for (int pair = (int)threadIdx.x; pair < size / 2; pair += (int)blockDim.x) {
-                int const a = pair / step * 2 * step + pair % step, b = a + step;
-                uint64_t const code_a = chunk.code[a], code_b = chunk.code[b];
-                int32_t const id_a = chunk.id[a], id_b = chunk.id[b];
-                bool const descending = (a & width) != 0;
-                if (lbvh_i_before(code_b, id_b, code_a, id_a) == descending) continue;
-                chunk.code[a] = code_b, chunk.code[b] = code_a;
-                chunk.id[a] = id_b, chunk.id[b] = id_a;
-            }
-            __syncthreads();
-        }
-}
-
-/* Sorts up to 1024 ids by their codes. What fills up to a power of 2 comes last. */
-__device__ void lbvh_i_sort_ids(int32_t *ids, int32_t m, const uint64_t *code)
-{
-    __shared__ lbvh_i_run_chunk chunk;
-    int size = 32;
-    while (size < m) size *= 2;
-    for (int x = (int)threadIdx.x; x < size; x += (int)blockDim.x) {
-        chunk.id[x] = x < m ? ids[x] : INT_MAX;
-        chunk.code[x] = x < m ? code[chunk.id[x]] : ~(uint64_t)0;
-    }
-    __syncthreads();
-    lbvh_i_sort_chunk(chunk, size);
-    for (int x = (int)threadIdx.x; x < m; x += (int)blockDim.x) ids[x] = chunk.id[x];
-    __syncthreads();
-}
-
-/* Ids that a thread merges at a time: their searches overlap. */
-constexpr int lbvh_i_merge_turns = 4;
-
-/* Merges neighbouring sorted chunks of m ids, `width` long, a power of 2: an id moves by the number
-   of ids of the other chunk that come before it, found by steps of halved length. */
-__device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m, int64_t width,
-                                    const uint64_t *code)
-{
-    constexpr int turns = lbvh_i_merge_turns;
-    for (int64_t x = threadIdx.x; x < m; x += turns * (int)blockDim.x) {
-        int32_t id[turns];
-        uint64_t own[turns];
-        int64_t other[turns], length[turns], count[turns];
-#pragma unroll
-        for (int t = 0; t < turns; t++) {
-            int64_t const k = x + t * (int)blockDim.x < m ? x + t * (int)blockDim.x : x,
-                          rest = m - (k / width ^ 1) * width;
-            id[t] = from[k];
-            own[t] = code[id[t]];
-            other[t] = m - rest;
-            length[t] = rest < 0 ? 0 : rest < width ? rest : width;
-            count[t] = 0;
-        }
-        for (int64_t step = width; step > 0; step /= 2) {
-#pragma unroll
-            for (int t = 0; t < turns; t++) {
-                int64_t const next = count[t] + step;
-                if (next > length[t]) continue;
-                int32_t const there = from[other[t] + next - 1];
-                if (lbvh_i_before(code[there], there, own[t], id[t])) count[t] = next;
-            }
-        }
-#pragma unroll
-        for (int t = 0; t < turns; t++) {
-            int64_t const k = x + t * (int)blockDim.x;
-            if (k < m) to[k / (2 * width) * (2 * width) + k % width + count[t]] = id[t];
-        }
-    }
-    __syncthreads();
-}
-
-/* Length of the run that begins at `first`: by a block. */
-__device__ int32_t lbvh_i_run_length(const uint32_t *key, int32_t first, int32_t n)
-{
-    int64_t end = first;
-    int more;
-    do {
-        int64_t const at = end + threadIdx.x;
-        more = __syncthreads_count(at < n && key[at] == key[first]);
-        end += more;
-    } while (more == (int)blockDim.x);
-    return (int32_t)(end - first);
-}
-
-/* Sorts the long runs, one at a time per block. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_runs_kernel(int32_t n, lbvh_i_ties ties, const lbvh_cuda_facts *facts)
-{
-    lbvh_i_wait_for_kernel_before();
-    for (int32_t r = (int32_t)blockIdx.x; r < facts->runs; r += (int32_t)gridDim.x) {
-        int32_t const first = ties.first[r], m = lbvh_i_run_length(ties.key, first, n);
-        int32_t *from = ties.id + first, *to = ties.other + first;
-        for (int32_t x = 0; x < m; x += lbvh_i_chunk_room)
-            lbvh_i_sort_ids(from + x, m - x < lbvh_i_chunk_room ? m - x : lbvh_i_chunk_room,
-                            ties.code);
-        for (int64_t width = lbvh_i_chunk_room; width < m; width *= 2) {
-            lbvh_i_merge_chunks(from, to, m, width, ties.code);
-            int32_t *const merged = to;
-            to = from, from = merged;
-        }
-        for (int32_t x = (int32_t)threadIdx.x; from != ties.id + first && x < m;
-             x += (int32_t)blockDim.x)
-            to[x] = from[x];
-    }
-}
-
-/* The sorted codes, of 30 bits. */
-struct lbvh_i_short_codes {
-    const uint32_t *key; /* NULL: none */
-    __device__ uint64_t operator[](int32_t k) const { return key[k]; }
-};
-
-/* The sorted codes, of 63 bits. */
-struct lbvh_i_long_codes {
+/* The same where keys were sorted (>>keys). */
+struct lbvh_i_keyed_codes {
     const uint32_t *key;
     const int32_t *id;
-    const uint64_t *code; /* by element */
+    const uint64_t *code; /* by element; NULL: keys are the codes */
     const lbvh_cuda_facts *facts;
     int key_bits;
-    __device__ uint64_t operator[](int32_t k) const { return code[id[k]]; }
+    __device__ uint64_t operator[](int32_t k) const { return code ? code[id[k]] : key[k]; }
 };
 
-template <class Codes> __device__ __forceinline__ bool lbvh_i_given(const Codes &codes)
+__device__ __forceinline__ bool lbvh_i_given(const lbvh_i_sorted_codes &codes)
 {
-    return codes.key != nullptr;
+    return codes.code != nullptr;
 }
+__device__ __forceinline__ bool lbvh_i_given(const lbvh_i_keyed_codes &) { return true; }
 
 /* Common leading bits of the codes at places k - 1 and k, of `bits`. */
-__device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_short_codes &codes,
+__device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_sorted_codes &codes,
                                                 int32_t k)
 {
     return lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k);
 }
 
 /* Keys are the upper bits where they are not relative: a difference shows there already. */
-__device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_long_codes &codes, int32_t k)
+__device__ __forceinline__ int lbvh_i_common_at(int bits, const lbvh_i_keyed_codes &codes,
+                                                int32_t k)
 {
     uint32_t const differ = codes.key[k - 1] ^ codes.key[k];
-    if (differ && !codes.facts->clustered) return __clz((int)(differ << (32 - codes.key_bits)));
+    if (codes.code && differ && !codes.facts->clustered)
+        return __clz((int)(differ << (32 - codes.key_bits)));
     return lbvh_i_common(bits, codes[k - 1], codes[k], k - 1, k);
 }
 
@@ -1840,500 +984,23 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>ploc: LBVH_PLOC (rule and figure: lbvh.h, >>ploc), in one kernel (H-PLOC, Benthin 2024)
-
-   The clusters of a subtree follow from those of its two children alone. So subtrees can be
-   processed in any order, and the tree is that of the serial code:
-
-       begin     a thread for each place. Those go on whose place begins a subtree of at most 16
-                 leaves with a parent of more. Its clusters are its leaves.
-       meet      the first of two siblings that arrives at the border between them notes its other
-                 end and the number of its clusters there, and is done. The second one goes on with
-                 the parent. No thread waits.
-       window    where siblings have more than 16 clusters, the warp's shared memory is their
-                 window, and each lane has a cluster. Subtrees of one warp take turns.
-       number    a thread for each leaf climbs to the root. The leaves of all left siblings on its
-                 way lie before it: their number is its new place. The node that splits the
-                 border before it has the first of them as its child: the steps from there to the
-                 root give the prefix.
-       merge     over the new places and prefixes (>>merge)
-
-   The work space is where leaves will be: n + 1 nodes of at least 32 bytes, of which 24 a leaf are
-   used; where inner nodes will be, which hold the boxes of lists; and where codes will be, which
-   are written last.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Threads of a block that makes clusters: one warp, for a long climb keeps its block resident. */
-constexpr int lbvh_i_cluster_block = 32;
-
-/* Blocks of a multiprocessor: the most that there can be. */
-constexpr int lbvh_i_cluster_blocks = LBVH_I_REAL_KIND == 1 ? 32 : 16;
-
-struct __align__(8) lbvh_i_cluster {
-    int32_t node, first; /* its node; the first place in it, in the order of the codes */
-};
-
-struct __align__(16) lbvh_i_tall_cluster {
-    lbvh_i_cluster cluster;
-    int32_t leaves, height;
-};
-
-struct __align__(8) lbvh_i_above {
-    int32_t parent; /* -1: the root */
-    int32_t before; /* leaves of the left sibling; 0: it is one itself */
-};
-
-struct lbvh_i_ploc_space {
-    lbvh_i_cluster *list;       /* [n] clusters of a subtree, from its first place on */
-    lbvh_i_above *above;        /* [2 n] by node */
-    unsigned long long *met;    /* [n] by border: what the first sibling notes there */
-    int32_t *height;            /* of the root: nodes above the deepest leaf */
-};
-
-constexpr unsigned long long lbvh_i_not_met = ~0ull;
-constexpr unsigned lbvh_i_all_lanes = 0xFFFFFFFFu;
-
-/* Two siblings; or one subtree, which is a left one without its sibling. */
-struct lbvh_i_siblings {
-    int32_t first, middle, end; /* borders */
-    int32_t left, right;        /* clusters of each */
-    int at_first, at_end;       /* prefixes there */
-};
-
-/* A box in words that are loaded at once. */
-struct __align__(16) lbvh_i_box_begin {
-    lbvh_real min[3], max_x;
-};
-struct __align__(8) lbvh_i_box_end {
-    lbvh_real max_y, max_z;
-};
-struct lbvh_i_lane_box {
-    lbvh_real min[3], max[3];
-};
-
-/* The clusters of a window, in shared memory. Behind the last lane's is room that lanes without
-   partners read. */
-struct lbvh_i_window {
-    lbvh_i_box_begin begin[LBVH_I_WINDOW + LBVH_I_RADIUS];
-    lbvh_i_box_end end[LBVH_I_WINDOW + LBVH_I_RADIUS];
-    lbvh_i_tall_cluster cluster[LBVH_I_WINDOW];
-};
-
-/* The prefixes of a warp's places, of 16 before and 16 after them; 0 where there are none. */
-struct lbvh_i_prefixes {
-    uint8_t at[LBVH_I_CLUSTERS + 32 + LBVH_I_CLUSTERS];
-};
-
-__device__ __forceinline__ void lbvh_i_load_prefixes(const lbvh &tree, int32_t begin,
-                                                     lbvh_i_prefixes &prefixes)
-{
-    for (int e = (int)threadIdx.x; e < (int)sizeof prefixes.at; e += 32) {
-        int32_t const b = begin - LBVH_I_CLUSTERS + e;
-        prefixes.at[e] = b > 0 && b < tree.n ? tree.prefix[b] : (uint8_t)0;
-    }
-    __syncwarp();
-}
-
-/* The number of leaves of the largest subtree that begins at a place and has at most 16; prefix: of
-   the border before it. A node lies between two borders if all prefixes between them are larger
-   than both of theirs. */
-__device__ __forceinline__ int lbvh_i_small_size(const uint8_t *prefix)
-{
-    int least = 256, size = 1;
-    for (int b = 1; b <= LBVH_I_CLUSTERS && least > prefix[0]; b++) {
-        if (prefix[b] < least) size = b;
-        least = prefix[b] < least ? prefix[b] : least;
-    }
-    return size;
-}
-
-/* Begins with the subtree at place k, if its parent has more than 16 leaves. (Where it is a left
-   child, the parent begins at k as well.) */
-__device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k,
-                                                     const uint8_t *prefix, lbvh_i_siblings *s)
-{
-    if (k >= tree.n) return false;
-    int const size = lbvh_i_small_size(prefix);
-    *s = {k, k + size, k + size, size, 0, prefix[0], prefix[size]};
-    if (s->at_end > s->at_first) return true;
-    for (int b = -1; size - b <= LBVH_I_CLUSTERS; b--)
-        if (prefix[b] < s->at_first) return false; /* the parent begins there */
-    return true;
-}
-
-/* Exchanges a value in global memory. What a thread wrote before is visible to the next thread that
-   exchanges this word, as in shared memory (>>merge). */
-__device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long *word,
-                                                              unsigned long long value)
-{
-#ifdef CUDA_EMU
-    __threadfence();
-    unsigned long long const had = atomicExch(word, value);
-    __threadfence();
-#else
-    unsigned long long had;
-    asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
-                 : "=l"(had)
-                 : "l"(__cvta_generic_to_global(word)), "l"(value)
-                 : "memory");
-#endif
-    return had;
-}
-
-/* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
-   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
-__device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
-{
-    bool const is_right = s->at_first >= s->at_end;
-    int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
-    unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
-                             own = at_far_end << 40 | (unsigned long long)s->left << 32 |
-                                   (unsigned)far_end,
-                             other = lbvh_i_exchange(&space.met[border], own);
-    if (other == lbvh_i_not_met) return false;
-    int32_t const clusters = (int32_t)(other >> 32 & 255);
-    s->middle = border;
-    s->right = is_right ? s->left : clusters;
-    s->left = is_right ? clusters : s->left;
-    if (is_right) s->first = (int32_t)(unsigned)other, s->at_first = (int)(other >> 40);
-    else s->end = (int32_t)(unsigned)other, s->at_end = (int)(other >> 40);
-    return true;
-}
-
-__device__ __forceinline__ lbvh_i_lane_box lbvh_i_box_at(const lbvh_i_window &w, int i)
-{
-    lbvh_i_box_begin const begin = w.begin[i];
-    lbvh_i_box_end const end = w.end[i];
-    return {{begin.min[0], begin.min[1], begin.min[2]}, {begin.max_x, end.max_y, end.max_z}};
-}
-
-__device__ __forceinline__ void lbvh_i_put_box(lbvh_i_window &w, int i, const lbvh_i_lane_box &box)
-{
-    w.begin[i] = {{box.min[0], box.min[1], box.min[2]}, box.max[0]};
-    w.end[i] = {box.max[1], box.max[2]};
-}
-
-/* Cluster i of two siblings. Where a child has as many clusters as leaves, they are its leaves, and
-   no list was written. In a list a node holds the box; its links hold leaves and height. */
-__device__ __forceinline__ void lbvh_i_load_cluster(const lbvh &tree, const lbvh_i_input &input,
-                                                    const int32_t *ids,
-                                                    const lbvh_i_ploc_space &space,
-                                                    const lbvh_i_siblings &s, int i,
-                                                    lbvh_i_window &w)
-{
-    bool const in_left = i < s.left;
-    int32_t const place = in_left ? s.first + i : s.middle + i - s.left;
-    bool const is_leaf = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
-    lbvh_i_lane_box box;
-    if (is_leaf) {
-        (void)lbvh_box_of(&tree.desc, input.data, input.stride, ids[place], box.min, box.max);
-        for (int a = 0; a < 3; a++) {
-            box.min[a] = lbvh_i_bounded(box.min[a]);
-            box.max[a] = lbvh_i_bounded(box.max[a]);
-        }
-        w.cluster[i] = {{tree.first_leaf + place, place}, 1, 0};
-    } else {
-        lbvh_node const node = lbvh_i_fetch(&tree.node[place]);
-        for (int a = 0; a < 3; a++) {
-            box.min[a] = node.min[a];
-            box.max[a] = node.max[a];
-        }
-        w.cluster[i] = {space.list[place], node.link, node.skip};
-    }
-    lbvh_i_put_box(w, i, box);
-}
-
-/* Cluster i is stored in the list of its subtree. */
-__device__ __forceinline__ void lbvh_i_store_cluster(const lbvh &tree,
-                                                     const lbvh_i_ploc_space &space,
-                                                     const lbvh_i_window &w, int i, int32_t place)
-{
-    lbvh_i_lane_box const box = lbvh_i_box_at(w, i);
-    lbvh_i_tall_cluster const own = w.cluster[i];
-    lbvh_node node = {};
-    for (int a = 0; a < 3; a++) {
-        node.min[a] = box.min[a];
-        node.max[a] = box.max[a];
-    }
-    node.link = own.leaves;
-    node.skip = own.height;
-    lbvh_i_store(&tree.node[place], node);
-    space.list[place] = own.cluster;
-}
-
-/* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
-   to the other. */
-__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_window &w,
-                                                           const lbvh_i_lane_box &own, int dim,
-                                                           int count)
-{
-    int const lane = (int)threadIdx.x;
-    lbvh_i_pair best = lbvh_i_no_pair();
-#pragma unroll
-    for (int step = 1; step <= LBVH_I_RADIUS; step++) {
-        lbvh_i_lane_box const other = lbvh_i_box_at(w, lane + step);
-        lbvh_real edge[3];
-#pragma unroll
-        for (int a = 0; a < 3; a++)
-            edge[a] = lbvh_i_edge(own.min[a], own.max[a], other.min[a], other.max[a]);
-        lbvh_i_pair key = lbvh_i_pair_key(lbvh_i_half_area(dim, edge[0], edge[1], edge[2]), lane,
-                                          lane + step);
-        if (lane + step >= count) key = lbvh_i_no_pair();
-        best = key < best ? key : best;
-        /* a lane that nobody sends to has its own key */
-        key = __shfl_up_sync(lbvh_i_all_lanes, key, step);
-        best = key < best ? key : best;
-    }
-    return best;
-}
-
-/* The node of a cluster and a later one, whose box is `other`. */
-__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh_i_ploc_space &space,
-                                                   lbvh_i_lane_box &box, lbvh_i_tall_cluster &own,
-                                                   const lbvh_i_lane_box &other,
-                                                   const lbvh_i_tall_cluster &right)
-{
-    int32_t const one = own.cluster.first, two = right.cluster.first;
-    int32_t const at = (one > two ? one : two) - 1;
-    for (int a = 0; a < 3; a++) {
-        box.min[a] = lbvh_i_min(box.min[a], other.min[a]);
-        box.max[a] = lbvh_i_max(box.max[a], other.max[a]);
-    }
-    space.above[own.cluster.node] = {at, 0};
-    space.above[right.cluster.node] = {at, own.leaves};
-    own = {{at, one < two ? one : two},
-           own.leaves + right.leaves,
-           1 + (own.height > right.height ? own.height : right.height)};
-}
-
-/* A round. Clusters that choose each other have the same key; the lower lane takes both. Those left
-   move together, in order. Returns their number. */
-__device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_space &space,
-                                            lbvh_i_window &w, int count)
-{
-    int const lane = (int)threadIdx.x;
-    lbvh_i_lane_box box = lbvh_i_box_at(w, lane);
-    lbvh_i_tall_cluster own = w.cluster[lane];
-    lbvh_i_pair const best = tree.desc.dim == 2 ? lbvh_i_find_partner(w, box, 2, count)
-                                                : lbvh_i_find_partner(w, box, 3, count);
-    int const partner = lane ^ (int)(best & 31);
-    bool const chosen = __shfl_sync(lbvh_i_all_lanes, best, partner) == best && lane < count;
-    bool const stays = lane < count && !(chosen && partner < lane);
-    unsigned const left = __ballot_sync(lbvh_i_all_lanes, stays);
-    if (chosen && stays)
-        lbvh_i_merge_lanes(space, box, own, lbvh_i_box_at(w, partner), w.cluster[partner]);
-    __syncwarp();
-    int const to = __popc(left & ((1u << lane) - 1));
-    if (stays) {
-        lbvh_i_put_box(w, to, box);
-        w.cluster[to] = own;
-    }
-    __syncwarp();
-    return __popc(left);
-}
-
-/* The clusters of two siblings, which all lanes are given, become those of their parent. Returns
-   their number. No lane writes an entry of the list that another one reads: the right child's begin
-   behind the 16th place, or follow the leaves of the left one. */
-__device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
-                                                    const int32_t *ids,
-                                                    const lbvh_i_ploc_space &space,
-                                                    const lbvh_i_siblings &s, lbvh_i_window &w)
-{
-    int const lane = (int)threadIdx.x;
-    bool const all = s.first == 0 && s.end == tree.n;
-    int count = s.left + s.right;
-    if (lane < count) lbvh_i_load_cluster(tree, input, ids, space, s, lane, w);
-    __syncwarp();
-    while (count > (all ? 1 : LBVH_I_CLUSTERS)) count = lbvh_i_round(tree, space, w, count);
-    if (all && lane == 0) {
-        space.above[w.cluster[0].cluster.node] = {-1, 0};
-        *space.height = w.cluster[0].height;
-    } else if (lane < count) {
-        lbvh_i_store_cluster(tree, space, w, lane, s.first + lane);
-    }
-    __syncwarp();
-    return count;
-}
-
-/* The siblings of lane `from`. */
-__device__ __forceinline__ lbvh_i_siblings lbvh_i_siblings_of(const lbvh_i_siblings &own, int from)
-{
-    lbvh_i_siblings its = own;
-    its.first = __shfl_sync(lbvh_i_all_lanes, own.first, from);
-    its.middle = __shfl_sync(lbvh_i_all_lanes, own.middle, from);
-    its.end = __shfl_sync(lbvh_i_all_lanes, own.end, from);
-    its.left = __shfl_sync(lbvh_i_all_lanes, own.left, from);
-    its.right = __shfl_sync(lbvh_i_all_lanes, own.right, from);
-    return its;
-}
-
-/* All clusters. */
-__global__ void __launch_bounds__(lbvh_i_cluster_block, lbvh_i_cluster_blocks)
-    lbvh_i_cluster_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
-                          const int32_t *ids, lbvh_i_ploc_space space)
-{
-    __shared__ lbvh_i_window window;
-    __shared__ lbvh_i_prefixes prefixes;
-    const lbvh &tree = device.tree;
-    int const lane = (int)threadIdx.x;
-    int32_t const k = lbvh_i_thread();
-    lbvh_i_siblings own = {};
-    lbvh_i_load_prefixes(tree, k - lane, prefixes);
-    bool active = lbvh_i_begin_subtree(tree, k, prefixes.at + LBVH_I_CLUSTERS + lane, &own);
-    bool joins = active && own.left == tree.n; /* a tree of 16 leaves or fewer */
-    while (__any_sync(lbvh_i_all_lanes, active)) {
-        unsigned waiting = __ballot_sync(lbvh_i_all_lanes, joins);
-        for (; waiting; waiting &= waiting - 1) {
-            int const from = __ffs((int)waiting) - 1;
-            int const count = lbvh_i_join_siblings(tree, input, ids, space,
-                                                   lbvh_i_siblings_of(own, from), window);
-            if (lane != from) continue;
-            own.left = count;
-            active = own.first > 0 || own.end < tree.n;
-        }
-        __syncwarp(); /* what the lanes wrote, before a sibling hears of it */
-        joins = active = active && lbvh_i_meet(space, &own);
-        __syncwarp(); /* what the sibling's lanes wrote, before all lanes read it */
-    }
-}
-
-/* New places of leaves, the prefixes of the borders before them, and codes where they are kept. A
-   tree that is too deep stays that of MERGE. */
-template <class Codes>
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_number_kernel(__grid_constant__ const lbvh_device device, lbvh_i_ploc_space space,
-                         Codes codes, const int32_t *ids, int32_t *new_ids)
-{
-    const lbvh &tree = device.tree;
-    int32_t const k = lbvh_i_thread();
-    if (k >= tree.n) return;
-    int32_t place = k;
-    if (*space.height < LBVH_STACK) {
-        int depth = 0, from_split = 0;
-        lbvh_i_above above = space.above[tree.first_leaf + k];
-        for (place = 0; above.parent >= 0; above = space.above[above.parent]) {
-            if (place == 0) from_split++;
-            place += above.before;
-            depth++;
-        }
-        if (place > 0) tree.prefix[place] = (uint8_t)(1 + depth - from_split);
-    }
-    new_ids[place] = ids[k];
-    if (tree.code) tree.code[place] = codes[k];
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>rotations: lbvh_cuda_optimize (rules and figure: lbvh.h, >>rotations)
-
-   What a rotation does depends on the subtrees of its node alone. So a thread per leaf ascends, as
-   in >>split: the second child to arrive rotates at the parent. A rotation leaves the numbers of
-   all nodes above as they are. Then each leaf adds up its new place on its way to the root, moves
-   there, and the tree is merged anew.
-   ---------------------------------------------------------------------------------------------- */
-
-struct lbvh_i_turns {
-    int32_t *arrived;   /* [n] by inner node */
-    int32_t *leaves;    /* [n] below an inner node */
-    int32_t *parent;    /* [2 n] -1: the root */
-    int32_t *before;    /* [2 n] leaves of the left sibling; during rotations, by inner node, the
-                           largest height */
-    int32_t *done;      /* rotations */
-};
-
-/* Inner nodes: the right child replaces the skip. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_begin_turns_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
-{
-    const lbvh &tree = device.tree;
-    int32_t const at = lbvh_i_thread();
-    if (at >= tree.first_leaf) return;
-    lbvh_node *node = &tree.node[at];
-    int32_t const right = lbvh_right_child(&tree, node);
-    turns.before[at] = LBVH_STACK - tree.prefix[lbvh_split_place(&tree, node) + 1];
-    turns.arrived[at] = 0;
-    turns.parent[node->link] = turns.parent[right] = at;
-    node->skip = right;
-    if (at == 0) turns.parent[0] = -1;
-    if (at == 0) *turns.done = 0;
-}
-
-__device__ __forceinline__ int32_t lbvh_i_leaves_below(const lbvh &tree, const lbvh_i_turns &turns,
-                                                       int32_t at)
-{
-    return at < tree.first_leaf ? turns.leaves[at] : 1;
-}
-
-__device__ __forceinline__ void lbvh_i_note_leaves(const lbvh &tree, const lbvh_i_turns &turns,
-                                                   int32_t at)
-{
-    if (at >= tree.first_leaf) return;
-    turns.leaves[at] = lbvh_i_leaves_below(tree, turns, tree.node[at].link) +
-                       lbvh_i_leaves_below(tree, turns, tree.node[at].skip);
-}
-
-/* A thread per leaf. The fences: as in lbvh_i_boxes_up_kernel. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_rotate_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
-{
-    const lbvh &tree = device.tree;
-    int32_t const k = lbvh_i_thread(), dim = tree.desc.dim;
-    if (k >= tree.n) return;
-    for (int32_t at = turns.parent[tree.first_leaf + k]; at >= 0; at = turns.parent[at]) {
-        __threadfence();
-        if (atomicAdd(&turns.arrived[at], 1) == 0) return;
-        __threadfence();
-        int32_t const left = tree.node[at].link, right = tree.node[at].skip;
-        const lbvh_node *const l = &tree.node[left], *const r = &tree.node[right];
-        if (lbvh_i_rotate(&tree, at, lbvh_i_area(dim, l->min, l->max),
-                          lbvh_i_area(dim, r->min, r->max), turns.before[at]))
-            (void)atomicAdd(turns.done, 1);
-        lbvh_i_note_leaves(tree, turns, left);
-        lbvh_i_note_leaves(tree, turns, right);
-        lbvh_i_note_leaves(tree, turns, at);
-    }
-}
-
-/* Inner nodes: what each of their children has before it. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_end_turns_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
-{
-    const lbvh &tree = device.tree;
-    int32_t const at = lbvh_i_thread();
-    if (at >= tree.first_leaf) return;
-    int32_t const left = tree.node[at].link, right = tree.node[at].skip;
-    turns.parent[left] = turns.parent[right] = at;
-    turns.before[left] = 0;
-    turns.before[right] = lbvh_i_leaves_below(tree, turns, left);
-}
-
-/* Leaves to their new places, where inner nodes were (the last one behind all nodes), and prefixes
-   as in lbvh_i_number_kernel. Without rotations all is as it was. */
-__global__ void __launch_bounds__(lbvh_i_block_threads)
-    lbvh_i_move_leaves_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
-{
-    const lbvh &tree = device.tree;
-    int32_t const k = lbvh_i_thread();
-    if (k >= tree.n) return;
-    int32_t place = k;
-    if (*turns.done > 0) {
-        int depth = 0, from_split = 0;
-        place = 0;
-        for (int32_t at = tree.first_leaf + k; turns.parent[at] >= 0; at = turns.parent[at]) {
-            if (place == 0) from_split++;
-            place += turns.before[at];
-            depth++;
-        }
-        if (place > 0) tree.prefix[place] = (uint8_t)(1 + depth - from_split);
-    }
-    int32_t const to = place == tree.first_leaf ? 2 * tree.n - 1 : place;
-    lbvh_i_store(&tree.node[to], lbvh_i_fetch(&tree.node[tree.first_leaf + k]));
-    if (tree.mask) tree.mask[to] = tree.mask[tree.first_leaf + k];
-}
-
-/* ------------------------------------------------------------------------------------------------
    >>build: the launches of a build, in order
    ---------------------------------------------------------------------------------------------- */
+
+/* Sorts the elements, with their codes, in two launches (>>sort). false: there are too many; then
+   nothing was launched. */
+bool lbvh_i_sort_elements(lbvh_cuda *gpu, lbvh_i_input input, uint64_t *codes, int32_t *ids,
+                          cudaStream_t stream, lbvh_result *result);
+
+/* Sorts the elements by keys made of their codes (>>keys). */
+lbvh_result lbvh_i_sort_by_keys(lbvh_cuda *gpu, lbvh_i_input input, lbvh_i_sort *sort,
+                                lbvh_i_keyed_codes *codes, cudaStream_t stream);
+
+/* LBVH_PLOC (>>ploc): clusters, new places and prefixes, and the tree over these. new_ids, count:
+   [n] work space. */
+template <class Codes>
+lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, int32_t *ids,
+                             int32_t *new_ids, int32_t *count, cudaStream_t stream);
 
 /* Threads of a grid-stride loop: 8 blocks for each SM of a large GPU (an H200 has 132), whatever
    n. */
@@ -2341,8 +1008,8 @@ constexpr int64_t lbvh_i_grid_stride_threads = 8 * 132 * lbvh_i_block_threads;
 
 int64_t lbvh_i_at_most(int64_t threads, int64_t most) { return threads < most ? threads : most; }
 
-/* Leaves and inner nodes by merging, in rounds until one block has processed all. codes.key and ids
-   NULL: a refit. No codes but ids: PLOC, whose prefixes are there. list, count: [n] work space
+/* Leaves and inner nodes by merging, in rounds until one block has processed all. No codes and no
+   ids: a refit. No codes but ids: PLOC, whose prefixes are there. list, count: [n] work space
    for the lists of active subtrees and their lengths, those of the next round after those of
    this one. */
 template <class Codes>
@@ -2386,80 +1053,11 @@ lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t 
     return result == LBVH_OK ? lbvh_i_make_slices(gpu, stream) : result;
 }
 
-/* Where the work space lies. */
-lbvh_i_ploc_space lbvh_i_space_of(const lbvh_cuda *gpu)
-{
-    const lbvh &tree = gpu->device.tree;
-    size_t const n = (size_t)tree.n;
-    lbvh_i_ploc_space space;
-    space.list = static_cast<lbvh_i_cluster *>(gpu->block[LBVH_I_CODE].memory);
-    space.above = reinterpret_cast<lbvh_i_above *>(tree.node + tree.first_leaf);
-    space.met = reinterpret_cast<unsigned long long *>(space.above + 2 * n);
-    space.height = reinterpret_cast<int32_t *>(space.met + n);
-    return space;
-}
-
-/* Clusters, new places and prefixes, and the tree over these. new_ids, count: [n] work space. */
-template <class Codes>
-lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, int32_t *ids,
-                             int32_t *new_ids, int32_t *count, cudaStream_t stream)
-{
-    int32_t const n = gpu->device.tree.n;
-    lbvh_i_ploc_space const space = lbvh_i_space_of(gpu);
-    lbvh_result result = lbvh_i_launch(gpu, stream, n, lbvh_i_cluster_block, lbvh_i_cluster_kernel,
-                                       gpu->device, input, (const int32_t *)ids, space);
-    if (result == LBVH_OK)
-        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_number_kernel<Codes>,
-                               gpu->device, space, codes, (const int32_t *)ids, new_ids);
-    if (result != LBVH_OK) return result;
-    return lbvh_i_cuda_merge(gpu, input, lbvh_i_short_codes(), (const int32_t *)new_ids, ids, count,
-                             stream);
-}
-
 lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
 {
     return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))
                ? LBVH_CUDA_ERROR
                : LBVH_OK;
-}
-
-/* Bounds and keys, of codes of 30 or 63 bits. */
-template <bool Long>
-lbvh_result lbvh_i_make_keys(lbvh_cuda *gpu, lbvh_i_input input, const lbvh_i_long &codes,
-                             lbvh_i_sort *sort, cudaStream_t stream)
-{
-    int32_t const n = gpu->device.tree.n;
-    int64_t const threads = lbvh_i_at_most(n, lbvh_i_grid_stride_threads);
-    bool const given = lbvh_i_bounds_given(&gpu->device.tree.desc);
-    lbvh_result result = lbvh_i_clear_facts(gpu, stream);
-    if (result == LBVH_OK && !given)
-        result = lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_bounds_kernel,
-                               gpu->device, input, n, gpu->d_facts);
-    if (result == LBVH_OK && Long)
-        result = lbvh_i_launch_early(gpu, stream, !given, 32 * (int64_t)codes.samples,
-                                     lbvh_i_block_threads, lbvh_i_sample_kernel, gpu->device,
-                                     input, given, codes, gpu->d_facts);
-    if (result != LBVH_OK) return result;
-    return lbvh_i_launch_early(gpu, stream, Long || !given, threads, lbvh_i_block_threads,
-                               lbvh_i_keys_kernel<Long>, gpu->device, input, given, codes,
-                               sort->keys.Current(), sort->ids.Current(), gpu->d_facts);
-}
-
-/* Sorts elements with equal keys by their codes. */
-lbvh_result lbvh_i_sort_ties(lbvh_cuda *gpu, const lbvh_i_long &codes, lbvh_i_sort *sort,
-                             cudaStream_t stream)
-{
-    int32_t const n = gpu->device.tree.n;
-    lbvh_i_ties const ties = {sort->keys.Current(), sort->ids.Current(), sort->ids.Alternate(),
-                              codes.code,
-                              reinterpret_cast<int32_t *>(sort->keys.Alternate()),
-                              lbvh_i_distance_bits - (32 - codes.key_bits)};
-    lbvh_result const result = lbvh_i_launch_early(gpu, stream, true, n, lbvh_i_block_threads,
-                                                   lbvh_i_ties_kernel, n, ties, gpu->d_facts);
-    if (result != LBVH_OK) return result;
-    return lbvh_i_launch_early(gpu, stream, true, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
-                               lbvh_i_block_threads, lbvh_i_runs_kernel, n, ties,
-                               (const lbvh_cuda_facts *)gpu->d_facts);
 }
 
 /* Prefixes and nodes from sorted codes. */
@@ -2470,38 +1068,29 @@ lbvh_result lbvh_i_make_nodes(lbvh_cuda *gpu, lbvh_i_input input, const Codes &c
     lbvh_builder const builder = gpu->device.tree.desc.builder;
     int32_t *const ids = sort->ids.Current(), *const spare = sort->ids.Alternate(),
                   *const count = reinterpret_cast<int32_t *>(sort->keys.Alternate());
+    unsigned long long *const none = nullptr;
     if (builder == LBVH_MERGE)
         return lbvh_i_cuda_merge(gpu, input, codes, (const int32_t *)ids, spare, count, stream);
-    bool const ploc = builder == LBVH_PLOC;
+    if (builder == LBVH_PLOC)
+        return lbvh_i_cuda_ploc(gpu, input, codes, ids, spare, count, stream);
     lbvh_result const result = lbvh_i_launch(gpu, stream, (int64_t)gpu->device.tree.n + 1,
                                              lbvh_i_block_threads, lbvh_i_prefix_kernel<Codes>,
-                                             gpu->device, codes,
-                                             ploc ? lbvh_i_space_of(gpu).met : nullptr);
-    if (result != LBVH_OK) return result;
-    return ploc ? lbvh_i_cuda_ploc(gpu, input, codes, ids, spare, count, stream)
-                : lbvh_i_cuda_split(gpu, input, ids, stream);
+                                             gpu->device, codes, none);
+    return result == LBVH_OK ? lbvh_i_cuda_split(gpu, input, ids, stream) : result;
 }
 
-/* Keys, sort, ties, prefixes, nodes. */
+/* Sort, prefixes, nodes. */
 lbvh_result lbvh_i_cuda_build(lbvh_cuda *gpu, lbvh_i_input input, cudaStream_t stream)
 {
-    int32_t const n = gpu->device.tree.n;
-    bool const is_long = gpu->device.tree.desc.bits == 63;
-    uint64_t *const code = lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG);
-    lbvh_i_long codes = {};
-    int const key_bits = lbvh_i_key_bits(&gpu->device.tree.desc, n);
-    if (is_long) codes = {code, code + n, lbvh_i_samples(n), key_bits};
     lbvh_i_sort sort = lbvh_i_sort_of(gpu);
-    lbvh_result result = is_long ? lbvh_i_make_keys<true>(gpu, input, codes, &sort, stream)
-                                 : lbvh_i_make_keys<false>(gpu, input, codes, &sort, stream);
-    if (result == LBVH_OK) result = lbvh_i_sort_keys(gpu, &sort, n, key_bits, stream);
-    if (result == LBVH_OK && is_long) result = lbvh_i_sort_ties(gpu, codes, &sort, stream);
-    if (result != LBVH_OK) return result;
-    lbvh_i_short_codes const short_codes = {sort.keys.Current()};
-    lbvh_i_long_codes const long_codes = {sort.keys.Current(), sort.ids.Current(), code,
-                                          gpu->d_facts, key_bits};
-    return is_long ? lbvh_i_make_nodes(gpu, input, long_codes, &sort, stream)
-                   : lbvh_i_make_nodes(gpu, input, short_codes, &sort, stream);
+    lbvh_i_sorted_codes const codes = {lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG)};
+    lbvh_i_keyed_codes keyed = {};
+    lbvh_result result = LBVH_OK;
+    if (lbvh_i_sort_elements(gpu, input, lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG),
+                             sort.ids.Current(), stream, &result))
+        return result == LBVH_OK ? lbvh_i_make_nodes(gpu, input, codes, &sort, stream) : result;
+    result = lbvh_i_sort_by_keys(gpu, input, &sort, &keyed, stream);
+    return result == LBVH_OK ? lbvh_i_make_nodes(gpu, input, keyed, &sort, stream) : result;
 }
 
 /* Reports the elements that a refit leaves out. (A build does it beside the codes.) */
@@ -3819,6 +2408,2045 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
                                     : lbvh_i_nearest_kernel_of<LBVH_I_SPHERE>(k);
     return lbvh_i_launch(gpu, stream, points.n, lbvh_i_search_block, kernel, gpu->device, points,
                          order, k, reach, ids, distances2, found);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort: up to a million and a half elements in two launches, by a sample sort (Frazer and
+   McKellar 1970; on GPUs: Leischner, Osipov and Sanders 2010)
+
+   A radix sort (CUB's) moves all elements once for each digit of their keys. Here they are moved
+   twice, whatever the length of the codes. Elements ascend by code, and by id where codes are
+   equal: so no two are equal, and many in one place are no special case.
+
+   The first launch partitions. All its blocks run at the same time, and wait for each other where
+   that is needed ("meet"). A block keeps its share of the elements in shared memory:
+
+       bounds      of the half centres of the share. Meet. Now all know the lattice, and so codes.
+       intervals   of codes, up to 2048 equally long ones. An element is counted in its interval,
+                   and gets a rank there, within the share; one atomic for each interval tells how
+                   many of other blocks come before. Meet.
+       samples     only if an interval holds too many: 32 of the share, sorted by a warp. Meet. The
+                   rank of a sample among all is the sum of its ranks in the lists of all blocks.
+       splitters   are some of the samples, equally far apart in their order. Meet. Now intervals
+                   lie between them. That of an element is found by bisection; a table by the upper
+                   bits of codes tells where to begin. Counted as before. Meet.
+       records     are stored by interval, within one in any order.
+
+   In the second launch a block sorts a bucket: some intervals, as many as fit into shared memory.
+   An interval is divided into as many cells as it holds elements (Neubert, The Flashsort1
+   Algorithm, 1998). Cells are equally long ranges of codes. The figure has two intervals, of 4 and
+   8 elements, between splitters 0, 40 and 80:
+
+       codes    27 3 21 38   |  40 41 42 41 43 40 79 42
+       cells    10 codes each   5 codes each, 8 cells
+       counts   1 0 2 1      |  7 0 0 0 0 0 0 1
+       stored   3 27 21 38   |  40 41 42 41 43 40 42 79
+       sorted   3 21 27 38   |  40 40 41 41 42 42 43 79
+
+   An element is then compared with those of its cell only. Where a cell is crowded, as that of the
+   7, its elements are divided again, by the bits in which they differ.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Of the first launch: threads of a block; the most blocks, elements of a share, and bits of
+   equally long intervals; elements of an interval between splitters, on average. Of the second: the
+   most elements of a bucket; so many on average at most, and at least. Fewer keys than the last are
+   sorted faster by CUB, in one block. */
+#ifdef CUDA_EMU
+constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 1280,
+              lbvh_i_table_bits = 3, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
+              lbvh_i_bucket = 128, lbvh_i_bucket_least = 64, lbvh_i_keys_least = 65;
+#else
+constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_blocks_most = 152, lbvh_i_share_most = 12288,
+              lbvh_i_table_bits = 11, lbvh_i_interval = 768, lbvh_i_bucket_most = 7008,
+              lbvh_i_bucket = 4000, lbvh_i_bucket_least = 1024, lbvh_i_keys_least = 4097;
+#endif
+constexpr int lbvh_i_intervals_most = 1 << lbvh_i_table_bits, lbvh_i_share_samples = 32;
+
+/* Elements of a thread of the second launch, and the ranges of a bucket in which cells are equally
+   long. Cells are divided until none holds more than `crowd`; those with no more than `few` are
+   left as they are. */
+constexpr int lbvh_i_sort_turns = 8, lbvh_i_ranges_most = 64, lbvh_i_crowd = 64, lbvh_i_few = 16;
+
+/* An element: code, id, interval. */
+struct alignas(16) lbvh_i_record {
+    uint64_t code;
+    int32_t id, interval;
+};
+
+/* Global memory of a sort, beside the records. Splitter j ends interval j: equally long intervals
+   have splitters, too. */
+struct alignas(16) lbvh_i_sort_memory {
+    uint64_t sample[lbvh_i_sort_blocks_most * lbvh_i_share_samples]; /* of each block, in order */
+    uint64_t splitter[lbvh_i_intervals_most];                        /* codes */
+    int32_t splitter_id[lbvh_i_intervals_most];
+    int32_t total[2][lbvh_i_intervals_most];  /* elements of each interval: equally long ones, and
+                                                 those between splitters */
+    int32_t begin[lbvh_i_intervals_most + 1]; /* and those before it */
+    int32_t intervals;                        /* their number */
+    lbvh_real bounds[6][lbvh_i_sort_blocks_most];
+};
+
+struct lbvh_i_parts {
+    lbvh_i_record *record; /* [n] */
+    lbvh_i_sort_memory *memory;
+    int32_t n, share;
+    int32_t sampled; /* the number of intervals between samples */
+    int32_t equal;   /* that of equally long ones, and of the cells of the table */
+    int shift;       /* code >> shift: which of these */
+};
+
+/* An element of a share: its half centre; then its code and, in one word, interval and rank. */
+union lbvh_i_slot {
+    lbvh_real x[3];
+    uint32_t word[3];
+};
+
+/* Shared memory of a block of the first launch. Slots lie behind it, then their order. */
+struct lbvh_i_share_intervals {
+    uint64_t splitter[lbvh_i_intervals_most];
+    int32_t splitter_id[lbvh_i_intervals_most];
+    int32_t count[lbvh_i_intervals_most];  /* of the share; then the place of its first element,
+                                              less `before` */
+    int32_t before[lbvh_i_intervals_most]; /* elements of the share in the intervals before */
+};
+constexpr int lbvh_i_list_stride = lbvh_i_share_samples + 1; /* lists begin in different banks */
+struct lbvh_i_share_room {
+    union {
+        uint64_t sample[lbvh_i_sort_blocks_most * lbvh_i_list_stride];
+        lbvh_i_share_intervals intervals;
+    } now; /* one after the other */
+    int32_t table[(1 << lbvh_i_table_bits) + 1]; /* splitters below each cell of codes */
+    int32_t sample_id[lbvh_i_share_samples], warp_sums[lbvh_i_sort_block / 32], largest;
+    lbvh_real bounds[6][lbvh_i_sort_block / 32];
+    lbvh_lattice lattice;
+};
+
+/* A block's share: `size` elements from `first` on. */
+struct lbvh_i_share {
+    lbvh_i_share_room *room;
+    lbvh_i_slot *slot;
+    uint16_t *order; /* slots by interval */
+    int32_t first, size, intervals;
+};
+
+/* What is sorted: elements, by the codes of their centres. */
+struct lbvh_i_from_elements {
+    lbvh_desc desc;
+    lbvh_i_input input;
+    bool bounds_given;
+    lbvh_cuda_facts *facts;
+};
+
+/* Or keys. */
+struct lbvh_i_from_keys {
+    const uint32_t *key;
+};
+
+/* Dynamic shared memory. */
+__device__ __forceinline__ char *lbvh_i_shared()
+{
+#ifdef CUDA_EMU
+    return (char *)emu_dynamic_shared();
+#else
+    extern __shared__ __align__(16) char lbvh_i_shared_bytes[];
+    return lbvh_i_shared_bytes;
+#endif
+}
+
+/* All threads of the launch wait here for each other. What they stored before, all can load after.
+   CUDA_EMU: the launch has one block. */
+__device__ __forceinline__ void lbvh_i_meet()
+{
+#ifdef CUDA_EMU
+    __syncthreads();
+#else
+    cooperative_groups::this_grid().sync();
+#endif
+}
+
+/* Exclusive prefix sum of x over the warp. */
+__device__ __forceinline__ int32_t lbvh_i_warp_prefix(int32_t x)
+{
+    int32_t sum = x;
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t const other = __shfl_up_sync(0xFFFFFFFFu, sum, step);
+        if ((int)(threadIdx.x % 32) >= step) sum += other;
+    }
+    return sum - x;
+}
+
+/* Exclusive prefix sum of x over the block. */
+__device__ __forceinline__ int32_t lbvh_i_block_prefix(int32_t x, int32_t *warp_sums)
+{
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32),
+              warps = (int)(blockDim.x / 32);
+    int32_t const before = lbvh_i_warp_prefix(x);
+    if (lane == 31) warp_sums[warp] = before + x;
+    __syncthreads();
+    if (warp == 0) {
+        int32_t const first = lbvh_i_warp_prefix(lane < warps ? warp_sums[lane] : 0);
+        __syncwarp();
+        if (lane < warps) warp_sums[lane] = first;
+    }
+    __syncthreads();
+    return warp_sums[warp] + before;
+}
+
+/* Exclusive prefix sums of counters[0 .. m-1]: a thread has a run of them. */
+__device__ __forceinline__ void lbvh_i_scan_counters(int32_t *counters, int m, int32_t *warp_sums)
+{
+    int const run = (m + (int)blockDim.x - 1) / (int)blockDim.x,
+              from = (int)threadIdx.x * run, to = from + run < m ? from + run : m;
+    int32_t sum = 0;
+    for (int k = from; k < to; k++) sum += counters[k];
+    int32_t before = lbvh_i_block_prefix(sum, warp_sums);
+    for (int k = from; k < to; k++) {
+        int32_t const count = counters[k];
+        counters[k] = before;
+        before += count;
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ lbvh_real lbvh_i_warp_max(lbvh_real x)
+{
+    for (int step = 16; step > 0; step /= 2)
+        x = lbvh_i_max(x, __shfl_xor_sync(0xFFFFFFFFu, x, step));
+    return x;
+}
+
+/* Points without gaps between them lie in memory as slots do: they are copied, which is faster than
+   a point for each thread. */
+__device__ __forceinline__ bool lbvh_i_copy_points(const lbvh_i_from_elements &from,
+                                                   const lbvh_i_share &own)
+{
+    constexpr int turns = 8;
+    if (from.desc.kind != LBVH_POINTS || from.desc.dim != 3 ||
+        from.input.stride != sizeof(lbvh_i_slot))
+        return false;
+    const lbvh_real *const x = lbvh_i_at(from.input.data, from.input.stride, own.first);
+    lbvh_real *const to = own.slot->x;
+    int const block = (int)blockDim.x, last = 3 * own.size - 1;
+    for (int k = (int)threadIdx.x; k <= last; k += turns * block) {
+        lbvh_real some[turns];
+#pragma unroll
+        for (int t = 0; t < turns; t++) some[t] = x[k + t * block < last ? k + t * block : last];
+#pragma unroll
+        for (int t = 0; t < turns; t++)
+            if (k + t * block <= last) to[k + t * block] = some[t];
+    }
+    __syncthreads();
+    return true;
+}
+
+/* Slots with half centres, and the bounds of these; a slot that is left out is infinite. Minima are
+   kept as maxima of the negated numbers. */
+__device__ __forceinline__ void lbvh_i_fill_slots(const lbvh_i_from_elements &from,
+                                                  const lbvh_i_parts &parts,
+                                                  const lbvh_i_share &own)
+{
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32),
+              warps = (int)(blockDim.x / 32);
+    lbvh_real most[6];
+    bool const copied = lbvh_i_copy_points(from, own);
+    lbvh_desc point = from.desc;
+    point.kind = LBVH_POINTS;
+    point.dim = 3;
+    for (int a = 0; a < 6; a++) most[a] = -lbvh_i_infinity();
+    for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
+        lbvh_real min[3], max[3];
+        lbvh_i_slot slot;
+        if (copied) slot = own.slot[k];
+        lbvh_result const box =
+            copied ? lbvh_box_of(&point, slot.x, sizeof slot, 0, min, max)
+                   : lbvh_box_of(&from.desc, from.input.data, from.input.stride, own.first + k, min,
+                                 max);
+        for (int a = 0; a < 3; a++) {
+            slot.x[a] = box == LBVH_OK ? lbvh_i_half_centre(min[a], max[a]) : lbvh_i_infinity();
+            if (box != LBVH_OK) continue;
+            most[a] = lbvh_i_max(most[a], slot.x[a]);
+            most[3 + a] = lbvh_i_max(most[3 + a], -slot.x[a]);
+        }
+        own.slot[k] = slot;
+    }
+    for (int a = 0; a < 6; a++) {
+        most[a] = lbvh_i_warp_max(most[a]);
+        if (lane == 0) own.room->bounds[a][warp] = most[a];
+    }
+    __syncthreads();
+    if (warp >= 6) return;
+    lbvh_real const all = lbvh_i_warp_max(lane < warps ? own.room->bounds[warp][lane]
+                                                       : -lbvh_i_infinity());
+    if (lane == 0) parts.memory->bounds[warp][blockIdx.x] = all;
+}
+
+__device__ __forceinline__ void lbvh_i_fill_slots(const lbvh_i_from_keys &from,
+                                                  const lbvh_i_parts &, const lbvh_i_share &own)
+{
+    for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x)
+        own.slot[k].word[0] = from.key[own.first + k];
+    __syncthreads();
+}
+
+/* The lattice, from the bounds of all shares. */
+__device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements &from,
+                                                     const lbvh_i_parts &parts,
+                                                     const lbvh_i_share &own)
+{
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
+    lbvh_i_meet();
+    if (warp < 6) {
+        lbvh_real all = -lbvh_i_infinity();
+        for (int b = lane; b < (int)gridDim.x; b += 32)
+            all = lbvh_i_max(all, parts.memory->bounds[warp][b]);
+        all = lbvh_i_warp_max(all);
+        if (lane == 0) own.room->bounds[warp][0] = all;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        lbvh_real least[3], most[3];
+        for (int a = 0; a < 3; a++) {
+            most[a] = own.room->bounds[a][0];
+            least[a] = -own.room->bounds[3 + a][0];
+        }
+        own.room->lattice = from.bounds_given
+                                ? lbvh_i_given_lattice(&from.desc)
+                                : lbvh_i_lattice_of(from.desc.dim, from.desc.bits, least, most);
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_keys &, const lbvh_i_parts &,
+                                                     const lbvh_i_share &)
+{
+    lbvh_i_meet(); /* no counts yet */
+}
+
+/* Is an element left out? */
+__device__ __forceinline__ bool lbvh_i_slot_is_empty(const lbvh_i_slot &slot)
+{
+    return slot.x[0] == lbvh_i_infinity();
+}
+
+__device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_elements &from,
+                                                     const lbvh_i_share &own,
+                                                     const lbvh_i_slot &slot)
+{
+    int const dim = from.desc.dim, bits = from.desc.bits;
+    return lbvh_i_slot_is_empty(slot) ? lbvh_i_last_code(dim, bits)
+                                      : lbvh_i_code_at(&own.room->lattice, dim, bits, slot.x);
+}
+
+__device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_keys &,
+                                                     const lbvh_i_share &, const lbvh_i_slot &slot)
+{
+    return slot.word[0];
+}
+
+__device__ __forceinline__ uint64_t lbvh_i_stored_code(const lbvh_i_slot &slot)
+{
+    return (uint64_t)slot.word[1] << 32 | slot.word[0];
+}
+
+/* Mixes the bits of x: what it returns looks random. */
+__device__ __forceinline__ uint32_t lbvh_i_hash(uint32_t x)
+{
+    x = (x ^ x >> 16) * 0x7FEB352Du;
+    x = (x ^ x >> 15) * 0x846CA68Bu;
+    return x ^ x >> 16;
+}
+
+/* The order of elements: by codes, equal ones by ids. */
+__device__ __forceinline__ bool lbvh_i_before(uint64_t code, int32_t id, uint64_t other_code,
+                                              int32_t other_id)
+{
+    return code < other_code || (code == other_code && id < other_id);
+}
+
+/* Samples of the share, by one warp: one from each 32nd of it, at random, since elements may lie in
+   memory with a period. Bitonic sort (Batcher 1968). */
+__device__ __forceinline__ void lbvh_i_take_samples(const lbvh_i_parts &parts,
+                                                    const lbvh_i_share &own)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    if (threadIdx.x >= 32) return;
+    uint32_t const s = blockIdx.x * lbvh_i_share_samples + (uint32_t)lane;
+    int const begin = lane * own.size / 32, end = (lane + 1) * own.size / 32,
+              at = begin < end ? begin + (int)(lbvh_i_hash(s) % (uint32_t)(end - begin)) : 0;
+    uint64_t code = lbvh_i_stored_code(own.slot[at]);
+    int32_t id = own.first + at;
+    for (int width = 2; width <= 32; width *= 2)
+        for (int step = width / 2; step > 0; step /= 2) {
+            uint64_t const other = __shfl_xor_sync(0xFFFFFFFFu, code, step);
+            int32_t const other_id = __shfl_xor_sync(0xFFFFFFFFu, id, step);
+            bool const takes_less = ((lane & step) == 0) == ((lane & width) == 0);
+            if (lbvh_i_before(other, other_id, code, id) == takes_less) code = other, id = other_id;
+        }
+    own.room->sample_id[lane] = id;
+    parts.memory->sample[s] = code;
+}
+
+/* Elements of a sorted list of samples that are below a limit. */
+__device__ __forceinline__ int lbvh_i_count_below(const uint64_t *list, uint64_t limit)
+{
+    int below = 0;
+#pragma unroll
+    for (int step = lbvh_i_share_samples / 2; step > 0; step /= 2)
+        if (list[below + step - 1] < limit) below += step;
+    return below + (list[below] < limit);
+}
+
+/* A warp ranks a sample of its share among all; equal codes rank by block. Splitter j is the sample
+   whose rank is j * samples / intervals. */
+__device__ __forceinline__ void lbvh_i_choose_splitters(const lbvh_i_parts &parts,
+                                                        const lbvh_i_share &own)
+{
+    constexpr int each = lbvh_i_share_samples, stride = lbvh_i_list_stride;
+    uint64_t *const list = own.room->now.sample;
+    int const blocks = (int)gridDim.x, block = (int)blockIdx.x, lane = (int)(threadIdx.x % 32),
+              samples = each * blocks;
+    lbvh_i_meet();
+    for (int s = (int)threadIdx.x; s < samples; s += (int)blockDim.x)
+        list[s / each * stride + s % each] = parts.memory->sample[s];
+    __syncthreads();
+    for (int s = (int)(threadIdx.x / 32); s < each; s += (int)(blockDim.x / 32)) {
+        uint64_t const code = list[block * stride + s];
+        int rank = 0;
+        for (int b = lane; b < blocks; b += 32)
+            rank += b == block ? s : lbvh_i_count_below(list + b * stride, code + (b < block));
+        for (int step = 16; step > 0; step /= 2)
+            rank += __shfl_xor_sync(0xFFFFFFFFu, rank, step);
+        int const j = (rank * parts.sampled + samples - 1) / samples;
+        if (lane > 0 || j == 0 || j >= parts.sampled || j * samples / parts.sampled != rank)
+            continue;
+        parts.memory->splitter[j - 1] = code;
+        parts.memory->splitter_id[j - 1] = own.room->sample_id[s];
+    }
+}
+
+/* Splitters in shared memory, and the table. */
+__device__ __forceinline__ void lbvh_i_load_splitters(const lbvh_i_parts &parts,
+                                                      const lbvh_i_share &own)
+{
+    lbvh_i_share_intervals &room = own.room->now.intervals;
+    int32_t *const table = own.room->table;
+    int const splitters = parts.sampled - 1;
+    lbvh_i_meet();
+    for (int c = (int)threadIdx.x; c < parts.equal; c += (int)blockDim.x) table[c] = 0;
+    __syncthreads();
+    for (int j = (int)threadIdx.x; j < splitters; j += (int)blockDim.x) {
+        room.splitter[j] = parts.memory->splitter[j];
+        room.splitter_id[j] = parts.memory->splitter_id[j];
+        (void)atomicAdd(&table[room.splitter[j] >> parts.shift], 1);
+    }
+    __syncthreads();
+    lbvh_i_scan_counters(table, parts.equal, own.room->warp_sums);
+    if (threadIdx.x == 0) table[parts.equal] = splitters;
+    __syncthreads();
+}
+
+/* Splitters that do not come after an element. */
+__device__ __forceinline__ int lbvh_i_interval_of(const lbvh_i_share &own, uint64_t code,
+                                                  int32_t id, int shift)
+{
+    const lbvh_i_share_intervals &room = own.room->now.intervals;
+    int const cell = (int)(code >> shift);
+    int low = own.room->table[cell], high = own.room->table[cell + 1];
+    while (low < high) {
+        int const middle = (low + high) / 2;
+        uint64_t const splitter = room.splitter[middle];
+        if (splitter < code || (splitter == code && room.splitter_id[middle] <= id))
+            low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Counts an element, and returns its rank. `whole`: all lanes of the warp call. If all count in the
+   same interval, as where elements lie in order, one atomic does. */
+__device__ __forceinline__ int32_t lbvh_i_count_in(int32_t *count, int interval, bool whole)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    if (!whole || !__all_sync(0xFFFFFFFFu,
+                              interval == __shfl_sync(0xFFFFFFFFu, interval, 0)))
+        return atomicAdd(&count[interval], 1);
+    int32_t const first = lane == 0 ? atomicAdd(&count[interval], 32) : 0;
+    return __shfl_sync(0xFFFFFFFFu, first, 0) + lane;
+}
+
+/* An element that is left out is reported. */
+__device__ __forceinline__ void lbvh_i_report_slot(const lbvh_i_from_elements &from,
+                                                   const lbvh_i_slot &slot, int32_t id)
+{
+    lbvh_real min[3], max[3];
+    if (!lbvh_i_slot_is_empty(slot)) return;
+    lbvh_i_report(from.facts,
+                  lbvh_box_of(&from.desc, from.input.data, from.input.stride, id, min, max), id);
+}
+
+__device__ __forceinline__ void lbvh_i_report_slot(const lbvh_i_from_keys &, const lbvh_i_slot &,
+                                                   int32_t)
+{
+}
+
+__device__ __forceinline__ void lbvh_i_empty_counts(const lbvh_i_share &own)
+{
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x)
+        own.room->now.intervals.count[j] = 0;
+    __syncthreads();
+}
+
+/* Counts the element of a slot, and notes its interval and rank. */
+__device__ __forceinline__ void lbvh_i_count_slot(const lbvh_i_share &own, int k, uint64_t code,
+                                                  int interval)
+{
+    bool const whole = k < own.size / 32 * 32;
+    int32_t const rank = lbvh_i_count_in(own.room->now.intervals.count, interval, whole);
+    lbvh_i_slot slot;
+    slot.word[0] = (uint32_t)code;
+    slot.word[1] = (uint32_t)(code >> 32);
+    slot.word[2] = (uint32_t)interval | (uint32_t)rank << 16;
+    own.slot[k] = slot;
+}
+
+/* Codes, counted by equally long intervals. */
+template <class Source>
+__device__ __forceinline__ void lbvh_i_count_by_length(const Source &from,
+                                                       const lbvh_i_parts &parts,
+                                                       const lbvh_i_share &own)
+{
+    lbvh_i_empty_counts(own);
+    for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
+        lbvh_i_slot const slot = own.slot[k];
+        lbvh_i_report_slot(from, slot, own.first + k);
+        uint64_t const code = lbvh_i_slot_code(from, own, slot);
+        lbvh_i_count_slot(own, k, code, (int)(code >> parts.shift));
+    }
+    __syncthreads();
+}
+
+/* Counted by intervals between splitters. */
+__device__ __forceinline__ void lbvh_i_count_by_interval(const lbvh_i_parts &parts,
+                                                         const lbvh_i_share &own)
+{
+    lbvh_i_empty_counts(own);
+    for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
+        uint64_t const code = lbvh_i_stored_code(own.slot[k]);
+        lbvh_i_count_slot(own, k, code,
+                          lbvh_i_interval_of(own, code, own.first + k, parts.shift));
+    }
+    __syncthreads();
+}
+
+/* The order of the share by interval: neighbours are then stored side by side. The atomics tell
+   what other blocks have before in each interval. */
+__device__ __forceinline__ void lbvh_i_order_share(const lbvh_i_share &own, int32_t *total)
+{
+    lbvh_i_share_intervals &room = own.room->now.intervals;
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
+        int32_t const count = room.count[j];
+        room.before[j] = count;
+        room.count[j] = count > 0 ? atomicAdd(&total[j], count) : 0;
+    }
+    __syncthreads();
+    lbvh_i_scan_counters(room.before, own.intervals, own.room->warp_sums);
+    for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
+        uint32_t const word = own.slot[k].word[2];
+        own.order[room.before[word & 0xFFFF] + (int32_t)(word >> 16)] = (uint16_t)k;
+    }
+}
+
+/* Where intervals begin, in the place of the splitters' ids, which are no longer needed. Returns
+   the number of elements of the largest interval. */
+__device__ __forceinline__ int32_t lbvh_i_begin_intervals(const lbvh_i_share &own,
+                                                          const int32_t *total)
+{
+    int32_t *const begin = own.room->now.intervals.splitter_id;
+    int32_t largest = 0;
+    if (threadIdx.x == 0) own.room->largest = 0;
+    lbvh_i_meet();
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
+        begin[j] = total[j];
+        largest = max(largest, begin[j]);
+    }
+    for (int step = 16; step > 0; step /= 2)
+        largest = max(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, step));
+    if (threadIdx.x % 32 == 0) (void)atomicMax(&own.room->largest, largest);
+    __syncthreads();
+    lbvh_i_scan_counters(begin, own.intervals, own.room->warp_sums);
+    return own.room->largest;
+}
+
+/* Stores the records, and for the second launch intervals and, if they are equally long, their
+   splitters. */
+__device__ __forceinline__ void lbvh_i_store_share(const lbvh_i_parts &parts,
+                                                   const lbvh_i_share &own, bool equal)
+{
+    lbvh_i_share_intervals &room = own.room->now.intervals;
+    const int32_t *const begin = room.splitter_id;
+    for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
+        room.count[j] += begin[j] - room.before[j];
+        if (blockIdx.x > 0) continue;
+        parts.memory->begin[j] = begin[j];
+        if (!equal) continue;
+        parts.memory->splitter[j] = ((uint64_t)j + 1) << parts.shift;
+        parts.memory->splitter_id[j] = 0;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        parts.memory->begin[own.intervals] = parts.n;
+        parts.memory->intervals = own.intervals;
+    }
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < own.size; k += (int)blockDim.x) {
+        int const from = own.order[k];
+        const uint32_t *const word = own.slot[from].word;
+        uint32_t const interval = word[2] & 0xFFFF;
+        reinterpret_cast<int4 *>(parts.record)[room.count[interval] + k] =
+            make_int4((int)word[0], (int)word[1], own.first + from, (int)interval);
+    }
+}
+
+__device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_elements &from)
+{
+    if (blockIdx.x == 0 && threadIdx.x == 0) *from.facts = {};
+}
+__device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_keys &) {}
+
+/* The first launch. Equally long intervals are good enough unless one holds 16 times as many
+   elements as the mean, as where elements lie in a plane, or more than fit into a bucket. */
+template <class Source>
+__global__ void __launch_bounds__(lbvh_i_sort_block)
+    lbvh_i_partition_kernel(__grid_constant__ const Source from, lbvh_i_parts parts)
+{
+    lbvh_i_share own;
+    own.room = reinterpret_cast<lbvh_i_share_room *>(lbvh_i_shared());
+    own.slot = reinterpret_cast<lbvh_i_slot *>(own.room + 1);
+    own.order = reinterpret_cast<uint16_t *>(own.slot + parts.share);
+    own.first = (int32_t)blockIdx.x * parts.share;
+    own.size = parts.n - own.first < parts.share ? parts.n - own.first : parts.share;
+    own.intervals = parts.equal;
+    for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += (int)(gridDim.x * blockDim.x))
+        parts.memory->total[0][j] = parts.memory->total[1][j] = 0;
+    lbvh_i_clear_facts(from);
+    lbvh_i_fill_slots(from, parts, own);
+    lbvh_i_share_lattice(from, parts, own);
+    lbvh_i_count_by_length(from, parts, own);
+    lbvh_i_order_share(own, parts.memory->total[0]);
+    int32_t const mean = parts.n / parts.equal,
+                  most = min(16 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
+    bool const equal = lbvh_i_begin_intervals(own, parts.memory->total[0]) <= most;
+    if (!equal) {
+        own.intervals = parts.sampled;
+        lbvh_i_take_samples(parts, own);
+        lbvh_i_choose_splitters(parts, own);
+        lbvh_i_load_splitters(parts, own);
+        lbvh_i_count_by_interval(parts, own);
+        lbvh_i_order_share(own, parts.memory->total[1]);
+        (void)lbvh_i_begin_intervals(own, parts.memory->total[1]);
+    }
+    lbvh_i_store_share(parts, own, equal);
+}
+
+/* A range of a bucket: x is an id where all codes are equal, else a code. */
+struct alignas(16) lbvh_i_code_range {
+    uint64_t low;
+    uint32_t scale; /* cell = first + ((x - low) << up) * scale / 2^64 */
+    int32_t up, first, cells, by_id, unused;
+};
+
+/* Shared memory of a block of the second launch. */
+struct lbvh_i_bucket_room {
+    uint64_t code[lbvh_i_bucket_most];
+    int32_t id[lbvh_i_bucket_most];
+    uint32_t count[lbvh_i_bucket_most / 2];       /* of cells, two to a word */
+    uint32_t begins[lbvh_i_bucket_most / 32 + 1]; /* a bit for each place: a cell begins there */
+    lbvh_i_code_range range[lbvh_i_ranges_most];
+    int32_t warp_sums[lbvh_i_sort_block / 32];
+    int32_t interval[2]; /* the bucket's first, and the one after its last */
+};
+static_assert(lbvh_i_sort_turns == 8 && lbvh_i_bucket_most % 32 == 0 &&
+                  lbvh_i_sort_turns * lbvh_i_sort_block >= lbvh_i_bucket_most,
+              "a thread has 8 cells, and 8 elements");
+
+/* The elements of a thread. */
+struct lbvh_i_own_elements {
+    uint64_t code[lbvh_i_sort_turns];
+    int32_t id[lbvh_i_sort_turns];
+    uint32_t cell[lbvh_i_sort_turns]; /* and rank there */
+};
+
+/* Places of a cell. */
+struct lbvh_i_cell_places {
+    int begin, end;
+};
+
+__device__ __forceinline__ lbvh_i_cell_places lbvh_i_cell_at(const lbvh_i_bucket_room &room,
+                                                             int place)
+{
+    int first = place / 32, last = first;
+    uint32_t const word = room.begins[first], up_to = (2u << place % 32) - 1;
+    uint32_t below = word & up_to, above = word & ~up_to;
+    while (below == 0) below = room.begins[--first];
+    while (above == 0) above = room.begins[++last];
+    return {32 * first + 31 - __clz((int)below), 32 * last + __ffs((int)above) - 1};
+}
+
+__device__ __forceinline__ void lbvh_i_empty_cells(lbvh_i_bucket_room &room)
+{
+    if (8 * threadIdx.x < lbvh_i_bucket_most)
+        reinterpret_cast<uint4 *>(room.count)[threadIdx.x] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+}
+
+/* Prefix sums of the counts of cells. Returns whether one was crowded. */
+__device__ __forceinline__ bool lbvh_i_scan_cells(lbvh_i_bucket_room &room)
+{
+    bool const has_cells = 8 * threadIdx.x < lbvh_i_bucket_most;
+    uint4 *const cells = reinterpret_cast<uint4 *>(room.count) + threadIdx.x;
+    uint4 const four = has_cells ? *cells : make_uint4(0, 0, 0, 0);
+    uint32_t word[4] = {four.x, four.y, four.z, four.w};
+    int32_t sum = 0;
+    bool crowded = false;
+    for (int w = 0; w < 4; w++) {
+        sum += (int32_t)((word[w] & 0xFFFF) + (word[w] >> 16));
+        crowded |= (word[w] & 0xFFFF) > lbvh_i_crowd || word[w] >> 16 > lbvh_i_crowd;
+    }
+    int32_t before = lbvh_i_block_prefix(sum, room.warp_sums);
+    for (int w = 0; w < 4; w++) {
+        int32_t const low = (int32_t)(word[w] & 0xFFFF), high = (int32_t)(word[w] >> 16);
+        word[w] = (uint32_t)before | (uint32_t)(before + low) << 16;
+        before += low + high;
+    }
+    if (has_cells) *cells = make_uint4(word[0], word[1], word[2], word[3]);
+    return __syncthreads_or(crowded);
+}
+
+/* Stores elements by cell: all are counted, those that `move` (a bit each) are stored. Returns
+   whether a cell is crowded. */
+__device__ __forceinline__ bool lbvh_i_distribute(lbvh_i_bucket_room &room, int m,
+                                                  lbvh_i_own_elements &own, unsigned move)
+{
+    int const thread = (int)threadIdx.x, block = (int)blockDim.x;
+#pragma unroll
+    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+        if (t * block + thread >= m) continue;
+        uint32_t const cell = own.cell[t], half = cell % 2 * 16;
+        own.cell[t] |= (atomicAdd(&room.count[cell / 2], 1u << half) >> half) << 16;
+    }
+    __syncthreads();
+    bool const crowded = lbvh_i_scan_cells(room);
+#pragma unroll
+    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+        if (t * block + thread >= m || (move >> t & 1) == 0) continue;
+        uint32_t const cell = own.cell[t] & 0xFFFF, rank = own.cell[t] >> 16,
+                       place = (room.count[cell / 2] >> cell % 2 * 16 & 0xFFFF) + rank;
+        room.code[place] = own.code[t];
+        room.id[place] = own.id[t];
+        if (rank == 0) (void)atomicOr(&room.begins[place / 32], 1u << place % 32);
+    }
+    __syncthreads();
+    return crowded;
+}
+
+/* The highest bit in which elements differ: of codes above 32, else of ids; 0: the same one. */
+__device__ __forceinline__ int lbvh_i_differing_bit(const lbvh_i_bucket_room &room, int place,
+                                                    int other)
+{
+    uint64_t const differ = room.code[place] ^ room.code[other];
+    return differ ? 96 - lbvh_i_leading_zeros(differ)
+                  : 32 - __clz(room.id[place] ^ room.id[other]);
+}
+
+/* At the begin of every large cell, in place of a count: the highest bit in which any element
+   differs from the first. */
+__device__ __forceinline__ void lbvh_i_note_bits(lbvh_i_bucket_room &room, int m)
+{
+    int const lane = (int)(threadIdx.x % 32);
+    for (int place = (int)threadIdx.x; place - lane < m; place += (int)blockDim.x) {
+        lbvh_i_cell_places cell = {-1, -1};
+        if (place < m) cell = lbvh_i_cell_at(room, place);
+        int bit = place < m ? lbvh_i_differing_bit(room, place, cell.begin) : 0;
+        bool const large = cell.end - cell.begin > lbvh_i_few,
+                   alike = __all_sync(0xFFFFFFFFu,
+                                      cell.begin == __shfl_sync(0xFFFFFFFFu, cell.begin, 0));
+        for (int step = 16; alike && step > 0; step /= 2)
+            bit = max(bit, __shfl_xor_sync(0xFFFFFFFFu, bit, step));
+        if (large && (!alike || lane == 0))
+            (void)atomicMax(&room.count[cell.begin / 2], (uint32_t)bit);
+    }
+    __syncthreads();
+}
+
+/* Divides every large cell into as many as it holds elements (an even number: the highest bit then
+   always divides it). Returns whether one is still crowded. */
+__device__ __forceinline__ bool lbvh_i_divide_cells(lbvh_i_bucket_room &room, int m)
+{
+    lbvh_i_own_elements own;
+    unsigned move = 0;
+    lbvh_i_empty_cells(room);
+    lbvh_i_note_bits(room, m);
+#pragma unroll
+    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+        int const place = t * (int)blockDim.x + (int)threadIdx.x;
+        if (place >= m) continue;
+        lbvh_i_cell_places const cell = lbvh_i_cell_at(room, place);
+        int const size = cell.end - cell.begin, bit = (int)room.count[cell.begin / 2];
+        own.cell[t] = (uint32_t)place;
+        if (size <= lbvh_i_few) continue;
+        own.code[t] = room.code[place];
+        own.id[t] = room.id[place];
+        uint32_t const below = bit > 32 ? (uint32_t)(own.code[t] << (96 - bit) >> 32)
+                                        : (uint32_t)own.id[t] << (32 - bit);
+        own.cell[t] = (uint32_t)cell.begin + __umulhi(below, (uint32_t)(size - size % 2));
+        move |= 1u << t;
+    }
+    __syncthreads();
+    lbvh_i_empty_cells(room);
+    return lbvh_i_distribute(room, m, own, move);
+}
+
+/* Stores m records by cell. The range of one is its interval, from `first` on, >> shift. Returns
+   whether a cell is crowded. */
+__device__ __forceinline__ bool lbvh_i_fill_cells(lbvh_i_bucket_room &room,
+                                                  const lbvh_i_record *record, int m, int first,
+                                                  int shift)
+{
+    int const thread = (int)threadIdx.x, block = (int)blockDim.x;
+    lbvh_i_own_elements own;
+    for (int w = thread; w <= lbvh_i_bucket_most / 32; w += block)
+        room.begins[w] = (w == m / 32 ? 1u << m % 32 : 0) | (w == 0);
+    lbvh_i_empty_cells(room);
+#pragma unroll
+    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+        if (t * block + thread >= m) continue;
+        int4 const one = reinterpret_cast<const int4 *>(record)[t * block + thread];
+        own.code[t] = (uint64_t)(uint32_t)one.y << 32 | (uint32_t)one.x;
+        own.id[t] = one.z;
+        own.cell[t] = (uint32_t)(one.w - first) >> shift;
+    }
+#pragma unroll
+    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+        if (t * block + thread >= m) continue;
+        lbvh_i_code_range const range = room.range[own.cell[t]];
+        uint64_t const x = (range.by_id ? (uint64_t)own.id[t] : own.code[t]) - range.low;
+        uint32_t const cell = __umulhi((uint32_t)(x << range.up >> 32), range.scale);
+        own.cell[t] = (uint32_t)range.first + min(cell, (uint32_t)range.cells - 1);
+    }
+    return lbvh_i_distribute(room, m, own, ~0u);
+}
+
+/* Sorts m records, as lbvh_i_fill_cells, to codes and ids. */
+__device__ __forceinline__ void lbvh_i_sort_records(lbvh_i_bucket_room &room,
+                                                    const lbvh_i_record *record, int m, int first,
+                                                    int shift, uint64_t *codes, int32_t *ids)
+{
+    bool crowded = lbvh_i_fill_cells(room, record, m, first, shift);
+    while (crowded) crowded = lbvh_i_divide_cells(room, m);
+    for (int place = (int)threadIdx.x; place < m; place += (int)blockDim.x) {
+        uint64_t const code = room.code[place];
+        int32_t const id = room.id[place];
+        lbvh_i_cell_places const cell = lbvh_i_cell_at(room, place);
+        int to = cell.begin;
+#pragma unroll 4
+        for (int other = cell.begin; other < cell.end; other++)
+            to += lbvh_i_before(room.code[other], room.id[other], code, id);
+        codes[to] = code;
+        ids[to] = id;
+    }
+    __syncthreads();
+}
+
+/* Sorted elements in global memory: records, or codes and ids. */
+struct lbvh_i_sorted {
+    lbvh_i_record *record; /* NULL: the other two */
+    uint64_t *code;
+    int32_t *id;
+    __device__ lbvh_i_record get(int32_t k) const
+    {
+        if (record) return record[k];
+        return {code[k], id[k], 0};
+    }
+    __device__ void set(int32_t k, const lbvh_i_record &one) const
+    {
+        if (record) record[k] = one;
+        else code[k] = one.code, id[k] = one.id;
+    }
+};
+
+/* Merges neighbouring sorted chunks of m elements, `width` long: an element moves by the number of
+   those of the other chunk that come before it. */
+__device__ void lbvh_i_merge_sorted(const lbvh_i_sorted &from, const lbvh_i_sorted &to, int32_t m,
+                                    int32_t width)
+{
+    for (int32_t k = (int32_t)threadIdx.x; k < m; k += (int32_t)blockDim.x) {
+        lbvh_i_record const own = from.get(k);
+        int32_t const chunk = k / width, other = min((chunk ^ 1) * width, m);
+        int32_t low = other, high = min(other + width, m);
+        while (low < high) {
+            int32_t const middle = (low + high) / 2;
+            lbvh_i_record const there = from.get(middle);
+            if (lbvh_i_before(there.code, there.id, own.code, own.id)) low = middle + 1;
+            else high = middle;
+        }
+        to.set(chunk / 2 * 2 * width + k % width + (low - other), own);
+    }
+    __syncthreads();
+}
+
+/* A bucket that does not fit: only where samples tell little of the elements. */
+__device__ void lbvh_i_sort_large_bucket(lbvh_i_bucket_room &room, lbvh_i_record *record, int32_t m,
+                                         uint64_t *codes, int32_t *ids)
+{
+    constexpr int32_t most = lbvh_i_bucket_most;
+    lbvh_i_sorted from = {nullptr, codes, ids}, to = {record, nullptr, nullptr};
+    if (threadIdx.x == 0) room.range[0] = {0, 0, 0, 0, 1, 0, 0}; /* one cell */
+    __syncthreads();
+    for (int32_t k = 0; k < m; k += most)
+        lbvh_i_sort_records(room, record + k, min(most, m - k), 0, 31, codes + k, ids + k);
+    for (int32_t width = most; width < m; width *= 2) {
+        lbvh_i_merge_sorted(from, to, m, width);
+        lbvh_i_sorted const merged = to;
+        to = from, from = merged;
+    }
+    for (int32_t k = (int32_t)threadIdx.x; from.record && k < m; k += (int32_t)blockDim.x)
+        to.set(k, from.get(k));
+}
+
+/* The intervals of the block's bucket: those with their middle in its part of n places. */
+__device__ __forceinline__ void lbvh_i_find_bucket(const lbvh_i_parts &parts,
+                                                   lbvh_i_bucket_room &room, int bucket)
+{
+    const int32_t *const begin = parts.memory->begin;
+    int const intervals = parts.memory->intervals;
+    if (threadIdx.x < 2) room.interval[threadIdx.x] = intervals;
+    __syncthreads();
+    for (int j = (int)threadIdx.x; j < intervals; j += (int)blockDim.x) {
+        int32_t const own = begin[j] + begin[j + 1], before = j > 0 ? begin[j - 1] + begin[j] : -1;
+        for (int side = 0; side < 2; side++) {
+            int32_t const border = 2 * ((int32_t)blockIdx.x + side) * bucket;
+            if (before < border && border <= own) room.interval[side] = j;
+        }
+    }
+    __syncthreads();
+}
+
+/* The ranges of a bucket: 1 << shift intervals each. Codes are up to `last`. */
+__device__ __forceinline__ void lbvh_i_make_ranges(const lbvh_i_parts &parts,
+                                                   lbvh_i_bucket_room &room, int shift,
+                                                   uint64_t last)
+{
+    const lbvh_i_sort_memory &memory = *parts.memory;
+    int const from = room.interval[0] + ((int)threadIdx.x << shift),
+              to = min(from + (1 << shift), room.interval[1]);
+    if (threadIdx.x >= lbvh_i_ranges_most || from >= to) return;
+    bool const has_low = from > 0, has_high = to < memory.intervals;
+    uint64_t low = has_low ? memory.splitter[from - 1] : 0,
+             high = has_high ? memory.splitter[to - 1] : last;
+    bool const by_id = low == high;
+    if (by_id) {
+        low = has_low ? (uint64_t)memory.splitter_id[from - 1] : 0;
+        high = has_high ? (uint64_t)memory.splitter_id[to - 1] : (uint64_t)parts.n;
+    }
+    int32_t const cells = memory.begin[to] - memory.begin[from];
+    int const up = lbvh_i_leading_zeros((high - low) | 1);
+    float const length = (float)max((uint32_t)((high - low) << up >> 32), 1u << 31);
+    room.range[threadIdx.x] = {low,
+                               (uint32_t)((float)cells / length * 4294967296.0f),
+                               up,
+                               memory.begin[from] - memory.begin[room.interval[0]],
+                               cells,
+                               by_id,
+                               0};
+}
+
+/* The second launch: a block sorts a bucket, of about `bucket` elements. */
+__global__ void __launch_bounds__(lbvh_i_sort_block)
+    lbvh_i_bucket_kernel(lbvh_i_parts parts, int bucket, uint64_t last, uint64_t *codes,
+                         int32_t *ids)
+{
+    lbvh_i_bucket_room &room = *reinterpret_cast<lbvh_i_bucket_room *>(lbvh_i_shared());
+    lbvh_i_wait_for_kernel_before();
+    lbvh_i_find_bucket(parts, room, bucket);
+    int const from = room.interval[0], to = room.interval[1];
+    int32_t const first = parts.memory->begin[from], m = parts.memory->begin[to] - first;
+    int shift = 0;
+    while ((to - from - 1) >> shift >= lbvh_i_ranges_most) shift++;
+    if (m <= 0) return;
+    if (m > lbvh_i_bucket_most) {
+        lbvh_i_sort_large_bucket(room, parts.record + first, m, codes + first, ids + first);
+        return;
+    }
+    lbvh_i_make_ranges(parts, room, shift, last);
+    __syncthreads();
+    lbvh_i_sort_records(room, parts.record + first, m, from, shift, codes + first, ids + first);
+}
+
+int lbvh_i_device_attribute(cudaDeviceAttr attribute)
+{
+    int device = 0, value = 0;
+    if (cudaGetDevice(&device) == cudaSuccess &&
+        cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess)
+        return value;
+    (void)cudaGetLastError(); /* an unknown attribute counts as 0 */
+    return 0;
+}
+
+/* As many blocks as surely run at the same time, one on each multiprocessor; 0: this device has too
+   little shared memory, or no launch of such blocks. */
+int32_t lbvh_i_sort_blocks()
+{
+    int const shared = lbvh_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin),
+              processors = lbvh_i_device_attribute(cudaDevAttrMultiProcessorCount);
+    if (shared < (int)sizeof(lbvh_i_bucket_room)) return 0;
+#ifndef CUDA_EMU
+    if (!lbvh_i_device_attribute(cudaDevAttrCooperativeLaunch)) return 0;
+#endif
+    return std::min(processors, lbvh_i_sort_blocks_most);
+}
+
+/* Shared memory of a block of the first launch. */
+size_t lbvh_i_share_bytes(int32_t share)
+{
+    return sizeof(lbvh_i_share_room) + (size_t)share * (sizeof(lbvh_i_slot) + sizeof(uint16_t));
+}
+
+/* The most elements that are sorted in two launches. */
+int32_t lbvh_i_sort_most()
+{
+    int32_t const room = lbvh_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) -
+                         (int32_t)lbvh_i_share_bytes(0),
+                  fit = room / (int32_t)(sizeof(lbvh_i_slot) + sizeof(uint16_t)) / 32 * 32;
+    return lbvh_i_sort_blocks() * std::max(0, std::min(fit, lbvh_i_share_most));
+}
+
+/* Bytes of TEMP for n elements. */
+size_t lbvh_i_sort_bytes(int32_t n)
+{
+    int32_t const most = std::min(n, lbvh_i_sort_most());
+    return sizeof(lbvh_i_sort_memory) + (size_t)most * sizeof(lbvh_i_record);
+}
+
+lbvh_i_parts lbvh_i_parts_of(lbvh_cuda *gpu, int32_t n, int bits)
+{
+    char *const temp = lbvh_i_scratch<char>(gpu, LBVH_I_TEMP);
+    int32_t const blocks = std::min(lbvh_i_sort_blocks(), lbvh_i_blocks(n, lbvh_i_sort_block)),
+                  share = lbvh_i_blocks(lbvh_i_blocks(n, blocks), 32) * 32,
+                  samples = lbvh_i_blocks(n, share) * lbvh_i_share_samples,
+                  most = std::min(samples, lbvh_i_intervals_most);
+    int cell_bits = 0; /* 64 elements of a cell and more */
+    while (cell_bits < std::min(bits, lbvh_i_table_bits) && n >> (cell_bits + 7) > 0) cell_bits++;
+    return {reinterpret_cast<lbvh_i_record *>(temp + sizeof(lbvh_i_sort_memory)),
+            reinterpret_cast<lbvh_i_sort_memory *>(temp),
+            n,
+            share,
+            std::min(lbvh_i_blocks(n, lbvh_i_interval), most),
+            (int32_t)1 << cell_bits,
+            bits - cell_bits};
+}
+
+/* Sorts n elements or keys to codes and ids. false: they are too many, or fewer multiprocessors are
+   at hand than the device has; then nothing was launched. */
+template <class Source>
+bool lbvh_i_sort_together(lbvh_cuda *gpu, const Source &from, int32_t n, int bits, uint64_t *codes,
+                          int32_t *ids, cudaStream_t stream, lbvh_result *result)
+{
+    if (n > lbvh_i_sort_most()) return false;
+    lbvh_i_parts const parts = lbvh_i_parts_of(gpu, n, bits);
+    int32_t const places = 2 * lbvh_i_sort_blocks(), /* for buckets at the same time */
+        rounds = lbvh_i_blocks(n, places * lbvh_i_bucket),
+                  bucket = std::max(lbvh_i_blocks(n, places * rounds), lbvh_i_bucket_least);
+    size_t const shared[2] = {lbvh_i_share_bytes(parts.share), sizeof(lbvh_i_bucket_room)};
+    *result = LBVH_CUDA_ERROR;
+    if (lbvh_i_failed(gpu, cudaFuncSetAttribute(lbvh_i_partition_kernel<Source>,
+                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                (int)shared[0])) ||
+        lbvh_i_failed(gpu, cudaFuncSetAttribute(lbvh_i_bucket_kernel,
+                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                (int)shared[1])))
+        return true;
+    cudaLaunchAttribute together = {};
+    together.id = cudaLaunchAttributeCooperative;
+    together.val.cooperative = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)lbvh_i_blocks(n, parts.share));
+    config.blockDim = dim3((unsigned)lbvh_i_sort_block);
+    config.dynamicSmemBytes = shared[0];
+    config.stream = stream;
+    config.attrs = &together;
+    config.numAttrs = 1;
+    *result = lbvh_i_launch_config(gpu, config, lbvh_i_partition_kernel<Source>, from, parts);
+    if (*result != LBVH_OK)
+        return gpu->device.tree.cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
+    cudaLaunchAttribute early = lbvh_i_early();
+    config.gridDim = dim3((unsigned)lbvh_i_blocks(n, bucket));
+    config.dynamicSmemBytes = shared[1];
+    config.attrs = &early;
+    config.numAttrs = lbvh_i_starts_early ? 1 : 0;
+    *result = lbvh_i_launch_config(gpu, config, lbvh_i_bucket_kernel, parts, bucket,
+                                   ((uint64_t)1 << bits) - 1, codes, ids);
+    return true;
+}
+
+bool lbvh_i_sort_elements(lbvh_cuda *gpu, lbvh_i_input input, uint64_t *codes, int32_t *ids,
+                          cudaStream_t stream, lbvh_result *result)
+{
+    const lbvh &tree = gpu->device.tree;
+    lbvh_i_from_elements const from = {tree.desc, input, lbvh_i_bounds_given(&tree.desc) != 0,
+                                       gpu->d_facts};
+    return lbvh_i_sort_together(gpu, from, tree.n, lbvh_i_code_bits(&tree.desc), codes, ids, stream,
+                                result);
+}
+
+lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
+                             cudaStream_t stream)
+{
+    lbvh_i_from_keys const from = {sort->keys.Current()};
+    lbvh_result result = LBVH_OK;
+    if (n >= lbvh_i_keys_least &&
+        lbvh_i_sort_together(gpu, from, n, bits, lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG),
+                             sort->ids.Current(), stream, &result))
+        return result;
+    return lbvh_i_sort_by_digits(gpu, sort, n, bits, stream);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>keys: where there are too many elements for >>sort, codes of 63 bits are sorted by keys of at
+   most 32
+
+   A radix sort of 32 bits takes half of the passes of one of 63. So elements are sorted by keys
+   that ascend with the codes, and those with equal keys by their codes, afterwards. The order, and
+   so the tree, is that of a sort by codes.
+
+       sample    up to 1023 codes, of elements equally far apart in the caller's array, are ranked.
+                 If no two of them share their upper 28 bits, elements are spread out, and the key
+                 is the upper 32 bits of a code. (Of 10M uniform points one in 430 shares its key
+                 with another.) Else the key is relative to the samples (sample sort, Frazer and
+                 McKellar 1970, is the model: samples lie close together where elements do). Fewer
+                 elements need fewer bits: keys of 24 are the upper ones of these.
+
+                     codes       ----- s0 ----- s1 ----- s2 -----
+                     interval      0   1    2   3    4   5    6      11 bits
+
+                 An odd interval holds the codes that equal a sample, an even one those between two
+                 samples. There 21 bits more tell on which side of the middle a code lies, and how
+                 far from the nearer sample. That is half of a logarithm, which is fine near the
+                 sample, whatever the scale, and the fourth root of the share of half the interval,
+                 which is fine where most codes are if elements are spread evenly.
+       sort      keys and ids, by CUB
+       ties      a run of up to 16 equal keys is sorted by one thread, a longer one by a block, in
+                 chunks that are merged. With many clumps that no sample tells apart this costs
+                 more than the passes that are saved (bench_lbvh, "specks")
+   ---------------------------------------------------------------------------------------------- */
+
+constexpr int lbvh_i_mantissa_bits = 14, lbvh_i_distance_bits = 21;
+
+/* The bits that samples must not share. */
+constexpr int lbvh_i_alike_bits = 28;
+
+/* The bounds of all half centres: a reduction by threads (grid-stride loop), then warps (butterfly
+   shuffles over 16, 8, 4, 2 and 1 lanes), then blocks. A minimum is kept as the maximum of the
+   negated numbers, so that one memset to 0 initialises all. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_bounds_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input, int32_t n,
+                         lbvh_cuda_facts *facts)
+{
+    __shared__ lbvh_real shared[6][lbvh_i_block_threads / 32];
+    lbvh_real min[3], max[3], most[6];
+    int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
+    for (int a = 0; a < 6; a++) most[a] = -lbvh_i_infinity();
+    for (int64_t i = lbvh_i_thread(); i < n; i += gridDim.x * blockDim.x) {
+        lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i,
+                                            min, max);
+        for (int a = 0; a < 3 && box == LBVH_OK; a++) {
+            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
+            most[a] = lbvh_i_max(most[a], half_centre);
+            most[3 + a] = lbvh_i_max(most[3 + a], -half_centre);
+        }
+    }
+    for (int a = 0; a < 6; a++) {
+        for (int step = 16; step > 0; step /= 2)
+            most[a] = lbvh_i_max(most[a], __shfl_xor_sync(0xFFFFFFFFu, most[a], step));
+        if (lane == 0) shared[a][warp] = most[a];
+    }
+    __syncthreads();
+    if (threadIdx.x >= 6) return;
+    lbvh_real all = shared[threadIdx.x][0];
+    for (int w = 1; w < lbvh_i_block_threads / 32; w++)
+        all = lbvh_i_max(all, shared[threadIdx.x][w]);
+    unsigned long long *const to = reinterpret_cast<unsigned long long *>(
+                                       threadIdx.x < 3 ? facts->most : facts->least) +
+                                   threadIdx.x % 3;
+    if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
+}
+
+/* The lattice of these bounds; facts hold the minimum negated. */
+__device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_facts *facts)
+{
+    lbvh_real least[3], most[3];
+    for (int a = 0; a < 3; a++) {
+        bool const any = facts->most[a] != 0; /* no valid element, no bounds */
+        least[a] = any ? -lbvh_i_real_of(facts->least[a]) : lbvh_i_infinity();
+        most[a] = any ? lbvh_i_real_of(facts->most[a]) : -lbvh_i_infinity();
+    }
+    return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
+}
+
+/* Where work space of a build with codes of 63 bits lies. */
+struct lbvh_i_long {
+    uint64_t *code;   /* [n] by element */
+    uint64_t *sample; /* in order */
+    int32_t samples;  /* 0: codes have 30 bits */
+    int key_bits;
+};
+
+/* The code of element i, and whether the element is valid. */
+__device__ __forceinline__ uint64_t lbvh_i_code_of(const lbvh &tree, const lbvh_lattice &lattice,
+                                                   const lbvh_i_input &input, int32_t i,
+                                                   lbvh_result *valid)
+{
+    lbvh_real min[3], max[3];
+    *valid = lbvh_box_of(&tree.desc, input.data, input.stride, i, min, max);
+    return lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
+}
+
+/* The lattice, by one thread. */
+__device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool bounds_given,
+                                                          const lbvh_cuda_facts *facts)
+{
+    return bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
+}
+
+/* Ranks samples. A block computes all of them, and ranks one for each of its warps. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_sample_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                         bool bounds_given, lbvh_i_long to, lbvh_cuda_facts *facts)
+{
+    lbvh_i_wait_for_kernel_before();
+    const lbvh &tree = device.tree;
+    __shared__ lbvh_lattice lattice;
+    __shared__ uint64_t codes[lbvh_i_most_samples];
+    if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
+    __syncthreads();
+    for (int s = (int)threadIdx.x; s < to.samples; s += (int)blockDim.x) {
+        lbvh_result valid;
+        int64_t const i = (2 * (int64_t)s + 1) * tree.n / (2 * to.samples);
+        codes[s] = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
+    }
+    __syncthreads();
+    int const own = lbvh_i_thread() / 32, lane = (int)(threadIdx.x % 32),
+              lower = lbvh_i_code_bits(&tree.desc) - lbvh_i_alike_bits;
+    if (own >= to.samples) return;
+    uint64_t const code = codes[own];
+    int rank = 0;
+    bool alike = false;
+    for (int s = lane; s < to.samples; s += 32) {
+        rank += codes[s] < code || (codes[s] == code && s < own);
+        alike |= (codes[s] ^ code) >> lower == 0 && s != own;
+    }
+    for (int step = 16; step > 0; step /= 2) rank += __shfl_xor_sync(0xFFFFFFFFu, rank, step);
+    if (alike) (void)atomicMax(&facts->clustered, 1);
+    if (lane == 0) to.sample[rank] = code;
+}
+
+/* A logarithm to base 2 that is linear between powers of 2, in steps of 2^-14: below 2^20. */
+__device__ __forceinline__ uint32_t lbvh_i_logarithm(uint64_t x)
+{
+    if (x >> lbvh_i_mantissa_bits == 0) return (uint32_t)x;
+    int const exponent = 63 - lbvh_i_mantissa_bits - lbvh_i_leading_zeros(x);
+    return ((uint32_t)exponent << lbvh_i_mantissa_bits) + (uint32_t)(x >> exponent);
+}
+
+/* Steps of a distance, of up to half an interval: below 2^20, in the order of distances. (Every
+   rounding keeps the order.) */
+__device__ __forceinline__ uint32_t lbvh_i_steps(uint64_t distance, uint64_t half)
+{
+    float const share = half > 0 ? __fdiv_rn((float)distance, (float)half) : 1,
+                root = __fsqrt_rn(__fsqrt_rn(share));
+    return lbvh_i_logarithm(distance) / 2 + (uint32_t)(root * (float)((1 << 19) - 1));
+}
+
+/* The key of a code relative to samples. */
+__device__ uint32_t lbvh_i_relative_key(const uint64_t *sample, int samples, uint64_t code)
+{
+    int low = 0, high = samples; /* bisection: low becomes the number of samples below the code */
+    while (low < high) {
+        int const middle = (low + high) / 2;
+        if (sample[middle] < code) low = middle + 1;
+        else high = middle;
+    }
+    uint32_t const interval = 2 * (uint32_t)low, most = (1u << lbvh_i_distance_bits) - 1;
+    if (low < samples && sample[low] == code) return (interval + 1) << lbvh_i_distance_bits;
+    uint64_t const above = code - (low > 0 ? sample[low - 1] : 0),
+                   below = (low < samples ? sample[low] : ~(uint64_t)0) - code,
+                   half = above / 2 + below / 2 + (above & below & 1);
+    return interval << lbvh_i_distance_bits |
+           (above <= below ? lbvh_i_steps(above, half) : most - lbvh_i_steps(below, half));
+}
+
+/* Keys and ids, for the sort; Long: codes of 63 bits, and their codes. Reports invalid elements. */
+template <bool Long>
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_keys_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                       bool bounds_given, lbvh_i_long codes, uint32_t *keys, int32_t *ids,
+                       lbvh_cuda_facts *facts)
+{
+    lbvh_i_wait_for_kernel_before();
+    const lbvh &tree = device.tree;
+    __shared__ lbvh_lattice lattice;
+    __shared__ uint64_t sample[Long ? lbvh_i_most_samples : 1];
+    int const lower = lbvh_i_code_bits(&tree.desc) - 32;
+    bool const relative = Long && facts->clustered;
+    if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
+    for (int s = (int)threadIdx.x; relative && s < codes.samples; s += (int)blockDim.x)
+        sample[s] = codes.sample[s];
+    __syncthreads();
+    for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
+        lbvh_result valid;
+        uint64_t const code = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
+        if (valid != LBVH_OK) lbvh_i_report(facts, valid, (int32_t)i);
+        if (Long) codes.code[i] = code;
+        uint32_t const key = relative ? lbvh_i_relative_key(sample, codes.samples, code)
+                                      : (uint32_t)(Long ? code >> lower : code);
+        keys[i] = Long ? key >> (32 - codes.key_bits) : key;
+        ids[i] = (int32_t)i;
+    }
+}
+
+/* Equal keys in a row. In memory of the sort: `first` and `other` lie in its spare halves. */
+struct lbvh_i_ties {
+    const uint32_t *key;
+    int32_t *id;          /* [n] */
+    int32_t *other;       /* [n] for merging */
+    const uint64_t *code; /* by element */
+    int32_t *first;       /* [facts->runs] where long runs begin */
+    int interval_bit;     /* the lowest bit of a key's interval */
+};
+
+constexpr int32_t lbvh_i_short_run = 16;
+
+/* Finds the runs. Sorts the short ones, by insertion, and lists the others. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_ties_kernel(int32_t n, lbvh_i_ties ties, lbvh_cuda_facts *facts)
+{
+    lbvh_i_wait_for_kernel_before();
+    int32_t const k = lbvh_i_thread();
+    if (k + 1 >= n) return;
+    uint32_t const key = ties.key[k];
+    if (ties.key[k + 1] != key || (k > 0 && ties.key[k - 1] == key)) return;
+    /* the same code as a sample */
+    if (facts->clustered && (key >> ties.interval_bit) % 2 == 1) return;
+    int32_t end = k + 2;
+    while (end < n && end - k <= lbvh_i_short_run && ties.key[end] == key) end++;
+    if (end - k > lbvh_i_short_run) {
+        ties.first[atomicAdd(&facts->runs, 1)] = k;
+        return;
+    }
+    for (int32_t next = k + 1; next < end; next++) {
+        int32_t const id = ties.id[next];
+        uint64_t const code = ties.code[id];
+        int32_t to = next;
+        for (; to > k && ties.code[ties.id[to - 1]] > code; to--) ties.id[to] = ties.id[to - 1];
+        ties.id[to] = id;
+    }
+}
+
+constexpr int lbvh_i_chunk_room = 1024;
+
+/* Elements in shared memory. */
+struct lbvh_i_run_chunk {
+    uint64_t code[lbvh_i_chunk_room];
+    int32_t id[lbvh_i_chunk_room];
+};
+
+/* Bitonic sort (Batcher 1968) of `size` elements, a power of 2, by a block. */
+__device__ void lbvh_i_sort_chunk(lbvh_i_run_chunk &chunk, int size)
+{
+    for (int width = 2; width <= size; width *= 2)
+        for (int step = width / 2; step > 0; step /= 2) {
+            for (int pair = (int)threadIdx.x; pair < size / 2; pair += (int)blockDim.x) {
+                int const a = pair / step * 2 * step + pair % step, b = a + step;
+                uint64_t const code_a = chunk.code[a], code_b = chunk.code[b];
+                int32_t const id_a = chunk.id[a], id_b = chunk.id[b];
+                bool const descending = (a & width) != 0;
+                if (lbvh_i_before(code_b, id_b, code_a, id_a) == descending) continue;
+                chunk.code[a] = code_b, chunk.code[b] = code_a;
+                chunk.id[a] = id_b, chunk.id[b] = id_a;
+            }
+            __syncthreads();
+        }
+}
+
+/* Sorts up to 1024 ids by their codes. What fills up to a power of 2 comes last. */
+__device__ void lbvh_i_sort_ids(int32_t *ids, int32_t m, const uint64_t *code)
+{
+    __shared__ lbvh_i_run_chunk chunk;
+    int size = 32;
+    while (size < m) size *= 2;
+    for (int x = (int)threadIdx.x; x < size; x += (int)blockDim.x) {
+        chunk.id[x] = x < m ? ids[x] : INT_MAX;
+        chunk.code[x] = x < m ? code[chunk.id[x]] : ~(uint64_t)0;
+    }
+    __syncthreads();
+    lbvh_i_sort_chunk(chunk, size);
+    for (int x = (int)threadIdx.x; x < m; x += (int)blockDim.x) ids[x] = chunk.id[x];
+    __syncthreads();
+}
+
+/* Ids that a thread merges at a time: their searches overlap. */
+constexpr int lbvh_i_merge_turns = 4;
+
+/* Merges neighbouring sorted chunks of m ids, `width` long, a power of 2: an id moves by the number
+   of ids of the other chunk that come before it, found by steps of halved length. */
+__device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m, int64_t width,
+                                    const uint64_t *code)
+{
+    constexpr int turns = lbvh_i_merge_turns;
+    for (int64_t x = threadIdx.x; x < m; x += turns * (int)blockDim.x) {
+        int32_t id[turns];
+        uint64_t own[turns];
+        int64_t other[turns], length[turns], count[turns];
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            int64_t const k = x + t * (int)blockDim.x < m ? x + t * (int)blockDim.x : x,
+                          rest = m - (k / width ^ 1) * width;
+            id[t] = from[k];
+            own[t] = code[id[t]];
+            other[t] = m - rest;
+            length[t] = rest < 0 ? 0 : rest < width ? rest : width;
+            count[t] = 0;
+        }
+        for (int64_t step = width; step > 0; step /= 2) {
+#pragma unroll
+            for (int t = 0; t < turns; t++) {
+                int64_t const next = count[t] + step;
+                if (next > length[t]) continue;
+                int32_t const there = from[other[t] + next - 1];
+                if (lbvh_i_before(code[there], there, own[t], id[t])) count[t] = next;
+            }
+        }
+#pragma unroll
+        for (int t = 0; t < turns; t++) {
+            int64_t const k = x + t * (int)blockDim.x;
+            if (k < m) to[k / (2 * width) * (2 * width) + k % width + count[t]] = id[t];
+        }
+    }
+    __syncthreads();
+}
+
+/* Length of the run that begins at `first`: by a block. */
+__device__ int32_t lbvh_i_run_length(const uint32_t *key, int32_t first, int32_t n)
+{
+    int64_t end = first;
+    int more;
+    do {
+        int64_t const at = end + threadIdx.x;
+        more = __syncthreads_count(at < n && key[at] == key[first]);
+        end += more;
+    } while (more == (int)blockDim.x);
+    return (int32_t)(end - first);
+}
+
+/* Sorts the long runs, one at a time per block. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_runs_kernel(int32_t n, lbvh_i_ties ties, const lbvh_cuda_facts *facts)
+{
+    lbvh_i_wait_for_kernel_before();
+    for (int32_t r = (int32_t)blockIdx.x; r < facts->runs; r += (int32_t)gridDim.x) {
+        int32_t const first = ties.first[r], m = lbvh_i_run_length(ties.key, first, n);
+        int32_t *from = ties.id + first, *to = ties.other + first;
+        for (int32_t x = 0; x < m; x += lbvh_i_chunk_room)
+            lbvh_i_sort_ids(from + x, m - x < lbvh_i_chunk_room ? m - x : lbvh_i_chunk_room,
+                            ties.code);
+        for (int64_t width = lbvh_i_chunk_room; width < m; width *= 2) {
+            lbvh_i_merge_chunks(from, to, m, width, ties.code);
+            int32_t *const merged = to;
+            to = from, from = merged;
+        }
+        for (int32_t x = (int32_t)threadIdx.x; from != ties.id + first && x < m;
+             x += (int32_t)blockDim.x)
+            to[x] = from[x];
+    }
+}
+
+/* Bounds and keys, of codes of 30 or 63 bits. */
+template <bool Long>
+lbvh_result lbvh_i_make_keys(lbvh_cuda *gpu, lbvh_i_input input, const lbvh_i_long &codes,
+                             lbvh_i_sort *sort, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    int64_t const threads = lbvh_i_at_most(n, lbvh_i_grid_stride_threads);
+    bool const given = lbvh_i_bounds_given(&gpu->device.tree.desc);
+    lbvh_result result = lbvh_i_clear_facts(gpu, stream);
+    if (result == LBVH_OK && !given)
+        result = lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_bounds_kernel,
+                               gpu->device, input, n, gpu->d_facts);
+    if (result == LBVH_OK && Long)
+        result = lbvh_i_launch_early(gpu, stream, !given, 32 * (int64_t)codes.samples,
+                                     lbvh_i_block_threads, lbvh_i_sample_kernel, gpu->device,
+                                     input, given, codes, gpu->d_facts);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_launch_early(gpu, stream, Long || !given, threads, lbvh_i_block_threads,
+                               lbvh_i_keys_kernel<Long>, gpu->device, input, given, codes,
+                               sort->keys.Current(), sort->ids.Current(), gpu->d_facts);
+}
+
+/* Sorts elements with equal keys by their codes. */
+lbvh_result lbvh_i_sort_ties(lbvh_cuda *gpu, const lbvh_i_long &codes, lbvh_i_sort *sort,
+                             cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    lbvh_i_ties const ties = {sort->keys.Current(), sort->ids.Current(), sort->ids.Alternate(),
+                              codes.code,
+                              reinterpret_cast<int32_t *>(sort->keys.Alternate()),
+                              lbvh_i_distance_bits - (32 - codes.key_bits)};
+    lbvh_result const result = lbvh_i_launch_early(gpu, stream, true, n, lbvh_i_block_threads,
+                                                   lbvh_i_ties_kernel, n, ties, gpu->d_facts);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_launch_early(gpu, stream, true, lbvh_i_at_most(n, lbvh_i_grid_stride_threads),
+                               lbvh_i_block_threads, lbvh_i_runs_kernel, n, ties,
+                               (const lbvh_cuda_facts *)gpu->d_facts);
+}
+
+/* Sorts the elements by their keys. */
+lbvh_result lbvh_i_sort_by_keys(lbvh_cuda *gpu, lbvh_i_input input, lbvh_i_sort *sort,
+                                lbvh_i_keyed_codes *codes, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    bool const is_long = gpu->device.tree.desc.bits == 63;
+    int const key_bits = lbvh_i_key_bits(&gpu->device.tree.desc, n);
+    uint64_t *const code = is_long ? lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG) : nullptr;
+    lbvh_i_long to = {};
+    if (is_long) to = {code, code + n, lbvh_i_samples(n), key_bits};
+    lbvh_result result = is_long ? lbvh_i_make_keys<true>(gpu, input, to, sort, stream)
+                                 : lbvh_i_make_keys<false>(gpu, input, to, sort, stream);
+    if (result == LBVH_OK) result = lbvh_i_sort_by_digits(gpu, sort, n, key_bits, stream);
+    if (result == LBVH_OK && is_long) result = lbvh_i_sort_ties(gpu, to, sort, stream);
+    *codes = {sort->keys.Current(), sort->ids.Current(), code, gpu->d_facts, key_bits};
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC (rule and figure: lbvh.h, >>ploc), in one kernel (H-PLOC, Benthin 2024)
+
+   The clusters of a subtree follow from those of its two children alone. So subtrees can be
+   processed in any order, and the tree is that of the serial code:
+
+       begin     a thread for each place. Those go on whose place begins a subtree of at most 16
+                 leaves with a parent of more. Its clusters are its leaves.
+       meet      the first of two siblings that arrives at the border between them notes its other
+                 end and the number of its clusters there, and is done. The second one goes on with
+                 the parent. No thread waits.
+       window    where siblings have more than 16 clusters, the warp's shared memory is their
+                 window, and each lane has a cluster. Subtrees of one warp take turns.
+       number    a thread for each leaf climbs to the root. The leaves of all left siblings on its
+                 way lie before it: their number is its new place. The node that splits the
+                 border before it has the first of them as its child: the steps from there to the
+                 root give the prefix.
+       merge     over the new places and prefixes (>>merge)
+
+   The work space is where leaves will be: n + 1 nodes of at least 32 bytes, of which 24 a leaf are
+   used; where inner nodes will be, which hold the boxes of lists; and where codes will be, which
+   are written last.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Threads of a block that makes clusters: one warp, for a long climb keeps its block resident. */
+constexpr int lbvh_i_cluster_block = 32;
+
+/* Blocks of a multiprocessor: the most that there can be. */
+constexpr int lbvh_i_cluster_blocks = LBVH_I_REAL_KIND == 1 ? 32 : 16;
+
+struct __align__(8) lbvh_i_cluster {
+    int32_t node, first; /* its node; the first place in it, in the order of the codes */
+};
+
+struct __align__(16) lbvh_i_tall_cluster {
+    lbvh_i_cluster cluster;
+    int32_t leaves, height;
+};
+
+struct __align__(8) lbvh_i_above {
+    int32_t parent; /* -1: the root */
+    int32_t before; /* leaves of the left sibling; 0: it is one itself */
+};
+
+struct lbvh_i_ploc_space {
+    lbvh_i_cluster *list;       /* [n] clusters of a subtree, from its first place on */
+    lbvh_i_above *above;        /* [2 n] by node */
+    unsigned long long *met;    /* [n] by border: what the first sibling notes there */
+    int32_t *height;            /* of the root: nodes above the deepest leaf */
+};
+
+constexpr unsigned long long lbvh_i_not_met = ~0ull;
+constexpr unsigned lbvh_i_all_lanes = 0xFFFFFFFFu;
+
+/* Two siblings; or one subtree, which is a left one without its sibling. */
+struct lbvh_i_siblings {
+    int32_t first, middle, end; /* borders */
+    int32_t left, right;        /* clusters of each */
+    int at_first, at_end;       /* prefixes there */
+};
+
+/* A box in words that are loaded at once. */
+struct __align__(16) lbvh_i_box_begin {
+    lbvh_real min[3], max_x;
+};
+struct __align__(8) lbvh_i_box_end {
+    lbvh_real max_y, max_z;
+};
+struct lbvh_i_lane_box {
+    lbvh_real min[3], max[3];
+};
+
+/* The clusters of a window, in shared memory. Behind the last lane's is room that lanes without
+   partners read. */
+struct lbvh_i_window {
+    lbvh_i_box_begin begin[LBVH_I_WINDOW + LBVH_I_RADIUS];
+    lbvh_i_box_end end[LBVH_I_WINDOW + LBVH_I_RADIUS];
+    lbvh_i_tall_cluster cluster[LBVH_I_WINDOW];
+};
+
+/* The prefixes of a warp's places, of 16 before and 16 after them; 0 where there are none. */
+struct lbvh_i_prefixes {
+    uint8_t at[LBVH_I_CLUSTERS + 32 + LBVH_I_CLUSTERS];
+};
+
+__device__ __forceinline__ void lbvh_i_load_prefixes(const lbvh &tree, int32_t begin,
+                                                     lbvh_i_prefixes &prefixes)
+{
+    for (int e = (int)threadIdx.x; e < (int)sizeof prefixes.at; e += 32) {
+        int32_t const b = begin - LBVH_I_CLUSTERS + e;
+        prefixes.at[e] = b > 0 && b < tree.n ? tree.prefix[b] : (uint8_t)0;
+    }
+    __syncwarp();
+}
+
+/* The number of leaves of the largest subtree that begins at a place and has at most 16; prefix: of
+   the border before it. A node lies between two borders if all prefixes between them are larger
+   than both of theirs. */
+__device__ __forceinline__ int lbvh_i_small_size(const uint8_t *prefix)
+{
+    int least = 256, size = 1;
+    for (int b = 1; b <= LBVH_I_CLUSTERS && least > prefix[0]; b++) {
+        if (prefix[b] < least) size = b;
+        least = prefix[b] < least ? prefix[b] : least;
+    }
+    return size;
+}
+
+/* Begins with the subtree at place k, if its parent has more than 16 leaves. (Where it is a left
+   child, the parent begins at k as well.) */
+__device__ __forceinline__ bool lbvh_i_begin_subtree(const lbvh &tree, int32_t k,
+                                                     const uint8_t *prefix, lbvh_i_siblings *s)
+{
+    if (k >= tree.n) return false;
+    int const size = lbvh_i_small_size(prefix);
+    *s = {k, k + size, k + size, size, 0, prefix[0], prefix[size]};
+    if (s->at_end > s->at_first) return true;
+    for (int b = -1; size - b <= LBVH_I_CLUSTERS; b--)
+        if (prefix[b] < s->at_first) return false; /* the parent begins there */
+    return true;
+}
+
+/* Exchanges a value in global memory. What a thread wrote before is visible to the next thread that
+   exchanges this word, as in shared memory (>>merge). */
+__device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long *word,
+                                                              unsigned long long value)
+{
+#ifdef CUDA_EMU
+    __threadfence();
+    unsigned long long const had = atomicExch(word, value);
+    __threadfence();
+#else
+    unsigned long long had;
+    asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;"
+                 : "=l"(had)
+                 : "l"(__cvta_generic_to_global(word)), "l"(value)
+                 : "memory");
+#endif
+    return had;
+}
+
+/* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
+   before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
+__device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
+{
+    bool const is_right = s->at_first >= s->at_end;
+    int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
+    unsigned long long const at_far_end = (unsigned)(is_right ? s->at_end : s->at_first),
+                             own = at_far_end << 40 | (unsigned long long)s->left << 32 |
+                                   (unsigned)far_end,
+                             other = lbvh_i_exchange(&space.met[border], own);
+    if (other == lbvh_i_not_met) return false;
+    int32_t const clusters = (int32_t)(other >> 32 & 255);
+    s->middle = border;
+    s->right = is_right ? s->left : clusters;
+    s->left = is_right ? clusters : s->left;
+    if (is_right) s->first = (int32_t)(unsigned)other, s->at_first = (int)(other >> 40);
+    else s->end = (int32_t)(unsigned)other, s->at_end = (int)(other >> 40);
+    return true;
+}
+
+__device__ __forceinline__ lbvh_i_lane_box lbvh_i_box_at(const lbvh_i_window &w, int i)
+{
+    lbvh_i_box_begin const begin = w.begin[i];
+    lbvh_i_box_end const end = w.end[i];
+    return {{begin.min[0], begin.min[1], begin.min[2]}, {begin.max_x, end.max_y, end.max_z}};
+}
+
+__device__ __forceinline__ void lbvh_i_put_box(lbvh_i_window &w, int i, const lbvh_i_lane_box &box)
+{
+    w.begin[i] = {{box.min[0], box.min[1], box.min[2]}, box.max[0]};
+    w.end[i] = {box.max[1], box.max[2]};
+}
+
+/* Cluster i of two siblings. Where a child has as many clusters as leaves, they are its leaves, and
+   no list was written. In a list a node holds the box; its links hold leaves and height. */
+__device__ __forceinline__ void lbvh_i_load_cluster(const lbvh &tree, const lbvh_i_input &input,
+                                                    const int32_t *ids,
+                                                    const lbvh_i_ploc_space &space,
+                                                    const lbvh_i_siblings &s, int i,
+                                                    lbvh_i_window &w)
+{
+    bool const in_left = i < s.left;
+    int32_t const place = in_left ? s.first + i : s.middle + i - s.left;
+    bool const is_leaf = in_left ? s.left == s.middle - s.first : s.right == s.end - s.middle;
+    lbvh_i_lane_box box;
+    if (is_leaf) {
+        (void)lbvh_box_of(&tree.desc, input.data, input.stride, ids[place], box.min, box.max);
+        for (int a = 0; a < 3; a++) {
+            box.min[a] = lbvh_i_bounded(box.min[a]);
+            box.max[a] = lbvh_i_bounded(box.max[a]);
+        }
+        w.cluster[i] = {{tree.first_leaf + place, place}, 1, 0};
+    } else {
+        lbvh_node const node = lbvh_i_fetch(&tree.node[place]);
+        for (int a = 0; a < 3; a++) {
+            box.min[a] = node.min[a];
+            box.max[a] = node.max[a];
+        }
+        w.cluster[i] = {space.list[place], node.link, node.skip};
+    }
+    lbvh_i_put_box(w, i, box);
+}
+
+/* Cluster i is stored in the list of its subtree. */
+__device__ __forceinline__ void lbvh_i_store_cluster(const lbvh &tree,
+                                                     const lbvh_i_ploc_space &space,
+                                                     const lbvh_i_window &w, int i, int32_t place)
+{
+    lbvh_i_lane_box const box = lbvh_i_box_at(w, i);
+    lbvh_i_tall_cluster const own = w.cluster[i];
+    lbvh_node node = {};
+    for (int a = 0; a < 3; a++) {
+        node.min[a] = box.min[a];
+        node.max[a] = box.max[a];
+    }
+    node.link = own.leaves;
+    node.skip = own.height;
+    lbvh_i_store(&tree.node[place], node);
+    space.list[place] = own.cluster;
+}
+
+/* The smallest key of each lane's cluster. A pair is compared by its lower lane, and the key sent
+   to the other. */
+__device__ __forceinline__ lbvh_i_pair lbvh_i_find_partner(const lbvh_i_window &w,
+                                                           const lbvh_i_lane_box &own, int dim,
+                                                           int count)
+{
+    int const lane = (int)threadIdx.x;
+    lbvh_i_pair best = lbvh_i_no_pair();
+#pragma unroll
+    for (int step = 1; step <= LBVH_I_RADIUS; step++) {
+        lbvh_i_lane_box const other = lbvh_i_box_at(w, lane + step);
+        lbvh_real edge[3];
+#pragma unroll
+        for (int a = 0; a < 3; a++)
+            edge[a] = lbvh_i_edge(own.min[a], own.max[a], other.min[a], other.max[a]);
+        lbvh_i_pair key = lbvh_i_pair_key(lbvh_i_half_area(dim, edge[0], edge[1], edge[2]), lane,
+                                          lane + step);
+        if (lane + step >= count) key = lbvh_i_no_pair();
+        best = key < best ? key : best;
+        /* a lane that nobody sends to has its own key */
+        key = __shfl_up_sync(lbvh_i_all_lanes, key, step);
+        best = key < best ? key : best;
+    }
+    return best;
+}
+
+/* The node of a cluster and a later one, whose box is `other`. */
+__device__ __forceinline__ void lbvh_i_merge_lanes(const lbvh_i_ploc_space &space,
+                                                   lbvh_i_lane_box &box, lbvh_i_tall_cluster &own,
+                                                   const lbvh_i_lane_box &other,
+                                                   const lbvh_i_tall_cluster &right)
+{
+    int32_t const one = own.cluster.first, two = right.cluster.first;
+    int32_t const at = (one > two ? one : two) - 1;
+    for (int a = 0; a < 3; a++) {
+        box.min[a] = lbvh_i_min(box.min[a], other.min[a]);
+        box.max[a] = lbvh_i_max(box.max[a], other.max[a]);
+    }
+    space.above[own.cluster.node] = {at, 0};
+    space.above[right.cluster.node] = {at, own.leaves};
+    own = {{at, one < two ? one : two},
+           own.leaves + right.leaves,
+           1 + (own.height > right.height ? own.height : right.height)};
+}
+
+/* A round. Clusters that choose each other have the same key; the lower lane takes both. Those left
+   move together, in order. Returns their number. */
+__device__ __forceinline__ int lbvh_i_round(const lbvh &tree, const lbvh_i_ploc_space &space,
+                                            lbvh_i_window &w, int count)
+{
+    int const lane = (int)threadIdx.x;
+    lbvh_i_lane_box box = lbvh_i_box_at(w, lane);
+    lbvh_i_tall_cluster own = w.cluster[lane];
+    lbvh_i_pair const best = tree.desc.dim == 2 ? lbvh_i_find_partner(w, box, 2, count)
+                                                : lbvh_i_find_partner(w, box, 3, count);
+    int const partner = lane ^ (int)(best & 31);
+    bool const chosen = __shfl_sync(lbvh_i_all_lanes, best, partner) == best && lane < count;
+    bool const stays = lane < count && !(chosen && partner < lane);
+    unsigned const left = __ballot_sync(lbvh_i_all_lanes, stays);
+    if (chosen && stays)
+        lbvh_i_merge_lanes(space, box, own, lbvh_i_box_at(w, partner), w.cluster[partner]);
+    __syncwarp();
+    int const to = __popc(left & ((1u << lane) - 1));
+    if (stays) {
+        lbvh_i_put_box(w, to, box);
+        w.cluster[to] = own;
+    }
+    __syncwarp();
+    return __popc(left);
+}
+
+/* The clusters of two siblings, which all lanes are given, become those of their parent. Returns
+   their number. No lane writes an entry of the list that another one reads: the right child's begin
+   behind the 16th place, or follow the leaves of the left one. */
+__device__ __forceinline__ int lbvh_i_join_siblings(const lbvh &tree, const lbvh_i_input &input,
+                                                    const int32_t *ids,
+                                                    const lbvh_i_ploc_space &space,
+                                                    const lbvh_i_siblings &s, lbvh_i_window &w)
+{
+    int const lane = (int)threadIdx.x;
+    bool const all = s.first == 0 && s.end == tree.n;
+    int count = s.left + s.right;
+    if (lane < count) lbvh_i_load_cluster(tree, input, ids, space, s, lane, w);
+    __syncwarp();
+    while (count > (all ? 1 : LBVH_I_CLUSTERS)) count = lbvh_i_round(tree, space, w, count);
+    if (all && lane == 0) {
+        space.above[w.cluster[0].cluster.node] = {-1, 0};
+        *space.height = w.cluster[0].height;
+    } else if (lane < count) {
+        lbvh_i_store_cluster(tree, space, w, lane, s.first + lane);
+    }
+    __syncwarp();
+    return count;
+}
+
+/* The siblings of lane `from`. */
+__device__ __forceinline__ lbvh_i_siblings lbvh_i_siblings_of(const lbvh_i_siblings &own, int from)
+{
+    lbvh_i_siblings its = own;
+    its.first = __shfl_sync(lbvh_i_all_lanes, own.first, from);
+    its.middle = __shfl_sync(lbvh_i_all_lanes, own.middle, from);
+    its.end = __shfl_sync(lbvh_i_all_lanes, own.end, from);
+    its.left = __shfl_sync(lbvh_i_all_lanes, own.left, from);
+    its.right = __shfl_sync(lbvh_i_all_lanes, own.right, from);
+    return its;
+}
+
+/* All clusters. */
+__global__ void __launch_bounds__(lbvh_i_cluster_block, lbvh_i_cluster_blocks)
+    lbvh_i_cluster_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                          const int32_t *ids, lbvh_i_ploc_space space)
+{
+    __shared__ lbvh_i_window window;
+    __shared__ lbvh_i_prefixes prefixes;
+    const lbvh &tree = device.tree;
+    int const lane = (int)threadIdx.x;
+    int32_t const k = lbvh_i_thread();
+    lbvh_i_siblings own = {};
+    lbvh_i_load_prefixes(tree, k - lane, prefixes);
+    bool active = lbvh_i_begin_subtree(tree, k, prefixes.at + LBVH_I_CLUSTERS + lane, &own);
+    bool joins = active && own.left == tree.n; /* a tree of 16 leaves or fewer */
+    while (__any_sync(lbvh_i_all_lanes, active)) {
+        unsigned waiting = __ballot_sync(lbvh_i_all_lanes, joins);
+        for (; waiting; waiting &= waiting - 1) {
+            int const from = __ffs((int)waiting) - 1;
+            int const count = lbvh_i_join_siblings(tree, input, ids, space,
+                                                   lbvh_i_siblings_of(own, from), window);
+            if (lane != from) continue;
+            own.left = count;
+            active = own.first > 0 || own.end < tree.n;
+        }
+        __syncwarp(); /* what the lanes wrote, before a sibling hears of it */
+        joins = active = active && lbvh_i_meet(space, &own);
+        __syncwarp(); /* what the sibling's lanes wrote, before all lanes read it */
+    }
+}
+
+/* New places of leaves, the prefixes of the borders before them, and codes where they are kept. A
+   tree that is too deep stays that of MERGE. */
+template <class Codes>
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_number_kernel(__grid_constant__ const lbvh_device device, lbvh_i_ploc_space space,
+                         Codes codes, const int32_t *ids, int32_t *new_ids)
+{
+    const lbvh &tree = device.tree;
+    int32_t const k = lbvh_i_thread();
+    if (k >= tree.n) return;
+    int32_t place = k;
+    if (*space.height < LBVH_STACK) {
+        int depth = 0, from_split = 0;
+        lbvh_i_above above = space.above[tree.first_leaf + k];
+        for (place = 0; above.parent >= 0; above = space.above[above.parent]) {
+            if (place == 0) from_split++;
+            place += above.before;
+            depth++;
+        }
+        if (place > 0) tree.prefix[place] = (uint8_t)(1 + depth - from_split);
+    }
+    new_ids[place] = ids[k];
+    if (tree.code) tree.code[place] = codes[k];
+}
+
+/* Where the work space lies. */
+lbvh_i_ploc_space lbvh_i_space_of(const lbvh_cuda *gpu)
+{
+    const lbvh &tree = gpu->device.tree;
+    size_t const n = (size_t)tree.n;
+    lbvh_i_ploc_space space;
+    space.list = static_cast<lbvh_i_cluster *>(gpu->block[LBVH_I_CODE].memory);
+    space.above = reinterpret_cast<lbvh_i_above *>(tree.node + tree.first_leaf);
+    space.met = reinterpret_cast<unsigned long long *>(space.above + 2 * n);
+    space.height = reinterpret_cast<int32_t *>(space.met + n);
+    return space;
+}
+
+template <class Codes>
+lbvh_result lbvh_i_cuda_ploc(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, int32_t *ids,
+                             int32_t *new_ids, int32_t *count, cudaStream_t stream)
+{
+    int32_t const n = gpu->device.tree.n;
+    lbvh_i_ploc_space const space = lbvh_i_space_of(gpu);
+    lbvh_result result = lbvh_i_launch(gpu, stream, (int64_t)n + 1, lbvh_i_block_threads,
+                                       lbvh_i_prefix_kernel<Codes>, gpu->device, codes, space.met);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(gpu, stream, n, lbvh_i_cluster_block, lbvh_i_cluster_kernel,
+                               gpu->device, input, (const int32_t *)ids, space);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch(gpu, stream, n, lbvh_i_block_threads, lbvh_i_number_kernel<Codes>,
+                               gpu->device, space, codes, (const int32_t *)ids, new_ids);
+    if (result != LBVH_OK) return result;
+    return lbvh_i_cuda_merge(gpu, input, lbvh_i_sorted_codes(), (const int32_t *)new_ids, ids,
+                             count, stream);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>rotations: lbvh_cuda_optimize (rules and figure: lbvh.h, >>rotations)
+
+   What a rotation does depends on the subtrees of its node alone. So a thread per leaf ascends, as
+   in >>split: the second child to arrive rotates at the parent. A rotation leaves the numbers of
+   all nodes above as they are. Then each leaf adds up its new place on its way to the root, moves
+   there, and the tree is merged anew.
+   ---------------------------------------------------------------------------------------------- */
+
+struct lbvh_i_turns {
+    int32_t *arrived;   /* [n] by inner node */
+    int32_t *leaves;    /* [n] below an inner node */
+    int32_t *parent;    /* [2 n] -1: the root */
+    int32_t *before;    /* [2 n] leaves of the left sibling; during rotations, by inner node, the
+                           largest height */
+    int32_t *done;      /* rotations */
+};
+
+/* Inner nodes: the right child replaces the skip. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_begin_turns_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
+{
+    const lbvh &tree = device.tree;
+    int32_t const at = lbvh_i_thread();
+    if (at >= tree.first_leaf) return;
+    lbvh_node *node = &tree.node[at];
+    int32_t const right = lbvh_right_child(&tree, node);
+    turns.before[at] = LBVH_STACK - tree.prefix[lbvh_split_place(&tree, node) + 1];
+    turns.arrived[at] = 0;
+    turns.parent[node->link] = turns.parent[right] = at;
+    node->skip = right;
+    if (at == 0) turns.parent[0] = -1;
+    if (at == 0) *turns.done = 0;
+}
+
+__device__ __forceinline__ int32_t lbvh_i_leaves_below(const lbvh &tree, const lbvh_i_turns &turns,
+                                                       int32_t at)
+{
+    return at < tree.first_leaf ? turns.leaves[at] : 1;
+}
+
+__device__ __forceinline__ void lbvh_i_note_leaves(const lbvh &tree, const lbvh_i_turns &turns,
+                                                   int32_t at)
+{
+    if (at >= tree.first_leaf) return;
+    turns.leaves[at] = lbvh_i_leaves_below(tree, turns, tree.node[at].link) +
+                       lbvh_i_leaves_below(tree, turns, tree.node[at].skip);
+}
+
+/* A thread per leaf. The fences: as in lbvh_i_boxes_up_kernel. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_rotate_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
+{
+    const lbvh &tree = device.tree;
+    int32_t const k = lbvh_i_thread(), dim = tree.desc.dim;
+    if (k >= tree.n) return;
+    for (int32_t at = turns.parent[tree.first_leaf + k]; at >= 0; at = turns.parent[at]) {
+        __threadfence();
+        if (atomicAdd(&turns.arrived[at], 1) == 0) return;
+        __threadfence();
+        int32_t const left = tree.node[at].link, right = tree.node[at].skip;
+        const lbvh_node *const l = &tree.node[left], *const r = &tree.node[right];
+        if (lbvh_i_rotate(&tree, at, lbvh_i_area(dim, l->min, l->max),
+                          lbvh_i_area(dim, r->min, r->max), turns.before[at]))
+            (void)atomicAdd(turns.done, 1);
+        lbvh_i_note_leaves(tree, turns, left);
+        lbvh_i_note_leaves(tree, turns, right);
+        lbvh_i_note_leaves(tree, turns, at);
+    }
+}
+
+/* Inner nodes: what each of their children has before it. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_end_turns_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
+{
+    const lbvh &tree = device.tree;
+    int32_t const at = lbvh_i_thread();
+    if (at >= tree.first_leaf) return;
+    int32_t const left = tree.node[at].link, right = tree.node[at].skip;
+    turns.parent[left] = turns.parent[right] = at;
+    turns.before[left] = 0;
+    turns.before[right] = lbvh_i_leaves_below(tree, turns, left);
+}
+
+/* Leaves to their new places, where inner nodes were (the last one behind all nodes), and prefixes
+   as in lbvh_i_number_kernel. Without rotations all is as it was. */
+__global__ void __launch_bounds__(lbvh_i_block_threads)
+    lbvh_i_move_leaves_kernel(__grid_constant__ const lbvh_device device, lbvh_i_turns turns)
+{
+    const lbvh &tree = device.tree;
+    int32_t const k = lbvh_i_thread();
+    if (k >= tree.n) return;
+    int32_t place = k;
+    if (*turns.done > 0) {
+        int depth = 0, from_split = 0;
+        place = 0;
+        for (int32_t at = tree.first_leaf + k; turns.parent[at] >= 0; at = turns.parent[at]) {
+            if (place == 0) from_split++;
+            place += turns.before[at];
+            depth++;
+        }
+        if (place > 0) tree.prefix[place] = (uint8_t)(1 + depth - from_split);
+    }
+    int32_t const to = place == tree.first_leaf ? 2 * tree.n - 1 : place;
+    lbvh_i_store(&tree.node[to], lbvh_i_fetch(&tree.node[tree.first_leaf + k]));
+    if (tree.mask) tree.mask[to] = tree.mask[tree.first_leaf + k];
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -5176,7 +5804,7 @@ lbvh_result lbvh_i_cuda_rotate(lbvh_cuda *gpu, const lbvh_i_turns &turns, cudaSt
     if (result == LBVH_OK) result = lbvh_i_take_leaves(gpu, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_input const none = {nullptr, 0};
-    return lbvh_i_cuda_merge(gpu, none, lbvh_i_short_codes(), nullptr,
+    return lbvh_i_cuda_merge(gpu, none, lbvh_i_sorted_codes(), nullptr,
                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
 }
@@ -5260,7 +5888,7 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
         result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads,
                                lbvh_i_note_invalid_kernel, gpu->device, input, gpu->d_facts);
     if (result == LBVH_OK)
-        result = lbvh_i_cuda_merge(gpu, input, lbvh_i_short_codes(), nullptr,
+        result = lbvh_i_cuda_merge(gpu, input, lbvh_i_sorted_codes(), nullptr,
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_A),
                                              lbvh_i_scratch<int32_t>(gpu, LBVH_I_IDS_B), stream);
     /* it may be half updated */

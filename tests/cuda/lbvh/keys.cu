@@ -1,7 +1,15 @@
-/* keys.cu - a part of test_lbvh.cu: codes of 63 bits, which are sorted by keys of 20 to 32 bits:
-   elements whose keys are equal, a few, many, in several chunks; keys relative to samples at all
-   scales; the sizes at which the sort and the number of bits change.
+/* keys.cu - a part of test_lbvh.cu: how elements are sorted. By samples: equal codes, elements that
+   the samples do not tell apart, the sizes at which blocks and buckets change. And by keys of up to
+   32 bits, where there are more: elements whose keys are equal, a few, many, in several chunks;
+   keys relative to samples at all scales.
    SPDX-License-Identifier: MIT OR Unlicense */
+
+/* So many elements are sorted by keys: more than 152 shares of 12288, emulated one of 1280. */
+#ifdef CUDA_EMU
+static int const keyed_least = 1281;
+#else
+static int const keyed_least = 152 * 12288 + 1;
+#endif
 
 /* Where the build takes its samples: up to 1023, of element (2 s + 1) n / (2 samples). */
 static bool is_sample(int i, int n)
@@ -33,13 +41,14 @@ struct Points {
     }
 };
 
-/* Builds, compares everything, and checks how keys were chosen. */
+/* Builds, compares everything, and checks how keys were chosen, where there are any. */
 static void check_keys(const Input &in, int clustered, int least_runs, int most_runs)
 {
     lbvh_cuda_facts facts = {};
     OnDevice const on_device(in);
     Trees g;
     if (!build(&g, in, on_device)) return;
+    if (in.n < keyed_least) return;
     CHECK(cudaMemcpy(&facts, g.gpu.d_facts, sizeof facts, cudaMemcpyDeviceToHost) == cudaSuccess);
     CHECK(facts.clustered == clustered);
     CHECK(facts.runs >= least_runs && facts.runs <= most_runs);
@@ -49,9 +58,9 @@ static void check_keys(const Input &in, int clustered, int least_runs, int most_
    chunks. */
 static void test_keys_of_one_clump()
 {
-    for (int n : {17, 40, 300, 1200, 2300, 4500})
+    for (int n : {17, 40, 300, 1300, 2300, 4500, keyed_least})
         for (int dim = 2; dim <= 3; dim++) {
-            if (n > 2 * size_max) continue;
+            if (n != keyed_least && n > 3 * size_max) continue;
             context = "keys of one clump: " + std::to_string(n);
             Points p(dim, LBVH_MERGE, n);
             for (int i = 0; i < n; i++)
@@ -64,10 +73,10 @@ static void test_keys_of_one_clump()
 /* Two samples and more are alike. */
 static void test_keys_of_clusters()
 {
-    for (int n : {250, 700, 1500})
+    for (int n : {250, 700, 1500, keyed_least})
         for (int shape = 0; shape < 5; shape++)
             for (int builder = 0; builder < 3; builder++) {
-                if (shape % 3 != builder && n > 250) continue;
+                if ((shape % 3 != builder && n > 250) || (builder > 0 && n > 2000)) continue;
                 context = "keys of clusters: " + std::to_string(n) + ", shape " +
                           std::to_string(shape);
                 Points p(2 + n / 50 % 2, (lbvh_builder)builder, n);
@@ -83,8 +92,8 @@ static void test_keys_of_clusters()
             }
 }
 
-/* Uniform points: sorted in one launch, or by CUB (up to 4096, and with 132 multiprocessors from
-   540673 on; emulated from 1281 on); keys of 24 bits, and of 32. */
+/* Uniform points: sizes at which there is one more block, or bucket, or a share is as large as it
+   may be (132 multiprocessors); and keys of 32 bits. */
 static void test_keys_of_uniform_points()
 {
 #ifdef CUDA_EMU
@@ -92,8 +101,8 @@ static void test_keys_of_uniform_points()
 #else
     int const most = INT_MAX;
 #endif
-    for (int n : {1024, 1280, 1281, 2000, 4096, 4097, 11265, 135168, 135169, 1 << 18, (1 << 18) + 1,
-                  540672, 540673}) {
+    for (int n : {1, 31, 33, 64, 65, 255, 257, 1023, 1025, 1280, 1281, 4097, 135168, 135169,
+                  1 << 20, 1622016, 1622017, keyed_least}) {
         if (n > most) continue;
         context = "keys of uniform points: " + std::to_string(n);
         Points p(3, LBVH_MERGE, n);
@@ -102,9 +111,8 @@ static void test_keys_of_uniform_points()
     }
 }
 
-/* Many equal keys: in so many places, one after another or in turn. Buckets are as full as is
-   sorted by comparing, or fuller, so that keys are sorted by digits, in several tiles. */
-static void test_keys_in_full_buckets()
+/* Many equal codes: in so many places, one after another or in turn. */
+static void test_sort_of_equal_codes()
 {
 #ifdef CUDA_EMU
     int const sizes[] = {400, 1279}, fills[] = {3, 15, 40, 64, 65, 1280};
@@ -114,7 +122,7 @@ static void test_keys_in_full_buckets()
     for (int n : sizes)
         for (int fill : fills)
             for (int32_t bits : {30, 63}) {
-                context = "keys in full buckets: " + std::to_string(n) + ", " +
+                context = "sort of equal codes: " + std::to_string(n) + ", " +
                           std::to_string(fill) + " each, " + std::to_string(bits) + " bits";
                 Points p(3, LBVH_MERGE, n);
                 p.in.desc.bits = bits;
@@ -128,4 +136,73 @@ static void test_keys_in_full_buckets()
                 Trees g;
                 (void)build(&g, p.in, on_device);
             }
+}
+
+/* lbvh_i_hash: samples are taken at random. */
+static uint32_t hash_of(uint32_t x)
+{
+    x = (x ^ x >> 16) * 0x7FEB352Du;
+    x = (x ^ x >> 15) * 0x846CA68Bu;
+    return x ^ x >> 16;
+}
+
+/* The samples lie anywhere, all others in a clump between two of them: a bucket that does not fit
+   into shared memory. In the clump codes differ, or are equal, or differ at all scales. */
+static void test_sort_unseen_by_samples()
+{
+#ifdef CUDA_EMU
+    int const sizes[] = {256, 600, 1280};
+#else
+    int const sizes[] = {7 * 1024, 8 * 1024, 9 * 1024, 20 * 1024, 96 * 1024};
+#endif
+    for (int n : sizes)
+        for (int shape = 0; shape < 3; shape++)
+            for (int32_t bits : {30, 63}) {
+                context = "sort unseen by samples: " + std::to_string(n) + ", shape " +
+                          std::to_string(shape) + ", " + std::to_string(bits) + " bits";
+                Points p(3, LBVH_MERGE, n);
+                p.in.desc.bits = bits;
+#ifdef CUDA_EMU
+                int const share = n;
+#else
+                int const share = 1024;
+#endif
+                for (int i = 0; i < n; i++) {
+                    int const k = i % share, lane = (32 * k + 31) / share,
+                              begin = lane * share / 32, end = (lane + 1) * share / 32;
+                    uint32_t const s = (uint32_t)(i / share * 32 + lane);
+                    bool const sample =
+                        k == begin + (int)(hash_of(s) % (uint32_t)(end - begin));
+                    if (sample) p.add(0, 1);
+                    else if (shape == 0) p.add(0.3, 1e-3);
+                    else if (shape == 1) p.add(0.3, 0);
+                    else p.add(0.3, std::ldexp(1e-3, -(int)wl_below(&p.random, 16)));
+                }
+                OnDevice const on_device(p.in);
+                Trees g;
+                (void)build(&g, p.in, on_device);
+            }
+}
+
+/* What is reserved for many elements, which are sorted by keys, is enough for few, too. */
+static void test_sort_reserved()
+{
+    for (int32_t bits : {30, 63}) {
+        Heap h = {};
+        lbvh_cuda gpu = {};
+        context = "sort reserved: " + std::to_string(bits) + " bits";
+        Points p(3, LBVH_MERGE, keyed_least);
+        p.in.desc.bits = bits;
+        for (int i = 0; i < keyed_least; i++) p.add(0, 1);
+        OnDevice const on_device(p.in);
+        lbvh_desc d = device_desc(p.in, on_device);
+        d.cuda_allocator = allocator_of(&h);
+        CHECK_RESULT(lbvh_cuda_reserve(&gpu, &d, keyed_least, 0, stream), LBVH_OK);
+        long const calls = h.calls;
+        for (int n : {keyed_least - 1, 400, keyed_least}) {
+            CHECK_RESULT(lbvh_cuda_build(&gpu, &d, on_device.data.p, 0, n, stream), LBVH_OK);
+            CHECK(h.calls == calls);
+        }
+        lbvh_cuda_free(&gpu);
+    }
 }
