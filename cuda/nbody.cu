@@ -1874,6 +1874,15 @@ __device__ __forceinline__ nbody_i_law nbody_i_bare_law(const nbody *sim, bool p
     return law;
 }
 
+/* The same, in a kernel that is compiled for one law: no pair asks which it is. */
+template <int Law>
+__device__ __forceinline__ nbody_i_law nbody_i_bare_law(const nbody *sim, bool potential)
+{
+    nbody_i_law law = nbody_i_bare_law(sim, potential);
+    law.law = static_cast<nbody_law>(Law);
+    return law;
+}
+
 /* 1 / sqrt(u), up to the last bit or two. rsqrtf handles denormal numbers too, in 3 more
    instructions; u has a minimum far above those. */
 __device__ __forceinline__ float nbody_i_fast_root(float u)
@@ -2318,7 +2327,7 @@ __global__ void __launch_bounds__(Order < 0 ? nbody_i_threads_of_four : nbody_i_
                                const nbody_real *far_away, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law<Law>(&sim, Potential);
     __shared__ nbody_i_stream<Moments> stream;
     int32_t const count = *number;
     for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
@@ -2368,7 +2377,7 @@ __global__ void __launch_bounds__(nbody_i_threads_of_four, nbody_i_blocks_of_fou
                           const nbody_i_facts *facts, nbody_real *to)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law<Law>(&sim, Potential);
     __shared__ nbody_i_stream<false> stream;
     int32_t const count = facts->pieces[1];
     for (int64_t c = blockIdx.x; c < count; c += gridDim.x) {
@@ -2395,7 +2404,7 @@ __global__ void __launch_bounds__(nbody_i_threads_of_four, nbody_i_blocks_of_fou
     nbody_i_nodes_fast_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law<Law>(&sim, Potential);
     __shared__ nbody_i_stream<false> stream;
     int const lane = (int)threadIdx.x % 32, phase = lane / 8,
               groups = (sim.nodes + NBODY_CHUNK - 1) / NBODY_CHUNK;
@@ -2720,7 +2729,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_open_kernel(__grid_constant__ const nbody_device device)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law<Law>(&sim, Potential);
     int const lane = (int)threadIdx.x % 32;
     int64_t const warps = nbody_i_threads() / 32, end = sim.frame->cells;
     for (int64_t from = sim.frame->level_first[2] + nbody_i_thread() / 32; from < end;
@@ -2983,7 +2992,7 @@ __global__ void __launch_bounds__(nbody_i_direct_threads, T > 2 ? 2 : 4)
                           nbody_real *to, nbody_i_outcome out)
 {
     const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_bare_law(&sim, Potential);
+    nbody_i_law const law = nbody_i_bare_law<Law>(&sim, Potential);
     __shared__ nbody_i_mass_point tile[nbody_i_direct_threads];
     nbody_i_pairs<Law, Potential, false, T> pairs;
     int32_t const part = (int32_t)blockIdx.x % parts, tiles = nbody_i_direct_tiles(sim.n),
