@@ -1538,7 +1538,7 @@ __device__ __forceinline__ int64_t lbvh_i_take_kept(const lbvh_i_kept_pairs &kep
     }
     long long end = 0;
     if (lane == 31) {
-        end = (long long)*(const volatile unsigned long long *)kept.taken;
+        end = (long long)__ldcv(kept.taken); /* once there are not enough, no atomic is needed */
         if (end <= kept.room) end = (long long)atomicAdd(kept.taken, (unsigned long long)sum);
         end += sum;
     }

@@ -565,7 +565,8 @@ template <class T> T __ldcg(const T *p) { return *p; }
 template <class T> T __ldca(const T *p) { return *p; }
 template <class T> T __ldcs(const T *p) { return *p; }
 template <class T> T __ldlu(const T *p) { return *p; }
-template <class T> T __ldcv(const T *p) { return *p; }
+/* A word that other threads change by atomics meanwhile. */
+template <class T> T __ldcv(const T *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 template <class T> void __stcg(T *p, T v) { *p = v; }
 template <class T> void __stcs(T *p, T v) { *p = v; }
 template <class T> void __stwb(T *p, T v) { *p = v; }
