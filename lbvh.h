@@ -115,7 +115,9 @@
             CUDA      work space, a leaf: 26, 18 with codes of 30 bits, 12 more for LBVH_SPLIT, 24
                       more for lbvh_cuda_optimize, 44 more for lists of pairs; 16 a query of your
                       own, and 196 a query of a list (none beyond 2 GiB of them: lists then take
-                      twice as long); what CUB asks for
+                      twice as long). For the sort: 16 more for each of the first 1.6M leaves or
+                      queries (24 with codes of 30 bits, and for queries; fewer of them on small
+                      GPUs); beyond, what CUB asks for
             a world   about 420 an object, 40 and twice desc.pair_bytes a pair (float); its arrays
                       double, in lbvh_world_insert and, for pairs, in lbvh_world_update. With
                       desc.parallel 36 and 16 more, and 72 KB for each piece of an update
@@ -142,14 +144,14 @@
 
    >>method
 
-   Leaves are the AABBs of the elements, sorted by the Morton codes of their centres (figure
-   at >>codes). The root covers all leaves. An inner node covers a range of leaves, and is split
-   where the highest differing bit of their codes turns from 0 to 1 (Karras; figure at >>nodes).
-   Equal codes are told apart by their places, as if those were appended to the codes (Kureck
-   equation 3.3). A node has two links: `link` to its left child, `skip` to the node that follows
-   its subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal:
-   >>packets here and in cuda/lbvh.cu. examples/lbvh_steps.c prints all of this for points of your
-   choice.
+   Leaves are the AABBs of the elements, sorted by the Morton codes of their centres (>>codes has a
+   figure). The root covers all leaves. An inner node covers a range of leaves, and is split where
+   the highest differing bit of their codes turns from 0 to 1 (Karras; >>nodes has a figure). Equal
+   codes are told apart by their places, as if those were appended to the codes (Kureck equation
+   3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
+   subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal
+   (>>packets, here and in cuda/lbvh.cu). examples/lbvh_steps.c prints all of this for points of
+   your choice.
 
    LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
 

@@ -202,8 +202,8 @@
               = 4e-15 of the square's side. The bodies of one such cell are summed pair by pair,
               however many they are. On a GPU that holds for cells of 1/65536 of the side, unless
               desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 with desc.leaf is
-              that tree on the CPU.) With MASS_CENTRES it holds for clusters away from the origin:
-              >>deep.
+              that tree on the CPU.) With MASS_CENTRES it holds for clusters away from the origin
+              (see >>deep).
    Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
@@ -3141,8 +3141,8 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>points: target points that are not bodies: the cell that contains one. Their sums are at
-   >>points-serial
+   >>points: target points that are not bodies, and the cell that contains one. (Sums:
+   see >>points-serial.)
    ---------------------------------------------------------------------------------------------- */
 
 /* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
@@ -7002,8 +7002,8 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
    nodes. Which way is taken depends on the numbers of points and bodies alone.
 
    The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
-   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together, as
-   >>lanes does with bodies, if their walks are the same. In a periodic square the images that act
+   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together (as
+   bodies are, >>lanes), if their walks are the same. In a periodic square the images that act
    on them are then the same, too. The bits are those of one point after the other. That is how
    NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
    ---------------------------------------------------------------------------------------------- */

@@ -6,10 +6,10 @@
    UGRID_IMPLEMENTATION.
 
    A kernel gives each thread one turn of a serial loop of ugrid.h. What a turn does with its
-   particle is the same UGRID_FN function on both sides. (>>pieces, >>parts, >>together, >>hits and
-   >>twins have no serial counterpart.) Sorts and scans of whole arrays are calls of CUB. A warp is
-   32 threads that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions read
-   registers of other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and
+   particle is the same UGRID_FN function on both sides. (No serial code corresponds to >>pieces,
+   >>parts, >>together, >>hits and >>twins.) Sorts and scans of whole arrays are calls of CUB. A
+   warp is 32 threads that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions
+   read registers of other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and
    __ffs(mask) - 1 the lowest.
 
    >>contents: launch, each, pieces; memory, order, split, fit, build, parts, together,

@@ -134,7 +134,7 @@ static void run_many(scene *s, advance_fn *advance, void *user, const char *out)
     for (line = 1; line <= LINES; line++) {
         while (s->step < steps * line / LINES) {
             int64_t const left = steps * line / LINES - s->step;
-            advance(user, left < AT_ONCE ? left : AT_ONCE);
+            advance(user, left < AT_ONCE ? left : (int64_t)AT_ONCE);
             progress_show(&bar, s->step, steps, "");
         }
         progress_clear(&bar);
