@@ -8,6 +8,8 @@
 #define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
+#define NLIST_WITH_BOXES
+#define NLIST_WITH_TUNE
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #ifdef NBODY_CUDA

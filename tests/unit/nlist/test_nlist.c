@@ -22,6 +22,7 @@
 #include "lbvh.h"
 #define NLIST_I_PIECE 32 /* test_left_out gives a hook for tasks */
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #include "../../common/nlist_oracle.h"
 #include "../../common/testing.h"
