@@ -1,10 +1,10 @@
-/* nbody.h - v0.1.0 - N-body forces in 2D: direct summation, tree code, FMM; C99 and CUDA
+/* nbody.h - v0.2.0 - N-body forces in 2D: direct summation, tree code, FMM; C99 and CUDA
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
-   Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
-   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening, or your own
-   function of the distance. It also computes the velocities of point vortices and vortex blobs.
+   Computes the forces and potentials of n bodies on each other, or at any points of the plane. The
+   law is 1 / d^2 or 1 / d, with or without softening, or your own function of the distance. It also
+   computes the velocities of point vortices and vortex blobs. Parts add to it: >>parts.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, O(n log n): far cells act on bodies as the monopoles of
@@ -12,19 +12,18 @@
    NBODY_FORCE_NODES        a fast multipole method (FMM), O(n): multipole and local expansions at
                             interpolation points; with order 2 or more the black-box FMM
 
-   The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
-   double can be estimated (nbody_estimate). CPU and GPU give the same bits, with two exceptions:
-   NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if asked
-   (>>deep).
+   The quadtree is uniform or adaptive. Sums are compensated. CPU and GPU give the same bits, with
+   two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if
+   asked (>>deep).
 
    >>contents: the banners in order; search for >> and the name
 
-       manual         use, example, options, rules, method, limits, not-here, changes
+       manual         use, example, options, parts, rules, method, limits, not-here, changes
        declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, force, square, cells, deep, walk, runs, rule, up, table,
                       series, down, near-bodies, points, store
        other laws     function, vortex
-       around it      estimate, step, periodic
+       around it      periodic
        serial         serial, parallel-run, memory, cost, resolve
        tree           square-serial, sort, cells-serial
        tables         table-serial, lattice
@@ -32,10 +31,9 @@
                       bodies-serial, points-serial
        NBODY_AUTO     choose
        in tasks       pieces
-       calls          api-serial, points-calls, again-serial, estimate-serial, count,
-                      step-serial, validate, save
+       calls          api-serial, points-calls, again-serial, count, validate, save
        CUDA           cuda/nbody.cu, with a list of its own
-       end            licence
+       end            hooks, licence
 
    >>use
 
@@ -66,15 +64,17 @@
        int main(void)
        {
            // two bodies on a circle of radius 1: the acceleration of each is 1 / 2^2 = v^2 / 1
-           float pos[] = {-1, 0,  1, 0}, vel[] = {0, -0.5f,  0, 0.5f}, acc[4];
-           nbody_bodies bodies = {pos, vel, acc, NULL, 2, 0};
+           float pos[] = {-1, 0,  1, 0}, vel[] = {0, -0.5f,  0, 0.5f}, acc[4], dt = 0.01f;
            nbody sim = {0};
            nbody_desc desc = {0};
-           nbody_result r = NBODY_OK;
-           int i;
-           for (i = 0; i < 1000 && r == NBODY_OK; i++)
-               r = nbody_step(&sim, &desc, &bodies, 0.01f, NBODY_LEAPFROG);
-           if (r != NBODY_OK) { puts(nbody_result_text(r)); return 1; }
+           nbody_result r;
+           int step, k;
+           for (step = 0; step < 1000; step++) {
+               r = nbody_accelerations(&sim, &desc, pos, 0, NULL, 2, acc);
+               if (r != NBODY_OK) { puts(nbody_result_text(r)); return 1; }
+               for (k = 0; k < 4; k++) vel[k] += acc[k] * (step == 0 ? dt / 2 : dt); // half a step
+               for (k = 0; k < 4; k++) pos[k] += vel[k] * dt;                        // ahead of pos
+           }
            printf("%.2f %.2f\n", pos[2], pos[3]);              // near (cos 5, sin 5)
            nbody_free(&sim);
            return 0;
@@ -93,9 +93,19 @@
                                                            them does not link
        NBODY_FORCE,           -         the file that      your functions of NBODY_FUNCTION,
        NBODY_POTENTIAL                  implements         compiled in: >>function
+       NBODY_WITH_...         -         all that use it,   adds a part: >>parts
+                                        and that one
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
                                         implements         (x86: AVX2 where the CPU has it); the
                                                            results are the same
+
+   >>parts
+
+   A macro, defined before the include, adds a file of the folder more, which lies beside this one:
+
+       NBODY_WITH_STEP        more/nbody_step.h       leapfrog and Euler, energies; the error of
+                                                      forces against direct summation (nbody_step,
+                                                      _energy, _estimate, _verify)
 
    >>rules
 
@@ -115,17 +125,16 @@
             A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions, >>vortex.
             NBODY_FUNCTION: a law of yours, >>function.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
-   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
-            nbody_fields_again, _fields_sets, _fields_at, nbody_reserve, nbody_load,
-            nbody_validate and _verify (and nbody_cuda_... as stated there) allocate, by
-            desc.allocator. Memory is kept; only _fields_at gives back what it took. An array that
+   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields),
+            nbody_fields_again, _fields_sets, _fields_at, nbody_reserve, nbody_load and
+            nbody_validate (and nbody_cuda_... as stated there) allocate, by desc.allocator. Memory is kept; only _fields_at gives back what it took. An array that
             is too small becomes half as large again, or as large as needed if that is more. A first
             one, and all of nbody_reserve, have the exact size. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
-   Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at,
-            nbody_estimate); one at a time may change it. With desc.parallel a call itself is cut
+   Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at); one
+            at a time may change it. With desc.parallel a call itself is cut
             into tasks for threads of yours: >>parallel.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field
             to change. Nothing is printed, nothing aborts, nothing is truncated silently. A refusal
@@ -213,8 +222,7 @@
               are softened by at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to
               1e-102 L). At k times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2).
               Against the law with this softening, positions over 12 decades are as accurate as
-              others; nbody_estimate also reports errors against the law as given. Bodies at exactly
-              the same point do not act on each other.
+              others. Bodies at exactly the same point do not act on each other.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
@@ -227,8 +235,8 @@
 
    >>changes
 
-   0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees;
-         save, load, upload; laws of the caller; periodic squares
+   0.2.0  2026-11-28: threads; potentials through tables; several sets of masses; lanes; vortices;
+          deep trees; save, load, upload; laws of the caller; periodic squares; parts
    0.1.0  first version
 */
 
@@ -282,7 +290,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #include <string.h>
 
 #define NBODY_VERSION_MAJOR 0
-#define NBODY_VERSION_MINOR 1
+#define NBODY_VERSION_MINOR 2
 #define NBODY_VERSION_PATCH 0
 
 /* ----------------------------------------------------------------------------------------------
@@ -372,14 +380,10 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_fields_again    nbody_f64_fields_again
 #define nbody_fields_sets     nbody_f64_fields_sets
 #define nbody_fields_at       nbody_f64_fields_at
-#define nbody_estimate        nbody_f64_estimate
 #define nbody_count           nbody_f64_count
 #define nbody_save            nbody_f64_save
 #define nbody_load            nbody_f64_load
-#define nbody_step            nbody_f64_step
-#define nbody_energy          nbody_f64_energy
 #define nbody_validate        nbody_f64_validate
-#define nbody_verify          nbody_f64_verify
 #define nbody_bytes           nbody_f64_bytes
 #define nbody_free            nbody_f64_free
 #define nbody_cuda_reserve        nbody_f64_cuda_reserve
@@ -389,9 +393,6 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_cuda_fields_again   nbody_f64_cuda_fields_again
 #define nbody_cuda_fields_sets    nbody_f64_cuda_fields_sets
 #define nbody_cuda_fields_at      nbody_f64_cuda_fields_at
-#define nbody_cuda_estimate       nbody_f64_cuda_estimate
-#define nbody_cuda_step           nbody_f64_cuda_step
-#define nbody_cuda_energy         nbody_f64_cuda_energy
 #define nbody_cuda_check          nbody_f64_cuda_check
 #define nbody_cuda_upload         nbody_f64_cuda_upload
 #define nbody_cuda_download       nbody_f64_cuda_download
@@ -464,10 +465,9 @@ typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbo
 
        in tasks      bounds, sort, cells, sources, tables of softened laws, nodes, bodies, DIRECT:
                      nbody_build, _accelerations, _fields; _fields_again, _fields_sets (masses
-                     are placed serially); nbody_fields_at, nbody_estimate (by the desc of the last
-                     build); kicks and drifts of nbody_step
-       not           NBODY_ONE_THREAD, nbody_energy (one sum), _count, _validate, tables of laws
-                     without softening (computed once); CUDA calls ignore the hook
+                     are placed serially); nbody_fields_at (by the desc of the last build)
+       not           NBODY_ONE_THREAD, nbody_count, _validate, tables of laws without softening
+                     (computed once); CUDA calls ignore the hook
 
    A task allocates nothing, and needs 96 KB of stack (double: 200). With tasks = 2 .. 4 times the
    threads, unequal tasks even out.
@@ -553,13 +553,6 @@ typedef enum nbody_stage {
     NBODY_SHARED_MEMORY         /* a block for each chunk of 64; sources are staged in shared
                                    memory, 64 at a time; one kernel per level */
 } nbody_stage;
-
-typedef enum nbody_integrator {
-    NBODY_LEAPFROG = 0,         /* half a kick, a drift, half a kick: second order, symplectic; the
-                                   energy error stays bounded over long times */
-    NBODY_EULER                 /* a kick, then a drift with the new velocity (Kalms equations 7 and
-                                   8): first order */
-} nbody_integrator;
 
 /* What alloc returns must be aligned to 16 bytes; else NBODY_BAD_ALLOCATOR. */
 typedef struct nbody_allocator {
@@ -838,33 +831,6 @@ NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *point
                                        int32_t m, nbody_real *acc, nbody_real *potential,
                                        int32_t *bad_id);
 
-/* Errors of accelerations against direct summation in double, over a sample of bodies. */
-typedef struct nbody_error {
-    int32_t samples;            /* bodies compared */
-    double mean;                /* |a - a_ref| / |a_ref|, mean over the sample */
-    double worst;               /* the largest of the sample. It grows where forces cancel: judge a
-                                   method by `share` */
-    double mean_share, share;   /* |a - a_ref| / sum of all |terms|, which does not: mean and
-                                   largest */
-    double direction;           /* |a/|a| - a_ref/|a_ref||: the angle between them, in radians where
-                                   it is small; mean */
-    double length;              /* ||a| - |a_ref|| / |a_ref|, mean */
-    double bias;                /* (|a| - |a_ref|) / |a_ref|, mean: below 0 where forces come out
-                                   too short */
-    double given_mean, given_share; /* mean and share against the law with desc.softening as given.
-                                   The others are against frame->soften2, which has a minimum: these
-                                   are larger where bodies are nearer than about 1e-12 L, with 1/d
-                                   1e-17 L (>>limits). (In double such forces have no squares:
-                                   NaN) */
-} nbody_error;
-
-/* Compares acc with direct sums in double for a sample of `samples` bodies (more than n: all). acc
-   is what nbody_accelerations of the same sim wrote, desc.acc_stride apart. The sample is spread
-   over the square; each seed gives another. NBODY_NOT_BUILT. n * samples terms: with 64 samples of
-   1M bodies, fewer than one step's. */
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                      uint32_t seed, nbody_error *error);
-
 /* Terms of the last evaluation. */
 typedef struct nbody_counts {
     int32_t cells, leaves;
@@ -879,49 +845,11 @@ typedef struct nbody_counts {
 /* Counts these terms by the walks. NBODY_NOT_BUILT. O(cells). */
 NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts);
 
-/* The bodies of a simulation, tightly packed; CUDA: device memory. */
-typedef struct nbody_bodies {
-    nbody_real *pos, *vel, *acc;/* [2 n] each */
-    const nbody_real *mass;     /* [n], NULL: all 1 */
-    int32_t n;
-    int32_t fresh;              /* 1: acc belongs to pos. nbody_step sets it; clear it when you
-                                   changed pos, mass or desc yourself */
-} nbody_bodies;
-
-/* One time step: advances vel and pos by dt. acc is then that of the new positions (LEAPFROG) or of
-   the old (EULER). LEAPFROG evaluates forces once per step (twice in the first), EULER once;
-   strides in desc are not used. NBODY_BAD_NUMBER: dt; NBODY_BAD_OPTION: NBODY_VORTEX, which has
-   velocities: pos += velocity * dt is yours. Refusals as nbody_build, before anything
-   moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick
-   and the drift, and after NBODY_NOT_RUN some bodies may have moved. */
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
-                                  nbody_real dt, nbody_integrator integrator);
-
-typedef struct nbody_energies {
-    double kinetic;             /* sum of m v^2 / 2 */
-    double potential;           /* sum of m potential / 2: each pair once */
-    double mass;
-    double momentum[2];         /* sum of m v */
-    double angular;             /* sum of m (x v_y - y v_x) */
-    double centre[2];           /* sum of m pos / mass; 0 without mass */
-} nbody_energies;
-
-/* Sums over all bodies, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not
-   read. O(n). */
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
-                                    nbody_energies *energies);
-
 /* NBODY_OK, or NBODY_INVALID when the structure is damaged. Checked: cells and their bodies are
    nested and in Morton order, each id occurs once, `beside` is as >>cells makes it, sources have
    the mass of their cells, and all bodies act on every leaf exactly once. For tests and students.
    NBODY_NOT_BUILT, NBODY_OUT_OF_MEMORY: it allocates n bytes. O(n levels). */
 NBODY_API nbody_result nbody_validate(const nbody *sim);
-
-/* Checks the structure as nbody_validate does, and then the forces as nbody_estimate does:
-   NBODY_INVALID when a sample's error exceeds `most` of the sum of all |terms|, or is not a number.
-   For tests of your own, with your data. */
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                    uint32_t seed, double most);
 
 /* Writes the tree into `bytes` (room: `capacity`): a header, then position and mass of each body,
    12 bytes (double: 24). `*needed`: the size, also when it did not fit (NBODY_BUFFER_TOO_SMALL;
@@ -986,9 +914,7 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
    Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
             whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
             tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
-            the memory of all levels.
-   Graphs   To capture nbody_cuda_step, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for
-            EULER: a graph keeps the value at capture. */
+            the memory of all levels. */
 NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
                                         const nbody_real *d_pos, size_t stride,
                                         const nbody_real *d_mass, int32_t n,
@@ -1012,19 +938,6 @@ NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
 NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
                                             size_t stride, int32_t m, nbody_real *d_acc,
                                             nbody_real *d_potential, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
-                                       nbody_bodies *bodies, nbody_real dt,
-                                       nbody_integrator integrator, struct CUstream_st *stream);
-
-/* As nbody_estimate and nbody_energy; d_error and d_energies: one each, in device memory.
-   NBODY_NOT_BUILT: estimate needs an evaluation, energy at least nbody_cuda_reserve. */
-NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc,
-                                           int32_t samples, uint32_t seed, nbody_error *d_error,
-                                           struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies,
-                                         const nbody_real *d_potential, nbody_energies *d_energies,
-                                         struct CUstream_st *stream);
-
 /* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
    returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
    (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
@@ -3508,183 +3421,6 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>estimate: the error of one sample
-
-   The force on one body is summed again, directly and in double, and compared with the given one.
-   ---------------------------------------------------------------------------------------------- */
-
-/* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays; and
-   what has to be added for the softening as given. */
-typedef struct nbody_i_exact { double x, y, all, more_x, more_y, more_all; } nbody_i_exact;
-
-NBODY_FN double nbody_i_exact_strength(const nbody *sim, double m, double u)
-{
-    if (sim->desc.law == NBODY_FUNCTION) {
-        nbody_i_law const law = nbody_i_law_of(sim, 0);
-        return u > 0 ? m * nbody_i_function_strength(&law, u) : 0;
-    }
-    if (sim->desc.law == NBODY_INVERSE_SQUARE) return m / (u * sqrt(u));
-    return sim->frame->core2 > 0 ? m * -expm1(-u / sim->frame->core2) / u : m / u;
-}
-
-/* A pair at distance d, whose force per mass is g d: the difference where softening was raised, as
-   far as it is more than a rounding. Nearer than 1e-145 even doubles overflow. */
-NBODY_FN void nbody_i_add_given(const nbody *sim, double m, double dx, double dy, double g,
-                                nbody_i_exact *sum)
-{
-    const nbody_frame *frame = sim->frame;
-    double const d2 = dx * dx + dy * dy, u = d2 + frame->given2;
-    double more;
-    if (d2 < 1e-290 || u > 1e12 * (frame->soften2 - frame->given2)) return;
-    more = nbody_i_exact_strength(sim, m, u) - g;
-    sum->more_x += more * dx;
-    sum->more_y += more * dy;
-    sum->more_all += (more < 0 ? -more : more) * sqrt(d2);
-}
-
-NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, nbody_i_exact *sum)
-{
-    double const dx = (double)sim->x[from] - (double)sim->x[place],
-                 dy = (double)sim->y[from] - (double)sim->y[place];
-    double const d2 = dx * dx + dy * dy, u = d2 + sim->frame->soften2;
-    double const g = nbody_i_exact_strength(sim, (double)sim->m[from], u);
-    sum->x += g * dx;
-    sum->y += g * dy;
-    sum->all += (g < 0 ? -g : g) * sqrt(d2);
-    nbody_i_add_given(sim, (double)sim->m[from], dx, dy, g, sum);
-}
-
-/* The place of sample k: evenly spaced by place, from a start that depends on the seed (the
-   next seed: further on by a golden section of n). */
-NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed, int32_t k)
-{
-    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
-    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
-}
-
-/* The sum of all |terms|, in the units of what is stored. */
-NBODY_FN double nbody_i_stored_sum(const nbody *sim, double all)
-{
-    nbody_i_vector const v = nbody_i_stored(sim, all, 0);
-    return sqrt(v.x * v.x + v.y * v.y);
-}
-
-/* The errors of a sample against the law with the softening as given. */
-NBODY_FN void nbody_i_given_error(const nbody *sim, const nbody_real *a, const nbody_i_exact *exact,
-                                  nbody_error *e)
-{
-    nbody_i_vector const v =
-        nbody_i_stored(sim, exact->x + exact->more_x, exact->y + exact->more_y);
-    double const all = nbody_i_stored_sum(sim, exact->all + exact->more_all);
-    double const ex = (double)a[0] - v.x, ey = (double)a[1] - v.y;
-    double const error = sqrt(ex * ex + ey * ey), right = sqrt(v.x * v.x + v.y * v.y);
-    if (right > 0) e->given_mean = error / right;
-    else if (!(error <= 0)) e->given_mean = 1;
-    if (!(all <= 0 && error <= 0)) e->given_share = error / all;
-}
-
-/* The errors of one sample; nbody_i_finish_error turns their sums into means. */
-NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place,
-                                          const nbody_i_exact *exact)
-{
-    nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
-    nbody_i_vector const v = nbody_i_stored(sim, exact->x, exact->y);
-    double const x = v.x, y = v.y, all = nbody_i_stored_sum(sim, exact->all);
-    double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
-    double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay),
-                 right = sqrt(x * x + y * y);
-    e.samples = 1;
-    /* infinite where there should be no force */
-    if (!(all <= 0 && error <= 0)) e.mean_share = e.share = error / all;
-    if (right > 0) {
-        double const ux = length > 0 ? ax / length : 0, uy = length > 0 ? ay / length : 0;
-        e.mean = e.worst = error / right;
-        e.bias = (length - right) / right;
-        e.length = e.bias < 0 ? -e.bias : e.bias;
-        e.direction =
-            sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
-    } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
-    nbody_i_given_error(sim, a, exact, &e);
-    return e;
-}
-
-NBODY_FN void nbody_i_add_error(nbody_error *sum, const nbody_error *e)
-{
-    sum->samples += e->samples;
-    sum->mean += e->mean;
-    sum->mean_share += e->mean_share;
-    sum->direction += e->direction;
-    sum->length += e->length;
-    sum->bias += e->bias;
-    sum->given_mean += e->given_mean;
-    if (sum->worst <= e->worst || e->worst != e->worst) sum->worst = e->worst; /* a NaN stays */
-    if (sum->share <= e->share || e->share != e->share) sum->share = e->share;
-    if (sum->given_share <= e->given_share || e->given_share != e->given_share)
-        sum->given_share = e->given_share;
-}
-
-NBODY_FN void nbody_i_finish_error(nbody_error *sum)
-{
-    double const over = sum->samples > 0 ? 1.0 / sum->samples : 0;
-    sum->mean *= over;
-    sum->mean_share *= over;
-    sum->direction *= over;
-    sum->length *= over;
-    sum->bias *= over;
-    sum->given_mean *= over;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>step: the motion and energy of one body. The integrators are at >>step-serial
-   ---------------------------------------------------------------------------------------------- */
-
-/* Element e (of 2 n) of a kick, v_new = v + a dt (Kalms equation 7), and of a drift, p_new =
-   p + v_new dt (equation 8). */
-NBODY_FN void nbody_i_kick(const nbody_bodies *bodies, size_t e, nbody_real dt)
-{
-    bodies->vel[e] += nbody_i_times(bodies->acc[e], dt);
-}
-
-NBODY_FN void nbody_i_drift(const nbody_bodies *bodies, size_t e, nbody_real dt)
-{
-    bodies->pos[e] += nbody_i_times(bodies->vel[e], dt);
-}
-
-enum { NBODY_I_SUMS = 8 }; /* the number of doubles in nbody_energies */
-
-/* Adds body i to the energies; the centre is still multiplied by the mass. */
-NBODY_FN void nbody_i_body_energy(const nbody_bodies *bodies, const nbody_real *potential,
-                                  int32_t i, double sum[NBODY_I_SUMS])
-{
-    size_t const e = 2 * (size_t)i;
-    double const m = bodies->mass ? (double)bodies->mass[i] : 1;
-    double const x = (double)bodies->pos[e], y = (double)bodies->pos[e + 1];
-    double const vx = (double)bodies->vel[e], vy = (double)bodies->vel[e + 1];
-    sum[0] += m * (vx * vx + vy * vy) / 2;
-    sum[1] += potential ? m * (double)potential[i] / 2 : 0;
-    sum[2] += m;
-    sum[3] += m * vx;
-    sum[4] += m * vy;
-    sum[5] += m * (x * vy - y * vx);
-    sum[6] += m * x;
-    sum[7] += m * y;
-}
-
-NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energies *energies)
-{
-    double const mass = sum[2];
-    energies->kinetic = sum[0];
-    energies->potential = sum[1];
-    energies->mass = mass;
-    energies->momentum[0] = sum[3];
-    energies->momentum[1] = sum[4];
-    energies->angular = sum[5];
-    energies->centre[0] = mass < 0 || mass > 0 ? sum[6] / mass : 0;
-    energies->centre[1] = mass < 0 || mass > 0 ? sum[7] / mass : 0;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>periodic: a square that repeats without end
 
    With desc.periodic the square (desc.min, desc.size) and all that is in it repeat side by side, in
@@ -3746,6 +3482,7 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
 #if defined(NBODY_IMPLEMENTATION) && !defined(NBODY_IMPLEMENTATION_DONE)
 #define NBODY_IMPLEMENTATION_DONE
+#define NBODY_I_IMPLEMENTED /* in this file: its parts are, too (>>hooks) */
 
 #include <stdlib.h>
 
@@ -6837,25 +6574,6 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody
     nbody_i_carry_target(t);
 }
 
-/* Of nbody_estimate, as nbody_i_add_exact: body `from` and its images on another body. */
-NBODY_FN void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t from,
-                                       nbody_i_exact *sum)
-{
-    double const edge = sim->frame->edge, m = (double)sim->m[from],
-                 dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)sim->x[place]),
-                 dy = nbody_i_nearest(sim, (double)sim->y[from] - (double)sim->y[place]);
-    double const g = nbody_i_exact_strength(sim, m, dx * dx + dy * dy + sim->frame->soften2);
-    double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], x, y;
-    nbody_i_images(sim->lattice, dx / edge, dy / edge, 0, field);
-    nbody_i_lattice_scale(sim, scale);
-    x = g * dx + m * scale[NBODY_I_X] * field[NBODY_I_X];
-    y = g * dy + m * scale[NBODY_I_Y] * field[NBODY_I_Y];
-    sum->x += x;
-    sum->y += y;
-    sum->all += sqrt(x * x + y * y);
-    nbody_i_add_given(sim, m, dx, dy, g, sum);
-}
-
 /* ----------------------------------------------------------------------------------------------
    >>bodies-serial: L2P, M2P and P2P, 16 bodies of a leaf at a time
 
@@ -8516,77 +8234,6 @@ NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nb
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>estimate-serial: direct sums of the samples, 64 at a time, which are also the tasks
-   ---------------------------------------------------------------------------------------------- */
-
-/* Samples at once: their errors are added in order. */
-enum { NBODY_I_SAMPLES = 64 };
-
-typedef struct nbody_i_samples {
-    const nbody *sim;
-    const nbody_real *acc;
-    int32_t samples, first, count;
-    uint32_t seed;
-    nbody_error error[NBODY_I_SAMPLES];
-} nbody_i_samples;
-
-static nbody_error nbody_i_error_of(const nbody_i_samples *job, int32_t k)
-{
-    const nbody *sim = job->sim;
-    int32_t const place = nbody_i_sample_place(sim->n, job->samples, job->seed, k);
-    nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
-    int32_t from;
-    for (from = 0; from < sim->n; from++) {
-        if (nbody_i_is_periodic(sim)) nbody_i_add_exact_images(sim, place, from, &exact);
-        else nbody_i_add_exact(sim, place, from, &exact);
-    }
-    return nbody_i_sample_error(sim, job->acc, place, &exact);
-}
-
-static void nbody_i_sample_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_samples *job = (nbody_i_samples *)of_job;
-    int32_t k = nbody_i_begin_of(job->count, piece, pieces);
-    for (; k < nbody_i_begin_of(job->count, piece + 1, pieces); k++)
-        job->error[k] = nbody_i_error_of(job, job->first + k);
-}
-
-/* The next NBODY_I_SAMPLES, or those that are left. */
-static nbody_result nbody_i_take_samples(nbody_i_samples *job)
-{
-    nbody_parallel const *parallel = &job->sim->desc.parallel;
-    int32_t const left = job->samples - job->first;
-    job->count = left < NBODY_I_SAMPLES ? left : NBODY_I_SAMPLES;
-    return nbody_i_run_pieces(parallel,
-                              nbody_i_pieces(parallel, 4 * (int64_t)job->count * job->sim->n),
-                              nbody_i_sample_task, job);
-}
-
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                      uint32_t seed, nbody_error *error)
-{
-    nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    nbody_i_samples job;
-    int32_t k;
-    if (!sim || !error || samples < 0) return NBODY_BAD_ARGUMENT;
-    if (!sim->frame) return NBODY_NOT_BUILT;
-    if (samples > sim->n) samples = sim->n;
-    if (samples > 0 && !acc) return NBODY_BAD_ARGUMENT;
-    job.sim = sim;
-    job.acc = acc;
-    job.samples = samples;
-    job.seed = seed;
-    for (job.first = 0; job.first < samples; job.first += NBODY_I_SAMPLES) {
-        nbody_result const result = nbody_i_take_samples(&job);
-        if (result != NBODY_OK) return result;
-        for (k = 0; k < job.count; k++) nbody_i_add_error(&sum, &job.error[k]);
-    }
-    nbody_i_finish_error(&sum);
-    *error = sum;
-    return NBODY_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>count: terms of the last evaluation, by the walks, without computing any
    ---------------------------------------------------------------------------------------------- */
 
@@ -8635,122 +8282,6 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
         counts->leaves++;
         nbody_i_count_near(sim, c, counts);
     }
-    return NBODY_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>step-serial: leapfrog and Euler
-   ---------------------------------------------------------------------------------------------- */
-
-/* moves: acc is required too. */
-static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies, int moves)
-{
-    if (!bodies || bodies->n < 0) return NBODY_BAD_ARGUMENT;
-    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || (moves && !bodies->acc)))
-        return NBODY_BAD_ARGUMENT;
-    return bodies->n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
-}
-
-typedef struct nbody_i_motion { const nbody_bodies *bodies; nbody_real dt; } nbody_i_motion;
-
-static void nbody_i_kick_task(void *job, int32_t piece, int32_t pieces)
-{
-    const nbody_i_motion *motion = (const nbody_i_motion *)job;
-    int32_t const n = motion->bodies->n;
-    size_t const end = 2 * (size_t)nbody_i_begin_of(n, piece + 1, pieces);
-    size_t e = 2 * (size_t)nbody_i_begin_of(n, piece, pieces);
-    for (; e < end; e++) nbody_i_kick(motion->bodies, e, motion->dt);
-}
-
-static void nbody_i_drift_task(void *job, int32_t piece, int32_t pieces)
-{
-    const nbody_i_motion *motion = (const nbody_i_motion *)job;
-    int32_t const n = motion->bodies->n;
-    size_t const end = 2 * (size_t)nbody_i_begin_of(n, piece + 1, pieces);
-    size_t e = 2 * (size_t)nbody_i_begin_of(n, piece, pieces);
-    for (; e < end; e++) nbody_i_drift(motion->bodies, e, motion->dt);
-}
-
-static nbody_result nbody_i_move_all(const nbody_desc *desc, nbody_i_work *task,
-                                     nbody_bodies *bodies, nbody_real dt)
-{
-    nbody_i_motion motion;
-    int64_t const terms = desc->stage == NBODY_ONE_THREAD ? 0 : (int64_t)bodies->n * 4;
-    nbody_result result;
-    motion.bodies = bodies;
-    motion.dt = dt;
-    result = nbody_i_run_pieces(&desc->parallel, nbody_i_pieces(&desc->parallel, terms), task,
-                                &motion);
-    if (result != NBODY_OK) bodies->fresh = 0;
-    return result;
-}
-
-static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies)
-{
-    nbody_desc tight;
-    nbody_result result;
-    memset(&tight, 0, sizeof tight);
-    if (desc) tight = *desc;
-    tight.mass_stride = tight.acc_stride = 0;
-    result = nbody_accelerations(sim, &tight, bodies->pos, 0, bodies->mass, bodies->n, bodies->acc);
-    bodies->fresh = result == NBODY_OK;
-    return result;
-}
-
-/* As nbody_defaults. Forces move bodies; vortices have velocities instead. */
-static nbody_result nbody_i_defaults_of_step(nbody_desc *out, const nbody_desc *desc, int32_t n)
-{
-    nbody_result const result = nbody_defaults(out, desc, n);
-    return result == NBODY_OK && out->law == NBODY_VORTEX ? NBODY_BAD_OPTION : result;
-}
-
-/* v_new = v + a dt, p_new = p + v_new dt */
-static nbody_result nbody_i_euler(const nbody_desc *resolved, nbody_bodies *bodies, nbody_real dt)
-{
-    nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
-    bodies->fresh = 0; /* acc is that of the old positions */
-    return result;
-}
-
-/* v_half = v + a dt / 2, p_new = p + v_half dt, v_new = v_half + a_new dt / 2 */
-static nbody_result nbody_i_leapfrog(nbody *sim, const nbody_desc *desc, const nbody_desc *resolved,
-                                     nbody_bodies *bodies, nbody_real dt)
-{
-    nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
-    if (result == NBODY_OK) result = nbody_i_evaluate(sim, desc, bodies);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
-    return result;
-}
-
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
-                                  nbody_real dt, nbody_integrator integrator)
-{
-    nbody_desc resolved;
-    nbody_result result = nbody_i_check_bodies(bodies, 1);
-    if (result == NBODY_OK && !sim) result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER))
-        result = NBODY_BAD_OPTION;
-    if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
-    /* a bad desc is refused before anything moves */
-    if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
-    if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
-    if (result != NBODY_OK) return result;
-    return integrator == NBODY_EULER ? nbody_i_euler(&resolved, bodies, dt)
-                                     : nbody_i_leapfrog(sim, desc, &resolved, bodies, dt);
-}
-
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
-                                    nbody_energies *energies)
-{
-    double sum[NBODY_I_SUMS];
-    int32_t i;
-    nbody_result const result = energies ? nbody_i_check_bodies(bodies, 0) : NBODY_BAD_ARGUMENT;
-    if (result != NBODY_OK) return result;
-    memset(sum, 0, sizeof sum);
-    for (i = 0; i < bodies->n; i++) nbody_i_body_energy(bodies, potential, i, sum);
-    nbody_i_finish_energy(sum, energies);
     return NBODY_OK;
 }
 
@@ -8939,16 +8470,6 @@ NBODY_API nbody_result nbody_validate(const nbody *sim)
     nbody_i_give_back(&sim->desc.allocator, seen, (size_t)sim->n);
     if (valid && sim->cell) valid = nbody_i_frame_valid(sim) && nbody_i_cells_valid(sim);
     return valid ? NBODY_OK : NBODY_INVALID;
-}
-
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                    uint32_t seed, double most)
-{
-    nbody_error error;
-    nbody_result result = nbody_validate(sim);
-    if (result == NBODY_OK) result = nbody_estimate(sim, acc, samples, seed, &error);
-    if (result != NBODY_OK) return result;
-    return error.share <= most ? NBODY_OK : NBODY_INVALID;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -9162,6 +8683,20 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
 #endif
 
 #endif /* NBODY_IMPLEMENTATION */
+
+/* ----------------------------------------------------------------------------------------------
+   >>hooks: parts. A file that includes this one again, with another macro, gets that part as well
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_WITH_STEP
+#if defined(__has_include)
+#if !__has_include("more/nbody_step.h")
+#error "nbody.h: NBODY_WITH_STEP needs the file more/nbody_step.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_step.h"
+#endif
 
 #if defined(NBODY_I_STRICT_CLANG)
 #pragma float_control(pop)

@@ -1,0 +1,4 @@
+/* nbody_parts.h - all parts of nbody.h, for tests: included before it.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+#define NBODY_WITH_STEP
