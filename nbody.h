@@ -2,8 +2,7 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
-   Computes the forces and potentials of n bodies on each other, or at any points of the plane. The
-   law is 1 / d^2 or 1 / d, with or without softening, or your own function of the distance. It also
+   Computes the forces and potentials of n bodies on each other. The law is 1 / d^2 or 1 / d, with or without softening, or your own function of the distance. It also
    computes the velocities of point vortices and vortex blobs. Parts add to it: >>parts.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
@@ -21,17 +20,17 @@
        manual         use, example, options, parts, rules, method, limits, not-here, changes
        declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, force, square, cells, deep, walk, runs, rule, up, table,
-                      series, down, near-bodies, points, store
+                      series, down, near-bodies, store
        other laws     function, vortex
        around it      periodic
        serial         serial, parallel-run, memory, cost, resolve
        tree           square-serial, sort, cells-serial
        tables         table-serial, lattice
        forces         plain, up-serial, lanes, function-serial, down-serial, images,
-                      bodies-serial, points-serial
+                      bodies-serial
        NBODY_AUTO     choose
        in tasks       pieces
-       calls          api-serial, points-calls, again-serial, count, validate, save
+       calls          api-serial, count, validate, save
        CUDA           cuda/nbody.cu, with a list of its own
        end            hooks, licence
 
@@ -106,6 +105,9 @@
        NBODY_WITH_STEP        more/nbody_step.h       leapfrog and Euler, energies; the error of
                                                       forces against direct summation (nbody_step,
                                                       _energy, _estimate, _verify)
+       NBODY_WITH_POINTS      more/nbody_points.h     fields at points of the plane (nbody_fields_at)
+       NBODY_WITH_SETS        more/nbody_sets.h       the tree for other masses, or several sets of
+                                                      them (nbody_fields_again, _fields_sets)
 
    >>rules
 
@@ -125,16 +127,16 @@
             A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions, >>vortex.
             NBODY_FUNCTION: a law of yours, >>function.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
-   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields),
-            nbody_fields_again, _fields_sets, _fields_at, nbody_reserve, nbody_load and
-            nbody_validate (and nbody_cuda_... as stated there) allocate, by desc.allocator. Memory is kept; only _fields_at gives back what it took. An array that
-            is too small becomes half as large again, or as large as needed if that is more. A first
-            one, and all of nbody_reserve, have the exact size. See nbody_bytes.
+   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields), nbody_reserve,
+            nbody_load and nbody_validate allocate, by desc.allocator, and calls of parts and
+            nbody_cuda_... as stated there. Memory is kept. An array that is too small becomes half
+            as large again, or as large as needed if that is more. A first one, and all of
+            nbody_reserve, have the exact size. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
-   Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at); one
-            at a time may change it. With desc.parallel a call itself is cut
+   Threads  No global state. Any number of threads may read one nbody (walks, nbody_count); one at a
+            time may change it. With desc.parallel a call itself is cut
             into tasks for threads of yours: >>parallel.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field
             to change. Nothing is printed, nothing aborts, nothing is truncated silently. A refusal
@@ -216,9 +218,8 @@
    Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
-   Distances  Let L be about the largest of coordinates, square and softening. Points of
-              nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance.
-              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces
+   Distances  Let L be about the largest of coordinates, square and softening. Points (of a part)
+              farther away than 1e18 L (double: 1e150 L) count as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces
               are softened by at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to
               1e-102 L). At k times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2).
               Against the law with this softening, positions over 12 decades are as accurate as
@@ -377,9 +378,6 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_build           nbody_f64_build
 #define nbody_accelerations   nbody_f64_accelerations
 #define nbody_fields          nbody_f64_fields
-#define nbody_fields_again    nbody_f64_fields_again
-#define nbody_fields_sets     nbody_f64_fields_sets
-#define nbody_fields_at       nbody_f64_fields_at
 #define nbody_count           nbody_f64_count
 #define nbody_save            nbody_f64_save
 #define nbody_load            nbody_f64_load
@@ -390,9 +388,6 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_cuda_build          nbody_f64_cuda_build
 #define nbody_cuda_accelerations  nbody_f64_cuda_accelerations
 #define nbody_cuda_fields         nbody_f64_cuda_fields
-#define nbody_cuda_fields_again   nbody_f64_cuda_fields_again
-#define nbody_cuda_fields_sets    nbody_f64_cuda_fields_sets
-#define nbody_cuda_fields_at      nbody_f64_cuda_fields_at
 #define nbody_cuda_check          nbody_f64_cuda_check
 #define nbody_cuda_upload         nbody_f64_cuda_upload
 #define nbody_cuda_download       nbody_f64_cuda_download
@@ -464,8 +459,7 @@ typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbo
    thousand bodies with the default options stay serial.
 
        in tasks      bounds, sort, cells, sources, tables of softened laws, nodes, bodies, DIRECT:
-                     nbody_build, _accelerations, _fields; _fields_again, _fields_sets (masses
-                     are placed serially); nbody_fields_at (by the desc of the last build)
+                     nbody_build, _accelerations, _fields; calls of parts as stated there
        not           NBODY_ONE_THREAD, nbody_count, _validate, tables of laws without softening
                      (computed once); CUDA calls ignore the hook
 
@@ -789,48 +783,6 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential);
 
-/* nbody_fields with other masses [sim->n] (NULL: all 1), for the bodies of the last build, where
-   they were then: strides and all options are those of sim->desc. Nothing is sorted and no cell is
-   made; sources, nodes and forces are computed anew. Bits: those of nbody_fields with this tree
-   (the same method, levels and leaf). Both outputs NULL: the masses are set, for nbody_fields_at
-   and the walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY,
-   NBODY_NOT_RUN leave it empty. Not thread-safe on one nbody. */
-NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
-                                          nbody_real *potential);
-
-/* nbody_fields_again for each of `sets` sets of masses, in order: mass [sets * n] has the n masses
-   of one set after the other, acc [sets * 2 n] and potential [sets * n] their fields. With a stride
-   in desc, a set begins n strides behind the one before it. The same bits as single calls. sim then
-   holds the last set. With DIRECT and with CHEBYSHEV sources, up to four sets share one pass, which
-   takes less time; others, and NBODY_ONE_THREAD, are computed one by one. All masses are checked
-   first: bad_id is of the first set that has a bad one. sets 0: nothing is done. Memory beyond what
-   nbody_reserve takes: up to three times that of masses, sources and nodes. Results as above. */
-NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
-                                         nbody_real *acc, nbody_real *potential);
-
-/* acc[2 m] and potential[m] (either may be NULL) at m target points that are not bodies, inside the
-   square or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). acc is tightly
-   packed, whatever desc.acc_stride is. After nbody_build, or any of those above; else
-   NBODY_NOT_BUILT. A body exactly at a point exerts no force on it, and counts in its potential
-   only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. The tree stays,
-   whatever the result.
-   Cost     Give many points at once: those in one cell are summed together. DIRECT: n terms a
-            point. FORCE_NODES has two ways, of the same accuracy: results differ within it. Where
-            m is at least 256 and n / 16, local expansions are evaluated at the points (L2P), as at
-            bodies: m points take about the time of m bodies. Fewer points take the sources of all
-            cells that do not touch theirs (M2P), some hundreds of terms per level: 3 to 20 times
-            that. In a periodic square a call with FORCE_NODES first takes 256 order^4 products per
-            component.
-   Memory   is taken during the call: threads that call this at once call desc.allocator at once.
-            The local expansions (nodes) of the last evaluation are used, if they are of these
-            masses, and of potentials where those are asked for. Else nodes and a table are made, in
-            as much memory as in an evaluation, or NBODY_OUT_OF_MEMORY. More than 4096 points are
-            sorted by cell, in 8 bytes a point and 4 a cell. Without that memory points in no order
-            may take ten times as long. */
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
-                                       int32_t m, nbody_real *acc, nbody_real *potential,
-                                       int32_t *bad_id);
-
 /* Terms of the last evaluation. */
 typedef struct nbody_counts {
     int32_t cells, leaves;
@@ -858,8 +810,8 @@ NBODY_API nbody_result nbody_validate(const nbody *sim);
 NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
                                   int64_t *needed);
 
-/* Reads a saved tree, as nbody_build leaves it: fields at points, other masses (nbody_fields_again)
-   and walks give the bits of the saved one, without the program that had the bodies, and with
+/* Reads a saved tree, as nbody_build leaves it: walks, fields at points and fields of other masses
+   give the bits of the saved one, without the program that had the bodies, and with
    what NBODY_AUTO chose there. desc (NULL: defaults) gives allocators, parallel and, if the
    file's law is NBODY_FUNCTION, the function (NBODY_BAD_ARGUMENT without one); all else comes
    from the bytes, and strides are the default. Cells and sources are computed, not read: so a
@@ -907,10 +859,7 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
 
 /* As the serial functions of these names, with these differences:
    Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
-            nbody_cuda_check reports it. Points that are not finite get NaN.
-   Points   Many points read nodes, by the same rule. nbody_cuda_fields_at then takes 16 bytes a
-            point and up to 12 a cell, and memory for nodes if there is none. All of it is kept:
-            call it once before a capture. Where it fails, the nbody is empty.
+            nbody_cuda_check reports it.
    Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
             whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
             tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
@@ -927,17 +876,6 @@ NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc
                                          const nbody_real *d_pos, size_t stride,
                                          const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
                                          nbody_real *d_potential, struct CUstream_st *stream);
-/* A mass that is bad is reported by nbody_cuda_check until the next build. */
-NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
-                                               nbody_real *d_acc, nbody_real *d_potential,
-                                               struct CUstream_st *stream);
-/* One set after the other, on the same tree. A mass that is bad in any set is reported so, too. */
-NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
-                                              const nbody_real *d_mass, nbody_real *d_acc,
-                                              nbody_real *d_potential, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
-                                            size_t stride, int32_t m, nbody_real *d_acc,
-                                            nbody_real *d_potential, struct CUstream_st *stream);
 /* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
    returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
    (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
@@ -1542,6 +1480,13 @@ NBODY_FN nbody_real nbody_i_placed(const nbody_frame *frame, int axis, double va
                            : nbody_i_scaled(value, frame->length);
 }
 
+/* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
+NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
+{
+    double const most = NBODY_I_REAL_KIND == 1 ? 1e18 : 1e150, at = value / unit;
+    return (nbody_real)(at > most ? most : at < -most ? -most : at);
+}
+
 /* Key of body i: the Morton number of its cell on the last level. */
 NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i,
                               int levels)
@@ -1987,12 +1932,6 @@ NBODY_FN nbody_near nbody_near_of(const nbody *sim, int32_t leaf)
 NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y)
 {
     return nbody_i_near_from(sim, -1, x, y, 0);
-}
-
-/* Of a point in a cell: what its nodes leave. A leaf's bodies and points have the same walk. */
-NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x, nbody_real y)
-{
-    return nbody_i_near_from(sim, cell, x, y, sim->cell[cell].beside[0]);
 }
 
 /* Column of a point that may lie anywhere, in cells of this level; where no cell can be adjacent to
@@ -3051,50 +2990,6 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
     }
     nbody_i_carry_target(&t);
     return t;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>points: target points that are not bodies, and the cell that contains one. (Sums:
-   see >>points-serial.)
-   ---------------------------------------------------------------------------------------------- */
-
-/* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
-NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
-{
-    double const most = NBODY_I_REAL_KIND == 1 ? 1e18 : 1e150, at = value / unit;
-    return (nbody_real)(at > most ? most : at < -most ? -most : at);
-}
-
-/* The smallest cell that contains a point and does not need a second key (>>deep); the root, if
-   the point is outside. The bits of its column and row on the deepest level, from the highest on,
-   tell the quarter of each level; children are stored in the order of quarters, without the empty
-   ones. */
-NBODY_FN int32_t nbody_i_cell_containing(const nbody *sim, nbody_real x, nbody_real y)
-{
-    int const most = NBODY_KEY_LEVELS - 1, repeats = nbody_i_is_periodic(sim);
-    int32_t at = 0, column, row;
-    if (!sim->cell) return 0;
-    column = repeats ? nbody_i_column(sim->frame, most, 0, x)
-                     : nbody_i_any_column(sim->frame, most, 0, x);
-    row = repeats ? nbody_i_column(sim->frame, most, 1, y)
-                  : nbody_i_any_column(sim->frame, most, 1, y);
-    if (column < 0 || column >> most || row < 0 || row >> most) return 0;
-    while (sim->cell[at].child >= 0 && sim->cell[at].level < most) {
-        const nbody_cell *cell = &sim->cell[at];
-        int const shift = most - 1 - cell->level,
-                  q = (row >> shift & 1) << 1 | (column >> shift & 1),
-                  before = cell->quarters & ((1 << q) - 1);
-        if (!(cell->quarters >> q & 1)) break;
-        at = cell->child + (before & 1) + (before >> 1 & 1) + (before >> 2);
-    }
-    return at;
-}
-
-/* The cell whose local expansion is evaluated at a point (L2P): the one that contains it; -1: it
-   has none. by_nodes: do the points of this call read nodes? */
-NBODY_FN int32_t nbody_i_l2p_cell(const nbody *sim, int by_nodes, int32_t containing)
-{
-    return by_nodes && sim->cell[containing].level >= 2 ? containing : -1;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5135,7 +5030,7 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
             nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
-/* Sets of masses that one pass computes at most: >>again-serial. A function with a parameter `sets`
+/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function with a parameter `sets`
    takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of its
    own. */
 enum { NBODY_I_SETS = 4 };
@@ -6544,36 +6439,6 @@ typedef struct nbody_i_image_nodes {
     nbody_real value[NBODY_I_PARTS][NBODY_I_IMAGES][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
 } nbody_i_image_nodes;
 
-static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
-                                     nbody_i_image_nodes *nodes)
-{
-    int32_t sixteen[NBODY_I_IMAGES], c;
-    int p;
-    nbody_i_find_sixteen(sim, sixteen);
-    for (c = 0; c < NBODY_I_IMAGES; c++) {
-        nbody_real *to[NBODY_I_PARTS];
-        for (p = 0; p < NBODY_I_PARTS; p++) to[p] = nodes->value[p][c];
-        nbody_i_image_nodes_of(sim, law, sixteen, c, to);
-    }
-}
-
-/* L2P from the nodes of a point's cell of level 2. */
-NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody_i_law *law,
-                                                   const nbody_i_image_nodes *square,
-                                                   nbody_i_target *t)
-{
-    int32_t const column = nbody_i_column(sim->frame, 2, 0, t->x),
-                  row = nbody_i_column(sim->frame, 2, 1, t->y);
-    nbody_i_stencil const sx = nbody_i_stencil_at(
-                              &sim->rule, nbody_i_within(sim->frame, 2, 0, column, t->x)),
-                          sy = nbody_i_stencil_at(
-                              &sim->rule, nbody_i_within(sim->frame, 2, 1, row, t->y));
-    int p;
-    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-        t->partial[p] = nbody_i_between(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
-    nbody_i_carry_target(t);
-}
-
 /* ----------------------------------------------------------------------------------------------
    >>bodies-serial: L2P, M2P and P2P, 16 bodies of a leaf at a time
 
@@ -6705,366 +6570,6 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
     int32_t first;
     for (first = 0; first < sim->n; first += NBODY_I_LANES)
         nbody_i_make_direct_from(sim, sets, law, out, first);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>points-serial: the fields at target points that are not bodies
-
-   FORCE_NODES, many points: the local expansion of the cell that contains a point is evaluated
-   there (L2P), as for a body. The expansions are those of the last evaluation, or are made for the
-   call. In a leaf lists 1 and 3 remain, as for a body. A point may also lie in an empty quarter of
-   a cell that is divided: its walk then begins at the cells adjacent to that cell.
-
-   Few points: the sources of far cells act on each point (M2P), as in a tree code. The same holds
-   for points that no cell of level 2 contains. It takes 3 to 20 times as long, but needs no
-   nodes. Which way is taken depends on the numbers of points and bodies alone.
-
-   The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
-   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together (as
-   bodies are, >>lanes), if their walks are the same. In a periodic square the images that act
-   on them are then the same, too. The bits are those of one point after the other. That is how
-   NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The local expansion at a point. square: NULL, or of a periodic square. l2p_cell: as
-   nbody_i_l2p_cell returns it. */
-NBODY_FN nbody_i_target nbody_i_point_at_nodes(const nbody *sim, const nbody_i_law *law,
-                                               const nbody_i_image_nodes *square, int32_t l2p_cell,
-                                               nbody_real x, nbody_real y)
-{
-    nbody_i_target t = nbody_i_target_at(x, y, -1);
-    if (l2p_cell >= 0) nbody_i_l2p(sim, l2p_cell, law->potential, &t);
-    else if (square) nbody_i_l2p_of_square(sim, law, square, &t);
-    return t;
-}
-
-NBODY_FN nbody_near nbody_i_near_at(const nbody *sim, int32_t l2p_cell, nbody_real x, nbody_real y)
-{
-    return l2p_cell >= 0 ? nbody_i_near_in(sim, l2p_cell, x, y) : nbody_near_point(sim, x, y);
-}
-
-/* The total force at a target point that is not a body. */
-NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
-                                      const nbody_i_image_nodes *square, int32_t l2p_cell,
-                                      nbody_real x, nbody_real y)
-{
-    nbody_i_target t;
-    if (square && !sim->cell) return nbody_i_sum_images(sim, law, x, y, -1);
-    if (!sim->cell) {
-        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
-        t = nbody_i_target_at(x, y, -1);
-        nbody_i_add_run(sim, law, &run, &t);
-    } else {
-        t = nbody_i_point_at_nodes(sim, law, square, l2p_cell, x, y);
-        nbody_i_add_near(sim, law, nbody_i_near_at(sim, l2p_cell, x, y), &t);
-    }
-    nbody_i_carry_target(&t);
-    return t;
-}
-
-typedef struct nbody_i_points {
-    const nbody *sim;
-    const nbody_real *pos;
-    size_t stride;
-    nbody_i_law law;
-    nbody_i_outcome out;
-    const nbody_i_image_nodes *square; /* it is periodic: the nodes of level 2; else NULL */
-    int by_nodes;                      /* do points read nodes? */
-    const int32_t *order;              /* of the points, by bin; NULL: as they come */
-    const int32_t *bin;                /* with `order`: of each point */
-} nbody_i_points;
-
-/* As many points as this, and a sixteenth of the bodies, read nodes: to make them takes about what
-   so many points save. */
-#ifndef NBODY_I_MANY_POINTS /* tests choose */
-#define NBODY_I_MANY_POINTS 256
-#endif
-
-static int nbody_i_reads_nodes(const nbody *sim, int32_t m)
-{
-    return sim->cell && sim->nodes > 0 && m >= NBODY_I_MANY_POINTS && m >= sim->n / 16;
-}
-
-/* The k-th point in this order. */
-static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
-{
-    return points->order ? points->order[k] : k;
-}
-
-/* The first of points first .. end - 1 that is not finite, or -1. */
-static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, int32_t end)
-{
-    int32_t i;
-    for (i = first; i < end; i++) {
-        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1])) return i;
-    }
-    return -1;
-}
-
-/* Points of a batch. On the stack: 64 KB, double 96. */
-#ifndef NBODY_I_AT_ONCE /* tests choose */
-#define NBODY_I_AT_ONCE 4096
-#endif
-typedef struct nbody_i_point_batch {
-    nbody_real x[NBODY_I_AT_ONCE], y[NBODY_I_AT_ONCE];  /* in the units of the arrays */
-    int32_t bin[NBODY_I_AT_ONCE];
-    int32_t order[NBODY_I_AT_ONCE];                     /* the points of the batch, by bin */
-    int32_t first, count;                               /* of all points in order */
-} nbody_i_point_batch;
-
-/* A coordinate of a point, in the units of the arrays. */
-static nbody_real nbody_i_coordinate(const nbody *sim, int axis, double value)
-{
-    return nbody_i_is_periodic(sim) ? nbody_i_placed(sim->frame, axis, value)
-                                    : nbody_i_point_at(value, sim->frame->length);
-}
-
-/* The position of the caller's point i, in the units of the arrays. */
-static void nbody_i_read_point(const nbody_i_points *points, int32_t i, nbody_real *x,
-                               nbody_real *y)
-{
-    const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-    *x = nbody_i_coordinate(points->sim, 0, (double)p[0]);
-    *y = nbody_i_coordinate(points->sim, 1, (double)p[1]);
-}
-
-/* The bin of a point: the cell that contains it. In a periodic square where no cell of level 2
-   does, the number of that square of the 16 of level 2, behind all cells: the images that act
-   depend on it. */
-static int32_t nbody_i_bin_of(const nbody *sim, nbody_real x, nbody_real y)
-{
-    int32_t const cell = nbody_i_cell_containing(sim, x, y);
-    if (!nbody_i_is_periodic(sim) || !sim->cell || sim->cell[cell].level >= 2) return cell;
-    return sim->frame->cells + 4 * nbody_i_column(sim->frame, 2, 1, y) +
-           nbody_i_column(sim->frame, 2, 0, x);
-}
-
-static int32_t nbody_i_bins(const nbody *sim) { return sim->frame->cells + NBODY_I_IMAGES; }
-
-static int32_t nbody_i_l2p_cell_of(const nbody_i_points *points, int32_t bin)
-{
-    return bin < points->sim->frame->cells ? nbody_i_l2p_cell(points->sim, points->by_nodes, bin)
-                                            : -1;
-}
-
-/* Sorts a batch by bin: Shell's sort. */
-static void nbody_i_sort_point_batch(nbody_i_point_batch *batch)
-{
-    int32_t gap, k;
-    for (k = 0; k < batch->count; k++) batch->order[k] = k;
-    for (gap = 1093; gap > 0; gap = (gap - 1) / 3)
-        for (k = gap; k < batch->count; k++) {
-            int32_t const moved = batch->order[k], bin = batch->bin[moved];
-            int32_t to = k;
-            for (; to >= gap && batch->bin[batch->order[to - gap]] > bin; to -= gap)
-                batch->order[to] = batch->order[to - gap];
-            batch->order[to] = moved;
-        }
-}
-
-static void nbody_i_fill_point_batch(const nbody_i_points *points, int32_t first, int32_t end,
-                               nbody_i_point_batch *batch)
-{
-    const nbody *sim = points->sim;
-    int32_t k;
-    batch->first = first;
-    batch->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
-    for (k = 0; k < batch->count; k++) {
-        int32_t const i = nbody_i_nth_point(points, first + k);
-        nbody_i_read_point(points, i, &batch->x[k], &batch->y[k]);
-        batch->bin[k] =
-            points->bin ? points->bin[i] : nbody_i_bin_of(sim, batch->x[k], batch->y[k]);
-    }
-    nbody_i_sort_point_batch(batch);
-}
-
-/* Of up to 16 points of one bin, those with the walk of the first come to the front; the result is
-   their number. Walks differ only at cells that are smaller than that of the bin. (In deep trees
-   they may differ at any: nbody_i_close has another rule there.) */
-static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_point_batch *batch,
-                                 int32_t l2p_cell, int32_t *chosen, int32_t count)
-{
-    int32_t const bin = batch->bin[chosen[0]];
-    int const level = nbody_i_is_deep(sim) ? -1
-                      : bin < sim->frame->cells ? sim->cell[bin].level
-                                                 : 2;
-    nbody_near walk = nbody_i_near_at(sim, l2p_cell, batch->x[chosen[0]], batch->y[chosen[0]]);
-    if (l2p_cell >= 0 && sim->cell[l2p_cell].child < 0) return count;
-    while (walk.at >= 0 && count > 1) {
-        const nbody_cell *cell = &sim->cell[walk.at];
-        int const close = nbody_i_close(&walk, cell);
-        int32_t k = cell->level > level ? 1 : count;
-        while (k < count) {
-            int32_t const other = chosen[k];
-            nbody_near way = walk;
-            way.x = batch->x[other];
-            way.y = batch->y[other];
-            if (nbody_i_close(&way, cell) == close) {
-                k++;
-                continue;
-            }
-            chosen[k] = chosen[--count];
-            chosen[count] = other;
-        }
-        if (close && cell->child >= 0) walk.at = cell->child;
-        else nbody_i_step_over(&walk);
-    }
-    return count;
-}
-
-/* `count` points with one walk. */
-static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_point_batch *batch,
-                                 int32_t l2p_cell, const int32_t *chosen, int32_t count)
-{
-    const nbody *sim = points->sim;
-    nbody_near walk = nbody_i_near_at(sim, l2p_cell, batch->x[chosen[0]], batch->y[chosen[0]]);
-    nbody_i_lanes lanes;
-    int32_t k;
-    nbody_i_clear_lanes(&lanes, 1);
-    for (k = 0; k < NBODY_I_LANES; k++) {
-        lanes.x[k] = batch->x[chosen[k < count ? k : 0]];
-        lanes.y[k] = batch->y[chosen[k < count ? k : 0]];
-        lanes.place[k] = -1;
-    }
-    if (!sim->cell) {
-        nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
-        nbody_i_lanes_run(sim, 1, &points->law, &all, &lanes);
-    }
-    for (k = 0; k < count && (l2p_cell >= 0 || points->square); k++) {
-        nbody_i_target const t = nbody_i_point_at_nodes(sim, &points->law, points->square, l2p_cell,
-                                                        lanes.x[k], lanes.y[k]);
-        nbody_i_set_lane(&lanes, k, &t);
-    }
-    while (sim->cell && nbody_next_near(&walk)) {
-        nbody_i_run run = nbody_i_near_run(sim, &walk);
-        if (points->square) nbody_i_shift_run(sim, &walk, &run);
-        nbody_i_lanes_run(sim, 1, &points->law, &run, &lanes);
-    }
-    nbody_i_carry_lanes(&lanes, 1);
-    for (k = 0; k < count; k++) {
-        nbody_i_target t;
-        nbody_i_get_lane(&lanes, k, &t);
-        nbody_i_store(sim, &points->out, nbody_i_nth_point(points, batch->first + chosen[k]),
-                      t.total, t.compensation);
-    }
-}
-
-static void nbody_i_fields_of_point_batch(const nbody_i_points *points,
-                                          nbody_i_point_batch *batch)
-{
-    const nbody *sim = points->sim;
-    int32_t from, count;
-    for (from = 0; from < batch->count; from += count) {
-        int32_t *chosen = batch->order + from;
-        int32_t const bin = batch->bin[chosen[0]],
-                      l2p_cell = sim->cell ? nbody_i_l2p_cell_of(points, bin) : -1;
-        for (count = 1; count < NBODY_I_LANES && from + count < batch->count; count++)
-            if (batch->bin[chosen[count]] != bin) break;
-        if (sim->cell) count = nbody_i_same_walk(sim, batch, l2p_cell, chosen, count);
-        if (count > 1) nbody_i_lanes_points(points, batch, l2p_cell, chosen, count);
-        else {
-            nbody_i_target const t =
-                nbody_i_point(sim, &points->law, points->square, l2p_cell, batch->x[chosen[0]],
-                              batch->y[chosen[0]]);
-            nbody_i_store(sim, &points->out, nbody_i_nth_point(points, batch->first + chosen[0]),
-                          t.total, t.compensation);
-        }
-    }
-}
-
-/* Are points summed one by one? */
-static int nbody_i_points_alone(const nbody *sim)
-{
-    return nbody_i_is_plain(sim) || (nbody_i_is_periodic(sim) && !sim->cell);
-}
-
-/* All points by bin: a counting sort. */
-typedef struct nbody_i_order_job {
-    const nbody_i_points *points;
-    int32_t m, *order, *bin, *begin; /* [m], [m], [bins + 1], one behind the other; order NULL: it
-                                         is not needed, or there is no memory */
-    size_t bytes;                     /* of all three */
-} nbody_i_order_job;
-
-static void nbody_i_bin_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_order_job *job = (nbody_i_order_job *)of_job;
-    const nbody_i_points *points = job->points;
-    int32_t i = nbody_i_begin_of(job->m, piece, pieces);
-    int32_t const end = nbody_i_begin_of(job->m, piece + 1, pieces);
-    for (; i < end; i++) {
-        nbody_real x, y;
-        nbody_i_read_point(points, i, &x, &y);
-        job->bin[i] = nbody_i_bin_of(points->sim, x, y);
-    }
-}
-
-static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *points, int32_t m)
-{
-    const nbody *sim = points->sim;
-    uint64_t const count = 2 * (uint64_t)m + (uint64_t)nbody_i_bins(sim) + 1;
-    job->points = points;
-    job->m = m;
-    job->order = NULL;
-    job->bytes = (size_t)count * sizeof *job->order;
-    if (m <= NBODY_I_AT_ONCE || !sim->cell || nbody_i_points_alone(sim)) return;
-    if (job->bytes / sizeof *job->order != count) return;
-    job->order = (int32_t *)nbody_i_alloc(&sim->desc.allocator, job->bytes);
-    if (!job->order) return;
-    job->bin = job->order + m;
-    job->begin = job->bin + m;
-}
-
-/* Sorts the points when the bin of each is known. */
-static void nbody_i_sort_points(const nbody_i_order_job *job)
-{
-    int32_t const bins = nbody_i_bins(job->points->sim);
-    int32_t c, i;
-    memset(job->begin, 0, ((size_t)bins + 1) * sizeof *job->begin);
-    for (i = 0; i < job->m; i++) job->begin[job->bin[i] + 1]++;
-    for (c = 0; c < bins; c++) job->begin[c + 1] += job->begin[c];
-    for (i = 0; i < job->m; i++) job->order[job->begin[job->bin[i]]++] = i;
-}
-
-/* The points in the order that was found, or as they come. */
-static nbody_i_points nbody_i_points_in_order(const nbody_i_points *points,
-                                              const nbody_i_order_job *job)
-{
-    nbody_i_points ordered = *points;
-    ordered.order = job->order;
-    ordered.bin = job->order ? job->bin : NULL;
-    return ordered;
-}
-
-static void nbody_i_end_order(const nbody_i_order_job *job)
-{
-    nbody_i_give_back(&job->points->sim->desc.allocator, job->order, job->bytes);
-}
-
-/* One point by itself. */
-static void nbody_i_field_of_point(const nbody_i_points *points, int32_t i)
-{
-    const nbody *sim = points->sim;
-    nbody_real x, y;
-    int32_t l2p_cell;
-    nbody_i_target t;
-    nbody_i_read_point(points, i, &x, &y);
-    l2p_cell = points->by_nodes ? nbody_i_l2p_cell(sim, 1, nbody_i_cell_containing(sim, x, y)) : -1;
-    t = nbody_i_point(sim, &points->law, points->square, l2p_cell, x, y);
-    nbody_i_store(sim, &points->out, i, t.total, t.compensation);
-}
-
-static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
-{
-    int const alone = nbody_i_points_alone(points->sim);
-    int32_t i;
-    for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
-        nbody_i_point_batch batch;
-        nbody_i_fill_point_batch(points, i, end, &batch);
-        nbody_i_fields_of_point_batch(points, &batch);
-    }
-    for (i = first; i < end && alone; i++) nbody_i_field_of_point(points, i);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7730,57 +7235,6 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
     return result == NBODY_OK ? nbody_i_cut_bodies(&job) : result;
 }
 
-/* ---- points ---- */
-
-typedef struct nbody_i_points_job {
-    const nbody_i_points *points;
-    int32_t m;
-    int32_t bad[NBODY_MAX_TASKS]; /* [pieces] */
-} nbody_i_points_job;
-
-static void nbody_i_bad_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_points_job *job = (nbody_i_points_job *)of_job;
-    job->bad[piece] = nbody_i_bad_point(job->points, nbody_i_begin_of(job->m, piece, pieces),
-                                        nbody_i_begin_of(job->m, piece + 1, pieces));
-}
-
-static void nbody_i_point_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_points_job *job = (nbody_i_points_job *)of_job;
-    nbody_i_fields_of_points(job->points, nbody_i_begin_of(job->m, piece, pieces),
-                             nbody_i_begin_of(job->m, piece + 1, pieces));
-}
-
-static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, int32_t *bad)
-{
-    nbody_parallel const *parallel = &points->sim->desc.parallel;
-    int64_t const direct = (int64_t)points->sim->n * (points->square ? 64 : 1);
-    int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : direct);
-    int32_t const checks = nbody_i_pieces(parallel, (int64_t)m * 4);
-    nbody_i_points ordered;
-    nbody_i_order_job order;
-    nbody_i_points_job job;
-    int32_t k;
-    nbody_result result;
-    job.points = points;
-    job.m = m;
-    result = nbody_i_run_pieces(parallel, checks, nbody_i_bad_task, &job);
-    if (result != NBODY_OK) return result;
-    for (k = 0; k < checks && *bad < 0; k++) *bad = job.bad[k];
-    if (*bad >= 0) return NBODY_NOT_FINITE;
-    nbody_i_begin_order(&order, points, m);
-    if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_bin_task, &order);
-    if (order.order && result == NBODY_OK) nbody_i_sort_points(&order);
-    ordered = nbody_i_points_in_order(points, &order);
-    job.points = &ordered;
-    if (result == NBODY_OK)
-        result = nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task,
-                                    &job);
-    nbody_i_end_order(&order);
-    return result;
-}
-
 /* ----------------------------------------------------------------------------------------------
    >>api-serial: build, evaluate, reserve
    ---------------------------------------------------------------------------------------------- */
@@ -7971,266 +7425,6 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
     nbody_i_make_empty(sim);
     return result;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>points-calls: nbody_fields_at
-
-   The points are checked, ordered by cell and summed, serially or in tasks. Where they read nodes,
-   those of the last evaluation serve, or a copy of the nbody gets its own for this call.
-   ---------------------------------------------------------------------------------------------- */
-
-static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    nbody_i_order_job order;
-    nbody_i_points ordered;
-    if (nbody_i_is_cut(given->sim)) return nbody_i_cut_points(given, m, bad);
-    *bad = nbody_i_bad_point(given, 0, m);
-    if (*bad >= 0) return NBODY_NOT_FINITE;
-    nbody_i_begin_order(&order, given, m);
-    if (order.order) {
-        nbody_i_bin_task(&order, 0, 1);
-        nbody_i_sort_points(&order);
-    }
-    ordered = nbody_i_points_in_order(given, &order);
-    nbody_i_fields_of_points(&ordered, 0, m);
-    nbody_i_end_order(&order);
-    return NBODY_OK;
-}
-
-/* In a periodic square the nodes of level 2 come first. */
-static nbody_result nbody_i_points_of_square(nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    nbody_i_image_nodes nodes;
-    if (given->sim->cell) nbody_i_fill_image_nodes(given->sim, &given->law, &nodes);
-    given->square = &nodes;
-    return nbody_i_all_points(given, m, bad);
-}
-
-static nbody_result nbody_i_points_of_tree(nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    return nbody_i_is_periodic(given->sim) ? nbody_i_points_of_square(given, m, bad)
-                                           : nbody_i_all_points(given, m, bad);
-}
-
-/* A copy with nodes in memory of its own, and a table. */
-static nbody_result nbody_i_copy_with_nodes(nbody *own, const nbody *sim, const nbody_i_law *law)
-{
-    nbody_block const none = {NULL, 0};
-    nbody_result result;
-    *own = *sim;
-    own->block[NBODY_I_NODES] = own->block[NBODY_I_TABLE] = none;
-    own->table_kind = 0;
-    memset(&own->kept, 0, sizeof own->kept);
-    result = nbody_i_prepare_nodes(own, law->potential, NBODY_I_EXACT);
-    if (result == NBODY_OK && nbody_i_is_cut(own)) {
-        nbody_i_job job = nbody_i_job_of(own, 1);
-        job.law = law;
-        return nbody_i_cut_nodes(&job);
-    }
-    if (result == NBODY_OK) nbody_i_make_all_nodes(own, 1, law);
-    return result;
-}
-
-/* The points read nodes: those of the last evaluation, or of a copy. */
-static nbody_result nbody_i_points_by_nodes(const nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    nbody_i_points points = *given;
-    int const made = points.sim->fx && (points.sim->fp || !points.law.potential);
-    nbody own;
-    nbody_result result = NBODY_OK;
-    int b;
-    if (!made) {
-        result = nbody_i_copy_with_nodes(&own, given->sim, &given->law);
-        points.sim = &own;
-    }
-    points.by_nodes = 1;
-    if (result == NBODY_OK) result = nbody_i_points_of_tree(&points, m, bad);
-    for (b = NBODY_I_NODES; b <= NBODY_I_TABLE && !made; b++)
-        nbody_i_give_back(&own.desc.allocator, own.block[b].memory, own.block[b].bytes);
-    return result;
-}
-
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
-                                       int32_t m, nbody_real *acc, nbody_real *potential,
-                                       int32_t *bad_id)
-{
-    nbody_i_points given;
-    int32_t bad = -1;
-    nbody_result result;
-    given.pos = points;
-    given.stride = nbody_i_stride(stride, 2);
-    if (bad_id) *bad_id = -1;
-    if (!sim || m < 0 || given.stride == 0 || (m > 0 && !points)) return NBODY_BAD_ARGUMENT;
-    if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    if (!sim->frame) return NBODY_NOT_BUILT;
-    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
-    given.sim = sim;
-    given.out.acc = acc;
-    given.out.potential = potential;
-    given.out.acc_stride = 2 * sizeof(nbody_real);
-    given.law = nbody_i_law_of(sim, potential != NULL);
-    given.square = NULL;
-    given.by_nodes = 0;
-    given.order = given.bin = NULL;
-    if (m == 0) return NBODY_OK;
-    result = nbody_i_reads_nodes(sim, m) ? nbody_i_points_by_nodes(&given, m, &bad)
-                                         : nbody_i_points_of_tree(&given, m, &bad);
-    if (bad_id) *bad_id = bad;
-    return result;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>again-serial: other masses for the bodies of a tree, and several sets of them
-
-   What does not depend on masses is computed once for up to NBODY_I_SETS sets: the walks, the
-   weights of interpolation, d, g and phi of a source and a target (nbody_i_shared), and the M2L
-   table, which is read once for all. M2M, L2L, and sums are done for each set. The sums of a set
-   are those of a call of its own, in the same order. MASS_CENTRES has sources in other places for
-   other masses, and NBODY_ONE_THREAD stays the plain form: there one set follows the other.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The largest |mass|, and in sim->bad_id the first bad one. */
-static nbody_result nbody_i_measure_masses(nbody *sim, const nbody_i_input *input, double *heaviest)
-{
-    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
-    int32_t i;
-    *heaviest = 0;
-    for (i = 0; i < sim->n; i++) {
-        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
-        sim->bad_id = i;
-        if (!nbody_i_finite(m)) return NBODY_NOT_FINITE;
-        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
-        if (weight > *heaviest) *heaviest = weight;
-    }
-    sim->bad_id = -1;
-    return NBODY_OK;
-}
-
-/* The masses of a set: behind those of the sets before it. */
-static nbody_i_input nbody_i_masses_of(const nbody *sim, const nbody_real *mass, int32_t set)
-{
-    nbody_i_input input = nbody_i_input_of(&sim->desc, NULL, 0, mass);
-    size_t const skip = (size_t)set * (size_t)sim->n * input.mass_stride;
-    if (mass) input.mass = (const nbody_real *)(const void *)((const char *)mass + skip);
-    return input;
-}
-
-/* Where the fields of a set go. */
-static nbody_i_outcome nbody_i_outcome_of(const nbody *sim, nbody_real *acc, nbody_real *potential,
-                                          int32_t set)
-{
-    nbody_i_outcome out;
-    size_t const bodies = (size_t)set * (size_t)sim->n;
-    out.acc_stride = sim->desc.acc_stride;
-    out.acc = acc ? (nbody_real *)(void *)((char *)acc + bodies * out.acc_stride) : NULL;
-    out.potential = potential ? potential + bodies : NULL;
-    return out;
-}
-
-/* How many of these sets one pass takes. */
-static int nbody_i_sets_at_once(const nbody *sim, int32_t sets)
-{
-    if (!nbody_i_has_fixed_sources(&sim->desc) || nbody_i_is_plain(sim)) return 1;
-    return sets < NBODY_I_SETS ? (int)sets : NBODY_I_SETS;
-}
-
-/* The sets of one pass: all but the last have arrays in the block MORE. The last one has those of
-   the caller's nbody, which so holds it afterwards. */
-typedef struct nbody_i_sets {
-    nbody sim[NBODY_I_SETS];
-    nbody_frame frame[NBODY_I_SETS];
-    nbody_i_outcome out[NBODY_I_SETS];
-} nbody_i_sets;
-
-/* Makes copies of sim, and gives them arrays of their own. */
-static nbody_result nbody_i_prepare_sets(nbody *sim, int sets, int potential, nbody_i_sets *all)
-{
-    size_t const cells = sim->cell ? (size_t)sim->frame->cells : 0, n = (size_t)sim->n,
-                 sources = cells * (size_t)sim->per_cell,
-                 reals = n + sources + cells * nbody_i_node_reals(sim, potential);
-    int s;
-    if (sets > 1) {
-        nbody_result const result = nbody_i_grow_array(
-            sim, NBODY_I_MORE, reals, (size_t)(sets - 1) * sizeof(nbody_real), NBODY_I_AHEAD);
-        if (result != NBODY_OK) return result;
-    }
-    for (s = 0; s < sets; s++) all->sim[s] = *sim;
-    for (s = 0; s < sets - 1; s++) {
-        nbody_real *memory = (nbody_real *)sim->block[NBODY_I_MORE].memory + (size_t)s * reals;
-        all->frame[s] = *sim->frame;
-        all->sim[s].frame = &all->frame[s];
-        all->sim[s].m = memory;
-        if (!sim->cell) continue;
-        nbody_i_bind_sources(&all->sim[s], memory + n, NULL, cells);
-        nbody_i_bind_nodes(&all->sim[s], memory + n + sources, cells, potential);
-    }
-    return NBODY_OK;
-}
-
-static void nbody_i_place_masses(nbody *sim, const nbody_i_input *input)
-{
-    double heaviest;
-    int32_t place;
-    (void)nbody_i_measure_masses(sim, input, &heaviest);
-    sim->frame->mass = nbody_i_unit_of_masses(sim, heaviest);
-    for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
-}
-
-/* One pass: sets first .. first + sets - 1, whose masses are checked. Without outputs the masses
-   and the sources are made. */
-static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbody_real *mass,
-                                 nbody_real *acc, nbody_real *potential)
-{
-    int const fields = acc || potential;
-    nbody_i_sets all;
-    int s;
-    nbody_result result = NBODY_OK;
-    sim->fx = sim->fy = sim->fp = sim->moment = sim->local = NULL; /* of other masses */
-    if (sim->cell && fields) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_prepare_sets(sim, sets, potential != NULL, &all);
-    if (result != NBODY_OK) return result;
-    for (s = 0; s < sets; s++) {
-        nbody_i_input const input = nbody_i_masses_of(sim, mass, first + s);
-        nbody_i_place_masses(&all.sim[s], &input);
-        all.out[s] = nbody_i_outcome_of(sim, acc, potential, first + s);
-    }
-    if (sim->cell && nbody_i_is_cut(sim)) result = nbody_i_cut_sources(all.sim, sets);
-    else if (sim->cell) nbody_i_make_sources(all.sim, sets);
-    if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
-    sim->table_kind = all.sim[0].table_kind;
-    sim->kept = all.sim[0].kept;
-    return result;
-}
-
-NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
-                                         nbody_real *acc, nbody_real *potential)
-{
-    nbody_result result = NBODY_OK;
-    int32_t s, bad, at_once;
-    double heaviest;
-    if (!sim || sets < 0) return NBODY_BAD_ARGUMENT;
-    if (!sim->frame) return NBODY_NOT_BUILT;
-    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
-    if (sim->n == 0) return NBODY_OK;
-    for (s = 0; s < sets && result == NBODY_OK; s++) {
-        nbody_i_input const input = nbody_i_masses_of(sim, mass, s);
-        result = nbody_i_measure_masses(sim, &input, &heaviest);
-    }
-    for (s = 0; s < sets && result == NBODY_OK; s += at_once) {
-        at_once = nbody_i_sets_at_once(sim, sets - s);
-        result = nbody_i_pass(sim, s, at_once, mass, acc, potential);
-    }
-    bad = sim->bad_id;
-    if (result != NBODY_OK) nbody_i_make_empty(sim);
-    sim->bad_id = bad;
-    return result;
-}
-
-NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
-                                          nbody_real *potential)
-{
-    return nbody_fields_sets(sim, 1, mass, acc, potential);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -8696,6 +7890,26 @@ nbody.h"
 #endif
 #endif
 #include "more/nbody_step.h"
+#endif
+
+#ifdef NBODY_WITH_POINTS
+#if defined(__has_include)
+#if !__has_include("more/nbody_points.h")
+#error "nbody.h: NBODY_WITH_POINTS needs the file more/nbody_points.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_points.h"
+#endif
+
+#ifdef NBODY_WITH_SETS
+#if defined(__has_include)
+#if !__has_include("more/nbody_sets.h")
+#error "nbody.h: NBODY_WITH_SETS needs the file more/nbody_sets.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_sets.h"
 #endif
 
 #if defined(NBODY_I_STRICT_CLANG)

@@ -2,3 +2,5 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #define NBODY_WITH_STEP
+#define NBODY_WITH_POINTS
+#define NBODY_WITH_SETS
