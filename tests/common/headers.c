@@ -15,5 +15,6 @@
 #ifdef NBODY_CUDA
 #include "tests/common/own_law.h"
 #endif
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
