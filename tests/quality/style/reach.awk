@@ -1,18 +1,17 @@
-# What has a reader of one function to read? All the functions that it reaches in its header, but not
-# those behind a seam, where the text goes over to its faster forms.
+# What has a reader of one function to read? All the functions that it reaches in its header, but
+# not those behind a seam, where the text goes over to its faster forms.
 #
 #   awk -f tests/quality/style/reach.awk tests/quality/style/reach.txt
 #
 # Reads a list of roots, and prints it with the figures of now: "ROOT FILE SEAMS FUNCTIONS LINES".
 # FILE: several, with commas. SEAMS: likewise; - none. They are counted, and not followed. Variables
 # (-v): list=ROOT also prints the functions of that root, nearest first; dir=FOLDER of the headers.
-#
 # A text is looked at, nothing is compiled: a function is what begins at the left margin, above a
 # line "{", with a name and its parameters, and ends with a line "}". It reaches every function whose
 # name stands in it outside of comments and strings. The first function of a name counts.
 # SPDX-License-Identifier: MIT OR Unlicense
 
-# The lines of a function's head begin behind the last empty line, directive, comment or statement.
+# A function's head begins behind the last empty line, directive, comment or statement.
 function head_of(at,   k) {
     k = at - 1
     while (k > 1 && line[k] ~ /[^ \t]/ && line[k - 1] ~ /[^ \t]/ && line[k - 1] !~ /^#/ &&
@@ -94,7 +93,7 @@ function place_of(name, files, count,   k) {
     return ""
 }
 
-# Counts what a root reaches: sets functions and lines, prints them where they are asked for.
+# Counts what a root reaches: sets functions and lines; prints them where list names it.
 function reach(root, paths, seams,   files, count, stop, parts, queue, depth, next_, last, k, n,
                name, file, word) {
     count = split(paths, files, ",")
@@ -112,7 +111,8 @@ function reach(root, paths, seams,   files, count, stop, parts, queue, depth, ne
         file = place_of(name, files, count)
         functions++
         lines += tall[file, name]
-        if (root == list) printf "%2d %4d lines  %s  %s\n", depth[name], tall[file, name], file, name
+        if (root == list)
+            printf "%2d %4d lines  %s  %s\n", depth[name], tall[file, name], file, name
         if (name in stop) continue
         n = split(words[file, name], parts, " ")
         for (k = 1; k <= n; k++) {
