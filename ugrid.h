@@ -27,10 +27,10 @@
        CUDA            cuda/ugrid.cu, with a list of its own
        end             licence
 
-   To learn it from this file, read the sections that have a figure: >>cells (numbers, the example),
-   >>build (the five builds, from ugrid_i_build_count on), >>entries (TIGHT) and >>walk (strips, half
-   walks), each with the functions below it, then >>search and >>query: a list of neighbours is a
-   walk around each particle. That is the method, whole; UGRID_PLAIN compiles no more. What makes it
+   To learn it from this file, read the sections with a figure: >>cells (numbers, the example),
+   >>entries (TIGHT), >>walk (strips, half walks) and >>build (the five builds, from ugrid_build at
+   its end), each with the functions below it; then >>search and >>query: a list of neighbours is a
+   walk around each particle. That is the method, whole: UGRID_PLAIN compiles no more. What makes it
    faster begins at >>faster. In cuda/ugrid.cu the sections have the same names.
 
    >>use
@@ -292,7 +292,8 @@
 /* Functions of one element, shared by CPU and GPU: `static inline` in C, and under nvcc also for
    the device. UGRID_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
    gcc does not inline a function that respects NaN and the order of roundings. These are therefore
-   compiled with the caller's options, and ugrid_i_kept keeps their order of operations. */
+   compiled with the caller's options, and ugrid_i_kept keeps their order of operations.
+   UGRID_FN_RARE: not inlined on a CPU, where it would take the registers of such a loop. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #include <float.h>
@@ -1466,6 +1467,7 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
    of one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does
    the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1.
    Across the border of a periodic axis labels continue beyond the last cell.
+
    Around a point of a LOOSE grid with a box this section is all there is. TIGHT grids, unbounded
    ones and half walks with ghosts test each entry once more: >>walk-special.
    ---------------------------------------------------------------------------------------------- */
@@ -1904,6 +1906,7 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
     return sweep;
 }
 
+/* The part of ugrid_i_near_box. */
 UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
                                          const ugrid_real *to, ugrid_real radius)
 {
@@ -1959,11 +1962,13 @@ UGRID_FN int ugrid_i_next_tight(ugrid_near *walk)
             (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
         walk->id = walk->place = id;
         if (ours & theirs || id == walk->self || id <= walk->only_ids_above) continue;
-        if (!grid->desc.unbounded || walk->whole || ugrid_i_tight_in_visited_cell(walk, local)) return 1;
+        if (!grid->desc.unbounded || walk->whole) return 1;
+        if (ugrid_i_tight_in_visited_cell(walk, local)) return 1;
     }
     return 0;
 }
 
+/* The part of ugrid_next: the next entry of the visited cell that counts. */
 UGRID_FN_RARE int ugrid_i_next_special(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
@@ -3404,6 +3409,7 @@ static int ugrid_i_run_search(const ugrid_i_search *given)
     return ugrid_i_search_faster(&search, &stopped) ? stopped : ugrid_i_place_rows(&search);
 }
 
+/* A search of the whole grid. */
 static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
                        ugrid_row_fn *take, void *user)
 {
@@ -4317,15 +4323,6 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     set->ranges = 0;
 }
 
-/* Makes the lanes after the last candidate points at 0 0 0: vectors may read them. */
-static void ugrid_i_pad(ugrid_i_candidates *set)
-{
-    ugrid_real *const x = set->x + set->count, *const y = set->y + set->count,
-                      *const z = set->z + set->count;
-    int lane;
-    for (lane = 0; lane < UGRID_I_LANES; lane++) x[lane] = y[lane] = z[lane] = 0;
-}
-
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
 UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
@@ -4334,7 +4331,7 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
     const ugrid *grid = search->grid;
     int32_t const first = block->first, own = first + search->half;
     ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->reach);
-    int32_t count = 0;
+    int32_t count = 0, k;
     set->count = set->own = set->ranges = 0;
     set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
                   ugrid_i_sees_images(&grid->axis[1], &walk.y) |
@@ -4352,7 +4349,8 @@ UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
         if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, first, set);
     }
     ugrid_i_copy_ranges(search, first, set);
-    ugrid_i_pad(set);
+    /* vectors may read the lanes after the last candidate */
+    for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
     return 1;
 }
 
@@ -4602,6 +4600,7 @@ static int32_t ugrid_i_id_ahead(const ugrid_i_list *list, int32_t place, int32_t
     return id < list->grid->rows ? id : ugrid_id(list->grid, place); /* a ghost has no row */
 }
 
+/* ugrid_i_take_row_length, and ugrid_i_take_by_id, with prefetching. */
 static int ugrid_i_take_row_length_ahead(void *user, int32_t place, const int32_t *names,
                                          int32_t count)
 {
@@ -5200,12 +5199,7 @@ static int32_t ugrid_i_pieces(const ugrid_parallel *parallel, int32_t n, int32_t
     return worth < most ? worth : most;
 }
 
-/* Those of a search, and those of what costs less. */
-static int32_t ugrid_i_search_pieces(const ugrid *grid)
-{
-    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_PIECE);
-}
-
+/* The same for what costs less. */
 static int32_t ugrid_i_light_pieces(const ugrid *grid)
 {
     return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
@@ -5577,10 +5571,11 @@ static int ugrid_i_begin_split(ugrid_i_split *split, const ugrid *grid, const ug
     memset(split, 0, sizeof *split);
     if (list) split->list = *list;
     split->to = to;
-    split->pieces = ugrid_i_search_pieces(grid);
+    split->pieces = ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_PIECE);
     return split->pieces > 1;
 }
 
+/* ugrid_count_pairs in pieces. */
 static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *pairs,
                                 ugrid_result *result)
 {
@@ -5592,6 +5587,7 @@ static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *p
     return 1;
 }
 
+/* ugrid_count_neighbors in pieces. */
 static int ugrid_i_counts_faster(ugrid_i_counter *counter, ugrid_real radius, int flags,
                                  ugrid_result *result)
 {
@@ -5649,6 +5645,7 @@ static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radiu
     return result;
 }
 
+/* ugrid_neighbors in pieces. */
 static int ugrid_i_list_faster(ugrid_i_list *list, ugrid_real radius, int flags,
                                ugrid_result *result)
 {
@@ -5727,6 +5724,7 @@ static void ugrid_i_move_piece(void *context, int32_t k)
     ugrid_i_move(mover, ugrid_i_cut(n, pieces, k), ugrid_i_cut(n, pieces, k + 1));
 }
 
+/* ugrid_i_move in pieces. */
 static int ugrid_i_move_faster(const ugrid_i_mover *mover, ugrid_result *result)
 {
     int32_t const pieces = ugrid_i_light_pieces(mover->grid);
@@ -5748,6 +5746,7 @@ static void ugrid_i_add_piece(void *context, int32_t k)
                                      : grid->cell_count);
 }
 
+/* ugrid_i_add_cells in pieces. */
 static int ugrid_i_sums_faster(const ugrid_i_adder *adder, ugrid_result *result)
 {
     const ugrid *grid = adder->grid;
@@ -5833,6 +5832,7 @@ static int ugrid_i_places_agree(const ugrid *grid, unsigned char *seen)
     return 1;
 }
 
+/* Are the arrays consistent? `seen`: a zero for each entry. */
 static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
 {
     int64_t entries = 0;
@@ -5865,14 +5865,6 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
     ugrid_i_release(&grid->desc.allocator, &seen);
     return result;
-}
-
-/* Sample k: evenly spaced in 0 .. n - 1, from a start that depends on the seed. 2654435761, near
-   2^32 / golden ratio, spreads small seeds. */
-static int32_t ugrid_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
-{
-    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
-    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
 /* Is particle j in any cell? */
@@ -5926,7 +5918,10 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
     if (!met.memory) return UGRID_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == UGRID_OK; k++) {
-        int32_t const i = ugrid_i_sample(grid->n, samples, seed, k);
+        /* evenly spaced, from a start that depends on the seed. 2654435761, near 2^32 / golden
+           ratio, spreads small seeds */
+        uint64_t const n = (uint64_t)grid->n, start = (uint64_t)(seed * 2654435761u) * n >> 32;
+        int32_t const i = (int32_t)((start + (uint64_t)k * n / (uint64_t)samples) % n);
         if (ugrid_i_agrees_with_brute_force(grid, radius, i, (unsigned char *)met.memory)) continue;
         if (bad_id) *bad_id = i;
         result = UGRID_INVALID;
@@ -6003,17 +5998,7 @@ static void ugrid_i_file_pieces(const ugrid *grid, uint64_t bytes[UGRID_I_FILE_P
     bytes[5] = desc->method == UGRID_LIST ? n * (uint64_t)grid->spans * sizeof(int32_t) : 0;
 }
 
-static int32_t ugrid_i_flags_of(const ugrid_desc *desc)
-{
-    int32_t flags = 0;
-    int a;
-    for (a = 0; a < 3; a++) if (desc->periodic[a]) flags |= 1 << a;
-#define UGRID_I_FLAG(field, bit) if (desc->field) flags |= bit;
-    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
-#undef UGRID_I_FLAG
-    return flags;
-}
-
+/* The header of a grid, but for the checksum. */
 static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
 {
     const ugrid_desc *desc = &grid->desc;
@@ -6030,7 +6015,10 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     header.cell_count = grid->cell_count;
     header.outside_count = grid->outside;
     header.invalid_count = grid->invalid;
-    header.flags = ugrid_i_flags_of(desc);
+    for (k = 0; k < 3; k++) if (desc->periodic[k]) header.flags |= 1 << k;
+#define UGRID_I_FLAG(field, bit) if (desc->field) header.flags |= bit;
+    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
+#undef UGRID_I_FLAG
 #define UGRID_I_FIELD(field, type) header.field = (int32_t)desc->field;
     UGRID_I_FILE_FIELDS(UGRID_I_FIELD)
 #undef UGRID_I_FIELD
@@ -6045,6 +6033,7 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     return header;
 }
 
+/* Copies an array; returns where the next one goes. */
 static unsigned char *ugrid_i_write(unsigned char *to, const void *from, size_t size)
 {
     if (size > 0) memcpy(to, from, size);
@@ -6089,7 +6078,8 @@ static unsigned char *ugrid_i_write_slots(unsigned char *to, const ugrid *grid)
 static int32_t ugrid_i_fullest(const ugrid *grid)
 {
     int32_t most = 0, c;
-    for (c = 0; grid->count && c < grid->cell_count; c++)
+    if (!grid->count) return 0;
+    for (c = 0; c < grid->cell_count; c++)
         if (grid->count[c] > most) most = grid->count[c];
     return most;
 }
@@ -6121,6 +6111,7 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
     return UGRID_OK;
 }
 
+/* The desc that a header has the fields of. */
 static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
 {
     ugrid_desc desc;

@@ -2507,7 +2507,7 @@ __global__ void __launch_bounds__(128)
 /* Rows are staged in shared memory, warp by warp. Each lane finds hits of its own row, one at a
    time, and a direct store of 4 bytes per lane would touch 32 sectors. From the stage each row is
    stored in one piece. 1280 = 32 rows of 40. A warp with longer rows handles them in groups: as
-   many lanes as fit find their hits at a time. A row that does not fit at all is stored directly. */
+   many lanes as fit find their hits at a time. A row that does not fit is stored directly. */
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
 struct ugrid_i_row {
@@ -2986,11 +2986,11 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
         ugrid_result const result = ugrid_i_measure_extent(desc, d_pos, stride, n, stream, &extent);
         if (result != UGRID_OK) return result;
         if (extent.bad_id != UINT_MAX && !desc->skip_invalid) return UGRID_NOT_FINITE;
-        bool const any = extent.min[0] <= extent.max[0];
-        for (int a = 0; a < desc->dim && any; a++) {
-            desc->min[a] = ugrid_i_real_of(extent.min[a]);
-            desc->max[a] = ugrid_i_real_of(extent.max[a]);
-        }
+        if (extent.min[0] <= extent.max[0]) /* some point is finite */
+            for (int a = 0; a < desc->dim; a++) {
+                desc->min[a] = ugrid_i_real_of(extent.min[a]);
+                desc->max[a] = ugrid_i_real_of(extent.max[a]);
+            }
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     if (fits_box) ugrid_i_fit_flat_axes(desc, cell_given);
