@@ -2267,6 +2267,30 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
     return lbvh_i_min(lbvh_i_max(x, -most), most);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>packet: what several searches have in common (>>packets, here and in cuda/lbvh.cu)
+   ---------------------------------------------------------------------------------------------- */
+
+/* The union of a packet's searches: the box around their boxes or centres, and their squared radius
+   (boxes: -1). */
+typedef struct lbvh_i_packet {
+    lbvh_real min[3], max[3], reach2;
+} lbvh_i_packet;
+
+/* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
+   gap comes out larger than theirs. */
+LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
+{
+    lbvh_real gap[3];
+    int a;
+    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++)
+        gap[a] = lbvh_i_max(
+            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
+    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
+}
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -2374,76 +2398,888 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 
 #include <stdlib.h>
 
-#if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
-    !defined(__CUDACC__)
-#include <emmintrin.h>
-#define LBVH_I_SSE2
-#endif
-
-/* Vectors of 8 floats (AVX2) for Morton codes, >>packets, >>ploc and parts, chosen at run
-   time. LBVH_I_MAYBE_AVX2: a function that calls plain, inlined ones; it is compiled for AVX2 where
-   that exists. Not on Windows, where gcc does not align the stack for such vectors. */
-#if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
-    !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
-    !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES)
-#include <immintrin.h>
-#define LBVH_I_AVX2 __attribute__((target("avx2")))
-#define LBVH_I_MAYBE_AVX2 LBVH_I_AVX2 static
-#ifdef LBVH_I_HAS_AVX2 /* tests choose */
-#elif defined(__AVX2__)
-#define LBVH_I_HAS_AVX2() 1
-#else
-#define LBVH_I_HAS_AVX2() __builtin_cpu_supports("avx2")
-#endif
-#else
-#define LBVH_I_MAYBE_AVX2 static
-#undef LBVH_I_HAS_AVX2
-#define LBVH_I_HAS_AVX2() 0
-#endif
-
-/* Functions of the CPU only that are inlined, also into those for AVX2; LBVH_FN_HOT: of both
-   sides. */
-#if defined(__GNUC__) || defined(__clang__)
-#define LBVH_I_HOT static inline __attribute__((always_inline))
-#else
-#define LBVH_I_HOT static inline
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define LBVH_I_N_MAX ((1 << 30) - 512)     /* leaves at most */
+enum { LBVH_I_N_MAX = (1 << 30) - 512 };                            /* leaves at most */
+enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };      /* blocks of a tree */
 
-LBVH_API int lbvh_version(void)
+/* Memory, defaults and checks: >>memory and >>resolve. */
+typedef enum lbvh_i_growth { LBVH_I_EXACT, LBVH_I_AHEAD } lbvh_i_growth;
+static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n, lbvh_i_growth growth);
+static void lbvh_i_make_empty(lbvh *tree);
+static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc);
+static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride);
+static size_t lbvh_i_stride_of(int numbers, size_t stride);
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort: radix sort of ids by code, ascending within equal codes
+
+   A key is one word: 32 bits to sort by, then the id. Elements are sorted by the lower half of
+   their codes first, then by the upper half. A radix sort is stable: where upper halves are equal,
+   the order of the lower halves stays.
+
+   Keys and codes lie where the nodes will be, 64 bytes for each leaf:
+
+       | keys 8 n | spare 8 n | codes 8 n | ...... |          the sort
+       | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
+                                                              then, over the keys, inner nodes
+   (PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes.)
+   (n = 1: the leaf is written over its key, which is read before.)
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_order {
+    uint64_t *key, *spare;  /* [n] after the sort by place */
+    uint64_t *code;         /* [n] by id */
+} lbvh_i_order;
+
+static int32_t lbvh_i_key_id(uint64_t key) { return (int32_t)(uint32_t)key; }
+
+/* Digit counts of the keys: four digits of 8 bits. */
+typedef struct lbvh_i_histogram { int32_t count[4][256]; } lbvh_i_histogram;
+
+static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
 {
-    return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH;
+    histogram->count[0][upper & 255]++;
+    histogram->count[1][upper >> 8 & 255]++;
+    histogram->count[2][upper >> 16 & 255]++;
+    histogram->count[3][upper >> 24]++;
 }
 
-#define LBVH_I_TEXT(code, text) #code ": " text,
-LBVH_API const char *lbvh_result_text(lbvh_result result)
+/* One pass: deals the keys first .. last-1 out, each to the next place of its digit. */
+static void lbvh_i_deal(const uint64_t *from, uint64_t *to, int32_t first, int32_t last,
+                        int32_t begin[256], int pass)
 {
-    static const char *const texts[] = {LBVH_RESULTS(LBVH_I_TEXT)};
-    if ((int)result < 0 || result >= LBVH_RESULT_COUNT) return "not a result of lbvh.h";
-    return texts[result];
+    int const down = 32 + 8 * pass;
+    int32_t k;
+    for (k = first; k < last; k++) {
+        uint64_t const moving = from[k];
+        to[begin[moving >> down & 255]++] = moving;
+    }
+}
+
+/* Sorts n keys by their upper 32 bits, whose digits are counted: four stable passes of 8 bits, the
+   lowest first (LSD). The number of passes is even: the result is in key. */
+static void lbvh_i_radix_counted(uint64_t *key, uint64_t *spare, int32_t n,
+                                 lbvh_i_histogram *histogram)
+{
+    int pass, digit;
+    for (pass = 0; pass < 4; pass++) {
+        int32_t *begin = histogram->count[pass];
+        int32_t sum = 0;
+        for (digit = 0; digit < 256; digit++) {
+            int32_t const count = begin[digit];
+            begin[digit] = sum;
+            sum += count;
+        }
+        lbvh_i_deal(pass % 2 ? spare : key, pass % 2 ? key : spare, 0, n, begin, pass);
+    }
+}
+
+static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
+{
+    lbvh_i_histogram histogram;
+    int32_t k;
+    memset(&histogram, 0, sizeof histogram);
+    for (k = 0; k < n; k++) lbvh_i_count_digits(&histogram, (uint32_t)(key[k] >> 32));
+    lbvh_i_radix_counted(key, spare, n, &histogram);
+}
+
+/* Sorts n elements by code. */
+static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
+{
+    int32_t k;
+    for (k = 0; k < n; k++) order->key[k] = order->code[k] << 32 | (uint32_t)k;
+    lbvh_i_radix(order->key, order->spare, n);
+    for (k = 0; k < n; k++) {
+        int32_t const id = lbvh_i_key_id(order->key[k]);
+        order->key[k] = order->code[id] >> 32 << 32 | (uint32_t)id;
+    }
+    lbvh_i_radix(order->key, order->spare, n);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: a tree over n elements, in the steps of lbvh_i_build_plain at the end
+
+       1. the bounds of all centres, and the lattice over them     lbvh_i_measure_centres
+       2. a Morton code for each element (>>codes)
+       3. the elements sorted by code (>>sort)
+       4. the prefix of each border between two leaves             lbvh_i_make_prefixes
+       5. PLOC alone: another order, and its prefixes              lbvh_i_ploc
+       6. the leaves, in this order                                lbvh_i_make_leaf
+       7. the inner nodes, top-down from the codes                 lbvh_i_split
+          or bottom-up from the prefixes                           lbvh_i_merge
+
+   Every faster form (>>faster) makes the same bits.
+   ---------------------------------------------------------------------------------------------- */
+
+static int lbvh_i_bounds_given(const lbvh_desc *desc)
+{
+    int a;
+    /* a NaN counts as given */
+    for (a = 0; a < desc->dim; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1;
+    return 0;
+}
+
+/* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
+   out. */
+static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i)
+{
+    if (result == LBVH_OK) return LBVH_OK;
+    if (tree->bad_id < 0) tree->bad_id = i;
+    return tree->desc.skip_invalid ? LBVH_OK : result;
+}
+
+/* The lattice of the caller's bounds. */
+LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
+{
+    lbvh_real least[3], most[3];
+    int a;
+    for (a = 0; a < 3; a++) {
+        least[a] = desc->min[a] / 2;
+        most[a] = desc->max[a] / 2;
+    }
+    return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+}
+
+/* The bounds of the half centres of the elements first .. last-1, which are checked on the way. */
+static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t first, int32_t last, lbvh_real least[3],
+                                          lbvh_real most[3])
+{
+    const lbvh_desc *desc = &tree->desc;
+    lbvh_real min[3], max[3];
+    int32_t i;
+    int a;
+    for (a = 0; a < 3; a++) {
+        least[a] = lbvh_i_infinity();
+        most[a] = -lbvh_i_infinity();
+    }
+    for (i = first; i < last; i++) {
+        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
+                          result = lbvh_i_note_invalid(tree, box, i);
+        if (result != LBVH_OK) return result;
+        for (a = 0; a < 3 && box == LBVH_OK; a++) {
+            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
+            least[a] = lbvh_i_min(least[a], half_centre);
+            most[a] = lbvh_i_max(most[a], half_centre);
+        }
+    }
+    return LBVH_OK;
+}
+
+/* The lattice, over the caller's bounds or over the centres of all elements, and how many nodes
+   there will be. */
+static void lbvh_i_begin_nodes(lbvh *tree, int32_t n, const lbvh_real least[3],
+                               const lbvh_real most[3])
+{
+    const lbvh_desc *desc = &tree->desc;
+    tree->lattice = lbvh_i_bounds_given(desc)
+                        ? lbvh_i_given_lattice(desc)
+                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+    tree->built = 1;
+    tree->n = n;
+    tree->first_leaf = n > 0 ? n - 1 : 0;
+}
+
+/* The prefixes of all borders. */
+static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_order *order)
+{
+    int const bits = lbvh_i_code_bits(&tree->desc);
+    int32_t k;
+    tree->prefix[0] = tree->prefix[tree->n] = 0;
+    for (k = 1; k < tree->n; k++) {
+        uint64_t const left = order->code[lbvh_i_key_id(order->key[k - 1])],
+                       right = order->code[lbvh_i_key_id(order->key[k])];
+        tree->prefix[k] = (uint8_t)(1 + lbvh_i_common(bits, left, right, k - 1, k));
+    }
+}
+
+/* The leaf at a place, of element `id`. */
+LBVH_FN_HOT void lbvh_i_make_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                  int32_t place, int32_t id)
+{
+    lbvh_node *leaf = lbvh_i_leaf(tree, place);
+    if (tree->mask) tree->mask[tree->first_leaf + place] = tree->desc.masks[id];
+    (void)lbvh_box_of(&tree->desc, data, stride, id, leaf->min, leaf->max);
+    leaf->link = id;
+    lbvh_i_fill_gaps(leaf);
+}
+
+/* LBVH_SPLIT: the node of leaves first .. last, top-down (Kureck section 3.1.4, the sequential
+   algorithm). Recursion depth: at most LBVH_STACK. */
+static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, int32_t skip)
+{
+    int32_t split, left, right;
+    tree->node[at].skip = skip;
+    if (first == last) return;
+    split = lbvh_i_find_split(tree->code, lbvh_i_code_bits(&tree->desc), first, last);
+    left = lbvh_i_left_child(tree->first_leaf, first, split);
+    right = split + 1 == last ? tree->first_leaf + last : split + 1;
+    lbvh_i_split(tree, left, first, split, right);
+    lbvh_i_split(tree, right, split + 1, last, skip);
+    lbvh_i_join(tree, at, left, right);
+}
+
+/* LBVH_MERGE: inner nodes from leaves and prefixes, in one pass over the leaves (the serial form of
+   Apetrei's algorithm). A finished left child waits on a stack for its sibling; a finished right
+   child is joined with the top of the stack, repeatedly:
+
+       leaf      0     1     2       3     4       5         6           7      (codes of >>nodes)
+       made            0-1           2-3                     5-6         5-7    ranges of leaves,
+                                     0-3                                 4-7    the root last
+                                                                         0-7
+       waiting   0     0-1   0-1 2   0-3   0-3 4   0-3 4 5   0-3 4 5-6          the stack afterwards
+
+   Prefixes increase along the stack, so it holds at most as many entries as a code and a place have
+   bits. */
+static void lbvh_i_merge(lbvh *tree)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
+    int32_t k, top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, at = tree->first_leaf + k;
+        lbvh_node node = tree->node[at]; /* the ancestor so far, in registers */
+        node.skip = lbvh_i_skip(prefix, tree->n, k);
+        tree->node[at].skip = node.skip;
+        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
+            int32_t const split = first - 1, right = at;
+            first = waiting[--top];
+            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
+            node.link = lbvh_i_left_child(tree->first_leaf, first, split);
+            lbvh_i_widen(&node, &tree->node[node.link]);
+            tree->node[at] = node;
+            if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
+        }
+        if (k < tree->n - 1) waiting[top++] = first;
+    }
+}
+
+/* LBVH_PLOC: another order of the elements, with its prefixes (>>ploc). */
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                        lbvh_i_order *order);
+
+/* The faster form (>>faster): returns 1 where it has built the tree, with its `*result`. */
+static int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
+                               lbvh_result *result);
+
+static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
+{
+    lbvh_i_order order;
+    lbvh_real least[3], most[3], min[3], max[3];
+    int32_t i, k;
+    lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
+    if (result != LBVH_OK) return result;
+    lbvh_i_begin_nodes(tree, n, least, most);
+    if (n == 0) return LBVH_OK;
+    order.key = (uint64_t *)(void *)tree->node;
+    order.spare = order.key + n;
+    order.code = order.spare + n;
+    for (i = 0; i < n; i++) {
+        (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
+        order.code[i] = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
+    }
+    lbvh_i_sort(&order, n);
+    lbvh_i_make_prefixes(tree, &order);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &order);
+    if (tree->code)
+        for (k = 0; k < n; k++) tree->code[k] = order.code[lbvh_i_key_id(order.key[k])];
+    for (k = 0; k < n; k++)
+        lbvh_i_make_leaf(tree, data, stride, k, lbvh_i_key_id(order.key[k]));
+    if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
+    else lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
+                                size_t stride, int32_t n)
+{
+    lbvh_result result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    lbvh_i_make_empty(tree);
+    if (n < 0 || (n > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_begin(tree, desc);
+    if (result != LBVH_OK) return result;
+    stride = lbvh_i_stride(&tree->desc, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_build_faster(tree, data, stride, n, &result)) return result;
+    return lbvh_i_build_plain(tree, data, stride, n);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
+   subtrees of the sorted leaves: Benthin 2024)
+
+   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
+   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
+   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
+   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
+   finds the partner with which its box is smallest (>>clusters), and two that choose each other
+   merge. Five points on a line:
+
+       place    0   4 6       14    20
+                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
+                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
+                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
+                \____/           |        they become cluster 3
+                   3             2        round 3: the root
+       border 0     1 2        3     4 5
+       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
+
+   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
+   and the 8 after it, and each pair is computed once. A round merges one pair at least. So a window
+   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
+
+   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
+   of its children. That place is nobody's first from then on: no two clusters have the same number,
+   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
+   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
+   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
+   file and every walk see a tree like any other. Where a leaf would lie below more than
+   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_cluster {
+    lbvh_real min[3], max[3];   /* bounded: no cost is a NaN */
+    int32_t node, first;        /* its node, and the first place of its subtree */
+} lbvh_i_cluster;
+
+/* The clusters of subtrees whose siblings are still to come: those of the current one lie last. */
+typedef struct lbvh_i_clusters {
+    lbvh_i_cluster cluster[(int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW];
+    int32_t all;
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree: first leaf, clusters */
+    int32_t top;                                   /* subtrees that wait */
+} lbvh_i_clusters;
+
+/* The children of cluster `node`: where codes will be. */
+static int32_t *lbvh_i_cluster_children(const lbvh *tree, int32_t node)
+{
+    return (int32_t *)tree->block[LBVH_I_CODE].memory + 2 * (size_t)node;
+}
+
+/* Node of the cluster made of those with these first places (see above). */
+static int32_t lbvh_i_cluster_node(int32_t one, int32_t other)
+{
+    return (one > other ? one : other) - 1;
+}
+
+/* The key of clusters i and j of a window (>>clusters). */
+static lbvh_i_pair lbvh_i_key_of(int dim, const lbvh_i_cluster *window, int32_t i, int32_t j)
+{
+    const lbvh_i_cluster *p = &window[i], *q = &window[j];
+    return lbvh_i_pair_key(
+        lbvh_i_half_area(dim, lbvh_i_edge(p->min[0], p->max[0], q->min[0], q->max[0]),
+                         lbvh_i_edge(p->min[1], p->max[1], q->min[1], q->max[1]),
+                         lbvh_i_edge(p->min[2], p->max[2], q->min[2], q->max[2])), i, j);
+}
+
+/* The partner of cluster i of a window: of the 8 before and the 8 after it, the one with the
+   smallest key. */
+static int32_t lbvh_i_find_partner(int dim, const lbvh_i_cluster *window, int32_t count, int32_t i)
+{
+    int32_t const begin = i < LBVH_I_RADIUS ? 0 : i - LBVH_I_RADIUS,
+                  end = i + LBVH_I_RADIUS < count ? i + LBVH_I_RADIUS : count - 1;
+    lbvh_i_pair best = lbvh_i_no_pair();
+    int32_t j, partner = i;
+    for (j = begin; j <= end; j++) {
+        lbvh_i_pair key;
+        if (j == i) continue;
+        key = lbvh_i_key_of(dim, window, i, j);
+        if (key >= best) continue;
+        best = key;
+        partner = j;
+    }
+    return partner;
+}
+
+/* Cluster i becomes that of itself and j. */
+static void lbvh_i_merge_clusters(const lbvh *tree, lbvh_i_cluster *i, const lbvh_i_cluster *j)
+{
+    int32_t const at = lbvh_i_cluster_node(i->first, j->first);
+    int32_t *const child = lbvh_i_cluster_children(tree, at);
+    int a;
+    for (a = 0; a < 3; a++) {
+        i->min[a] = lbvh_i_min(i->min[a], j->min[a]);
+        i->max[a] = lbvh_i_max(i->max[a], j->max[a]);
+    }
+    child[0] = i->node;
+    child[1] = j->node;
+    i->node = at;
+    if (j->first < i->first) i->first = j->first;
+}
+
+/* A round: merges all pairs of a window that chose each other. Those left keep their order. Returns
+   their number. */
+static int32_t lbvh_i_merge_partners(const lbvh *tree, lbvh_i_cluster *window, int32_t count)
+{
+    int32_t partner[LBVH_I_WINDOW], i, left = 0;
+    for (i = 0; i < count; i++)
+        partner[i] = lbvh_i_find_partner(tree->desc.dim, window, count, i);
+    for (i = 0; i < count; i++) {
+        int32_t const j = partner[i];
+        int const chosen = partner[j] == i;
+        if (chosen && j < i) continue; /* merged into j */
+        if (chosen) lbvh_i_merge_clusters(tree, &window[i], &window[j]);
+        window[left++] = window[i];
+    }
+    return left;
+}
+
+/* Leaf k as a cluster. */
+static lbvh_i_cluster lbvh_i_leaf_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t k, int32_t id)
+{
+    lbvh_i_cluster c;
+    int a;
+    (void)lbvh_box_of(&tree->desc, data, stride, id, c.min, c.max);
+    for (a = 0; a < 3; a++) {
+        c.min[a] = lbvh_i_bounded(c.min[a]);
+        c.max[a] = lbvh_i_bounded(c.max[a]);
+    }
+    c.node = tree->first_leaf + k;
+    c.first = k;
+    return c;
+}
+
+/* All clusters, in the order in which lbvh_i_merge makes its nodes: from leaf k up to the first
+   subtree that is a left child. Returns the root. */
+static int32_t lbvh_i_cluster_all(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                  const uint64_t *key)
+{
+    lbvh_i_clusters c;
+    int32_t k;
+    c.all = c.top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, count = 1;
+        c.cluster[c.all++] = lbvh_i_leaf_cluster(tree, data, stride, k, lbvh_i_key_id(key[k]));
+        while (c.top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
+            int32_t most;
+            first = c.waiting[--c.top];
+            count += c.many[c.top];
+            most = first == 0 && k == tree->n - 1 ? 1 : (int32_t)LBVH_I_CLUSTERS;
+            while (count > most) {
+                c.all -= count;
+                count = lbvh_i_merge_partners(tree, &c.cluster[c.all], count);
+                c.all += count;
+            }
+        }
+        c.waiting[c.top] = first;
+        c.many[c.top++] = count;
+    }
+    return c.cluster[0].node;
+}
+
+/* Walks the clusters depth first: their keys to `moved`, in the order of the new places, and the
+   new prefixes. 0: a leaf would lie too deep; prefixes are as they were. */
+static int lbvh_i_number_clusters(const lbvh *tree, const uint64_t *key, uint64_t *moved,
+                                  int32_t root)
+{
+    /* where the last leaves will be */
+    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = root, level = 0, place = 0, top = 0;
+    for (;;) {
+        for (; at < tree->first_leaf; level++) {
+            const int32_t *child = lbvh_i_cluster_children(tree, at);
+            if (level == LBVH_STACK - 1) return 0;
+            pending[top] = child[1];
+            depth[top++] = level;
+            at = child[0];
+        }
+        moved[place++] = key[at - tree->first_leaf];
+        if (top == 0) break;
+        at = pending[--top];
+        level = depth[top] + 1;
+        prefix[place] = (uint8_t)level;
+    }
+    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
+    return 1;
+}
+
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                        lbvh_i_order *order)
+{
+    int32_t root;
+    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
+    if (tree->n < 3) return;
+    root = lbvh_i_cluster_all(tree, data, stride, order->key);
+    if (lbvh_i_number_clusters(tree, order->key, order->spare, root)) order->key = order->spare;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>refit: new boxes for the same tree
+   ---------------------------------------------------------------------------------------------- */
+
+/* New boxes of the leaves first .. end-1. */
+static void lbvh_i_refit_leaves(lbvh *tree, const lbvh_real *data, size_t stride, int32_t first,
+                                int32_t end)
+{
+    lbvh_node *leaves = tree->node + tree->first_leaf;
+    int32_t k;
+    for (k = first; k < end; k++)
+        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+}
+
+/* The faster form: 1 where it has done the work. */
+static int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
+                               lbvh_result *result);
+
+LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    lbvh_result result;
+    lbvh_real min[3], max[3];
+    int32_t k;
+    if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    stride = lbvh_i_stride(&tree->desc, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
+    tree->bad_id = -1;
+    if (lbvh_i_refit_faster(tree, data, stride, &result)) return result;
+    for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
+        result = lbvh_box_of(&tree->desc, data, stride, k, min, max);
+        result = lbvh_i_note_invalid(tree, result, k);
+        if (result != LBVH_OK) return result;
+    }
+    if (tree->n == 0) return LBVH_OK; /* no array may exist */
+    lbvh_i_refit_leaves(tree, data, stride, 0, tree->n);
+    lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                int32_t n, lbvh_real *boxes, int32_t *bad_id)
+{
+    lbvh_desc given;
+    lbvh_real min[3], max[3];
+    int32_t i;
+    int a;
+    lbvh_result result = lbvh_defaults(&given, desc);
+    if (bad_id) *bad_id = -1;
+    if (result != LBVH_OK) return result;
+    stride = lbvh_i_stride(&given, stride);
+    if (stride == 0 || n < 0 || (n > 0 && (!data || !boxes))) return LBVH_BAD_ARGUMENT;
+    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    for (i = 0; i < n; i++) {
+        result = lbvh_box_of(&given, data, stride, i, min, max);
+        if (result != LBVH_OK && bad_id && *bad_id < 0) *bad_id = i;
+        if (result != LBVH_OK && !given.skip_invalid) return result;
+        for (a = 0; a < given.dim; a++) {
+            boxes[2 * (size_t)i * (size_t)given.dim + (size_t)a] = min[a];
+            boxes[(2 * (size_t)i + 1) * (size_t)given.dim + (size_t)a] = max[a];
+        }
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>pairs: overlapping boxes, each pair once: each leaf searches the leaves at higher places
+   ---------------------------------------------------------------------------------------------- */
+
+/* Where pairs go: to fn, or into an array; and their number so far. */
+typedef struct lbvh_i_taker {
+    lbvh_pair_fn *fn;
+    void *user;
+    int32_t *pairs;
+    int64_t capacity, found;
+} lbvh_i_taker;
+
+/* Takes a pair. Returns what fn returns. */
+LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
+{
+    int64_t const slot = taker->found++;
+    if (taker->fn) return taker->fn(taker->user, i, j);
+    if (slot < taker->capacity) {
+        taker->pairs[2 * slot] = i;
+        taker->pairs[2 * slot + 1] = j;
+    }
+    return 0;
+}
+
+/* The faster form (>>faster-pairs): returns 1 where the pairs are taken, with its `*result`. */
+static int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result);
+
+static lbvh_result lbvh_i_all_pairs(const lbvh *tree, lbvh_i_taker *taker)
+{
+    lbvh_result result;
+    int32_t place;
+    if (lbvh_i_pairs_faster(tree, taker, &result)) return result;
+    for (place = 0; place < tree->n; place++) {
+        lbvh_overlap o = lbvh_overlap_later(tree, place);
+        while (lbvh_next(&o))
+            if (lbvh_i_take(taker, lbvh_i_id(tree, place), o.id)) return LBVH_STOPPED;
+    }
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
+{
+    lbvh_i_taker taker;
+    if (!tree || !fn) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&taker, 0, sizeof taker);
+    taker.fn = fn;
+    taker.user = user;
+    return lbvh_i_all_pairs(tree, &taker);
+}
+
+LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
+{
+    lbvh_i_taker taker;
+    lbvh_result result;
+    if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = pairs;
+    taker.capacity = capacity;
+    result = lbvh_i_all_pairs(tree, &taker);
+    *needed = taker.found;
+    if (result != LBVH_OK) return result;
+    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
+{
+    lbvh_i_taker taker;
+    lbvh_result result;
+    if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&taker, 0, sizeof taker);
+    result = lbvh_i_all_pairs(tree, &taker);
+    *pairs = taker.found;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>queries-serial: many searches at once
+   ---------------------------------------------------------------------------------------------- */
+
+/* Checks queries; `*resolved` has the defaults filled in. */
+static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
+                                        lbvh_queries *resolved)
+{
+    int const flags = queries->flags, own = lbvh_i_own(queries);
+    lbvh_desc desc;
+    if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
+    if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
+        (own && queries->kind == LBVH_SPHERES))
+        return LBVH_BAD_OPTION;
+    if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
+    if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
+    if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    *resolved = *queries;
+    desc = lbvh_i_query_desc(tree, queries);
+    resolved->stride = lbvh_i_stride(&desc, queries->stride);
+    if (own) resolved->n = tree->n;
+    if (resolved->filter == 0) resolved->filter = LBVH_I_ANY_MASK;
+    return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+/* Many searches, and where their results go. */
+typedef struct lbvh_i_lists {
+    const lbvh *tree;
+    const lbvh_queries *queries;    /* with defaults filled in */
+    int32_t *counts;                /* [queries] or NULL */
+    int64_t *offsets;               /* [queries + 1]; where counts is NULL, also for counts */
+    int32_t *ids;                   /* [capacity] */
+    int64_t capacity;
+} lbvh_i_lists;
+
+/* The faster forms (>>faster-queries): each returns 1 where it has done the work. */
+static int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result);
+static int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result);
+
+/* The next leaf that search q has found, except its own; 0 when there are no more. */
+static int lbvh_i_next_other(const lbvh_i_lists *lists, int32_t q, lbvh_overlap *o)
+{
+    while (lbvh_next(o))
+        if (!lbvh_i_own(lists->queries) || o->place != q) return 1;
+    return 0;
+}
+
+/* How many leaves search q finds. */
+static int32_t lbvh_i_count_row(const lbvh_i_lists *lists, int32_t q)
+{
+    lbvh_overlap o = lbvh_i_search(lists->tree, lists->queries, q);
+    int32_t found = 0;
+    while (lbvh_i_next_other(lists, q, &o)) found++;
+    return found;
+}
+
+/* The leaves that search q finds: their ids, with LBVH_PLACES their places. */
+static void lbvh_i_fill_row(const lbvh_i_lists *lists, int32_t q, int32_t *ids)
+{
+    lbvh_overlap o = lbvh_i_search(lists->tree, lists->queries, q);
+    while (lbvh_i_next_other(lists, q, &o))
+        *ids++ = lists->queries->flags & LBVH_PLACES ? o.place : o.id;
+}
+
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
+                                         int32_t *counts)
+{
+    lbvh_queries resolved;
+    lbvh_i_lists lists;
+    lbvh_result result;
+    int32_t q;
+    if (!tree || !queries) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.queries = &resolved;
+    lists.counts = counts;
+    if (lbvh_i_counts_faster(&lists, &result)) return result;
+    for (q = 0; q < resolved.n; q++)
+        counts[lbvh_i_row(tree, &resolved, q)] = lbvh_i_count_row(&lists, q);
+    return LBVH_OK;
+}
+
+/* Counts become offsets. Returns their sum. */
+static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
+{
+    int64_t sum = 0;
+    int32_t q;
+    for (q = 0; q < n; q++) {
+        int64_t const count = offsets[q];
+        offsets[q] = sum;
+        sum += count;
+    }
+    offsets[n] = sum;
+    return sum;
+}
+
+/* Count, prefix sum, fill: a row is filled where it fits whole. */
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                   int32_t *ids, int64_t capacity, int64_t *needed)
+{
+    lbvh_queries resolved;
+    lbvh_i_lists lists;
+    lbvh_result result;
+    int32_t q;
+    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
+        return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.queries = &resolved;
+    lists.offsets = offsets;
+    lists.ids = ids;
+    lists.capacity = capacity;
+    if (lbvh_i_lists_faster(&lists, needed, &result)) return result;
+    for (q = 0; q < resolved.n; q++)
+        offsets[lbvh_i_row(tree, &resolved, q)] = lbvh_i_count_row(&lists, q);
+    *needed = lbvh_i_sum_offsets(offsets, resolved.n);
+    for (q = 0; q < resolved.n; q++) {
+        int32_t const row = lbvh_i_row(tree, &resolved, q);
+        if (offsets[row] == offsets[row + 1] || offsets[row + 1] > capacity) continue;
+        lbvh_i_fill_row(&lists, q, ids + offsets[row]);
+    }
+    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
+                                  lbvh_real *distances2, int32_t *found)
+{
+    lbvh_near walk;
+    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
+        return LBVH_BAD_ARGUMENT;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    *found = 0;
+    if (k == 0) return LBVH_OK;
+    walk = lbvh_near_point(tree, p, reach);
+    while (lbvh_next_near(&walk)) {
+        lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
+        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+    }
+    return LBVH_OK;
+}
+
+/* The arguments of lbvh_nearest_rows. */
+typedef struct lbvh_i_rows {
+    const lbvh *tree;
+    const lbvh_real *points;
+    size_t stride;
+    int32_t m, k, *ids, *found;
+    lbvh_real reach, *distances2;
+} lbvh_i_rows;
+
+/* Row q without its last `left` neighbours. */
+static void lbvh_i_end_row(const lbvh_i_rows *rows, int32_t q, int32_t left)
+{
+    size_t const end = ((size_t)q + 1) * (size_t)rows->k;
+    size_t e;
+    for (e = end - (size_t)left; e < end; e++) {
+        rows->ids[e] = -1;
+        rows->distances2[e] = lbvh_i_infinity();
+    }
+    rows->found[q] = rows->k - left;
+}
+
+static void lbvh_i_find_row(const lbvh_i_rows *rows, int32_t q)
+{
+    size_t const row = (size_t)q * (size_t)rows->k;
+    int32_t found = 0;
+    if (rows->k > 0) /* all else that it could refuse was checked */
+        (void)lbvh_nearest(rows->tree, lbvh_i_at(rows->points, rows->stride, q), rows->k,
+                           rows->reach, NULL, NULL, rows->ids + row, rows->distances2 + row,
+                           &found);
+    lbvh_i_end_row(rows, q, rows->k - found);
+}
+
+static lbvh_result lbvh_i_check_rows(const lbvh_i_rows *rows, int flags)
+{
+    int const points = rows->m > 0, neighbours = points && rows->k > 0;
+    if (rows->m < 0 || rows->k < 0) return LBVH_BAD_ARGUMENT;
+    if (points && (!rows->points || !rows->found)) return LBVH_BAD_ARGUMENT;
+    if (neighbours && (!rows->ids || !rows->distances2)) return LBVH_BAD_ARGUMENT;
+    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
+    if (!(rows->reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!rows->tree->built) return LBVH_NOT_BUILT;
+    return rows->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+/* The faster form (>>faster-rows). */
+static int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result);
+
+LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    lbvh_result result;
+    lbvh_i_rows rows;
+    int32_t q;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    rows.tree = tree;
+    rows.points = points;
+    rows.stride = lbvh_i_stride_of(tree->desc.dim, stride);
+    rows.m = m;
+    rows.k = k;
+    rows.ids = ids;
+    rows.found = found;
+    rows.reach = reach;
+    rows.distances2 = distances2;
+    result = lbvh_i_check_rows(&rows, flags);
+    if (result != LBVH_OK) return result;
+    if (lbvh_i_rows_faster(&rows, flags, &result)) return result;
+    for (q = 0; q < m; q++) lbvh_i_find_row(&rows, q);
+    return LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
    >>memory: blocks that grow and are kept
    ---------------------------------------------------------------------------------------------- */
 
-enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
 enum { LBVH_I_TASKS = 1024 };   /* the most that desc.parallel takes */
-
-/* What desc.parallel does in pieces (>>parallel-run and on). */
-static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
-static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t n);
-static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride);
-static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
-static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
-static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
-                                          int64_t *needed);
 
 static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 {
@@ -2488,7 +3324,6 @@ static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[L
 /* The new size of a block that had `had` bytes and needs `bytes`, which are more. EXACT: `bytes`.
    AHEAD: half as much again as it had, so that trees that grow a little with every build seldom
    allocate; a first allocation is exact. */
-typedef enum lbvh_i_growth { LBVH_I_EXACT, LBVH_I_AHEAD } lbvh_i_growth;
 static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
 {
     size_t const more = had + had / 2; /* had < bytes <= SIZE_MAX / 2 */
@@ -2583,14 +3418,6 @@ static int lbvh_i_same_allocator(const lbvh_allocator *a, const lbvh_allocator *
 static int lbvh_i_tasks_valid(const lbvh_parallel *parallel)
 {
     return parallel->tasks >= 0 && parallel->tasks <= LBVH_I_TASKS;
-}
-
-static int lbvh_i_bounds_given(const lbvh_desc *desc)
-{
-    int a;
-    /* a NaN counts as given */
-    for (a = 0; a < desc->dim; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1;
-    return 0;
 }
 
 static int lbvh_i_bounds_valid(const lbvh_desc *desc)
@@ -2696,19 +3523,154 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sort: radix sort of ids by code, ascending within equal codes
+   >>version: and the texts of results
+   ---------------------------------------------------------------------------------------------- */
+
+LBVH_API int lbvh_version(void)
+{
+    return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH;
+}
+
+#define LBVH_I_TEXT(code, text) #code ": " text,
+LBVH_API const char *lbvh_result_text(lbvh_result result)
+{
+    static const char *const texts[] = {LBVH_RESULTS(LBVH_I_TEXT)};
+    if ((int)result < 0 || result >= LBVH_RESULT_COUNT) return "not a result of lbvh.h";
+    return texts[result];
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>faster: forms of the above that take less time, and make the same bits. From here to >>seams no
+   algorithm is new. LBVH_PLAIN leaves them out.
+
+   What they use: keys of 8 bytes instead of 16 in the sort; loops over 8 or 16 elements side by
+   side, which compilers make vectors of (AVX2, chosen at run time: LBVH_PLAIN_LANES leaves that
+   out); prefetching; packets of searches; and tasks of desc.parallel. The plain form enters each at
+   one place, its seam (>>seams).
+   ---------------------------------------------------------------------------------------------- */
+
+#if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
+    !defined(__CUDACC__) && !defined(LBVH_PLAIN)
+#include <emmintrin.h>
+#define LBVH_I_SSE2
+#endif
+
+/* Vectors of 8 floats (AVX2), chosen at run time. LBVH_I_MAYBE_AVX2: a function that calls plain,
+   inlined ones; it is compiled for AVX2 where that exists. Not on Windows, where gcc does not align
+   the stack for such vectors. */
+#if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
+    !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
+    !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES) && !defined(LBVH_PLAIN)
+#include <immintrin.h>
+#define LBVH_I_AVX2 __attribute__((target("avx2")))
+#define LBVH_I_MAYBE_AVX2 LBVH_I_AVX2 static
+#ifdef LBVH_I_HAS_AVX2 /* tests choose */
+#elif defined(__AVX2__)
+#define LBVH_I_HAS_AVX2() 1
+#else
+#define LBVH_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#else
+#define LBVH_I_MAYBE_AVX2 static
+#undef LBVH_I_HAS_AVX2
+#define LBVH_I_HAS_AVX2() 0
+#endif
+
+/* Functions of the CPU only that are inlined, also into those for AVX2; LBVH_FN_HOT: of both
+   sides. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_HOT static inline __attribute__((always_inline))
+#else
+#define LBVH_I_HOT static inline
+#endif
+
+/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
+   numbers replace six. The fourth ones, link and skip, are not read. */
+LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
+{
+#ifdef LBVH_I_SSE2
+    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
+    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
+                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
+    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
+#else
+    return lbvh_boxes_touch(node, box->min, box->max);
+#endif
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of searches, elements or places, and no two pieces write to the same number.
+   What must be joined is joined by the calling thread, in the order of the pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The fewest searches for which a task is worth its start: some tenths of a millisecond. */
+#ifndef LBVH_I_PIECE
+#define LBVH_I_PIECE 2048
+#endif
+enum { LBVH_I_MOST_PIECES = 256, LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
+
+/* Into how many pieces work on n elements is cut. (Parts of this header call this, too.) */
+static inline int32_t lbvh_i_pieces_of(const lbvh_parallel *parallel, int32_t n, int32_t fewest,
+                                       int32_t most)
+{
+    int32_t const worth = n / fewest;
+#ifdef LBVH_PLAIN
+    most = 1;
+#endif
+    if (parallel->tasks < most) most = parallel->tasks;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static inline int64_t lbvh_i_cut(int64_t n, int32_t pieces, int32_t k)
+{
+    return n / pieces * k + n % pieces * k / pieces;
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct lbvh_i_job {
+    lbvh_task *work;
+    void *context;
+    unsigned char done[LBVH_I_MOST_PIECES];
+} lbvh_i_job;
+
+static inline void lbvh_i_do_piece(void *context, int32_t k)
+{
+    lbvh_i_job *job = (lbvh_i_job *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static inline lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t pieces,
+                                           lbvh_task *work, void *context)
+{
+    lbvh_i_job job;
+    int32_t k;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(lbvh_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return LBVH_NOT_RUN;
+    return LBVH_OK;
+}
+
+/* The roots of subtrees whose parents are still to come: the first leaf of each. */
+typedef struct lbvh_i_roots { int32_t first[2 * LBVH_STACK], count; } lbvh_i_roots;
+
+#ifndef LBVH_PLAIN
+
+/* ------------------------------------------------------------------------------------------------
+   >>faster-build: a build by short keys
 
    A key is one word: the upper 32 bits of the code, then the id. The lower bits of the code, `low`
-   by id, are compared only where the upper ones are equal, which is rare: the sort moves 8 bytes
-   instead of 16.
+   by id, are compared only where the upper ones are equal, which is rare: one sort by 32 bits
+   instead of two.
 
-   Keys and low bits lie where the nodes will be, 64 bytes for each leaf:
-
-       | keys 8 n | spare 8 n | low 4 n | ........ |          the sort
-       | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
-                                                              then, over the keys, inner nodes
-   (PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes.)
-   (n = 1: the leaf is written over its key, which is read before.)
+       | keys 8 n | spare 8 n | low 4 n | ........ |    where codes are in >>sort
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_keys {
@@ -2728,52 +3690,10 @@ static lbvh_i_keys lbvh_i_key_room(const lbvh *tree)
     return keys;
 }
 
-static int32_t lbvh_i_key_id(uint64_t key) { return (int32_t)(uint32_t)key; }
-
 /* The whole code of a key. */
 static uint64_t lbvh_i_key_code(const lbvh_i_keys *keys, uint64_t key)
 {
     return (key >> 32) << keys->shift | (keys->shift ? keys->low[lbvh_i_key_id(key)] : 0);
-}
-
-/* Digit counts of the keys: four digits of 8 bits. */
-typedef struct lbvh_i_histogram { int32_t count[4][256]; } lbvh_i_histogram;
-
-static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
-{
-    histogram->count[0][upper & 255]++;
-    histogram->count[1][upper >> 8 & 255]++;
-    histogram->count[2][upper >> 16 & 255]++;
-    histogram->count[3][upper >> 24]++;
-}
-
-/* One pass: deals the keys first .. last-1 out, each to the next place of its digit. */
-static void lbvh_i_deal(const uint64_t *from, uint64_t *to, int32_t first, int32_t last,
-                        int32_t begin[256], int pass)
-{
-    int const down = 32 + 8 * pass;
-    int32_t k;
-    for (k = first; k < last; k++) {
-        uint64_t const moving = from[k];
-        to[begin[moving >> down & 255]++] = moving;
-    }
-}
-
-/* LSD radix sort of n keys by their upper 32 bits: four stable passes of 8 bits, the lowest first.
-   The number of passes is even: the result is in key. */
-static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histogram *histogram)
-{
-    int pass, digit;
-    for (pass = 0; pass < 4; pass++) {
-        int32_t *begin = histogram->count[pass];
-        int32_t sum = 0;
-        for (digit = 0; digit < 256; digit++) {
-            int32_t const count = begin[digit];
-            begin[digit] = sum;
-            sum += count;
-        }
-        lbvh_i_deal(pass % 2 ? spare : key, pass % 2 ? key : spare, 0, n, begin, pass);
-    }
 }
 
 /* Insertion sort of a few keys with the same upper bits, by their lower ones. */
@@ -2794,15 +3714,10 @@ static void lbvh_i_insertion(const lbvh_i_keys *keys, uint64_t *key, int32_t n)
 static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *spare, int32_t n)
 {
     uint64_t const upper = key[0] >> 32 << 32;
-    lbvh_i_histogram histogram;
     int32_t k;
-    memset(&histogram, 0, sizeof histogram);
-    for (k = 0; k < n; k++) {
-        uint32_t const low = keys->low[lbvh_i_key_id(key[k])];
-        key[k] = (uint64_t)low << 32 | (uint32_t)key[k];
-        lbvh_i_count_digits(&histogram, low);
-    }
-    lbvh_i_radix(key, spare, n, &histogram);
+    for (k = 0; k < n; k++)
+        key[k] = (uint64_t)keys->low[lbvh_i_key_id(key[k])] << 32 | (uint32_t)key[k];
+    lbvh_i_radix(key, spare, n);
     for (k = 0; k < n; k++) key[k] = upper | (uint32_t)key[k];
 }
 
@@ -2810,79 +3725,14 @@ static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *s
 static void lbvh_i_sort_low(const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int32_t begin, end;
-    for (begin = first; begin < last && keys->shift; begin = end) {
+    if (keys->shift == 0) return;
+    for (begin = first; begin < last; begin = end) {
         uint64_t const upper = keys->key[begin] >> 32;
         for (end = begin + 1; end < last && keys->key[end] >> 32 == upper; end++) {}
         if (end - begin > 64)
             lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
         else if (end - begin > 1) lbvh_i_insertion(keys, keys->key + begin, end - begin);
     }
-}
-
-static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *histogram)
-{
-    lbvh_i_radix(keys->key, keys->spare, n, histogram);
-    lbvh_i_sort_low(keys, 0, n);
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>build: a tree over n elements, in the steps of lbvh_i_build_serial at the end
-   ---------------------------------------------------------------------------------------------- */
-
-/* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
-   out. */
-static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i)
-{
-    if (result == LBVH_OK) return LBVH_OK;
-    if (tree->bad_id < 0) tree->bad_id = i;
-    return tree->desc.skip_invalid ? LBVH_OK : result;
-}
-
-/* The lattice of the caller's bounds. */
-LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
-{
-    lbvh_real least[3], most[3];
-    int a;
-    for (a = 0; a < 3; a++) {
-        least[a] = desc->min[a] / 2;
-        most[a] = desc->max[a] / 2;
-    }
-    return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
-}
-
-/* The bounds of the half centres of the elements first .. last-1, which are checked on the way. */
-static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t first, int32_t last, lbvh_real least[3],
-                                          lbvh_real most[3])
-{
-    const lbvh_desc *desc = &tree->desc;
-    lbvh_real min[3], max[3];
-    int32_t i;
-    int a;
-    for (a = 0; a < 3; a++) {
-        least[a] = lbvh_i_infinity();
-        most[a] = -lbvh_i_infinity();
-    }
-    for (i = first; i < last; i++) {
-        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
-                          result = lbvh_i_note_invalid(tree, box, i);
-        if (result != LBVH_OK) return result;
-        for (a = 0; a < 3 && box == LBVH_OK; a++) {
-            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
-            least[a] = lbvh_i_min(least[a], half_centre);
-            most[a] = lbvh_i_max(most[a], half_centre);
-        }
-    }
-    return LBVH_OK;
-}
-
-/* The lattice of desc.min and max, or around the centres of all elements. */
-static void lbvh_i_make_lattice(lbvh *tree, const lbvh_real least[3], const lbvh_real most[3])
-{
-    const lbvh_desc *desc = &tree->desc;
-    tree->lattice = lbvh_i_bounds_given(desc)
-                        ? lbvh_i_given_lattice(desc)
-                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
 }
 
 enum { LBVH_I_CODES = 16 }; /* elements whose codes are made together, in vectors */
@@ -2963,29 +3813,20 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
     }
 }
 
-/* The prefixes of the borders before the places first .. last-1, and of the last border. */
-static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
+/* The prefixes of the borders before the places first .. last-1, and of the last border. As a rule
+   the upper bits differ. */
+static void lbvh_i_key_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
-    int const bits = lbvh_i_code_bits(&tree->desc);
+    int const bits = lbvh_i_code_bits(&tree->desc), upper_bits = bits - keys->shift;
     int32_t k;
     if (first == 0) tree->prefix[0] = tree->prefix[tree->n] = 0;
     for (k = first > 1 ? first : 1; k < last; k++) {
         uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
-        int const upper_bits = bits - keys->shift;
         int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
                                   : lbvh_i_common(bits, lbvh_i_key_code(keys, left),
                                                   lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
-}
-
-/* The codes at the places first .. last-1, where they are kept: before the leaves, which may lie
-   over the keys' low bits. */
-static void lbvh_i_make_codes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
-{
-    int32_t k;
-    for (k = first; k < last && tree->code; k++)
-        tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
 /* Prefetches the element that will be read some places after k: in the order of the keys access is
@@ -2998,174 +3839,259 @@ LBVH_I_HOT void lbvh_i_prefetch_element(const lbvh *tree, const lbvh_real *data,
         LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
 }
 
-/* The leaves first .. last-1. */
-static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
-                               const lbvh_i_keys *keys, int32_t first, int32_t last)
+/* The leaves first .. last-1; their codes, where they are kept, before: leaves may lie over low. */
+static void lbvh_i_key_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
-    lbvh_node *leaves = tree->node + tree->first_leaf;
     int32_t k;
+    if (tree->code)
+        for (k = first; k < last; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
     for (k = first; k < last; k++) {
-        int32_t const id = lbvh_i_key_id(keys->key[k]);
         lbvh_i_prefetch_element(tree, data, stride, keys, k, last);
-        if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
-        (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
-        leaves[k].link = id;
-        lbvh_i_fill_gaps(&leaves[k]);
+        lbvh_i_make_leaf(tree, data, stride, k, lbvh_i_key_id(keys->key[k]));
     }
 }
 
-/* LBVH_MERGE: inner nodes from leaves and prefixes, in one pass over the leaves (the serial form of
-   Apetrei's algorithm). A finished left child waits on a stack for its sibling; a finished right
-   child is joined with the top of the stack, repeatedly:
+static void lbvh_i_key_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                            lbvh_i_keys *keys);
 
-       leaf      0     1     2       3     4       5         6           7      (codes of >>nodes)
-       made            0-1           2-3                     5-6         5-7    ranges of leaves,
-                                     0-3                                 4-7    the root last
-                                                                         0-7
-       waiting   0     0-1   0-1 2   0-3   0-3 4   0-3 4 5   0-3 4 5-6          the stack afterwards
-
-   Prefixes increase along the stack, so it holds at most as many entries as a code and a place have
-   bits. */
-static void lbvh_i_merge(lbvh *tree)
-{
-    const uint8_t *prefix = tree->prefix;
-    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
-    int32_t k, top = 0;
-    for (k = 0; k < tree->n; k++) {
-        int32_t first = k, at = tree->first_leaf + k;
-        lbvh_node node = tree->node[at]; /* the ancestor so far, in registers */
-        node.skip = lbvh_i_skip(prefix, tree->n, k);
-        tree->node[at].skip = node.skip;
-        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
-            int32_t const split = first - 1, right = at;
-            first = waiting[--top];
-            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
-            node.link = lbvh_i_left_child(tree->first_leaf, first, split);
-            lbvh_i_widen(&node, &tree->node[node.link]);
-            tree->node[at] = node;
-            if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
-        }
-        if (k < tree->n - 1) waiting[top++] = first;
-    }
-}
-
-/* LBVH_SPLIT: the node of leaves first .. last, top-down (Kureck section 3.1.4, the sequential
-   algorithm). Recursion depth: at most LBVH_STACK. */
-static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, int32_t skip)
-{
-    int32_t split, left, right;
-    tree->node[at].skip = skip;
-    if (first == last) return;
-    split = lbvh_i_find_split(tree->code, lbvh_i_code_bits(&tree->desc), first, last);
-    left = lbvh_i_left_child(tree->first_leaf, first, split);
-    right = split + 1 == last ? tree->first_leaf + last : split + 1;
-    lbvh_i_split(tree, left, first, split, right);
-    lbvh_i_split(tree, right, split + 1, last, skip);
-    lbvh_i_join(tree, at, left, right);
-}
-
-/* LBVH_PLOC: sorted keys and their prefixes become those of its places (>>ploc). */
-static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys);
-
-static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
-                                       int32_t n)
+/* The steps of lbvh_i_build_plain. */
+static lbvh_result lbvh_i_build_by_keys(lbvh *tree, const lbvh_real *data, size_t stride,
+                                        int32_t n)
 {
     lbvh_i_keys keys;
     lbvh_i_histogram histogram;
     lbvh_real least[3], most[3];
     lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
-    if (result == LBVH_OK) lbvh_i_make_lattice(tree, least, most);
-    tree->built = result == LBVH_OK;
-    if (result != LBVH_OK || n == 0) return result;
-    tree->n = n;
-    tree->first_leaf = n - 1;
+    if (result != LBVH_OK) return result;
+    lbvh_i_begin_nodes(tree, n, least, most);
+    if (n == 0) return LBVH_OK;
     keys = lbvh_i_key_room(tree);
     lbvh_i_make_keys(tree, data, stride, &keys, &histogram, 0, n);
-    lbvh_i_sort(&keys, n, &histogram);
-    lbvh_i_make_prefixes(tree, &keys, 0, n);
-    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &keys);
-    lbvh_i_make_codes(tree, &keys, 0, n);
-    lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
+    lbvh_i_radix_counted(keys.key, keys.spare, n, &histogram);
+    lbvh_i_sort_low(&keys, 0, n);
+    lbvh_i_key_prefixes(tree, &keys, 0, n);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_key_ploc(tree, data, stride, &keys);
+    lbvh_i_key_leaves(tree, data, stride, &keys, 0, n);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
     else lbvh_i_merge(tree);
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
-                                size_t stride, int32_t n)
-{
-    lbvh_result result;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    lbvh_i_make_empty(tree);
-    if (n < 0 || (n > 0 && !data)) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_begin(tree, desc);
-    if (result != LBVH_OK) return result;
-    stride = lbvh_i_stride(&tree->desc, stride);
-    if (stride == 0) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
-    if (result != LBVH_OK) return result;
-    if (lbvh_i_build_pieces(tree, n) > 1) return lbvh_i_build_in_pieces(tree, data, stride, n);
-    return lbvh_i_build_serial(tree, data, stride, n);
-}
-
 /* ------------------------------------------------------------------------------------------------
-   >>refit: new boxes for the same tree
+   >>faster-ploc: clusters side by side, and each pair compared once
+
+   Eight clusters compare themselves to one behind each at a time. A cluster's key with one before
+   it is that one's key with it.
    ---------------------------------------------------------------------------------------------- */
 
-/* New boxes of the leaves first .. end-1. */
-static void lbvh_i_refit_leaves(lbvh *tree, const lbvh_real *data, size_t stride, int32_t first,
-                                int32_t end)
+/* A stack of clusters, as a structure of arrays for vectors: 50 KB (double: 90). Its last
+   ones are the window, with room behind it. Keys have room before the first: keys with nobody. */
+enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_cluster_arrays {
+    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
+    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
+    int32_t all;                                   /* clusters on the stack */
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree on it: first leaf, clusters */
+    int32_t top;                                   /* subtrees on it */
+    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
+    int lanes;          /* vectors of 8 floats may be used */
+    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
+    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
+    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
+} lbvh_i_cluster_arrays;
+
+/* An empty stack. No cluster has one before the first as its partner. */
+static void lbvh_i_begin_arrays(const lbvh *tree, lbvh_i_cluster_arrays *c)
 {
-    lbvh_node *leaves = tree->node + tree->first_leaf;
-    int32_t k;
-    for (k = first; k < end; k++)
-        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+    int32_t i, k;
+    memset(c, 0, sizeof *c);
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
+    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
+    c->lanes = LBVH_I_HAS_AVX2();
 }
 
-LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
+/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
+   turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT void lbvh_i_compare(lbvh_i_cluster_arrays *c, int dim, int32_t window, int32_t i)
 {
-    lbvh_real min[3], max[3];
-    int32_t k;
-    if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    stride = lbvh_i_stride(&tree->desc, stride);
-    if (stride == 0) return LBVH_BAD_ARGUMENT;
-    tree->bad_id = -1;
-    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_refit_in_pieces(tree, data, stride);
-    for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
-        lbvh_result const box = lbvh_box_of(&tree->desc, data, stride, k, min, max),
-                          result = lbvh_i_note_invalid(tree, box, k);
-        if (result != LBVH_OK) return result;
-    }
-    if (tree->n == 0) return LBVH_OK; /* no array may exist */
-    lbvh_i_refit_leaves(tree, data, stride, 0, tree->n);
-    lbvh_i_merge(tree);
-    return LBVH_OK;
+    int32_t k, p;
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            int32_t const q = p + 1 + k, at = window + p, by = window + q;
+            lbvh_real const
+                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
+                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
+                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
+            c->key[k][LBVH_I_RADIUS + p] =
+                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
+        }
 }
 
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
-                                int32_t n, lbvh_real *boxes, int32_t *bad_id)
+/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
+LBVH_FN_HOT void lbvh_i_choose(lbvh_i_cluster_arrays *c, int32_t i)
 {
-    lbvh_desc given;
-    lbvh_real min[3], max[3];
+    int32_t k, p;
+    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
+                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
+                              least = behind < before ? behind : before, best = c->best[p];
+            c->best[p] = least < best ? least : best;
+        }
+}
+
+/* best[i] of all `count` clusters of a window. */
+LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_cluster_arrays *c, int dim, int32_t count)
+{
     int32_t i;
+    for (i = 0; i < count; i += LBVH_I_RADIUS) {
+        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
+        else lbvh_i_compare(c, 3, c->all - count, i);
+    }
+    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
+}
+
+LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_cluster_arrays *c, int dim, int32_t count)
+{
+    lbvh_i_choose_all(c, dim, count);
+}
+
+static void lbvh_i_find_partners(lbvh_i_cluster_arrays *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
+        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
+    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
+    else lbvh_i_choose_all(c, dim, count);
+}
+
+/* Cluster i of the stack becomes the node of itself and j. */
+static void lbvh_i_merge_entries(lbvh_i_cluster_arrays *c, int32_t i, int32_t j)
+{
+    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
+    int32_t *const child = c->child + 2 * (size_t)at;
     int a;
-    lbvh_result result = lbvh_defaults(&given, desc);
-    if (bad_id) *bad_id = -1;
-    if (result != LBVH_OK) return result;
-    stride = lbvh_i_stride(&given, stride);
-    if (stride == 0 || n < 0 || (n > 0 && (!data || !boxes))) return LBVH_BAD_ARGUMENT;
-    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    for (i = 0; i < n; i++) {
-        result = lbvh_box_of(&given, data, stride, i, min, max);
-        if (result != LBVH_OK && bad_id && *bad_id < 0) *bad_id = i;
-        if (result != LBVH_OK && !given.skip_invalid) return result;
-        for (a = 0; a < given.dim; a++) {
-            boxes[2 * (size_t)i * (size_t)given.dim + (size_t)a] = min[a];
-            boxes[(2 * (size_t)i + 1) * (size_t)given.dim + (size_t)a] = max[a];
+    for (a = 0; a < 3; a++) {
+        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
+        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
+    }
+    child[0] = c->node[i];
+    child[1] = c->node[j];
+    c->node[i] = at;
+    c->first[i] = one < other ? one : other;
+}
+
+/* Cluster `from` of the stack moves to `to`. */
+static void lbvh_i_move_entry(lbvh_i_cluster_arrays *c, int32_t to, int32_t from)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][to] = c->min[a][from];
+        c->max[a][to] = c->max[a][from];
+    }
+    c->node[to] = c->node[from];
+    c->first[to] = c->first[from];
+}
+
+/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
+   order. Returns their number. (By lists: branches on who chose whom are mispredicted.) */
+static int32_t lbvh_i_merge_chosen(lbvh_i_cluster_arrays *c, int32_t count)
+{
+    int32_t const window = c->all - count;
+    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
+    for (i = 0; i < count; i++) {
+        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
+        int const chosen = c->best[j] == c->best[i];
+        merge[merges] = keep[left] = i;
+        merges += chosen & (i < j);
+        left += !(chosen & (j < i));
+    }
+    for (k = 0; k < merges; k++) {
+        i = merge[k];
+        lbvh_i_merge_entries(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
+    }
+    for (k = 0; k < left && keep[k] == k; k++) {}
+    for (; k < left; k++) lbvh_i_move_entry(c, window + k, window + keep[k]);
+    c->all = window + left;
+    return left;
+}
+
+/* Puts a cluster on the stack. */
+LBVH_I_HOT void lbvh_i_push_entry(lbvh_i_cluster_arrays *c, const lbvh_real min[3],
+                                    const lbvh_real max[3], int32_t node, int32_t first)
+{
+    int32_t const at = c->all++;
+    int a;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        c->min[a][at] = min[a];
+        c->max[a][at] = max[a];
+    }
+    c->node[at] = node;
+    c->first[at] = first;
+}
+
+/* Puts leaf k on the stack. */
+static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_cluster_arrays *c, int32_t k)
+{
+    lbvh_real min[3], max[3];
+    int a;
+    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
+    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
+    for (a = 0; a < 3; a++) {
+        min[a] = lbvh_i_bounded(min[a]);
+        max[a] = lbvh_i_bounded(max[a]);
+    }
+    lbvh_i_push_entry(c, min, max, tree->first_leaf + k, k);
+}
+
+/* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
+   that is a left child. Those of its left sibling lie below them: where both are too many for the
+   parent, rounds follow. */
+static void lbvh_i_join_entries(const lbvh *tree, lbvh_i_cluster_arrays *c, int32_t first, int32_t last,
+                                 int32_t count)
+{
+    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
+        first = c->waiting[--c->top];
+        count += c->many[c->top];
+        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+            lbvh_i_find_partners(c, tree->desc.dim, count);
+            count = lbvh_i_merge_chosen(c, count);
         }
     }
-    return LBVH_OK;
+    c->waiting[c->top] = first;
+    c->many[c->top++] = count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
+static int32_t lbvh_i_cluster_by_keys(const lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys)
+{
+    lbvh_i_cluster_arrays c;
+    int32_t k;
+    lbvh_i_begin_arrays(tree, &c);
+    for (k = 0; k < tree->n; k++) {
+        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
+        lbvh_i_join_entries(tree, &c, k, k, 1);
+    }
+    return c.node[0];
+}
+
+static void lbvh_i_key_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                            lbvh_i_keys *keys)
+{
+    uint64_t *const old = keys->key;
+    int32_t root;
+    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
+    if (tree->n < 3) return;
+    root = lbvh_i_cluster_by_keys(tree, data, stride, keys);
+    if (!lbvh_i_number_clusters(tree, old, keys->spare, root)) return;
+    keys->key = keys->spare;
+    keys->spare = old;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3185,12 +4111,6 @@ enum {
     LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
                                by one */
 };
-
-/* The union of a packet's searches: the box around their boxes or centres, and their squared radius
-   (boxes: -1). */
-typedef struct lbvh_i_packet {
-    lbvh_real min[3], max[3], reach2;
-} lbvh_i_packet;
 
 typedef struct lbvh_i_batch {
     lbvh_real min[3][LBVH_I_BATCH + LBVH_I_FEW], max[3][LBVH_I_BATCH + LBVH_I_FEW];
@@ -3215,20 +4135,6 @@ typedef struct lbvh_i_finder {
     int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* results of the tests, then places that are met */
     lbvh_i_batch batch;
 } lbvh_i_finder;
-
-/* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
-   gap comes out larger than theirs. */
-LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
-{
-    lbvh_real gap[3];
-    int a;
-    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
-    LBVH_I_UNROLL
-    for (a = 0; a < 3; a++)
-        gap[a] = lbvh_i_max(
-            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
-    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
-}
 
 /* Appends those of the leaves first .. last that the packet could overlap. All are written, without
    a branch; the next one overwrites a leaf that is not counted. */
@@ -3513,7 +4419,7 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>pairs: overlapping boxes, each pair once
+   >>faster-pairs: by packets, or alone
 
    A batch (>>packets) pays where leaves have many partners. Where they have few, each leaf walks
    alone, as lbvh_overlap_later does: the order is the same. A running mean of the hits decides.
@@ -3521,40 +4427,13 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
 
 enum { LBVH_I_MANY = 5 };       /* partners of a leaf at higher places from which batches pay */
 
-/* Where pairs go: to fn, or into an array; and their number so far. */
-typedef struct lbvh_i_taker {
-    lbvh_pair_fn *fn;
-    void *user;
-    int32_t *pairs;
-    int64_t capacity, found;
-    int32_t whole;      /* all pairs of the places before it have been written */
-    int64_t written;    /* how many these are */
-} lbvh_i_taker;
-
-LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
-{
-    int64_t const slot = taker->found++;
-    if (taker->fn) return taker->fn(taker->user, i, j);
-    if (slot < taker->capacity) {
-        taker->pairs[2 * slot] = i;
-        taker->pairs[2 * slot + 1] = j;
-    }
-    return 0;
-}
-
-/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
-   numbers replace six. The fourth ones, link and skip, are not read. */
-LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
-{
-#ifdef LBVH_I_SSE2
-    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
-    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
-                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
-    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
-#else
-    return lbvh_boxes_touch(node, box->min, box->max);
-#endif
-}
+/* What a piece of a list has found, and how much of it is written. */
+typedef struct lbvh_i_piece_of_list {
+    int32_t whole;              /* all entries of the searches before it have been written */
+    int64_t written;            /* entries of the piece that have been written */
+    int64_t found;              /* entries of the piece */
+    int64_t start;              /* entries of the pieces before it */
+} lbvh_i_piece_of_list;
 
 /* The partners of one leaf at higher places, in a tree without masks: lbvh_overlap_later. */
 LBVH_FN_HOT int lbvh_i_take_later(const lbvh *tree, const lbvh_node *leaf, lbvh_i_taker *taker)
@@ -3611,8 +4490,10 @@ static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *ta
     return 0;
 }
 
-/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. */
-static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end)
+/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. `*piece`
+   (may be NULL): up to where whole searches were written. */
+static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end,
+                             lbvh_i_piece_of_list *piece)
 {
     lbvh_queries queries;
     lbvh_i_finder finder;
@@ -3621,8 +4502,6 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t firs
     queries.filter = LBVH_I_ANY_MASK;
     queries.flags = LBVH_HALF | LBVH_PLACES;
     lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0, first, end);
-    taker->whole = first;
-    taker->written = taker->found;
     while (finder.last + 1 < end) {
         int64_t const before = taker->found;
         int32_t const at = lbvh_i_next_subtree(&finder);
@@ -3631,100 +4510,16 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t firs
                 : lbvh_i_take_batch(&finder, at, taker))
             return 1;
         mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
-        if (taker->found > taker->capacity) continue;
-        taker->whole = finder.last + 1;
-        taker->written = taker->found;
+        if (!piece || taker->found > taker->capacity) continue;
+        piece->whole = finder.last + 1;
+        piece->written = taker->found;
     }
     return 0;
 }
 
-LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
-{
-    lbvh_i_taker taker;
-    if (!tree || !fn) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    memset(&taker, 0, sizeof taker);
-    taker.fn = fn;
-    taker.user = user;
-    return lbvh_i_take_pairs(tree, &taker, 0, tree->n) ? LBVH_STOPPED : LBVH_OK;
-}
-
-LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
-{
-    lbvh_i_taker taker;
-    if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (lbvh_i_search_pieces(tree, tree->n) > 1)
-        return lbvh_i_pairs_in_pieces(tree, pairs, capacity, needed);
-    memset(&taker, 0, sizeof taker);
-    taker.pairs = pairs;
-    taker.capacity = capacity;
-    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
-    *needed = taker.found;
-    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
-}
-
-LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
-{
-    lbvh_i_taker taker;
-    if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (lbvh_i_search_pieces(tree, tree->n) > 1) return lbvh_i_count_pairs_in_pieces(tree, pairs);
-    memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
-    *pairs = taker.found;
-    return LBVH_OK;
-}
-
 /* ------------------------------------------------------------------------------------------------
-   >>queries-serial: many searches at once
+   >>faster-queries: own elements by packets; rows in order in one pass
    ---------------------------------------------------------------------------------------------- */
-
-/* Checks queries; `*resolved` has the defaults filled in. */
-static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
-                                        lbvh_queries *resolved)
-{
-    int const flags = queries->flags, own = lbvh_i_own(queries);
-    lbvh_desc desc;
-    if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
-    if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
-        (own && queries->kind == LBVH_SPHERES))
-        return LBVH_BAD_OPTION;
-    if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
-    if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
-    if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    *resolved = *queries;
-    desc = lbvh_i_query_desc(tree, queries);
-    resolved->stride = lbvh_i_stride(&desc, queries->stride);
-    if (own) resolved->n = tree->n;
-    if (resolved->filter == 0) resolved->filter = LBVH_I_ANY_MASK;
-    return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
-}
-
-/* Many searches, and where their results go. */
-typedef struct lbvh_i_lists {
-    const lbvh *tree;
-    const lbvh_queries *queries;    /* with defaults filled in; NULL: pairs */
-    int32_t *counts;                /* [queries] or NULL */
-    int64_t *offsets;               /* [queries + 1]; where counts is NULL, also for counts */
-    int32_t *ids;                   /* [capacity] or pairs */
-    int64_t capacity;
-} lbvh_i_lists;
-
-/* The same by desc.parallel. */
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists);
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed);
-
-static lbvh_i_lists lbvh_i_lists_of(const lbvh *tree, const lbvh_queries *queries)
-{
-    lbvh_i_lists lists;
-    memset(&lists, 0, sizeof lists);
-    lists.tree = tree;
-    lists.queries = queries;
-    return lists;
-}
 
 /* Counts of the searches first .. end-1. */
 static void lbvh_i_count_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
@@ -3747,23 +4542,6 @@ static void lbvh_i_count_rows(const lbvh_i_lists *lists, int32_t first, int32_t 
         if (lists->counts) lists->counts[row] = found;
         else lists->offsets[row] = found;
     }
-}
-
-LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
-                                         int32_t *counts)
-{
-    lbvh_queries resolved;
-    lbvh_i_lists lists;
-    lbvh_result result;
-    if (!tree || !queries) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_check_queries(tree, queries, &resolved);
-    if (result != LBVH_OK) return result;
-    if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
-    lists = lbvh_i_lists_of(tree, &resolved);
-    lists.counts = counts;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_counts_in_pieces(&lists);
-    lbvh_i_count_rows(&lists, 0, resolved.n);
-    return LBVH_OK;
 }
 
 /* The rows of the caller's queries first .. end-1, in one pass. found: entries before these rows.
@@ -3796,20 +4574,6 @@ static int64_t lbvh_i_fill_by_place(const lbvh_i_lists *lists, int64_t found, in
     return found;
 }
 
-/* Counts become offsets. */
-static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
-{
-    int64_t sum = 0;
-    int32_t q;
-    for (q = 0; q < n; q++) {
-        int64_t const count = offsets[q];
-        offsets[q] = sum;
-        sum += count;
-    }
-    offsets[n] = sum;
-    return sum;
-}
-
 /* The rows by id that fit whole. */
 static void lbvh_i_fill_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
 {
@@ -3837,47 +4601,822 @@ static int64_t lbvh_i_fill_by_id(const lbvh_i_lists *lists)
     return sum;
 }
 
-LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                   int32_t *ids, int64_t capacity, int64_t *needed)
+/* The lists of all searches. */
+static lbvh_result lbvh_i_list_all(const lbvh_i_lists *lists, int64_t *needed)
 {
-    lbvh_queries resolved;
-    lbvh_i_lists lists;
-    lbvh_result result;
-    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
-        return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_check_queries(tree, queries, &resolved);
-    if (result != LBVH_OK) return result;
-    lists = lbvh_i_lists_of(tree, &resolved);
-    lists.offsets = offsets;
-    lists.ids = ids;
-    lists.capacity = capacity;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_lists_in_pieces(&lists, needed);
-    if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(&lists, 0, capacity, 0, resolved.n);
-    else if (resolved.flags & LBVH_PLACES)
-        *needed = lbvh_i_fill_by_place(&lists, 0, capacity, 0, tree->n);
-    else *needed = lbvh_i_fill_by_id(&lists);
-    offsets[resolved.n] = *needed;
-    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+    const lbvh_queries *queries = lists->queries;
+    if (!lbvh_i_own(queries))
+        *needed = lbvh_i_fill_at(lists, 0, lists->capacity, 0, queries->n);
+    else if (queries->flags & LBVH_PLACES)
+        *needed = lbvh_i_fill_by_place(lists, 0, lists->capacity, 0, queries->n);
+    else *needed = lbvh_i_fill_by_id(lists);
+    lists->offsets[queries->n] = *needed;
+    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
-                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
-                                  lbvh_real *distances2, int32_t *found)
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-search: pieces of the searches, by place or by the caller's order
+
+   A list is made in one pass, though no piece knows how many entries come before its own. Each
+   writes to a room of its own in the caller's array:
+
+       rooms     |0 0 0 0 . .|1 1 1 1 1 1|2 2 . . . .|      piece 1 has two entries more than room
+       moved     |0 0 0 0|1 1 1 1 1 1 ~ ~|2 2|              then each is moved to its end, and
+                                                            searches without room are repeated
+   ---------------------------------------------------------------------------------------------- */
+
+static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches)
 {
-    lbvh_near walk;
-    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
-        return LBVH_BAD_ARGUMENT;
-    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    *found = 0;
-    if (k == 0) return LBVH_OK;
-    walk = lbvh_near_point(tree, p, reach);
-    while (lbvh_next_near(&walk)) {
-        lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
-        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+    return tree->n == 0 ? 1 : lbvh_i_pieces_of(&tree->desc.parallel, searches, LBVH_I_PIECE,
+                                               LBVH_I_MOST_PIECES);
+}
+
+typedef struct lbvh_i_search_job {
+    lbvh_i_lists lists;
+    int32_t n, pieces, width;   /* searches; numbers of an entry */
+    lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
+} lbvh_i_search_job;
+
+static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh_i_lists *lists)
+{
+    memset(job, 0, sizeof *job);
+    job->lists = *lists;
+    job->n = lists->queries ? lists->queries->n : lists->tree->n;
+    job->pieces = lbvh_i_search_pieces(lists->tree, job->n);
+    job->width = lists->queries ? 1 : 2;
+}
+
+static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->lists.tree->desc.parallel, job->pieces, work, job);
+}
+
+/* The first search of piece k. */
+static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+static void lbvh_i_count_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_count_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, lists);
+    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
+    if (result != LBVH_OK) memset(lists->counts, 0, (size_t)job.n * sizeof *lists->counts);
+    return result;
+}
+
+/* Rows of the searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: entries
+   found, and up to where whole rows were written, counted from entry 0. */
+static void lbvh_i_list_rows(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece, int64_t found,
+                             int64_t capacity, int32_t first, int32_t end)
+{
+    piece->found = lbvh_i_own(lists->queries)
+                       ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
+                       : lbvh_i_fill_at(lists, found, capacity, first, end);
+    piece->written = piece->found;
+    for (piece->whole = end; piece->written > capacity && piece->whole > first;)
+        piece->written = lists->offsets[--piece->whole];
+}
+
+/* The same for pairs of the places first .. end-1. */
+static void lbvh_i_list_pairs(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    lbvh_i_taker taker;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = lists->ids;
+    taker.capacity = capacity;
+    taker.found = found;
+    piece->whole = first;
+    piece->written = found;
+    (void)lbvh_i_take_pairs(lists->tree, &taker, first, end, piece);
+    piece->found = taker.found;
+}
+
+/* The list of either; found and written are then those of this range. */
+static void lbvh_i_list_range(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    if (lists->queries) lbvh_i_list_rows(lists, piece, found, capacity, first, end);
+    else lbvh_i_list_pairs(lists, piece, found, capacity, first, end);
+    piece->found -= found;
+    piece->written -= found;
+}
+
+/* The first entry of the room of piece k. */
+static int64_t lbvh_i_room_of(const lbvh_i_search_job *job, int32_t k)
+{
+    return lbvh_i_cut(job->lists.capacity, job->pieces, k);
+}
+
+/* Into the room of the piece. */
+static void lbvh_i_list_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_list_range(&job->lists, &job->piece[k], lbvh_i_room_of(job, k),
+                      lbvh_i_room_of(job, k + 1), lbvh_i_first_search(job, k),
+                      lbvh_i_first_search(job, k + 1));
+}
+
+/* Moves what piece k has written from its room to where it belongs. */
+static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
+{
+    const lbvh_i_piece_of_list *piece = &job->piece[k];
+    int64_t const room = lbvh_i_room_of(job, k), left = job->lists.capacity - piece->start,
+                  moving = piece->written < left ? piece->written : left;
+    int32_t *const ids = job->lists.ids;
+    if (moving > 0 && room != piece->start)
+        memmove(ids + piece->start * job->width, ids + room * job->width,
+                (size_t)moving * (size_t)job->width * sizeof *ids);
+}
+
+/* Towards the front in ascending order, then towards the end in descending order: nothing is
+   overwritten before it has moved. Returns the number of all entries. */
+static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
+{
+    int64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < job->pieces; k++) {
+        job->piece[k].start = sum;
+        sum += job->piece[k].found;
+        if (job->piece[k].start < lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
+    }
+    for (k = job->pieces; k-- > 0;)
+        if (job->piece[k].start > lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
+    return sum;
+}
+
+/* The offsets of what was moved, and the list of the searches that had no room. */
+static void lbvh_i_finish_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    const lbvh_i_lists *lists = &job->lists;
+    lbvh_i_piece_of_list const piece = job->piece[k];
+    lbvh_i_piece_of_list rest;
+    int64_t const shift = piece.start - lbvh_i_room_of(job, k);
+    int32_t const end = lbvh_i_first_search(job, k + 1);
+    int32_t q;
+    if (lists->queries)
+        for (q = lbvh_i_first_search(job, k); q < piece.whole; q++) lists->offsets[q] += shift;
+    if (piece.whole < end && (lists->queries || piece.start + piece.written < lists->capacity))
+        lbvh_i_list_range(lists, &rest, piece.start + piece.written, lists->capacity, piece.whole,
+                          end);
+}
+
+/* The list, without the last offset. */
+static lbvh_result lbvh_i_list_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result result = lbvh_i_search_in_pieces(job, lbvh_i_list_piece);
+    *needed = 0;
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_move_pieces(job);
+    result = lbvh_i_search_in_pieces(job, lbvh_i_finish_piece);
+    if (result != LBVH_OK) *needed = 0;
+    return result;
+}
+
+static void lbvh_i_count_pairs_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_taker taker;
+    memset(&taker, 0, sizeof taker);
+    (void)lbvh_i_take_pairs(job->lists.tree, &taker, lbvh_i_first_search(job, k),
+                            lbvh_i_first_search(job, k + 1), NULL);
+    job->piece[k].found = taker.found;
+}
+
+static lbvh_result lbvh_i_count_pairs_in_pieces(lbvh_i_search_job *job, int64_t *pairs)
+{
+    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_pairs_piece);
+    int32_t k;
+    *pairs = 0;
+    if (result != LBVH_OK) return result;
+    for (k = 0; k < job->pieces; k++) *pairs += job->piece[k].found;
+    return LBVH_OK;
+}
+
+static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, lbvh_i_taker *taker)
+{
+    lbvh_i_lists lists;
+    lbvh_i_search_job job;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.ids = taker->pairs;
+    lists.capacity = taker->capacity;
+    lbvh_i_begin_search(&job, &lists);
+    return taker->capacity == 0 ? lbvh_i_count_pairs_in_pieces(&job, &taker->found)
+                                : lbvh_i_list_in_pieces(&job, &taker->found);
+}
+
+static void lbvh_i_fill_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_fill_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_piece);
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_sum_offsets(job->lists.offsets, job->n);
+    return job->lists.capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
+}
+
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed)
+{
+    const lbvh_queries *queries = lists->queries;
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, lists);
+    result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
+                 ? lbvh_i_fill_by_id_in_pieces(&job, needed)
+                 : lbvh_i_list_in_pieces(&job, needed);
+    if (result != LBVH_OK) {
+        memset(lists->offsets, 0, ((size_t)queries->n + 1) * sizeof *lists->offsets);
+        *needed = 0;
+        return result;
+    }
+    lists->offsets[queries->n] = *needed;
+    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>faster-rows: the nearest elements of many points, in an order
+
+   Points are taken in Morton order: a search then finds in the cache what the one before has read.
+   Each piece sorts its own points, by keys that hold both:
+
+       key    bits 63 .. 32: the upper bits of the Morton code      bits 31 .. 0: the point
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_rows_job {
+    const lbvh_i_rows *rows;
+    int32_t pieces;
+    uint64_t *key;                  /* [2 m] a half to sort into; NULL: points as they come */
+} lbvh_i_rows_job;
+
+static uint64_t lbvh_i_point_key(const lbvh_i_rows *rows, int32_t q)
+{
+    const lbvh *tree = rows->tree;
+    int const bits = lbvh_i_code_bits(&tree->desc), dim = tree->desc.dim;
+    lbvh_real at[3];
+    uint64_t code;
+    (void)lbvh_i_read_point(dim, lbvh_i_at(rows->points, rows->stride, q), at);
+    code = lbvh_i_code(&tree->lattice, dim, tree->desc.bits, at, at);
+    return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
+}
+
+static void lbvh_i_rows_piece(void *context, int32_t piece)
+{
+    const lbvh_i_rows_job *job = (const lbvh_i_rows_job *)context;
+    const lbvh_i_rows *rows = job->rows;
+    int32_t const begin = (int32_t)lbvh_i_cut(rows->m, job->pieces, piece),
+                  end = (int32_t)lbvh_i_cut(rows->m, job->pieces, piece + 1);
+    int32_t q;
+    if (!job->key) {
+        for (q = begin; q < end; q++) lbvh_i_find_row(rows, q);
+        return;
+    }
+    for (q = begin; q < end; q++) job->key[q] = lbvh_i_point_key(rows, q);
+    lbvh_i_radix(job->key + begin, job->key + rows->m + begin, end - begin);
+    for (q = begin; q < end; q++) lbvh_i_find_row(rows, lbvh_i_key_id(job->key[q]));
+}
+
+/* Memory for the keys of m points; none, where there is nothing to sort, or no memory. */
+static lbvh_block lbvh_i_take_keys(const lbvh *tree, int32_t m, int flags)
+{
+    size_t const each = 2 * sizeof(uint64_t), bytes = each * (size_t)m;
+    lbvh_block none;
+    memset(&none, 0, sizeof none);
+    if (m < 2 || flags || bytes / each != (size_t)m) return none;
+    return lbvh_i_take_block(&tree->desc.allocator, bytes);
+}
+
+/* All rows, by one piece or by several. */
+static lbvh_result lbvh_i_nearest_in_pieces(const lbvh_i_rows *rows, int flags)
+{
+    const lbvh *tree = rows->tree;
+    lbvh_block keys = lbvh_i_take_keys(tree, rows->m, flags);
+    lbvh_result result = LBVH_OK;
+    lbvh_i_rows_job job;
+    int32_t q;
+    job.rows = rows;
+    job.pieces = lbvh_i_search_pieces(tree, rows->m);
+    job.key = (uint64_t *)keys.memory;
+    if (job.pieces == 1) lbvh_i_rows_piece(&job, 0);
+    else result = lbvh_i_in_pieces(&tree->desc.parallel, job.pieces, lbvh_i_rows_piece, &job);
+    if (result != LBVH_OK)
+        for (q = 0; q < rows->m; q++) lbvh_i_end_row(rows, q, rows->k);
+    if (keys.memory) lbvh_i_release(&tree->desc.allocator, &keys);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-build: the same tree in pieces
+
+       measure   piece of elements   bounds of the half centres, the first invalid element
+       keys      piece of elements   keys and low bits
+       count     piece of keys       how often it has each digit; four times with
+       deal      piece of keys       each key to its place among equal digits of the pieces before
+       low       piece of places     keys with equal upper bits, none of which two pieces share
+       prefixes  piece of places     } PLOC: the clusters of the subtrees within the piece; those
+       clusters  piece of places     } that are left are joined, and the places numbered, after
+       leaves    piece of places     prefixes and leaves
+       merge     piece of places     subtrees within the piece; those that are left are merged after
+
+   Counts of digits, then clusters that are left, lie behind the keys, where leaves will be
+   (>>sort): 1024 bytes for each piece, or 36 for each place, which has 44 there (double: 64 of
+   104).
+   ---------------------------------------------------------------------------------------------- */
+
+/* Building costs less for each element than searching. */
+static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n)
+{
+    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
+    return lbvh_i_pieces_of(&tree->desc.parallel, n, fewest < 32 ? 32 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+/* What a piece found out about its elements. */
+typedef struct lbvh_i_centres {
+    lbvh_real least[3], most[3];
+    lbvh_result result;
+    int32_t bad_id;
+} lbvh_i_centres;
+
+/* A cluster that a piece leaves: of a subtree whose parent is not within the piece. */
+typedef struct lbvh_i_left_cluster {
+    lbvh_real min[3], max[3];
+    int32_t node, first;
+    int32_t last;               /* the last place of that subtree */
+} lbvh_i_left_cluster;
+
+typedef struct lbvh_i_build_job {
+    lbvh *tree;
+    const lbvh_real *data;
+    size_t stride;
+    int32_t n, pieces, pass;
+    lbvh_i_keys keys;
+    int32_t *counts;            /* [pieces][256] */
+    lbvh_i_left_cluster *cluster; /* [n] in the same memory; a piece's from its first place on */
+    int32_t left[LBVH_I_BUILD_TASKS]; /* of each piece: its clusters, or its changes */
+    int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
+    union {
+        lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
+        lbvh_i_roots roots[LBVH_I_BUILD_TASKS];
+    } of;
+} lbvh_i_build_job;
+
+static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_real *data,
+                               size_t stride, int32_t n)
+{
+    job->tree = tree;
+    job->data = data;
+    job->stride = stride;
+    job->n = n;
+    job->pieces = lbvh_i_build_pieces(tree, n);
+}
+
+static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+static void lbvh_i_measure_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_centres *own = &job->of.centres[k];
+    lbvh tree = *job->tree;
+    tree.bad_id = -1;
+    own->result = lbvh_i_measure_centres(&tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                                         lbvh_i_first_of(job, k + 1), own->least, own->most);
+    own->bad_id = tree.bad_id;
+}
+
+/* Joins what the pieces measured, up to the first that refuses. */
+static lbvh_result lbvh_i_join_centres(lbvh_i_build_job *job)
+{
+    lbvh_i_centres *all = &job->of.centres[0];
+    int32_t k;
+    int a;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_centres *own = &job->of.centres[k];
+        if (job->tree->bad_id < 0) job->tree->bad_id = own->bad_id;
+        if (own->result != LBVH_OK) return own->result;
+        for (a = 0; a < 3; a++) {
+            all->least[a] = lbvh_i_min(all->least[a], own->least[a]);
+            all->most[a] = lbvh_i_max(all->most[a], own->most[a]);
+        }
     }
     return LBVH_OK;
 }
+
+static void lbvh_i_keys_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_histogram unused;
+    lbvh_i_make_keys(job->tree, job->data, job->stride, &job->keys, &unused,
+                     lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1));
+}
+
+static void lbvh_i_count_digit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t count[256], i;
+    memset(count, 0, sizeof count);
+    for (i = lbvh_i_first_of(job, k); i < last; i++)
+        count[from[i] >> (32 + 8 * job->pass) & 255]++;
+    memcpy(job->counts + 256 * (size_t)k, count, sizeof count);
+}
+
+/* Where each piece writes its first key of each digit. */
+static void lbvh_i_sum_digits(lbvh_i_build_job *job)
+{
+    int32_t digit, k, sum = 0;
+    for (digit = 0; digit < 256; digit++)
+        for (k = 0; k < job->pieces; k++) {
+            int32_t *const begin = &job->counts[256 * (size_t)k + (size_t)digit];
+            int32_t const count = *begin;
+            *begin = sum;
+            sum += count;
+        }
+}
+
+static void lbvh_i_deal_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
+    int32_t begin[256];
+    memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
+    lbvh_i_deal(from, to, lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1), begin, job->pass);
+}
+
+/* Pieces of places that begin where the upper bits of the keys change. */
+static void lbvh_i_cut_keys(lbvh_i_build_job *job)
+{
+    const uint64_t *key = job->keys.key;
+    int32_t k, place = 0;
+    for (k = 0; k <= job->pieces; k++) {
+        int32_t const begin = lbvh_i_first_of(job, k);
+        if (place < begin) place = begin;
+        while (place > 0 && place < job->n && key[place] >> 32 == key[place - 1] >> 32) place++;
+        job->cut[k] = place;
+    }
+}
+
+static void lbvh_i_low_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
+}
+
+static void lbvh_i_prefixes_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_key_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
+                         lbvh_i_first_of(job, k + 1));
+}
+
+/* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
+   subtree. Returns their number. */
+static int32_t lbvh_i_leave_clusters(lbvh_i_cluster_arrays *c, int32_t last, lbvh_i_left_cluster *to)
+{
+    int32_t const left = c->all;
+    int32_t i = left, m;
+    int a;
+    for (; c->top > 0; last = c->waiting[c->top] - 1)
+        for (m = c->many[--c->top]; m > 0; m--) {
+            lbvh_i_left_cluster *one = &to[--i];
+            for (a = 0; a < 3; a++) {
+                one->min[a] = c->min[a][i];
+                one->max[a] = c->max[a][i];
+            }
+            one->node = c->node[i];
+            one->first = c->first[i];
+            one->last = last;
+        }
+    c->all = 0;
+    return left;
+}
+
+/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster_by_keys does. */
+static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_cluster_arrays *c, int32_t first,
+                                 const lbvh_i_left_cluster *from, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++)
+        lbvh_i_push_entry(c, from[i].min, from[i].max, from[i].node, from[i].first);
+    lbvh_i_join_entries(tree, c, first, from->last, count);
+}
+
+/* lbvh_i_cluster_by_keys within a piece. A right subtree whose sibling begins before the piece is alone on
+   the stack: it is left for later. */
+static void lbvh_i_cluster_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const begin = lbvh_i_first_of(job, k), end = lbvh_i_first_of(job, k + 1);
+    lbvh_i_left_cluster *const to = job->cluster + begin;
+    lbvh_i_cluster_arrays c;
+    int32_t place, left = 0;
+    lbvh_i_begin_arrays(job->tree, &c);
+    for (place = begin; place < end; place++) {
+        lbvh_i_push_leaf(job->tree, job->data, job->stride, &job->keys, &c, place);
+        lbvh_i_join_entries(job->tree, &c, place, place, 1);
+        if (c.top == 1 && !lbvh_i_is_left(job->tree->prefix, c.waiting[0], place))
+            left += lbvh_i_leave_clusters(&c, place, to + left);
+    }
+    job->left[k] = left + lbvh_i_leave_clusters(&c, end - 1, to + left);
+}
+
+/* Joins what the pieces have left. Returns the root. */
+static int32_t lbvh_i_cluster_the_rest(const lbvh_i_build_job *job)
+{
+    lbvh_i_cluster_arrays c;
+    int32_t k, i, count, first = 0;
+    lbvh_i_begin_arrays(job->tree, &c);
+    for (k = 0; k < job->pieces; k++)
+        for (i = 0; i < job->left[k]; i += count) {
+            const lbvh_i_left_cluster *from = job->cluster + lbvh_i_first_of(job, k) + i;
+            for (count = 1; i + count < job->left[k] && from[count].last == from->last;) count++;
+            lbvh_i_take_clusters(job->tree, &c, first, from, count);
+            first = from->last + 1;
+        }
+    return c.node[0];
+}
+
+/* (PLOC has its prefixes already.) */
+static void lbvh_i_leaves_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
+    if (job->tree->desc.builder != LBVH_PLOC) lbvh_i_prefixes_piece(context, k);
+    lbvh_i_key_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
+}
+
+/* An ascent begins at the node of the leaves first .. last, which is finished. While that is a
+   right child, the last root is its left sibling: their parent is finished. The node reached
+   becomes a root. The first `fixed` roots are right children whose siblings begin before the piece.
+   Returns their new number; adds to `*changes` what it counts. */
+typedef int32_t lbvh_i_ascent(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
+                              int32_t last, int32_t *changes);
+
+/* The ascent of a merge: nothing is counted. */
+static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
+                            int32_t last, int32_t *changes)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+    lbvh_node node;
+    (void)changes;
+    if (first == last) tree->node[at].skip = lbvh_i_skip(prefix, tree->n, last);
+    node = tree->node[at];
+    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+        int32_t const split = first - 1, right = at;
+        first = roots->first[--roots->count];
+        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+        node.link = lbvh_i_left_child(tree->first_leaf, first, split);
+        lbvh_i_widen(&node, &tree->node[node.link]);
+        tree->node[at] = node;
+        if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
+    }
+    roots->first[roots->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
+}
+
+/* The ascents of all leaves of a piece: nothing changes outside of the subtrees that lie within it.
+   A right child whose sibling begins before the piece is fixed. Along fixed roots prefixes
+   decrease, along the others they increase: at most LBVH_STACK of each. */
+LBVH_I_HOT void lbvh_i_ascend_piece(lbvh_i_build_job *job, int32_t k, lbvh_i_ascent *ascent)
+{
+    lbvh_i_roots *roots = &job->of.roots[k];
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t place, fixed = 0, changes = 0;
+    roots->count = 0;
+    for (place = lbvh_i_first_of(job, k); place < last; place++)
+        fixed = ascent(job->tree, roots, fixed, place, place, &changes);
+    job->left[k] = changes;
+}
+
+static void lbvh_i_raise_piece(void *context, int32_t k)
+{
+    lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_raise);
+}
+
+/* The same with the roots of all pieces, as if they were leaves. Returns all changes. */
+static int32_t lbvh_i_ascend_roots(const lbvh_i_build_job *job, lbvh_i_ascent *ascent)
+{
+    lbvh_i_roots waiting;
+    int32_t k, i, changes = 0;
+    waiting.count = 0;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_roots *own = &job->of.roots[k];
+        int32_t const end = lbvh_i_first_of(job, k + 1);
+        changes += job->left[k];
+        for (i = 0; i < own->count; i++)
+            (void)ascent(job->tree, &waiting, 0, own->first[i],
+                         (i + 1 < own->count ? own->first[i + 1] : end) - 1, &changes);
+    }
+    return changes;
+}
+
+static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+}
+
+static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
+    for (job->pass = 0; job->pass < 4 && result == LBVH_OK; job->pass++) {
+        result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
+        if (result != LBVH_OK) return result;
+        lbvh_i_sum_digits(job);
+        result = lbvh_i_run_build(job, lbvh_i_deal_piece);
+    }
+    if (result != LBVH_OK) return result;
+    lbvh_i_cut_keys(job);
+    return lbvh_i_run_build(job, lbvh_i_low_piece);
+}
+
+static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
+    if (result == LBVH_OK) (void)lbvh_i_ascend_roots(job, lbvh_i_raise);
+    return result;
+}
+
+/* LBVH_PLOC, as lbvh_i_key_ploc, but for two leaves, which are no pieces. */
+static lbvh_result lbvh_i_ploc_in_pieces(lbvh_i_build_job *job)
+{
+    size_t const align = sizeof(lbvh_node);
+    uintptr_t const behind = (uintptr_t)(job->keys.low + job->n) + align - 1;
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
+    int32_t root;
+    job->cluster = (lbvh_i_left_cluster *)(behind - behind % align);
+    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
+    if (result != LBVH_OK) return result;
+    root = lbvh_i_cluster_the_rest(job);
+    if (lbvh_i_number_clusters(job->tree, job->keys.key, job->keys.spare, root))
+        job->keys.key = job->keys.spare;
+    return LBVH_OK;
+}
+
+/* All builders: MERGE and SPLIT share a tree. */
+static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
+    if (result != LBVH_OK) return result;
+    lbvh_i_begin_nodes(tree, n, job.of.centres[0].least, job.of.centres[0].most);
+    job.keys = lbvh_i_key_room(tree);
+    job.counts = (int32_t *)(void *)(job.keys.low + n);
+    result = lbvh_i_sort_in_pieces(&job);
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
+    if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+static void lbvh_i_refit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_refit_leaves(job->tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                        lbvh_i_first_of(job, k + 1));
+}
+
+static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, tree->n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) {
+        result = lbvh_i_join_centres(&job);
+        if (result != LBVH_OK) return result; /* the tree is unchanged */
+        result = lbvh_i_run_build(&job, lbvh_i_refit_piece);
+    }
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>seams: where the plain forms enter the faster ones. 1: the work is done, with its result
+   ---------------------------------------------------------------------------------------------- */
+
+/* Tests choose. */
+#ifndef LBVH_I_FASTER
+#define LBVH_I_FASTER() 1
+#endif
+
+static int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
+                               lbvh_result *result)
+{
+    if (!LBVH_I_FASTER()) return 0;
+    *result = lbvh_i_build_pieces(tree, n) > 1 ? lbvh_i_build_in_pieces(tree, data, stride, n)
+                                               : lbvh_i_build_by_keys(tree, data, stride, n);
+    return 1;
+}
+
+static int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
+                               lbvh_result *result)
+{
+    if (!LBVH_I_FASTER() || lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
+    *result = lbvh_i_refit_in_pieces(tree, data, stride);
+    return 1;
+}
+
+static int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result)
+{
+    if (!LBVH_I_FASTER()) return 0;
+    if (!taker->fn && lbvh_i_search_pieces(tree, tree->n) > 1)
+        *result = lbvh_i_pairs_in_pieces(tree, taker);
+    else *result = lbvh_i_take_pairs(tree, taker, 0, tree->n, NULL) ? LBVH_STOPPED : LBVH_OK;
+    return 1;
+}
+
+static int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result)
+{
+    if (!LBVH_I_FASTER()) return 0;
+    *result = LBVH_OK;
+    if (lbvh_i_search_pieces(lists->tree, lists->queries->n) > 1)
+        *result = lbvh_i_counts_in_pieces(lists);
+    else lbvh_i_count_rows(lists, 0, lists->queries->n);
+    return 1;
+}
+
+static int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result)
+{
+    if (!LBVH_I_FASTER()) return 0;
+    *result = lbvh_i_search_pieces(lists->tree, lists->queries->n) > 1
+                  ? lbvh_i_lists_in_pieces(lists, needed) : lbvh_i_list_all(lists, needed);
+    return 1;
+}
+
+static int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result)
+{
+    if (!LBVH_I_FASTER()) return 0;
+    *result = lbvh_i_nearest_in_pieces(rows, flags);
+    return 1;
+}
+
+#else /* LBVH_PLAIN */
+
+static int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
+                               lbvh_result *result)
+{
+    (void)tree, (void)data, (void)stride, (void)n, (void)result;
+    return 0;
+}
+
+static int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
+                               lbvh_result *result)
+{
+    (void)tree, (void)data, (void)stride, (void)result;
+    return 0;
+}
+
+static int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result)
+{
+    (void)tree, (void)taker, (void)result;
+    return 0;
+}
+
+static int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result)
+{
+    (void)lists, (void)result;
+    return 0;
+}
+
+static int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result)
+{
+    (void)lists, (void)needed, (void)result;
+    return 0;
+}
+
+static int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result)
+{
+    (void)rows, (void)flags, (void)result;
+    return 0;
+}
+
+#endif /* LBVH_PLAIN */
 
 /* ------------------------------------------------------------------------------------------------
    >>validate: the arrays against the tree that the prefixes define
@@ -4272,1108 +5811,6 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     lbvh_i_arrays_of(tree, array);
     result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;
     if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
-    if (result != LBVH_OK) lbvh_i_make_empty(tree);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
-   subtrees of the sorted leaves: Benthin 2024)
-
-   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
-   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
-   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
-   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
-   finds the partner with which its box is smallest (>>clusters), and two that choose each other
-   merge. Five points on a line:
-
-       place    0   4 6       14    20
-                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
-                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
-                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
-                \____/           |        they become cluster 3
-                   3             2        round 3: the root
-       border 0     1 2        3     4 5
-       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
-
-   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
-   and the 8 after it, and each pair is computed once. A round merges one pair at least. So a window
-   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
-
-   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
-   of its children. That place is nobody's first from then on: no two clusters have the same number,
-   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
-   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
-   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
-   file and every walk see a tree like any other. Where a leaf would lie below more than
-   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
-   ---------------------------------------------------------------------------------------------- */
-
-/* A stack of clusters, as a structure of arrays for vectors: 50 KB (double: 90). Its last
-   ones are the window, with room behind it. Keys have room before the first: keys with nobody. */
-enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
-typedef struct lbvh_i_clusters {
-    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
-    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
-    int32_t all;                                   /* clusters on the stack */
-    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree on it: first leaf, clusters */
-    int32_t top;                                   /* subtrees on it */
-    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
-    int lanes;          /* vectors of 8 floats may be used */
-    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
-    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
-    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
-} lbvh_i_clusters;
-
-/* An empty stack. No cluster has one before the first as its partner. */
-static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
-{
-    int32_t i, k;
-    memset(c, 0, sizeof *c);
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
-    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
-    c->lanes = LBVH_I_HAS_AVX2();
-}
-
-/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
-   turns: compilers make vectors of them at -O2 too.) */
-LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
-{
-    int32_t k, p;
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            int32_t const q = p + 1 + k, at = window + p, by = window + q;
-            lbvh_real const
-                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
-                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
-                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
-            c->key[k][LBVH_I_RADIUS + p] =
-                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
-        }
-}
-
-/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
-LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
-{
-    int32_t k, p;
-    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
-                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
-                              least = behind < before ? behind : before, best = c->best[p];
-            c->best[p] = least < best ? least : best;
-        }
-}
-
-/* best[i] of all `count` clusters of a window. */
-LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i += LBVH_I_RADIUS) {
-        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
-        else lbvh_i_compare(c, 3, c->all - count, i);
-    }
-    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
-}
-
-LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    lbvh_i_choose_all(c, dim, count);
-}
-
-static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
-        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
-    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
-    else lbvh_i_choose_all(c, dim, count);
-}
-
-/* Cluster i of the stack becomes the node of itself and j. */
-static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
-{
-    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
-    int32_t *const child = c->child + 2 * (size_t)at;
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
-        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
-    }
-    child[0] = c->node[i];
-    child[1] = c->node[j];
-    c->node[i] = at;
-    c->first[i] = one < other ? one : other;
-}
-
-/* Cluster `from` of the stack moves to `to`. */
-static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][to] = c->min[a][from];
-        c->max[a][to] = c->max[a][from];
-    }
-    c->node[to] = c->node[from];
-    c->first[to] = c->first[from];
-}
-
-/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
-   order. Returns their number. (By lists: branches on who chose whom are mispredicted.) */
-static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
-{
-    int32_t const window = c->all - count;
-    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
-    for (i = 0; i < count; i++) {
-        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
-        int const chosen = c->best[j] == c->best[i];
-        merge[merges] = keep[left] = i;
-        merges += chosen & (i < j);
-        left += !(chosen & (j < i));
-    }
-    for (k = 0; k < merges; k++) {
-        i = merge[k];
-        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
-    }
-    for (k = 0; k < left && keep[k] == k; k++) {}
-    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
-    c->all = window + left;
-    return left;
-}
-
-/* Puts a cluster on the stack. */
-LBVH_I_HOT void lbvh_i_push_cluster(lbvh_i_clusters *c, const lbvh_real min[3],
-                                    const lbvh_real max[3], int32_t node, int32_t first)
-{
-    int32_t const at = c->all++;
-    int a;
-    LBVH_I_UNROLL
-    for (a = 0; a < 3; a++) {
-        c->min[a][at] = min[a];
-        c->max[a][at] = max[a];
-    }
-    c->node[at] = node;
-    c->first[at] = first;
-}
-
-/* Puts leaf k on the stack. */
-static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
-                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
-{
-    lbvh_real min[3], max[3];
-    int a;
-    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
-    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
-    for (a = 0; a < 3; a++) {
-        min[a] = lbvh_i_bounded(min[a]);
-        max[a] = lbvh_i_bounded(max[a]);
-    }
-    lbvh_i_push_cluster(c, min, max, tree->first_leaf + k, k);
-}
-
-/* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
-   that is a left child. Those of its left sibling lie below them: where both are too many for the
-   parent, rounds follow. */
-static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
-                                 int32_t count)
-{
-    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
-        first = c->waiting[--c->top];
-        count += c->many[c->top];
-        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
-            lbvh_i_find_partners(c, tree->desc.dim, count);
-            count = lbvh_i_merge_partners(c, count);
-        }
-    }
-    c->waiting[c->top] = first;
-    c->many[c->top++] = count;
-}
-
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
-static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
-                              const lbvh_i_keys *keys)
-{
-    lbvh_i_clusters c;
-    int32_t k;
-    lbvh_i_begin_clusters(tree, &c);
-    for (k = 0; k < tree->n; k++) {
-        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
-        lbvh_i_join_clusters(tree, &c, k, k, 1);
-    }
-    return c.node[0];
-}
-
-/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
-   a leaf would lie too deep, and nothing was changed. */
-static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
-{
-    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
-    /* where the last leaves will be */
-    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
-    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
-    int32_t at = root, level = 0, place = 0, top = 0;
-    uint64_t *const old = keys->key;
-    for (;;) {
-        for (; at < tree->first_leaf; level++) {
-            if (level == LBVH_STACK - 1) return 0;
-            pending[top] = child[2 * (size_t)at + 1];
-            depth[top++] = level;
-            at = child[2 * (size_t)at];
-        }
-        keys->spare[place++] = old[at - tree->first_leaf];
-        if (top == 0) break;
-        at = pending[--top];
-        level = depth[top] + 1;
-        prefix[place] = (uint8_t)level;
-    }
-    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
-    keys->key = keys->spare;
-    keys->spare = old;
-    return 1;
-}
-
-static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
-{
-    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
-    if (tree->n > 2)
-        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
-
-   A piece is a range of searches, elements or places, and no two pieces write to the same number.
-   What must be joined is joined by the calling thread, in the order of the pieces.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The fewest searches for which a task is worth its start: some tenths of a millisecond. */
-#ifndef LBVH_I_PIECE
-#define LBVH_I_PIECE 2048
-#endif
-enum { LBVH_I_MOST_PIECES = 256 };
-
-/* Into how many pieces work on n elements is cut. */
-static int32_t lbvh_i_pieces_of(const lbvh_parallel *parallel, int32_t n, int32_t fewest,
-                                int32_t most)
-{
-    int32_t const worth = n / fewest;
-    if (parallel->tasks < most) most = parallel->tasks;
-    if (!parallel->run || most < 2 || worth < 2) return 1;
-    return worth < most ? worth : most;
-}
-
-static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches)
-{
-    return tree->n == 0 ? 1 : lbvh_i_pieces_of(&tree->desc.parallel, searches, LBVH_I_PIECE,
-                                               LBVH_I_MOST_PIECES);
-}
-
-/* Where piece k of n elements begins, and piece k - 1 ends. */
-static int64_t lbvh_i_cut(int64_t n, int32_t pieces, int32_t k)
-{
-    return n / pieces * k + n % pieces * k / pieces;
-}
-
-/* A piece sets its byte when it is done. */
-typedef struct lbvh_i_job {
-    lbvh_task *work;
-    void *context;
-    unsigned char done[LBVH_I_MOST_PIECES];
-} lbvh_i_job;
-
-static void lbvh_i_do_piece(void *context, int32_t k)
-{
-    lbvh_i_job *job = (lbvh_i_job *)context;
-    job->work(job->context, k);
-    job->done[k] = 1;
-}
-
-/* work(context, k) for every piece k. */
-static lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t pieces, lbvh_task *work,
-                                    void *context)
-{
-    lbvh_i_job job;
-    int32_t k;
-    job.work = work;
-    job.context = context;
-    memset(job.done, 0, sizeof job.done);
-    parallel->run(lbvh_i_do_piece, &job, pieces, parallel->user);
-    for (k = 0; k < pieces; k++) if (!job.done[k]) return LBVH_NOT_RUN;
-    return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>parallel-search: pieces of the searches, by place or by the caller's order
-
-   A list is made in one pass, though no piece knows how many entries come before its own. Each
-   writes to a room of its own in the caller's array:
-
-       rooms     |0 0 0 0 . .|1 1 1 1 1 1|2 2 . . . .|      piece 1 has two entries more than room
-       moved     |0 0 0 0|1 1 1 1 1 1 ~ ~|2 2|              then each is moved to its end, and
-                                                            searches without room are repeated
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct lbvh_i_piece_of_list {
-    int32_t whole;              /* all entries of the searches before it have been written */
-    int64_t written;            /* entries of the piece that have been written */
-    int64_t found;              /* entries of the piece */
-    int64_t start;              /* entries of the pieces before it */
-} lbvh_i_piece_of_list;
-
-typedef struct lbvh_i_search_job {
-    lbvh_i_lists lists;
-    int32_t n, pieces, width;   /* searches; numbers of an entry */
-    lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
-} lbvh_i_search_job;
-
-static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh_i_lists *lists)
-{
-    memset(job, 0, sizeof *job);
-    job->lists = *lists;
-    job->n = lists->queries ? lists->queries->n : lists->tree->n;
-    job->pieces = lbvh_i_search_pieces(lists->tree, job->n);
-    job->width = lists->queries ? 1 : 2;
-}
-
-static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
-{
-    return lbvh_i_in_pieces(&job->lists.tree->desc.parallel, job->pieces, work, job);
-}
-
-/* The first search of piece k. */
-static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
-{
-    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
-}
-
-static void lbvh_i_count_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_count_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
-}
-
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
-{
-    lbvh_i_search_job job;
-    lbvh_result result;
-    lbvh_i_begin_search(&job, lists);
-    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
-    if (result != LBVH_OK) memset(lists->counts, 0, (size_t)job.n * sizeof *lists->counts);
-    return result;
-}
-
-/* Rows of the searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: entries
-   found, and up to where whole rows were written, counted from entry 0. */
-static void lbvh_i_list_rows(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece, int64_t found,
-                             int64_t capacity, int32_t first, int32_t end)
-{
-    piece->found = lbvh_i_own(lists->queries)
-                       ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
-                       : lbvh_i_fill_at(lists, found, capacity, first, end);
-    piece->written = piece->found;
-    for (piece->whole = end; piece->written > capacity && piece->whole > first;)
-        piece->written = lists->offsets[--piece->whole];
-}
-
-/* The same for pairs of the places first .. end-1. */
-static void lbvh_i_list_pairs(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
-                              int64_t found, int64_t capacity, int32_t first, int32_t end)
-{
-    lbvh_i_taker taker;
-    memset(&taker, 0, sizeof taker);
-    taker.pairs = lists->ids;
-    taker.capacity = capacity;
-    taker.found = found;
-    (void)lbvh_i_take_pairs(lists->tree, &taker, first, end);
-    piece->found = taker.found;
-    piece->whole = taker.whole;
-    piece->written = taker.written;
-}
-
-/* The list of either; found and written are then those of this range. */
-static void lbvh_i_list_range(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
-                              int64_t found, int64_t capacity, int32_t first, int32_t end)
-{
-    if (lists->queries) lbvh_i_list_rows(lists, piece, found, capacity, first, end);
-    else lbvh_i_list_pairs(lists, piece, found, capacity, first, end);
-    piece->found -= found;
-    piece->written -= found;
-}
-
-/* The first entry of the room of piece k. */
-static int64_t lbvh_i_room_of(const lbvh_i_search_job *job, int32_t k)
-{
-    return lbvh_i_cut(job->lists.capacity, job->pieces, k);
-}
-
-/* Into the room of the piece. */
-static void lbvh_i_list_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_list_range(&job->lists, &job->piece[k], lbvh_i_room_of(job, k),
-                      lbvh_i_room_of(job, k + 1), lbvh_i_first_search(job, k),
-                      lbvh_i_first_search(job, k + 1));
-}
-
-/* Moves what piece k has written from its room to where it belongs. */
-static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
-{
-    const lbvh_i_piece_of_list *piece = &job->piece[k];
-    int64_t const room = lbvh_i_room_of(job, k), left = job->lists.capacity - piece->start,
-                  moving = piece->written < left ? piece->written : left;
-    int32_t *const ids = job->lists.ids;
-    if (moving > 0 && room != piece->start)
-        memmove(ids + piece->start * job->width, ids + room * job->width,
-                (size_t)moving * (size_t)job->width * sizeof *ids);
-}
-
-/* Towards the front in ascending order, then towards the end in descending order: nothing is
-   overwritten before it has moved. Returns the number of all entries. */
-static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
-{
-    int64_t sum = 0;
-    int32_t k;
-    for (k = 0; k < job->pieces; k++) {
-        job->piece[k].start = sum;
-        sum += job->piece[k].found;
-        if (job->piece[k].start < lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
-    }
-    for (k = job->pieces; k-- > 0;)
-        if (job->piece[k].start > lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
-    return sum;
-}
-
-/* The offsets of what was moved, and the list of the searches that had no room. */
-static void lbvh_i_finish_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    const lbvh_i_lists *lists = &job->lists;
-    lbvh_i_piece_of_list const piece = job->piece[k];
-    lbvh_i_piece_of_list rest;
-    int64_t const shift = piece.start - lbvh_i_room_of(job, k);
-    int32_t const end = lbvh_i_first_search(job, k + 1);
-    int32_t q;
-    for (q = lbvh_i_first_search(job, k); q < piece.whole && lists->queries; q++)
-        lists->offsets[q] += shift;
-    if (piece.whole < end && (lists->queries || piece.start + piece.written < lists->capacity))
-        lbvh_i_list_range(lists, &rest, piece.start + piece.written, lists->capacity, piece.whole,
-                          end);
-}
-
-/* The list, without the last offset. */
-static lbvh_result lbvh_i_list_in_pieces(lbvh_i_search_job *job, int64_t *needed)
-{
-    lbvh_result result = lbvh_i_search_in_pieces(job, lbvh_i_list_piece);
-    *needed = 0;
-    if (result != LBVH_OK) return result;
-    *needed = lbvh_i_move_pieces(job);
-    result = lbvh_i_search_in_pieces(job, lbvh_i_finish_piece);
-    if (result != LBVH_OK) *needed = 0;
-    return result;
-}
-
-static void lbvh_i_count_pairs_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_taker taker;
-    memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(job->lists.tree, &taker, lbvh_i_first_search(job, k),
-                            lbvh_i_first_search(job, k + 1));
-    job->piece[k].found = taker.found;
-}
-
-static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs)
-{
-    lbvh_i_lists const lists = lbvh_i_lists_of(tree, NULL);
-    lbvh_i_search_job job;
-    lbvh_result result;
-    int32_t k;
-    lbvh_i_begin_search(&job, &lists);
-    *pairs = 0;
-    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_pairs_piece);
-    for (k = 0; k < job.pieces && result == LBVH_OK; k++) *pairs += job.piece[k].found;
-    return result;
-}
-
-static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
-                                          int64_t *needed)
-{
-    lbvh_i_lists lists = lbvh_i_lists_of(tree, NULL);
-    lbvh_i_search_job job;
-    lbvh_result result;
-    if (capacity == 0) {
-        result = lbvh_i_count_pairs_in_pieces(tree, needed);
-        return result == LBVH_OK && *needed > 0 ? LBVH_BUFFER_TOO_SMALL : result;
-    }
-    lists.ids = pairs;
-    lists.capacity = capacity;
-    lbvh_i_begin_search(&job, &lists);
-    result = lbvh_i_list_in_pieces(&job, needed);
-    return result == LBVH_OK && *needed > capacity ? LBVH_BUFFER_TOO_SMALL : result;
-}
-
-static void lbvh_i_fill_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_fill_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
-}
-
-/* Own elements, rows by id: count, prefix sum, fill. */
-static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
-{
-    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_piece);
-    if (result != LBVH_OK) return result;
-    *needed = lbvh_i_sum_offsets(job->lists.offsets, job->n);
-    return job->lists.capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
-}
-
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed)
-{
-    const lbvh_queries *queries = lists->queries;
-    lbvh_i_search_job job;
-    lbvh_result result;
-    lbvh_i_begin_search(&job, lists);
-    result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
-                 ? lbvh_i_fill_by_id_in_pieces(&job, needed)
-                 : lbvh_i_list_in_pieces(&job, needed);
-    if (result != LBVH_OK) {
-        memset(lists->offsets, 0, ((size_t)queries->n + 1) * sizeof *lists->offsets);
-        *needed = 0;
-        return result;
-    }
-    lists->offsets[queries->n] = *needed;
-    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>nearest-rows: the nearest elements of many points
-
-   Points are taken in Morton order: a search then finds in the cache what the one before has read.
-   Each piece sorts its own points, by keys that hold both:
-
-       key    bits 63 .. 32: the upper bits of the Morton code      bits 31 .. 0: the point
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct lbvh_i_rows_job {
-    const lbvh *tree;
-    const lbvh_real *points;
-    size_t stride;
-    int32_t m, k, pieces, *ids, *found;
-    lbvh_real reach, *distances2;
-    uint64_t *key;                  /* [2 m] a half to sort into; NULL: points as they come */
-} lbvh_i_rows_job;
-
-static uint64_t lbvh_i_point_key(const lbvh_i_rows_job *job, int32_t q)
-{
-    const lbvh *tree = job->tree;
-    int const bits = lbvh_i_code_bits(&tree->desc), dim = tree->desc.dim;
-    lbvh_real at[3];
-    uint64_t code;
-    (void)lbvh_i_read_point(dim, lbvh_i_at(job->points, job->stride, q), at);
-    code = lbvh_i_code(&tree->lattice, dim, tree->desc.bits, at, at);
-    return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
-}
-
-/* Row q without its last `left` neighbours. */
-static void lbvh_i_end_row(const lbvh_i_rows_job *job, int32_t q, int32_t left)
-{
-    size_t const end = ((size_t)q + 1) * (size_t)job->k;
-    size_t e;
-    for (e = end - (size_t)left; e < end; e++) {
-        job->ids[e] = -1;
-        job->distances2[e] = lbvh_i_infinity();
-    }
-    job->found[q] = job->k - left;
-}
-
-static void lbvh_i_find_row(const lbvh_i_rows_job *job, int32_t q)
-{
-    size_t const row = (size_t)q * (size_t)job->k;
-    int32_t found = 0;
-    if (job->k > 0) /* all else that it could refuse was checked */
-        (void)lbvh_nearest(job->tree, lbvh_i_at(job->points, job->stride, q), job->k, job->reach,
-                           NULL, NULL, job->ids + row, job->distances2 + row, &found);
-    lbvh_i_end_row(job, q, job->k - found);
-}
-
-/* The points begin .. end-1 in Morton order. */
-static const uint64_t *lbvh_i_order_points(const lbvh_i_rows_job *job, int32_t begin, int32_t end)
-{
-    uint64_t *const key = job->key + begin;
-    lbvh_i_histogram histogram;
-    int32_t q;
-    memset(&histogram, 0, sizeof histogram);
-    for (q = 0; q < end - begin; q++) {
-        key[q] = lbvh_i_point_key(job, begin + q);
-        lbvh_i_count_digits(&histogram, (uint32_t)(key[q] >> 32));
-    }
-    lbvh_i_radix(key, key + job->m, end - begin, &histogram);
-    return key;
-}
-
-static void lbvh_i_rows_piece(void *context, int32_t piece)
-{
-    const lbvh_i_rows_job *job = (const lbvh_i_rows_job *)context;
-    int32_t const begin = (int32_t)lbvh_i_cut(job->m, job->pieces, piece),
-                  end = (int32_t)lbvh_i_cut(job->m, job->pieces, piece + 1);
-    const uint64_t *key = job->key ? lbvh_i_order_points(job, begin, end) : NULL;
-    int32_t q;
-    for (q = begin; q < end; q++)
-        lbvh_i_find_row(job, key ? lbvh_i_key_id(key[q - begin]) : q);
-}
-
-static lbvh_result lbvh_i_check_rows(const lbvh_i_rows_job *job, int flags)
-{
-    int const points = job->m > 0, neighbours = points && job->k > 0;
-    if (job->m < 0 || job->k < 0) return LBVH_BAD_ARGUMENT;
-    if (points && (!job->points || !job->found)) return LBVH_BAD_ARGUMENT;
-    if (neighbours && (!job->ids || !job->distances2)) return LBVH_BAD_ARGUMENT;
-    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
-    if (!(job->reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!job->tree->built) return LBVH_NOT_BUILT;
-    return job->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
-}
-
-/* Memory for the keys of m points; none, where there is nothing to sort, or no memory. */
-static lbvh_block lbvh_i_take_keys(const lbvh *tree, int32_t m, int flags)
-{
-    size_t const each = 2 * sizeof(uint64_t), bytes = each * (size_t)m;
-    lbvh_block none;
-    memset(&none, 0, sizeof none);
-    if (m < 2 || flags || bytes / each != (size_t)m) return none;
-    return lbvh_i_take_block(&tree->desc.allocator, bytes);
-}
-
-LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
-                                       int32_t m, int32_t k, lbvh_real reach, int flags,
-                                       int32_t *ids, lbvh_real *distances2, int32_t *found)
-{
-    lbvh_result result;
-    lbvh_i_rows_job job;
-    lbvh_block keys;
-    int32_t q;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    job.tree = tree;
-    job.points = points;
-    job.stride = lbvh_i_stride_of(tree->desc.dim, stride);
-    job.m = m;
-    job.k = k;
-    job.ids = ids;
-    job.found = found;
-    job.reach = reach;
-    job.distances2 = distances2;
-    result = lbvh_i_check_rows(&job, flags);
-    if (result != LBVH_OK) return result;
-    job.pieces = lbvh_i_search_pieces(tree, m);
-    keys = lbvh_i_take_keys(tree, m, flags);
-    job.key = (uint64_t *)keys.memory;
-    if (job.pieces == 1) lbvh_i_rows_piece(&job, 0);
-    else result = lbvh_i_in_pieces(&tree->desc.parallel, job.pieces, lbvh_i_rows_piece, &job);
-    for (q = 0; q < m && result != LBVH_OK; q++) lbvh_i_end_row(&job, q, k);
-    if (keys.memory) lbvh_i_release(&tree->desc.allocator, &keys);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>parallel-build: the same tree in pieces
-
-       measure   piece of elements   bounds of the half centres, the first invalid element
-       keys      piece of elements   keys and low bits
-       count     piece of keys       how often it has each digit; four times with
-       deal      piece of keys       each key to its place among equal digits of the pieces before
-       low       piece of places     keys with equal upper bits, none of which two pieces share
-       prefixes  piece of places     } PLOC: the clusters of the subtrees within the piece; those
-       clusters  piece of places     } that are left are joined, and the places numbered, after
-       leaves    piece of places     prefixes and leaves
-       merge     piece of places     subtrees within the piece; those that are left are merged after
-
-   Counts of digits, then clusters that are left, lie behind the keys, where leaves will be
-   (>>sort): 1024 bytes for each piece, or 36 for each place, which has 44 there (double: 64 of
-   104).
-   ---------------------------------------------------------------------------------------------- */
-
-enum { LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
-
-/* Building costs less for each element than searching. */
-static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n)
-{
-    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
-    return lbvh_i_pieces_of(&tree->desc.parallel, n, fewest < 32 ? 32 : fewest, LBVH_I_BUILD_TASKS);
-}
-
-/* What a piece found out about its elements. */
-typedef struct lbvh_i_centres {
-    lbvh_real least[3], most[3];
-    lbvh_result result;
-    int32_t bad_id;
-} lbvh_i_centres;
-
-/* A cluster that a piece leaves: of a subtree whose parent is not within the piece. */
-typedef struct lbvh_i_left_cluster {
-    lbvh_real min[3], max[3];
-    int32_t node, first;
-    int32_t last;               /* the last place of that subtree */
-} lbvh_i_left_cluster;
-
-/* The roots of subtrees whose parents are still to come: the first leaf of each. */
-typedef struct lbvh_i_roots { int32_t first[2 * LBVH_STACK], count; } lbvh_i_roots;
-
-typedef struct lbvh_i_build_job {
-    lbvh *tree;
-    const lbvh_real *data;
-    size_t stride;
-    int32_t n, pieces, pass;
-    lbvh_i_keys keys;
-    int32_t *counts;            /* [pieces][256] */
-    lbvh_i_left_cluster *cluster; /* [n] in the same memory; a piece's from its first place on */
-    int32_t left[LBVH_I_BUILD_TASKS]; /* of each piece: its clusters, or its changes */
-    int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
-    union {
-        lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
-        lbvh_i_roots roots[LBVH_I_BUILD_TASKS];
-    } of;
-} lbvh_i_build_job;
-
-static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_real *data,
-                               size_t stride, int32_t n)
-{
-    job->tree = tree;
-    job->data = data;
-    job->stride = stride;
-    job->n = n;
-    job->pieces = lbvh_i_build_pieces(tree, n);
-}
-
-static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
-{
-    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
-}
-
-static void lbvh_i_measure_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_centres *own = &job->of.centres[k];
-    lbvh tree = *job->tree;
-    tree.bad_id = -1;
-    own->result = lbvh_i_measure_centres(&tree, job->data, job->stride, lbvh_i_first_of(job, k),
-                                         lbvh_i_first_of(job, k + 1), own->least, own->most);
-    own->bad_id = tree.bad_id;
-}
-
-/* Joins what the pieces measured, up to the first that refuses. */
-static lbvh_result lbvh_i_join_centres(lbvh_i_build_job *job)
-{
-    lbvh_i_centres *all = &job->of.centres[0];
-    int32_t k;
-    int a;
-    for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_centres *own = &job->of.centres[k];
-        if (job->tree->bad_id < 0) job->tree->bad_id = own->bad_id;
-        if (own->result != LBVH_OK) return own->result;
-        for (a = 0; a < 3; a++) {
-            all->least[a] = lbvh_i_min(all->least[a], own->least[a]);
-            all->most[a] = lbvh_i_max(all->most[a], own->most[a]);
-        }
-    }
-    return LBVH_OK;
-}
-
-static void lbvh_i_keys_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_histogram unused;
-    lbvh_i_make_keys(job->tree, job->data, job->stride, &job->keys, &unused,
-                     lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1));
-}
-
-static void lbvh_i_count_digit_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t count[256], i;
-    memset(count, 0, sizeof count);
-    for (i = lbvh_i_first_of(job, k); i < last; i++)
-        count[from[i] >> (32 + 8 * job->pass) & 255]++;
-    memcpy(job->counts + 256 * (size_t)k, count, sizeof count);
-}
-
-/* Where each piece writes its first key of each digit. */
-static void lbvh_i_sum_digits(lbvh_i_build_job *job)
-{
-    int32_t digit, k, sum = 0;
-    for (digit = 0; digit < 256; digit++)
-        for (k = 0; k < job->pieces; k++) {
-            int32_t *const begin = &job->counts[256 * (size_t)k + (size_t)digit];
-            int32_t const count = *begin;
-            *begin = sum;
-            sum += count;
-        }
-}
-
-static void lbvh_i_deal_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
-    uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
-    int32_t begin[256];
-    memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
-    lbvh_i_deal(from, to, lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1), begin, job->pass);
-}
-
-/* Pieces of places that begin where the upper bits of the keys change. */
-static void lbvh_i_cut_keys(lbvh_i_build_job *job)
-{
-    const uint64_t *key = job->keys.key;
-    int32_t k, place = 0;
-    for (k = 0; k <= job->pieces; k++) {
-        int32_t const begin = lbvh_i_first_of(job, k);
-        if (place < begin) place = begin;
-        while (place > 0 && place < job->n && key[place] >> 32 == key[place - 1] >> 32) place++;
-        job->cut[k] = place;
-    }
-}
-
-static void lbvh_i_low_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
-}
-
-static void lbvh_i_prefixes_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_make_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
-                         lbvh_i_first_of(job, k + 1));
-}
-
-/* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
-   subtree. Returns their number. */
-static int32_t lbvh_i_leave_clusters(lbvh_i_clusters *c, int32_t last, lbvh_i_left_cluster *to)
-{
-    int32_t const left = c->all;
-    int32_t i = left, m;
-    int a;
-    for (; c->top > 0; last = c->waiting[c->top] - 1)
-        for (m = c->many[--c->top]; m > 0; m--) {
-            lbvh_i_left_cluster *one = &to[--i];
-            for (a = 0; a < 3; a++) {
-                one->min[a] = c->min[a][i];
-                one->max[a] = c->max[a][i];
-            }
-            one->node = c->node[i];
-            one->first = c->first[i];
-            one->last = last;
-        }
-    c->all = 0;
-    return left;
-}
-
-/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster does. */
-static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first,
-                                 const lbvh_i_left_cluster *from, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i++)
-        lbvh_i_push_cluster(c, from[i].min, from[i].max, from[i].node, from[i].first);
-    lbvh_i_join_clusters(tree, c, first, from->last, count);
-}
-
-/* lbvh_i_cluster within a piece. A right subtree whose sibling begins before the piece is alone on
-   the stack: it is left for later. */
-static void lbvh_i_cluster_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    int32_t const begin = lbvh_i_first_of(job, k), end = lbvh_i_first_of(job, k + 1);
-    lbvh_i_left_cluster *const to = job->cluster + begin;
-    lbvh_i_clusters c;
-    int32_t place, left = 0;
-    lbvh_i_begin_clusters(job->tree, &c);
-    for (place = begin; place < end; place++) {
-        lbvh_i_push_leaf(job->tree, job->data, job->stride, &job->keys, &c, place);
-        lbvh_i_join_clusters(job->tree, &c, place, place, 1);
-        if (c.top == 1 && !lbvh_i_is_left(job->tree->prefix, c.waiting[0], place))
-            left += lbvh_i_leave_clusters(&c, place, to + left);
-    }
-    job->left[k] = left + lbvh_i_leave_clusters(&c, end - 1, to + left);
-}
-
-/* Joins what the pieces have left. Returns the root. */
-static int32_t lbvh_i_cluster_the_rest(const lbvh_i_build_job *job)
-{
-    lbvh_i_clusters c;
-    int32_t k, i, count, first = 0;
-    lbvh_i_begin_clusters(job->tree, &c);
-    for (k = 0; k < job->pieces; k++)
-        for (i = 0; i < job->left[k]; i += count) {
-            const lbvh_i_left_cluster *from = job->cluster + lbvh_i_first_of(job, k) + i;
-            for (count = 1; i + count < job->left[k] && from[count].last == from->last;) count++;
-            lbvh_i_take_clusters(job->tree, &c, first, from, count);
-            first = from->last + 1;
-        }
-    return c.node[0];
-}
-
-/* (PLOC has its prefixes already.) */
-static void lbvh_i_leaves_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
-    if (job->tree->desc.builder != LBVH_PLOC) lbvh_i_prefixes_piece(context, k);
-    lbvh_i_make_codes(job->tree, &job->keys, first, last);
-    lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
-}
-
-/* An ascent begins at the node of the leaves first .. last, which is finished. While that is a
-   right child, the last root is its left sibling: their parent is finished. The node reached
-   becomes a root. The first `fixed` roots are right children whose siblings begin before the piece.
-   Returns their new number; adds to `*changes` what it counts. */
-typedef int32_t lbvh_i_ascent(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
-                              int32_t last, int32_t *changes);
-
-/* The ascent of a merge: nothing is counted. */
-static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
-                            int32_t last, int32_t *changes)
-{
-    const uint8_t *prefix = tree->prefix;
-    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-    lbvh_node node;
-    (void)changes;
-    if (first == last) tree->node[at].skip = lbvh_i_skip(prefix, tree->n, last);
-    node = tree->node[at];
-    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
-        int32_t const split = first - 1, right = at;
-        first = roots->first[--roots->count];
-        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-        node.link = lbvh_i_left_child(tree->first_leaf, first, split);
-        lbvh_i_widen(&node, &tree->node[node.link]);
-        tree->node[at] = node;
-        if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
-    }
-    roots->first[roots->count++] = first;
-    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
-}
-
-/* The ascents of all leaves of a piece: nothing changes outside of the subtrees that lie within it.
-   A right child whose sibling begins before the piece is fixed. Along fixed roots prefixes
-   decrease, along the others they increase: at most LBVH_STACK of each. */
-LBVH_I_HOT void lbvh_i_ascend_piece(lbvh_i_build_job *job, int32_t k, lbvh_i_ascent *ascent)
-{
-    lbvh_i_roots *roots = &job->of.roots[k];
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t place, fixed = 0, changes = 0;
-    roots->count = 0;
-    for (place = lbvh_i_first_of(job, k); place < last; place++)
-        fixed = ascent(job->tree, roots, fixed, place, place, &changes);
-    job->left[k] = changes;
-}
-
-static void lbvh_i_raise_piece(void *context, int32_t k)
-{
-    lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_raise);
-}
-
-/* The same with the roots of all pieces, as if they were leaves. Returns all changes. */
-static int32_t lbvh_i_ascend_roots(const lbvh_i_build_job *job, lbvh_i_ascent *ascent)
-{
-    lbvh_i_roots waiting;
-    int32_t k, i, changes = 0;
-    waiting.count = 0;
-    for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_roots *own = &job->of.roots[k];
-        int32_t const end = lbvh_i_first_of(job, k + 1);
-        changes += job->left[k];
-        for (i = 0; i < own->count; i++)
-            (void)ascent(job->tree, &waiting, 0, own->first[i],
-                         (i + 1 < own->count ? own->first[i + 1] : end) - 1, &changes);
-    }
-    return changes;
-}
-
-static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
-{
-    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
-}
-
-static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
-{
-    lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
-    for (job->pass = 0; job->pass < 4 && result == LBVH_OK; job->pass++) {
-        result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
-        if (result != LBVH_OK) return result;
-        lbvh_i_sum_digits(job);
-        result = lbvh_i_run_build(job, lbvh_i_deal_piece);
-    }
-    if (result != LBVH_OK) return result;
-    lbvh_i_cut_keys(job);
-    return lbvh_i_run_build(job, lbvh_i_low_piece);
-}
-
-static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
-{
-    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
-    if (result == LBVH_OK) (void)lbvh_i_ascend_roots(job, lbvh_i_raise);
-    return result;
-}
-
-/* LBVH_PLOC, as lbvh_i_ploc, but for two leaves, which are no pieces. */
-static lbvh_result lbvh_i_ploc_in_pieces(lbvh_i_build_job *job)
-{
-    size_t const align = sizeof(lbvh_node);
-    uintptr_t const behind = (uintptr_t)(job->keys.low + job->n) + align - 1;
-    lbvh_result result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
-    job->cluster = (lbvh_i_left_cluster *)(behind - behind % align);
-    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
-    if (result != LBVH_OK) return result;
-    (void)lbvh_i_number_clusters(job->tree, &job->keys, lbvh_i_cluster_the_rest(job));
-    return LBVH_OK;
-}
-
-/* All builders: MERGE and SPLIT share a tree. */
-static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t n)
-{
-    lbvh_i_build_job job;
-    lbvh_result result;
-    lbvh_i_begin_build(&job, tree, data, stride, n);
-    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
-    if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
-    if (result != LBVH_OK) return result;
-    lbvh_i_make_lattice(tree, job.of.centres[0].least, job.of.centres[0].most);
-    tree->n = n;
-    tree->first_leaf = n - 1;
-    tree->built = 1;
-    job.keys = lbvh_i_key_room(tree);
-    job.counts = (int32_t *)(void *)(job.keys.low + n);
-    result = lbvh_i_sort_in_pieces(&job);
-    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
-    if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
-    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
-    if (result != LBVH_OK) lbvh_i_make_empty(tree);
-    return result;
-}
-
-static void lbvh_i_refit_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_refit_leaves(job->tree, job->data, job->stride, lbvh_i_first_of(job, k),
-                        lbvh_i_first_of(job, k + 1));
-}
-
-static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
-{
-    lbvh_i_build_job job;
-    lbvh_result result;
-    lbvh_i_begin_build(&job, tree, data, stride, tree->n);
-    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
-    if (result == LBVH_OK) {
-        result = lbvh_i_join_centres(&job);
-        if (result != LBVH_OK) return result; /* the tree is unchanged */
-        result = lbvh_i_run_build(&job, lbvh_i_refit_piece);
-    }
-    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;
 }

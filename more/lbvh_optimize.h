@@ -14,7 +14,7 @@
 
        manual          rules
        declarations    optimize-api
-       serial          rotations, top
+       serial          rotations, parallel-rotations, top
        CUDA            cuda/lbvh_optimize.cu, with a list of its own
 
    >>rules: those of lbvh.h, and
@@ -330,12 +330,37 @@ static void lbvh_i_take_places(lbvh *tree)
     if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
 }
 
+/* The faster form, in tasks (below): 1 where it has done the work. */
+static int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result);
+
+LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
+{
+    lbvh_result result;
+    int32_t done;
+    if (rotations) *rotations = 0;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (tree->n < 3) return LBVH_OK;
+    if (lbvh_i_optimize_faster(tree, rotations, &result)) return result;
+    done = lbvh_i_rotate_all(tree);
+    if (done > 0) lbvh_i_number_leaves(tree);
+    if (done > 0) lbvh_i_take_places(tree);
+    lbvh_i_merge(tree);
+    if (rotations) *rotations = done;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-rotations: the same pass in tasks (lbvh.h, >>parallel-build)
+   ---------------------------------------------------------------------------------------------- */
+
+#ifndef LBVH_PLAIN
+
 static void lbvh_i_rotate_piece(void *context, int32_t k)
 {
     lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_rotate_up);
 }
 
-/* lbvh_optimize in tasks (lbvh.h, >>parallel-build). */
 static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
 {
     lbvh_i_build_job job;
@@ -356,21 +381,22 @@ static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
     return result;
 }
 
-LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
+static int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result)
 {
-    int32_t done;
-    if (rotations) *rotations = 0;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (tree->n < 3) return LBVH_OK;
-    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_optimize_in_pieces(tree, rotations);
-    done = lbvh_i_rotate_all(tree);
-    if (done > 0) lbvh_i_number_leaves(tree);
-    if (done > 0) lbvh_i_take_places(tree);
-    lbvh_i_merge(tree);
-    if (rotations) *rotations = done;
-    return LBVH_OK;
+    if (!LBVH_I_FASTER() || lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
+    *result = lbvh_i_optimize_in_pieces(tree, rotations);
+    return 1;
 }
+
+#else
+
+static int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result)
+{
+    (void)tree, (void)rotations, (void)result;
+    return 0;
+}
+
+#endif /* LBVH_PLAIN */
 
 /* ------------------------------------------------------------------------------------------------
    >>top: lbvh_split_top, top-down splits by area above subtrees that stay (the surface area
@@ -483,17 +509,14 @@ static uint32_t lbvh_i_ordered(float x)
 /* Step 2: sorts the subtrees along one axis. */
 static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
 {
-    lbvh_i_histogram histogram;
     int32_t k;
-    memset(&histogram, 0, sizeof histogram);
     for (k = 0; k < top->count; k++) {
         const lbvh_node *node = &top->tree->node[top->subtree[k].node];
         uint32_t const upper =
             lbvh_i_ordered((float)lbvh_i_half_centre(node->min[axis], node->max[axis]));
         top->key[k] = (uint64_t)upper << 32 | (uint32_t)k;
-        lbvh_i_count_digits(&histogram, upper);
     }
-    lbvh_i_radix(top->key, top->spare, top->count, &histogram);
+    lbvh_i_radix(top->key, top->spare, top->count);
     for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
 }
 
