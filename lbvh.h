@@ -316,25 +316,6 @@
 #define LBVH_ALIGN_NODE
 #endif
 
-/* For gcc at -O2. It does not unroll a loop over three axes: LBVH_I_UNROLL asks for it. gcc 12
-   unrolls a longer loop of constant length before it looks for vectors, and then finds none:
-   LBVH_I_KEEP_LOOP forbids that. */
-#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
-    !defined(__CUDACC__)
-#define LBVH_I_UNROLL _Pragma("GCC unroll 3")
-#define LBVH_I_KEEP_LOOP _Pragma("GCC unroll 1")
-#else
-#define LBVH_I_UNROLL
-#define LBVH_I_KEEP_LOOP
-#endif
-
-/* Prefetches what a loop will read later. nvcc refuses it in functions of both sides. */
-#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
-#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define LBVH_I_PREFETCH(address) ((void)(address))
-#endif
-
 /* In a double build every function gets a second name. A program that mixes float and double builds
    then does not link, instead of computing wrong results. */
 #if LBVH_I_REAL_KIND == 2
@@ -360,20 +341,6 @@
 #define lbvh_overlaps           lbvh_f64_overlaps
 #define lbvh_nearest            lbvh_f64_nearest
 #define lbvh_nearest_rows       lbvh_f64_nearest_rows
-#define lbvh_cuda_reserve           lbvh_f64_cuda_reserve
-#define lbvh_cuda_bytes_for         lbvh_f64_cuda_bytes_for
-#define lbvh_cuda_build             lbvh_f64_cuda_build
-#define lbvh_cuda_refit             lbvh_f64_cuda_refit
-#define lbvh_cuda_check             lbvh_f64_cuda_check
-#define lbvh_cuda_free              lbvh_f64_cuda_free
-#define lbvh_cuda_upload            lbvh_f64_cuda_upload
-#define lbvh_cuda_download          lbvh_f64_cuda_download
-#define lbvh_cuda_boxes             lbvh_f64_cuda_boxes
-#define lbvh_cuda_count_pairs       lbvh_f64_cuda_count_pairs
-#define lbvh_cuda_pairs             lbvh_f64_cuda_pairs
-#define lbvh_cuda_count_overlaps    lbvh_f64_cuda_count_overlaps
-#define lbvh_cuda_overlaps          lbvh_f64_cuda_overlaps
-#define lbvh_cuda_nearest           lbvh_f64_cuda_nearest
 #endif
 
 #ifdef __cplusplus
@@ -767,108 +734,6 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
                                        int32_t m, int32_t k, lbvh_real reach, int flags,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found);
 
-/* ------------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
-   LBVH_IMPLEMENTATION and LBVH_CUDA makes them. All pointers d_... are device memory. No call waits
-   for the GPU unless its comment says so; every launch error is returned as LBVH_CUDA_ERROR. A call
-   may clear a CUDA error that the caller left unread before.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef LBVH_CUDA
-
-/* What kernels take by value: a tree whose arrays lie in device memory. A type of its own: host
-   code that would read device pointers does not compile. */
-typedef struct lbvh_device { lbvh tree; } lbvh_device;
-
-/* Device-side status, until lbvh_cuda_check fetches it. */
-typedef struct lbvh_cuda_facts {
-    uint64_t least[3], most[3]; /* bounds of the half centres, as integers of the same order; least:
-                                   the maximum of the negated ones */
-    int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
-                                   indexed), 0 = none */
-    /* many elements, and codes of 63 bits: */
-    int32_t clustered;          /* 1 if two samples of them are alike */
-    int32_t runs;               /* long runs of elements with equal keys */
-} lbvh_cuda_facts;
-
-enum { LBVH_CUDA_SCRATCH = 9 };
-
-typedef struct lbvh_cuda {
-    lbvh_device device;         /* argument for your kernels */
-    lbvh_cuda_facts *d_facts;
-    struct CUstream_st *stream; /* of the last call */
-    lbvh_block block[LBVH_BLOCKS];           /* device memory: the arrays of the tree */
-    lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
-} lbvh_cuda;
-
-/* Allocates all memory that builds over up to n elements, and searches of up to `queries` queries,
-   need. They then allocate nothing, so that a step can be captured in a CUDA graph. (queries 0: no
-   searches. Own elements are n queries: from n on, lists of pairs are included.) A graph keeps n,
-   desc and addresses: a later call that needs more memory, or a build over another n, invalidates
-   it. */
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
-                                       int32_t queries, struct CUstream_st *stream);
-
-/* The bytes of device memory that lbvh_cuda_reserve will take, on the current device: *bytes.
-   Allocates nothing. Refusals as lbvh_cuda_reserve; *bytes is then 0. */
-LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
-                                         int64_t *bytes);
-
-/* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
-   overlaps; lbvh_cuda_check reports them. */
-LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
-                                     size_t stride, int32_t n, struct CUstream_st *stream);
-
-/* As lbvh_refit. Elements that are invalid now are left out; elements left out before and valid now
-   are included again. After LBVH_CUDA_ERROR the tree is empty. */
-LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
-                                     struct CUstream_st *stream);
-
-/* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
-   returns the status of the last build or refit: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED,
-   LBVH_BAD_INDEX with device.tree.bad_id, the first such element; the tree is usable, without those
-   elements. */
-LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
-
-/* Frees the device memory, in the order of the stream that the tree was last used on: that stream
-   must still exist. One lbvh_cuda belongs to one stream at a time; to use it on another, or in your
-   own kernels there, order the two by an event. */
-LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
-
-/* Copies a host tree to the device. May return before the copy is done: keep the tree until then. A
-   tree of indexed triangles must be refitted with boxes afterwards, because the indices are not
-   copied; so must a downloaded one. */
-LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
-
-/* Copies a device tree into a host tree (its memory reused). Waits for the stream. */
-LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
-                                        struct CUstream_st *stream);
-
-/* As lbvh_boxes; an invalid element gets the box of an element left out. */
-LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
-                                     size_t stride, int32_t n, lbvh_real *d_boxes,
-                                     struct CUstream_st *stream);
-
-/* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list
-   that does not fit ends at `capacity`, and d_needed, or d_offsets[queries], is the size needed.
-   Queries are processed in the order of their Morton codes. */
-LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
-                                           struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
-                                     int64_t *d_needed, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
-                                              int32_t *d_counts, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
-                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
-                                        struct CUstream_st *stream);
-
-/* As lbvh_nearest_rows. For your own distances, use lbvh_near_point in a kernel. */
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
-                                       int32_t m, int32_t k, lbvh_real reach, int flags,
-                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
-                                       struct CUstream_st *stream);
-#endif /* LBVH_CUDA */
-
 /* Stop here if you only need the API; the inline walks that follow are part of it. */
 
 /* ------------------------------------------------------------------------------------------------
@@ -1004,148 +869,6 @@ LBVH_FN int lbvh_i_leading_zeros(uint64_t v)
     return zeros;
 #endif
 }
-
-/* ------------------------------------------------------------------------------------------------
-   >>elements: from the caller's numbers to a box
-   ---------------------------------------------------------------------------------------------- */
-
-/* The caller's numbers of element (or vertex) i. */
-LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t i)
-{
-    return (const lbvh_real *)(const void *)((const char *)data + stride * (size_t)i);
-}
-
-/* The caller's point of dim numbers as 3, in 2D the last is 0. Returns 0 where one is NaN or
-   infinite. */
-LBVH_FN int lbvh_i_read_point(int dim, const lbvh_real *p, lbvh_real point[3])
-{
-    int a, finite = 1;
-    for (a = 0; a < 3; a++) {
-        point[a] = 0;
-        if (a < dim) point[a] = p[a];
-        finite &= lbvh_i_finite(point[a]);
-    }
-    return finite;
-}
-
-/* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. A number that is NaN or
-   infinite makes both sides of its axis infinity. */
-LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
-                               lbvh_real min[3], lbvh_real max[3])
-{
-    int x;
-    for (x = 0; x < 3; x++) {
-        lbvh_real ax = 0, bx = 0, cx = 0;
-        if (x < dim) {
-            ax = a[x];
-            bx = b[x];
-            cx = c[x];
-        }
-        min[x] = lbvh_i_min(ax, lbvh_i_min(bx, cx));
-        max[x] = lbvh_i_max(ax, lbvh_i_max(bx, cx));
-        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx))
-            min[x] = max[x] = lbvh_i_infinity();
-    }
-}
-
-/* The vertices of triangle i, as pointers into data; 0 if an index is out of range. */
-LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i,
-                          const lbvh_real *corner[3])
-{
-    int v, named = 1;
-    for (v = 0; v < 3; v++) {
-        if (desc->indices) {
-            int32_t const vertex = desc->indices[3 * (size_t)i + (size_t)v];
-            int const exists = vertex >= 0 && vertex < desc->vertices;
-            corner[v] = lbvh_i_at(data, stride, exists ? vertex : 0);
-            named &= exists;
-        } else corner[v] = lbvh_i_at(data, stride, i) + v * desc->dim;
-    }
-    return named;
-}
-
-/* The AABB of a point or sphere of `dim` numbers and the given radius. */
-LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3],
-                               lbvh_real max[3])
-{
-    /* Three independent loads. (`centre[2]` under a condition would make compilers warn for arrays
-       of two numbers. No ?:, which clang assumes finite under -ffast-math.) */
-    lbvh_real const x = centre[0], y = centre[1], last = centre[dim - 1];
-    min[0] = x - radius;
-    max[0] = x + radius;
-    min[1] = y - radius;
-    max[1] = y + radius;
-    min[2] = max[2] = 0;
-    if (dim == 3) {
-        min[2] = last - radius;
-        max[2] = last + radius;
-    }
-    if (radius < 0 && lbvh_i_finite(min[0]) && lbvh_i_finite(max[0])) {
-        /* inverted, also where rounding would hide it */
-        min[0] = 1;
-        max[0] = 0;
-    }
-}
-
-/* The box as given, without any check. LBVH_BAD_INDEX: there is none. */
-LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data,
-                                         size_t stride, int32_t i, lbvh_real min[3],
-                                         lbvh_real max[3])
-{
-    const lbvh_real *corner[3];
-    const lbvh_real *x;
-    if (desc->kind == LBVH_TRIANGLES) {
-        if (!lbvh_triangle(desc, data, stride, i, corner)) return LBVH_BAD_INDEX;
-        lbvh_triangle_box(desc->dim, corner[0], corner[1], corner[2], min, max);
-        return LBVH_OK;
-    }
-    x = lbvh_i_at(data, stride, i);
-    if (desc->kind == LBVH_POINTS) lbvh_i_box_around(desc->dim, x, desc->radius, min, max);
-    else if (desc->kind == LBVH_SPHERES) lbvh_i_box_around(desc->dim, x, x[desc->dim], min, max);
-    else {
-        /* (as in lbvh_i_box_around) */
-        lbvh_real const last_min = x[desc->dim - 1], last_max = x[2 * desc->dim - 1];
-        min[0] = x[0];
-        min[1] = x[1];
-        min[2] = max[2] = 0;
-        if (desc->dim == 3) min[2] = last_min;
-        max[0] = x[desc->dim];
-        max[1] = x[desc->dim + 1];
-        if (desc->dim == 3) max[2] = last_max;
-    }
-    return LBVH_OK;
-}
-
-/* The AABB of element i. Where the element is invalid (LBVH_NOT_FINITE, LBVH_INVERTED,
-   LBVH_BAD_INDEX): the box of an element left out, from infinity down to minus infinity, which
-   overlaps nothing and widens no union. Adding 0 turns -0 into 0: else the bits of a minimum of
-   both would depend on their order. */
-LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
-                                    int32_t i, lbvh_real min[3], lbvh_real max[3])
-{
-    lbvh_result result = lbvh_i_given_box(desc, data, stride, i, min, max);
-    int a;
-    if (result == LBVH_OK) {
-        int finite = 1;
-        for (a = 0; a < 3; a++) finite &= lbvh_i_finite(min[a]) & lbvh_i_finite(max[a]);
-        if (!finite) result = LBVH_NOT_FINITE;
-        else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2]))
-            result = LBVH_INVERTED;
-    }
-    for (a = 0; a < 3; a++) {
-        if (result == LBVH_OK) {
-            min[a] += 0;
-            max[a] += 0;
-        } else {
-            min[a] = lbvh_i_infinity();
-            max[a] = -lbvh_i_infinity();
-        }
-    }
-    return result;
-}
-
-/* 1 if the element, or all elements below the node, were left out. */
-LBVH_FN_WALK int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
 
 /* ------------------------------------------------------------------------------------------------
    >>codes: Morton codes and their common prefixes (Kureck sections 3.1.1, where 63 bits are 3 times
@@ -1453,7 +1176,7 @@ LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
 #endif
 }
 
-/* The box of a node becomes the one around the boxes of l and r. */
+/* The box of a node becomes the one around the boxes of l and r, of which one may be the node. */
 LBVH_FN void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
 {
     int a;
@@ -1461,12 +1184,6 @@ LBVH_FN void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *
         node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
         node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
     }
-}
-
-/* Extends the box of a node to include that of another. */
-LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
-{
-    lbvh_i_unite(node, node, other);
 }
 
 LBVH_FN int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
@@ -1518,6 +1235,148 @@ LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3],
     return (node->min[0] <= max[0]) & (node->min[1] <= max[1]) & (node->min[2] <= max[2]) &
            (node->max[0] >= min[0]) & (node->max[1] >= min[1]) & (node->max[2] >= min[2]);
 }
+
+/* ------------------------------------------------------------------------------------------------
+   >>elements: from the caller's numbers to a box
+   ---------------------------------------------------------------------------------------------- */
+
+/* The caller's numbers of element (or vertex) i. */
+LBVH_FN const lbvh_real *lbvh_i_at(const lbvh_real *data, size_t stride, int32_t i)
+{
+    return (const lbvh_real *)(const void *)((const char *)data + stride * (size_t)i);
+}
+
+/* The caller's point of dim numbers as 3, in 2D the last is 0. Returns 0 where one is NaN or
+   infinite. */
+LBVH_FN int lbvh_i_read_point(int dim, const lbvh_real *p, lbvh_real point[3])
+{
+    int a, finite = 1;
+    for (a = 0; a < 3; a++) {
+        point[a] = 0;
+        if (a < dim) point[a] = p[a];
+        finite &= lbvh_i_finite(point[a]);
+    }
+    return finite;
+}
+
+/* The AABB of a, b and c, each of dim numbers; min[2] = max[2] = 0 in 2D. A number that is NaN or
+   infinite makes both sides of its axis infinity. */
+LBVH_FN void lbvh_triangle_box(int dim, const lbvh_real *a, const lbvh_real *b, const lbvh_real *c,
+                               lbvh_real min[3], lbvh_real max[3])
+{
+    int x;
+    for (x = 0; x < 3; x++) {
+        lbvh_real ax = 0, bx = 0, cx = 0;
+        if (x < dim) {
+            ax = a[x];
+            bx = b[x];
+            cx = c[x];
+        }
+        min[x] = lbvh_i_min(ax, lbvh_i_min(bx, cx));
+        max[x] = lbvh_i_max(ax, lbvh_i_max(bx, cx));
+        if (!lbvh_i_finite(ax) || !lbvh_i_finite(bx) || !lbvh_i_finite(cx))
+            min[x] = max[x] = lbvh_i_infinity();
+    }
+}
+
+/* The vertices of triangle i, as pointers into data; 0 if an index is out of range. */
+LBVH_FN int lbvh_triangle(const lbvh_desc *desc, const lbvh_real *data, size_t stride, int32_t i,
+                          const lbvh_real *corner[3])
+{
+    int v, named = 1;
+    for (v = 0; v < 3; v++) {
+        if (desc->indices) {
+            int32_t const vertex = desc->indices[3 * (size_t)i + (size_t)v];
+            int const exists = vertex >= 0 && vertex < desc->vertices;
+            corner[v] = lbvh_i_at(data, stride, exists ? vertex : 0);
+            named &= exists;
+        } else corner[v] = lbvh_i_at(data, stride, i) + v * desc->dim;
+    }
+    return named;
+}
+
+/* The AABB of a point or sphere of `dim` numbers and the given radius. */
+LBVH_FN void lbvh_i_box_around(int dim, const lbvh_real *centre, lbvh_real radius, lbvh_real min[3],
+                               lbvh_real max[3])
+{
+    /* Three independent loads. (`centre[2]` under a condition would make compilers warn for arrays
+       of two numbers. No ?:, which clang assumes finite under -ffast-math.) */
+    lbvh_real const x = centre[0], y = centre[1], last = centre[dim - 1];
+    min[0] = x - radius;
+    max[0] = x + radius;
+    min[1] = y - radius;
+    max[1] = y + radius;
+    min[2] = max[2] = 0;
+    if (dim == 3) {
+        min[2] = last - radius;
+        max[2] = last + radius;
+    }
+    if (radius < 0 && lbvh_i_finite(min[0]) && lbvh_i_finite(max[0])) {
+        /* inverted, also where rounding would hide it */
+        min[0] = 1;
+        max[0] = 0;
+    }
+}
+
+/* The box as given, without any check. LBVH_BAD_INDEX: there is none. */
+LBVH_FN_HOT lbvh_result lbvh_i_given_box(const lbvh_desc *desc, const lbvh_real *data,
+                                         size_t stride, int32_t i, lbvh_real min[3],
+                                         lbvh_real max[3])
+{
+    const lbvh_real *corner[3];
+    const lbvh_real *x;
+    if (desc->kind == LBVH_TRIANGLES) {
+        if (!lbvh_triangle(desc, data, stride, i, corner)) return LBVH_BAD_INDEX;
+        lbvh_triangle_box(desc->dim, corner[0], corner[1], corner[2], min, max);
+        return LBVH_OK;
+    }
+    x = lbvh_i_at(data, stride, i);
+    if (desc->kind == LBVH_POINTS) lbvh_i_box_around(desc->dim, x, desc->radius, min, max);
+    else if (desc->kind == LBVH_SPHERES) lbvh_i_box_around(desc->dim, x, x[desc->dim], min, max);
+    else {
+        /* (as in lbvh_i_box_around) */
+        lbvh_real const last_min = x[desc->dim - 1], last_max = x[2 * desc->dim - 1];
+        min[0] = x[0];
+        min[1] = x[1];
+        min[2] = max[2] = 0;
+        if (desc->dim == 3) min[2] = last_min;
+        max[0] = x[desc->dim];
+        max[1] = x[desc->dim + 1];
+        if (desc->dim == 3) max[2] = last_max;
+    }
+    return LBVH_OK;
+}
+
+/* The AABB of element i. Where the element is invalid (LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_INDEX): the box of an element left out, from infinity down to minus infinity, which
+   overlaps nothing and widens no union. Adding 0 turns -0 into 0: else the bits of a minimum of
+   both would depend on their order. */
+LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                    int32_t i, lbvh_real min[3], lbvh_real max[3])
+{
+    lbvh_result result = lbvh_i_given_box(desc, data, stride, i, min, max);
+    int a;
+    if (result == LBVH_OK) {
+        int finite = 1;
+        for (a = 0; a < 3; a++) finite &= lbvh_i_finite(min[a]) & lbvh_i_finite(max[a]);
+        if (!finite) result = LBVH_NOT_FINITE;
+        else if (!(min[0] <= max[0] && min[1] <= max[1] && min[2] <= max[2]))
+            result = LBVH_INVERTED;
+    }
+    for (a = 0; a < 3; a++) {
+        if (result == LBVH_OK) {
+            min[a] += 0;
+            max[a] += 0;
+        } else {
+            min[a] = lbvh_i_infinity();
+            max[a] = -lbvh_i_infinity();
+        }
+    }
+    return result;
+}
+
+/* 1 if the element, or all elements below the node, were left out. */
+LBVH_FN_WALK int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
 
 /* ------------------------------------------------------------------------------------------------
    >>overlap: the walk over leaves that overlap a box or come near a point
@@ -1667,6 +1526,14 @@ LBVH_FN_WALK int lbvh_next(lbvh_overlap *o)
            if (d2 < walk.reach2) walk.reach2 = d2, nearest = walk.id;
        }
    ---------------------------------------------------------------------------------------------- */
+
+/* gcc does not unroll a loop over three axes at -O2: this asks for it. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__CUDACC__)
+#define LBVH_I_UNROLL _Pragma("GCC unroll 3")
+#else
+#define LBVH_I_UNROLL
+#endif
 
 typedef struct lbvh_near {
     int32_t id, place;      /* the element found, and its place */
@@ -2291,6 +2158,125 @@ LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node 
     return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   LBVH_IMPLEMENTATION and LBVH_CUDA makes them. All pointers d_... are device memory. No call waits
+   for the GPU unless its comment says so; every launch error is returned as LBVH_CUDA_ERROR. A call
+   may clear a CUDA error that the caller left unread before.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef LBVH_CUDA
+
+#if LBVH_I_REAL_KIND == 2
+#define lbvh_cuda_reserve        lbvh_f64_cuda_reserve
+#define lbvh_cuda_bytes_for      lbvh_f64_cuda_bytes_for
+#define lbvh_cuda_build          lbvh_f64_cuda_build
+#define lbvh_cuda_refit          lbvh_f64_cuda_refit
+#define lbvh_cuda_check          lbvh_f64_cuda_check
+#define lbvh_cuda_free           lbvh_f64_cuda_free
+#define lbvh_cuda_upload         lbvh_f64_cuda_upload
+#define lbvh_cuda_download       lbvh_f64_cuda_download
+#define lbvh_cuda_boxes          lbvh_f64_cuda_boxes
+#define lbvh_cuda_count_pairs    lbvh_f64_cuda_count_pairs
+#define lbvh_cuda_pairs          lbvh_f64_cuda_pairs
+#define lbvh_cuda_count_overlaps lbvh_f64_cuda_count_overlaps
+#define lbvh_cuda_overlaps       lbvh_f64_cuda_overlaps
+#define lbvh_cuda_nearest        lbvh_f64_cuda_nearest
+#endif
+
+/* What kernels take by value: a tree whose arrays lie in device memory. A type of its own: host
+   code that would read device pointers does not compile. */
+typedef struct lbvh_device { lbvh tree; } lbvh_device;
+
+/* Device-side status, until lbvh_cuda_check fetches it. */
+typedef struct lbvh_cuda_facts {
+    uint64_t least[3], most[3]; /* bounds of the half centres, as integers of the same order; least:
+                                   the maximum of the negated ones */
+    int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
+                                   indexed), 0 = none */
+    /* many elements, and codes of 63 bits: */
+    int32_t clustered;          /* 1 if two samples of them are alike */
+    int32_t runs;               /* long runs of elements with equal keys */
+} lbvh_cuda_facts;
+
+enum { LBVH_CUDA_SCRATCH = 9 };
+
+typedef struct lbvh_cuda {
+    lbvh_device device;         /* argument for your kernels */
+    lbvh_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last call */
+    lbvh_block block[LBVH_BLOCKS];           /* device memory: the arrays of the tree */
+    lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
+} lbvh_cuda;
+
+/* Allocates all memory that builds over up to n elements, and searches of up to `queries` queries,
+   need. They then allocate nothing, so that a step can be captured in a CUDA graph. (queries 0: no
+   searches. Own elements are n queries: from n on, lists of pairs are included.) A graph keeps n,
+   desc and addresses: a later call that needs more memory, or a build over another n, invalidates
+   it. */
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
+                                       int32_t queries, struct CUstream_st *stream);
+
+/* The bytes of device memory that lbvh_cuda_reserve will take, on the current device: *bytes.
+   Allocates nothing. Refusals as lbvh_cuda_reserve; *bytes is then 0. */
+LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
+                                         int64_t *bytes);
+
+/* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
+   overlaps; lbvh_cuda_check reports them. */
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, struct CUstream_st *stream);
+
+/* As lbvh_refit. Elements that are invalid now are left out; elements left out before and valid now
+   are included again. After LBVH_CUDA_ERROR the tree is empty. */
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
+                                     struct CUstream_st *stream);
+
+/* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   returns the status of the last build or refit: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_INDEX with device.tree.bad_id, the first such element; the tree is usable, without those
+   elements. */
+LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
+
+/* Frees the device memory, in the order of the stream that the tree was last used on: that stream
+   must still exist. One lbvh_cuda belongs to one stream at a time; to use it on another, or in your
+   own kernels there, order the two by an event. */
+LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
+
+/* Copies a host tree to the device. May return before the copy is done: keep the tree until then. A
+   tree of indexed triangles must be refitted with boxes afterwards, because the indices are not
+   copied; so must a downloaded one. */
+LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
+
+/* Copies a device tree into a host tree (its memory reused). Waits for the stream. */
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
+                                        struct CUstream_st *stream);
+
+/* As lbvh_boxes; an invalid element gets the box of an element left out. */
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, lbvh_real *d_boxes,
+                                     struct CUstream_st *stream);
+
+/* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list
+   that does not fit ends at `capacity`, and d_needed, or d_offsets[queries], is the size needed.
+   Queries are processed in the order of their Morton codes. */
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
+                                           struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
+                                     int64_t *d_needed, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                              int32_t *d_counts, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                        struct CUstream_st *stream);
+
+/* As lbvh_nearest_rows. For your own distances, use lbvh_near_point in a kernel. */
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+                                       struct CUstream_st *stream);
+#endif /* LBVH_CUDA */
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -2398,6 +2384,13 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 
 #include <stdlib.h>
 
+/* Inlined wherever it is called, on the CPU alone; LBVH_FN_HOT: on both sides. */
+#if defined(__GNUC__) || defined(__clang__)
+#define LBVH_I_HOT static inline __attribute__((always_inline))
+#else
+#define LBVH_I_HOT static inline
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -2412,6 +2405,29 @@ static void lbvh_i_make_empty(lbvh *tree);
 static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc);
 static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride);
 static size_t lbvh_i_stride_of(int numbers, size_t stride);
+
+/* The seams: where a plain form below enters its faster ones (>>seams). Each of these functions
+   returns 1 if it has done the work, with its `*result`. */
+#ifdef LBVH_PLAIN
+#define LBVH_I_SEAM(faster) 0
+#else
+#ifndef LBVH_I_FASTER
+#define LBVH_I_FASTER() 1 /* tests choose */
+#endif
+#define LBVH_I_SEAM(faster) (LBVH_I_FASTER() && (faster))
+struct lbvh_i_taker;
+struct lbvh_i_lists;
+struct lbvh_i_rows;
+LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
+                               lbvh_result *result);
+LBVH_I_HOT int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
+                               lbvh_result *result);
+LBVH_I_HOT int lbvh_i_pairs_faster(const lbvh *tree, struct lbvh_i_taker *taker, lbvh_result *result);
+LBVH_I_HOT int lbvh_i_counts_faster(const struct lbvh_i_lists *lists, lbvh_result *result);
+LBVH_I_HOT int lbvh_i_lists_faster(const struct lbvh_i_lists *lists, int64_t *needed,
+                               lbvh_result *result);
+LBVH_I_HOT int lbvh_i_rows_faster(const struct lbvh_i_rows *rows, int flags, lbvh_result *result);
+#endif
 
 /* ------------------------------------------------------------------------------------------------
    >>sort: radix sort of ids by code, ascending within equal codes
@@ -2649,7 +2665,7 @@ static void lbvh_i_merge(lbvh *tree)
             first = waiting[--top];
             at = lbvh_i_number(prefix, tree->first_leaf, first, k);
             node.link = lbvh_i_left_child(tree->first_leaf, first, split);
-            lbvh_i_widen(&node, &tree->node[node.link]);
+            lbvh_i_unite(&node, &node, &tree->node[node.link]);
             tree->node[at] = node;
             if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
         }
@@ -2660,10 +2676,6 @@ static void lbvh_i_merge(lbvh *tree)
 /* LBVH_PLOC: another order of the elements, with its prefixes (>>ploc). */
 static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
                         lbvh_i_order *order);
-
-/* The faster form (>>faster): returns 1 where it has built the tree, with its `*result`. */
-static int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
-                               lbvh_result *result);
 
 static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
 {
@@ -2706,7 +2718,7 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_build_faster(tree, data, stride, n, &result)) return result;
+    if (LBVH_I_SEAM(lbvh_i_build_faster(tree, data, stride, n, &result))) return result;
     return lbvh_i_build_plain(tree, data, stride, n);
 }
 
@@ -2762,12 +2774,6 @@ static int32_t *lbvh_i_cluster_children(const lbvh *tree, int32_t node)
     return (int32_t *)tree->block[LBVH_I_CODE].memory + 2 * (size_t)node;
 }
 
-/* Node of the cluster made of those with these first places (see above). */
-static int32_t lbvh_i_cluster_node(int32_t one, int32_t other)
-{
-    return (one > other ? one : other) - 1;
-}
-
 /* The key of clusters i and j of a window (>>clusters). */
 static lbvh_i_pair lbvh_i_key_of(int dim, const lbvh_i_cluster *window, int32_t i, int32_t j)
 {
@@ -2800,7 +2806,7 @@ static int32_t lbvh_i_find_partner(int dim, const lbvh_i_cluster *window, int32_
 /* Cluster i becomes that of itself and j. */
 static void lbvh_i_merge_clusters(const lbvh *tree, lbvh_i_cluster *i, const lbvh_i_cluster *j)
 {
-    int32_t const at = lbvh_i_cluster_node(i->first, j->first);
+    int32_t const at = (i->first > j->first ? i->first : j->first) - 1;
     int32_t *const child = lbvh_i_cluster_children(tree, at);
     int a;
     for (a = 0; a < 3; a++) {
@@ -2925,10 +2931,6 @@ static void lbvh_i_refit_leaves(lbvh *tree, const lbvh_real *data, size_t stride
         (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
 }
 
-/* The faster form: 1 where it has done the work. */
-static int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
-                               lbvh_result *result);
-
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
 {
     lbvh_result result;
@@ -2939,7 +2941,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
-    if (lbvh_i_refit_faster(tree, data, stride, &result)) return result;
+    if (LBVH_I_SEAM(lbvh_i_refit_faster(tree, data, stride, &result))) return result;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
         result = lbvh_box_of(&tree->desc, data, stride, k, min, max);
         result = lbvh_i_note_invalid(tree, result, k);
@@ -3000,14 +3002,11 @@ LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
     return 0;
 }
 
-/* The faster form (>>faster-pairs): returns 1 where the pairs are taken, with its `*result`. */
-static int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result);
-
 static lbvh_result lbvh_i_all_pairs(const lbvh *tree, lbvh_i_taker *taker)
 {
     lbvh_result result;
     int32_t place;
-    if (lbvh_i_pairs_faster(tree, taker, &result)) return result;
+    if (LBVH_I_SEAM(lbvh_i_pairs_faster(tree, taker, &result))) return result;
     for (place = 0; place < tree->n; place++) {
         lbvh_overlap o = lbvh_overlap_later(tree, place);
         while (lbvh_next(&o))
@@ -3091,10 +3090,6 @@ typedef struct lbvh_i_lists {
     int64_t capacity;
 } lbvh_i_lists;
 
-/* The faster forms (>>faster-queries): each returns 1 where it has done the work. */
-static int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result);
-static int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result);
-
 /* The next leaf that search q has found, except its own; 0 when there are no more. */
 static int lbvh_i_next_other(const lbvh_i_lists *lists, int32_t q, lbvh_overlap *o)
 {
@@ -3135,7 +3130,7 @@ LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *q
     lists.tree = tree;
     lists.queries = &resolved;
     lists.counts = counts;
-    if (lbvh_i_counts_faster(&lists, &result)) return result;
+    if (LBVH_I_SEAM(lbvh_i_counts_faster(&lists, &result))) return result;
     for (q = 0; q < resolved.n; q++)
         counts[lbvh_i_row(tree, &resolved, q)] = lbvh_i_count_row(&lists, q);
     return LBVH_OK;
@@ -3173,7 +3168,7 @@ LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries
     lists.offsets = offsets;
     lists.ids = ids;
     lists.capacity = capacity;
-    if (lbvh_i_lists_faster(&lists, needed, &result)) return result;
+    if (LBVH_I_SEAM(lbvh_i_lists_faster(&lists, needed, &result))) return result;
     for (q = 0; q < resolved.n; q++)
         offsets[lbvh_i_row(tree, &resolved, q)] = lbvh_i_count_row(&lists, q);
     *needed = lbvh_i_sum_offsets(offsets, resolved.n);
@@ -3248,9 +3243,6 @@ static lbvh_result lbvh_i_check_rows(const lbvh_i_rows *rows, int flags)
     return rows->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
 }
 
-/* The faster form (>>faster-rows). */
-static int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result);
-
 LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
                                        int32_t m, int32_t k, lbvh_real reach, int flags,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found)
@@ -3270,7 +3262,7 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
     rows.distances2 = distances2;
     result = lbvh_i_check_rows(&rows, flags);
     if (result != LBVH_OK) return result;
-    if (lbvh_i_rows_faster(&rows, flags, &result)) return result;
+    if (LBVH_I_SEAM(lbvh_i_rows_faster(&rows, flags, &result))) return result;
     for (q = 0; q < m; q++) lbvh_i_find_row(&rows, q);
     return LBVH_OK;
 }
@@ -3452,14 +3444,6 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     return LBVH_OK;
 }
 
-/* Numbers of one element; with indices, of one vertex. */
-static int lbvh_i_width(const lbvh_desc *desc)
-{
-    if (desc->kind == LBVH_BOXES) return 2 * desc->dim;
-    if (desc->kind == LBVH_SPHERES) return desc->dim + 1;
-    return desc->kind == LBVH_TRIANGLES && !desc->indices ? 3 * desc->dim : desc->dim;
-}
-
 /* The stride in bytes of `numbers` each, with its default; 0 if it is invalid. */
 static size_t lbvh_i_stride_of(int numbers, size_t stride)
 {
@@ -3468,10 +3452,14 @@ static size_t lbvh_i_stride_of(int numbers, size_t stride)
     return stride >= tight && stride % sizeof(lbvh_real) == 0 ? stride : 0;
 }
 
-/* The same, of elements. */
+/* The same, of elements; with indices, of vertices. */
 static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
 {
-    return lbvh_i_stride_of(lbvh_i_width(desc), stride);
+    int numbers = desc->dim;
+    if (desc->kind == LBVH_BOXES) numbers = 2 * desc->dim;
+    if (desc->kind == LBVH_SPHERES) numbers = desc->dim + 1;
+    if (desc->kind == LBVH_TRIANGLES && !desc->indices) numbers = 3 * desc->dim;
+    return lbvh_i_stride_of(numbers, stride);
 }
 
 /* Marks the tree as not built; memory and desc stay. */
@@ -3576,12 +3564,20 @@ LBVH_API const char *lbvh_result_text(lbvh_result result)
 #define LBVH_I_HAS_AVX2() 0
 #endif
 
-/* Functions of the CPU only that are inlined, also into those for AVX2; LBVH_FN_HOT: of both
-   sides. */
-#if defined(__GNUC__) || defined(__clang__)
-#define LBVH_I_HOT static inline __attribute__((always_inline))
+/* gcc 12 unrolls a longer loop of constant length before it looks for vectors, and then finds none:
+   this forbids that. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__CUDACC__)
+#define LBVH_I_KEEP_LOOP _Pragma("GCC unroll 1")
 #else
-#define LBVH_I_HOT static inline
+#define LBVH_I_KEEP_LOOP
+#endif
+
+/* Prefetches what a loop will read later. nvcc refuses it in functions of both sides. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
+#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define LBVH_I_PREFETCH(address) ((void)(address))
 #endif
 
 /* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
@@ -5186,7 +5182,7 @@ static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int3
         first = roots->first[--roots->count];
         at = lbvh_i_number(prefix, tree->first_leaf, first, last);
         node.link = lbvh_i_left_child(tree->first_leaf, first, split);
-        lbvh_i_widen(&node, &tree->node[node.link]);
+        lbvh_i_unite(&node, &node, &tree->node[node.link]);
         tree->node[at] = node;
         if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
     }
@@ -5320,40 +5316,32 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
    >>seams: where the plain forms enter the faster ones. 1: the work is done, with its result
    ---------------------------------------------------------------------------------------------- */
 
-/* Tests choose. */
-#ifndef LBVH_I_FASTER
-#define LBVH_I_FASTER() 1
-#endif
-
-static int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
+LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
                                lbvh_result *result)
 {
-    if (!LBVH_I_FASTER()) return 0;
     *result = lbvh_i_build_pieces(tree, n) > 1 ? lbvh_i_build_in_pieces(tree, data, stride, n)
                                                : lbvh_i_build_by_keys(tree, data, stride, n);
     return 1;
 }
 
-static int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
+LBVH_I_HOT int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
                                lbvh_result *result)
 {
-    if (!LBVH_I_FASTER() || lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
+    if (lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
     *result = lbvh_i_refit_in_pieces(tree, data, stride);
     return 1;
 }
 
-static int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result)
+LBVH_I_HOT int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result)
 {
-    if (!LBVH_I_FASTER()) return 0;
     if (!taker->fn && lbvh_i_search_pieces(tree, tree->n) > 1)
         *result = lbvh_i_pairs_in_pieces(tree, taker);
     else *result = lbvh_i_take_pairs(tree, taker, 0, tree->n, NULL) ? LBVH_STOPPED : LBVH_OK;
     return 1;
 }
 
-static int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result)
+LBVH_I_HOT int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result)
 {
-    if (!LBVH_I_FASTER()) return 0;
     *result = LBVH_OK;
     if (lbvh_i_search_pieces(lists->tree, lists->queries->n) > 1)
         *result = lbvh_i_counts_in_pieces(lists);
@@ -5361,59 +5349,17 @@ static int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result)
     return 1;
 }
 
-static int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result)
+LBVH_I_HOT int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result)
 {
-    if (!LBVH_I_FASTER()) return 0;
     *result = lbvh_i_search_pieces(lists->tree, lists->queries->n) > 1
                   ? lbvh_i_lists_in_pieces(lists, needed) : lbvh_i_list_all(lists, needed);
     return 1;
 }
 
-static int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result)
+LBVH_I_HOT int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result)
 {
-    if (!LBVH_I_FASTER()) return 0;
     *result = lbvh_i_nearest_in_pieces(rows, flags);
     return 1;
-}
-
-#else /* LBVH_PLAIN */
-
-static int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
-                               lbvh_result *result)
-{
-    (void)tree, (void)data, (void)stride, (void)n, (void)result;
-    return 0;
-}
-
-static int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
-                               lbvh_result *result)
-{
-    (void)tree, (void)data, (void)stride, (void)result;
-    return 0;
-}
-
-static int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result)
-{
-    (void)tree, (void)taker, (void)result;
-    return 0;
-}
-
-static int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result)
-{
-    (void)lists, (void)result;
-    return 0;
-}
-
-static int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result)
-{
-    (void)lists, (void)needed, (void)result;
-    return 0;
-}
-
-static int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result)
-{
-    (void)rows, (void)flags, (void)result;
-    return 0;
 }
 
 #endif /* LBVH_PLAIN */

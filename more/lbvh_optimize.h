@@ -330,8 +330,10 @@ static void lbvh_i_take_places(lbvh *tree)
     if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
 }
 
-/* The faster form, in tasks (below): 1 where it has done the work. */
-static int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result);
+#ifndef LBVH_PLAIN
+/* The seam to >>parallel-rotations (lbvh.h, >>seams). */
+LBVH_I_HOT int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result);
+#endif
 
 LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
 {
@@ -341,7 +343,7 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
     if (!tree) return LBVH_BAD_ARGUMENT;
     if (!tree->built) return LBVH_NOT_BUILT;
     if (tree->n < 3) return LBVH_OK;
-    if (lbvh_i_optimize_faster(tree, rotations, &result)) return result;
+    if (LBVH_I_SEAM(lbvh_i_optimize_faster(tree, rotations, &result))) return result;
     done = lbvh_i_rotate_all(tree);
     if (done > 0) lbvh_i_number_leaves(tree);
     if (done > 0) lbvh_i_take_places(tree);
@@ -381,19 +383,11 @@ static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
     return result;
 }
 
-static int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result)
+LBVH_I_HOT int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result)
 {
-    if (!LBVH_I_FASTER() || lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
+    if (lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
     *result = lbvh_i_optimize_in_pieces(tree, rotations);
     return 1;
-}
-
-#else
-
-static int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result)
-{
-    (void)tree, (void)rotations, (void)result;
-    return 0;
 }
 
 #endif /* LBVH_PLAIN */
@@ -509,14 +503,17 @@ static uint32_t lbvh_i_ordered(float x)
 /* Step 2: sorts the subtrees along one axis. */
 static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
 {
+    lbvh_i_histogram histogram;
     int32_t k;
+    memset(&histogram, 0, sizeof histogram);
     for (k = 0; k < top->count; k++) {
         const lbvh_node *node = &top->tree->node[top->subtree[k].node];
         uint32_t const upper =
             lbvh_i_ordered((float)lbvh_i_half_centre(node->min[axis], node->max[axis]));
         top->key[k] = (uint64_t)upper << 32 | (uint32_t)k;
+        lbvh_i_count_digits(&histogram, upper);
     }
-    lbvh_i_radix(top->key, top->spare, top->count);
+    lbvh_i_radix_counted(top->key, top->spare, top->count, &histogram);
     for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
 }
 
@@ -530,14 +527,14 @@ static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, 
     lbvh_node around = node[top->subtree[order[last]].node];
     int32_t k;
     for (k = last; k > first; k--) {
-        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        lbvh_i_unite(&around, &around, &node[top->subtree[order[k]].node]);
         top->right[k] = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), last - k + 1);
     }
     around = node[top->subtree[order[first]].node];
     for (k = first; k < last; k++) {
         int32_t const off = 2 * k + 1 - first - last, uneven = off < 0 ? -off : off;
         double cost;
-        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        lbvh_i_unite(&around, &around, &node[top->subtree[order[k]].node]);
         cost = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), k - first + 1) +
                top->right[k + 1];
         if (!(cost < best->cost || (cost == best->cost && uneven < best->uneven))) continue;
@@ -546,7 +543,7 @@ static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, 
         best->uneven = uneven;
         best->axis = axis;
     }
-    lbvh_i_widen(&around, &node[top->subtree[order[last]].node]);
+    lbvh_i_unite(&around, &around, &node[top->subtree[order[last]].node]);
     return lbvh_i_area(dim, around.min, around.max);
 }
 
