@@ -27,13 +27,14 @@
    >>contents: the banners in order; search for >> and the name
 
        manual          use, example, options, rules, method, limits, not-here, changes
-       declarations    strict-math, config, results, parallel, desc, tree, api, cuda-api
-       per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, clusters
-       kernels         cuda-templates
-       serial          memory, resolve, sort, build, refit, packets, pairs, queries-serial,
-                       validate, measure, save, ploc
-       in tasks        parallel-run, parallel-search, nearest-rows, parallel-build
+       declarations    strict-math, config, results, parallel, desc, tree, api
+       per element     numbers, codes, nodes, elements, overlap, near, ray, triangles, queries,
+                       stb_ds, clusters, packet
+       kernels         cuda-api, cuda-templates
+       the text        sort, build, ploc, refit, pairs, queries-serial, memory, resolve, version
+       faster forms    faster, parallel-run, faster-build, faster-ploc, packets, faster-pairs,
+                       faster-queries, parallel-search, faster-rows, parallel-build, seams
+       checks, files   validate, measure, save
        CUDA            cuda/lbvh.cu, with a list of its own
        end             parts, licence
 
@@ -95,6 +96,7 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
+       LBVH_PLAIN            -         one file           the plain forms alone (>>faster)
        LBVH_PLAIN_LANES      -         one file           no AVX2
        LBVH_WITH_WORLD       -         all that use it,   adds a part; so do LBVH_WITH_WIDE and
                                        and the one file   LBVH_WITH_OPTIMIZE
@@ -142,14 +144,13 @@
    the highest differing bit of their codes turns from 0 to 1 (Karras; >>nodes has a figure). Equal
    codes are told apart by their places, as if those were appended to the codes (Kureck equation
    3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
-   subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal
-   (>>packets, here and in cuda/lbvh.cu). examples/lbvh_steps.c prints all of this for points of
-   your choice.
+   subtree. With them a walk needs no stack (>>nodes). LBVH_PLOC merges by area instead, and hands
+   the same arrays to the same walks (>>ploc).
 
-   LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
-
-   To learn it from this file, read >>codes, >>nodes and >>sort, of >>build lbvh_i_split (top-down)
-   and then lbvh_i_merge, and >>overlap. All else builds on these.
+   To learn it from this file, read >>codes and >>nodes; then >>sort, >>build and >>ploc, which are
+   the whole build; then >>overlap and >>pairs, which search it. Each is short, and stands alone.
+   What makes them faster, with the same bits, comes after (>>faster); no method needs it.
+   examples/lbvh_steps.c prints all of this for points of your choice.
 
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
@@ -875,7 +876,7 @@ LBVH_FN int lbvh_i_leading_zeros(uint64_t v)
    21, and 3.1.2)
 
    The centres are quantised to a grid; a code interleaves the bits of the cell's coordinates, x
-   first (Kureck equation 3.2; m is the code):
+   highest (Kureck equation 3.2; m is the code. ugrid.h has x lowest):
 
        3D: m = 4 spread(x) + 2 spread(y) + spread(z)       spread: 101 -> 1000001
        2D: m = 2 spread(x) + spread(y)                     spread: 101 -> 10001
@@ -965,7 +966,8 @@ LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real
     return (uint32_t)(int32_t)t; /* below 2^31; vectors have this conversion only */
 }
 
-/* The code of a cell of the lattice (Kureck equation 3.2, see above). */
+/* The Morton code of a cell of the lattice: of each three bits (2D: two) that of x is the highest
+   (Kureck equation 3.2). In ugrid.h it is the lowest. */
 LBVH_FN uint64_t lbvh_i_interleave(int dim, int bits, uint32_t x, uint32_t y, uint32_t z)
 {
     if (dim == 2) return lbvh_i_spread2(x) << 1 | lbvh_i_spread2(y);
@@ -981,7 +983,7 @@ LBVH_FN uint64_t lbvh_i_last_code(int dim, int bits)
     return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
 }
 
-/* The Morton code of a half centre. */
+/* The code of a half centre. */
 LBVH_FN uint64_t lbvh_i_code_at(const lbvh_lattice *lattice, int dim, int bits,
                                 const lbvh_real half_centre[3])
 {
@@ -991,7 +993,7 @@ LBVH_FN uint64_t lbvh_i_code_at(const lbvh_lattice *lattice, int dim, int bits,
     return lbvh_i_interleave(dim, bits, x, y, z);
 }
 
-/* The Morton code of a box. */
+/* The code of a box; of one left out that of the last cell. */
 LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
                              const lbvh_real max[3])
 {
@@ -1053,6 +1055,7 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
                                        else: a right child, or the root, number `first`  (Karras)
    ---------------------------------------------------------------------------------------------- */
 
+/* 1 if the node with leaves first .. last is a left child (see above). */
 LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last)
 {
     return prefix[last + 1] > prefix[first];
@@ -1400,6 +1403,7 @@ typedef struct lbvh_overlap {
     int32_t at;                 /* the next node, -1 = done */
 } lbvh_overlap;
 
+/* A walk that begins at node `at`, for what the constructors below have checked. */
 LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
                                     const lbvh_real max[3], lbvh_real reach2, int32_t at)
 {
@@ -1573,6 +1577,7 @@ LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_rea
     return walk;
 }
 
+/* Puts a subtree that is within reach on the stack. */
 LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
 {
     if (!(away2 <= walk->reach2) || !lbvh_i_passes(walk->tree, at, walk->filter)) return;
@@ -1698,6 +1703,7 @@ LBVH_FN_HOT int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lb
     return begin <= end && begin <= lbvh_i_largest();
 }
 
+/* Puts a subtree that the ray enters on the stack. */
 LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
 {
     if (!lbvh_i_passes(ray->tree, at, ray->filter)) return;
@@ -1822,6 +1828,7 @@ LBVH_FN void lbvh_i_cross(const lbvh_real a[3], const lbvh_real b[3], lbvh_real 
     c[2] = lbvh_i_cross2(a[0], b[1], a[1], b[0]);
 }
 
+/* a + t d: a point on an edge. */
 LBVH_FN void lbvh_i_along(const lbvh_real *a, const lbvh_real d[3], lbvh_real t, lbvh_real q[3])
 {
     q[0] = a[0] + lbvh_i_times(t, d[0]);
@@ -1829,6 +1836,7 @@ LBVH_FN void lbvh_i_along(const lbvh_real *a, const lbvh_real d[3], lbvh_real t,
     q[2] = a[2] + lbvh_i_times(t, d[2]);
 }
 
+/* q = v. Returns the feature. */
 LBVH_FN lbvh_feature lbvh_i_vertex(lbvh_feature feature, const lbvh_real *v, lbvh_real q[3])
 {
     q[0] = v[0];
@@ -1910,6 +1918,7 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
 
 LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
 
+/* v[k], without an index that is not known when compiling. */
 LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k)
 {
     return k == 0 ? v[0] : k == 1 ? v[1] : v[2];
@@ -2422,7 +2431,8 @@ LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t str
                                lbvh_result *result);
 LBVH_I_HOT int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
                                lbvh_result *result);
-LBVH_I_HOT int lbvh_i_pairs_faster(const lbvh *tree, struct lbvh_i_taker *taker, lbvh_result *result);
+LBVH_I_HOT int lbvh_i_pairs_faster(const lbvh *tree, struct lbvh_i_taker *taker,
+                                   lbvh_result *result);
 LBVH_I_HOT int lbvh_i_counts_faster(const struct lbvh_i_lists *lists, lbvh_result *result);
 LBVH_I_HOT int lbvh_i_lists_faster(const struct lbvh_i_lists *lists, int64_t *needed,
                                lbvh_result *result);
@@ -2455,6 +2465,7 @@ static int32_t lbvh_i_key_id(uint64_t key) { return (int32_t)(uint32_t)key; }
 /* Digit counts of the keys: four digits of 8 bits. */
 typedef struct lbvh_i_histogram { int32_t count[4][256]; } lbvh_i_histogram;
 
+/* Counts the digits of one key. */
 static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
 {
     histogram->count[0][upper & 255]++;
@@ -2493,6 +2504,7 @@ static void lbvh_i_radix_counted(uint64_t *key, uint64_t *spare, int32_t n,
     }
 }
 
+/* The same, with the digits not counted yet. */
 static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
 {
     lbvh_i_histogram histogram;
@@ -2530,6 +2542,7 @@ static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
    Every faster form (>>faster) makes the same bits.
    ---------------------------------------------------------------------------------------------- */
 
+/* 1 if desc.min and desc.max are set. */
 static int lbvh_i_bounds_given(const lbvh_desc *desc)
 {
     int a;
@@ -2576,7 +2589,8 @@ static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, siz
         lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
                           result = lbvh_i_note_invalid(tree, box, i);
         if (result != LBVH_OK) return result;
-        for (a = 0; a < 3 && box == LBVH_OK; a++) {
+        if (box != LBVH_OK) continue; /* left out */
+        for (a = 0; a < 3; a++) {
             lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
             least[a] = lbvh_i_min(least[a], half_centre);
             most[a] = lbvh_i_max(most[a], half_centre);
@@ -2677,6 +2691,7 @@ static void lbvh_i_merge(lbvh *tree)
 static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
                         lbvh_i_order *order);
 
+/* All steps. */
 static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
 {
     lbvh_i_order order;
@@ -2907,6 +2922,7 @@ static int lbvh_i_number_clusters(const lbvh *tree, const uint64_t *key, uint64_
     return 1;
 }
 
+/* All steps. A tree of two leaves has one form. */
 static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
                         lbvh_i_order *order)
 {
@@ -3002,6 +3018,7 @@ LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
     return 0;
 }
 
+/* All pairs, until fn stops them. */
 static lbvh_result lbvh_i_all_pairs(const lbvh *tree, lbvh_i_taker *taker)
 {
     lbvh_result result;
@@ -3220,6 +3237,7 @@ static void lbvh_i_end_row(const lbvh_i_rows *rows, int32_t q, int32_t left)
     rows->found[q] = rows->k - left;
 }
 
+/* The whole row q. */
 static void lbvh_i_find_row(const lbvh_i_rows *rows, int32_t q)
 {
     size_t const row = (size_t)q * (size_t)rows->k;
@@ -3231,6 +3249,7 @@ static void lbvh_i_find_row(const lbvh_i_rows *rows, int32_t q)
     lbvh_i_end_row(rows, q, rows->k - found);
 }
 
+/* What lbvh_nearest_rows refuses. */
 static lbvh_result lbvh_i_check_rows(const lbvh_i_rows *rows, int flags)
 {
     int const points = rows->m > 0, neighbours = points && rows->k > 0;
@@ -3287,6 +3306,7 @@ static lbvh_block lbvh_i_take_block(const lbvh_allocator *allocator, size_t byte
     return block;
 }
 
+/* Frees a block and empties it. */
 static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
 {
     if (block->memory && allocator->free)
@@ -3506,8 +3526,9 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
     if (n < 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_defaults(&given, desc);
     if (result == LBVH_OK) result = lbvh_i_sizes(&given, n, sizes);
-    for (b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)sizes[b];
-    return result;
+    if (result != LBVH_OK) return result;
+    for (b = 0; b < LBVH_BLOCKS; b++) *bytes += (int64_t)sizes[b];
+    return LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3633,6 +3654,7 @@ typedef struct lbvh_i_job {
     unsigned char done[LBVH_I_MOST_PIECES];
 } lbvh_i_job;
 
+/* A task: does piece k, and says so. */
 static inline void lbvh_i_do_piece(void *context, int32_t k)
 {
     lbvh_i_job *job = (lbvh_i_job *)context;
@@ -3675,6 +3697,7 @@ typedef struct lbvh_i_keys {
     int shift;              /* bits of the code that are in low */
 } lbvh_i_keys;
 
+/* The keys of a tree, where its nodes will be. */
 static lbvh_i_keys lbvh_i_key_room(const lbvh *tree)
 {
     lbvh_i_keys keys;
@@ -3767,6 +3790,7 @@ LBVH_FN_HOT void lbvh_i_code_some(const lbvh *tree, lbvh_i_coding *c)
     else lbvh_i_code_all(&tree->lattice, 3, bits, c);
 }
 
+/* The same for AVX2. */
 LBVH_I_MAYBE_AVX2 void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c)
 {
     lbvh_i_code_some(tree, c);
@@ -3950,11 +3974,13 @@ LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_cluster_arrays *c, int dim, int32_t co
     for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
 }
 
+/* The same for AVX2. */
 LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_cluster_arrays *c, int dim, int32_t count)
 {
     lbvh_i_choose_all(c, dim, count);
 }
 
+/* best[i] of all `count` clusters of the window, by what the processor has. */
 static void lbvh_i_find_partners(lbvh_i_cluster_arrays *c, int dim, int32_t count)
 {
     int32_t i;
@@ -4048,8 +4074,8 @@ static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t str
 /* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
    that is a left child. Those of its left sibling lie below them: where both are too many for the
    parent, rounds follow. */
-static void lbvh_i_join_entries(const lbvh *tree, lbvh_i_cluster_arrays *c, int32_t first, int32_t last,
-                                 int32_t count)
+static void lbvh_i_join_entries(const lbvh *tree, lbvh_i_cluster_arrays *c, int32_t first,
+                                int32_t last, int32_t count)
 {
     while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
         first = c->waiting[--c->top];
@@ -4077,6 +4103,7 @@ static int32_t lbvh_i_cluster_by_keys(const lbvh *tree, const lbvh_real *data, s
     return c.node[0];
 }
 
+/* lbvh_i_ploc for keys. */
 static void lbvh_i_key_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
                             lbvh_i_keys *keys)
 {
@@ -4300,6 +4327,7 @@ static void lbvh_i_list_met(const lbvh_i_batch *batch, int32_t from, int32_t *me
     }
 }
 
+/* The same for AVX2. */
 LBVH_I_MAYBE_AVX2 int32_t lbvh_i_test_lanes(const lbvh_i_batch *batch, int32_t from,
                                             const lbvh_overlap *o, int32_t *met)
 {
@@ -4486,8 +4514,8 @@ static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *ta
     return 0;
 }
 
-/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. `*piece`
-   (may be NULL): up to where whole searches were written. */
+/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero.
+   `*piece` (may be NULL): up to where whole searches were written. */
 static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end,
                              lbvh_i_piece_of_list *piece)
 {
@@ -4621,6 +4649,7 @@ static lbvh_result lbvh_i_list_all(const lbvh_i_lists *lists, int64_t *needed)
                                                             searches without room are repeated
    ---------------------------------------------------------------------------------------------- */
 
+/* Into how many pieces so many searches are cut. */
 static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches)
 {
     return tree->n == 0 ? 1 : lbvh_i_pieces_of(&tree->desc.parallel, searches, LBVH_I_PIECE,
@@ -4633,6 +4662,7 @@ typedef struct lbvh_i_search_job {
     lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
 } lbvh_i_search_job;
 
+/* A job of all searches. */
 static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh_i_lists *lists)
 {
     memset(job, 0, sizeof *job);
@@ -4653,12 +4683,14 @@ static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
     return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
 }
 
+/* A task: counts. */
 static void lbvh_i_count_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
     lbvh_i_count_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
 }
 
+/* lbvh_i_count_rows in tasks. */
 static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
 {
     lbvh_i_search_job job;
@@ -4779,6 +4811,7 @@ static lbvh_result lbvh_i_list_in_pieces(lbvh_i_search_job *job, int64_t *needed
     return result;
 }
 
+/* A task: counts pairs. */
 static void lbvh_i_count_pairs_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
@@ -4799,6 +4832,7 @@ static lbvh_result lbvh_i_count_pairs_in_pieces(lbvh_i_search_job *job, int64_t 
     return LBVH_OK;
 }
 
+/* lbvh_i_take_pairs in tasks: counts, or a list. */
 static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, lbvh_i_taker *taker)
 {
     lbvh_i_lists lists;
@@ -4812,6 +4846,7 @@ static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, lbvh_i_taker *taker)
                                 : lbvh_i_list_in_pieces(&job, &taker->found);
 }
 
+/* A task: fills rows by id. */
 static void lbvh_i_fill_piece(void *context, int32_t k)
 {
     lbvh_i_search_job *job = (lbvh_i_search_job *)context;
@@ -4827,6 +4862,7 @@ static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *
     return job->lists.capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
 }
 
+/* lbvh_i_list_all in tasks. */
 static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed)
 {
     const lbvh_queries *queries = lists->queries;
@@ -4860,6 +4896,7 @@ typedef struct lbvh_i_rows_job {
     uint64_t *key;                  /* [2 m] a half to sort into; NULL: points as they come */
 } lbvh_i_rows_job;
 
+/* The key of a point. */
 static uint64_t lbvh_i_point_key(const lbvh_i_rows *rows, int32_t q)
 {
     const lbvh *tree = rows->tree;
@@ -4871,6 +4908,7 @@ static uint64_t lbvh_i_point_key(const lbvh_i_rows *rows, int32_t q)
     return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
 }
 
+/* A task: the rows of its points, in their order. */
 static void lbvh_i_rows_piece(void *context, int32_t piece)
 {
     const lbvh_i_rows_job *job = (const lbvh_i_rows_job *)context;
@@ -4971,6 +5009,7 @@ typedef struct lbvh_i_build_job {
     } of;
 } lbvh_i_build_job;
 
+/* A job over n elements or places. */
 static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_real *data,
                                size_t stride, int32_t n)
 {
@@ -4981,11 +5020,13 @@ static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_rea
     job->pieces = lbvh_i_build_pieces(tree, n);
 }
 
+/* The first element, or place, of piece k. */
 static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
 {
     return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
 }
 
+/* A task: measure. */
 static void lbvh_i_measure_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
@@ -5015,6 +5056,7 @@ static lbvh_result lbvh_i_join_centres(lbvh_i_build_job *job)
     return LBVH_OK;
 }
 
+/* A task: keys. (Its digits are counted later, by pieces of keys.) */
 static void lbvh_i_keys_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
@@ -5023,6 +5065,7 @@ static void lbvh_i_keys_piece(void *context, int32_t k)
                      lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1));
 }
 
+/* A task: count. */
 static void lbvh_i_count_digit_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
@@ -5048,6 +5091,7 @@ static void lbvh_i_sum_digits(lbvh_i_build_job *job)
         }
 }
 
+/* A task: deal. */
 static void lbvh_i_deal_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
@@ -5071,12 +5115,14 @@ static void lbvh_i_cut_keys(lbvh_i_build_job *job)
     }
 }
 
+/* A task: low. */
 static void lbvh_i_low_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
 }
 
+/* A task: prefixes. */
 static void lbvh_i_prefixes_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
@@ -5086,7 +5132,8 @@ static void lbvh_i_prefixes_piece(void *context, int32_t k)
 
 /* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
    subtree. Returns their number. */
-static int32_t lbvh_i_leave_clusters(lbvh_i_cluster_arrays *c, int32_t last, lbvh_i_left_cluster *to)
+static int32_t lbvh_i_leave_clusters(lbvh_i_cluster_arrays *c, int32_t last,
+                                     lbvh_i_left_cluster *to)
 {
     int32_t const left = c->all;
     int32_t i = left, m;
@@ -5106,7 +5153,8 @@ static int32_t lbvh_i_leave_clusters(lbvh_i_cluster_arrays *c, int32_t last, lbv
     return left;
 }
 
-/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster_by_keys does. */
+/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster_by_keys
+   does. */
 static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_cluster_arrays *c, int32_t first,
                                  const lbvh_i_left_cluster *from, int32_t count)
 {
@@ -5116,8 +5164,8 @@ static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_cluster_arrays *c, int
     lbvh_i_join_entries(tree, c, first, from->last, count);
 }
 
-/* lbvh_i_cluster_by_keys within a piece. A right subtree whose sibling begins before the piece is alone on
-   the stack: it is left for later. */
+/* lbvh_i_cluster_by_keys within a piece. A right subtree whose sibling begins before the piece is
+   alone on the stack: it is left for later. */
 static void lbvh_i_cluster_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
@@ -5204,6 +5252,7 @@ LBVH_I_HOT void lbvh_i_ascend_piece(lbvh_i_build_job *job, int32_t k, lbvh_i_asc
     job->left[k] = changes;
 }
 
+/* A task: merge. */
 static void lbvh_i_raise_piece(void *context, int32_t k)
 {
     lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_raise);
@@ -5226,25 +5275,29 @@ static int32_t lbvh_i_ascend_roots(const lbvh_i_build_job *job, lbvh_i_ascent *a
     return changes;
 }
 
+/* Runs a task for each piece. */
 static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
 {
     return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
 }
 
+/* The keys, and their sort. */
 static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
 {
     lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
-    for (job->pass = 0; job->pass < 4 && result == LBVH_OK; job->pass++) {
+    if (result != LBVH_OK) return result;
+    for (job->pass = 0; job->pass < 4; job->pass++) {
         result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
         if (result != LBVH_OK) return result;
         lbvh_i_sum_digits(job);
         result = lbvh_i_run_build(job, lbvh_i_deal_piece);
+        if (result != LBVH_OK) return result;
     }
-    if (result != LBVH_OK) return result;
     lbvh_i_cut_keys(job);
     return lbvh_i_run_build(job, lbvh_i_low_piece);
 }
 
+/* lbvh_i_merge in tasks. */
 static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
 {
     lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
@@ -5289,6 +5342,7 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     return result;
 }
 
+/* A task: new boxes of leaves. */
 static void lbvh_i_refit_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
@@ -5296,6 +5350,7 @@ static void lbvh_i_refit_piece(void *context, int32_t k)
                         lbvh_i_first_of(job, k + 1));
 }
 
+/* lbvh_refit in tasks: all elements are checked before the first leaf is changed. */
 static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
 {
     lbvh_i_build_job job;
@@ -5619,6 +5674,7 @@ static uint64_t lbvh_i_header_checksum(lbvh_i_header header)
     return lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
 }
 
+/* A header but for what its object is. */
 static lbvh_i_header lbvh_i_begin_header(const char magic[8])
 {
     lbvh_i_header header;
@@ -5678,6 +5734,7 @@ static void lbvh_i_arrays_of(const lbvh *tree, lbvh_block array[LBVH_BLOCKS])
     array[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
 }
 
+/* The header of a tree. */
 static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
 {
     lbvh_i_header header = lbvh_i_begin_header("lbvh.h\r\n");

@@ -146,6 +146,7 @@ LBVH_FN int32_t lbvh_i_height(const lbvh *tree, int32_t at)
     return lbvh_is_leaf(tree, at) ? 0 : tree->node[tree->first_leaf + at].skip;
 }
 
+/* The height of a node from those of its children. */
 LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
 {
     const lbvh_node *node = &tree->node[at];
@@ -161,6 +162,7 @@ LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
     return lbvh_i_area(tree->desc.dim, around.min, around.max);
 }
 
+/* Keeps the rotation that gains most. */
 LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
 {
     if (!(gain > best->gain)) return; /* nor a NaN */
@@ -358,11 +360,13 @@ LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
 
 #ifndef LBVH_PLAIN
 
+/* A task: the ascents of its leaves. */
 static void lbvh_i_rotate_piece(void *context, int32_t k)
 {
     lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_rotate_up);
 }
 
+/* lbvh_optimize in tasks. */
 static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
 {
     lbvh_i_build_job job;
@@ -438,6 +442,7 @@ typedef struct lbvh_i_top {
 /* A split: the subtrees from `at` on, in the order along `axis`, become the right child. */
 typedef struct lbvh_i_top_split { double cost; int32_t at, uneven; int axis; } lbvh_i_top_split;
 
+/* The subtree of a node, whose first leaf is `first`. */
 static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
 {
     lbvh_i_subtree s;

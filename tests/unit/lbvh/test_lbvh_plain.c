@@ -1,5 +1,5 @@
-/* test_lbvh_plain.c - the plain forms of lbvh.h against its faster ones: the same bits, for trees of
-   all builders, pairs, lists and nearest elements. SPDX-License-Identifier: MIT OR Unlicense
+/* test_lbvh_plain.c - the plain forms of lbvh.h against its faster ones: the same bits, for trees
+   of all builders, pairs, lists and nearest elements. SPDX-License-Identifier: MIT OR Unlicense
 
        cc -O2 -I. tests/unit/lbvh/test_lbvh_plain.c -o test_lbvh_plain -lcmocka && ./test_lbvh_plain
 
