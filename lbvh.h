@@ -2428,14 +2428,14 @@ struct lbvh_i_taker;
 struct lbvh_i_lists;
 struct lbvh_i_rows;
 LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
-                               lbvh_result *result);
+                                   lbvh_result *result);
 LBVH_I_HOT int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
-                               lbvh_result *result);
+                                   lbvh_result *result);
 LBVH_I_HOT int lbvh_i_pairs_faster(const lbvh *tree, struct lbvh_i_taker *taker,
                                    lbvh_result *result);
 LBVH_I_HOT int lbvh_i_counts_faster(const struct lbvh_i_lists *lists, lbvh_result *result);
 LBVH_I_HOT int lbvh_i_lists_faster(const struct lbvh_i_lists *lists, int64_t *needed,
-                               lbvh_result *result);
+                                   lbvh_result *result);
 LBVH_I_HOT int lbvh_i_rows_faster(const struct lbvh_i_rows *rows, int flags, lbvh_result *result);
 #endif
 
@@ -2451,8 +2451,8 @@ LBVH_I_HOT int lbvh_i_rows_faster(const struct lbvh_i_rows *rows, int flags, lbv
        | keys 8 n | spare 8 n | codes 8 n | ...... |          the sort
        | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
                                                               then, over the keys, inner nodes
-   (PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes.)
-   (n = 1: the leaf is written over its key, which is read before.)
+   PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes. n = 1: the
+   leaf is written over its key, which is read before.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_order {
@@ -2514,7 +2514,7 @@ static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
     lbvh_i_radix_counted(key, spare, n, &histogram);
 }
 
-/* Sorts n elements by code. */
+/* Sorts n elements by code: by the lower half, then by the upper one. */
 static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
 {
     int32_t k;
@@ -2534,7 +2534,7 @@ static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
        2. a Morton code for each element (>>codes)
        3. the elements sorted by code (>>sort)
        4. the prefix of each border between two leaves             lbvh_i_make_prefixes
-       5. PLOC alone: another order, and its prefixes              lbvh_i_ploc
+       5. PLOC alone: another order, and its prefixes (>>ploc)     lbvh_i_ploc
        6. the leaves, in this order                                lbvh_i_make_leaf
        7. the inner nodes, top-down from the codes                 lbvh_i_split
           or bottom-up from the prefixes                           lbvh_i_merge
@@ -2711,7 +2711,7 @@ static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t 
     lbvh_i_sort(&order, n);
     lbvh_i_make_prefixes(tree, &order);
     if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &order);
-    if (tree->code)
+    if (tree->code) /* kept; before the leaves, which may lie over order.code */
         for (k = 0; k < n; k++) tree->code[k] = order.code[lbvh_i_key_id(order.key[k])];
     for (k = 0; k < n; k++)
         lbvh_i_make_leaf(tree, data, stride, k, lbvh_i_key_id(order.key[k]));
@@ -5372,7 +5372,7 @@ static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, siz
    ---------------------------------------------------------------------------------------------- */
 
 LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
-                               lbvh_result *result)
+                                   lbvh_result *result)
 {
     *result = lbvh_i_build_pieces(tree, n) > 1 ? lbvh_i_build_in_pieces(tree, data, stride, n)
                                                : lbvh_i_build_by_keys(tree, data, stride, n);
@@ -5380,7 +5380,7 @@ LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t str
 }
 
 LBVH_I_HOT int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
-                               lbvh_result *result)
+                                   lbvh_result *result)
 {
     if (lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
     *result = lbvh_i_refit_in_pieces(tree, data, stride);
@@ -5652,12 +5652,13 @@ typedef struct lbvh_i_header {
     int32_t real_bytes;
     union {
         struct { int32_t dim, bits, n, has_masks; } tree;
-        struct { int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf; } wide;
+        int32_t part[7];    /* of an object of a part of this header (>>parts) */
     } of;
     uint64_t bytes;         /* of header and arrays */
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } lbvh_i_header;
 
+/* `sum` goes on over these bytes. */
 static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;

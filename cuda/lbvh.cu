@@ -1258,10 +1258,10 @@ __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
 }
 
 /* Leaves of a batch are tested so many at a time. */
-constexpr int lbvh_i_turn = 8;
+constexpr int lbvh_i_at_once = 8;
 
 /* Every lane tests its own search against the first `many` leaves of a half, and some more of the
-   last turn. Returns a bit for each hit. */
+   last step. Returns a bit for each hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
 __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, int32_t after,
                                                        const lbvh_node *leaf, const uint32_t *mask,
@@ -1269,9 +1269,9 @@ __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, in
 {
     unsigned hits = 0;
 #pragma unroll 1
-    for (int begin = 0; begin < many; begin += lbvh_i_turn)
+    for (int begin = 0; begin < many; begin += lbvh_i_at_once)
 #pragma unroll
-        for (int c = 0; c < lbvh_i_turn; c++) {
+        for (int c = 0; c < lbvh_i_at_once; c++) {
             lbvh_node const other = lbvh_i_fetch(&leaf[begin + c]);
             bool meets = lbvh_i_meets_leaf<Test>(o, other);
             if (Later) meets = meets & (other.skip > after);
@@ -1290,14 +1290,14 @@ __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, in
 __device__ __forceinline__ unsigned lbvh_i_test_points(const lbvh_overlap &o, const lbvh_node *leaf,
                                                        int many)
 {
-    int const tested = (many + lbvh_i_turn - 1) / lbvh_i_turn * lbvh_i_turn;
+    int const tested = (many + lbvh_i_at_once - 1) / lbvh_i_at_once * lbvh_i_at_once;
     float const limit = (float)o.reach2;
     float closest = limit;
     unsigned hits = 0;
 #pragma unroll 1
-    for (int begin = 0; begin < many; begin += lbvh_i_turn)
+    for (int begin = 0; begin < many; begin += lbvh_i_at_once)
 #pragma unroll
-        for (int c = 0; c < lbvh_i_turn; c++) {
+        for (int c = 0; c < lbvh_i_at_once; c++) {
             lbvh_node const other = lbvh_i_fetch(&leaf[begin + c]);
             float const x = (float)(other.min[0] - o.min[0]), y = (float)(other.min[1] - o.min[1]),
                         z = (float)(other.min[2] - o.min[2]),
@@ -1984,19 +1984,19 @@ __device__ __forceinline__ int32_t lbvh_i_loaded_leaf(const lbvh_i_fill_room &ro
 __device__ __forceinline__ void lbvh_i_load_chunks(const lbvh_i_kept_hits &kept, int32_t taken,
                                                    int first, lbvh_i_fill_room &room)
 {
-    constexpr int turns = lbvh_i_chunk_words / 4 / 32;
+    constexpr int items = lbvh_i_chunk_words / 4 / 32;
     int const lane = (int)(threadIdx.x % 32);
-    uint4 words[lbvh_i_fill_chunks][turns];
+    uint4 words[lbvh_i_fill_chunks][items];
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < lbvh_i_fill_chunks; c++) {
         int32_t const chunk = __shfl_sync(0xFFFFFFFFu, taken, (first + c) % 32);
         const uint4 *const from = reinterpret_cast<const uint4 *>(kept.at(chunk, 0));
-        for (int t = 0; t < turns; t++) words[c][t] = from[32 * t + lane];
+        for (int t = 0; t < items; t++) words[c][t] = from[32 * t + lane];
     }
 #pragma unroll
     for (int c = 0; c < lbvh_i_fill_chunks; c++)
-        for (int t = 0; t < turns; t++) room.write.words[c][32 * t + lane] = words[c][t];
+        for (int t = 0; t < items; t++) room.write.words[c][32 * t + lane] = words[c][t];
     __syncwarp();
 }
 
@@ -2509,7 +2509,7 @@ constexpr int lbvh_i_intervals_most = 1 << lbvh_i_table_bits, lbvh_i_share_sampl
 /* Elements of a thread of the second launch, and the ranges of a bucket in which cells are equally
    long. Cells are divided until none holds more than `crowd`; those with no more than `few` are
    left as they are. */
-constexpr int lbvh_i_sort_turns = 8, lbvh_i_ranges_most = 64, lbvh_i_crowd = 64, lbvh_i_few = 16;
+constexpr int lbvh_i_sort_items = 8, lbvh_i_ranges_most = 64, lbvh_i_crowd = 64, lbvh_i_few = 16;
 
 /* An element: code, id, interval. */
 struct alignas(16) lbvh_i_record {
@@ -2665,19 +2665,19 @@ __device__ __forceinline__ lbvh_real lbvh_i_warp_max(lbvh_real x)
 __device__ __forceinline__ bool lbvh_i_copy_points(const lbvh_i_from_elements &from,
                                                    const lbvh_i_share &own)
 {
-    constexpr int turns = 8;
+    constexpr int items = 8;
     if (from.desc.kind != LBVH_POINTS || from.desc.dim != 3 ||
         from.input.stride != sizeof(lbvh_i_slot))
         return false;
     const lbvh_real *const x = lbvh_i_at(from.input.data, from.input.stride, own.first);
     lbvh_real *const to = own.slot->x;
     int const block = (int)blockDim.x, last = 3 * own.size - 1;
-    for (int k = (int)threadIdx.x; k <= last; k += turns * block) {
-        lbvh_real some[turns];
+    for (int k = (int)threadIdx.x; k <= last; k += items * block) {
+        lbvh_real some[items];
 #pragma unroll
-        for (int t = 0; t < turns; t++) some[t] = x[k + t * block < last ? k + t * block : last];
+        for (int t = 0; t < items; t++) some[t] = x[k + t * block < last ? k + t * block : last];
 #pragma unroll
-        for (int t = 0; t < turns; t++)
+        for (int t = 0; t < items; t++)
             if (k + t * block <= last) to[k + t * block] = some[t];
     }
     __syncthreads();
@@ -3111,15 +3111,15 @@ struct lbvh_i_bucket_room {
     int32_t warp_sums[lbvh_i_sort_block / 32];
     int32_t interval[2]; /* the bucket's first, and the one after its last */
 };
-static_assert(lbvh_i_sort_turns == 8 && lbvh_i_bucket_most % 32 == 0 &&
-                  lbvh_i_sort_turns * lbvh_i_sort_block >= lbvh_i_bucket_most,
+static_assert(lbvh_i_sort_items == 8 && lbvh_i_bucket_most % 32 == 0 &&
+                  lbvh_i_sort_items * lbvh_i_sort_block >= lbvh_i_bucket_most,
               "a thread has 8 cells, and 8 elements");
 
 /* The elements of a thread. */
 struct lbvh_i_own_elements {
-    uint64_t code[lbvh_i_sort_turns];
-    int32_t id[lbvh_i_sort_turns];
-    uint32_t cell[lbvh_i_sort_turns]; /* and rank there */
+    uint64_t code[lbvh_i_sort_items];
+    int32_t id[lbvh_i_sort_items];
+    uint32_t cell[lbvh_i_sort_items]; /* and rank there */
 };
 
 /* Places of a cell. */
@@ -3177,7 +3177,7 @@ __device__ __forceinline__ bool lbvh_i_distribute(lbvh_i_bucket_room &room, int 
 {
     int const thread = (int)threadIdx.x, block = (int)blockDim.x;
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m) continue;
         uint32_t const cell = own.cell[t], half = cell % 2 * 16;
         own.cell[t] |= (atomicAdd(&room.count[cell / 2], 1u << half) >> half) << 16;
@@ -3185,7 +3185,7 @@ __device__ __forceinline__ bool lbvh_i_distribute(lbvh_i_bucket_room &room, int 
     __syncthreads();
     bool const crowded = lbvh_i_scan_cells(room);
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m || (move >> t & 1) == 0) continue;
         uint32_t const cell = own.cell[t] & 0xFFFF, rank = own.cell[t] >> 16,
                        place = (room.count[cell / 2] >> cell % 2 * 16 & 0xFFFF) + rank;
@@ -3236,7 +3236,7 @@ __device__ __forceinline__ bool lbvh_i_divide_cells(lbvh_i_bucket_room &room, in
     lbvh_i_empty_cells(room);
     lbvh_i_note_bits(room, m);
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         int const place = t * (int)blockDim.x + (int)threadIdx.x;
         if (place >= m) continue;
         lbvh_i_cell_places const cell = lbvh_i_cell_at(room, place);
@@ -3267,7 +3267,7 @@ __device__ __forceinline__ bool lbvh_i_fill_cells(lbvh_i_bucket_room &room,
         room.begins[w] = (w == m / 32 ? 1u << m % 32 : 0) | (w == 0);
     lbvh_i_empty_cells(room);
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m) continue;
         int4 const one = reinterpret_cast<const int4 *>(record)[t * block + thread];
         own.code[t] = (uint64_t)(uint32_t)one.y << 32 | (uint32_t)one.x;
@@ -3275,7 +3275,7 @@ __device__ __forceinline__ bool lbvh_i_fill_cells(lbvh_i_bucket_room &room,
         own.cell[t] = (uint32_t)(one.w - first) >> shift;
     }
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m) continue;
         lbvh_i_code_range const range = room.range[own.cell[t]];
         uint64_t const x = (range.by_id ? (uint64_t)own.id[t] : own.code[t]) - range.low;
@@ -3851,20 +3851,20 @@ __device__ void lbvh_i_sort_ids(int32_t *ids, int32_t m, const uint64_t *code)
 }
 
 /* Ids that a thread merges at a time: their searches overlap. */
-constexpr int lbvh_i_merge_turns = 4;
+constexpr int lbvh_i_merge_items = 4;
 
 /* Merges neighbouring sorted chunks of m ids, `width` long, a power of 2: an id moves by the number
    of ids of the other chunk that come before it, found by steps of halved length. */
 __device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m, int64_t width,
                                     const uint64_t *code)
 {
-    constexpr int turns = lbvh_i_merge_turns;
-    for (int64_t x = threadIdx.x; x < m; x += turns * (int)blockDim.x) {
-        int32_t id[turns];
-        uint64_t own[turns];
-        int64_t other[turns], length[turns], count[turns];
+    constexpr int items = lbvh_i_merge_items;
+    for (int64_t x = threadIdx.x; x < m; x += items * (int)blockDim.x) {
+        int32_t id[items];
+        uint64_t own[items];
+        int64_t other[items], length[items], count[items];
 #pragma unroll
-        for (int t = 0; t < turns; t++) {
+        for (int t = 0; t < items; t++) {
             int64_t const k = x + t * (int)blockDim.x < m ? x + t * (int)blockDim.x : x,
                           rest = m - (k / width ^ 1) * width;
             id[t] = from[k];
@@ -3875,7 +3875,7 @@ __device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m,
         }
         for (int64_t step = width; step > 0; step /= 2) {
 #pragma unroll
-            for (int t = 0; t < turns; t++) {
+            for (int t = 0; t < items; t++) {
                 int64_t const next = count[t] + step;
                 if (next > length[t]) continue;
                 int32_t const there = from[other[t] + next - 1];
@@ -3883,7 +3883,7 @@ __device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m,
             }
         }
 #pragma unroll
-        for (int t = 0; t < turns; t++) {
+        for (int t = 0; t < items; t++) {
             int64_t const k = x + t * (int)blockDim.x;
             if (k < m) to[k / (2 * width) * (2 * width) + k % width + count[t]] = id[t];
         }

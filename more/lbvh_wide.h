@@ -2872,19 +2872,26 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
    must come next.
    ---------------------------------------------------------------------------------------------- */
 
+/* What the header of a file says of a wide tree. */
+typedef struct lbvh_i_wide_facts {
+    int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf;
+} lbvh_i_wide_facts;
+
 /* The header, and the arrays in the order of the file; 0: the sizes are beyond a size_t. */
 static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_header *header,
                                  size_t bytes[LBVH_BLOCKS])
 {
+    lbvh_i_wide_facts facts;
     int b;
+    facts.dim = wide->dim;
+    facts.nodes = wide->nodes;
+    facts.leaves = wide->leaves;
+    facts.elements = wide->elements;
+    facts.numbers = wide->numbers;
+    facts.has_masks = wide->mask != NULL;
+    facts.leaf = wide->desc.leaf;
     *header = lbvh_i_begin_header("lbvhw.h\n");
-    header->of.wide.dim = wide->dim;
-    header->of.wide.nodes = wide->nodes;
-    header->of.wide.leaves = wide->leaves;
-    header->of.wide.elements = wide->elements;
-    header->of.wide.numbers = wide->numbers;
-    header->of.wide.has_masks = wide->mask != NULL;
-    header->of.wide.leaf = wide->desc.leaf;
+    memcpy(header->of.part, &facts, sizeof facts);
     if (lbvh_i_wide_array_bytes(wide->numbers, wide->mask != NULL, wide->nodes, wide->leaves,
                                 wide->elements, bytes) != LBVH_OK)
         return 0;
@@ -2924,15 +2931,17 @@ static int lbvh_i_wide_header_valid(const lbvh_i_header *header, int64_t size, l
 {
     static uint32_t some_masks;
     lbvh_i_header expected;
+    lbvh_i_wide_facts facts;
+    memcpy(&facts, header->of.part, sizeof facts);
     memset(shape, 0, sizeof *shape);
-    shape->dim = header->of.wide.dim;
-    shape->nodes = header->of.wide.nodes;
-    shape->leaves = header->of.wide.leaves;
-    shape->elements = header->of.wide.elements;
-    shape->numbers = header->of.wide.numbers;
-    shape->desc.leaf = header->of.wide.leaf;
+    shape->dim = facts.dim;
+    shape->nodes = facts.nodes;
+    shape->leaves = facts.leaves;
+    shape->elements = facts.elements;
+    shape->numbers = facts.numbers;
+    shape->desc.leaf = facts.leaf;
     shape->desc.copy = shape->numbers > 0;
-    shape->mask = header->of.wide.has_masks ? &some_masks : NULL;
+    shape->mask = facts.has_masks ? &some_masks : NULL;
     if (shape->dim != 2 && shape->dim != 3) return 0;
     if (shape->numbers != 0 && shape->numbers != 6 && (shape->numbers != 9 || shape->dim != 3))
         return 0;
