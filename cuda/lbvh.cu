@@ -1,5 +1,5 @@
-/* cuda/lbvh.cu - the CUDA part of lbvh.h, which includes this file; sections and names follow the
-   serial code there. SPDX-License-Identifier: MIT OR Unlicense
+/* cuda/lbvh.cu - v0.2.0 - the CUDA part of lbvh.h, which includes this file. Sections and names
+   follow the serial code there. SPDX-License-Identifier: MIT OR Unlicense
 
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
