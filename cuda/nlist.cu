@@ -325,8 +325,8 @@ struct nlist_i_add_lengths {
     }
 };
 
-/* Exclusive prefix sum of m numbers, plain or as above. (CUB would return an error that the caller
-   has not read: it is cleared first, here and before sorts.) */
+/* Exclusive prefix sum of m numbers, as they are or as above. (CUB would return an error that the
+   caller has not read: it is cleared first, here and before sorts.) */
 cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, const int64_t *in, int64_t *out,
                                   int64_t m, bool touches, cudaStream_t stream)
 {
@@ -494,7 +494,7 @@ __device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nli
     return was < old_rows.particles && job.facts->filled > 0 ? was : -1;
 }
 
-/* As nlist_i_carry_uids. */
+/* As nlist_i_keep_uids. */
 __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device,
                                     __grid_constant__ const nlist_i_job job)
 {
@@ -860,14 +860,14 @@ struct nlist_i_lbvh_source {
                /* Inf: a box is too far away (nlist_i_overhang_kernel) */
                job.facts->sticks_bits < 0x7F800000;
     }
-    /* The search around image `turn` of a particle; without one (searches = false) reach2 is -1. */
+    /* The search around one image of a particle; without one (searches = false) reach2 is -1. */
     __device__ lbvh_overlap search(const nlist &list, const nlist_i_query &query, nlist_real out,
                                    bool searches, const nlist_real at[3]) const
     {
         nlist_real const nowhere[3] = {0, 0, 0};
         lbvh_overlap o = lbvh_overlap_sphere(
             &tree.tree, searches ? at : nowhere,
-            searches ? nlist_i_widen(nlist_i_gap(&list.desc) + query.radius + out, at) : 0);
+            searches ? nlist_i_search_radius(nlist_i_gap(&list.desc) + query.radius + out, at) : 0);
         if (!searches || o.at < 0) o.reach2 = -1;
         return o;
     }
@@ -880,14 +880,14 @@ struct nlist_i_lbvh_source {
                              list.axis[2].periodic;
         nlist_real at[3], q[3];
         /* 13: the particle itself */
-        for (int turn = repeats ? 0 : 13; turn < (repeats ? 27 : 14); turn++) {
-            if (!nlist_i_image(&list, query.p, turn, at)) continue; /* the same for all lanes */
+        for (int image = repeats ? 0 : 13; image < (repeats ? 27 : 14); image++) {
+            if (!nlist_i_image(&list, query.p, image, at)) continue; /* the same for all lanes */
             lbvh_overlap const o = search(list, query, out, place >= 0, at);
             nlist_i_packet const packet(tree.tree, o);
             packet.walk(o, [&](int32_t id) {
                 if (!nlist_i_owns(&list.desc, rows.uid, query.i, id)) return;
                 nlist_i_point(&list, job.pos, job.stride, id, q);
-                if (nlist_i_in_image(&list, query.p, q, turn) &&
+                if (nlist_i_in_image(&list, query.p, q, image) &&
                     nlist_i_lists(&list, rows.uid, &query, id, q))
                     found(id);
             });
@@ -938,7 +938,8 @@ struct nlist_i_mesh_source {
                          const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real const reach = nlist_i_gap(&list.desc) + query.radius;
-        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p, nlist_i_widen(reach, query.p));
+        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p,
+                                             nlist_i_search_radius(reach, query.p));
         while (lbvh_next(&o)) {
             int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, query.p, reach, o.id);
             if (key >= 0) found(key);
@@ -1068,7 +1069,7 @@ struct nlist_i_writer {
 };
 
 /* The entries of partner that a row needs, with the bit that counts it as touched
-   (nlist_i_add_lengths). COMPACT: the plain number. */
+   (nlist_i_add_lengths). COMPACT: the number. */
 __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
 {
     int32_t const beyond = count > rows.width ? count - rows.width : 0;
@@ -1192,7 +1193,7 @@ struct nlist_i_compact_row {
 
 /* The lanes first .. last-1, whose rows are in the stage from its begin on; `before`: `staged` of
    the first. staged: no = they do not fit. */
-struct nlist_i_turn {
+struct nlist_i_batch {
     int first, last;
     int32_t before;
     bool staged;
@@ -1213,10 +1214,10 @@ __device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exist
     return row;
 }
 
-/* The turn that begins with lane `first`. whole_warp: all lanes search at the same time, so that
-   there is one turn, staged or not. */
-__device__ __forceinline__ nlist_i_turn nlist_i_next_turn(const nlist_i_compact_row &row, int first,
-                                                          bool whole_warp)
+/* The batch that begins with lane `first`. whole_warp: all lanes search at the same time, so that
+   there is one batch, staged or not. */
+__device__ __forceinline__ nlist_i_batch nlist_i_next_batch(const nlist_i_compact_row &row,
+                                                            int first, bool whole_warp)
 {
     int const lane = (int)(threadIdx.x % 32);
     int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
@@ -1235,17 +1236,17 @@ __device__ __forceinline__ int32_t nlist_i_room_of(const nlist_rows &rows,
     return free >= row.length ? row.length : free > 0 ? (int32_t)free : 0;
 }
 
-/* Writes the staged rows of a turn: each half of the warp one row at a time, with three entries of
+/* Writes the staged rows of a batch: each half of the warp one row at a time, with three entries of
    each of two rows on their way. names: of what is in the stage, or NULL. */
 __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
                                                    const nlist_i_compact_row &row,
-                                                   const nlist_i_turn &turn, const int32_t *stage,
+                                                   const nlist_i_batch &batch, const int32_t *stage,
                                                    const int32_t *names)
 {
     constexpr int half = 16, pairs = 2, entries = 3;
     int const lane = (int)(threadIdx.x % 32), own = lane % half;
     int32_t const own_room = nlist_i_room_of(rows, row);
-    for (int pair = turn.first; pair < turn.last; pair += 2 * pairs) {
+    for (int pair = batch.first; pair < batch.last; pair += 2 * pairs) {
         int32_t *to[pairs];
         const int32_t *from[pairs];
         int32_t room[pairs], name[pairs][entries];
@@ -1253,9 +1254,9 @@ __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
         for (int k = 0; k < pairs; k++) {
             int const r = pair + 2 * k + lane / half, there = min(r, 31);
             to[k] = rows.partner + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, there);
-            from[k] = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, there) - turn.before);
+            from[k] = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, there) - batch.before);
             room[k] = __shfl_sync(0xFFFFFFFFu, own_room, there);
-            if (r >= turn.last) room[k] = 0;
+            if (r >= batch.last) room[k] = 0;
 #pragma unroll
             for (int e = 0; e < entries; e++) {
                 int32_t const at = own + half * e;
@@ -1274,7 +1275,7 @@ __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
     }
 }
 
-/* The lane's row in a turn: in the stage, or in the list, as far as that has room. */
+/* The lane's row in a batch: in the stage, or in the list, as far as that has room. */
 struct nlist_i_compact_writer {
     int32_t *to;
     int32_t room, at;
@@ -1321,7 +1322,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     constexpr bool whole_warp = nlist_i_by_whole_warp<Source>;
     const int32_t *names = nullptr; /* of what is put */
     for (int first = 0; first < 32;) {
-        nlist_i_turn const now = nlist_i_next_turn(row, first, whole_warp);
+        nlist_i_batch const now = nlist_i_next_batch(row, first, whole_warp);
         bool const mine = searches && lane >= now.first && lane < now.last;
         nlist_i_compact_writer writer =
             now.staged
@@ -2233,12 +2234,14 @@ __global__ void nlist_i_old_extras_kernel(__grid_constant__ const nlist_device d
     while (nlist_next(&old)) {
         int32_t const id = job.new_of[old.id];
         if (id < 0 || !nlist_i_stays(rows.uid, i, id) || !nlist_next(&e)) continue;
-        for (int a = 0; a < 3 && rows.shift && old_rows.shift; a++)
-            rows.shift[3 * e.entry + a] = old_rows.shift[3 * old.entry + a];
-        if (rows.distance && old_rows.distance) rows.distance[e.entry] =
-            old_rows.distance[old.entry];
-        for (int a = 0; a < 3 && rows.offset && old_rows.offset; a++)
-            rows.offset[3 * e.entry + a] = old_rows.offset[3 * old.entry + a];
+        if (rows.shift && old_rows.shift)
+            for (int a = 0; a < 3; a++)
+                rows.shift[3 * e.entry + a] = old_rows.shift[3 * old.entry + a];
+        if (rows.distance && old_rows.distance)
+            rows.distance[e.entry] = old_rows.distance[old.entry];
+        if (rows.offset && old_rows.offset)
+            for (int a = 0; a < 3; a++)
+                rows.offset[3 * e.entry + a] = old_rows.offset[3 * old.entry + a];
     }
     if (rows.within)
         rows.within[i] = rows.count[i] + (was >= 0 && was < old_rows.n && old_rows.within
@@ -2661,7 +2664,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
     result = nlist_i_take_download(list, from);
     if (result != NLIST_OK) return result;
     int copies = nlist_i_copies(&list->rows[0], rows, &from->desc, copy);
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && from->desc.events; kind++) {
+    for (int kind = 0; kind < (from->desc.events ? NLIST_EVENT_KINDS : 0); kind++) {
         list->event_count[kind] = from->event_count[kind];
         copy[copies] = {list->event[kind], from->event[kind],
                         (size_t)from->event_count[kind] * sizeof(nlist_event)};

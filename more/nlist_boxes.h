@@ -455,7 +455,8 @@ NLIST_FN double nlist_i_blur(const nlist_i_frame *frame, double reach, double mo
     for (a = 0; a < 3; a++) {
         /* |s of vector a| <= images, and it contributes |basis| times the caller's vectors */
         double const images = nlist_i_product(frame->thick[a], reach + 4 * most);
-        for (b = 0; b < 3 && frame->periodic[a]; b++) {
+        if (!frame->periodic[a]) continue;
+        for (b = 0; b < 3; b++) {
             double const v[3] = {(double)frame->cell[b][0], (double)frame->cell[b][1],
                                  (double)frame->cell[b][2]};
             double const times = nlist_i_magnitude(frame->basis[a][b]);
@@ -952,11 +953,14 @@ static void nlist_i_write_ids(const nlist_i_search *search, int32_t i, const int
     const nlist_i_candidate *candidate = search->candidate;
     const int32_t *id = search->id;
     int32_t k;
-    for (k = 0; out->i && k < count; k++) out->i[at + k] = i;
-    for (k = 0; out->j && k < count; k++) out->j[at + k] = id[candidate[number[k]].place];
-    for (k = 0; search->long_i && k < count; k++) search->long_i[at + k] = i;
-    for (k = 0; search->long_j && k < count; k++)
-        search->long_j[at + k] = id[candidate[number[k]].place];
+    if (out->i)
+        for (k = 0; k < count; k++) out->i[at + k] = i;
+    if (out->j)
+        for (k = 0; k < count; k++) out->j[at + k] = id[candidate[number[k]].place];
+    if (search->long_i)
+        for (k = 0; k < count; k++) search->long_i[at + k] = i;
+    if (search->long_j)
+        for (k = 0; k < count; k++) search->long_j[at + k] = id[candidate[number[k]].place];
 }
 
 /* Writes the offsets, distances and shifts of the entries of a row, from entry `at` on. */
