@@ -34,8 +34,13 @@ endif
 GPU := $(shell nvidia-smi -L 2>/dev/null | grep '^GPU')
 
 # Every program is rebuilt when any header changes.
-SOURCES := $(wildcard *.h cuda/*.cu cuda/*.h tests/common/*.h tests/cuda/*.h tests/bench/*.h \
-    examples/*.h examples/common/*.h)
+SOURCES := $(wildcard *.h more/*.h cuda/*.cu cuda/*.h tests/common/*.h tests/cuda/*.h \
+    tests/bench/*.h examples/*/*.h)
+
+# The program of an example has the name of its folder.
+EXAMPLE_NAMES := $(notdir $(patsubst %/,%,$(wildcard examples/*/)))
+EXAMPLE_SOURCES := $(wildcard $(foreach n,$(EXAMPLE_NAMES),examples/$n/$n.c))
+EXAMPLE_KERNELS := $(wildcard $(foreach n,$(EXAMPLE_NAMES),examples/$n/$n.cu))
 
 help:
 	@echo 'make demo         run the dam break (serial, about 20 seconds) and draw pictures'
@@ -51,6 +56,7 @@ help:
 	@echo 'make engine       the broad phase of Chipmunk2D, beside its own: build/chipmunk_scenes'
 	@echo 'make mpi          spheres on several ranks: build/mpi_slabs, build/mpi_slabs_gpu'
 	@echo 'make shared       build/libnearfield.so for Python (make shared-cuda: its GPU half)'
+	@echo 'make single       each header and its parts in one file: build/single'
 	@echo 'make wheel        the Python package for this machine: build/wheels'
 	@echo 'make fuzz         fuzz each header for MINUTES=10'
 	@echo 'make soak         a drum and a dam for MINUTES=30, while their lists change at random'

@@ -3,6 +3,9 @@
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_OPTIMIZE
+#define LBVH_WITH_WIDE
+#define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_WITH_BOXES
@@ -12,5 +15,6 @@
 #ifdef NBODY_CUDA
 #include "tests/common/own_law.h"
 #endif
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"

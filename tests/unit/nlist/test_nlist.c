@@ -17,6 +17,7 @@
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_I_PIECE 32 /* test_left_out gives a hook for tasks */
