@@ -7,9 +7,9 @@
    failing run prints the one that it got. */
 
 #if NLIST_I_REAL_KIND == 1
-#define PLAIN_BITS UINT64_C(0xee2f7a02517c9194)
+#define PLAIN_BITS UINT64_C(0x0c584714e507dea9)
 #else
-#define PLAIN_BITS UINT64_C(0xf3c219e4f5e149e0)
+#define PLAIN_BITS UINT64_C(0xe7f859b5cce7739c)
 #endif
 
 enum { PLAIN_MOST = 300, PLAIN_STEPS = 3 };
@@ -146,14 +146,12 @@ static uint64_t plain_bits(nlist_parallel parallel)
     static const ugrid_method methods[4] = {UGRID_SORT, UGRID_COUNT, UGRID_LIST, UGRID_FIXED};
     static plain_scene scene;
     uint64_t sum = UINT64_C(14695981039346656037);
-    int options, layout;
+    int options;
     for (options = 0; options < PLAIN_OPTIONS; options++) {
-        for (layout = NLIST_COMPACT; layout <= NLIST_HYBRID; layout++) {
-            plain_make(&scene, options, (nlist_layout)layout, methods[(options + layout) % 4]);
-            scene.cells.slots = 32;
-            scene.cells.deterministic = 1;
-            plain_live(&sum, &scene, parallel);
-        }
+        plain_make(&scene, options, (nlist_layout)(options / 3 % 4), methods[options / 5 % 4]);
+        scene.cells.slots = 32;
+        scene.cells.deterministic = 1;
+        plain_live(&sum, &scene, parallel);
     }
     return sum;
 }
