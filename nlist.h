@@ -21,12 +21,19 @@
 
        manual          use, example, options, rules, layout, history, mesh, limits, not-here,
                        literature, changes
-       declarations    strict-math, config, results, parallel, desc, list, api, cuda-api
-       per element     numbers, each, match, carry, walls, units, cuda-templates
-       serial          memory, resolve, build, sources, skin, remap, process, save, reserve,
-                       validate, parallel-run, parallel-build, parallel-ugrid
+       declarations    strict-math, config, results, parallel, desc, list, api
+       per element     numbers, match, each, carry, walls, units, cuda-api, cuda-templates
+       the method      blocks, build
+       more of it      sources, skin, remap, process; resolve, memory
+       faster forms    faster, parallel-run, parallel-build, parallel-ugrid
+       stored, checked save, reserve, validate
        CUDA            cuda/nlist.cu and cuda/nlist_templates.cu, with lists of their own
        end             parts, licence
+
+   To learn it from this file, read the figure at >>list; then, from top to bottom, >>match, >>each
+   and >>carry (which pairs are listed, how a row is read, how a contact is found again), and
+   >>build, the method; then >>skin, >>remap and >>process, as you need them. The rest makes it
+   faster, or stores and checks lists.
 
    >>use
 
@@ -96,7 +103,7 @@
 
    >>options
 
-       name                  default   where               meaning
+       name                  default   where               meaning (parts: the folder more)
        NLIST_IMPLEMENTATION  -         one file            makes the functions
        NLIST_CUDA            -         all files, or none  adds the GPU functions
        NLIST_STATIC          -         each file           functions are static: a copy in each file
@@ -107,6 +114,9 @@
                                                            lbvh.h; a mix does not link
        NLIST_WITH_BOXES      -         where it is used    adds more/nlist_boxes.h
        NLIST_WITH_TUNE       -         where it is used    adds more/nlist_tune.h
+       NLIST_PLAIN           -         the file that       the text of >>build alone, without its
+                                       implements          faster forms and tasks; the lists are
+                                                           the same
 
    >>rules
 
@@ -1104,12 +1114,14 @@ NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_re
     return nlist_i_times(reach, reach);
 }
 
+/* The radius of particle i beside desc.radius: 0 without desc.radii. */
 NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i)
 {
     if (desc->radii) return desc->radii[i];
     return 0;
 }
 
+/* The query of particle i, which is at p. */
 NLIST_FN nlist_i_query nlist_i_query_of(const nlist_desc *desc, int32_t i, const nlist_real p[3])
 {
     nlist_i_query query;
@@ -1156,6 +1168,7 @@ NLIST_FN int nlist_i_stays(const int64_t *uid, int32_t i, int32_t j)
     return !uid || i == j || uid[i] < uid[j];
 }
 
+/* 1 if j stands in the row of i of the exclusions. */
 NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
 {
     int64_t e;
@@ -1228,6 +1241,7 @@ NLIST_FN_WALK const nlist_rows *nlist_i_rows(const nlist *list)
     return &list->rows[list->d_current ? *list->d_current : list->current];
 }
 
+/* The iterator before row i; empty for an i that is no row. bytes: of history per entry. */
 NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i)
 {
     nlist_each e;
@@ -1470,6 +1484,7 @@ NLIST_FN nlist_real nlist_i_same_point(nlist_real reach, const nlist_real p[3])
     return nlist_i_search_radius(reach * (nlist_real)(1.0 / 1024.0), p);
 }
 
+/* The square of the distance of two points, without a period. */
 NLIST_FN nlist_real nlist_i_square_between(const nlist_real a[3], const nlist_real b[3])
 {
     nlist_real const x = a[0] - b[0], y = a[1] - b[1], z = a[2] - b[2];
@@ -1769,8 +1784,8 @@ static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
 extern "C" {
 #endif
 
-/* A function that is always inlined, and (boxes) one that never is, so that registers suffice for
-   its loop. */
+/* A function that is never inlined, so that registers suffice for its loop (boxes); and one that
+   always is. */
 #ifdef __GNUC__
 #define NLIST_I_NOINLINE static __attribute__((noinline))
 #define NLIST_I_ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -2085,6 +2100,7 @@ static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *po
     return result == NLIST_OK ? nlist_i_check_largest(finder) : result;
 }
 
+/* desc.exclude_start begins with 0, and does not descend. */
 static nlist_result nlist_i_check_exclusions(const nlist_desc *desc, int32_t n)
 {
     int32_t i;
@@ -2125,12 +2141,14 @@ static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
     return NLIST_OK;
 }
 
+/* The partners that follow are those of this row. */
 static void nlist_i_begin_row(nlist_i_finder *finder, int32_t row)
 {
     finder->row = row;
     finder->begin[row] = finder->used;
 }
 
+/* The row has all partners that were appended. */
 static void nlist_i_end_row(nlist_i_finder *finder)
 {
     finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
@@ -2536,6 +2554,7 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
    >>sources: brute force, given pairs, trees, triangles
    ---------------------------------------------------------------------------------------------- */
 
+/* Tests all particles for each row, by ascending id. */
 static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
@@ -2711,6 +2730,7 @@ static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
 }
 
 #ifdef NLIST_I_LBVH
+/* The leaf at a place: its link is the id of the particle. */
 NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place)
 {
     return &tree->node[tree->first_leaf + place];
@@ -2795,6 +2815,8 @@ static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, i
     return result;
 }
 
+/* Finds the rows by a search of the tree for each leaf, from left to right. First pass: by how much
+   spheres exceed their boxes. */
 static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
 {
     const lbvh *tree = (const lbvh *)finder->source;
@@ -2840,6 +2862,7 @@ typedef struct nlist_i_from_mesh {
     const nlist_mesh *mesh;
 } nlist_i_from_mesh;
 
+/* Finds the keys of the triangles that each particle touches, by a search of the tree over them. */
 static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
 {
     const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
@@ -2877,6 +2900,7 @@ static int64_t nlist_i_wander_on_mesh(const nlist_i_finder *finder, const nlist_
                           nlist_i_gap(desc) + nlist_i_radius(desc, i), key, taken);
 }
 
+/* The triangles, the tree over them and desc fit together. */
 static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
                                        const nlist_mesh *mesh)
 {
@@ -3022,6 +3046,7 @@ static void nlist_i_copy_extras(const nlist_i_finder *finder, const nlist_rows *
     }
 }
 
+/* A remap: the partners of the old rows that are left, under their new ids. */
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -3224,6 +3249,7 @@ static void nlist_i_sum_runs(nlist_i_adder *adder)
     }
 }
 
+/* 1 if the lanes of a warp can be reduced by rows of this width. */
 static int nlist_i_width_reduces(int32_t width)
 {
     return width > 0 && width <= 32 && (width & (width - 1)) == 0;
@@ -3261,6 +3287,7 @@ static nlist_result nlist_i_check_sum(const nlist *list, const nlist_sums *how, 
                : NLIST_OK;
 }
 
+/* Sums all entries in the order of a mode. */
 static void nlist_i_sum_by(nlist_i_adder *adder, nlist_mode mode)
 {
     const nlist_rows *rows = adder->rows;
@@ -3371,6 +3398,8 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
    >>resolve: defaults, and the checks that read no particle
    ---------------------------------------------------------------------------------------------- */
 
+/* radius and skin are numbers that are not negative, and the square of their sum is a normal
+   number. */
 static nlist_result nlist_i_check_reach(const nlist_desc *desc)
 {
     nlist_real const gap = desc->radius + desc->skin, square = gap * gap;
@@ -3381,6 +3410,7 @@ static nlist_result nlist_i_check_reach(const nlist_desc *desc)
     return NLIST_OK;
 }
 
+/* A periodic axis has a box: min below max, and a finite length. */
 static nlist_result nlist_i_check_box(const nlist_desc *desc)
 {
     int a;
@@ -3394,6 +3424,7 @@ static nlist_result nlist_i_check_box(const nlist_desc *desc)
     return NLIST_OK;
 }
 
+/* The layout, and the fields that are in a range, or NULL together. */
 static nlist_result nlist_i_check_layout(const nlist_desc *desc)
 {
     int const least = desc->layout == NLIST_HYBRID ? 0 : 1;
@@ -3460,11 +3491,13 @@ static size_t nlist_i_stride(size_t stride, int dim)
    >>memory: blocks that grow and are kept (their numbers: >>blocks)
    ---------------------------------------------------------------------------------------------- */
 
+/* Memory from the allocator, or from malloc. */
 static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
 {
     return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
 }
 
+/* Frees a block, which is empty afterwards. */
 static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block)
 {
     if (block->memory && allocator->free)
@@ -3548,12 +3581,15 @@ typedef struct nlist_i_sizes {
     size_t size[NLIST_I_GENERATION];
 } nlist_i_sizes;
 
+/* Elements and size of one block. */
 static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
 {
     sizes->count[which] = count;
     sizes->size[which] = size;
 }
 
+/* The blocks that rows of this desc use: n particles of which `rows` have rows, `capacity` entries
+   in partner. */
 static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int32_t rows,
                                               int64_t capacity, int uids)
 {
@@ -3643,7 +3679,7 @@ static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, i
        lay out   and carry, in tasks (>>parallel-build)
    ---------------------------------------------------------------------------------------------- */
 
-#ifdef NLIST_PLAIN
+#ifdef NLIST_PLAIN /* they do nothing */
 
 static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result)
 {
@@ -3689,6 +3725,7 @@ static int32_t nlist_i_pieces(const nlist_parallel *parallel, int32_t n, int32_t
     return worth < most ? worth : most;
 }
 
+/* Pieces of the steps that cost less for each row than its search. */
 static int32_t nlist_i_light_pieces(const nlist_i_finder *finder)
 {
     return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_LIGHT * NLIST_I_PIECE);
@@ -3707,6 +3744,7 @@ typedef struct nlist_i_all_tasks {
     unsigned char done[NLIST_I_TASKS];
 } nlist_i_all_tasks;
 
+/* The task that the hook runs. */
 static void nlist_i_do_piece(void *context, int32_t k)
 {
     nlist_i_all_tasks *job = (nlist_i_all_tasks *)context;
@@ -3757,6 +3795,7 @@ typedef struct nlist_i_split {
     nlist_i_part part[NLIST_I_TASKS];
 } nlist_i_split;
 
+/* Cuts the rows, or the particles, into pieces. */
 static void nlist_i_begin_split(nlist_i_split *split, nlist_i_finder *finder)
 {
     memset(split, 0, sizeof *split);
@@ -3800,6 +3839,7 @@ static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result)
     return 1;
 }
 
+/* How much a piece has: of new rows, and of old ones. */
 static void nlist_i_measure_piece(void *context, int32_t k)
 {
     nlist_i_split *split = (nlist_i_split *)context;
@@ -3837,6 +3877,7 @@ static void nlist_i_begin_parts(nlist_i_split *split)
     if (split->rows->touched) split->rows->touched_count = touched;
 }
 
+/* nlist_i_lay_out for a piece. It notes its touched rows in a part of the array of its own. */
 static void nlist_i_lay_out_piece(void *context, int32_t k)
 {
     nlist_i_split *split = (nlist_i_split *)context;
@@ -4028,11 +4069,13 @@ typedef struct nlist_i_search_split {
     unsigned char refused[NLIST_I_TASKS];
 } nlist_i_search_split;
 
+/* Pieces of a search of a grid. */
 static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
 {
     return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
 }
 
+/* The rows of one piece of the grid, to its part of `found`. */
 static void nlist_i_search_piece(void *context, int32_t k)
 {
     nlist_i_search_split *split = (nlist_i_search_split *)context;
@@ -4078,6 +4121,7 @@ static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
     return nlist_i_need(finder, all + all / 8) == NLIST_OK ? NLIST_OK : nlist_i_need(finder, all);
 }
 
+/* Searches once; and once more where a part was too small. */
 static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder, nlist_real reach)
 {
     nlist_i_search_split split;
@@ -4160,6 +4204,7 @@ static uint64_t nlist_i_file_checksum(const nlist_i_header *header, const unsign
     return nlist_i_checksum(sum, file + sizeof blank, (size_t)size - sizeof blank);
 }
 
+/* The header of the file of a list; its checksum is still 0. */
 static nlist_i_header nlist_i_header_of(const nlist *list)
 {
     const nlist_rows *rows = nlist_i_rows(list);
@@ -4200,6 +4245,7 @@ static int64_t nlist_i_file_size(const nlist_i_header *header)
            header->total * entry;
 }
 
+/* Copies bytes to a file. Returns where the next go. */
 static unsigned char *nlist_i_write(unsigned char *to, const void *from, size_t size)
 {
     if (size > 0) memcpy(to, from, size);
@@ -4598,6 +4644,7 @@ static int nlist_i_chain_valid(const nlist_rows *rows, int32_t i, int32_t limit,
     return e == -1;
 }
 
+/* Row i of COMPACT: as long as count says, with partners that exist. */
 static int nlist_i_compact_valid(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int64_t e;

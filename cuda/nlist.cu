@@ -58,6 +58,7 @@ constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the ser
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 18; /* words of bits per particle, kept by a first pass */
 
+/* Notes the error of a CUDA call. True if there is one. */
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
@@ -66,6 +67,7 @@ bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
     return true;
 }
 
+/* Device memory from the allocator, or from cudaMallocAsync; NULL if there is none. */
 void *nlist_i_cuda_alloc(const nlist_cuda_allocator *allocator, size_t bytes, cudaStream_t stream)
 {
     void *memory = nullptr;
@@ -75,6 +77,7 @@ void *nlist_i_cuda_alloc(const nlist_cuda_allocator *allocator, size_t bytes, cu
     return nullptr;
 }
 
+/* Frees a block in the order of the stream; it is empty afterwards. */
 void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *block,
                           cudaStream_t stream)
 {
@@ -230,6 +233,7 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_
            !rows->offset == !desc->offsets && !rows->within == !(desc->nearest > 0);
 }
 
+/* Gives generation g the arrays and sizes that the desc asks for; their content is lost. */
 nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_count,
                                       int64_t capacity, bool uids, cudaStream_t stream)
 {
@@ -394,6 +398,7 @@ struct nlist_i_job {
     bool pairs;                     /* the caller's pairs, else positions or a remap */
 };
 
+/* The number of this thread in the grid. */
 __device__ __forceinline__ int32_t nlist_i_thread()
 {
     return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -471,6 +476,7 @@ __device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
     if (threadIdx.x % 32 == 0 && x > 0) atomicMax(word, x);
 }
 
+/* The largest of desc.radii. Those that are no radius are reported. */
 __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device,
                                      __grid_constant__ const nlist_i_job job)
 {
@@ -1199,6 +1205,7 @@ struct nlist_i_batch {
     bool staged;
 };
 
+/* The lane's row, and where it begins in the stage: the sum of the lengths before it. */
 __device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
                                                                       const int64_t *offsets)
 {
@@ -1521,6 +1528,7 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
 }
 
 #ifdef NLIST_I_LBVH_CUDA
+/* The same for lists of triangles: a thread per row. */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_mesh_carry &carry, cudaStream_t stream)
 {
@@ -1529,6 +1537,7 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
 }
 #endif
 
+/* As nlist_i_reports. */
 __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t i,
                                                      const nlist_each &e)
 {
@@ -1644,6 +1653,7 @@ __global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
    >>build: the host calls the kernels in order
    ---------------------------------------------------------------------------------------------- */
 
+/* Count, scan and search, for one source. */
 template <class Source>
 nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const Source &source,
                                cudaStream_t stream)
@@ -1668,6 +1678,7 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
                           gpu->device, job, source, offsets);
 }
 
+/* Count, scan and write, for events of new rows and then of old ones. */
 template <class Carry>
 nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry,
                                  cudaStream_t stream)
@@ -1941,6 +1952,7 @@ nlist_result nlist_i_take_keys(nlist_cuda *gpu, int64_t m, size_t *temp, cudaStr
                : result;
 }
 
+/* Sorts the pairs as keys, and finds the rows in them. */
 nlist_result nlist_i_find_in_pairs(nlist_cuda *gpu, const nlist_i_job &job, const int32_t *d_pair,
                                    int64_t m, cudaStream_t stream)
 {
@@ -2014,6 +2026,7 @@ nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
                           offsets);
 }
 
+/* Finds the rows in a grid with records, by the form of search that fits the list. */
 template <ugrid_path Path>
 nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
                                      const ugrid_device &view, cudaStream_t stream)
@@ -2029,6 +2042,7 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
     return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, words}, stream);
 }
 
+/* Finds the rows in a grid, by the path that it allows. */
 nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid,
                                    cudaStream_t stream)
 {
@@ -2129,6 +2143,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 
 namespace {
 
+/* Counts the particles that have moved: as nlist_moved. */
 __global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device,
                                      const nlist_real *pos, size_t stride, int32_t n,
                                      nlist_cuda_facts *facts)
@@ -2248,6 +2263,7 @@ __global__ void nlist_i_old_extras_kernel(__grid_constant__ const nlist_device d
                                               ? old_rows.within[was] - old_rows.count[was] : 0);
 }
 
+/* Launches nlist_i_old_extras_kernel for lists that have such arrays. */
 nlist_result nlist_i_copy_old_extras(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
@@ -2306,6 +2322,7 @@ NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_n
 
 namespace {
 
+/* sums += units, as numbers. */
 __global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_t numbers,
                                          double unit, nlist_real *sums)
 {
@@ -2313,6 +2330,7 @@ __global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_
     if (k < numbers) sums[k] += nlist_i_from_units((int64_t)units[k], unit);
 }
 
+/* Memory for sums in units. */
 nlist_result nlist_i_take_units(nlist_cuda *gpu, int64_t numbers, cudaStream_t stream)
 {
     return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_UNITS], numbers, sizeof(unsigned long long),
@@ -2557,6 +2575,7 @@ int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_des
     return copies;
 }
 
+/* Copies arrays, and waits. */
 nlist_result nlist_i_copy_all(nlist_cuda *gpu, const nlist_i_copy *copy, int copies,
                               cudaMemcpyKind kind, cudaStream_t stream)
 {

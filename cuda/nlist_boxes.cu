@@ -85,6 +85,7 @@ struct nlist_i_systems {
     int32_t *begin;         /* [cells + 1] */
 };
 
+/* The vectors of each system. Systems that are refused are reported, and have no particles. */
 __global__ void nlist_i_frames_kernel(__grid_constant__ const nlist_device device,
                                       __grid_constant__ const nlist_i_job job,
                                       __grid_constant__ const nlist_i_systems systems)
@@ -145,6 +146,7 @@ __device__ __forceinline__ void nlist_i_raise(unsigned long long *bound, unsigne
     if (bits > 0 && (!one_system || threadIdx.x % 32 == 0)) atomicMax(bound, bits);
 }
 
+/* The extent of each system, by atomics of its particles. */
 __global__ void nlist_i_extents_kernel(__grid_constant__ const nlist_device device,
                                        __grid_constant__ const nlist_i_job job,
                                        __grid_constant__ const nlist_i_systems systems)
@@ -170,6 +172,7 @@ __global__ void nlist_i_extents_kernel(__grid_constant__ const nlist_device devi
     nlist_i_raise(&most[6], s < 0 ? 0 : nlist_i_ordered_bits(largest), one_system);
 }
 
+/* Cuts each system into cells. */
 __global__ void nlist_i_cut_kernel(__grid_constant__ const nlist_device device,
                                    __grid_constant__ const nlist_i_job job,
                                    __grid_constant__ const nlist_i_systems systems)
@@ -194,6 +197,7 @@ __global__ void nlist_i_cut_kernel(__grid_constant__ const nlist_device device,
     frame.n = 0;
 }
 
+/* The key of each particle: its cell in the array of all. */
 __global__ void nlist_i_cells_kernel(__grid_constant__ const nlist_device device,
                                      __grid_constant__ const nlist_i_job job,
                                      __grid_constant__ const nlist_i_systems systems)
@@ -211,6 +215,7 @@ __global__ void nlist_i_cells_kernel(__grid_constant__ const nlist_device device
     systems.id[i] = i;
 }
 
+/* Copies the particles to the order of cells. */
 __global__ void nlist_i_records_kernel(__grid_constant__ const nlist_device device,
                                        __grid_constant__ const nlist_i_job job,
                                        __grid_constant__ const nlist_i_systems systems)
@@ -522,6 +527,7 @@ nlist_result nlist_i_fill_cells(nlist_cuda *gpu, const nlist_i_job &job,
                           systems, job.n);
 }
 
+/* Finds the rows, then what entries have beside the partner, then sorts. */
 nlist_result nlist_i_find_in_boxes(nlist_cuda *gpu, const nlist_i_job &job, nlist_i_systems systems,
                                    cudaStream_t stream)
 {
@@ -542,6 +548,7 @@ nlist_result nlist_i_find_in_boxes(nlist_cuda *gpu, const nlist_i_job &job, nlis
                           gpu->device, job);
 }
 
+/* A build of one box or of many. */
 nlist_result nlist_i_build_in_boxes(nlist_cuda *gpu, const nlist_desc *desc,
                                     const nlist_i_systems &systems, const nlist_real *d_pos,
                                     size_t stride, int32_t n, cudaStream_t stream)

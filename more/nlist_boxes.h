@@ -247,12 +247,14 @@ NLIST_FN double nlist_i_product(double a, double b)
 #endif
 }
 
+/* a . b, every operation rounded. */
 NLIST_FN double nlist_i_dot(const double a[3], const double b[3])
 {
     return (nlist_i_product(a[0], b[0]) + nlist_i_product(a[1], b[1])) +
            nlist_i_product(a[2], b[2]);
 }
 
+/* c = a x b, every operation rounded. */
 NLIST_FN void nlist_i_cross(const double a[3], const double b[3], double c[3])
 {
     c[0] = nlist_i_product(a[1], b[2]) - nlist_i_product(a[2], b[1]);
@@ -438,6 +440,7 @@ NLIST_FN int nlist_i_frame_of(nlist_i_frame *frame, const nlist_box *box, int di
     return nlist_i_invert_frame(frame);
 }
 
+/* The fraction of p along vector a. */
 NLIST_FN double nlist_i_fraction(const nlist_i_frame *frame, int a, const nlist_real p[3])
 {
     double const q[3] = {(double)p[0], (double)p[1], (double)p[2]};
@@ -643,6 +646,7 @@ typedef struct nlist_i_walk {
     int32_t at[3];
 } nlist_i_walk;
 
+/* The walk around a cell. */
 NLIST_FN nlist_i_walk nlist_i_walk_of(const nlist_i_frame *frame, int32_t cell)
 {
     nlist_i_walk walk;
@@ -669,6 +673,7 @@ NLIST_FN int32_t nlist_i_floor_over(int32_t x, int32_t n)
     return x >= 0 ? (x < n ? 0 : x / n) : x >= -n ? -1 : -1 - (-1 - x) / n;
 }
 
+/* The next run of cells; 0 at the end. A run ends where its row of cells does, or the image. */
 NLIST_FN int nlist_i_next_run(nlist_i_walk *walk)
 {
     const nlist_i_frame *frame = walk->frame;
@@ -1226,6 +1231,7 @@ static nlist_result nlist_i_hit_room(nlist_i_search *search)
     return result;
 }
 
+/* The row of the particle at a place, which is candidate `number` itself. */
 static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place, int32_t number)
 {
     int32_t const i = search->id[place];
@@ -1531,6 +1537,7 @@ static int64_t nlist_i_most_runs(const nlist_i_frame *frame)
            ((2 * (int64_t)frame->range[2] + 1) / frame->cells[2] + 2);
 }
 
+/* The cells of a box. */
 static int32_t nlist_i_cell_count(const nlist_i_frame *frame)
 {
     return frame->cells[0] * frame->cells[1] * frame->cells[2];
@@ -1657,6 +1664,7 @@ static nlist_result nlist_i_each_cell(nlist_i_search *search, int32_t first, int
     return result;
 }
 
+/* Finds the rows of one system. */
 static nlist_result nlist_i_find_system(nlist_i_search *search)
 {
     search->next = 0;
@@ -1666,6 +1674,7 @@ static nlist_result nlist_i_find_system(nlist_i_search *search)
     return nlist_i_each_cell(search, 0, nlist_i_cell_count(&search->frame), nlist_i_search_cell);
 }
 
+/* Writes the rows of one system, which are found. */
 static nlist_result nlist_i_write_system(nlist_i_search *search)
 {
 #ifndef NLIST_PLAIN
@@ -1689,6 +1698,7 @@ static nlist_result nlist_i_each_system(nlist_i_search *search,
     return result;
 }
 
+/* A search that has found nothing yet. */
 static void nlist_i_begin_search(nlist_i_search *search, nlist_i_finder *finder)
 {
     memset(search, 0, sizeof *search);
@@ -1731,6 +1741,7 @@ static nlist_result nlist_i_write_rows(nlist_i_search *search)
 
 /* ---- the calls ---- */
 
+/* starts begins with 0, and does not descend. */
 static nlist_result nlist_i_check_starts(const int32_t *starts, int32_t systems)
 {
     int32_t s;
@@ -1739,6 +1750,7 @@ static nlist_result nlist_i_check_starts(const int32_t *starts, int32_t systems)
     return NLIST_OK;
 }
 
+/* desc.nearest is not negative, and only of full lists. */
 static nlist_result nlist_i_check_box_desc(const nlist_desc *desc)
 {
     return desc->nearest < 0 || (desc->nearest > 0 && desc->half) ? NLIST_BAD_OPTION : NLIST_OK;
@@ -1815,6 +1827,7 @@ static nlist_i_boxes nlist_i_boxes_of(const nlist_box *box, const int32_t *start
     return source;
 }
 
+/* A build from boxes. */
 static nlist_i_finder nlist_i_finder_of_boxes(nlist *list, nlist_i_boxes *source)
 {
     nlist_i_finder finder = nlist_i_finder_of(list, source->starts[source->systems]);
@@ -2138,6 +2151,7 @@ typedef struct nlist_i_spans {
     nlist_i_span span[NLIST_I_TASKS];
 } nlist_i_spans;
 
+/* Into how many pieces the search of a box is cut. */
 static int32_t nlist_i_box_pieces(const nlist_i_search *search)
 {
     return nlist_i_pieces(&search->finder->list->desc.parallel, search->frame.n, NLIST_I_PIECE);
@@ -2155,6 +2169,7 @@ static int32_t nlist_i_cell_from(const nlist_i_search *search, int32_t place)
     return low;
 }
 
+/* Cuts the cells of a box into pieces. */
 static void nlist_i_begin_spans(nlist_i_spans *spans, const nlist_i_search *search)
 {
     int32_t const n = search->frame.n;
@@ -2188,6 +2203,7 @@ static nlist_i_search nlist_i_search_of(const nlist_i_spans *spans, int32_t k)
     return own;
 }
 
+/* The most candidates around a cell of a piece. */
 static void nlist_i_measure_span(void *context, int32_t k)
 {
     nlist_i_spans *spans = (nlist_i_spans *)context;
@@ -2227,6 +2243,7 @@ static nlist_result nlist_i_take_spans(nlist_i_search *search, nlist_i_spans *sp
 
 /* ---- find ---- */
 
+/* Finds rows of a piece until one has no room. */
 static void nlist_i_find_span(void *context, int32_t k)
 {
     nlist_i_spans *spans = (nlist_i_spans *)context;
@@ -2326,6 +2343,7 @@ static nlist_result nlist_i_spread_hits(nlist_i_spans *spans)
 
 /* ---- write ---- */
 
+/* Writes the rows of a piece, which are found. */
 static void nlist_i_write_span(void *context, int32_t k)
 {
     nlist_i_spans *spans = (nlist_i_spans *)context;
@@ -2374,6 +2392,7 @@ static nlist_result nlist_i_keep_parts(nlist_i_search *search, nlist_i_spans *sp
 
 /* ---- one system ---- */
 
+/* nlist_i_find_system in tasks: measure; find, in rounds, until no row is left; write. */
 static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
 {
     nlist *list = search->finder->list;
@@ -2404,6 +2423,7 @@ static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
     return result;
 }
 
+/* nlist_i_write_system in tasks, with the parts that nlist_i_find_in_pieces kept. */
 static nlist_result nlist_i_write_in_pieces(nlist_i_search *search)
 {
     const nlist *list = search->finder->list;

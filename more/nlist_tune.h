@@ -128,6 +128,7 @@ NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner)
     return skin;
 }
 
+/* The search has ended with the best skin; says why. */
 static void nlist_i_end_tuning(nlist_tuner *tuner)
 {
     tuner->settled = 1;

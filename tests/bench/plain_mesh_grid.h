@@ -13,8 +13,8 @@
 
    Of triangles that share the touched edge or vertex one is in contact, by the rule of nlist.h's
    lists (nlist_build_mesh): the closest, then the lowest. Here all triangles of the search are
-   looked through for it, there the tree. (nlist_i_square_between, for distances squared, rounds alike on
-   both sides: two triangles must agree on which of them is closer.)
+   looked through for it, there the tree. (nlist_i_square_between rounds alike on both sides: two
+   triangles must agree on which of them is closer.)
 
    Include lbvh.h and nlist.h first.
    SPDX-License-Identifier: MIT OR Unlicense */
