@@ -22,17 +22,18 @@
        manual          use, example, options, rules, layout, history, mesh, limits, not-here,
                        literature, changes
        declarations    strict-math, config, results, parallel, desc, list, api
-       per element     numbers, match, each, carry, walls, units, cuda-api, cuda-templates
+       per element     numbers, match, each, carry, walls, units
        the method      blocks, build
        more of it      sources, skin, remap, process; resolve, memory
        faster forms    faster, parallel-run, parallel-build, parallel-ugrid
        stored, checked save, reserve, validate
-       CUDA            cuda/nlist.cu and cuda/nlist_templates.cu, with lists of their own
+       CUDA            cuda-api, cuda-templates; cuda/nlist.cu and cuda/nlist_templates.cu have
+                       lists of their own
        end             parts, licence
 
    To learn it from this file, read the figure at >>list; then, from top to bottom, >>match, >>each
-   and >>carry (which pairs are listed, how a row is read, how a contact is found again), and
-   >>build, the method; then >>skin, >>remap and >>process, as you need them. The rest makes it
+   and >>carry (which pairs are listed, how a row is read, how a contact is found again), and the
+   method itself, >>build; then >>skin, >>remap and >>process, as you need them. The rest makes it
    faster, or stores and checks lists.
 
    >>use
@@ -937,8 +938,9 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
                                     const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id);
 
-/* Stop here if you only need the API (on a GPU: >>cuda-api). Its inline functions follow: at
-   >>numbers the offset of two points, at >>each the iterator and what belongs to an entry. */
+/* Stop here if you only need the API. Its inline functions follow: the offset of two points (at
+   >>numbers), the iterator and what belongs to an entry (>>each). The same on a GPU: >>cuda-api,
+   near the end. */
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that rounds alike on CPU and GPU
@@ -1146,7 +1148,7 @@ NLIST_FN nlist_real nlist_i_search_radius(nlist_real reach, const nlist_real p[3
     return reach + (reach + size) * part;
 }
 
-/* 1 if a pair belongs to the row of i rather than to that of j. */
+/* 1 if a pair belongs to the row of i rather than to that of j: by ids, or by uids (nlist_rows). */
 NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     if (!desc->half) return i != j;
@@ -1589,183 +1591,9 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
     return mode == NLIST_PER_PARTICLE || (mode == NLIST_REDUCE && desc->layout == NLIST_STATIC);
 }
 
-
-/* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
-   NLIST_IMPLEMENTATION and NLIST_CUDA defines them. All pointers d_... are device memory. No call
-   waits for the stream unless its comment says so. Every launch error is returned as
-   NLIST_CUDA_ERROR. A pending CUDA error from before the call may be cleared.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef NLIST_CUDA
-
-/* Kernel argument, passed by value: a list whose arrays are in device memory. It is a type of its
-   own so that host code cannot follow device pointers by accident. */
-typedef struct nlist_device { nlist list; } nlist_device;
-
-/* Device-side status, read by nlist_cuda_check. */
-typedef struct nlist_cuda_facts {
-    int32_t current;            /* rows[current] is the list: a build swaps the two only when
-                                   everything has fitted */
-    int32_t filled;             /* builds that took effect */
-    int32_t needed_width;       /* of the last build: slots of the fullest row */
-    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that
-                                   atomicMax finds it; 0 = none */
-    int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than
-                                   half the skin */
-    int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
-    int32_t sticks_bits;        /* bits, as a float, of the most by which a sphere exceeds its box
-                                   in the tree; Inf: too far */
-    int32_t touched[2];         /* by generation: rows that have entries */
-    uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they
-                                   fitted or not */
-    uint64_t total;             /* entries in all rows */
-    uint64_t events[NLIST_EVENT_KINDS];
-    int64_t next_uid;           /* as list.next_uid */
-    double skin;                /* of the list */
-    int32_t triangles;          /* of the list, as list.triangles */
-    int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
-    int32_t full;               /* of the last build: something did not fit */
-    int32_t bad_box;            /* INT32_MAX - (first box that was refused); 0 = none */
-    int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
-    int32_t bad_starts;         /* 1: starts are not in order */
-    int32_t rows_cut;           /* as list.rows_cut */
-} nlist_cuda_facts;
-
-enum { NLIST_CUDA_SCRATCH = 16 };
-
-typedef struct nlist_cuda {
-    nlist_device device;        /* the argument of your kernels */
-    nlist_cuda_facts *d_facts;
-    struct CUstream_st *stream; /* of the last call */
-    int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
-    int32_t wanted_width;
-    int32_t by_radii;           /* the last build had desc.radii: only the device knows the
-                                   largest */
-    int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
-    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
-} nlist_cuda;
-
-/* Takes all memory for builds from positions and for sums over up to n particles, with `values`
-   numbers per particle (0: no sums with a unit). After it these calls allocate nothing, so that a
-   step can be captured in a CUDA graph. (Lists of triangles: set desc.layout to NLIST_DYNAMIC here,
-   too. nlist_cuda_build_pairs and nlist_cuda_remap allocate in their first call.) Waits for the
-   stream. The list is empty afterwards. */
-NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
-                                          int32_t values, struct CUstream_st *stream);
-
-/* As the builds above, with the same costs. The grid, the tree and pos must be complete on
-   `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
-   reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
-   is unspecified; that within a row is defined. On overflow the size needed is still computed,
-   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
-   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
-   previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
-   Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
-   rows and partners from n on, and triangles that the mesh does not have; kernels of your own must
-   do the same. A build that needs other memory than the last (another n, width, capacity) waits for
-   the stream where two generations are kept. */
-NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
-                                              const nlist_real *d_pos, size_t stride, int32_t n,
-                                              struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc,
-                                              const int32_t *d_pair, int64_t m, int32_t n,
-                                              struct CUstream_st *stream);
-#ifdef NLIST_I_UGRID_CUDA
-NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc,
-                                              const ugrid_cuda *grid, const nlist_real *d_pos,
-                                              size_t stride, int32_t n, struct CUstream_st *stream);
-#endif
-#ifdef NLIST_I_LBVH_CUDA
-NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
-                                             const lbvh_cuda *tree, const nlist_real *d_pos,
-                                             size_t stride, int32_t n, struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc,
-                                             const lbvh_cuda *tree, const nlist_mesh *mesh,
-                                             const nlist_real *d_pos, size_t stride, int32_t n,
-                                             struct CUstream_st *stream);
-#endif
-
-/* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
-   NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
-   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
-   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. With
-   desc.skip_invalid NLIST_NOT_FINITE comes last. The status of a build is kept until the next
-   build. Fetches n, built, triangles, total, event_count, current, and
-   entries and touched_count of both generations. */
-NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
-
-/* Frees the device memory in the order of the stream that the list was last used on: that stream
-   must still exist. One nlist_cuda belongs to one stream at a time. Before you use it on another
-   stream, or in kernels of your own there, order the two streams by an event. */
-NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
-
-/* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
-   build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
-   yet nothing is written, and d_facts may be NULL: build. */
-NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
-                                        struct CUstream_st *stream);
-
-/* As nlist_remap. New ids out of range or given twice are left out; nlist_cuda_check reports them.
-   d_new_id has as many numbers as the last build had particles, or, after a nlist_cuda_check,
-   list.n. Where that build did not fit and no check was made, the previous list is renumbered: its
-   particles beyond d_new_id are deleted, and ids of particles that it does not have denote new
-   ones. */
-NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
-                                        struct CUstream_st *stream);
-
-/* As nlist_remap_rows. */
-NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
-                                             int32_t rows, struct CUstream_st *stream);
-
-/* Copies a host list to the device, and a device list into a host list: rows, history, reference
-   positions, and (download) events. Both wait for the stream. NLIST_NOT_BUILT: there is nothing to
-   copy (download: or rows were cut, see nlist_cuda_check). */
-NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
-                                         struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
-                                           struct CUstream_st *stream);
-
-#endif /* NLIST_CUDA */
-
 #ifdef __cplusplus
 }
 #endif
-
-/* ----------------------------------------------------------------------------------------------
-   >>cuda-templates: for .cu files
-
-   Kernels call nlist_of and nlist_next on the list of a nlist_device; the host passes a functor,
-   which is called for each entry, or for sums.
-   ---------------------------------------------------------------------------------------------- */
-
-#if defined(NLIST_CUDA) && defined(__CUDACC__)
-
-/* The iterator for a nlist_device. These functions exist on the device only. */
-static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i);
-static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry);
-
-/* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
-
-       __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real
-       *other) const
-
-   own, other: Values numbers, 0 before the call; returns 0 when it adds nothing. how.values:
-   Values, or 0. Does not wait; NLIST_SUM_OVERFLOW comes from nlist_cuda_check, and then the sums
-   are those of the values that were not too large. */
-template <int Values, class Contact>
-static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact,
-                                   nlist_real *d_sums, struct CUstream_st *stream);
-
-/* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry
-   of the list. */
-template <class Contact>
-static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
-                                    struct CUstream_st *stream);
-
-#include "cuda/nlist_templates.cu" /* the definitions */
-
-#endif /* NLIST_CUDA && __CUDACC__ */
 
 #endif /* NLIST_H */
 
@@ -1878,7 +1706,7 @@ static size_t nlist_i_stride(size_t stride, int dim);
                                  begin    2  0  3
                                  length   1  2  0
 
-   Three steps have faster forms, with more tasks or for common cases (>>faster). They are entered
+   Three steps have faster forms, in tasks or for common cases (>>faster). They are entered
    here by functions ..._faster, which return 1 where they did the work. NLIST_PLAIN leaves them
    out: then this text is all that runs.
    ---------------------------------------------------------------------------------------------- */
@@ -2068,16 +1896,6 @@ static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* The greatest reach must be positive, its square finite, and half of a period at most. */
-static nlist_result nlist_i_check_largest(const nlist_i_finder *finder)
-{
-    nlist_real const reach = nlist_i_largest_reach(&finder->list->desc, finder->largest),
-                     square = reach * reach;
-    if (finder->n == 0) return NLIST_OK;
-    if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
-    return nlist_i_periods_fit(finder->list, finder->largest) ? NLIST_OK : NLIST_BAD_PERIOD;
-}
-
 /* The rows that desc.rows asks for. */
 static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t *rows)
 {
@@ -2085,10 +1903,12 @@ static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t 
     return desc->rows > n || desc->rows < NLIST_NO_ROWS ? NLIST_BAD_ROWS : NLIST_OK;
 }
 
-/* Takes over the positions, with the checks that all builds from positions begin with. */
+/* Takes over the positions, with the checks that all builds from positions begin with. The greatest
+   reach must be positive, its square finite, and half of a period at most. */
 static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *pos, size_t stride)
 {
     const nlist_desc *desc = &finder->list->desc;
+    nlist_real reach, square;
     nlist_result result;
     finder->pos = pos;
     finder->stride = nlist_i_stride(stride, desc->dim);
@@ -2097,7 +1917,11 @@ static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *po
     result = nlist_i_set_rows(desc, finder->n, &finder->rows);
     if (result != NLIST_OK) return result;
     if (!nlist_i_check_faster(finder, &result)) result = nlist_i_check_particles(finder);
-    return result == NLIST_OK ? nlist_i_check_largest(finder) : result;
+    if (result != NLIST_OK || finder->n == 0) return result;
+    reach = nlist_i_largest_reach(desc, finder->largest);
+    square = reach * reach;
+    if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
+    return nlist_i_periods_fit(finder->list, finder->largest) ? NLIST_OK : NLIST_BAD_PERIOD;
 }
 
 /* desc.exclude_start begins with 0, and does not descend. */
@@ -4816,11 +4640,194 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
 }
 #endif
 
-#ifdef NLIST_CUDA
-#include "cuda/nlist.cu"
+#endif /* NLIST_IMPLEMENTATION */
+
+#if defined(NLIST_CUDA) && !defined(NLIST_CUDA_H)
+#define NLIST_CUDA_H
+
+#ifdef __cplusplus
+extern "C" {
 #endif
 
-#endif /* NLIST_IMPLEMENTATION */
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   NLIST_IMPLEMENTATION and NLIST_CUDA defines them. All pointers d_... are device memory. No call
+   waits for the stream unless its comment says so. Every launch error is returned as
+   NLIST_CUDA_ERROR. A pending CUDA error from before the call may be cleared.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Kernel argument, passed by value: a list whose arrays are in device memory. It is a type of its
+   own so that host code cannot follow device pointers by accident. */
+typedef struct nlist_device { nlist list; } nlist_device;
+
+/* Device-side status, read by nlist_cuda_check. */
+typedef struct nlist_cuda_facts {
+    int32_t current;            /* rows[current] is the list: a build swaps the two only when
+                                   everything has fitted */
+    int32_t filled;             /* builds that took effect */
+    int32_t needed_width;       /* of the last build: slots of the fullest row */
+    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that
+                                   atomicMax finds it; 0 = none */
+    int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than
+                                   half the skin */
+    int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
+    int32_t sticks_bits;        /* bits, as a float, of the most by which a sphere exceeds its box
+                                   in the tree; Inf: too far */
+    int32_t touched[2];         /* by generation: rows that have entries */
+    uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they
+                                   fitted or not */
+    uint64_t total;             /* entries in all rows */
+    uint64_t events[NLIST_EVENT_KINDS];
+    int64_t next_uid;           /* as list.next_uid */
+    double skin;                /* of the list */
+    int32_t triangles;          /* of the list, as list.triangles */
+    int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
+    int32_t full;               /* of the last build: something did not fit */
+    int32_t bad_box;            /* INT32_MAX - (first box that was refused); 0 = none */
+    int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
+    int32_t bad_starts;         /* 1: starts are not in order */
+    int32_t rows_cut;           /* as list.rows_cut */
+} nlist_cuda_facts;
+
+enum { NLIST_CUDA_SCRATCH = 16 };
+
+typedef struct nlist_cuda {
+    nlist_device device;        /* the argument of your kernels */
+    nlist_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last call */
+    int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
+    int32_t wanted_width;
+    int32_t by_radii;           /* the last build had desc.radii: only the device knows the
+                                   largest */
+    int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
+    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
+} nlist_cuda;
+
+/* Takes all memory for builds from positions and for sums over up to n particles, with `values`
+   numbers per particle (0: no sums with a unit). After it these calls allocate nothing, so that a
+   step can be captured in a CUDA graph. (Lists of triangles: set desc.layout to NLIST_DYNAMIC here,
+   too. nlist_cuda_build_pairs and nlist_cuda_remap allocate in their first call.) Waits for the
+   stream. The list is empty afterwards. */
+NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
+                                          int32_t values, struct CUstream_st *stream);
+
+/* As the builds above, with the same costs. The grid, the tree and pos must be complete on
+   `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
+   reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
+   is unspecified; that within a row is defined. On overflow the size needed is still computed,
+   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
+   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
+   previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
+   Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
+   rows and partners from n on, and triangles that the mesh does not have; kernels of your own must
+   do the same. A build that needs other memory than the last (another n, width, capacity) waits for
+   the stream where two generations are kept. */
+NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const nlist_real *d_pos, size_t stride, int32_t n,
+                                              struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const int32_t *d_pair, int64_t m, int32_t n,
+                                              struct CUstream_st *stream);
+#ifdef NLIST_I_UGRID_CUDA
+NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const ugrid_cuda *grid, const nlist_real *d_pos,
+                                              size_t stride, int32_t n, struct CUstream_st *stream);
+#endif
+#ifdef NLIST_I_LBVH_CUDA
+NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_real *d_pos,
+                                             size_t stride, int32_t n, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_mesh *mesh,
+                                             const nlist_real *d_pos, size_t stride, int32_t n,
+                                             struct CUstream_st *stream);
+#endif
+
+/* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
+   NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
+   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. With
+   desc.skip_invalid NLIST_NOT_FINITE comes last. The status of a build is kept until the next
+   build. Fetches n, built, triangles, total, event_count, current, and
+   entries and touched_count of both generations. */
+NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
+
+/* Frees the device memory in the order of the stream that the list was last used on: that stream
+   must still exist. One nlist_cuda belongs to one stream at a time. Before you use it on another
+   stream, or in kernels of your own there, order the two streams by an event. */
+NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
+
+/* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
+   build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
+   yet nothing is written, and d_facts may be NULL: build. */
+NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
+                                        struct CUstream_st *stream);
+
+/* As nlist_remap. New ids out of range or given twice are left out; nlist_cuda_check reports them.
+   d_new_id has as many numbers as the last build had particles, or, after a nlist_cuda_check,
+   list.n. Where that build did not fit and no check was made, the previous list is renumbered: its
+   particles beyond d_new_id are deleted, and ids of particles that it does not have denote new
+   ones. */
+NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                        struct CUstream_st *stream);
+
+/* As nlist_remap_rows. */
+NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                             int32_t rows, struct CUstream_st *stream);
+
+/* Copies a host list to the device, and a device list into a host list: rows, history, reference
+   positions, and (download) events. Both wait for the stream. NLIST_NOT_BUILT: there is nothing to
+   copy (download: or rows were cut, see nlist_cuda_check). */
+NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
+                                         struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
+                                           struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-templates: for .cu files
+
+   Kernels call nlist_of and nlist_next on the list of a nlist_device; the host passes a functor,
+   which is called for each entry, or for sums.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef __CUDACC__
+
+/* The iterator for a nlist_device. These functions exist on the device only. */
+static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i);
+static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry);
+
+/* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
+
+       __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real
+       *other) const
+
+   own, other: Values numbers, 0 before the call; returns 0 when it adds nothing. how.values:
+   Values, or 0. Does not wait; NLIST_SUM_OVERFLOW comes from nlist_cuda_check, and then the sums
+   are those of the values that were not too large. */
+template <int Values, class Contact>
+static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact,
+                                   nlist_real *d_sums, struct CUstream_st *stream);
+
+/* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry
+   of the list. */
+template <class Contact>
+static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
+                                    struct CUstream_st *stream);
+
+#include "cuda/nlist_templates.cu" /* the definitions */
+
+#endif /* __CUDACC__ */
+
+#endif /* NLIST_CUDA_H */
+
+#if defined(NLIST_CUDA) && defined(NLIST_I_IMPLEMENTED) && !defined(NLIST_CUDA_IMPLEMENTATION_DONE)
+#define NLIST_CUDA_IMPLEMENTATION_DONE
+#include "cuda/nlist.cu"
+#endif
 
 /* ----------------------------------------------------------------------------------------------
    >>parts: files of the folder more (>>options); each has guards of its own
