@@ -2382,22 +2382,23 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
 static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
-    nlist_result result = NLIST_OK;
     nlist_real p[3], q[3];
     int32_t i, j;
-    for (i = 0; i < finder->rows && result == NLIST_OK; i++) {
+    for (i = 0; i < finder->rows; i++) {
         nlist_i_query query;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
         query = nlist_i_query_of(&list->desc, i, p);
         nlist_i_begin_row(finder, i);
-        for (j = 0; j < finder->n && result == NLIST_OK; j++) {
+        for (j = 0; j < finder->n; j++) {
+            nlist_result result;
             if (j == i) continue;
             nlist_i_point(list, finder->pos, finder->stride, j, q);
             result = nlist_i_test_candidate(finder, &query, j, q);
+            if (result != NLIST_OK) return result;
         }
         nlist_i_end_row(finder);
     }
-    return result;
+    return NLIST_OK;
 }
 
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
@@ -2610,43 +2611,51 @@ NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int image, 
     return 1;
 }
 
+/* A tree as the source of a build. */
+typedef struct nlist_i_from_tree {
+    const lbvh *tree;
+    nlist_real out;         /* the most by which spheres exceed their boxes */
+} nlist_i_from_tree;
+
 /* Finds the row of the particle at a place of the tree. The partner's radius is not added to the
-   search radius: its box holds it, up to `out`, the most by which spheres exceed their boxes. */
-static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, int32_t place,
-                                     nlist_real out)
+   search radius: its box holds it, up to from->out. */
+static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, int32_t place)
 {
+    const nlist_i_from_tree *from = (const nlist_i_from_tree *)finder->source;
+    const lbvh *tree = from->tree;
     const nlist *list = finder->list;
-    nlist_result result = NLIST_OK;
     nlist_real p[3], q[3], at[3];
     nlist_i_query query;
     int image;
     nlist_i_point(list, finder->pos, finder->stride, nlist_i_leaf(tree, place)->link, p);
     query = nlist_i_query_of(&list->desc, nlist_i_leaf(tree, place)->link, p);
     nlist_i_begin_row(finder, query.i);
-    for (image = 0; image < 27 && result == NLIST_OK; image++) {
+    for (image = 0; image < 27; image++) {
+        nlist_real const reach = nlist_i_gap(&list->desc) + query.radius + from->out * 2;
         lbvh_overlap o;
         if (!nlist_i_point_finite(p)) break; /* left out */
         if (!nlist_i_image(list, p, image, at)) continue;
-        o = lbvh_overlap_sphere(
-            tree, at, nlist_i_search_radius(nlist_i_gap(&list->desc) + query.radius + out * 2, at));
-        while (result == NLIST_OK && lbvh_next(&o)) {
+        o = lbvh_overlap_sphere(tree, at, nlist_i_search_radius(reach, at));
+        while (lbvh_next(&o)) {
+            nlist_result result;
             nlist_i_point(list, finder->pos, finder->stride, o.id, q);
-            if (nlist_i_in_image(list, p, q, image))
-                result = nlist_i_test_candidate(finder, &query, o.id, q);
+            if (!nlist_i_in_image(list, p, q, image)) continue;
+            result = nlist_i_test_candidate(finder, &query, o.id, q);
+            if (result != NLIST_OK) return result;
         }
     }
     nlist_i_end_row(finder);
-    return result;
+    return NLIST_OK;
 }
 
 /* Finds the rows by a search of the tree for each leaf, from left to right. First pass: by how much
    spheres exceed their boxes. */
 static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
 {
-    const lbvh *tree = (const lbvh *)finder->source;
+    nlist_i_from_tree *from = (nlist_i_from_tree *)finder->source;
+    const lbvh *tree = from->tree;
     const nlist *list = finder->list;
-    nlist_result result = NLIST_OK;
-    nlist_real out = 0, p[3];
+    nlist_real p[3];
     int32_t place;
     for (place = 0; place < finder->n; place++) {
         int32_t const i = nlist_i_leaf(tree, place)->link;
@@ -2655,27 +2664,39 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
         if (!nlist_i_point_finite(p)) continue; /* left out */
         overhang = nlist_i_overhang(list, nlist_i_leaf(tree, place), p,
                                     nlist_i_radius(&list->desc, i));
-        if (!(overhang <= out)) out = overhang;
+        if (!(overhang <= from->out)) from->out = overhang;
     }
-    if (!nlist_i_search_is_finite(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
-    for (place = 0; place < finder->n && result == NLIST_OK; place++)
-        if (nlist_i_leaf(tree, place)->link < finder->rows)
-            result = nlist_i_lbvh_row(finder, tree, place, out);
-    return result;
+    if (!nlist_i_search_is_finite(&list->desc, finder->largest, from->out)) return NLIST_BAD_SOURCE;
+    for (place = 0; place < finder->n; place++) {
+        nlist_result result;
+        if (nlist_i_leaf(tree, place)->link >= finder->rows) continue;
+        result = nlist_i_lbvh_row(finder, place);
+        if (result != NLIST_OK) return result;
+    }
+    return NLIST_OK;
+}
+
+/* A tree of n elements of the list's dimension. */
+static nlist_result nlist_i_check_tree(const nlist *list, const lbvh *tree, int32_t n)
+{
+    if (tree->n != n) return NLIST_BAD_SOURCE;
+    return n > 0 && tree->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
 }
 
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_real *pos, size_t stride, int32_t n)
 {
     nlist_i_finder finder = nlist_i_finder_of(list, n);
+    nlist_i_from_tree from;
     nlist before;
     nlist_result result;
     if (!list || !tree) return NLIST_BAD_ARGUMENT;
+    from.tree = tree;
+    from.out = 0;
+    finder.source = &from;
     result = nlist_i_begin(list, desc, 0, &before);
-    if (result == NLIST_OK && tree->n != n) result = NLIST_BAD_SOURCE;
-    if (result == NLIST_OK && n > 0 && tree->desc.dim != list->desc.dim) result = NLIST_BAD_DIM;
+    if (result == NLIST_OK) result = nlist_i_check_tree(list, tree, n);
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
-    finder.source = (void *)(uintptr_t)tree;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_lbvh);
     return nlist_i_end_build(list, &before, result);
 }
@@ -2691,7 +2712,6 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
 {
     const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
     const nlist_desc *desc = &finder->list->desc;
-    nlist_result result = NLIST_OK;
     int32_t i;
     for (i = 0; i < finder->rows; i++) {
         nlist_real const reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
@@ -2702,6 +2722,7 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
         o = lbvh_overlap_sphere(from->tree, p, nlist_i_search_radius(reach, p));
         while (lbvh_next(&o)) {
             int32_t const key = nlist_i_wall_key(from->tree, from->mesh, p, reach, o.id);
+            nlist_result result;
             if (key < 0) continue;
             result = nlist_i_append(finder, key);
             if (result != NLIST_OK) return result;

@@ -286,12 +286,12 @@ nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
     nlist *list = &gpu->device.list;
     nlist_result result = NLIST_OK;
     int64_t most = 0;
+    if (!list->desc.events) return NLIST_OK;
     for (const nlist_rows &rows : list->rows) {
         int64_t const room = (int64_t)rows.n * rows.width + rows.capacity;
         most = room > most ? room : most;
     }
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events;
-         kind++) {
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
         result = nlist_i_cuda_grow_keeping(gpu, &list->block[NLIST_I_EVENT + kind], most,
                                            sizeof(nlist_event), stream);
         list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
@@ -2095,9 +2095,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
     nlist before;
     if (!gpu || !tree) return NLIST_BAD_ARGUMENT;
     nlist_result result = nlist_i_cuda_begin(gpu, desc, 0, &before, stream);
-    if (result == NLIST_OK && tree->device.tree.n != n) result = NLIST_BAD_SOURCE;
-    if (result == NLIST_OK && n > 0 && tree->device.tree.desc.dim != gpu->device.list.desc.dim)
-        result = NLIST_BAD_DIM;
+    if (result == NLIST_OK) result = nlist_i_check_tree(&gpu->device.list, &tree->device.tree, n);
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
@@ -2647,8 +2645,8 @@ nlist_result nlist_i_take_download(nlist *list, const nlist *from)
     const nlist_rows *rows = &from->rows[from->current];
     nlist_result result = nlist_i_take_generation(list, 0, rows->particles, rows->n, rows->entries,
                                                   rows->uid != nullptr);
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && from->desc.events;
-         kind++) {
+    if (!from->desc.events) return result;
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, from->event_count[kind],
                               sizeof(nlist_event), 0);
         list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);

@@ -1717,17 +1717,20 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
     int32_t i;
     search->only_distance = !search->keeps &&
                             nlist_i_only_distance(&finder->list->desc, finder->uid);
-    for (i = 0; i < finder->rows && finder->list->desc.skip_invalid; i++) {
-        finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
-        if (search->source->within) search->source->within[i] = 0;
+    if (finder->list->desc.skip_invalid) {
+        for (i = 0; i < finder->rows; i++) {
+            finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
+            if (search->source->within) search->source->within[i] = 0;
+        }
     }
     result = nlist_i_each_system(search, nlist_i_find_system);
     finder->list->rows_cut = search->rows_cut;
-    for (i = 0; i < finder->rows && search->ordered && result == NLIST_OK; i++) {
+    if (result != NLIST_OK || !search->ordered) return result;
+    for (i = 0; i < finder->rows; i++) {
         finder->begin[i] = sum;
         sum += finder->length[i];
     }
-    return result;
+    return NLIST_OK;
 }
 
 /* Writes the rows that nlist_i_find_rows has found, in the order of ids. It takes no memory, and
@@ -1889,13 +1892,16 @@ static nlist_result nlist_i_search_arrays(nlist_i_finder *finder, nlist_arrays *
     result = nlist_i_find_rows(&search);
     arrays->count = search.out.count = search.used;
     arrays->rows_cut = search.out.rows_cut = list->rows_cut;
-    if (result == NLIST_OK && owned && search.ordered)
-        result = nlist_i_grow_arrays(list, NLIST_I_OUT, wanted, 0, search.used, &search.out);
-    if (result == NLIST_OK && !owned && search.used > arrays->capacity)
-        result = NLIST_BUFFER_TOO_SMALL;
-    if (result == NLIST_OK && search.ordered) result = nlist_i_write_rows(&search);
-    if (result == NLIST_OK && owned) *arrays = search.out;
-    return result;
+    if (result != NLIST_OK) return result;
+    if (!owned && search.used > arrays->capacity) return NLIST_BUFFER_TOO_SMALL;
+    if (search.ordered) {
+        if (owned)
+            result = nlist_i_grow_arrays(list, NLIST_I_OUT, wanted, 0, search.used, &search.out);
+        if (result == NLIST_OK) result = nlist_i_write_rows(&search);
+        if (result != NLIST_OK) return result;
+    }
+    if (owned) *arrays = search.out;
+    return NLIST_OK;
 }
 
 /* Begins a search of the boxes that the finder names. Its list provides memory; nothing it holds
