@@ -1851,7 +1851,8 @@ static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *de
     return NLIST_OK;
 }
 
-/* Takes over desc. `before` is what nlist_i_end_build restores if the build is refused. */
+/* Takes over desc. keys: 1 for a list of triangles. `before` is what nlist_i_end_build restores if
+   the build is refused. */
 static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before)
 {
     nlist_desc resolved;
@@ -1883,7 +1884,7 @@ static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
         nlist_real const radius = nlist_i_radius(desc, i);
         nlist_real p[3];
         nlist_i_load(finder->pos, finder->stride, desc->dim, i, p);
-        finder->list->bad_id = i;
+        finder->list->bad_id = i; /* if it is refused */
         if (desc->skip_invalid && !nlist_i_point_finite(p)) {
             if (left_out < 0) left_out = i;
         } else {
@@ -2285,7 +2286,7 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     nlist_rows old_rows;
     nlist_result result = nlist_i_check_sizes(finder);
     if (result != NLIST_OK) return result;
-    memset(&old_rows, 0, sizeof old_rows);
+    memset(&old_rows, 0, sizeof old_rows); /* no rows: all contacts are new */
     if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
     result = nlist_i_take_events(finder, &old_rows);
     if (result == NLIST_OK) result = nlist_i_take_rows(finder, finder->uid != NULL);
