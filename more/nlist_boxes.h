@@ -13,7 +13,7 @@
 
    >>contents: the banners in order; search for >>name: (the colon leads to the banner)
 
-       manual          use, example, options, rules, limits, literature
+       manual          use, example, options, rules, limits, literature, changes
        declarations    boxes-api
        per element     boxes: the lattice, cells, images
        serial          boxes-serial, lanes, parallel-boxes
@@ -82,6 +82,10 @@
    M. P. Allen, D. J. Tildesley, Computer Simulation of Liquids, 2017, sections 1.6 and 5.3 (linked
    cells, images). H. Cohen, A Course in Computational Algebraic Number Theory, 1993, section 1.3
    (reduction of a lattice; Lagrange, Gauss).
+
+   >>changes
+
+   0.2.0  2026-11-28. First version.
 */
 
 #ifndef NLIST_H

@@ -7,7 +7,7 @@
 
    >>contents: the banners in order; search for >>name: (the colon leads to the banner)
 
-       manual          use, rules
+       manual          use, rules, changes
        declarations    tune
        serial          tuner
 
@@ -32,6 +32,10 @@
    smaller ratios, down to 1.1. (Cheaper: by 1 % at least.) When the cost of the chosen skin has
    changed by a quarter, it begins anew. Pairs within the radius do not depend on the skin; the
    order of sums does. The tuner allocates nothing. It belongs to one thread at a time.
+
+   >>changes
+
+   0.2.0  2026-11-28. First version.
 */
 
 #ifndef NLIST_H
