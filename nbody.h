@@ -1597,17 +1597,17 @@ NBODY_FN int nbody_i_spans(int32_t large, int s, int32_t little, uint32_t bits)
     return (((uint32_t)little - ((uint32_t)large << s) + 1) & bits) <= (1u << s) + 1;
 }
 
-enum { NBODY_I_APART = 30 };
+enum { NBODY_I_SPAN = 30 }; /* levels between two cells, of which 32 bits can tell whether they touch */
 
 /* The same for more levels: `above`, the ancestor of the smaller cell that is 30 levels deeper than
    the larger one, lies inside, or beside it; then the smaller one must be at its border. deeper: of
    the smaller one below `above`. */
 NBODY_FN int nbody_i_spans_deep(int32_t large, int32_t above, int deeper, int32_t little)
 {
-    uint32_t const at = (uint32_t)above - ((uint32_t)large << NBODY_I_APART),
+    uint32_t const at = (uint32_t)above - ((uint32_t)large << NBODY_I_SPAN),
                    last = (1u << deeper) - 1, within = (uint32_t)little & last;
-    if (at < 1u << NBODY_I_APART) return 1;
-    return at == 0xFFFFFFFFu ? within == last : at == 1u << NBODY_I_APART && within == 0;
+    if (at < 1u << NBODY_I_SPAN) return 1;
+    return at == 0xFFFFFFFFu ? within == last : at == 1u << NBODY_I_SPAN && within == 0;
 }
 
 /* Do a cell and another of the same level or a deeper one touch? Of cells whose parents do. bits:
@@ -1617,12 +1617,12 @@ NBODY_FN int nbody_i_touch_by(const nbody_cell *cells, const nbody_cell *large,
 {
     int const s = little->level - large->level;
     const nbody_cell *above = little;
-    if (s <= NBODY_I_APART)
+    if (s <= NBODY_I_SPAN)
         return nbody_i_spans(large->x, s, little->x, bits) &&
                nbody_i_spans(large->y, s, little->y, bits);
-    while (above->level > large->level + NBODY_I_APART) above = &cells[above->parent];
-    return nbody_i_spans_deep(large->x, above->x, s - NBODY_I_APART, little->x) &&
-           nbody_i_spans_deep(large->y, above->y, s - NBODY_I_APART, little->y);
+    while (above->level > large->level + NBODY_I_SPAN) above = &cells[above->parent];
+    return nbody_i_spans_deep(large->x, above->x, s - NBODY_I_SPAN, little->x) &&
+           nbody_i_spans_deep(large->y, above->y, s - NBODY_I_SPAN, little->y);
 }
 
 NBODY_FN int nbody_i_touch(const nbody *sim, const nbody_cell *large, const nbody_cell *little)
@@ -1659,7 +1659,7 @@ NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
         int const s = level - deep[k];
         if (at[k] < 0) continue;
         if (child[k] < 0 &&
-            (s > NBODY_I_APART ? nbody_i_touch(sim, &cells[at[k]], cell)
+            (s > NBODY_I_SPAN ? nbody_i_touch(sim, &cells[at[k]], cell)
                                : nbody_i_spans(x[k], s, cx, bits) &&
                                      nbody_i_spans(y[k], s, cy, bits)))
             cell->beside[found++] = at[k];
@@ -3381,135 +3381,517 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
 
 #include <stdlib.h>
 
-#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) && !defined(__CUDA_ARCH__)
-#include <immintrin.h>
-#define NBODY_I_X86 1
-#elif defined(__aarch64__) && defined(__ARM_NEON) && !defined(__TINYC__)
-#include <arm_neon.h>
-#define NBODY_I_NEON 1
-#endif
-
-/* Compilers vectorise the loops over lanes; gcc 12 would unroll them first, and then not vectorise
-   them. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
-#define NBODY_I_KEEP_LOOP _Pragma("GCC unroll 1")
-#else
-#define NBODY_I_KEEP_LOOP
-#endif
-
-#if defined(__GNUC__) || defined(__clang__)
-#define NBODY_I_INLINE static inline __attribute__((always_inline))
-#else
-#define NBODY_I_INLINE static inline
-#endif
-
-/* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
-   gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
-   gcc does not align the stack for it, and not where clang needs assembler for a square root
-   (before 15, with -ffast-math). */
-#if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
-    !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
-    !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
-#ifdef __clang__
-#define NBODY_I_AVX2 __attribute__((target("avx2")))
-#else /* in C++ gcc would prepare its callers to be unwound */
-#define NBODY_I_AVX2 __attribute__((target("avx2"), nothrow))
-#endif
-#ifndef NBODY_I_HAS_AVX2 /* tests choose */
-#define NBODY_I_HAS_AVX2() __builtin_cpu_supports("avx2")
-#endif
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define NBODY_I_TEXT(code, text) #code ": " text,
-
-NBODY_API int nbody_version(void)
-{
-    return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH;
-}
-
-NBODY_API const char *nbody_result_text(nbody_result result)
-{
-    static const char *const texts[] = {NBODY_RESULTS(NBODY_I_TEXT) "not a nbody_result"};
-    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result
-                                                                 : NBODY_RESULT_COUNT];
-}
-
 /* ----------------------------------------------------------------------------------------------
-   >>parallel-run: tasks by the caller's hook. What is cut, and how: >>pieces
+   >>plain: the method, one number at a time
+
+   This is the text to read first: it is short, and correct for every input. It runs with
+   desc.stage = NBODY_ONE_THREAD, and in all stages of a file that defines NBODY_PLAIN. All other
+   stages of the serial code are faster forms, with the same bits: >>faster, entered at two seams,
+   nbody_i_build_faster and nbody_i_fields_faster. On the GPU, >>one-thread in cuda/nbody.cu is the
+   same loops.
+
+       nbody_accelerations
+         nbody_i_build             bounds, square and units     >>square-serial, >>square
+           nbody_i_make_tree       bodies sorted by cell        >>sort
+                                   cells, from the root down    >>cells-serial, >>cells
+           nbody_i_plain_sources   P2M, M2M: from the leaves up >>up-serial, >>up
+         nbody_i_fields_of_tree
+           nbody_i_plain_nodes     L2L, M2L: from level 2 down  >>down-serial, >>table, >>down
+           nbody_i_plain_bodies    L2P, M2P, P2P: leaf by leaf  >>bodies-serial, >>near-bodies
+
+   Each step is a loop over the functions of one element above. What the steps need besides stands
+   behind them: memory and the defaults of a desc, tables that are kept, deep trees, M2L by powers,
+   and the choice of NBODY_AUTO.
    ---------------------------------------------------------------------------------------------- */
 
-/* Terms that are worth a task: about 0.1 ms. */
-#ifndef NBODY_I_PIECE
-#define NBODY_I_PIECE 262144
-#endif
+typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth; /* >>memory */
+static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth);
+static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth);
+static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth);
+static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth);
 
-/* Does piece number `piece` of a job. */
-typedef void nbody_i_work(void *job, int32_t piece, int32_t pieces);
+/* >>resolve */
+static void nbody_i_make_empty(nbody *sim);
+static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n);
+static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                      const nbody_real *mass);
+static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
+                                         int potential);
+static int nbody_i_has_potential(const nbody_desc *desc);
 
-typedef struct nbody_i_tasks {
-    nbody_i_work *work;
-    void *job;
-    int32_t pieces;
-    uint8_t done[NBODY_MAX_TASKS]; /* each set by its own task */
-} nbody_i_tasks;
+/* Sorts the bodies and makes the cells: this text, or tasks. */
+typedef nbody_result nbody_i_leaves(nbody *sim, const nbody_i_input *input);
 
-/* Into how many pieces to cut work of about so many terms. */
-static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
+/* >>choose, >>deep-serial, >>kept, >>series-serial */
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make,
+                                   const nbody_frame *before);
+static int nbody_i_deepen(nbody *sim, int32_t levels);
+static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys);
+static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level);
+static void nbody_i_fill_series_table(nbody *sim);
+static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law);
+
+/* >>images */
+static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth);
+static void nbody_i_plain_image_nodes(const nbody *sim, const nbody_i_law *law);
+static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
+                                  const nbody_i_outcome *out, int32_t first, int32_t count);
+
+/* The seams. 0: nothing was done. >>faster */
+static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
+                                nbody_result *result);
+static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, nbody_result *result);
+
+/* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of further
+   sets; LATTICE: sums over the images of a periodic square, and a table. */
+enum {
+    NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
+    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
+    NBODY_I_LATTICE
+};
+enum { NBODY_I_N_MAX = 0x40000000 - 512 };
+
+/* ----------------------------------------------------------------------------------------------
+   >>square-serial: bounds of the bodies, their largest mass, and the first bad one
+   ---------------------------------------------------------------------------------------------- */
+
+/* Do sources lie where they do whatever the masses are? The bodies of DIRECT and CHEBYSHEV's points
+   do: they take masses of any sign, and serve several sets of masses. Centres of mass do not. */
+static int nbody_i_has_fixed_sources(const nbody_desc *desc)
 {
-    int64_t const worth = terms / NBODY_I_PIECE;
-    if (!parallel->run || parallel->tasks < 2 || worth < 2) return 1;
-    return worth < parallel->tasks ? (int32_t)worth : parallel->tasks;
+    return desc->method == NBODY_DIRECT || desc->sources == NBODY_CHEBYSHEV;
 }
 
-static void nbody_i_do_task(void *context, int32_t index)
-{
-    nbody_i_tasks *tasks = (nbody_i_tasks *)context;
-    tasks->work(tasks->job, index, tasks->pieces);
-    tasks->done[index] = 1;
-}
+/* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
+typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
 
-/* One piece: here and now. */
-static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
-                                       nbody_i_work *work, void *job)
+static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
+                                          int32_t first, int32_t end, nbody_i_bounds *bounds)
 {
-    nbody_i_tasks tasks;
-    int32_t k;
-    if (pieces == 1) {
-        work(job, 0, 1);
-        return NBODY_OK;
+    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
+    int32_t i;
+    int a;
+    memset(bounds, 0, sizeof *bounds);
+    for (i = first; i < end; i++) {
+        const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
+        bounds->bad = i;
+        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m))
+            return NBODY_NOT_FINITE;
+        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
+        if (weight > bounds->heaviest) bounds->heaviest = weight;
+        for (a = 0; a < 2; a++) {
+            double const x = (double)p[a];
+            if (i == first || x < bounds->least[a]) bounds->least[a] = x;
+            if (i == first || x > bounds->most[a]) bounds->most[a] = x;
+        }
     }
-    tasks.work = work;
-    tasks.job = job;
-    tasks.pieces = pieces;
-    memset(tasks.done, 0, sizeof tasks.done);
-    parallel->run(nbody_i_do_task, &tasks, pieces, parallel->user);
-    for (k = 0; k < pieces; k++) if (!tasks.done[k]) return NBODY_NOT_RUN;
+    bounds->bad = -1;
     return NBODY_OK;
 }
 
-/* The first of n elements that piece `piece` has; its end is the begin of the next. */
-static int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
+/* Of all bodies. */
+static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+                                    nbody_i_bounds *bounds)
 {
-    return (int32_t)((int64_t)n * piece / pieces);
+    nbody_result const result = nbody_i_measure_range(sim, input, 0, n, bounds);
+    sim->bad_id = bounds->bad;
+    return result;
 }
 
-/* Terms that pass by while one body is read and written. */
-enum { NBODY_I_TOUCH = 16 };
-
-/* Pieces of a sort, each with 256 counters, and the memory of these in units of a body's. */
-static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
+/* Memory, the square and the units of n bodies. */
+static nbody_result nbody_i_begin_build(nbody *sim, int32_t n, nbody_i_bounds *bounds)
 {
-    return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
+    nbody_result const result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
+    if (result != NBODY_OK) return result;
+    sim->n = n;
+    if (sim->desc.periodic) nbody_i_bound_square(&sim->desc, bounds->least, bounds->most);
+    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds->least, bounds->most, bounds->heaviest))
+        return NBODY_TOO_LARGE;
+    sim->frame->periodic = sim->desc.periodic;
+    return sim->desc.periodic ? nbody_i_prepare_lattice(sim, NBODY_I_AHEAD) : NBODY_OK;
 }
 
-static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
+/* ----------------------------------------------------------------------------------------------
+   >>sort: bodies by the Morton number of their cell on the last level; a stable radix sort
+   ---------------------------------------------------------------------------------------------- */
+
+/* One counting pass over 8 bits of the keys, from a to b. 0: all keys have the same bits, and
+   nothing was moved. */
+static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b,
+                              uint32_t *id_b, int32_t n, int shift)
 {
-    int32_t const pieces = nbody_i_sort_pieces(sim, n);
-    return pieces > 1 ? 64 * (size_t)pieces : 0;
+    int32_t place[256], i, at = 0;
+    int d;
+    memset(place, 0, sizeof place);
+    for (i = 0; i < n; i++) place[key_a[i] >> shift & 255]++;
+    if (place[key_a[0] >> shift & 255] == n) return 0;
+    for (d = 0; d < 256; d++) {
+        int32_t const count = place[d];
+        place[d] = at;
+        at += count;
+    }
+    for (i = 0; i < n; i++) {
+        int32_t const to = place[key_a[i] >> shift & 255]++;
+        key_b[to] = key_a[i];
+        id_b[to] = id_a[i];
+    }
+    return 1;
+}
+
+/* Keys of a body: one, in deep trees three. The sort begins with the last. */
+static int nbody_i_parts_of_key(const nbody *sim) { return sim->frame->deep ? 3 : 1; }
+
+static uint32_t nbody_i_key_of(const nbody *sim, const nbody_i_input *input, int32_t i, int part)
+{
+    const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+    if (!sim->frame->deep) return nbody_i_key(sim->frame, input, i, sim->desc.levels);
+    return nbody_i_deep_key(sim->frame, nbody_i_scaled((double)p[0], sim->frame->length),
+                            nbody_i_scaled((double)p[1], sim->frame->length), part);
+}
+
+static int nbody_i_bits_of_key(const nbody *sim)
+{
+    return sim->frame->deep ? 32 : 2 * (sim->desc.levels - 1);
+}
+
+/* Sorts from the lowest byte (each pass is stable), places the bodies, and returns their sorted
+   keys. */
+static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
+{
+    int32_t const n = sim->n;
+    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n,
+             *spare_id = spare_key + n;
+    int part, shift;
+    int32_t i;
+    for (i = 0; i < n; i++) id[i] = (uint32_t)i;
+    for (part = nbody_i_parts_of_key(sim) - 1; part >= 0; part--) {
+        for (i = 0; i < n; i++) key[i] = nbody_i_key_of(sim, input, (int32_t)id[i], part);
+        for (shift = 0; shift < nbody_i_bits_of_key(sim); shift += 8) {
+            uint32_t *const had_key = key, *const had_id = id;
+            if (!nbody_i_radix_pass(key, id, spare_key, spare_id, n, shift)) continue;
+            key = spare_key;
+            id = spare_id;
+            spare_key = had_key;
+            spare_id = had_id;
+        }
+    }
+    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, (int32_t)id[i]);
+    return key;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>cells-serial: level by level, from the root down (Kalms section 5.3)
+
+   The cells of a level that are to be divided are counted, so that there is room; then they are
+   divided, and `beside` of their children is found.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Where the bodies of each child of a cell begin: nbody_i_quarters. */
+static void nbody_i_quarters_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell,
+                                int32_t begin[5])
+{
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     nbody_i_shift_of(sim, cell->level), begin);
+}
+
+/* Divides one cell; its children are appended at `*end`. */
+static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
+{
+    nbody_cell *cell = &sim->cell[at];
+    int32_t begin[5];
+    int q;
+    nbody_i_quarters_of(sim, keys, cell, begin);
+    cell->child = *end;
+    for (q = 0; q < 4; q++) {
+        if (begin[q] == begin[q + 1]) continue;
+        sim->cell[(*end)++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+        cell->children++;
+        cell->quarters = (uint8_t)(cell->quarters | 1 << q);
+    }
+}
+
+static nbody_result nbody_i_begin_cells(nbody *sim)
+{
+    nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
+    if (result != NBODY_OK) return result;
+    sim->cell[0] = nbody_i_root(sim->n);
+    sim->frame->cells = sim->frame->levels = 1;
+    sim->frame->level_first[1] = 1;
+    return NBODY_OK;
+}
+
+/* After the last level. */
+static void nbody_i_finish_cells(nbody *sim)
+{
+    nbody_frame *frame = sim->frame;
+    int32_t c;
+    for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
+    frame->cells_needed = frame->cells;
+    for (c = 0; c < frame->cells; c++)
+        if (sim->cell[c].child < 0)
+            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+}
+
+static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
+{
+    nbody_frame *frame = sim->frame;
+    int32_t c, first = 0, end = 1;
+    nbody_result result = nbody_i_begin_cells(sim);
+    if (result != NBODY_OK) return result;
+    while (end > first) {
+        int64_t divided = 0;
+        for (c = first; c < end; c++) {
+            if (!nbody_i_is_divided(sim, &sim->cell[c])) continue;
+            if (frame->deep) nbody_i_next_keys(sim, &sim->cell[c], keys);
+            divided++;
+        }
+        result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
+        if (result != NBODY_OK) return result;
+        for (c = first; c < end; c++)
+            if (nbody_i_is_divided(sim, &sim->cell[c]))
+                nbody_i_divide(sim, keys, c, &frame->cells);
+        first = end;
+        end = frame->cells;
+        for (c = first; c < end; c++) nbody_i_find_beside(sim, &sim->cell[c]);
+        if (end > first) frame->level_first[++frame->levels] = end;
+    }
+    nbody_i_finish_cells(sim);
+    return NBODY_OK;
+}
+
+static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input)
+{
+    uint32_t *keys = nbody_i_sort(sim, input);
+    return nbody_i_make_cells(sim, keys);
+}
+
+/* The cells of n > 0 bodies. One key is enough for most trees; where bodies cluster, three are
+   (>>deep), and the tree is made again. NBODY_AUTO may make it with fewer levels, or none. */
+static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make)
+{
+    nbody_frame const before = *sim->frame;
+    int32_t const levels = sim->desc.levels;
+    nbody_result result;
+    if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
+    result = make(sim, input);
+    if (result != NBODY_OK) return result;
+    if (levels > NBODY_KEY_LEVELS && nbody_i_deepen(sim, levels)) {
+        result = make(sim, input);
+        if (result != NBODY_OK) return result;
+    }
+    return sim->choose ? nbody_i_choose(sim, input, make, &before) : NBODY_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>up-serial: P2M and M2M, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes
+   the sources of level 1 too, where nothing is far)
+   ---------------------------------------------------------------------------------------------- */
+
+/* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes a virtual particle. */
+static void nbody_i_plain_centres(nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    size_t const first = (size_t)at * (size_t)sim->per_cell;
+    int subcell;
+    sim->made[at] = 0;
+    for (subcell = 0; subcell < sim->per_cell; subcell++) {
+        nbody_i_moments const moments = nbody_i_subcell_moments(sim, cell, subcell);
+        if (moments.m > 0)
+            nbody_i_store_centre(sim, &moments, grid.x, grid.y, first + (size_t)sim->made[at]++);
+    }
+}
+
+/* P2M (leaves) or M2M (parents) with CHEBYSHEV. */
+static void nbody_i_plain_masses(nbody *sim, int32_t at)
+{
+    int const side = sim->rule.side;
+    nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
+    int32_t k;
+    for (k = 0; k < sim->per_cell; k++)
+        mass[k] = nbody_i_point_mass(sim, &sim->cell[at], (int)k % side, (int)k / side);
+}
+
+/* The sources of all cells of level 2 and deeper. Children stand behind their parents: they come
+   first here. */
+static void nbody_i_plain_sources(nbody *sim)
+{
+    int32_t at = sim->frame->cells - 1;
+    for (; at >= sim->frame->level_first[2]; at--) {
+        if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_plain_masses(sim, at);
+        else if (sim->cell[at].child >= 0) nbody_i_plain_centres(sim, at);
+        else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>down-serial: L2L and M2L, from level 2 to the last (Kalms section 5.6.6, step 3)
+   ---------------------------------------------------------------------------------------------- */
+
+/* The first level whose nodes are made from lists. */
+NBODY_FN int nbody_i_first_level(const nbody *sim) { return nbody_i_is_periodic(sim) ? 3 : 2; }
+
+/* Row offset * per_cell + b of the M2L table. */
+static void nbody_i_fill_row(const nbody *sim, const nbody_i_law *law, int level, int32_t row)
+{
+    int const offset = (int)(row / sim->per_cell);
+    int32_t a;
+    if (!nbody_i_offset_is_far(offset)) return;
+    for (a = 0; a < nbody_i_row(sim); a++)
+        nbody_i_fill_entry(sim, law, level, offset, row % sim->per_cell, a);
+}
+
+/* Fills the M2L table of a level, unless it is there already. */
+static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    int32_t row;
+    if (!nbody_i_find_table(sim, law, level)) return;
+    if (sim->series) {
+        nbody_i_fill_series_table(sim);
+        return;
+    }
+    for (row = 0; row < NBODY_I_OFFSETS * sim->per_cell; row++)
+        nbody_i_fill_row(sim, law, level, row);
+}
+
+/* L2L and M2L: the nodes of each level, after those of the level above. */
+static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
+{
+    int level;
+    int32_t at, a;
+    if (sim->series) nbody_i_plain_series(sim, law);
+    if (nbody_i_is_periodic(sim)) nbody_i_plain_image_nodes(sim, law);
+    for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
+        nbody_i_ready_table(sim, law, level);
+        for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
+            for (a = 0; a < sim->nodes; a++) {
+                nbody_i_target const t = nbody_i_node_force(sim, law, at, a);
+                nbody_i_store_node(sim, law, at, a, &t);
+            }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>bodies-serial: L2P, M2P and P2P
+   ---------------------------------------------------------------------------------------------- */
+
+/* L2P and P2P: the bodies of a leaf; leaf -1: all bodies, by direct summation. */
+static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, int32_t leaf)
+{
+    int32_t const first = leaf < 0 ? 0 : sim->cell[leaf].first;
+    int32_t const end = leaf < 0 ? sim->n : first + sim->cell[leaf].count;
+    int32_t place;
+    if (nbody_i_is_periodic(sim) && leaf < 0) {
+        nbody_i_sum_images_on(sim, 1, law, out, first, end - first);
+        return;
+    }
+    for (place = first; place < end; place++) {
+        nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
+        nbody_i_store(sim, out, sim->id[place], t.total, t.compensation);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>api-serial: build and evaluate
+   ---------------------------------------------------------------------------------------------- */
+
+static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
+{
+    nbody_i_bounds bounds;
+    int32_t i;
+    nbody_result result;
+    if (nbody_i_build_faster(sim, input, n, &result)) return result;
+    result = nbody_i_measure(sim, input, n, &bounds);
+    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.method == NBODY_DIRECT || n == 0) {
+        for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
+        return NBODY_OK;
+    }
+    result = nbody_i_make_tree(sim, input, nbody_i_make_leaves);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    if (result == NBODY_OK) nbody_i_plain_sources(sim);
+    return result;
+}
+
+/* Checks, resolves and builds; empty after a refusal. */
+static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
+                                      const nbody_i_input *input, int32_t n, int potential)
+{
+    nbody_result result;
+    int32_t bad;
+    nbody_i_make_empty(sim);
+    result = nbody_i_check_input(input, n);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_begin_choice(sim, desc, n, potential);
+    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
+        result = NBODY_BAD_ARGUMENT;
+    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
+    if (result == NBODY_OK) return NBODY_OK;
+    bad = sim->bad_id;
+    nbody_i_make_empty(sim);
+    sim->bad_id = bad;
+    return result;
+}
+
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n)
+{
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    return nbody_i_build_for(sim, desc, &input, n, 0);
+}
+
+/* The fields of at least one body, when the tree, its sources and prepare_nodes are done. */
+static nbody_result nbody_i_fields_of_tree(nbody *sim, const nbody_i_outcome *out)
+{
+    nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
+    int32_t c;
+    nbody_result result;
+    if (nbody_i_fields_faster(sim, 1, &law, out, &result)) return result;
+    if (!sim->cell) nbody_i_plain_bodies(sim, &law, out, -1);
+    if (sim->nodes > 0) nbody_i_plain_nodes(sim, &law);
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].child < 0) nbody_i_plain_bodies(sim, &law, out, c);
+    return NBODY_OK;
+}
+
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                    size_t stride, const nbody_real *mass, int32_t n,
+                                    nbody_real *acc, nbody_real *potential)
+{
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    nbody_i_outcome out;
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    result = nbody_i_build_for(sim, desc, &input, n, potential != NULL);
+    if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
+    out.acc = acc;
+    out.potential = potential;
+    out.acc_stride = sim->desc.acc_stride;
+    if (sim->cell) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_fields_of_tree(sim, &out);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
+}
+
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
+                                           const nbody_real *pos, size_t stride,
+                                           const nbody_real *mass, int32_t n, nbody_real *acc)
+{
+    if (n > 0 && !acc) {
+        if (sim) nbody_i_make_empty(sim);
+        return NBODY_BAD_ARGUMENT;
+    }
+    return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3519,14 +3901,10 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
    nbody_i_bind_... set the pointers into it.
    ---------------------------------------------------------------------------------------------- */
 
-/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums
-   over the images of a periodic square, and a table. */
-enum {
-    NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
-    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
-    NBODY_I_LATTICE
-};
-enum { NBODY_I_N_MAX = 0x40000000 - 512 };
+/* In the sort's memory for the counters of tasks, in units of a body's: >>parallel-run. */
+static size_t nbody_i_sort_room(const nbody *sim, int32_t n);
+/* The M2L table, or several: >>kept. */
+static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth);
 
 static void *nbody_i_alloc(const nbody_allocator *allocator, size_t bytes)
 {
@@ -3542,7 +3920,6 @@ static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, si
 /* New size of a block of `had` bytes that needs `bytes`, which are more. EXACT: `bytes`. AHEAD:
    half as much again as it had, so that slowly growing n allocates only now and then; a first
    allocation is exact. */
-typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth;
 static size_t nbody_i_room(nbody_i_growth growth, size_t had, size_t bytes)
 {
     size_t const more = had + had / 2; /* had < bytes <= SIZE_MAX / 2 */
@@ -3609,23 +3986,6 @@ static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
     sim->id = (int32_t *)(void *)(sim->m + room);
 }
 
-static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
-{
-    int const tree = sim->desc.method != NBODY_DIRECT;
-    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
-    nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
-    if (result == NBODY_OK)
-        result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
-    if (result == NBODY_OK && tree)
-        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_sort_room(sim, n), work,
-                                    growth);
-    if (result != NBODY_OK) return result;
-    sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
-    memset(sim->frame, 0, sizeof *sim->frame);
-    nbody_i_bind_bodies(sim, sim->block[NBODY_I_BODIES].memory, n);
-    return NBODY_OK;
-}
-
 /* Number of arrays of sources: CHEBYSHEV has masses alone. */
 static int nbody_i_source_arrays(const nbody_desc *desc)
 {
@@ -3646,23 +4006,6 @@ static void nbody_i_bind_sources(nbody *sim, void *sources, void *made, size_t c
     sim->vxy = arrays > 3 ? sim->vm + 4 * step : NULL;
     sim->vyy = arrays > 3 ? sim->vm + 5 * step : NULL;
     sim->made = arrays > 1 ? (int32_t *)made : NULL;
-}
-
-/* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they are stored
-   last. */
-static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
-{
-    int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
-    size_t const width =
-        (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
-    nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
-    if (result == NBODY_OK && centres)
-        result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
-    if (result == NBODY_OK)
-        nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory,
-                             sim->block[NBODY_I_MADE].memory, cells);
-    return result;
 }
 
 /* Reals of a cell's nodes and series. */
@@ -3687,61 +4030,54 @@ static size_t nbody_i_table_reals(const nbody *sim)
     return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
 }
 
-/* Laws whose tables on each level depend on the square and the softening alone. */
-static int nbody_i_has_kept_tables(const nbody_desc *desc)
+static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
-    return nbody_i_law_in(desc, 0).softened && desc->law != NBODY_FUNCTION &&
-           desc->sources == NBODY_CHEBYSHEV;
+    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
+    nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.method != NBODY_DIRECT)
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_sort_room(sim, n), work,
+                                    growth);
+    if (result != NBODY_OK) return result;
+    sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
+    memset(sim->frame, 0, sizeof *sim->frame);
+    nbody_i_bind_bodies(sim, sim->block[NBODY_I_BODIES].memory, n);
+    return NBODY_OK;
 }
 
-/* Tables of different levels that are kept: up to so many bytes, and one in any case. */
-enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
-
-static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+/* Makes room for `more` cells. */
+static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth)
 {
-    size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
-    if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
-    if (levels <= 3 || most <= 1) return 1;
-    return (size_t)levels - 2 < most ? levels - 2 : (int32_t)most;
-}
-
-/* Before an evaluation: the tables of the last one stay if they are those of this law, square and
-   softening. Tables with the potentials of 1 / d serve forces too. */
-static void nbody_i_keep_tables(nbody *sim, int potential)
-{
-    nbody_kept *kept = &sim->kept, now;
-    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
-    memset(&now, 0, sizeof now);
-    now.edge = sim->frame->edge;
-    now.soften2 = sim->frame->soften2;
-    now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
-    now.law = (int32_t)law.law;
-    now.slots = nbody_i_slots(sim, sim->frame->levels);
-    if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
-    if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
-    if (now.law == kept->law && now.slots == kept->slots &&
-        memcmp(&now, kept, 3 * sizeof(double)) == 0)
-        now.levels = kept->levels;
-    *kept = now;
-}
-
-/* Room for the M2L table, or for those of as many levels as are kept. */
-static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth)
-{
-    size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-    size_t table;
+    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
+    size_t const had = sim->block[NBODY_I_CELLS].bytes;
+    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that do not exist
+                                                   yet */
+    int64_t const cells = sim->frame->cells + more;
+    size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
     nbody_result result;
-    nbody_i_keep_tables(sim, potential);
-    table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
-    if (table > room) { /* to be filled again */
-        sim->table_kind = 0;
-        sim->kept.levels = 0;
-    }
-    result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
-    if (result != NBODY_OUT_OF_MEMORY || sim->kept.slots <= 1) return result;
-    sim->kept.slots = 1; /* one is enough */
-    return nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_reals(sim), sizeof(nbody_real),
-                              growth);
+    if (cells > INT32_MAX || wanted == 0) return NBODY_OUT_OF_MEMORY;
+    result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep, growth);
+    sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
+    return result;
+}
+
+/* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they are stored
+   last. */
+static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
+{
+    int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
+    size_t const width =
+        (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
+    nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
+    if (result != NBODY_OK) return result;
+    if (centres) result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
+    if (result != NBODY_OK) return result;
+    nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory, sim->block[NBODY_I_MADE].memory,
+                         cells);
+    return NBODY_OK;
 }
 
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
@@ -3777,125 +4113,6 @@ NBODY_API void nbody_free(nbody *sim)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>cost: what methods cost on the CPU, in terms of NBODY_INVERSE_SQUARE: 0.47 ns where these were
-   measured, by AVX2. A fit to the times of 1000 evaluations; the benchmark's group `auto` compares
-   what is chosen with all else
-
-       one term of 1/d: 0.64, with its logarithm 3
-       a body       sort, P2M, L2P, results: 57, and 5.5 for each node that it is interpolated from
-       16 targets   that a run of sources begins with: 110
-       a cell       division, walks, M2M, L2L: 2450
-       far cell     by a table: 0.32 for a product and a sum; by powers: 0.45
-       an entry of the table of a softened law, which each level has of its own: 29, with a
-                    logarithm 56. Filled in each evaluation where the square is fitted to the
-                    bodies; kept if it is given, and if there is room for all
-       a function of yours: its call (desc.function_ns), twice with potentials, and 6 besides, by
-                    name 3
-   ---------------------------------------------------------------------------------------------- */
-
-static double nbody_i_cell_cost(void) { return 2450; }
-
-/* The start of a run of sources, for each target. */
-static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
-
-/* A function of yours. Without function_ns: between a few operations (5 ns, by name 0.7) and an
-   exp. */
-static double nbody_i_call_cost(const nbody_desc *desc, int potential)
-{
-    int const named = nbody_i_is_named(&desc->function, potential);
-    double const ns = desc->function_ns > 0 ? desc->function_ns : named ? 2.5 : 8;
-    return ns / 0.47 * (potential ? 2 : 1) + (named ? 3 : 6);
-}
-
-static double nbody_i_term_cost(const nbody_desc *desc, int potential)
-{
-    if (desc->law == NBODY_FUNCTION) return nbody_i_call_cost(desc, potential);
-    if (nbody_i_law_in(desc, potential).core) return potential ? 200 : 4;
-    if (desc->law == NBODY_INVERSE_SQUARE) return potential ? 1.1 : 1;
-    return potential ? 3 : 0.64;
-}
-
-static double nbody_i_body_cost(const nbody_desc *desc)
-{
-    return 57 + 5.5 * (desc->order == 1 ? 4 : desc->order * desc->order);
-}
-
-/* Products of a source's masses with the nodes, in whole vectors; 0: there is no table. */
-static double nbody_i_table_entries(const nbody_desc *desc)
-{
-    int const nodes = desc->order * desc->order;
-    if (desc->sources != NBODY_CHEBYSHEV) return 0;
-    return nodes * (double)nbody_i_whole_lanes(nodes);
-}
-
-/* M2L of one cell on another. */
-static double nbody_i_pair_cost(const nbody_desc *desc, int potential)
-{
-    double const numbers = nbody_i_series(desc);
-    if (numbers > 0) return 0.45 * numbers * numbers;
-    return 0.32 * (potential ? 3 : 2) * nbody_i_table_entries(desc);
-}
-
-/* The tables of one level. */
-static double nbody_i_level_cost(const nbody_desc *desc, int potential)
-{
-    int const logs = potential && nbody_i_law_in(desc, 0).law == NBODY_INVERSE;
-    double const call = desc->law == NBODY_FUNCTION ? nbody_i_call_cost(desc, potential) : 0;
-    return ((logs ? 56 : 29) + call) * 40 * nbody_i_table_entries(desc);
-}
-
-/* Does the law need tables for each level? (Logarithms without series do too: not here.) */
-static int nbody_i_has_tables(const nbody_desc *desc)
-{
-    return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
-}
-
-/* To fill the tables of one level, in each evaluation. kept: those of the last one may stay. */
-static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
-{
-    if (!nbody_i_has_tables(desc) || (kept && nbody_i_has_kept_tables(desc))) return 0;
-    return nbody_i_level_cost(desc, potential);
-}
-
-static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
-{
-    double const lanes = nbody_i_whole_lanes(n);
-    return lanes * n * nbody_i_term_cost(desc, potential) + 15.0 * n;
-}
-
-/* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
-   direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
-   bodies and cells: K + b n + 0.39 n^2. Up to where that becomes n^2, and a little more, no tree is
-   tried: to make one and drop it takes longer than it would save. (MASS_CENTRES: a little less. Of
-   clumps it may cost less.) */
-static int32_t nbody_i_few(const nbody_desc *desc, int potential)
-{
-    double const term = nbody_i_term_cost(desc, potential), a = 0.61 * term,
-                 nodes = desc->sources == NBODY_CHEBYSHEV ? 0
-                         : desc->order == 1               ? 64
-                                                          : desc->order * desc->order,
-                 b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
-                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc, potential) +
-                     nbody_i_fill_cost(desc, desc->size > 0, potential);
-    double const share = desc->sources == NBODY_CHEBYSHEV ? 1.1 : 0.9;
-    return (int32_t)(share * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
-}
-
-/* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
-   has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
-   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
-   long; not below 20 by functions of yours, since only some cells of 10 would be divided.
-   MASS_CENTRES: by the costs of trees with many sizes of leaves. */
-static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
-{
-    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
-    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
-    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
-    if (leaf < 32 && n < 4096) return 32;
-    return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>resolve: defaults and checks, before a body is read
 
    nbody_defaults fills in and checks a desc; nbody_i_begin copies it into an nbody, with the nodes
@@ -3917,30 +4134,8 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return nbody_i_table_leaf(desc);
 }
 
-/* NBODY_AUTO in a periodic square: a term of DIRECT takes many times longer there, and a tree has
-   16 * 16 pairs of cells at least. */
-static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n)
-{
-    desc->method = n <= 8 * (desc->order > 0 ? desc->order : 4) ? NBODY_DIRECT : NBODY_FORCE_NODES;
-}
-
-/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. */
-static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
-{
-    nbody_desc tree = *desc;
-    if (desc->periodic) {
-        nbody_i_choose_periodic(desc, n);
-        return;
-    }
-    if (tree.order == 0) tree.order = 4;
-    if (tree.sources == NBODY_SOURCES_AUTO)
-        tree.sources = tree.order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
-    desc->method = NBODY_FORCE_NODES;
-    if (tree.order < 1 || tree.order > NBODY_MAX_ORDER) return; /* refused, or summed directly */
-    if (n <= nbody_i_few(&tree, potential)) desc->method = NBODY_DIRECT;
-    else if (desc->levels == 0 && desc->leaf == 0)
-        desc->leaf = nbody_i_cost_leaf(&tree, n, potential);
-}
+/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. >>cost */
+static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential);
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
 {
@@ -4194,223 +4389,112 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>square-serial: bounds of the bodies, their largest mass, and the first bad one
+   >>kept: M2L tables that are kept from one call to the next
+
+   One table for all levels is filled once in the life of an nbody. A law with a table for each
+   level has it filled when the level is computed, unless it is still there from the last call. So a
+   table depends on what nbody_kept and table_kind say, and on nothing else: a law with another
+   parameter needs it in both (nbody_i_keep_tables, nbody_i_kind_of_table).
    ---------------------------------------------------------------------------------------------- */
 
-/* Do sources lie where they do whatever the masses are? The bodies of DIRECT and CHEBYSHEV's points
-   do: they take masses of any sign, and serve several sets of masses. Centres of mass do not. */
-static int nbody_i_has_fixed_sources(const nbody_desc *desc)
+/* Laws whose tables on each level depend on the square and the softening alone. */
+static int nbody_i_has_kept_tables(const nbody_desc *desc)
 {
-    return desc->method == NBODY_DIRECT || desc->sources == NBODY_CHEBYSHEV;
+    return nbody_i_law_in(desc, 0).softened && desc->law != NBODY_FUNCTION &&
+           desc->sources == NBODY_CHEBYSHEV;
 }
 
-/* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
-typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
-
-static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
-                                          int32_t first, int32_t end, nbody_i_bounds *bounds)
+/* Tables of different levels that are kept: up to so many bytes, and one in any case. */
+enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
 {
-    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
-    int32_t i;
-    int a;
-    memset(bounds, 0, sizeof *bounds);
-    for (i = first; i < end; i++) {
-        const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
-        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
-        bounds->bad = i;
-        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m))
-            return NBODY_NOT_FINITE;
-        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
-        if (weight > bounds->heaviest) bounds->heaviest = weight;
-        for (a = 0; a < 2; a++) {
-            double const x = (double)p[a];
-            if (i == first || x < bounds->least[a]) bounds->least[a] = x;
-            if (i == first || x > bounds->most[a]) bounds->most[a] = x;
-        }
-    }
-    bounds->bad = -1;
-    return NBODY_OK;
+    size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
+    if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
+    if (levels <= 3 || most <= 1) return 1;
+    return (size_t)levels - 2 < most ? levels - 2 : (int32_t)most;
 }
 
-static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
-                                    nbody_i_bounds *bounds)
+/* Before an evaluation: the tables of the last one stay if they are those of this law, square and
+   softening. Tables with the potentials of 1 / d serve forces too. */
+static void nbody_i_keep_tables(nbody *sim, int potential)
 {
-    nbody_result const result = nbody_i_measure_range(sim, input, 0, n, bounds);
-    sim->bad_id = bounds->bad;
-    return result;
+    nbody_kept *kept = &sim->kept, now;
+    nbody_i_law const law = nbody_i_law_in(&sim->desc, potential);
+    memset(&now, 0, sizeof now);
+    now.edge = sim->frame->edge;
+    now.soften2 = sim->frame->soften2;
+    now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
+    now.law = (int32_t)law.law;
+    now.slots = nbody_i_slots(sim, sim->frame->levels);
+    if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
+    if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
+    if (now.law == kept->law && now.slots == kept->slots &&
+        memcmp(&now, kept, 3 * sizeof(double)) == 0)
+        now.levels = kept->levels;
+    *kept = now;
 }
 
-/* ----------------------------------------------------------------------------------------------
-   >>sort: bodies by the Morton number of their cell on the last level; a stable radix sort
-   ---------------------------------------------------------------------------------------------- */
-
-/* One counting pass over 8 bits of the keys, from a to b. 0: all keys have the same bits, and
-   nothing was moved. */
-static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b,
-                              uint32_t *id_b, int32_t n, int shift)
+/* Room for the M2L table, or for those of as many levels as are kept. */
+static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth)
 {
-    int32_t place[256], i, at = 0;
-    int d;
-    memset(place, 0, sizeof place);
-    for (i = 0; i < n; i++) place[key_a[i] >> shift & 255]++;
-    if (place[key_a[0] >> shift & 255] == n) return 0;
-    for (d = 0; d < 256; d++) {
-        int32_t const count = place[d];
-        place[d] = at;
-        at += count;
+    size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
+    size_t table;
+    nbody_result result;
+    nbody_i_keep_tables(sim, potential);
+    table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
+    if (table > room) { /* to be filled again */
+        sim->table_kind = 0;
+        sim->kept.levels = 0;
     }
-    for (i = 0; i < n; i++) {
-        int32_t const to = place[key_a[i] >> shift & 255]++;
-        key_b[to] = key_a[i];
-        id_b[to] = id_a[i];
+    result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
+    if (result != NBODY_OUT_OF_MEMORY || sim->kept.slots <= 1) return result;
+    sim->kept.slots = 1; /* one is enough */
+    return nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_reals(sim), sizeof(nbody_real),
+                              growth);
+}
+
+/* What `table` would hold for this law on a level; 0: it cannot be reused. */
+static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law, int level)
+{
+    if (sim->series) return 2;
+    if (!nbody_i_scale_free(law) || nbody_i_is_small(sim, level)) return 0;
+    return 1 + 2 * (law->law == NBODY_INVERSE);
+}
+
+/* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
+   the nbody, and those of a softened law while square and softening are the same: level l has slot
+   (l - 2) % slots, so that all levels have their own if there is room. */
+static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    nbody_kept *kept = &sim->kept;
+    int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
+    int slot, l;
+    if (!sim->table) return 0;
+    sim->table_kind = kind;
+    if (kept->slots == 0) {
+        kept->levels = 0;
+        return kind == 0 || kind != had;
     }
+    slot = (level - 2) % kept->slots;
+    sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory +
+                 (size_t)slot * nbody_i_table_level(sim);
+    if (kept->levels >> level & 1) return 0;
+    for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
+    kept->levels |= (uint64_t)1 << level;
+    if (!law->potential) kept->length = 0; /* this one has no logarithms */
     return 1;
 }
 
-/* Keys of a body: one, in deep trees three. The sort begins with the last. */
-static int nbody_i_parts_of_key(const nbody *sim) { return sim->frame->deep ? 3 : 1; }
-
-static uint32_t nbody_i_key_of(const nbody *sim, const nbody_i_input *input, int32_t i, int part)
-{
-    const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
-    if (!sim->frame->deep) return nbody_i_key(sim->frame, input, i, sim->desc.levels);
-    return nbody_i_deep_key(sim->frame, nbody_i_scaled((double)p[0], sim->frame->length),
-                            nbody_i_scaled((double)p[1], sim->frame->length), part);
-}
-
-static int nbody_i_bits_of_key(const nbody *sim)
-{
-    return sim->frame->deep ? 32 : 2 * (sim->desc.levels - 1);
-}
-
-/* Sorts from the lowest byte (each pass is stable), places the bodies, and returns their sorted
-   keys. */
-static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
-{
-    int32_t const n = sim->n;
-    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n,
-             *spare_id = spare_key + n;
-    int part, shift;
-    int32_t i;
-    for (i = 0; i < n; i++) id[i] = (uint32_t)i;
-    for (part = nbody_i_parts_of_key(sim) - 1; part >= 0; part--) {
-        for (i = 0; i < n; i++) key[i] = nbody_i_key_of(sim, input, (int32_t)id[i], part);
-        for (shift = 0; shift < nbody_i_bits_of_key(sim); shift += 8) {
-            uint32_t *const had_key = key, *const had_id = id;
-            if (!nbody_i_radix_pass(key, id, spare_key, spare_id, n, shift)) continue;
-            key = spare_key;
-            id = spare_id;
-            spare_key = had_key;
-            spare_id = had_id;
-        }
-    }
-    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, (int32_t)id[i]);
-    return key;
-}
-
 /* ----------------------------------------------------------------------------------------------
-   >>cells-serial: level by level, from the root down (Kalms section 5.3)
-
-   The cells of a level that are to be divided are counted, so that there is room; then they are
-   divided, and `beside` of their children is found. Where bodies still cluster on level 16,
-   nbody_i_deepen changes the square for a second build: >>deep.
+   >>deep-serial: trees of more than NBODY_KEY_LEVELS levels, on the CPU: >>deep
    ---------------------------------------------------------------------------------------------- */
-
-/* Makes room for `more` cells. */
-static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth)
-{
-    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
-    size_t const had = sim->block[NBODY_I_CELLS].bytes;
-    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that do not exist
-                                                   yet */
-    int64_t const cells = sim->frame->cells + more;
-    size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
-    nbody_result result;
-    if (cells > INT32_MAX || wanted == 0) return NBODY_OUT_OF_MEMORY;
-    result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep, growth);
-    sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
-    return result;
-}
 
 /* Deep trees: on levels 0, 16 and 32, the keys that divide the bodies of a cell from here on. */
 static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys)
 {
     int32_t b;
-    if (!sim->frame->deep || cell->level % 16 != 0) return;
+    if (cell->level % 16 != 0) return;
     for (b = cell->first; b < cell->first + cell->count; b++)
         keys[b] = nbody_i_deep_key(sim->frame, sim->x[b], sim->y[b], cell->level / 16);
-}
-
-/* Where the bodies of each child of a cell begin: nbody_i_quarters. */
-static void nbody_i_quarters_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell,
-                                int32_t begin[5])
-{
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     nbody_i_shift_of(sim, cell->level), begin);
-}
-
-/* Divides one cell; its children are appended at `*end`. */
-static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
-{
-    nbody_cell *cell = &sim->cell[at];
-    int32_t begin[5];
-    int q;
-    nbody_i_quarters_of(sim, keys, cell, begin);
-    cell->child = *end;
-    for (q = 0; q < 4; q++) {
-        if (begin[q] == begin[q + 1]) continue;
-        sim->cell[(*end)++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
-        cell->children++;
-        cell->quarters = (uint8_t)(cell->quarters | 1 << q);
-    }
-}
-
-static nbody_result nbody_i_begin_cells(nbody *sim)
-{
-    nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
-    if (result != NBODY_OK) return result;
-    sim->cell[0] = nbody_i_root(sim->n);
-    sim->frame->cells = sim->frame->levels = 1;
-    sim->frame->level_first[1] = 1;
-    return NBODY_OK;
-}
-
-/* After the last level. */
-static void nbody_i_finish_cells(nbody *sim)
-{
-    nbody_frame *frame = sim->frame;
-    int32_t c;
-    for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
-    frame->cells_needed = frame->cells;
-    for (c = 0; c < frame->cells; c++)
-        if (sim->cell[c].child < 0)
-            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
-}
-
-static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
-{
-    nbody_frame *frame = sim->frame;
-    int32_t c, first = 0, end = 1;
-    nbody_result result = nbody_i_begin_cells(sim);
-    while (result == NBODY_OK && end > first) {
-        int64_t divided = 0;
-        for (c = first; c < end; c++) {
-            if (!nbody_i_is_divided(sim, &sim->cell[c])) continue;
-            nbody_i_next_keys(sim, &sim->cell[c], keys);
-            divided++;
-        }
-        result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
-        if (result != NBODY_OK) return result;
-        for (c = first; c < end; c++)
-            if (nbody_i_is_divided(sim, &sim->cell[c]))
-                nbody_i_divide(sim, keys, c, &frame->cells);
-        first = end;
-        end = frame->cells;
-        for (c = first; c < end; c++) nbody_i_find_beside(sim, &sim->cell[c]);
-        if (end > first) frame->level_first[++frame->levels] = end;
-    }
-    if (result == NBODY_OK) nbody_i_finish_cells(sim);
-    return result;
 }
 
 /* Is there a cell of the last level that is to be divided, and not one point? */
@@ -4442,14 +4526,15 @@ static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2]
     return fits;
 }
 
-/* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
-   no more than there are; nothing is changed. */
+/* Where bodies cluster on level 16: an aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
+   there is no need for more, or they would be too small; nothing is changed. */
 static int nbody_i_deepen(nbody *sim, int32_t levels)
 {
     nbody_frame *frame = sim->frame;
     double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_power(-52);
     int32_t most = 1;
     int a;
+    if (frame->deepest < NBODY_KEY_LEVELS || !nbody_i_is_too_shallow(sim)) return 0;
     while (!nbody_i_align(frame, edge, origin)) edge *= 2;
     while (most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge) most++;
     if (most <= NBODY_KEY_LEVELS || !nbody_i_finite(edge * frame->length)) return 0;
@@ -4469,19 +4554,8 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>table-serial: the M2L table is filled before it is used
-
-   One table for all levels is filled once in the life of an nbody. A law with a table for each
-   level has it filled when the level is computed, unless it is still there from the last call.
+   >>series-serial: M2L by powers, one number at a time: >>series
    ---------------------------------------------------------------------------------------------- */
-
-/* What `table` would hold for this law on a level; 0: it cannot be reused. */
-static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law, int level)
-{
-    if (sim->series) return 2;
-    if (!nbody_i_scale_free(law) || nbody_i_is_small(sim, level)) return 0;
-    return 1 + 2 * (law->law == NBODY_INVERSE);
-}
 
 static void nbody_i_fill_series_table(nbody *sim)
 {
@@ -4494,52 +4568,23 @@ static void nbody_i_fill_series_table(nbody *sim)
     for (a = 0; a < sim->per_cell; a++) nbody_i_fill_powers(sim, a);
 }
 
-/* Row offset * per_cell + b of the table. */
-static void nbody_i_fill_row(const nbody *sim, const nbody_i_law *law, int level, int32_t row)
+/* M2L by powers. */
+static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
 {
-    int const offset = (int)(row / sim->per_cell);
-    int32_t a;
-    if (!nbody_i_offset_is_far(offset)) return;
-    for (a = 0; a < nbody_i_row(sim); a++)
-        nbody_i_fill_entry(sim, law, level, offset, row % sim->per_cell, a);
-}
-
-static void nbody_i_fill_table(const nbody *sim, const nbody_i_law *law, int level)
-{
-    int32_t row;
-    for (row = 0; row < NBODY_I_OFFSETS * sim->per_cell; row++)
-        nbody_i_fill_row(sim, law, level, row);
-}
-
-/* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
-   the nbody, and those of a softened law while square and softening are the same: level l has slot
-   (l - 2) % slots, so that all levels have their own if there is room. */
-static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
-{
-    nbody_kept *kept = &sim->kept;
-    int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
-    int slot, l;
-    if (!sim->table) return 0;
-    sim->table_kind = kind;
-    if (kept->slots == 0) {
-        kept->levels = 0;
-        return kind == 0 || kind != had;
+    size_t const count = (size_t)sim->series;
+    int32_t const first = sim->frame->level_first[2];
+    int32_t at, k;
+    nbody_i_ready_table(sim, law, 2);
+    for (at = first; at < sim->frame->cells; at++)
+        for (k = 0; k < sim->series; k++)
+            sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
+    for (at = sim->frame->level_first[nbody_i_first_level(sim)]; at < sim->frame->cells; at++) {
+        nbody_i_around around;
+        nbody_i_find_around(sim, at, &around);
+        for (k = 0; k < sim->series; k++)
+            sim->local[(size_t)at * count + (size_t)k] =
+                nbody_i_local(sim, sim->cell[at].level, &around, k);
     }
-    slot = (level - 2) % kept->slots;
-    sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory +
-                 (size_t)slot * nbody_i_table_level(sim);
-    if (kept->levels >> level & 1) return 0;
-    for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
-    kept->levels |= (uint64_t)1 << level;
-    if (!law->potential) kept->length = 0; /* this one has no logarithms */
-    return 1;
-}
-
-static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
-{
-    if (!nbody_i_find_table(sim, law, level)) return;
-    if (sim->series) nbody_i_fill_series_table(sim);
-    else nbody_i_fill_table(sim, law, level);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -4900,134 +4945,608 @@ NBODY_FN void nbody_i_lattice_scale(const nbody *sim, double scale[NBODY_I_PARTS
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>plain: NBODY_ONE_THREAD, the method one number at a time
-
-   This version runs on the CPU with desc.stage = NBODY_ONE_THREAD only. It is four loops over the
-   functions of one element (>>up, >>down, >>near-bodies): the text to read and to step through
-   first, and the reference in tests of the version with 16 lanes, which runs in all other stages:
-   see >>up-serial, >>down-serial and >>bodies-serial. Both give the same bits. On the GPU,
-   cuda/nbody.cu runs instead: its >>one-thread is the same loops.
+   >>images: periodic squares: the nodes of level 2, and what DIRECT and points do instead
    ---------------------------------------------------------------------------------------------- */
 
-static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_ONE_THREAD; }
+/* Which cells exist on level 2, by 4 y + x; -1: empty. */
+NBODY_FN void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
+{
+    int32_t c;
+    for (c = 0; c < NBODY_I_IMAGES; c++) at[c] = -1;
+    for (c = sim->frame->level_first[2]; c < sim->frame->level_first[3]; c++)
+        at[4 * sim->cell[c].y + sim->cell[c].x] = c;
+}
 
-/* The first level whose nodes are made from lists. */
-NBODY_FN int nbody_i_first_level(const nbody *sim) { return nbody_i_is_periodic(sim) ? 3 : 2; }
+/* Of the 16 cells, the one whose pair with cell (x, y) = (cell % 4, cell / 4) has the number
+   `apart`. */
+NBODY_FN int32_t nbody_i_sixteen_apart(const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
+                                       int apart)
+{
+    int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4;
+    return sixteen[4 * y + x];
+}
 
-/* Periodic squares: >>images. */
-static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law);
+/* nbody_i_lattice_scale, for the table of level 2. */
+NBODY_FN void nbody_i_image_scale(const nbody *sim, nbody_real scale[NBODY_I_PARTS])
+{
+    double factor[NBODY_I_PARTS];
+    int p;
+    nbody_i_lattice_scale(sim, factor);
+    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
+}
+
+/* M2L: all images of one cell on node a of another, as nbody_i_add_table. */
+NBODY_FN void nbody_i_add_image(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
+                                int32_t a, const nbody_real scale[NBODY_I_PARTS],
+                                nbody_i_target *t)
+{
+    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
+    int32_t b;
+    int p;
+    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
+        const nbody_real *row = nbody_i_image_rows(sim, apart, p) + a;
+        for (b = 0; b < sim->per_cell; b++)
+            t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
+    }
+    t->terms += sim->per_cell;
+    if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
+}
+
+/* M2L on level 2: all images of the 16 cells at node a of cell (x, y) = (cell % 4, cell / 4), which
+   may be empty. The faster form has lanes: >>images-lanes. */
+NBODY_FN nbody_i_target nbody_i_image_node(const nbody *sim, const nbody_i_law *law,
+                                           const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
+                                           int32_t a)
+{
+    nbody_i_target t = nbody_i_target_at(0, 0, -1);
+    nbody_real scale[NBODY_I_PARTS];
+    int apart;
+    nbody_i_image_scale(sim, scale);
+    for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
+        int32_t const from = nbody_i_sixteen_apart(sixteen, cell, apart);
+        if (from >= 0) nbody_i_add_image(sim, law, apart, from, a, scale, &t);
+    }
+    nbody_i_carry_table(&t, scale);
+    return t;
+}
+
+/* From a target to the nearest image of a source. */
+NBODY_FN double nbody_i_nearest(const nbody *sim, double d)
+{
+    double const edge = sim->frame->edge;
+    return d > edge / 2 ? d - edge : d < -edge / 2 ? d + edge : d;
+}
+
+/* DIRECT: all bodies on a target, place -1: a point. The nearest images act as everywhere, the
+   others in double. */
+NBODY_FN nbody_i_target nbody_i_sum_images(const nbody *sim, const nbody_i_law *law, nbody_real x,
+                                           nbody_real y, int32_t place)
+{
+    nbody_i_target t = nbody_i_target_at(0, 0, place);
+    double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], sum[NBODY_I_PARTS] = {0, 0, 0};
+    int32_t from;
+    int p;
+    for (from = 0; from < sim->n; from++) {
+        double const dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)x),
+                     dy = nbody_i_nearest(sim, (double)sim->y[from] - (double)y);
+        nbody_i_source source = {0, 0, 0, 0, 0, 0, 0};
+        source.x = (nbody_real)dx;
+        source.y = (nbody_real)dy;
+        source.m = sim->m[from];
+        source.place = from;
+        nbody_i_add(law, &source, 0, &t);
+        nbody_i_images(sim->lattice, dx / sim->frame->edge, dy / sim->frame->edge, law->potential,
+                       field);
+        for (p = 0; p < NBODY_I_PARTS; p++)
+            sum[p] += nbody_i_product((double)sim->m[from], field[p]);
+    }
+    nbody_i_carry_target(&t);
+    nbody_i_lattice_scale(sim, scale);
+    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = (nbody_real)(sum[p] * scale[p]);
+    nbody_i_carry_target(&t);
+    return t;
+}
+
+/* DIRECT: `count` bodies from `first` on. */
 static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
-                                  const nbody_i_outcome *out, int32_t first, int32_t count);
-
-/* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes a virtual particle. */
-static void nbody_i_plain_centres(nbody *sim, int32_t at)
+                                  const nbody_i_outcome *out, int32_t first, int32_t count)
 {
-    const nbody_cell *cell = &sim->cell[at];
-    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
-    size_t const first = (size_t)at * (size_t)sim->per_cell;
-    int subcell;
-    sim->made[at] = 0;
-    for (subcell = 0; subcell < sim->per_cell; subcell++) {
-        nbody_i_moments const moments = nbody_i_subcell_moments(sim, cell, subcell);
-        if (moments.m > 0) {
-            nbody_i_store_centre(sim, &moments, grid.x, grid.y, first + (size_t)sim->made[at]++);
-        }
-    }
-}
-
-/* P2M (leaves) or M2M (parents) with CHEBYSHEV. */
-static void nbody_i_plain_masses(nbody *sim, int32_t at)
-{
-    int const side = sim->rule.side;
-    nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
-    int32_t k;
-    for (k = 0; k < sim->per_cell; k++) {
-        mass[k] = nbody_i_point_mass(sim, &sim->cell[at], (int)k % side, (int)k / side);
-    }
-}
-
-/* M2L by powers. */
-static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
-{
-    size_t const count = (size_t)sim->series;
-    int32_t const first = sim->frame->level_first[2];
-    int32_t at, k;
-    nbody_i_ready_table(sim, law, 2);
-    for (at = first; at < sim->frame->cells; at++)
-        for (k = 0; k < sim->series; k++)
-            sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
-    for (at = sim->frame->level_first[nbody_i_first_level(sim)]; at < sim->frame->cells; at++) {
-        nbody_i_around around;
-        nbody_i_find_around(sim, at, &around);
-        for (k = 0; k < sim->series; k++)
-            sim->local[(size_t)at * count + (size_t)k] =
-                nbody_i_local(sim, sim->cell[at].level, &around, k);
-    }
-}
-
-/* L2L and M2L: the nodes of each level, after those of the level above. */
-static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
-{
-    int level;
-    int32_t at, a;
-    if (sim->series) nbody_i_plain_series(sim, law);
-    if (nbody_i_is_periodic(sim)) nbody_i_make_image_nodes(sim, 1, law);
-    for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
-        nbody_i_ready_table(sim, law, level);
-        for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
-            for (a = 0; a < sim->nodes; a++) {
-                nbody_i_target const t = nbody_i_node_force(sim, law, at, a);
-                nbody_i_store_node(sim, law, at, a, &t);
-            }
-    }
-}
-
-/* L2P and P2P: the bodies of a leaf; leaf -1: all bodies, by direct summation. */
-static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
-                                 const nbody_i_outcome *out, int32_t leaf)
-{
-    int32_t const first = leaf < 0 ? 0 : sim->cell[leaf].first;
-    int32_t const end = leaf < 0 ? sim->n : first + sim->cell[leaf].count;
     int32_t place;
-    if (nbody_i_is_periodic(sim) && leaf < 0) {
-        nbody_i_sum_images_on(sim, 1, law, out, first, end - first);
-        return;
-    }
-    for (place = first; place < end; place++) {
-        nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
-        nbody_i_store(sim, out, sim->id[place], t.total, t.compensation);
-    }
+    int s;
+    for (s = 0; s < sets; s++)
+        for (place = first; place < first + count; place++) {
+            nbody_i_target const t =
+                nbody_i_sum_images(&sim[s], law, sim->x[place], sim->y[place], place);
+            nbody_i_store(&sim[s], &out[s], sim->id[place], t.total, t.compensation);
+        }
+}
+
+/* The nodes of all 16 cells of level 2, for points: an empty cell has none. */
+typedef struct nbody_i_image_nodes {
+    nbody_real value[NBODY_I_PARTS][NBODY_I_IMAGES][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+} nbody_i_image_nodes;
+
+/* The nodes of the cells of level 2. */
+static void nbody_i_plain_image_nodes(const nbody *sim, const nbody_i_law *law)
+{
+    int32_t sixteen[NBODY_I_IMAGES], c, a;
+    nbody_i_find_sixteen(sim, sixteen);
+    for (c = 0; c < NBODY_I_IMAGES; c++)
+        for (a = 0; a < sim->nodes && sixteen[c] >= 0; a++) {
+            nbody_i_target const t = nbody_i_image_node(sim, law, sixteen, c, a);
+            nbody_i_store_node(sim, law, sixteen[c], a, &t);
+        }
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>up-serial: P2M and M2M, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes
-   the sources of level 1 too, where nothing is far)
+   >>cost: what methods cost on the CPU, in terms of NBODY_INVERSE_SQUARE: 0.47 ns where these were
+   measured, by AVX2. A fit to the times of 1000 evaluations; the benchmark's group `auto` compares
+   what is chosen with all else
 
-   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain).
+       one term of 1/d: 0.64, with its logarithm 3
+       a body       sort, P2M, L2P, results: 57, and 5.5 for each node that it is interpolated from
+       16 targets   that a run of sources begins with: 110
+       a cell       division, walks, M2M, L2L: 2450
+       far cell     by a table: 0.32 for a product and a sum; by powers: 0.45
+       an entry of the table of a softened law, which each level has of its own: 29, with a
+                    logarithm 56. Filled in each evaluation where the square is fitted to the
+                    bodies; kept if it is given, and if there is room for all
+       a function of yours: its call (desc.function_ns), twice with potentials, and 6 besides, by
+                    name 3
    ---------------------------------------------------------------------------------------------- */
 
-/* MASS_CENTRES: as nbody_i_plain_centres, for all sub-cells at once. */
-static void nbody_i_make_centres(nbody *sim, int32_t at)
+static double nbody_i_cell_cost(void) { return 2450; }
+
+/* The start of a run of sources, for each target. */
+static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
+
+/* A function of yours. Without function_ns: between a few operations (5 ns, by name 0.7) and an
+   exp. */
+static double nbody_i_call_cost(const nbody_desc *desc, int potential)
+{
+    int const named = nbody_i_is_named(&desc->function, potential);
+    double const ns = desc->function_ns > 0 ? desc->function_ns : named ? 2.5 : 8;
+    return ns / 0.47 * (potential ? 2 : 1) + (named ? 3 : 6);
+}
+
+static double nbody_i_term_cost(const nbody_desc *desc, int potential)
+{
+    if (desc->law == NBODY_FUNCTION) return nbody_i_call_cost(desc, potential);
+    if (nbody_i_law_in(desc, potential).core) return potential ? 200 : 4;
+    if (desc->law == NBODY_INVERSE_SQUARE) return potential ? 1.1 : 1;
+    return potential ? 3 : 0.64;
+}
+
+static double nbody_i_body_cost(const nbody_desc *desc)
+{
+    return 57 + 5.5 * (desc->order == 1 ? 4 : desc->order * desc->order);
+}
+
+/* Products of a source's masses with the nodes, in whole vectors; 0: there is no table. */
+static double nbody_i_table_entries(const nbody_desc *desc)
+{
+    int const nodes = desc->order * desc->order;
+    if (desc->sources != NBODY_CHEBYSHEV) return 0;
+    return nodes * (double)nbody_i_whole_lanes(nodes);
+}
+
+/* M2L of one cell on another. */
+static double nbody_i_pair_cost(const nbody_desc *desc, int potential)
+{
+    double const numbers = nbody_i_series(desc);
+    if (numbers > 0) return 0.45 * numbers * numbers;
+    return 0.32 * (potential ? 3 : 2) * nbody_i_table_entries(desc);
+}
+
+/* The tables of one level. */
+static double nbody_i_level_cost(const nbody_desc *desc, int potential)
+{
+    int const logs = potential && nbody_i_law_in(desc, 0).law == NBODY_INVERSE;
+    double const call = desc->law == NBODY_FUNCTION ? nbody_i_call_cost(desc, potential) : 0;
+    return ((logs ? 56 : 29) + call) * 40 * nbody_i_table_entries(desc);
+}
+
+/* Does the law need tables for each level? (Logarithms without series do too: not here.) */
+static int nbody_i_has_tables(const nbody_desc *desc)
+{
+    return desc->law == NBODY_FUNCTION || nbody_i_law_in(desc, 0).softened;
+}
+
+/* To fill the tables of one level, in each evaluation. kept: those of the last one may stay. */
+static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
+{
+    if (!nbody_i_has_tables(desc) || (kept && nbody_i_has_kept_tables(desc))) return 0;
+    return nbody_i_level_cost(desc, potential);
+}
+
+static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
+{
+    double const lanes = nbody_i_whole_lanes(n);
+    return lanes * n * nbody_i_term_cost(desc, potential) + 15.0 * n;
+}
+
+/* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
+   direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
+   bodies and cells: K + b n + 0.39 n^2. Up to where that becomes n^2, and a little more, no tree is
+   tried: to make one and drop it takes longer than it would save. (MASS_CENTRES: a little less. Of
+   clumps it may cost less.) */
+static int32_t nbody_i_few(const nbody_desc *desc, int potential)
+{
+    double const term = nbody_i_term_cost(desc, potential), a = 0.61 * term,
+                 nodes = desc->sources == NBODY_CHEBYSHEV ? 0
+                         : desc->order == 1               ? 64
+                                                          : desc->order * desc->order,
+                 b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
+                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc, potential) +
+                     nbody_i_fill_cost(desc, desc->size > 0, potential);
+    double const share = desc->sources == NBODY_CHEBYSHEV ? 1.1 : 0.9;
+    return (int32_t)(share * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
+}
+
+/* Bodies of a leaf above which four leaves cost less: of n evenly spread bodies, x in a leaf, each
+   has 9 x near terms, and 4/3 cells with 27 far ones are shared by x bodies; C / x. 9 x + C / x is
+   that of x / 4 where x^2 = 0.444 C. Few bodies: not below 32, or to count many cells would take
+   long; not below 20 by functions of yours, since only some cells of 10 would be divided.
+   MASS_CENTRES: by the costs of trees with many sizes of leaves. */
+static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
+{
+    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
+    double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
+    if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
+    if (leaf < 32 && n < 4096) return 32;
+    return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
+}
+
+/* NBODY_AUTO in a periodic square: a term of DIRECT takes many times longer there, and a tree has
+   16 * 16 pairs of cells at least. */
+static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n)
+{
+    desc->method = n <= 8 * (desc->order > 0 ? desc->order : 4) ? NBODY_DIRECT : NBODY_FORCE_NODES;
+}
+
+static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
+{
+    nbody_desc tree = *desc;
+    if (desc->periodic) {
+        nbody_i_choose_periodic(desc, n);
+        return;
+    }
+    if (tree.order == 0) tree.order = 4;
+    if (tree.sources == NBODY_SOURCES_AUTO)
+        tree.sources = tree.order > 1 ? NBODY_CHEBYSHEV : NBODY_MASS_CENTRES;
+    desc->method = NBODY_FORCE_NODES;
+    if (tree.order < 1 || tree.order > NBODY_MAX_ORDER) return; /* refused, or summed directly */
+    if (n <= nbody_i_few(&tree, potential)) desc->method = NBODY_DIRECT;
+    else if (desc->levels == 0 && desc->leaf == 0)
+        desc->leaf = nbody_i_cost_leaf(&tree, n, potential);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
+
+   Costs are in the units of >>cost. One pass over the tree tells what it would cost with fewer
+   levels: where bodies cluster, that is often less. If it pays for another sort, the tree is made
+   again with so many. (MASS_CENTRES: not so.) The direct sum is compared, too. Above NBODY_I_MANY
+   bodies it cannot win, and fewer levels gain little.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NBODY_I_MANY = 65536 };
+
+/* M2L and P2L of all far cells of a cell. */
+static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
 {
     const nbody_cell *cell = &sim->cell[at];
-    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
-    nbody_i_moments moments[64];
-    size_t const first = (size_t)at * (size_t)sim->per_cell;
-    int c, k;
-    int32_t s;
-    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_moments(&moments[k]);
-    for (c = 0; c < cell->children; c++) {
-        nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
-        for (s = 0; s < run.count; s++) {
-            nbody_i_source const source = nbody_i_source_of(sim, &run, s);
-            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)],
-                               (double)source.x - grid.x, (double)source.y - grid.y, &source);
-        }
+    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = nbody_i_run_cost(),
+                 term = nbody_i_term_cost(&sim->desc, potential);
+    nbody_far walk = nbody_far_of(sim, at);
+    double cost = 0;
+    while (nbody_next_far(&walk)) {
+        const nbody_cell *source = &sim->cell[walk.cell];
+        if (nbody_i_by_table(sim, source, cell)) cost += pair;
+        else
+            cost += nbody_i_row(sim) *
+                    (term * nbody_i_run_of(sim, walk.cell, cell->level).count + run);
     }
-    sim->made[at] = 0;
-    for (k = 0; k < sim->per_cell; k++)
-        if (moments[k].m > 0)
-            nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
+    return cost;
+}
+
+/* The bodies of a cell in whole vectors: by functions of yours, of 4. */
+static int32_t nbody_i_targets(const nbody *sim, const nbody_cell *cell)
+{
+    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
+    return (cell->count + lanes - 1) / lanes * lanes;
+}
+
+/* P2P and M2P on the bodies of a leaf. */
+static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
+{
+    nbody_near walk = nbody_near_of(sim, leaf);
+    double cost = 0;
+    while (nbody_next_near(&walk))
+        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, &sim->cell[leaf]);
+}
+
+/* P2P on the bodies of a cell, if those of its level were not divided. */
+static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, double term)
+{
+    double cost = 0;
+    int k;
+    for (k = 0; k < cell->beside_count; k++)
+        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, cell);
+}
+
+/* The tables of so many levels that are filled in each evaluation. */
+static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potential)
+{
+    int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
+    double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
+    double cost = 0;
+    int level;
+    for (level = 2; level < levels && !sim->series; level++)
+        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
+                    ? nbody_i_level_cost(&sim->desc, potential)
+                    : fill;
+    return cost;
+}
+
+/* Costs of a level: all but P2P and M2P; those on leaves; P2P on the bodies of the other cells, if
+   this level were the last. */
+typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
+
+static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
+{
+    double const term = nbody_i_term_cost(&sim->desc, potential);
+    int32_t const end = sim->frame->level_first[level + 1];
+    nbody_i_level_costs cost = {0, 0, 0};
+    int32_t c;
+    for (c = sim->frame->level_first[level]; c < end; c++) {
+        cost.cells += nbody_i_cell_cost();
+        if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
+        if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
+        else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
+    }
+    return cost;
+}
+
+/* To make the tree once more, with fewer levels. */
+static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
+
+/* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
+   or more: it costs more than that. */
+static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
+{
+    int const last = sim->frame->levels - 1;
+    double above = sim->n * nbody_i_body_cost(&sim->desc), best = most;
+    int level;
+    for (level = 0; level <= last && above < best; level++) {
+        nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
+        double const all = above + cost.cells + cost.leaves + cost.whole +
+                           nbody_i_tables_cost(sim, level + 1, potential) +
+                           (level < last ? nbody_i_again_cost(sim) : 0);
+        above += cost.cells + cost.leaves;
+        if (all >= best || (level < last && (!levels || level < 2))) continue;
+        best = all;
+        if (levels) *levels = level + 1;
+    }
+    return best;
+}
+
+static void nbody_i_forget_sources(nbody *sim)
+{
+    sim->made = NULL;
+    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
+}
+
+/* How many sources a cell has with MASS_CENTRES, before they are made: sub-cells that are not empty
+   where q bodies for each are spread by chance, 1 - exp(-q) of all. */
+static void nbody_i_guess_sources(nbody *sim)
+{
+    int32_t const end = sim->frame->level_first[sim->frame->levels - 1];
+    int32_t c;
+    for (c = 0; c < end; c++) {
+        double const q = (double)sim->cell[c].count / sim->per_cell;
+        int32_t const some = (int32_t)(sim->per_cell * (1 - 1 / (1 + q + q * q / 2)));
+        sim->made[c] = sim->cell[c].child < 0 ? 0 : some;
+    }
+}
+
+/* *cost: the most that is of interest, and then what the tree costs. */
+static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
+{
+    nbody_result result = NBODY_OK;
+    if (sim->desc.sources == NBODY_MASS_CENTRES) {
+        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+        if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
+    }
+    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
+    nbody_i_forget_sources(sim);
+    return result;
+}
+
+static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
+{
+    int32_t i;
+    sim->cell = NULL;
+    sim->nodes = sim->series = sim->per_cell = 0;
+    sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
+    memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
+    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
+}
+
+/* *again: the tree is to be made again, with the levels that desc has now. */
+static nbody_result nbody_i_compare(nbody *sim, int *again)
+{
+    int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
+    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
+    double best = direct;
+    int32_t levels = sim->frame->levels;
+    nbody_result result;
+    if (sim->n > NBODY_I_MANY) return NBODY_OK;
+    result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
+    if (result != NBODY_OK) return result;
+    if (direct <= best) sim->desc.method = NBODY_DIRECT;
+    *again = direct > best && levels < sim->frame->levels;
+    if (!*again) return NBODY_OK;
+    sim->desc.levels = levels;
+    sim->frame->chunks = 0;
+    return NBODY_OK;
+}
+
+/* Makes the tree again with fewer levels, or drops it, where that costs less. before: the frame
+   without cells; that of a deep tree differs. */
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make,
+                                   const nbody_frame *before)
+{
+    int again = 0;
+    nbody_result const result = nbody_i_compare(sim, &again);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.method == NBODY_DIRECT) {
+        *sim->frame = *before;
+        nbody_i_drop_tree(sim, input);
+        return NBODY_OK;
+    }
+    return again ? make(sim, input) : NBODY_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>reserve: memory for n evenly spread bodies
+   ---------------------------------------------------------------------------------------------- */
+
+/* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
+   bodies by chance and have children, so one level more is counted, a quarter filled. */
+static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
+{
+    int64_t cells = 0, level_cells = 1;
+    int level, spare = 0;
+    memset(frame, 0, sizeof *frame);
+    for (level = 0; level < desc->levels && spare < 2; level++) {
+        frame->level_first[level] = (int32_t)cells;
+        frame->levels = level + 1;
+        cells += spare ? level_cells / 4 + 64 : level_cells;
+        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* nbody_build then reports it */
+        if (level_cells * desc->leaf >= n) spare++;
+        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
+    }
+    frame->cells = (int32_t)cells;
+    /* any of them may have sources */
+    if (spare) frame->level_first[frame->levels - 1] = frame->cells;
+}
+
+static nbody_result nbody_i_reserve_tree(nbody *sim, int32_t n)
+{
+    nbody_frame frame;
+    int64_t room;
+    nbody_result result;
+    nbody_i_even_frame(&sim->desc, n, &frame);
+    sim->frame = &frame;
+    room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
+    result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
+    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
+    return result;
+}
+
+NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
+{
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    if (n < 0) return NBODY_BAD_ARGUMENT;
+    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
+    result = nbody_i_begin_choice(sim, desc, n, 1);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
+    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT)
+        result = nbody_i_reserve_tree(sim, n);
+    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
+    nbody_i_make_empty(sim);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-run: tasks by the caller's hook. What is cut, and how: >>pieces
+   ---------------------------------------------------------------------------------------------- */
+
+/* Terms that are worth a task: about 0.1 ms. */
+#ifndef NBODY_I_PIECE
+#define NBODY_I_PIECE 262144
+#endif
+
+/* Does piece number `piece` of a job. */
+typedef void nbody_i_work(void *job, int32_t piece, int32_t pieces);
+
+typedef struct nbody_i_tasks {
+    nbody_i_work *work;
+    void *job;
+    int32_t pieces;
+    uint8_t done[NBODY_MAX_TASKS]; /* each set by its own task */
+} nbody_i_tasks;
+
+/* Into how many pieces to cut work of about so many terms. */
+static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
+{
+    int64_t const worth = terms / NBODY_I_PIECE;
+    if (!parallel->run || parallel->tasks < 2 || worth < 2) return 1;
+    return worth < parallel->tasks ? (int32_t)worth : parallel->tasks;
+}
+
+static void nbody_i_do_task(void *context, int32_t index)
+{
+    nbody_i_tasks *tasks = (nbody_i_tasks *)context;
+    tasks->work(tasks->job, index, tasks->pieces);
+    tasks->done[index] = 1;
+}
+
+/* One piece: here and now. */
+static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
+                                       nbody_i_work *work, void *job)
+{
+    nbody_i_tasks tasks;
+    int32_t k;
+    if (pieces == 1) {
+        work(job, 0, 1);
+        return NBODY_OK;
+    }
+    tasks.work = work;
+    tasks.job = job;
+    tasks.pieces = pieces;
+    memset(tasks.done, 0, sizeof tasks.done);
+    parallel->run(nbody_i_do_task, &tasks, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!tasks.done[k]) return NBODY_NOT_RUN;
+    return NBODY_OK;
+}
+
+/* The first of n elements that piece `piece` has; its end is the begin of the next. */
+static int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
+{
+    return (int32_t)((int64_t)n * piece / pieces);
+}
+
+/* Terms that pass by while one body is read and written. */
+enum { NBODY_I_TOUCH = 16 };
+
+/* Pieces of a sort, each with 256 counters, and the memory of these in units of a body's. */
+static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
+{
+    return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
+}
+
+static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
+{
+    int32_t const pieces = nbody_i_sort_pieces(sim, n);
+    return pieces > 1 ? 64 * (size_t)pieces : 0;
+}
+
+/* Does the plain text run? */
+static int nbody_i_is_plain(const nbody *sim)
+{
+#ifdef NBODY_PLAIN
+    (void)sim;
+    return 1;
+#else
+    return sim->desc.stage == NBODY_ONE_THREAD;
+#endif
 }
 
 /* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function with a parameter `sets`
@@ -5035,105 +5554,65 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
    own. */
 enum { NBODY_I_SETS = 4 };
 
-/* Adds one body to all points of its leaf. */
-static void nbody_i_spread_mass(const nbody_i_stencil *sx, const nbody_i_stencil *sy, int side,
-                                double m, double *mass)
-{
-    int i, j;
-    for (j = 0; j < side; j++)
-        for (i = 0; i < side; i++)
-            mass[i + j * side] += m * (double)(sx->weight[i] * sy->weight[j]);
-}
+#ifndef NBODY_PLAIN
 
-/* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
-static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
-{
-    const nbody_cell *cell = &sim->cell[at];
-    double mass[NBODY_I_SETS][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
-    int const side = sim->rule.side;
-    int32_t b;
-    int i, s;
-    for (s = 0; s < sets; s++)
-        for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
-    for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
-                              sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
-        for (s = 0; s < sets; s++)
-            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
-    }
-    for (s = 0; s < sets; s++)
-        for (i = 0; i < sim->per_cell; i++)
-            sim[s].vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[s][i];
+#ifdef __cplusplus
 }
+#endif
 
-/* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
-   which are the same for all j, are computed once. */
-static void nbody_i_m2m(const nbody *sim, int32_t child, nbody_real *to)
-{
-    const nbody_cell *cell = &sim->cell[child];
-    const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
-    int const side = sim->rule.side;
-    nbody_real along[NBODY_MAX_ORDER][NBODY_MAX_ORDER];
-    int a, b, i, j;
-    for (b = 0; b < side; b++) {
-        for (i = 0; i < side; i++) along[b][i] = 0;
-        for (a = 0; a < side; a++)
-            for (i = 0; i < side; i++)
-                along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
-    }
-    for (j = 0; j < side; j++)
-        for (i = 0; i < side; i++) {
-            nbody_real sum = 0;
-            for (b = 0; b < side; b++) sum += sim->rule.to_child[cell->y & 1][b][j] * along[b][i];
-            to[i + j * side] += sum;
-        }
-}
+#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) && !defined(__CUDA_ARCH__)
+#include <immintrin.h>
+#define NBODY_I_X86 1
+#elif defined(__aarch64__) && defined(__ARM_NEON) && !defined(__TINYC__)
+#include <arm_neon.h>
+#define NBODY_I_NEON 1
+#endif
 
-static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
-{
-    const nbody_cell *cell = &sim->cell[at];
-    int i, c, s;
-    if (cell->child < 0) nbody_i_make_leaf_masses(sim, sets, at);
-    for (s = 0; s < sets && cell->child >= 0; s++) {
-        nbody_real *to = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
-        for (i = 0; i < sim->per_cell; i++) to[i] = 0;
-        for (c = 0; c < cell->children; c++) nbody_i_m2m(&sim[s], cell->child + c, to);
-    }
-}
+/* Compilers vectorise the loops over lanes; gcc 12 would unroll them first, and then not vectorise
+   them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define NBODY_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define NBODY_I_KEEP_LOOP
+#endif
 
-/* The sources of one cell, in each set of masses. */
-static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
-{
-    int const plain = nbody_i_is_plain(sim);
-    if (sim->desc.sources == NBODY_CHEBYSHEV) {
-        if (plain) nbody_i_plain_masses(sim, at);
-        else nbody_i_make_masses(sim, sets, at);
-    } else if (sim->cell[at].child >= 0) {
-        if (plain) nbody_i_plain_centres(sim, at);
-        else nbody_i_make_centres(sim, at);
-    } else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
-}
+#if defined(__GNUC__) || defined(__clang__)
+#define NBODY_I_INLINE static inline __attribute__((always_inline))
+#else
+#define NBODY_I_INLINE static inline
+#endif
 
-static void nbody_i_make_sources(nbody *sim, int sets)
-{
-    int level;
-    int32_t c;
-    for (level = sim->frame->levels - 1; level >= 2; level--)
-        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
-            nbody_i_make_sources_of(sim, sets, c);
-}
+/* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
+   gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
+   gcc does not align the stack for it, and not where clang needs assembler for a square root
+   (before 15, with -ffast-math). */
+#if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
+    !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
+    !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
+#ifdef __clang__
+#define NBODY_I_AVX2 __attribute__((target("avx2")))
+#else /* in C++ gcc would prepare its callers to be unwound */
+#define NBODY_I_AVX2 __attribute__((target("avx2"), nothrow))
+#endif
+#ifndef NBODY_I_HAS_AVX2 /* tests choose */
+#define NBODY_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ----------------------------------------------------------------------------------------------
    >>lanes: 16 targets at once, for vector instructions
 
-   The same sums as nbody_i_add, target by target, bit for bit. Runs on the CPU in every stage but
-   NBODY_ONE_THREAD. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
+   The same sums as nbody_i_add, target by target, bit for bit. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
    code of 8, and 32 do not fit the registers).
 
    Without -march a compiler may use the oldest x86-64 only, 4 floats an instruction. So the two
-   functions that take nearly all time, nbody_i_sums and nbody_i_rows, are compiled twice, plain and
-   for AVX2 with 8 (wide), and each call of them takes what the CPU has. AVX2 rounds the same: there
-   are no fused operations in it. NBODY_PLAIN_LANES leaves the plain ones alone.
+   functions that take nearly all time, nbody_i_sums and nbody_i_rows, are compiled twice, for any
+   x86-64 and for AVX2 with 8 (avx2), and each call of them takes what the CPU has. AVX2 rounds the
+   same: there are no fused operations in it. NBODY_PLAIN_LANES leaves the first ones alone.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_lanes {
@@ -5146,7 +5625,7 @@ typedef struct nbody_i_lanes {
 
 /* nbody_i_inverse_roots for AVX2. */
 #ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static inline void nbody_i_wide_roots(nbody_real *root, const nbody_real *u)
+NBODY_I_AVX2 static inline void nbody_i_avx2_roots(nbody_real *root, const nbody_real *u)
 {
     int k;
 #if NBODY_I_REAL_KIND == 1
@@ -5162,19 +5641,20 @@ NBODY_I_AVX2 static inline void nbody_i_wide_roots(nbody_real *root, const nbody
 #endif
 
 /* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
-   set errno. The plain form gives the same bits, 4 times slower. At most 8 floats at a time, as the
+   set errno. A loop over nbody_i_inverse_root has the same bits, and
+   takes 4 times as long. At most 8 floats at a time, as the
    compilers do by themselves around it, with AVX-512 too: a load of 16 waits for both stores of 8
    (a direct sum takes 3 times as long, gcc 12). */
-NBODY_I_INLINE void nbody_i_inverse_roots(int wide, nbody_real *root, const nbody_real *u)
+NBODY_I_INLINE void nbody_i_inverse_roots(int avx2, nbody_real *root, const nbody_real *u)
 {
     int k;
 #ifdef NBODY_I_AVX2
-    if (wide) {
-        nbody_i_wide_roots(root, u);
+    if (avx2) {
+        nbody_i_avx2_roots(root, u);
         return;
     }
 #endif
-    (void)wide;
+    (void)avx2;
 #if defined(NBODY_I_ROOT_BY_ASM) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 4) {
         __m128 four = _mm_loadu_ps(u + k);
@@ -5256,9 +5736,9 @@ NBODY_I_INLINE void nbody_i_not_in_potential(const nbody_i_law *is, const nbody_
     for (k = 0; k < NBODY_I_LANES; k++) term[k] = d2[k] > 0 ? term[k] : 0;
 }
 
-/* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. wide, law and
+/* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. avx2, law and
    potential are compile-time constants where this is called. */
-NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbody_law law,
+NBODY_I_INLINE void nbody_i_lanes_monopoles(int avx2, const nbody_i_law *is, nbody_law law,
                                             int core, int potential, const nbody_i_run *run,
                                             int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
@@ -5282,7 +5762,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbo
             d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
             u[k] = d2[k] + soften2;
         }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(avx2, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
@@ -5304,7 +5784,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbo
 }
 
 /* nbody_i_lanes_monopoles with second moments and without potentials. */
-NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody_law law,
+NBODY_I_INLINE void nbody_i_lanes_moments(int avx2, const nbody_i_law *is, nbody_law law,
                                           const nbody_i_run *run, int32_t first, int32_t end,
                                           nbody_i_lanes *lanes)
 {
@@ -5323,7 +5803,7 @@ NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
             u[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy) + is->soften2;
         }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(avx2, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
@@ -5392,21 +5872,21 @@ static void nbody_i_lanes_moved(const nbody *sim, int sets, const nbody_i_law *l
 }
 
 /* Sources first .. end - 1 of a run, without or with second moments. */
-NBODY_I_INLINE void nbody_i_sums(int wide, const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_INLINE void nbody_i_sums(int avx2, const nbody_i_law *law, const nbody_i_run *run,
                                  int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
     int const is_square = law->law == square, fields = law->potential;
-    if (run->xx && is_square) nbody_i_lanes_moments(wide, law, square, run, first, end, lanes);
-    else if (run->xx) nbody_i_lanes_moments(wide, law, other, run, first, end, lanes);
+    if (run->xx && is_square) nbody_i_lanes_moments(avx2, law, square, run, first, end, lanes);
+    else if (run->xx) nbody_i_lanes_moments(avx2, law, other, run, first, end, lanes);
     else if (is_square && !fields)
-        nbody_i_lanes_monopoles(wide, law, square, 0, 0, run, first, end, lanes);
-    else if (is_square) nbody_i_lanes_monopoles(wide, law, square, 0, 1, run, first, end, lanes);
+        nbody_i_lanes_monopoles(avx2, law, square, 0, 0, run, first, end, lanes);
+    else if (is_square) nbody_i_lanes_monopoles(avx2, law, square, 0, 1, run, first, end, lanes);
     else if (law->core && !fields)
-        nbody_i_lanes_monopoles(wide, law, other, 1, 0, run, first, end, lanes);
-    else if (law->core) nbody_i_lanes_monopoles(wide, law, other, 1, 1, run, first, end, lanes);
-    else if (!fields) nbody_i_lanes_monopoles(wide, law, other, 0, 0, run, first, end, lanes);
-    else nbody_i_lanes_monopoles(wide, law, other, 0, 1, run, first, end, lanes);
+        nbody_i_lanes_monopoles(avx2, law, other, 1, 0, run, first, end, lanes);
+    else if (law->core) nbody_i_lanes_monopoles(avx2, law, other, 1, 1, run, first, end, lanes);
+    else if (!fields) nbody_i_lanes_monopoles(avx2, law, other, 0, 0, run, first, end, lanes);
+    else nbody_i_lanes_monopoles(avx2, law, other, 0, 1, run, first, end, lanes);
 }
 
 /* What several sets share: d, g and phi of a chunk of sources on 16 targets. */
@@ -5416,7 +5896,7 @@ typedef struct nbody_i_shared {
 } nbody_i_shared;
 
 /* Sources first .. end - 1: as nbody_i_lanes_monopoles, before masses come in. */
-NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law, int core,
+NBODY_I_INLINE void nbody_i_share(int avx2, const nbody_i_law *is, nbody_law law, int core,
                                   int potential, const nbody_i_run *run, int32_t first, int32_t end,
                                   const nbody_i_lanes *lanes, nbody_i_shared *shared)
 {
@@ -5439,7 +5919,7 @@ NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law
             to_x[k] = dx;
             to_y[k] = dy;
         }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(avx2, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++)
             g[k] = nbody_i_strength(&constant, u[k], law == NBODY_INVERSE ? 0 : root[k]);
@@ -5515,7 +5995,7 @@ NBODY_I_INLINE void nbody_i_add_shared(int potential, const nbody_i_shared *shar
 
 /* Sources first .. end - 1 of a run, a chunk at most, with the masses of each set. lanes: one for
    each set, the positions in the first. */
-NBODY_I_INLINE void nbody_i_sums_of_sets(int wide, const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_INLINE void nbody_i_sums_of_sets(int avx2, const nbody_i_law *law, const nbody_i_run *run,
                                          const nbody_real *const *mass, int sets, int32_t first,
                                          int32_t end, nbody_i_lanes *lanes)
 {
@@ -5524,13 +6004,13 @@ NBODY_I_INLINE void nbody_i_sums_of_sets(int wide, const nbody_i_law *law, const
     nbody_i_shared shared;
     int s;
     if (is_square && !potential)
-        nbody_i_share(wide, law, square, 0, 0, run, first, end, lanes, &shared);
-    else if (is_square) nbody_i_share(wide, law, square, 0, 1, run, first, end, lanes, &shared);
+        nbody_i_share(avx2, law, square, 0, 0, run, first, end, lanes, &shared);
+    else if (is_square) nbody_i_share(avx2, law, square, 0, 1, run, first, end, lanes, &shared);
     else if (law->core && !potential)
-        nbody_i_share(wide, law, other, 1, 0, run, first, end, lanes, &shared);
-    else if (law->core) nbody_i_share(wide, law, other, 1, 1, run, first, end, lanes, &shared);
-    else if (!potential) nbody_i_share(wide, law, other, 0, 0, run, first, end, lanes, &shared);
-    else nbody_i_share(wide, law, other, 0, 1, run, first, end, lanes, &shared);
+        nbody_i_share(avx2, law, other, 1, 0, run, first, end, lanes, &shared);
+    else if (law->core) nbody_i_share(avx2, law, other, 1, 1, run, first, end, lanes, &shared);
+    else if (!potential) nbody_i_share(avx2, law, other, 0, 0, run, first, end, lanes, &shared);
+    else nbody_i_share(avx2, law, other, 0, 1, run, first, end, lanes, &shared);
     for (s = 0; s < sets; s++) {
         if (potential) nbody_i_add_shared(1, &shared, mass[s] + first, end - first, &lanes[s]);
         else nbody_i_add_shared(0, &shared, mass[s] + first, end - first, &lanes[s]);
@@ -5581,26 +6061,26 @@ NBODY_I_INLINE void nbody_i_rows_of_sets(const nbody_real *rows, int32_t step,
     memcpy(sum[3], at3, sizeof at3);
 }
 
-static void nbody_i_plain_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
+static void nbody_i_base_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
                                int32_t end, nbody_i_lanes *lanes)
 {
     nbody_i_sums(0, law, run, first, end, lanes);
 }
 
-static void nbody_i_plain_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
+static void nbody_i_base_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
     nbody_i_rows(rows, step, factor, count, sum);
 }
 
-static void nbody_i_plain_sets(const nbody_i_law *law, const nbody_i_run *run,
+static void nbody_i_base_sets(const nbody_i_law *law, const nbody_i_run *run,
                                const nbody_real *const *mass, int sets, int32_t first, int32_t end,
                                nbody_i_lanes *lanes)
 {
     nbody_i_sums_of_sets(0, law, run, mass, sets, first, end, lanes);
 }
 
-static void nbody_i_plain_set_rows(const nbody_real *rows, int32_t step,
+static void nbody_i_base_set_rows(const nbody_real *rows, int32_t step,
                                    const nbody_real *const *factor, int32_t count,
                                    nbody_real *const *sum)
 {
@@ -5608,35 +6088,35 @@ static void nbody_i_plain_set_rows(const nbody_real *rows, int32_t step,
 }
 
 #ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static void nbody_i_wide_sums(const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_AVX2 static void nbody_i_avx2_sums(const nbody_i_law *law, const nbody_i_run *run,
                                            int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     nbody_i_sums(1, law, run, first, end, lanes);
 }
 
-NBODY_I_AVX2 static void nbody_i_wide_rows(const nbody_real *rows, int32_t step,
+NBODY_I_AVX2 static void nbody_i_avx2_rows(const nbody_real *rows, int32_t step,
                                            const nbody_real *factor, int32_t count,
                                            nbody_real sum[NBODY_I_LANES])
 {
     nbody_i_rows(rows, step, factor, count, sum);
 }
 
-NBODY_I_AVX2 static void nbody_i_wide_sets(const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_AVX2 static void nbody_i_avx2_sets(const nbody_i_law *law, const nbody_i_run *run,
                                            const nbody_real *const *mass, int sets, int32_t first,
                                            int32_t end, nbody_i_lanes *lanes)
 {
     nbody_i_sums_of_sets(1, law, run, mass, sets, first, end, lanes);
 }
 
-NBODY_I_AVX2 static void nbody_i_wide_set_rows(const nbody_real *rows, int32_t step,
+NBODY_I_AVX2 static void nbody_i_avx2_set_rows(const nbody_real *rows, int32_t step,
                                                const nbody_real *const *factor, int32_t count,
                                                nbody_real *const *sum)
 {
     nbody_i_rows_of_sets(rows, step, factor, count, sum);
 }
-#define NBODY_I_CHOSEN(plain, wide) (NBODY_I_HAS_AVX2() ? wide : plain)
+#define NBODY_I_CHOSEN(base, avx2) (NBODY_I_HAS_AVX2() ? avx2 : base)
 #else
-#define NBODY_I_CHOSEN(plain, wide) plain
+#define NBODY_I_CHOSEN(base, avx2) base
 #endif
 
 /* The masses of a run in each set: of bodies, or of CHEBYSHEV's points. */
@@ -5661,7 +6141,7 @@ static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *la
 {
     const nbody_real *mass[NBODY_I_SETS];
     nbody_i_masses_in_sets(sim, sets, run, mass);
-    NBODY_I_CHOSEN(nbody_i_plain_sets, nbody_i_wide_sets)
+    NBODY_I_CHOSEN(nbody_i_base_sets, nbody_i_avx2_sets)
     (law, run, mass, sets, first, end, lanes);
 }
 
@@ -5676,7 +6156,7 @@ static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *l
     else if (sets > 1) nbody_i_lanes_sets(sim, sets, law, run, first, end, lanes);
     else if (run->xx ? law->potential : !run->x)
         nbody_i_lanes_fields(sim, law, run, first, end, lanes);
-    else NBODY_I_CHOSEN(nbody_i_plain_sums, nbody_i_wide_sums)(law, run, first, end, lanes);
+    else NBODY_I_CHOSEN(nbody_i_base_sums, nbody_i_avx2_sums)(law, run, first, end, lanes);
 }
 
 /* All of a run on all lanes; partial sums are added to the totals after every 64 terms. */
@@ -5697,7 +6177,7 @@ static void nbody_i_lanes_run(const nbody *sim, int sets, const nbody_i_law *law
 static void nbody_i_lanes_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
-    NBODY_I_CHOSEN(nbody_i_plain_rows, nbody_i_wide_rows)(rows, step, factor, count, sum);
+    NBODY_I_CHOSEN(nbody_i_base_rows, nbody_i_avx2_rows)(rows, step, factor, count, sum);
 }
 
 /* Of each set: the factors of the rows, and what they are added to. */
@@ -5721,7 +6201,7 @@ static void nbody_i_lanes_rows_of_sets(const nbody_real *rows, int32_t step, int
         sides->factor[s] = sides->factor[0];
         sides->sum[s] = vain;
     }
-    NBODY_I_CHOSEN(nbody_i_plain_set_rows, nbody_i_wide_set_rows)
+    NBODY_I_CHOSEN(nbody_i_base_set_rows, nbody_i_avx2_set_rows)
     (rows, step, sides->factor, count, sides->sum);
 }
 
@@ -5748,23 +6228,23 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
 enum { NBODY_I_FOUR = 4 }; /* targets, as doubles: one register of AVX2 */
 
 #ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static inline void nbody_i_wide_four_roots(double *root, const double *u)
+NBODY_I_AVX2 static inline void nbody_i_avx2_four_roots(double *root, const double *u)
 {
     _mm256_storeu_pd(root, _mm256_sqrt_pd(_mm256_loadu_pd(u)));
 }
 #endif
 
 /* root[k] = sqrt(u[k]): intrinsics, as in nbody_i_inverse_roots. */
-NBODY_I_INLINE void nbody_i_four_roots(int wide, double *root, const double *u)
+NBODY_I_INLINE void nbody_i_four_roots(int avx2, double *root, const double *u)
 {
     int k;
 #ifdef NBODY_I_AVX2
-    if (wide) {
-        nbody_i_wide_four_roots(root, u);
+    if (avx2) {
+        nbody_i_avx2_four_roots(root, u);
         return;
     }
 #endif
-    (void)wide;
+    (void)avx2;
 #if defined(NBODY_I_X86) && defined(__AVX__)
     for (k = 0; k < NBODY_I_FOUR; k += 4)
         _mm256_storeu_pd(root + k, _mm256_sqrt_pd(_mm256_loadu_pd(u + k)));
@@ -5786,7 +6266,7 @@ typedef struct nbody_i_four {
 
 /* As nbody_i_function_pair. The functions are not called with 0: where u is 0 they get the unit of
    length, and what they return does not count. */
-NBODY_I_INLINE void nbody_i_named_pairs(int wide, int potential, const nbody_i_law *law, double x,
+NBODY_I_INLINE void nbody_i_named_pairs(int avx2, int potential, const nbody_i_law *law, double x,
                                         double y, nbody_i_four *four)
 {
     double const soften2 = (double)law->soften2, length = law->length;
@@ -5802,7 +6282,7 @@ NBODY_I_INLINE void nbody_i_named_pairs(int wide, int potential, const nbody_i_l
         four->u[k] = four->d2[k] + soften2;
         safe[k] = four->u[k] > 0 ? four->u[k] : 1;
     }
-    nbody_i_four_roots(wide, r, safe);
+    nbody_i_four_roots(avx2, r, safe);
     NBODY_I_KEEP_LOOP
     for (k = 0; k < NBODY_I_FOUR; k++)
         f[k] = nbody_i_named_force(nbody_i_product(r[k], length), user);
@@ -5841,7 +6321,7 @@ NBODY_I_INLINE void nbody_i_add_four_pairs(int potential, const nbody_i_four *fo
 }
 
 /* Sources first .. end - 1 of a run on lanes lane .. lane + 3 of each set. */
-NBODY_I_INLINE void nbody_i_named_sums(int wide, int potential, const nbody_i_law *law,
+NBODY_I_INLINE void nbody_i_named_sums(int avx2, int potential, const nbody_i_law *law,
                                        const nbody_i_run *run, const nbody_real *const *mass,
                                        int sets, int32_t first, int32_t end, int lane,
                                        nbody_i_lanes *lanes)
@@ -5855,7 +6335,7 @@ NBODY_I_INLINE void nbody_i_named_sums(int wide, int potential, const nbody_i_la
     }
     for (i = first; i < end; i++) {
         int32_t const self = run->place < 0 ? -1 : run->place + i - lanes->place[0] - lane;
-        nbody_i_named_pairs(wide, potential, law, (double)run->x[i], (double)run->y[i], &four);
+        nbody_i_named_pairs(avx2, potential, law, (double)run->x[i], (double)run->y[i], &four);
         if (potential && lanes->place[0] >= 0 && self >= 0 && self < NBODY_I_FOUR)
             four.phi[self] = 0;
         for (s = 0; s < sets; s++)
@@ -5864,7 +6344,7 @@ NBODY_I_INLINE void nbody_i_named_sums(int wide, int potential, const nbody_i_la
 }
 
 /* nbody_i_named_sums on all lanes. Of bodies, where the first occurs again, lanes are unused. */
-NBODY_I_INLINE void nbody_i_named_lanes(int wide, const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_INLINE void nbody_i_named_lanes(int avx2, const nbody_i_law *law, const nbody_i_run *run,
                                         const nbody_real *const *mass, int sets, int32_t first,
                                         int32_t end, nbody_i_lanes *lanes)
 {
@@ -5872,12 +6352,12 @@ NBODY_I_INLINE void nbody_i_named_lanes(int wide, const nbody_i_law *law, const 
     for (lane = 0; lane < NBODY_I_LANES; lane += NBODY_I_FOUR) {
         if (lane > 0 && lanes->place[0] >= 0 && lanes->place[lane] == lanes->place[0]) break;
         if (law->potential)
-            nbody_i_named_sums(wide, 1, law, run, mass, sets, first, end, lane, lanes);
-        else nbody_i_named_sums(wide, 0, law, run, mass, sets, first, end, lane, lanes);
+            nbody_i_named_sums(avx2, 1, law, run, mass, sets, first, end, lane, lanes);
+        else nbody_i_named_sums(avx2, 0, law, run, mass, sets, first, end, lane, lanes);
     }
 }
 
-static void nbody_i_plain_named(const nbody_i_law *law, const nbody_i_run *run,
+static void nbody_i_base_named(const nbody_i_law *law, const nbody_i_run *run,
                                 const nbody_real *const *mass, int sets, int32_t first,
                                 int32_t end, nbody_i_lanes *lanes)
 {
@@ -5885,7 +6365,7 @@ static void nbody_i_plain_named(const nbody_i_law *law, const nbody_i_run *run,
 }
 
 #ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static void nbody_i_wide_named(const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_AVX2 static void nbody_i_avx2_named(const nbody_i_law *law, const nbody_i_run *run,
                                             const nbody_real *const *mass, int sets, int32_t first,
                                             int32_t end, nbody_i_lanes *lanes)
 {
@@ -5927,7 +6407,7 @@ static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law
     nbody_i_masses_in_sets(sim, sets, run, mass);
 #ifdef NBODY_FORCE
     if (nbody_i_is_named(&law->function, law->potential) && run->x) {
-        NBODY_I_CHOSEN(nbody_i_plain_named, nbody_i_wide_named)
+        NBODY_I_CHOSEN(nbody_i_base_named, nbody_i_avx2_named)
         (law, run, mass, sets, first, end, lanes);
         return;
     }
@@ -5936,9 +6416,118 @@ static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>down-serial: L2L and M2L, from level 2 to the last (Kalms section 5.6.6, step 3)
+   >>up-lanes: P2M and M2M, all sources of a cell at once
+   ---------------------------------------------------------------------------------------------- */
 
-   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain).
+/* MASS_CENTRES: as nbody_i_plain_centres, for all sub-cells at once. */
+static void nbody_i_make_centres(nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    nbody_i_moments moments[64];
+    size_t const first = (size_t)at * (size_t)sim->per_cell;
+    int c, k;
+    int32_t s;
+    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_moments(&moments[k]);
+    for (c = 0; c < cell->children; c++) {
+        nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
+        for (s = 0; s < run.count; s++) {
+            nbody_i_source const source = nbody_i_source_of(sim, &run, s);
+            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)],
+                               (double)source.x - grid.x, (double)source.y - grid.y, &source);
+        }
+    }
+    sim->made[at] = 0;
+    for (k = 0; k < sim->per_cell; k++)
+        if (moments[k].m > 0)
+            nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
+}
+
+/* Adds one body to all points of its leaf. */
+static void nbody_i_spread_mass(const nbody_i_stencil *sx, const nbody_i_stencil *sy, int side,
+                                double m, double *mass)
+{
+    int i, j;
+    for (j = 0; j < side; j++)
+        for (i = 0; i < side; i++)
+            mass[i + j * side] += m * (double)(sx->weight[i] * sy->weight[j]);
+}
+
+/* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
+static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    double mass[NBODY_I_SETS][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+    int const side = sim->rule.side;
+    int32_t b;
+    int i, s;
+    for (s = 0; s < sets; s++)
+        for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
+    for (b = cell->first; b < cell->first + cell->count; b++) {
+        nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
+                              sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
+        for (s = 0; s < sets; s++)
+            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
+    }
+    for (s = 0; s < sets; s++)
+        for (i = 0; i < sim->per_cell; i++)
+            sim[s].vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[s][i];
+}
+
+/* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
+   which are the same for all j, are computed once. */
+static void nbody_i_m2m(const nbody *sim, int32_t child, nbody_real *to)
+{
+    const nbody_cell *cell = &sim->cell[child];
+    const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
+    int const side = sim->rule.side;
+    nbody_real along[NBODY_MAX_ORDER][NBODY_MAX_ORDER];
+    int a, b, i, j;
+    for (b = 0; b < side; b++) {
+        for (i = 0; i < side; i++) along[b][i] = 0;
+        for (a = 0; a < side; a++)
+            for (i = 0; i < side; i++)
+                along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
+    }
+    for (j = 0; j < side; j++)
+        for (i = 0; i < side; i++) {
+            nbody_real sum = 0;
+            for (b = 0; b < side; b++) sum += sim->rule.to_child[cell->y & 1][b][j] * along[b][i];
+            to[i + j * side] += sum;
+        }
+}
+
+static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    int i, c, s;
+    if (cell->child < 0) nbody_i_make_leaf_masses(sim, sets, at);
+    for (s = 0; s < sets && cell->child >= 0; s++) {
+        nbody_real *to = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
+        for (i = 0; i < sim->per_cell; i++) to[i] = 0;
+        for (c = 0; c < cell->children; c++) nbody_i_m2m(&sim[s], cell->child + c, to);
+    }
+}
+
+/* The sources of one cell, in each set of masses. */
+static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
+{
+    if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_make_masses(sim, sets, at);
+    else if (sim->cell[at].child >= 0) nbody_i_make_centres(sim, at);
+    else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
+}
+
+static void nbody_i_make_sources(nbody *sim, int sets)
+{
+    int level;
+    int32_t c;
+    for (level = sim->frame->levels - 1; level >= 2; level--)
+        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
+            nbody_i_make_sources_of(sim, sets, c);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>down-lanes: L2L and M2L, 16 nodes at a time, of several cells
    ---------------------------------------------------------------------------------------------- */
 
 /* Cells of a level whose nodes are computed together, so that the table of one offset is read once
@@ -6234,6 +6823,9 @@ static void nbody_i_make_nodes_of(const nbody *sim, int sets, const nbody_i_law 
                                 nbody_i_lanes_of(sim, batch, sets, c) + s);
 }
 
+/* >>images-lanes */
+static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law);
+
 static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
 {
     int32_t const room = nbody_i_batch_room(sim, sets);
@@ -6257,54 +6849,8 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>images: periodic squares: the nodes of level 2, and what DIRECT and points do instead
-
-   The same functions in all stages.
+   >>images-lanes: periodic squares: the nodes of level 2
    ---------------------------------------------------------------------------------------------- */
-
-/* Which cells exist on level 2, by 4 y + x; -1: empty. */
-NBODY_FN void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
-{
-    int32_t c;
-    for (c = 0; c < NBODY_I_IMAGES; c++) at[c] = -1;
-    for (c = sim->frame->level_first[2]; c < sim->frame->level_first[3]; c++)
-        at[4 * sim->cell[c].y + sim->cell[c].x] = c;
-}
-
-/* Of the 16 cells, the one whose pair with cell (x, y) = (cell % 4, cell / 4) has the number
-   `apart`. */
-NBODY_FN int32_t nbody_i_sixteen_apart(const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
-                                       int apart)
-{
-    int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4;
-    return sixteen[4 * y + x];
-}
-
-/* nbody_i_lattice_scale, for the table of level 2. */
-NBODY_FN void nbody_i_image_scale(const nbody *sim, nbody_real scale[NBODY_I_PARTS])
-{
-    double factor[NBODY_I_PARTS];
-    int p;
-    nbody_i_lattice_scale(sim, factor);
-    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
-}
-
-/* M2L: all images of one cell on node a of another, as nbody_i_add_table. */
-NBODY_FN void nbody_i_add_image(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
-                                int32_t a, const nbody_real scale[NBODY_I_PARTS],
-                                nbody_i_target *t)
-{
-    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
-    int32_t b;
-    int p;
-    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
-        const nbody_real *row = nbody_i_image_rows(sim, apart, p) + a;
-        for (b = 0; b < sim->per_cell; b++)
-            t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
-    }
-    t->terms += sim->per_cell;
-    if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
-}
 
 /* M2L: all images of one cell, as nbody_i_add_offset. */
 static void nbody_i_add_images(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
@@ -6321,24 +6867,6 @@ static void nbody_i_add_images(const nbody *sim, const nbody_i_law *law, int apa
         lanes->terms += sim->per_cell;
         if (lanes->terms >= NBODY_CHUNK) nbody_i_carry_lanes_table(lanes, 1, scale);
     }
-}
-
-/* M2L on level 2: all images of the 16 cells at node a of cell (x, y) = (cell % 4, cell / 4), which
-   may be empty. Called on the GPU; the serial code has the lanes of the next function. */
-NBODY_FN nbody_i_target nbody_i_image_node(const nbody *sim, const nbody_i_law *law,
-                                           const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
-                                           int32_t a)
-{
-    nbody_i_target t = nbody_i_target_at(0, 0, -1);
-    nbody_real scale[NBODY_I_PARTS];
-    int apart;
-    nbody_i_image_scale(sim, scale);
-    for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
-        int32_t const from = nbody_i_sixteen_apart(sixteen, cell, apart);
-        if (from >= 0) nbody_i_add_image(sim, law, apart, from, a, scale, &t);
-    }
-    nbody_i_carry_table(&t, scale);
-    return t;
 }
 
 /* nbody_i_image_node at all nodes of the cell, 16 at a time. */
@@ -6383,66 +6911,8 @@ static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_l
         }
 }
 
-/* From a target to the nearest image of a source. */
-NBODY_FN double nbody_i_nearest(const nbody *sim, double d)
-{
-    double const edge = sim->frame->edge;
-    return d > edge / 2 ? d - edge : d < -edge / 2 ? d + edge : d;
-}
-
-/* DIRECT: all bodies on a target, place -1: a point. The nearest images act as everywhere, the
-   others in double. */
-NBODY_FN nbody_i_target nbody_i_sum_images(const nbody *sim, const nbody_i_law *law, nbody_real x,
-                                           nbody_real y, int32_t place)
-{
-    nbody_i_target t = nbody_i_target_at(0, 0, place);
-    double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], sum[NBODY_I_PARTS] = {0, 0, 0};
-    int32_t from;
-    int p;
-    for (from = 0; from < sim->n; from++) {
-        double const dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)x),
-                     dy = nbody_i_nearest(sim, (double)sim->y[from] - (double)y);
-        nbody_i_source source = {0, 0, 0, 0, 0, 0, 0};
-        source.x = (nbody_real)dx;
-        source.y = (nbody_real)dy;
-        source.m = sim->m[from];
-        source.place = from;
-        nbody_i_add(law, &source, 0, &t);
-        nbody_i_images(sim->lattice, dx / sim->frame->edge, dy / sim->frame->edge, law->potential,
-                       field);
-        for (p = 0; p < NBODY_I_PARTS; p++)
-            sum[p] += nbody_i_product((double)sim->m[from], field[p]);
-    }
-    nbody_i_carry_target(&t);
-    nbody_i_lattice_scale(sim, scale);
-    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = (nbody_real)(sum[p] * scale[p]);
-    nbody_i_carry_target(&t);
-    return t;
-}
-
-/* DIRECT: `count` bodies from `first` on. */
-static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
-                                  const nbody_i_outcome *out, int32_t first, int32_t count)
-{
-    int32_t place;
-    int s;
-    for (s = 0; s < sets; s++)
-        for (place = first; place < first + count; place++) {
-            nbody_i_target const t =
-                nbody_i_sum_images(&sim[s], law, sim->x[place], sim->y[place], place);
-            nbody_i_store(&sim[s], &out[s], sim->id[place], t.total, t.compensation);
-        }
-}
-
-/* The nodes of all 16 cells of level 2, for points: an empty cell has none. */
-typedef struct nbody_i_image_nodes {
-    nbody_real value[NBODY_I_PARTS][NBODY_I_IMAGES][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
-} nbody_i_image_nodes;
-
 /* ----------------------------------------------------------------------------------------------
-   >>bodies-serial: L2P, M2P and P2P, 16 bodies of a leaf at a time
-
-   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain); nbody_i_make_forces chooses.
+   >>bodies-lanes: L2P, M2P and P2P, 16 bodies of a leaf at a time
    ---------------------------------------------------------------------------------------------- */
 
 /* Bodies first .. first + count - 1; unused lanes repeat the first, and are not stored. */
@@ -6539,11 +7009,8 @@ static void nbody_i_make_forces(const nbody *sim, int sets, const nbody_i_law *l
                                 const nbody_i_outcome *out)
 {
     int32_t c;
-    for (c = 0; c < sim->frame->cells; c++) {
-        if (sim->cell[c].child >= 0) continue;
-        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, c);
-        else nbody_i_make_forces_of(sim, sets, law, out, c);
-    }
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].child < 0) nbody_i_make_forces_of(sim, sets, law, out, c);
 }
 
 /* NBODY_DIRECT (Kalms section 3.1.1): body `first` and the 15 after it. */
@@ -6573,179 +7040,6 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
-
-   Costs are in the units of >>cost. One pass over the tree tells what it would cost with fewer
-   levels: where bodies cluster, that is often less. If it pays for another sort, the tree is made
-   again with so many. (MASS_CENTRES: not so.) The direct sum is compared, too. Above NBODY_I_MANY
-   bodies it cannot win, and fewer levels gain little.
-   ---------------------------------------------------------------------------------------------- */
-
-enum { NBODY_I_MANY = 65536 };
-
-/* M2L and P2L of all far cells of a cell. */
-static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
-{
-    const nbody_cell *cell = &sim->cell[at];
-    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = nbody_i_run_cost(),
-                 term = nbody_i_term_cost(&sim->desc, potential);
-    nbody_far walk = nbody_far_of(sim, at);
-    double cost = 0;
-    while (nbody_next_far(&walk)) {
-        const nbody_cell *source = &sim->cell[walk.cell];
-        if (nbody_i_by_table(sim, source, cell)) cost += pair;
-        else
-            cost += nbody_i_row(sim) *
-                    (term * nbody_i_run_of(sim, walk.cell, cell->level).count + run);
-    }
-    return cost;
-}
-
-/* The bodies of a cell in whole vectors: by functions of yours, of 4. */
-static int32_t nbody_i_targets(const nbody *sim, const nbody_cell *cell)
-{
-    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
-    return (cell->count + lanes - 1) / lanes * lanes;
-}
-
-/* P2P and M2P on the bodies of a leaf. */
-static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
-{
-    nbody_near walk = nbody_near_of(sim, leaf);
-    double cost = 0;
-    while (nbody_next_near(&walk))
-        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
-    return cost * nbody_i_targets(sim, &sim->cell[leaf]);
-}
-
-/* P2P on the bodies of a cell, if those of its level were not divided. */
-static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, double term)
-{
-    double cost = 0;
-    int k;
-    for (k = 0; k < cell->beside_count; k++)
-        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
-    return cost * nbody_i_targets(sim, cell);
-}
-
-/* The tables of so many levels that are filled in each evaluation. */
-static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potential)
-{
-    int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
-    double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
-    double cost = 0;
-    int level;
-    for (level = 2; level < levels && !sim->series; level++)
-        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
-                    ? nbody_i_level_cost(&sim->desc, potential)
-                    : fill;
-    return cost;
-}
-
-/* Costs of a level: all but P2P and M2P; those on leaves; P2P on the bodies of the other cells, if
-   this level were the last. */
-typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
-
-static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
-{
-    double const term = nbody_i_term_cost(&sim->desc, potential);
-    int32_t const end = sim->frame->level_first[level + 1];
-    nbody_i_level_costs cost = {0, 0, 0};
-    int32_t c;
-    for (c = sim->frame->level_first[level]; c < end; c++) {
-        cost.cells += nbody_i_cell_cost();
-        if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
-        if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
-        else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
-    }
-    return cost;
-}
-
-/* To make the tree once more, with fewer levels. */
-static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
-
-/* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
-   or more: it costs more than that. */
-static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
-{
-    int const last = sim->frame->levels - 1;
-    double above = sim->n * nbody_i_body_cost(&sim->desc), best = most;
-    int level;
-    for (level = 0; level <= last && above < best; level++) {
-        nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
-        double const all = above + cost.cells + cost.leaves + cost.whole +
-                           nbody_i_tables_cost(sim, level + 1, potential) +
-                           (level < last ? nbody_i_again_cost(sim) : 0);
-        above += cost.cells + cost.leaves;
-        if (all >= best || (level < last && (!levels || level < 2))) continue;
-        best = all;
-        if (levels) *levels = level + 1;
-    }
-    return best;
-}
-
-static void nbody_i_forget_sources(nbody *sim)
-{
-    sim->made = NULL;
-    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-}
-
-/* How many sources a cell has with MASS_CENTRES, before they are made: sub-cells that are not empty
-   where q bodies for each are spread by chance, 1 - exp(-q) of all. */
-static void nbody_i_guess_sources(nbody *sim)
-{
-    int32_t const end = sim->frame->level_first[sim->frame->levels - 1];
-    int32_t c;
-    for (c = 0; c < end; c++) {
-        double const q = (double)sim->cell[c].count / sim->per_cell;
-        int32_t const some = (int32_t)(sim->per_cell * (1 - 1 / (1 + q + q * q / 2)));
-        sim->made[c] = sim->cell[c].child < 0 ? 0 : some;
-    }
-}
-
-/* *cost: the most that is of interest, and then what the tree costs. */
-static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
-{
-    nbody_result result = NBODY_OK;
-    if (sim->desc.sources == NBODY_MASS_CENTRES) {
-        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-        if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
-    }
-    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
-    nbody_i_forget_sources(sim);
-    return result;
-}
-
-static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
-{
-    int32_t i;
-    sim->cell = NULL;
-    sim->nodes = sim->series = sim->per_cell = 0;
-    sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
-    memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
-    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
-}
-
-/* *again: the tree is to be made again, with the levels that desc has now. */
-static nbody_result nbody_i_choose(nbody *sim, int *again)
-{
-    int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
-    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
-    double best = direct;
-    int32_t levels = sim->frame->levels;
-    nbody_result result;
-    if (sim->n > NBODY_I_MANY) return NBODY_OK;
-    result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
-    if (result != NBODY_OK) return result;
-    if (direct <= best) sim->desc.method = NBODY_DIRECT;
-    *again = direct > best && levels < sim->frame->levels;
-    if (!*again) return NBODY_OK;
-    sim->desc.levels = levels;
-    sim->frame->chunks = 0;
-    return NBODY_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>pieces: builds and evaluations, cut into tasks for desc.parallel
 
    Each loop over bodies or cells is divided among tasks, which call the functions above and write
@@ -6753,11 +7047,6 @@ static nbody_result nbody_i_choose(nbody *sim, int *again)
    joined in the order of the bodies. Cells are dealt out in turn, NBODY_I_BATCH at a time, so that
    dense and sparse regions are shared; what is sorted or counted is cut into ranges.
    ---------------------------------------------------------------------------------------------- */
-
-static int nbody_i_is_cut(const nbody *sim)
-{
-    return sim->desc.parallel.run && sim->desc.parallel.tasks > 1 && !nbody_i_is_plain(sim);
-}
 
 /* What the tasks of a build or an evaluation read; none of them changes it. */
 typedef struct nbody_i_job {
@@ -6985,7 +7274,7 @@ static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++) {
         if (!nbody_i_is_divided(sim, &sim->cell[first])) continue;
-        nbody_i_next_keys(sim, &sim->cell[first], job->keys);
+        if (sim->frame->deep) nbody_i_next_keys(sim, &sim->cell[first], job->keys);
         divided++;
         made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
     }
@@ -7059,6 +7348,13 @@ static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
     }
     if (result == NBODY_OK) nbody_i_finish_cells(sim);
     return result;
+}
+
+static nbody_result nbody_i_cut_leaves(nbody *sim, const nbody_i_input *input)
+{
+    uint32_t *keys = NULL;
+    nbody_result const result = nbody_i_cut_sort(sim, input, &keys);
+    return result == NBODY_OK ? nbody_i_cut_cells(sim, keys) : result;
 }
 
 /* ---- sources and nodes, level by level ---- */
@@ -7235,196 +7531,104 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
     return result == NBODY_OK ? nbody_i_cut_bodies(&job) : result;
 }
 
+#endif /* NBODY_PLAIN */
+
 /* ----------------------------------------------------------------------------------------------
-   >>api-serial: build, evaluate, reserve
+   >>faster: the seams: what is faster than >>plain, with the same bits
    ---------------------------------------------------------------------------------------------- */
 
-static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input, uint32_t **keys)
+static int nbody_i_is_cut(const nbody *sim)
 {
-    nbody_result result = NBODY_OK;
-    if (nbody_i_is_cut(sim)) {
-        result = nbody_i_cut_sort(sim, input, keys);
-        return result == NBODY_OK ? nbody_i_cut_cells(sim, *keys) : result;
-    }
-    *keys = nbody_i_sort(sim, input);
-    return nbody_i_make_cells(sim, *keys);
+    return sim->desc.parallel.run && sim->desc.parallel.tasks > 1 && !nbody_i_is_plain(sim);
 }
 
-/* The tree of n > 0 bodies. levels: as given; one key first, which is enough for most. */
-static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
+#ifndef NBODY_PLAIN
+
+/* All sources, in each set of masses. */
+static nbody_result nbody_i_fast_sources(nbody *sim, int sets)
 {
-    nbody_frame const first = *sim->frame;
-    int32_t const levels = sim->desc.levels;
-    uint32_t *keys = NULL;
-    int again = 0;
-    nbody_result result;
-    sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
-    result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS &&
-        sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
-        nbody_i_deepen(sim, levels))
-        result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, &again);
-    if (result == NBODY_OK && sim->desc.method == NBODY_DIRECT) {
-        *sim->frame = first; /* that of a deep tree differs */
-        nbody_i_drop_tree(sim, input);
-        return NBODY_OK;
-    }
-    if (result == NBODY_OK && again) result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result != NBODY_OK) return result;
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, 1);
-    nbody_i_make_sources(sim, 1);
+    if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, sets);
+    nbody_i_make_sources(sim, sets);
     return NBODY_OK;
 }
 
-static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
+/* The steps of nbody_i_build, in tasks or not. */
+static nbody_result nbody_i_fast_build(nbody *sim, const nbody_i_input *input, int32_t n)
 {
+    int const cut = nbody_i_is_cut(sim);
     nbody_i_bounds bounds;
     int32_t i;
-    nbody_result result = nbody_i_is_cut(sim) ? nbody_i_cut_measure(sim, input, n, &bounds)
-                                              : nbody_i_measure(sim, input, n, &bounds);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
+    nbody_result result = cut ? nbody_i_cut_measure(sim, input, n, &bounds)
+                              : nbody_i_measure(sim, input, n, &bounds);
+    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
-    sim->n = n;
-    if (sim->desc.periodic) nbody_i_bound_square(&sim->desc, bounds.least, bounds.most);
-    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest))
-        return NBODY_TOO_LARGE;
-    sim->frame->periodic = sim->desc.periodic;
-    if (sim->desc.periodic) result = nbody_i_prepare_lattice(sim, NBODY_I_AHEAD);
-    if (result != NBODY_OK) return result;
-    if (sim->desc.method != NBODY_DIRECT && n > 0) return nbody_i_make_tree(sim, input);
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_places(sim, input);
-    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
-    return NBODY_OK;
-}
-
-static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
-                                      const nbody_i_input *input, int32_t n, int potential)
-{
-    nbody_result result;
-    int32_t bad;
-    nbody_i_make_empty(sim);
-    result = nbody_i_check_input(input, n);
-    if (result == NBODY_OK) result = nbody_i_begin_choice(sim, desc, n, potential);
-    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
-        result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
-    if (result == NBODY_OK) return NBODY_OK;
-    bad = sim->bad_id;
-    nbody_i_make_empty(sim);
-    sim->bad_id = bad;
-    return result;
-}
-
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
-                                   size_t stride, const nbody_real *mass, int32_t n)
-{
-    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
-    if (!sim) return NBODY_BAD_ARGUMENT;
-    return nbody_i_build_for(sim, desc, &input, n, 0);
-}
-
-/* The nodes of all cells, after prepare_nodes. */
-static void nbody_i_make_all_nodes(nbody *sim, int sets, const nbody_i_law *law)
-{
-    if (nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, law);
-    else nbody_i_make_nodes(sim, sets, law);
-}
-
-/* The fields of at least one body, serially, after prepare_nodes. */
-static void nbody_i_make_fields(nbody *sim, int sets, const nbody_i_law *law,
-                                const nbody_i_outcome *out)
-{
-    if (!sim->cell) {
-        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, -1);
-        else nbody_i_make_direct(sim, sets, law, out);
-        return;
+    if (sim->desc.method == NBODY_DIRECT || n == 0) {
+        if (cut) return nbody_i_cut_places(sim, input);
+        for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
+        return NBODY_OK;
     }
-    if (sim->nodes > 0) nbody_i_make_all_nodes(sim, sets, law);
-    nbody_i_make_forces(sim, sets, law, out);
+    result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_leaves);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    return result == NBODY_OK ? nbody_i_fast_sources(sim, 1) : result;
 }
 
-/* The fields of at least one body, when the tree, its sources and prepare_nodes are done. */
-static nbody_result nbody_i_fields_of_tree(nbody *sim, int sets, const nbody_i_outcome *out)
+static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
+                                nbody_result *result)
 {
-    nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_fields(sim, sets, &law, out);
-    nbody_i_make_fields(sim, sets, &law, out);
-    return NBODY_OK;
+    if (nbody_i_is_plain(sim)) return 0;
+    *result = nbody_i_fast_build(sim, input, n);
+    return 1;
 }
 
-NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
-                                    size_t stride, const nbody_real *mass, int32_t n,
-                                    nbody_real *acc, nbody_real *potential)
+static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, nbody_result *result)
 {
-    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
-    nbody_result result =
-        sim ? nbody_i_build_for(sim, desc, &input, n, potential != NULL) : NBODY_BAD_ARGUMENT;
-    nbody_i_outcome out;
-    if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
-    out.acc = acc;
-    out.potential = potential;
-    out.acc_stride = sim->desc.acc_stride;
-    if (sim->cell) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_fields_of_tree(sim, 1, &out);
-    if (result != NBODY_OK) nbody_i_make_empty(sim);
-    return result;
-}
-
-NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
-                                           const nbody_real *pos, size_t stride,
-                                           const nbody_real *mass, int32_t n, nbody_real *acc)
-{
-    if (n > 0 && !acc) {
-        if (sim) nbody_i_make_empty(sim);
-        return NBODY_BAD_ARGUMENT;
+    if (nbody_i_is_plain(sim)) return 0;
+    *result = NBODY_OK;
+    if (nbody_i_is_cut(sim)) *result = nbody_i_cut_fields(sim, sets, law, out);
+    else if (!sim->cell) nbody_i_make_direct(sim, sets, law, out);
+    else {
+        if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
+        nbody_i_make_forces(sim, sets, law, out);
     }
-    return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
+    return 1;
 }
 
-/* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
-   bodies by chance and have children, so one level more is counted, a quarter filled. */
-static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
+#else /* nothing is */
+
+static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
+                                nbody_result *result)
 {
-    int64_t cells = 0, level_cells = 1;
-    int level, spare = 0;
-    memset(frame, 0, sizeof *frame);
-    for (level = 0; level < desc->levels && spare < 2; level++) {
-        frame->level_first[level] = (int32_t)cells;
-        frame->levels = level + 1;
-        cells += spare ? level_cells / 4 + 64 : level_cells;
-        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* nbody_build then reports it */
-        if (level_cells * desc->leaf >= n) spare++;
-        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
-    }
-    frame->cells = (int32_t)cells;
-    /* any of them may have sources */
-    if (spare) frame->level_first[frame->levels - 1] = frame->cells;
+    (void)sim, (void)input, (void)n, (void)result;
+    return 0;
 }
 
-NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
+static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, nbody_result *result)
 {
-    nbody_frame frame;
-    nbody_result result;
-    if (!sim) return NBODY_BAD_ARGUMENT;
-    nbody_i_make_empty(sim);
-    if (n < 0) return NBODY_BAD_ARGUMENT;
-    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    result = nbody_i_begin_choice(sim, desc, n, 1);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
-    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
-        int64_t room;
-        nbody_i_even_frame(&sim->desc, n, &frame);
-        sim->frame = &frame;
-        room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
-        result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
-        if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
-        if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
-    }
-    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
-    nbody_i_make_empty(sim);
-    return result;
+    (void)sim, (void)sets, (void)law, (void)out, (void)result;
+    return 0;
+}
+
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>texts: version and results
+   ---------------------------------------------------------------------------------------------- */
+
+#define NBODY_I_TEXT(code, text) #code ": " text,
+
+NBODY_API int nbody_version(void)
+{
+    return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH;
+}
+
+NBODY_API const char *nbody_result_text(nbody_result result)
+{
+    static const char *const texts[] = {NBODY_RESULTS(NBODY_I_TEXT) "not a nbody_result"};
+    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result
+                                                                 : NBODY_RESULT_COUNT];
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7722,11 +7926,11 @@ static uint64_t nbody_i_checksum(uint64_t sum, const void *bytes, size_t size)
 /* Of a whole file: its header, with 0 for the checksum, and what follows. */
 static uint64_t nbody_i_file_checksum(const nbody_i_header *header, const unsigned char *file)
 {
-    nbody_i_header plain = *header;
+    nbody_i_header zeroed = *header;
     uint64_t sum;
-    plain.checksum = 0;
-    sum = nbody_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
-    return nbody_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+    zeroed.checksum = 0;
+    sum = nbody_i_checksum(0xCBF29CE484222325ull, &zeroed, sizeof zeroed);
+    return nbody_i_checksum(sum, file + sizeof zeroed, (size_t)(zeroed.bytes - sizeof zeroed));
 }
 
 /* Of a desc that is resolved; a tree of it has `frame` (NULL: not known). */

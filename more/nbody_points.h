@@ -237,12 +237,6 @@ static int nbody_i_reads_nodes(const nbody *sim, int32_t m)
     return sim->cell && sim->nodes > 0 && m >= NBODY_I_MANY_POINTS && m >= sim->n / 16;
 }
 
-/* The k-th point in this order. */
-static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
-{
-    return points->order ? points->order[k] : k;
-}
-
 /* The first of points first .. end - 1 that is not finite, or -1. */
 static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, int32_t end)
 {
@@ -286,6 +280,14 @@ static int32_t nbody_i_bin_of(const nbody *sim, nbody_real x, nbody_real y)
 }
 
 static int32_t nbody_i_bins(const nbody *sim) { return sim->frame->cells + NBODY_I_IMAGES; }
+
+#ifndef NBODY_PLAIN
+
+/* The k-th point in this order. */
+static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
+{
+    return points->order ? points->order[k] : k;
+}
 
 static int32_t nbody_i_l2p_cell_of(const nbody_i_points *points, int32_t bin)
 {
@@ -418,6 +420,8 @@ static void nbody_i_fields_of_point_batch(const nbody_i_points *points,
     }
 }
 
+#endif /* NBODY_PLAIN */
+
 /* Are points summed one by one? */
 static int nbody_i_points_alone(const nbody *sim)
 {
@@ -502,14 +506,18 @@ static void nbody_i_field_of_point(const nbody_i_points *points, int32_t i)
 
 static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
 {
-    int const alone = nbody_i_points_alone(points->sim);
     int32_t i;
-    for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
+    if (nbody_i_points_alone(points->sim)) {
+        for (i = first; i < end; i++) nbody_i_field_of_point(points, i);
+        return;
+    }
+#ifndef NBODY_PLAIN
+    for (i = first; i < end; i += NBODY_I_AT_ONCE) {
         nbody_i_point_batch batch;
         nbody_i_fill_point_batch(points, i, end, &batch);
         nbody_i_fields_of_point_batch(points, &batch);
     }
-    for (i = first; i < end && alone; i++) nbody_i_field_of_point(points, i);
+#endif
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -590,6 +598,22 @@ static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, i
     return NBODY_OK;
 }
 
+#ifdef NBODY_PLAIN
+/* At all nodes of a cell. */
+static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
+                                   const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
+                                   nbody_real *const to[NBODY_I_PARTS])
+{
+    int32_t a;
+    int p;
+    for (a = 0; a < sim->nodes; a++) {
+        nbody_i_target const t = nbody_i_image_node(sim, law, sixteen, cell, a);
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
+            to[p][a] = t.total[p] + t.compensation[p];
+    }
+}
+#endif
+
 static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
                                      nbody_i_image_nodes *nodes)
 {
@@ -618,6 +642,24 @@ static nbody_result nbody_i_points_of_tree(nbody_i_points *given, int32_t m, int
                                            : nbody_i_all_points(given, m, bad);
 }
 
+/* The nodes of all cells, after prepare_nodes: in tasks, by lanes, or by the plain text. */
+static nbody_result nbody_i_nodes_of_tree(nbody *sim, const nbody_i_law *law)
+{
+#ifndef NBODY_PLAIN
+    if (nbody_i_is_cut(sim)) {
+        nbody_i_job job = nbody_i_job_of(sim, 1);
+        job.law = law;
+        return nbody_i_cut_nodes(&job);
+    }
+    if (!nbody_i_is_plain(sim)) {
+        nbody_i_make_nodes(sim, 1, law);
+        return NBODY_OK;
+    }
+#endif
+    nbody_i_plain_nodes(sim, law);
+    return NBODY_OK;
+}
+
 /* A copy with nodes in memory of its own, and a table. */
 static nbody_result nbody_i_copy_with_nodes(nbody *own, const nbody *sim, const nbody_i_law *law)
 {
@@ -628,13 +670,7 @@ static nbody_result nbody_i_copy_with_nodes(nbody *own, const nbody *sim, const 
     own->table_kind = 0;
     memset(&own->kept, 0, sizeof own->kept);
     result = nbody_i_prepare_nodes(own, law->potential, NBODY_I_EXACT);
-    if (result == NBODY_OK && nbody_i_is_cut(own)) {
-        nbody_i_job job = nbody_i_job_of(own, 1);
-        job.law = law;
-        return nbody_i_cut_nodes(&job);
-    }
-    if (result == NBODY_OK) nbody_i_make_all_nodes(own, 1, law);
-    return result;
+    return result == NBODY_OK ? nbody_i_nodes_of_tree(own, law) : result;
 }
 
 /* The points read nodes: those of the last evaluation, or of a copy. */

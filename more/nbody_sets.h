@@ -183,6 +183,25 @@ static void nbody_i_place_masses(nbody *sim, const nbody_i_input *input)
     for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
 }
 
+/* The sources of each set; the plain text has one set. */
+static nbody_result nbody_i_sources_of_sets(nbody *sim, int sets)
+{
+#ifndef NBODY_PLAIN
+    if (!nbody_i_is_plain(sim)) return nbody_i_fast_sources(sim, sets);
+#endif
+    (void)sets;
+    nbody_i_plain_sources(sim);
+    return NBODY_OK;
+}
+
+static nbody_result nbody_i_fields_of_sets(nbody *sim, int sets, const nbody_i_outcome *out)
+{
+    nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
+    nbody_result result;
+    if (nbody_i_fields_faster(sim, sets, &law, out, &result)) return result;
+    return nbody_i_fields_of_tree(sim, out);
+}
+
 /* One pass: sets first .. first + sets - 1, whose masses are checked. Without outputs the masses
    and the sources are made. */
 static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbody_real *mass,
@@ -201,9 +220,8 @@ static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbod
         nbody_i_place_masses(&all.sim[s], &input);
         all.out[s] = nbody_i_outcome_of(sim, acc, potential, first + s);
     }
-    if (sim->cell && nbody_i_is_cut(sim)) result = nbody_i_cut_sources(all.sim, sets);
-    else if (sim->cell) nbody_i_make_sources(all.sim, sets);
-    if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
+    if (sim->cell) result = nbody_i_sources_of_sets(all.sim, sets);
+    if (result == NBODY_OK && fields) result = nbody_i_fields_of_sets(all.sim, sets, all.out);
     sim->table_kind = all.sim[0].table_kind;
     sim->kept = all.sim[0].kept;
     return result;
