@@ -130,6 +130,38 @@ NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x
     return nbody_i_near_from(sim, cell, x, y, sim->cell[cell].beside[0]);
 }
 
+#ifdef __cplusplus
+}
+#endif
+#endif /* NBODY_POINTS_H */
+
+#if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_POINTS_IMPLEMENTATION_DONE)
+#define NBODY_POINTS_IMPLEMENTATION_DONE
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>points-serial: the fields at target points that are not bodies
+
+   FORCE_NODES, many points: the local expansion of the cell that contains a point is evaluated
+   there (L2P), as for a body. The expansions are those of the last evaluation, or are made for the
+   call. In a leaf lists 1 and 3 remain, as for a body. A point may also lie in an empty quarter of
+   a cell that is divided: its walk then begins at the cells adjacent to that cell.
+
+   Few points: the sources of far cells act on each point (M2P), as in a tree code. The same holds
+   for points that no cell of level 2 contains. It takes 3 to 20 times as long, but needs no
+   nodes. Which way is taken depends on the numbers of points and bodies alone.
+
+   The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
+   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together (as
+   bodies are, >>lanes), if their walks are the same. In a periodic square the images that act
+   on them are then the same, too. The bits are those of one point after the other. That is how
+   NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_WITH_PERIODIC
 /* L2P from the nodes of a point's cell of level 2. */
 NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody_i_law *law,
                                                    const nbody_i_image_nodes *square,
@@ -146,6 +178,13 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody
         t->partial[p] = nbody_i_between(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
     nbody_i_carry_target(t);
 }
+#else
+typedef struct nbody_i_image_nodes { int none; } nbody_i_image_nodes;
+enum { NBODY_I_IMAGES = 0 };
+#define nbody_i_l2p_of_square(sim, law, square, t) ((void)0)
+#define nbody_i_sum_images(sim, law, x, y, place) nbody_i_target_at(x, y, place)
+#define nbody_i_fill_image_nodes(sim, law, nodes) ((void)(nodes))
+#endif
 
 /* The local expansion at a point. square: NULL, or of a periodic square. l2p_cell: as
    nbody_i_l2p_cell returns it. */
@@ -182,37 +221,6 @@ NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
     nbody_i_carry_target(&t);
     return t;
 }
-
-#ifdef __cplusplus
-}
-#endif
-#endif /* NBODY_POINTS_H */
-
-#if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_POINTS_IMPLEMENTATION_DONE)
-#define NBODY_POINTS_IMPLEMENTATION_DONE
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* ----------------------------------------------------------------------------------------------
-   >>points-serial: the fields at target points that are not bodies
-
-   FORCE_NODES, many points: the local expansion of the cell that contains a point is evaluated
-   there (L2P), as for a body. The expansions are those of the last evaluation, or are made for the
-   call. In a leaf lists 1 and 3 remain, as for a body. A point may also lie in an empty quarter of
-   a cell that is divided: its walk then begins at the cells adjacent to that cell.
-
-   Few points: the sources of far cells act on each point (M2P), as in a tree code. The same holds
-   for points that no cell of level 2 contains. It takes 3 to 20 times as long, but needs no
-   nodes. Which way is taken depends on the numbers of points and bodies alone.
-
-   The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
-   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together (as
-   bodies are, >>lanes), if their walks are the same. In a periodic square the images that act
-   on them are then the same, too. The bits are those of one point after the other. That is how
-   NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
-   ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_points {
     const nbody *sim;
@@ -598,6 +606,7 @@ static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, i
     return NBODY_OK;
 }
 
+#ifdef NBODY_WITH_PERIODIC
 #ifdef NBODY_PLAIN
 /* At all nodes of a cell. */
 static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
@@ -626,6 +635,7 @@ static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
         nbody_i_image_nodes_of(sim, law, sixteen, c, to);
     }
 }
+#endif
 
 /* In a periodic square the nodes of level 2 come first. */
 static nbody_result nbody_i_points_of_square(nbody_i_points *given, int32_t m, int32_t *bad)
