@@ -21,7 +21,6 @@
        declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, part-hooks, force, square, cells, deep, walk, runs, rule, up, table,
                       series, down, near-bodies, store
-       other laws     function, vortex
        serial         serial, parallel-run, memory, cost, resolve
        tree           square-serial, sort, cells-serial
        tables         table-serial, lattice
@@ -89,8 +88,6 @@
                                                            a dllexport
        NBODY_REAL             float     all files          float or double; a program that mixes
                                                            them does not link
-       NBODY_FORCE,           -         the file that      your functions of NBODY_FUNCTION,
-       NBODY_POTENTIAL                  implements         compiled in: >>function
        NBODY_WITH_...         -         all that use it,   adds a part: >>parts
                                         and that one
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
@@ -105,6 +102,9 @@
                                                       forces against direct summation (nbody_step,
                                                       _energy, _estimate, _verify)
        NBODY_WITH_POINTS      more/nbody_points.h     fields at points of the plane (nbody_fields_at)
+       NBODY_WITH_VORTEX      more/nbody_vortex.h     velocities of vortices; Gaussian cores
+                                                      (law NBODY_VORTEX, core NBODY_GAUSSIAN)
+       NBODY_WITH_FUNCTION    more/nbody_function.h   a law of yours (law NBODY_FUNCTION)
        NBODY_WITH_PERIODIC    more/nbody_periodic.h   squares that repeat without end (desc.periodic)
        NBODY_WITH_SETS        more/nbody_sets.h       the tree for other masses, or several sets of
                                                       them (nbody_fields_again, _fields_sets)
@@ -124,8 +124,8 @@
             The potential is that of -G m_j / sqrt(u).
             NBODY_INVERSE: of m_j d / u, the Laplace kernel of the plane: gravity in two
             dimensions, or straight lines of charge. The potential is that of G m_j ln(u) / 2.
-            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions, >>vortex.
-            NBODY_FUNCTION: a law of yours, >>function.
+            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions. NBODY_FUNCTION:
+            a law of yours. Both are parts.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields), nbody_reserve,
             nbody_load and nbody_validate allocate, by desc.allocator, and calls of parts and
@@ -448,7 +448,9 @@ extern "C" {
                             "type and byte order, undamaged") \
     X(NBODY_NO_PART,        "desc asks for what a part adds, which the file with " \
                             "NBODY_IMPLEMENTATION has not: define there, before the include, " \
-                            "NBODY_WITH_PERIODIC (desc.periodic)")
+                            "NBODY_WITH_PERIODIC (desc.periodic), NBODY_WITH_VORTEX (law " \
+                            "NBODY_VORTEX, core NBODY_GAUSSIAN), NBODY_WITH_FUNCTION (law " \
+                            "NBODY_FUNCTION)")
 
 #define NBODY_I_CODE(code, text) code,
 typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
@@ -507,11 +509,11 @@ typedef enum nbody_method {
 typedef enum nbody_law {
     NBODY_INVERSE_SQUARE = 0,   /* G m_i m_j / d^2 */
     NBODY_INVERSE,              /* G m_i m_j / d */
-    NBODY_VORTEX,               /* velocities of vortices: >>vortex */
-    NBODY_FUNCTION              /* m_i m_j f(d): desc.function */
+    NBODY_VORTEX,               /* velocities of vortices: NBODY_WITH_VORTEX */
+    NBODY_FUNCTION              /* m_i m_j f(d): desc.function, NBODY_WITH_FUNCTION */
 } nbody_law;
 
-/* NBODY_FUNCTION: a law of yours, called for distances d > 0 in your units; >>function. Several
+/* NBODY_FUNCTION: a law of yours, called for distances d > 0 in your units. Several
    threads may call it at once (desc.parallel). Same d, same result. */
 typedef struct nbody_function {
     double (*force)(double d, void *user);     /* f: unit mass on unit mass; positive: attraction */
@@ -524,7 +526,7 @@ typedef struct nbody_function {
 typedef enum nbody_core {
     NBODY_PLUMMER = 0,          /* u = d^2 + s^2, at every distance */
     NBODY_GAUSSIAN              /* NBODY_INVERSE, NBODY_VORTEX: the mass is spread as
-                                   exp(-d^2 / s^2). >>vortex */
+                                   exp(-d^2 / s^2). NBODY_WITH_VORTEX */
 } nbody_core;
 
 /* The multipole expansion of a cell: points that represent its bodies. */
@@ -666,7 +668,7 @@ typedef struct nbody_frame {
     int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a
                                      negative mass); 0: none */
     double core2;               /* NBODY_GAUSSIAN: softening^2 in units of length^2; else 0 */
-    int32_t deepest;            /* no cell is deeper: >>vortex. Else NBODY_MAX_LEVELS */
+    int32_t deepest;            /* no cell is deeper: NBODY_GAUSSIAN. Else NBODY_MAX_LEVELS */
     int32_t periodic;           /* 1: desc.periodic */
 } nbody_frame;
 
@@ -1125,7 +1127,7 @@ NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
 typedef struct nbody_i_law {
     nbody_law law;              /* NBODY_VORTEX: NBODY_INVERSE, which is turned when it is stored */
     int softened;               /* desc.softening > 0, with NBODY_PLUMMER */
-    int core;                   /* NBODY_GAUSSIAN: g and phi have the factors of >>vortex */
+    int core;                   /* NBODY_GAUSSIAN: g and phi have factors, >>part-hooks */
     int potential;              /* is it requested? */
     nbody_real soften2;         /* frame->soften2 */
     nbody_real core2, over_core2; /* frame->core2, 1 / frame->core2 */
@@ -1142,6 +1144,18 @@ typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; }
    >>part-hooks: what the functions of one element ask parts (>>parts). Without the part the answer
    is constant, and the compiler drops what follows
    ---------------------------------------------------------------------------------------------- */
+
+/* gcc keeps upper halves of registers in use across calls of functions that it has seen, and their
+   SSE code then waits for them (>>lanes). It has not seen what is noipa. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__CUDACC__)
+#define NBODY_I_UNSEEN_FN static __attribute__((noipa, unused))
+#else
+#define NBODY_I_UNSEEN_FN NBODY_FN
+#endif
+
+typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
+
+#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40) /* (d / s)^2 where a Gaussian core ends */
 
 struct nbody_near; /* >>walk */
 struct nbody_i_run; /* >>runs */
@@ -1165,6 +1179,49 @@ NBODY_FN void nbody_i_shift_run(const nbody *sim, const struct nbody_near *walk,
 #define nbody_i_shift_run(sim, walk, run) ((void)0)
 #endif
 
+/* A Gaussian core: the factor of g, and phi; what it does to the frame. Vortices: what is stored. */
+#ifdef NBODY_WITH_VORTEX
+#define NBODY_I_VORTEX
+NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
+NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
+NBODY_FN void nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc);
+NBODY_FN void nbody_i_turn_force(double x, double y, double force, nbody_i_vector *v);
+NBODY_FN double nbody_i_stream_unit(double unit);
+#else
+#define nbody_i_core_share(q) (q)
+#define nbody_i_core_potential(core2, u) (u)
+#define nbody_i_set_core(frame, desc) ((void)0)
+#define nbody_i_turn_force(x, y, force, v) ((void)0)
+#define nbody_i_stream_unit(unit) (unit)
+#endif
+
+/* NBODY_FUNCTION: g, phi, and a whole term. On a GPU it takes NBODY_FORCE. */
+#ifdef NBODY_WITH_FUNCTION
+#define NBODY_I_FUNCTION
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
+{
+#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
+    (void)law;
+    return 0;
+#else
+    return law->law == NBODY_FUNCTION;
+#endif
+}
+NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u);
+NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
+NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
+                                   nbody_i_target *t);
+static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbody_i_both);
+#else
+#ifdef NBODY_FORCE
+#error "nbody.h: NBODY_FORCE needs the part of such laws: define NBODY_WITH_FUNCTION"
+#endif
+#define nbody_i_by_function(law) ((void)(law), 0)
+#define nbody_i_function_strength(law, u) ((void)(law), (u))
+#define nbody_i_function_potential(law, u) ((void)(law), (u))
+#define nbody_i_add_function(law, s, t) ((void)0)
+#endif
+
 /* ----------------------------------------------------------------------------------------------
    >>force: the interaction of one source and one target. d = source - target, u =
    d^2 + softening^2, in the units of the arrays; G is applied last.
@@ -1173,19 +1230,6 @@ NBODY_FN void nbody_i_shift_run(const nbody *sim, const struct nbody_near *walk,
                                           (Kalms equation 5, with the sign that attracts)
        potential            m phi     phi = -u^(-1/2), NBODY_INVERSE: ln(u) / 2
    ---------------------------------------------------------------------------------------------- */
-
-/* gcc keeps upper halves of registers in use across calls of functions that it has seen, and their
-   SSE code then waits for them (>>lanes). It has not seen what is noipa. */
-#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__CUDACC__)
-#define NBODY_I_UNSEEN_FN static __attribute__((noipa, unused))
-#else
-#define NBODY_I_UNSEEN_FN NBODY_FN
-#endif
-
-/* The factor of g, and phi, of a Gaussian core, and what it does to the frame: >>vortex. */
-NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
-NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
-NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc);
 
 /* The law of a desc: what can be told without a frame. */
 NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
@@ -1268,22 +1312,6 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     partial[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
-
-/* NBODY_FUNCTION: see >>function. Always 0 on a GPU without NBODY_FORCE: the compiler then
-   drops what follows. */
-NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
-{
-#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
-    (void)law;
-    return 0;
-#else
-    return law->law == NBODY_FUNCTION;
-#endif
-}
-NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u);
-NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
-NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
-                                   nbody_i_target *t);
 
 /* Is the source the body that is the target? */
 NBODY_FN int nbody_i_is_self(const nbody_i_source *s, const nbody_i_target *t)
@@ -1423,12 +1451,15 @@ NBODY_FN double nbody_i_largest_length(const nbody_frame *frame, const nbody_des
 /* The softening in the units of the arrays, and the least one. */
 NBODY_FN void nbody_i_set_softening(nbody_frame *frame, const nbody_desc *desc)
 {
-    double const softening =
-        nbody_i_set_core(frame, desc) ? 0 : (double)desc->softening / frame->length;
+    nbody_i_law const law = nbody_i_law_in(desc, 0);
+    double const softening = law.core ? 0 : (double)desc->softening / frame->length;
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020; 1 / u of the law 1/d 2^116 and 2^680 */
-    int const least_u = NBODY_I_REAL_KIND == 2                          ? -680
-                        : nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? -116
-                                                                        : -82;
+    int const least_u = NBODY_I_REAL_KIND == 2     ? -680
+                        : law.law == NBODY_INVERSE ? -116
+                                                   : -82;
+    frame->core2 = 0;
+    frame->deepest = NBODY_MAX_LEVELS;
+    if (law.core) nbody_i_set_core(frame, desc);
     frame->given2 = nbody_i_product(softening, softening);
     frame->soften2 = frame->given2;
     if (desc->law != NBODY_FUNCTION) frame->soften2 += nbody_i_power(least_u);
@@ -2971,44 +3002,26 @@ typedef struct nbody_i_outcome {
     size_t acc_stride;
 } nbody_i_outcome;
 
-NBODY_FN double nbody_i_force_unit(const nbody *sim)
-{
-    double const unit = sim->frame->mass / sim->frame->length;
-    if (sim->desc.law == NBODY_FUNCTION) return (double)sim->desc.gravity * sim->frame->mass;
-    return (double)sim->desc.gravity *
-           (sim->desc.law == NBODY_INVERSE_SQUARE ? unit / sim->frame->length : unit);
-}
-
-NBODY_FN double nbody_i_potential_unit(const nbody *sim)
-{
-    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
-                                            ? sim->frame->mass / sim->frame->length
-                                            : sim->frame->mass);
-}
-
-#define NBODY_I_OVER_TURN 0.15915494309189535 /* 1 / (2 pi) */
-
-/* What is stored for a force: NBODY_VORTEX turns it (>>vortex). */
-typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
-
+/* What is stored for a force. A function of yours has f(d) in your units; vortices have velocities. */
 NBODY_FN nbody_i_vector nbody_i_stored(const nbody *sim, double x, double y)
 {
-    double const force = nbody_i_force_unit(sim);
+    double const g = (double)sim->desc.gravity, unit = sim->frame->mass / sim->frame->length;
+    double const force = sim->desc.law == NBODY_FUNCTION         ? g * sim->frame->mass
+                         : sim->desc.law == NBODY_INVERSE_SQUARE ? g * (unit / sim->frame->length)
+                                                                 : g * unit;
     nbody_i_vector v;
-    if (sim->desc.law == NBODY_VORTEX) {
-        v.x = nbody_i_product(y, force * NBODY_I_OVER_TURN);
-        v.y = nbody_i_product(x, -force * NBODY_I_OVER_TURN);
-    } else {
-        v.x = nbody_i_product(x, force);
-        v.y = nbody_i_product(y, force);
-    }
+    v.x = nbody_i_product(x, force);
+    v.y = nbody_i_product(y, force);
+    if (sim->desc.law == NBODY_VORTEX) nbody_i_turn_force(x, y, force, &v);
     return v;
 }
 
 NBODY_FN double nbody_i_stored_potential(const nbody *sim, double phi)
 {
-    double const unit = nbody_i_potential_unit(sim);
-    return nbody_i_product(phi, sim->desc.law == NBODY_VORTEX ? -unit * NBODY_I_OVER_TURN : unit);
+    double const unit = (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
+                                                         ? sim->frame->mass / sim->frame->length
+                                                         : sim->frame->mass);
+    return nbody_i_product(phi, sim->desc.law == NBODY_VORTEX ? nbody_i_stream_unit(unit) : unit);
 }
 
 NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i,
@@ -3026,262 +3039,6 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
     if (out->potential)
         out->potential[i] = (nbody_real)nbody_i_stored_potential(
             sim, (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL]);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>function: a law of the caller, NBODY_FUNCTION
-
-   With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
-   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes
-   interpolate the law between points of cells that do not touch. So any f that is smooth there will
-   do (Kalms section 5.6; Fong), and its singularity at 0, if any, does not matter: mean errors of
-   1e-4 to 1e-3 of the sum of all |terms| with order 4, below 1e-6 with order 8 (docs/start-law.md).
-   The functions are called
-
-       for each near pair, in double: one call of f, and one of phi where potentials are requested
-       for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
-       order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
-
-   Tables are not kept from one call to the next: `user` could have changed. desc.function_ns tells
-   NBODY_AUTO what a call takes. What the functions return enters sums as nbody_real, and must be
-   in its range: NaN gives NaN. The least distance is not raised (>>limits), and bodies at one point
-   exert no force on each other. VIRTUAL_PARTICLES of order 2 would need derivatives of f, and
-   NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
-
-   By name    The file with NBODY_IMPLEMENTATION may name the functions:
-
-       static inline double spring(double d, void *user) { return d; }
-       #define NBODY_FORCE spring                      and NBODY_POTENTIAL, if there is one
-       #define NBODY_IMPLEMENTATION
-       #include "nbody.h"
-
-   and desc.function is as always, {spring, NULL, NULL}. Where it has these functions, near pairs
-   call them in loops over 4 bodies, which the compiler inlines, and makes vector instructions of
-   where they call nothing themselves (>>function-serial): of few operations, 0.3 to 0.4 of the
-   time. The bits are the same (where the compiler fuses products and sums: with
-   -ffp-contract=off). They are called for bodies besides, whose results are dropped; never with 0.
-   Any other function, and both where the potential is another one, are called by pointer.
-
-   On a GPU   A kernel cannot call a function of the host by its address. So there the names are
-   needed, in the .cu file, of functions that are __host__ __device__. Calls nbody_cuda_... refuse
-   all others with NBODY_BAD_OPTION; `user`, which may tell several laws apart, is then read on the
-   GPU. NBODY_FAST is NBODY_SHARED_MEMORY. Forces have the bits of the serial code if f has the same
-   bits on both sides: that takes nvcc -fmad=false, and exp, log and the like differ.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The functions that the file names, without a name that could hide theirs. */
-#ifdef NBODY_FORCE
-NBODY_I_LANE_FN double nbody_i_named_force(double nbody_i_d, void *nbody_i_user)
-{
-    return NBODY_FORCE(nbody_i_d, nbody_i_user);
-}
-#endif
-#ifdef NBODY_POTENTIAL
-NBODY_I_LANE_FN double nbody_i_named_potential(double nbody_i_d, void *nbody_i_user)
-{
-    return NBODY_POTENTIAL(nbody_i_d, nbody_i_user);
-}
-#endif
-
-/* Are the functions those that the file names? both: is a potential needed? */
-static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbody_i_both)
-{
-    int nbody_i_same_force = 0, nbody_i_same_potential = 0;
-#ifdef NBODY_FORCE
-    nbody_i_same_force = nbody_i_given->force == NBODY_FORCE;
-#endif
-#ifdef NBODY_POTENTIAL
-    nbody_i_same_potential = nbody_i_given->potential == NBODY_POTENTIAL;
-#endif
-    (void)nbody_i_given;
-    return nbody_i_same_force && (nbody_i_same_potential || !nbody_i_both);
-}
-
-/* f(r) / r for u = r^2, in the units of the arrays. */
-NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
-{
-    double const r = sqrt(u), d = nbody_i_product(r, law->length);
-#if !defined(__CUDA_ARCH__)
-    return law->function.force(d, law->function.user) / r;
-#elif defined(NBODY_FORCE)
-    return nbody_i_named_force(d, law->function.user) / r;
-#else
-    return d; /* not reached: nbody_i_by_function */
-#endif
-}
-
-NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
-{
-    double const d = nbody_i_product(sqrt(u), law->length);
-#if !defined(__CUDA_ARCH__)
-    return law->function.potential(d, law->function.user);
-#elif defined(NBODY_POTENTIAL)
-    return nbody_i_named_potential(d, law->function.user);
-#else
-    return d; /* not reached: none may be requested */
-#endif
-}
-
-/* What a source does to a target, per unit mass. The product with the mass is in double too:
-   f(r) / r may be out of the range of a float where m f(r) is not. */
-typedef struct nbody_i_pair { double dx, dy, strength, phi; } nbody_i_pair;
-
-NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
-                                            const nbody_i_target *t)
-{
-    nbody_i_pair pair;
-    double d2, u;
-    int const is_self = nbody_i_is_self(s, t);
-    pair.dx = (double)s->x - (double)t->x;
-    pair.dy = (double)s->y - (double)t->y;
-    d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);
-    u = d2 + (double)law->soften2;
-    pair.strength = d2 > 0 ? nbody_i_function_strength(law, u) : 0;
-    pair.phi = 0;
-    if (law->potential && (law->softened ? !is_self && u > 0 : d2 > 0))
-        pair.phi = nbody_i_function_potential(law, u);
-    return pair;
-}
-
-/* Adds the term, as nbody_i_add. */
-NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
-                               nbody_real partial[NBODY_I_PARTS])
-{
-    double const m = (double)mass, mg = nbody_i_product(m, pair->strength);
-    partial[NBODY_I_X] += (nbody_real)nbody_i_product(mg, pair->dx);
-    partial[NBODY_I_Y] += (nbody_real)nbody_i_product(mg, pair->dy);
-    partial[NBODY_I_POTENTIAL] += (nbody_real)nbody_i_product(m, pair->phi);
-}
-
-NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
-                                   nbody_i_target *t)
-{
-    nbody_i_pair const pair = nbody_i_function_pair(law, s, t);
-    nbody_i_add_pair(&pair, s->m, t->partial);
-    if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>vortex: velocities of vortices, and Gaussian cores
-
-   A vortex of circulation C (its mass) moves the fluid at distance d with C / (2 pi d), at right
-   angles to the line between the two, counter-clockwise where C > 0. That is the force of
-   NBODY_INVERSE, turned by a right angle and divided by 2 pi (Cottet, Koumoutsakos: Vortex Methods,
-   2000, chapter 2). So everything is computed for NBODY_INVERSE, and turned when it is stored: the
-   velocity (f_y, -f_x) / (2 pi) in place of a force f, the stream function psi = -phi / (2 pi) in
-   place of a potential: v_x = d psi / dy, v_y = -d psi / dx.
-
-   Cores keep the velocity finite. With s = desc.softening, q = d^2 / s^2 (E_1: the exponential
-   integral):
-
-                        g                        phi
-       NBODY_PLUMMER    1 / (d^2 + s^2)          ln(d^2 + s^2) / 2
-       NBODY_GAUSSIAN   (1 - exp(-q)) / d^2      (ln d^2 + E_1(q)) / 2    (Lamb-Oseen)
-
-   The first differs from 1 / d^2 at all distances: it has tables of its own on each level. The
-   second differs by exp(-q) of it, which is less than the rounding of 1 from q = NBODY_I_CORE_END
-   on. So no cell is made with a side below sqrt(NBODY_I_CORE_END) s: 4.3 s for float, 6.4 s for
-   double. Cells that do not touch are then beyond each other's cores, and sources and nodes know
-   the bare law only. Nothing is approximated; but bodies that cluster in one core are summed pair
-   by pair, and all of them where s is above 1/17 of the square's side (double: 1/25).
-   ---------------------------------------------------------------------------------------------- */
-
-#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40)
-
-/* (1 - exp(-r)) / r: a Taylor series, for |r| <= ln(2) / 2, and a little worse up to ln 2 (rounding
-   modes other than to nearest). */
-NBODY_I_LANE_FN nbody_real nbody_i_core_series(nbody_real r)
-{
-#if NBODY_I_REAL_KIND == 1
-    nbody_real h = 2.48015873e-05f;
-    h = 0.000198412698f - nbody_i_times(r, h);
-    h = 0.00138888889f - nbody_i_times(r, h);
-    h = 0.00833333333f - nbody_i_times(r, h);
-    h = 0.0416666667f - nbody_i_times(r, h);
-    h = 0.166666667f - nbody_i_times(r, h);
-    h = 0.5f - nbody_i_times(r, h);
-    h = 1 - nbody_i_times(r, h);
-#else
-    nbody_real h = 1.1470745597729725e-11;
-    h = 1.6059043836821613e-10 - nbody_i_times(r, h);
-    h = 2.08767569878681e-09 - nbody_i_times(r, h);
-    h = 2.505210838544172e-08 - nbody_i_times(r, h);
-    h = 2.7557319223985888e-07 - nbody_i_times(r, h);
-    h = 2.7557319223985893e-06 - nbody_i_times(r, h);
-    h = 2.4801587301587302e-05 - nbody_i_times(r, h);
-    h = 0.00019841269841269841 - nbody_i_times(r, h);
-    h = 0.0013888888888888889 - nbody_i_times(r, h);
-    h = 0.0083333333333333332 - nbody_i_times(r, h);
-    h = 0.041666666666666664 - nbody_i_times(r, h);
-    h = 0.16666666666666666 - nbody_i_times(r, h);
-    h = 0.5 - nbody_i_times(r, h);
-    h = 1 - nbody_i_times(r, h);
-#endif
-    return h;
-}
-
-/* 1 - exp(-q) for q >= 0; 1 from NBODY_I_CORE_END on. exp(-q) = 2^-k exp(-r), with r = q - k ln 2.
-   k is rounded by adding 1.5 * 2^23 (2^52), and read from the bits of that sum: without branches,
-   as in nbody_i_log. For k = 0 nothing cancels. */
-NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q)
-{
-    nbody_real const most = NBODY_I_CORE_END, at = q < most ? q : most;
-#if NBODY_I_REAL_KIND == 1
-    nbody_real const large = 12582912.0f, lead = 0.693359375f, rest = -2.12194440e-4f;
-    uint32_t bits;
-#else
-    nbody_real const large = 6755399441055744.0, lead = 0.693147180369123816490,
-                     rest = 1.90821492927058770002e-10;
-    uint64_t bits;
-#endif
-    nbody_real const sum = nbody_i_times(at, (nbody_real)1.4426950408889634) + large,
-                     k = sum - large,
-                     r = (at - nbody_i_times(k, lead)) - nbody_i_times(k, rest);
-    nbody_real power; /* 2^-k */
-    memcpy(&bits, &sum, sizeof bits);
-#if NBODY_I_REAL_KIND == 1
-    bits = (127 - (bits & 0xFFu)) << 23;
-#else
-    bits = (1023 - (bits & 0xFFu)) << 52;
-#endif
-    memcpy(&power, &bits, sizeof power);
-    return (1 - power) + nbody_i_times(power, nbody_i_times(r, nbody_i_core_series(r)));
-}
-
-/* (ln u + E_1(q)) / 2, in double. Near: E_1(q) = -gamma - ln q + Ein(q), where Ein is an
-   alternating series. Far: a continued fraction (Abramowitz, Stegun, 5.1.11 and 5.1.22). */
-NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u)
-{
-    double const gamma = 0.57721566490153286, q = (double)u / (double)core2;
-    double sum = 1;
-    int k;
-    if (q >= NBODY_I_CORE_END) return nbody_i_times((nbody_real)0.5, nbody_i_log_of(u));
-    if (q < 6) {
-        for (k = 40; k >= 1; k--)
-            sum = 1 - nbody_i_product(nbody_i_product(q, sum), k) / ((k + 1) * (k + 1));
-        sum = nbody_i_log((double)core2) - gamma + nbody_i_product(q, sum);
-    } else {
-        sum = q + 51;
-        for (k = 25; k >= 1; k--) sum = q + (2 * k - 1) - (double)(k * k) / sum;
-        sum = nbody_i_log((double)u) + (1 - (double)nbody_i_core_share((nbody_real)q)) / sum;
-    }
-    return (nbody_real)nbody_i_product(0.5, sum);
-}
-
-/* The core in the units of the arrays, and the deepest level that it allows. Is there one? */
-NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
-{
-    double const core = (double)desc->softening / frame->length,
-                 least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680); /* 1 / it is finite */
-    double side = frame->edge / 2;
-    frame->core2 = 0;
-    frame->deepest = NBODY_MAX_LEVELS;
-    if (!nbody_i_law_in(desc, 0).core) return 0;
-    frame->core2 = nbody_i_product(core, core);
-    if (frame->core2 < least) frame->core2 = least;
-    for (frame->deepest = 0; frame->deepest < NBODY_MAX_LEVELS; frame->deepest++, side /= 2)
-        if (side < sqrt(NBODY_I_CORE_END * frame->core2)) break;
-    return 1;
 }
 
 #ifdef __cplusplus
@@ -3365,7 +3122,7 @@ static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law 
                                   const nbody_i_outcome *out, int32_t first, int32_t count);
 #else
 #define nbody_i_choose_periodic(desc, n) ((void)0)
-#define nbody_i_check_periodic(desc) ((desc)->periodic ? NBODY_NO_PART : NBODY_OK)
+#define nbody_i_check_periodic(desc) NBODY_OK
 #define nbody_i_reserve_lattice(sim) NBODY_OK
 #define nbody_i_prepare_lattice(sim, growth) NBODY_OK
 #define nbody_i_plain_image_nodes(sim, law) ((void)0)
@@ -4111,6 +3868,23 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
     return NBODY_OK;
 }
 
+/* Does the desc ask for a part that was not added? */
+static nbody_result nbody_i_check_parts(const nbody_desc *desc)
+{
+    int missing = 0;
+    (void)desc;
+#ifndef NBODY_WITH_PERIODIC
+    missing = desc->periodic != 0;
+#endif
+#ifndef NBODY_WITH_VORTEX
+    missing = missing || desc->law == NBODY_VORTEX || desc->core == NBODY_GAUSSIAN;
+#endif
+#ifndef NBODY_WITH_FUNCTION
+    missing = missing || desc->law == NBODY_FUNCTION;
+#endif
+    return missing ? NBODY_NO_PART : NBODY_OK;
+}
+
 /* May potentials be requested? */
 static int nbody_i_has_potential(const nbody_desc *desc)
 {
@@ -4150,6 +3924,7 @@ NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, i
     else memset(out, 0, sizeof *out);
     nbody_i_default_options(out, n);
     result = nbody_i_check_options(out);
+    if (result == NBODY_OK) result = nbody_i_check_parts(out);
     if (result == NBODY_OK) result = nbody_i_check_numbers(out);
     if (result == NBODY_OK) result = nbody_i_check_periodic(out);
     if (result != NBODY_OK || out->levels > 0) return result;
@@ -4459,7 +4234,7 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
         frame->min[a] = origin[a] * frame->length;
     }
     frame->chunks = 0;
-    (void)nbody_i_set_core(frame, &sim->desc);
+    if (nbody_i_law_in(&sim->desc, 0).core) nbody_i_set_core(frame, &sim->desc);
     frame->mass = nbody_i_unit_of_masses(sim, frame->mass / 2);
     return 1;
 }
@@ -4511,8 +4286,6 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
        an entry of the table of a softened law, which each level has of its own: 29, with a
                     logarithm 56. Filled in each evaluation where the square is fitted to the
                     bodies; kept if it is given, and if there is room for all
-       a function of yours: its call (desc.function_ns), twice with potentials, and 6 besides, by
-                    name 3
    ---------------------------------------------------------------------------------------------- */
 
 static double nbody_i_cell_cost(void) { return 2450; }
@@ -4520,14 +4293,11 @@ static double nbody_i_cell_cost(void) { return 2450; }
 /* The start of a run of sources, for each target. */
 static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
 
-/* A function of yours. Without function_ns: between a few operations (5 ns, by name 0.7) and an
-   exp. */
-static double nbody_i_call_cost(const nbody_desc *desc, int potential)
-{
-    int const named = nbody_i_is_named(&desc->function, potential);
-    double const ns = desc->function_ns > 0 ? desc->function_ns : named ? 2.5 : 8;
-    return ns / 0.47 * (potential ? 2 : 1) + (named ? 3 : 6);
-}
+#ifdef NBODY_WITH_FUNCTION
+static double nbody_i_call_cost(const nbody_desc *desc, int potential);
+#else
+#define nbody_i_call_cost(desc, potential) 0
+#endif
 
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
@@ -5542,10 +5312,13 @@ static void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run
         mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
 }
 
-/* NBODY_FUNCTION: >>function-serial. */
+#ifdef NBODY_WITH_FUNCTION
 static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
                                    const nbody_i_run *run, int32_t first, int32_t end,
                                    nbody_i_lanes *lanes);
+#else
+#define nbody_i_lanes_function(sim, sets, law, run, first, end, lanes) ((void)0)
+#endif
 
 /* Sources first .. end - 1 of a run in each set. */
 static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
@@ -5627,205 +5400,6 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
             for (k = 0; k < NBODY_I_LANES; k++)
                 lanes[s].partial[p][k] = nbody_i_times(lanes[s].partial[p][k], scale[p]);
     nbody_i_carry_lanes(lanes, sets);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>function-serial: a law of the caller, 16 targets at a time
-
-   By pointer each pair is a call. Functions that the file names by NBODY_FORCE and NBODY_POTENTIAL
-   (>>function) are compiled into loops over 4 targets: numbers and bits are the same, and a loop
-   whose function holds no call becomes vector instructions. As in >>lanes, they are compiled twice.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef NBODY_FORCE
-enum { NBODY_I_FOUR = 4 }; /* targets, as doubles: one register of AVX2 */
-
-#ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static inline void nbody_i_avx2_four_roots(double *root, const double *u)
-{
-    _mm256_storeu_pd(root, _mm256_sqrt_pd(_mm256_loadu_pd(u)));
-}
-#endif
-
-/* root[k] = sqrt(u[k]): intrinsics, as in nbody_i_inverse_roots. */
-NBODY_I_INLINE void nbody_i_four_roots(int avx2, double *root, const double *u)
-{
-    int k;
-#ifdef NBODY_I_AVX2
-    if (avx2) {
-        nbody_i_avx2_four_roots(root, u);
-        return;
-    }
-#endif
-    (void)avx2;
-#if defined(NBODY_I_X86) && defined(__AVX__)
-    for (k = 0; k < NBODY_I_FOUR; k += 4)
-        _mm256_storeu_pd(root + k, _mm256_sqrt_pd(_mm256_loadu_pd(u + k)));
-#elif defined(NBODY_I_X86)
-    for (k = 0; k < NBODY_I_FOUR; k += 2) _mm_storeu_pd(root + k, _mm_sqrt_pd(_mm_loadu_pd(u + k)));
-#elif defined(NBODY_I_NEON)
-    for (k = 0; k < NBODY_I_FOUR; k += 2) vst1q_f64(root + k, vsqrtq_f64(vld1q_f64(u + k)));
-#else
-    for (k = 0; k < NBODY_I_FOUR; k++) root[k] = sqrt(u[k]);
-#endif
-}
-
-/* What a source does to four targets, as nbody_i_pair; u = 0 where the two are at one point. */
-typedef struct nbody_i_four {
-    double x[NBODY_I_FOUR], y[NBODY_I_FOUR]; /* the targets */
-    double dx[NBODY_I_FOUR], dy[NBODY_I_FOUR], d2[NBODY_I_FOUR], u[NBODY_I_FOUR];
-    double strength[NBODY_I_FOUR], phi[NBODY_I_FOUR];
-} nbody_i_four;
-
-/* As nbody_i_function_pair. The functions are not called with 0: where u is 0 they get the unit of
-   length, and what they return does not count. */
-NBODY_I_INLINE void nbody_i_named_pairs(int avx2, int potential, const nbody_i_law *law, double x,
-                                        double y, nbody_i_four *four)
-{
-    double const soften2 = (double)law->soften2, length = law->length;
-    double safe[NBODY_I_FOUR], r[NBODY_I_FOUR], f[NBODY_I_FOUR];
-    void *const user = law->function.user;
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) {
-        four->dx[k] = x - four->x[k];
-        four->dy[k] = y - four->y[k];
-        four->d2[k] = nbody_i_product(four->dx[k], four->dx[k]) +
-                      nbody_i_product(four->dy[k], four->dy[k]);
-        four->u[k] = four->d2[k] + soften2;
-        safe[k] = four->u[k] > 0 ? four->u[k] : 1;
-    }
-    nbody_i_four_roots(avx2, r, safe);
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++)
-        f[k] = nbody_i_named_force(nbody_i_product(r[k], length), user);
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) four->strength[k] = four->d2[k] > 0 ? f[k] / r[k] : 0;
-#ifdef NBODY_POTENTIAL
-    if (!potential) return;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++)
-        f[k] = nbody_i_named_potential(nbody_i_product(r[k], length), user);
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) four->phi[k] = four->u[k] > 0 ? f[k] : 0;
-#else
-    (void)potential;
-#endif
-}
-
-/* Adds the terms to lanes first .. first + 3, as nbody_i_add_pair. */
-NBODY_I_INLINE void nbody_i_add_four_pairs(int potential, const nbody_i_four *four,
-                                           nbody_real mass, int first, nbody_i_lanes *lanes)
-{
-    nbody_real *const x = lanes->partial[NBODY_I_X] + first,
-                      *const y = lanes->partial[NBODY_I_Y] + first,
-                      *const phi = lanes->partial[NBODY_I_POTENTIAL] + first;
-    double const m = (double)mass;
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) {
-        double const mg = nbody_i_product(m, four->strength[k]);
-        x[k] += (nbody_real)nbody_i_product(mg, four->dx[k]);
-        y[k] += (nbody_real)nbody_i_product(mg, four->dy[k]);
-    }
-    if (!potential) return;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) phi[k] += (nbody_real)nbody_i_product(m, four->phi[k]);
-}
-
-/* Sources first .. end - 1 of a run on lanes lane .. lane + 3 of each set. */
-NBODY_I_INLINE void nbody_i_named_sums(int avx2, int potential, const nbody_i_law *law,
-                                       const nbody_i_run *run, const nbody_real *const *mass,
-                                       int sets, int32_t first, int32_t end, int lane,
-                                       nbody_i_lanes *lanes)
-{
-    nbody_i_four four;
-    int32_t i;
-    int k, s;
-    for (k = 0; k < NBODY_I_FOUR; k++) {
-        four.x[k] = (double)lanes->x[lane + k];
-        four.y[k] = (double)lanes->y[lane + k];
-    }
-    for (i = first; i < end; i++) {
-        int32_t const self = run->place < 0 ? -1 : run->place + i - lanes->place[0] - lane;
-        nbody_i_named_pairs(avx2, potential, law, (double)run->x[i], (double)run->y[i], &four);
-        if (potential && lanes->place[0] >= 0 && self >= 0 && self < NBODY_I_FOUR)
-            four.phi[self] = 0;
-        for (s = 0; s < sets; s++)
-            nbody_i_add_four_pairs(potential, &four, mass[s][i], lane, &lanes[s]);
-    }
-}
-
-/* nbody_i_named_sums on all lanes. Of bodies, where the first occurs again, lanes are unused. */
-NBODY_I_INLINE void nbody_i_named_lanes(int avx2, const nbody_i_law *law, const nbody_i_run *run,
-                                        const nbody_real *const *mass, int sets, int32_t first,
-                                        int32_t end, nbody_i_lanes *lanes)
-{
-    int lane;
-    for (lane = 0; lane < NBODY_I_LANES; lane += NBODY_I_FOUR) {
-        if (lane > 0 && lanes->place[0] >= 0 && lanes->place[lane] == lanes->place[0]) break;
-        if (law->potential)
-            nbody_i_named_sums(avx2, 1, law, run, mass, sets, first, end, lane, lanes);
-        else nbody_i_named_sums(avx2, 0, law, run, mass, sets, first, end, lane, lanes);
-    }
-}
-
-static void nbody_i_base_named(const nbody_i_law *law, const nbody_i_run *run,
-                                const nbody_real *const *mass, int sets, int32_t first,
-                                int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_i_named_lanes(0, law, run, mass, sets, first, end, lanes);
-}
-
-#ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static void nbody_i_avx2_named(const nbody_i_law *law, const nbody_i_run *run,
-                                            const nbody_real *const *mass, int sets, int32_t first,
-                                            int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_i_named_lanes(1, law, run, mass, sets, first, end, lanes);
-}
-#endif
-#endif /* NBODY_FORCE */
-
-/* Functions by pointer: each call serves all sets. Bodies: where the first occurs again, lanes are
-   unused. */
-static void nbody_i_called_lanes(const nbody *sim, int sets, const nbody_i_law *law,
-                                 const nbody_i_run *run, const nbody_real *const *mass,
-                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
-{
-    int32_t i;
-    int k, p, s;
-    for (k = 0; k < NBODY_I_LANES; k++) {
-        nbody_i_target const t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-        if (k > 0 && t.place >= 0 && t.place == lanes->place[0]) break;
-        for (i = first; i < end; i++) {
-            nbody_i_source const source = nbody_i_source_of(sim, run, i);
-            nbody_i_pair const pair = nbody_i_function_pair(law, &source, &t);
-            for (s = 0; s < sets; s++) {
-                nbody_real partial[NBODY_I_PARTS];
-                for (p = 0; p < NBODY_I_PARTS; p++) partial[p] = lanes[s].partial[p][k];
-                nbody_i_add_pair(&pair, mass[s][i], partial);
-                for (p = 0; p < NBODY_I_PARTS; p++) lanes[s].partial[p][k] = partial[p];
-            }
-        }
-    }
-}
-
-/* Sources first .. end - 1 of a run, as nbody_i_add_function. */
-static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
-                                   const nbody_i_run *run, int32_t first, int32_t end,
-                                   nbody_i_lanes *lanes)
-{
-    const nbody_real *mass[NBODY_I_SETS];
-    nbody_i_masses_in_sets(sim, sets, run, mass);
-#ifdef NBODY_FORCE
-    if (nbody_i_is_named(&law->function, law->potential) && run->x) {
-        NBODY_I_CHOSEN(nbody_i_base_named, nbody_i_avx2_named)
-        (law, run, mass, sets, first, end, lanes);
-        return;
-    }
-#endif
-    nbody_i_called_lanes(sim, sets, law, run, mass, first, end, lanes);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7436,6 +7010,26 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
 /* ----------------------------------------------------------------------------------------------
    >>hooks: parts. A file that includes this one again, with another macro, gets that part as well
    ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_WITH_VORTEX
+#if defined(__has_include)
+#if !__has_include("more/nbody_vortex.h")
+#error "nbody.h: NBODY_WITH_VORTEX needs the file more/nbody_vortex.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_vortex.h"
+#endif
+
+#ifdef NBODY_WITH_FUNCTION
+#if defined(__has_include)
+#if !__has_include("more/nbody_function.h")
+#error "nbody.h: NBODY_WITH_FUNCTION needs the file more/nbody_function.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_function.h"
+#endif
 
 #ifdef NBODY_WITH_PERIODIC
 #if defined(__has_include)
