@@ -15,22 +15,24 @@
    two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if
    asked (>>deep).
 
-   >>contents: the banners in order; search for >> and the name
+   >>contents: the banners in order; search for >>name: to find one
 
        manual         use, example, options, parts, rules, method, limits, not-here, changes
-       declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
-       one element    numbers, sums, part-hooks, force, square, cells, deep, walk, runs, rule, up, table,
-                      series, down, near-bodies, store
-       serial         serial, parallel-run, memory, cost, resolve
-       tree           square-serial, sort, cells-serial
-       tables         table-serial, lattice
-       forces         plain, up-serial, lanes, function-serial, down-serial, images,
-                      bodies-serial
-       NBODY_AUTO     choose
-       in tasks       pieces
-       calls          api-serial, count, validate, save
-       CUDA           cuda/nbody.cu, with a list of its own
-       end            hooks, licence
+       declarations   strict-math, config, results, parallel, desc, tree, api
+       one element    numbers, sums, part-hooks, force, square, cells, deep, walk, runs, rule, up,
+                      table, series, down, near-bodies, store, logarithms, cuda-api
+       serial         serial, plain, square-serial, sort, cells-serial, up-serial, down-serial,
+                      bodies-serial, api-serial
+       behind it      memory, resolve, kept, deep-serial, series-serial, cost, choose, reserve,
+                      parallel-run
+       faster forms   lanes, up-lanes, down-lanes, bodies-lanes, pieces, faster
+       around it      texts, count, validate, save
+       end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
+
+   To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up, >>table,
+   >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to >>api-serial:
+   the loops over them, whole, on a few pages. All that makes it faster stands behind, and gives the
+   same bits. Nothing before >>force, and none of the parts, is needed for that.
 
    >>use
 
@@ -544,7 +546,7 @@ typedef enum nbody_sources {
 typedef enum nbody_stage {
     NBODY_FAST = 0,             /* CUDA: registers, warps, few launches; SHARED_MEMORY for
                                    NBODY_GAUSSIAN, NBODY_FUNCTION, periodic squares and orders above
-                                   12. Serial: 16 targets at a time, >>lanes */
+                                   12. Serial: 16 targets at a time, >>faster */
     NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread
                                    (bounds, sort and table are computed as in the other stages).
                                    Serial: the same bits as FAST, several times slower */
@@ -833,81 +835,6 @@ NBODY_API int64_t nbody_bytes(const nbody *sim);
 /* Frees the memory and empties sim; an empty one is valid. */
 NBODY_API void nbody_free(nbody *sim);
 
-/* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
-   NBODY_IMPLEMENTATION and NBODY_CUDA makes them. All pointers d_... are device memory. Nothing
-   here waits for the GPU unless its comment says so; every launch error is returned as
-   NBODY_CUDA_ERROR. An earlier CUDA error of your own that you have not read may be cleared.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef NBODY_CUDA
-
-/* What kernels take by value: an nbody whose arrays are in device memory. It is a type of its own,
-   so that host code cannot dereference device pointers by accident (Kalms section 6.3.7). */
-typedef struct nbody_device { nbody sim; } nbody_device;
-
-enum { NBODY_CUDA_SCRATCH = 8 };
-
-typedef struct nbody_cuda {
-    nbody_device device;        /* give this to your kernels */
-    struct CUstream_st *stream; /* of the last call */
-    nbody_block block[NBODY_BLOCKS];         /* device memory: the arrays */
-    nbody_block scratch[NBODY_CUDA_SCRATCH]; /* device memory: work space */
-} nbody_cuda;
-
-/* Allocates all memory that evaluations of up to n bodies need, with potentials: after it they
-   allocate nothing, and a step can be captured in a CUDA graph. A graph keeps n, desc and
-   addresses: a later call that needs more memory, or another n or desc, makes it stale. Of a
-   periodic square it holds 4 KB of the host's memory besides (desc.allocator). */
-NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
-                                          struct CUstream_st *stream);
-
-/* As the serial functions of these names, with these differences:
-   Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
-            nbody_cuda_check reports it.
-   Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
-            whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
-            tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
-            the memory of all levels. */
-NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
-                                        const nbody_real *d_pos, size_t stride,
-                                        const nbody_real *d_mass, int32_t n,
-                                        struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc,
-                                                const nbody_real *d_pos, size_t stride,
-                                                const nbody_real *d_mass, int32_t n,
-                                                nbody_real *d_acc, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc,
-                                         const nbody_real *d_pos, size_t stride,
-                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
-                                         nbody_real *d_potential, struct CUstream_st *stream);
-/* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
-   returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
-   (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
-   (may be NULL) says how many are needed: set desc.max_cells to that. */
-NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
-                                        struct CUstream_st *stream);
-
-/* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
-   Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
-   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; else as nbody_cuda_build.
-   Strides are the default. Takes 12 bytes per body (double: 24) of both memories while it
-   copies. */
-NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
-                                         struct CUstream_st *stream);
-
-/* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
-   validate then work. Waits for the stream. */
-NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
-                                           struct CUstream_st *stream);
-
-/* Frees the device memory, in the order of the stream that it was last used on: that stream must
-   still exist. One nbody_cuda belongs to one stream at a time; to use it on another, or in kernels
-   of your own there, order the two by an event. */
-NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
-
-#endif /* NBODY_CUDA */
-
 /* Stop here if you only need the API; the walks are next, and are part of it:
 
        nbody_far far_cells = nbody_far_of(&sim, cell);      lists 2 and 4: what acts on all of
@@ -927,7 +854,6 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that must round identically on CPU and GPU: products, powers of two, roots
-   and logarithms
    ---------------------------------------------------------------------------------------------- */
 
 /* a * b, rounded. nvcc would contract a plain product and a following sum into a fused
@@ -1005,70 +931,9 @@ NBODY_FN double nbody_i_unit(double x)
     return x > 0 ? nbody_i_power(e > 1000 ? 1000 : e < -1000 ? -1000 : e) : 1;
 }
 
-/* ln u, for normal u > 0: both sides need the same bits, and libraries differ. By bits and without
-   branches, so that compilers make vector instructions of a loop of it. u = 2^e f with f between
-   the roots of 1/2 and 2; r = f - 1 is exact. Adding the difference of the bits of 1 and of
-   sqrt(1/2) carries into the exponent where the mantissa is above that of sqrt(1/2). A small
-   integer, put into the mantissa of 2^52 (2^23), becomes a number there.
-
-   With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)). R interpolates at the
-   Chebyshev points of the interval. Error below 0.9 ulp. */
-NBODY_I_LANE_FN double nbody_i_log(double u)
-{
-    double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
-    uint64_t bits, exponent;
-    double r, e, s, z, w, square, even, odd;
-    memcpy(&bits, &u, sizeof bits);
-    bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
-    exponent = bits >> 52 | 0x4330000000000000u;
-    bits = (bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu;
-    memcpy(&r, &bits, sizeof r);
-    memcpy(&e, &exponent, sizeof e);
-    e -= 4503599627370496.0 + 1023;
-    r -= 1;
-    s = r / (2 + r);
-    z = nbody_i_product(s, s);
-    w = nbody_i_product(z, z);
-    odd = nbody_i_product(w, 0.2222221113479507986 + nbody_i_product(w, 0.1533172160055604127));
-    even = nbody_i_product(w, 0.1818288912526172208 + nbody_i_product(w, 0.1461644968504340586));
-    even = nbody_i_product(w, 0.2857142862597548492 + even);
-    odd = nbody_i_product(w, 0.3999999999989950449 + odd);
-    even = nbody_i_product(z, 0.6666666666666669686 + even);
-    square = nbody_i_product(nbody_i_product(0.5, r), r);
-    return nbody_i_product(e, lead) -
-           ((square - (nbody_i_product(s, square + (even + odd)) + nbody_i_product(e, rest))) - r);
-}
-
-/* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R: no division,
-   and half as many instructions. Error below 0.83 ulp. */
-NBODY_I_LANE_FN nbody_real nbody_i_log_of(nbody_real u)
-{
-#if NBODY_I_REAL_KIND == 1
-    uint32_t bits, exponent;
-    float r, e, z, p;
-    memcpy(&bits, &u, sizeof bits);
-    bits += 0x3F800000u - 0x3F3504F3u;
-    exponent = bits >> 23 | 0x4B000000u;
-    bits = (bits & 0x007FFFFFu) + 0x3F3504F3u;
-    memcpy(&r, &bits, sizeof r);
-    memcpy(&e, &exponent, sizeof e);
-    e -= 8388608.0f + 127;
-    r -= 1;
-    z = nbody_i_times(r, r);
-    p = nbody_i_times(0.069716114715f, r) - 0.11479733847f;
-    p = nbody_i_times(p, r) + 0.11685419923f;
-    p = nbody_i_times(p, r) - 0.12425687331f;
-    p = nbody_i_times(p, r) + 0.14249057646f;
-    p = nbody_i_times(p, r) - 0.1666780232f;
-    p = nbody_i_times(p, r) + 0.20000715749f;
-    p = nbody_i_times(p, r) - 0.24999996958f;
-    p = nbody_i_times(p, r) + 0.3333333118f;
-    p = nbody_i_times(nbody_i_times(p, r), z) - nbody_i_times(2.12194440e-4f, e);
-    return r + (p - nbody_i_times(0.5f, z)) + nbody_i_times(0.693359375f, e);
-#else
-    return nbody_i_log(u);
-#endif
-}
+/* ln u, for normal u > 0: the same bits on both sides. >>logarithms */
+NBODY_I_LANE_FN double nbody_i_log(double u);
+NBODY_I_LANE_FN nbody_real nbody_i_log_of(nbody_real u);
 
 /* ----------------------------------------------------------------------------------------------
    >>sums: compensated summation of partial sums of NBODY_CHUNK terms
@@ -1494,11 +1359,6 @@ NBODY_FN const nbody_real *nbody_i_at(const nbody_real *data, size_t stride, int
     return (const nbody_real *)(const void *)((const char *)data + stride * (size_t)i);
 }
 
-NBODY_FN nbody_real *nbody_i_to(nbody_real *data, size_t stride, int32_t i)
-{
-    return (nbody_real *)(void *)((char *)data + stride * (size_t)i);
-}
-
 /* The caller's bodies. */
 typedef struct nbody_i_input {
     const nbody_real *pos, *mass;
@@ -1582,6 +1442,7 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
     }
 }
 
+/* More bodies than a leaf has, and a level below? Levels 0 and 1 of a periodic square always. */
 NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
 {
     if (cell->level < 2 && nbody_i_is_periodic(sim)) return 1;
@@ -1851,14 +1712,20 @@ NBODY_FN int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
                nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
 }
 
-/* Is a cell to be divided? In deep trees not where its bodies would stay together: many at one
-   point are one leaf. */
+/* Deep trees, from level 17 on: not where bodies would stay together; many at one point are one
+   leaf. */
+NBODY_FN int nbody_i_is_divided_deep(const nbody *sim, const nbody_cell *cell)
+{
+    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
+    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+}
+
+/* Is a cell to be divided? */
 NBODY_FN int nbody_i_is_divided(const nbody *sim, const nbody_cell *cell)
 {
     if (!nbody_i_divides(sim, cell)) return 0;
     if (!nbody_i_is_deep(sim) || cell->level < NBODY_KEY_LEVELS) return 1;
-    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
-    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+    return nbody_i_is_divided_deep(sim, cell);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1986,18 +1853,12 @@ NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axi
     return at >= 0 ? (int32_t)at : at >= -1 ? -1 : -3;
 }
 
-/* Is a cell too close to act by its sources? Levels 0 and 1 have no sources. */
-NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
+/* Is a cell too close to a point to act by its sources? */
+NBODY_FN int nbody_i_close_to_point(const nbody_near *walk, const nbody_cell *cell)
 {
+    const nbody_frame *frame = walk->sim->frame;
     int32_t x, y;
-    if (cell->level < 2) return 1;
-    if (walk->of >= 0 && walk->sim->cell[walk->of].child < 0) {
-        const nbody_cell *cells = walk->sim->cell, *leaf = &cells[walk->of];
-        return cell->level < leaf->level ? nbody_i_touch(walk->sim, cell, leaf)
-                                         : nbody_i_touch(walk->sim, leaf, cell);
-    }
     if (nbody_i_is_periodic(walk->sim)) {
-        const nbody_frame *frame = walk->sim->frame;
         uint32_t const bits = (1u << cell->level) - 1;
         return nbody_i_spans(nbody_i_column(frame, cell->level, 0, walk->x), 0, cell->x, bits) &&
                nbody_i_spans(nbody_i_column(frame, cell->level, 1, walk->y), 0, cell->y, bits);
@@ -2005,9 +1866,20 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
     if (nbody_i_is_deep(walk->sim))
         return nbody_i_beside_point(walk->sim, cell, 0, walk->x) &&
                nbody_i_beside_point(walk->sim, cell, 1, walk->y);
-    x = nbody_i_any_column(walk->sim->frame, cell->level, 0, walk->x);
-    y = nbody_i_any_column(walk->sim->frame, cell->level, 1, walk->y);
+    x = nbody_i_any_column(frame, cell->level, 0, walk->x);
+    y = nbody_i_any_column(frame, cell->level, 1, walk->y);
     return cell->x >= x - 1 && cell->x <= x + 1 && cell->y >= y - 1 && cell->y <= y + 1;
+}
+
+/* Is a cell too close to the target to act by its sources? Levels 0 and 1 have no sources. */
+NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
+{
+    const nbody_cell *leaf;
+    if (cell->level < 2) return 1;
+    leaf = walk->of >= 0 ? &walk->sim->cell[walk->of] : NULL;
+    if (!leaf || leaf->child >= 0) return nbody_i_close_to_point(walk, cell);
+    return cell->level < leaf->level ? nbody_i_touch(walk->sim, cell, leaf)
+                                     : nbody_i_touch(walk->sim, leaf, cell);
 }
 
 /* Sets walk->at to the cell after the subtree of walk->at: the next sibling, or that of an
@@ -2252,7 +2124,7 @@ NBODY_FN nbody_i_stencil nbody_i_stencil_at(const nbody_rule *rule, nbody_real u
 }
 
 /* The interpolated value: along the rows first, then across them. */
-NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stencil *sx,
+NBODY_FN nbody_real nbody_i_interpolate(const nbody_rule *rule, const nbody_i_stencil *sx,
                                     const nbody_i_stencil *sy, const nbody_real *value)
 {
     nbody_real sum = 0;
@@ -2279,10 +2151,10 @@ NBODY_FN void nbody_i_l2p_by(const nbody *sim, int32_t at, const nbody_i_stencil
                              const nbody_i_stencil *sy, int potential, nbody_i_target *t)
 {
     size_t const first = (size_t)at * (size_t)sim->nodes;
-    t->partial[NBODY_I_X] = nbody_i_between(&sim->rule, sx, sy, sim->fx + first);
-    t->partial[NBODY_I_Y] = nbody_i_between(&sim->rule, sx, sy, sim->fy + first);
+    t->partial[NBODY_I_X] = nbody_i_interpolate(&sim->rule, sx, sy, sim->fx + first);
+    t->partial[NBODY_I_Y] = nbody_i_interpolate(&sim->rule, sx, sy, sim->fy + first);
     if (potential)
-        t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, sx, sy, sim->fp + first);
+        t->partial[NBODY_I_POTENTIAL] = nbody_i_interpolate(&sim->rule, sx, sy, sim->fp + first);
     nbody_i_carry_target(t);
 }
 
@@ -2320,9 +2192,8 @@ NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_t
    Along one axis, order 2, points 0.146 and 0.854: mass 1 at 0.25 becomes 0.854 and 0.146, with the
    same centre. M2M computes the M_i of a parent from those of its children in the same way.
 
-   Three versions of this step: the functions here are called by >>plain (NBODY_ONE_THREAD on the
-   CPU) and by the CUDA stages, except NBODY_FAST with CHEBYSHEV, which has kernels of its own.
-   The code at >>up-serial runs on the CPU in all other stages.
+   The functions here are called by >>up-serial and by the CUDA stages, except NBODY_FAST with
+   CHEBYSHEV. Faster forms of the CPU: >>up-lanes.
    ---------------------------------------------------------------------------------------------- */
 
 /* Sums over one sub-cell: mass, first and second moments. Lengths are from the corner of the
@@ -2643,7 +2514,7 @@ NBODY_FN nbody_real *nbody_i_series_values(const nbody *sim, int component)
 
 typedef struct nbody_i_complex { double re, im; } nbody_i_complex;
 
-NBODY_FN nbody_i_complex nbody_i_turn(nbody_i_complex a, nbody_i_complex b)
+NBODY_FN nbody_i_complex nbody_i_complex_product(nbody_i_complex a, nbody_i_complex b)
 {
     nbody_i_complex c;
     c.re = nbody_i_product(a.re, b.re) - nbody_i_product(a.im, b.im);
@@ -2671,7 +2542,7 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
     int i;
     over.re = dx / d2;
     over.im = -dy / d2;
-    for (i = 0; i < j; i++) power = nbody_i_turn(power, over);
+    for (i = 0; i < j; i++) power = nbody_i_complex_product(power, over);
     for (i = 0; i <= sim->series / 2; i++) {
         double factor = 0;
         if (i > 0) choose = nbody_i_product(choose, j + i) / i;
@@ -2682,7 +2553,7 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
         if (i + j == 0) t.re = nbody_i_product(0.5, nbody_i_log(d2));
         t.im = nbody_i_product(factor, power.im);
         nbody_i_fill_pair(nbody_i_series_rows(sim, offset), sim->series + 1, i, j, t);
-        power = nbody_i_turn(power, over);
+        power = nbody_i_complex_product(power, over);
     }
 }
 
@@ -2706,7 +2577,7 @@ NBODY_FN void nbody_i_fill_powers(const nbody *sim, int32_t a)
         x[re] = (nbody_real)-nbody_i_product(j, power.re);
         x[im] = y[re] = (nbody_real)nbody_i_product(j, power.im);
         y[im] = (nbody_real)nbody_i_product(j, power.re);
-        power = nbody_i_turn(power, point);
+        power = nbody_i_complex_product(power, point);
         powers[2 * j - 1] = phi[re] = (nbody_real)power.re;
         powers[2 * j] = (nbody_real)power.im;
         phi[im] = (nbody_real)-power.im;
@@ -2749,10 +2620,9 @@ NBODY_FN void nbody_i_series_scale(const nbody *sim, int level, nbody_real scale
    points act on, is moved there in double, so that rounding is small beside the cell wherever it
    lies.
 
-   Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the
-   CPU), and on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in
-   all other stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels
-   of their own.
+   nbody_i_node_force is called by >>down-serial, and on the GPU by NBODY_ONE_THREAD and
+   NBODY_MANY_THREADS; NBODY_SHARED_MEMORY and NBODY_FAST have kernels of their own. Faster form of
+   the CPU: >>down-lanes, 16 nodes at a time.
    ---------------------------------------------------------------------------------------------- */
 
 /* Does a far cell act on the nodes by the table (list 2), or directly (list 4)? */
@@ -2934,10 +2804,9 @@ NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32
    >>near-bodies: L2P, M2P and P2P, the force on one body: far cells (by nodes, or directly), and
    near bodies (Kalms sections 5.6.3 and 5.6.6, steps 3 and 4)
 
-   Three versions of this step: nbody_i_body is called by >>plain (NBODY_ONE_THREAD on the CPU), and
-   on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>bodies-serial runs on the CPU in all
-   other stages, 16 bodies at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels of
-   their own.
+   nbody_i_body is called by >>bodies-serial, and on the GPU by NBODY_ONE_THREAD and
+   NBODY_MANY_THREADS; NBODY_SHARED_MEMORY and NBODY_FAST have kernels of their own. Faster form of
+   the CPU: >>bodies-lanes, 16 bodies at a time.
    ---------------------------------------------------------------------------------------------- */
 
 /* M2P, VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down. */
@@ -3029,7 +2898,8 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
                             const nbody_real compensation[NBODY_I_PARTS])
 {
     if (out->acc) {
-        nbody_real *acc = nbody_i_to(out->acc, out->acc_stride, i);
+        nbody_real *acc =
+            (nbody_real *)(void *)((char *)out->acc + out->acc_stride * (size_t)i);
         nbody_i_vector const v =
             nbody_i_stored(sim, (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X],
                            (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y]);
@@ -3040,6 +2910,150 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
         out->potential[i] = (nbody_real)nbody_i_stored_potential(
             sim, (double)total[NBODY_I_POTENTIAL] + (double)compensation[NBODY_I_POTENTIAL]);
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>logarithms
+   ---------------------------------------------------------------------------------------------- */
+
+/* ln u, for normal u > 0: both sides need the same bits, and libraries differ. By bits and without
+   branches, so that compilers make vector instructions of a loop of it. u = 2^e f with f between
+   the roots of 1/2 and 2; r = f - 1 is exact. Adding the difference of the bits of 1 and of
+   sqrt(1/2) carries into the exponent where the mantissa is above that of sqrt(1/2). A small
+   integer, put into the mantissa of 2^52 (2^23), becomes a number there.
+
+   With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)). R interpolates at the
+   Chebyshev points of the interval. Error below 0.9 ulp. */
+NBODY_I_LANE_FN double nbody_i_log(double u)
+{
+    double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
+    uint64_t bits, exponent;
+    double r, e, s, z, w, square, even, odd;
+    memcpy(&bits, &u, sizeof bits);
+    bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
+    exponent = bits >> 52 | 0x4330000000000000u;
+    bits = (bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu;
+    memcpy(&r, &bits, sizeof r);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 4503599627370496.0 + 1023;
+    r -= 1;
+    s = r / (2 + r);
+    z = nbody_i_product(s, s);
+    w = nbody_i_product(z, z);
+    odd = nbody_i_product(w, 0.2222221113479507986 + nbody_i_product(w, 0.1533172160055604127));
+    even = nbody_i_product(w, 0.1818288912526172208 + nbody_i_product(w, 0.1461644968504340586));
+    even = nbody_i_product(w, 0.2857142862597548492 + even);
+    odd = nbody_i_product(w, 0.3999999999989950449 + odd);
+    even = nbody_i_product(z, 0.6666666666666669686 + even);
+    square = nbody_i_product(nbody_i_product(0.5, r), r);
+    return nbody_i_product(e, lead) -
+           ((square - (nbody_i_product(s, square + (even + odd)) + nbody_i_product(e, rest))) - r);
+}
+
+/* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R: no division,
+   and half as many instructions. Error below 0.83 ulp. */
+NBODY_I_LANE_FN nbody_real nbody_i_log_of(nbody_real u)
+{
+#if NBODY_I_REAL_KIND == 1
+    uint32_t bits, exponent;
+    float r, e, z, p;
+    memcpy(&bits, &u, sizeof bits);
+    bits += 0x3F800000u - 0x3F3504F3u;
+    exponent = bits >> 23 | 0x4B000000u;
+    bits = (bits & 0x007FFFFFu) + 0x3F3504F3u;
+    memcpy(&r, &bits, sizeof r);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 8388608.0f + 127;
+    r -= 1;
+    z = nbody_i_times(r, r);
+    p = nbody_i_times(0.069716114715f, r) - 0.11479733847f;
+    p = nbody_i_times(p, r) + 0.11685419923f;
+    p = nbody_i_times(p, r) - 0.12425687331f;
+    p = nbody_i_times(p, r) + 0.14249057646f;
+    p = nbody_i_times(p, r) - 0.1666780232f;
+    p = nbody_i_times(p, r) + 0.20000715749f;
+    p = nbody_i_times(p, r) - 0.24999996958f;
+    p = nbody_i_times(p, r) + 0.3333333118f;
+    p = nbody_i_times(nbody_i_times(p, r), z) - nbody_i_times(2.12194440e-4f, e);
+    return r + (p - nbody_i_times(0.5f, z)) + nbody_i_times(0.693359375f, e);
+#else
+    return nbody_i_log(u);
+#endif
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   NBODY_IMPLEMENTATION and NBODY_CUDA makes them. All pointers d_... are device memory. Nothing
+   here waits for the GPU unless its comment says so; every launch error is returned as
+   NBODY_CUDA_ERROR. An earlier CUDA error of your own that you have not read may be cleared.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_CUDA
+
+/* What kernels take by value: an nbody whose arrays are in device memory. It is a type of its own,
+   so that host code cannot dereference device pointers by accident (Kalms section 6.3.7). */
+typedef struct nbody_device { nbody sim; } nbody_device;
+
+enum { NBODY_CUDA_SCRATCH = 8 };
+
+typedef struct nbody_cuda {
+    nbody_device device;        /* give this to your kernels */
+    struct CUstream_st *stream; /* of the last call */
+    nbody_block block[NBODY_BLOCKS];         /* device memory: the arrays */
+    nbody_block scratch[NBODY_CUDA_SCRATCH]; /* device memory: work space */
+} nbody_cuda;
+
+/* Allocates all memory that evaluations of up to n bodies need, with potentials: after it they
+   allocate nothing, and a step can be captured in a CUDA graph. A graph keeps n, desc and
+   addresses: a later call that needs more memory, or another n or desc, makes it stale. Of a
+   periodic square it holds 4 KB of the host's memory besides (desc.allocator). */
+NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
+                                          struct CUstream_st *stream);
+
+/* As the serial functions of these names, with these differences:
+   Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
+            nbody_cuda_check reports it.
+   Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
+            whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
+            tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
+            the memory of all levels. */
+NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
+                                        const nbody_real *d_pos, size_t stride,
+                                        const nbody_real *d_mass, int32_t n,
+                                        struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc,
+                                                const nbody_real *d_pos, size_t stride,
+                                                const nbody_real *d_mass, int32_t n,
+                                                nbody_real *d_acc, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc,
+                                         const nbody_real *d_pos, size_t stride,
+                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
+                                         nbody_real *d_potential, struct CUstream_st *stream);
+/* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
+   (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
+   (may be NULL) says how many are needed: set desc.max_cells to that. */
+NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
+                                        struct CUstream_st *stream);
+
+/* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
+   Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
+   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; else as nbody_cuda_build.
+   Strides are the default. Takes 12 bytes per body (double: 24) of both memories while it
+   copies. */
+NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
+                                         struct CUstream_st *stream);
+
+/* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
+   validate then work. Waits for the stream. */
+NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
+                                           struct CUstream_st *stream);
+
+/* Frees the device memory, in the order of the stream that it was last used on: that stream must
+   still exist. One nbody_cuda belongs to one stream at a time; to use it on another, or in kernels
+   of your own there, order the two by an event. */
+NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
+
+#endif /* NBODY_CUDA */
 
 #ifdef __cplusplus
 }
@@ -3810,17 +3824,12 @@ NBODY_API void nbody_free(nbody *sim)
 
 /* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
    `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
-static int32_t nbody_i_table_leaf(const nbody_desc *desc)
-{
-    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
-}
-
 static int32_t nbody_i_default_leaf(const nbody_desc *desc)
 {
     if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
     if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
     if (nbody_i_series(desc)) return desc->order <= 8 ? 56 : 72;
-    return nbody_i_table_leaf(desc);
+    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
 }
 
 /* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. >>cost */
@@ -3998,34 +4007,27 @@ static void nbody_i_make_empty(nbody *sim)
     sim->cuda_error = 0;
 }
 
-static int nbody_i_same_allocator(const nbody_allocator *a, const nbody_allocator *b)
-{
-    return a->alloc == b->alloc && a->free == b->free && a->user == b->user;
-}
-
-/* FORCE_NODES: the nodes of a cell and their rule. Tables of another rule are forgotten. */
-static void nbody_i_set_rule(nbody *sim)
-{
-    int const linear = sim->desc.order == 1, side = linear ? 8 : sim->desc.order;
-    sim->nodes = side * side;
-    if (sim->rule.side == side && sim->rule.linear == linear) return;
-    nbody_i_make_rule(&sim->rule, linear, side);
-    sim->table_kind = 0;
-    memset(&sim->kept, 0, sizeof sim->kept);
-}
-
 /* Empties sim, checks and copies a desc, and sets what follows from it. */
 static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
 {
     nbody_desc given;
+    nbody_allocator had;
     nbody_result const result = nbody_defaults(&given, desc, n);
+    int const linear = given.order == 1, side = linear ? 8 : given.order;
     nbody_i_make_empty(sim);
     if (result != NBODY_OK) return result;
-    if (nbody_bytes(sim) > 0 && !nbody_i_same_allocator(&sim->desc.allocator, &given.allocator))
+    had = sim->desc.allocator;
+    if (nbody_bytes(sim) > 0 &&
+        (had.alloc != given.allocator.alloc || had.free != given.allocator.free ||
+         had.user != given.allocator.user))
         return NBODY_BAD_ALLOCATOR;
     sim->desc = given;
-    sim->nodes = 0;
-    if (given.method == NBODY_FORCE_NODES) nbody_i_set_rule(sim);
+    sim->nodes = given.method == NBODY_FORCE_NODES ? side * side : 0;
+    if (sim->nodes > 0 && (sim->rule.side != side || sim->rule.linear != linear)) {
+        nbody_i_make_rule(&sim->rule, linear, side);
+        sim->table_kind = 0; /* tables of another rule are forgotten */
+        memset(&sim->kept, 0, sizeof sim->kept);
+    }
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
     sim->series = nbody_i_series(&sim->desc);
     return NBODY_OK;
@@ -5072,134 +5074,6 @@ NBODY_I_INLINE void nbody_i_sums(int avx2, const nbody_i_law *law, const nbody_i
     else nbody_i_lanes_monopoles(avx2, law, other, 0, 1, run, first, end, lanes);
 }
 
-/* What several sets share: d, g and phi of a chunk of sources on 16 targets. */
-typedef struct nbody_i_shared {
-    nbody_real dx[NBODY_CHUNK][NBODY_I_LANES], dy[NBODY_CHUNK][NBODY_I_LANES],
-        g[NBODY_CHUNK][NBODY_I_LANES], phi[NBODY_CHUNK][NBODY_I_LANES];
-} nbody_i_shared;
-
-/* Sources first .. end - 1: as nbody_i_lanes_monopoles, before masses come in. */
-NBODY_I_INLINE void nbody_i_share(int avx2, const nbody_i_law *is, nbody_law law, int core,
-                                  int potential, const nbody_i_run *run, int32_t first, int32_t end,
-                                  const nbody_i_lanes *lanes, nbody_i_shared *shared)
-{
-    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES];
-    nbody_real const soften2 = is->soften2;
-    nbody_i_law constant = *is;
-    int32_t s;
-    int k;
-    constant.law = law;
-    constant.core = core;
-    for (s = first; s < end; s++) {
-        nbody_real const sx = run->x[s], sy = run->y[s];
-        nbody_real *to_x = shared->dx[s - first], *to_y = shared->dy[s - first],
-                   *g = shared->g[s - first], *phi = shared->phi[s - first];
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) {
-            nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
-            d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
-            u[k] = d2[k] + soften2;
-            to_x[k] = dx;
-            to_y[k] = dy;
-        }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(avx2, root, u);
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++)
-            g[k] = nbody_i_strength(&constant, u[k], law == NBODY_INVERSE ? 0 : root[k]);
-        if (!potential) continue;
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) phi[k] = nbody_i_potential(&constant, u[k], root[k]);
-        nbody_i_not_in_potential(is, lanes, d2, run->place < 0 ? -2 : run->place + s, phi);
-    }
-}
-
-/* Adds four sources of nbody_i_shared, times their masses in a set, to 16 sums of x and y, or of
-   potentials. Between the four the sums stay in registers. */
-NBODY_I_INLINE void nbody_i_add_four(const nbody_real *mass, const nbody_real *g,
-                                     const nbody_real *dx, const nbody_real *dy, nbody_real *x,
-                                     nbody_real *y)
-{
-    enum { L = NBODY_I_LANES };
-    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < L; k++) {
-        nbody_real const ag = nbody_i_times(a, g[k]), bg = nbody_i_times(b, g[L + k]),
-                         cg = nbody_i_times(c, g[2 * L + k]), dg = nbody_i_times(d, g[3 * L + k]);
-        x[k] = x[k] + nbody_i_times(ag, dx[k]) + nbody_i_times(bg, dx[L + k]) +
-               nbody_i_times(cg, dx[2 * L + k]) + nbody_i_times(dg, dx[3 * L + k]);
-        y[k] = y[k] + nbody_i_times(ag, dy[k]) + nbody_i_times(bg, dy[L + k]) +
-               nbody_i_times(cg, dy[2 * L + k]) + nbody_i_times(dg, dy[3 * L + k]);
-    }
-}
-
-NBODY_I_INLINE void nbody_i_add_four_potentials(const nbody_real *mass, const nbody_real *phi,
-                                                nbody_real *sum)
-{
-    enum { L = NBODY_I_LANES };
-    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < L; k++)
-        sum[k] = sum[k] + nbody_i_times(a, phi[k]) + nbody_i_times(b, phi[L + k]) +
-                 nbody_i_times(c, phi[2 * L + k]) + nbody_i_times(d, phi[3 * L + k]);
-}
-
-/* Adds what is shared, times the masses of one set. */
-NBODY_I_INLINE void nbody_i_add_shared(int potential, const nbody_i_shared *shared,
-                                       const nbody_real *mass, int32_t count, nbody_i_lanes *lanes)
-{
-    nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES], phi[NBODY_I_LANES];
-    int32_t s;
-    int k;
-    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
-    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
-    memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
-    for (s = 0; s + 4 <= count; s += 4) {
-        nbody_i_add_four(mass + s, shared->g[s], shared->dx[s], shared->dy[s], x, y);
-        if (potential) nbody_i_add_four_potentials(mass + s, shared->phi[s], phi);
-    }
-    for (; s < count; s++) {
-        nbody_real const m = mass[s];
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) {
-            nbody_real const mg = nbody_i_times(m, shared->g[s][k]);
-            x[k] += nbody_i_times(mg, shared->dx[s][k]);
-            y[k] += nbody_i_times(mg, shared->dy[s][k]);
-        }
-        if (!potential) continue;
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) phi[k] += nbody_i_times(m, shared->phi[s][k]);
-    }
-    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
-    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
-    memcpy(lanes->partial[NBODY_I_POTENTIAL], phi, sizeof phi);
-}
-
-/* Sources first .. end - 1 of a run, a chunk at most, with the masses of each set. lanes: one for
-   each set, the positions in the first. */
-NBODY_I_INLINE void nbody_i_sums_of_sets(int avx2, const nbody_i_law *law, const nbody_i_run *run,
-                                         const nbody_real *const *mass, int sets, int32_t first,
-                                         int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
-    int const is_square = law->law == square, potential = law->potential;
-    nbody_i_shared shared;
-    int s;
-    if (is_square && !potential)
-        nbody_i_share(avx2, law, square, 0, 0, run, first, end, lanes, &shared);
-    else if (is_square) nbody_i_share(avx2, law, square, 0, 1, run, first, end, lanes, &shared);
-    else if (law->core && !potential)
-        nbody_i_share(avx2, law, other, 1, 0, run, first, end, lanes, &shared);
-    else if (law->core) nbody_i_share(avx2, law, other, 1, 1, run, first, end, lanes, &shared);
-    else if (!potential) nbody_i_share(avx2, law, other, 0, 0, run, first, end, lanes, &shared);
-    else nbody_i_share(avx2, law, other, 0, 1, run, first, end, lanes, &shared);
-    for (s = 0; s < sets; s++) {
-        if (potential) nbody_i_add_shared(1, &shared, mass[s] + first, end - first, &lanes[s]);
-        else nbody_i_add_shared(0, &shared, mass[s] + first, end - first, &lanes[s]);
-    }
-}
-
 /* Adds 16 numbers of each row, times the row's factor, to 16 sums. */
 NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                  int32_t count, nbody_real sum[NBODY_I_LANES])
@@ -5216,34 +5090,6 @@ NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbo
     memcpy(sum, at, sizeof at);
 }
 
-/* nbody_i_rows for four pairs of factors and sums. */
-NBODY_I_INLINE void nbody_i_rows_of_sets(const nbody_real *rows, int32_t step,
-                                         const nbody_real *const *factor, int32_t count,
-                                         nbody_real *const *sum)
-{
-    nbody_real at0[NBODY_I_LANES], at1[NBODY_I_LANES], at2[NBODY_I_LANES], at3[NBODY_I_LANES];
-    int32_t b;
-    int k;
-    memcpy(at0, sum[0], sizeof at0);
-    memcpy(at1, sum[1], sizeof at1);
-    memcpy(at2, sum[2], sizeof at2);
-    memcpy(at3, sum[3], sizeof at3);
-    for (b = 0; b < count; b++, rows += step) {
-        nbody_real const m0 = factor[0][b], m1 = factor[1][b], m2 = factor[2][b], m3 = factor[3][b];
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) {
-            at0[k] += nbody_i_times(rows[k], m0);
-            at1[k] += nbody_i_times(rows[k], m1);
-            at2[k] += nbody_i_times(rows[k], m2);
-            at3[k] += nbody_i_times(rows[k], m3);
-        }
-    }
-    memcpy(sum[0], at0, sizeof at0);
-    memcpy(sum[1], at1, sizeof at1);
-    memcpy(sum[2], at2, sizeof at2);
-    memcpy(sum[3], at3, sizeof at3);
-}
-
 static void nbody_i_base_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
                                int32_t end, nbody_i_lanes *lanes)
 {
@@ -5254,20 +5100,6 @@ static void nbody_i_base_rows(const nbody_real *rows, int32_t step, const nbody_
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
     nbody_i_rows(rows, step, factor, count, sum);
-}
-
-static void nbody_i_base_sets(const nbody_i_law *law, const nbody_i_run *run,
-                               const nbody_real *const *mass, int sets, int32_t first, int32_t end,
-                               nbody_i_lanes *lanes)
-{
-    nbody_i_sums_of_sets(0, law, run, mass, sets, first, end, lanes);
-}
-
-static void nbody_i_base_set_rows(const nbody_real *rows, int32_t step,
-                                   const nbody_real *const *factor, int32_t count,
-                                   nbody_real *const *sum)
-{
-    nbody_i_rows_of_sets(rows, step, factor, count, sum);
 }
 
 #ifdef NBODY_I_AVX2
@@ -5284,26 +5116,13 @@ NBODY_I_AVX2 static void nbody_i_avx2_rows(const nbody_real *rows, int32_t step,
     nbody_i_rows(rows, step, factor, count, sum);
 }
 
-NBODY_I_AVX2 static void nbody_i_avx2_sets(const nbody_i_law *law, const nbody_i_run *run,
-                                           const nbody_real *const *mass, int sets, int32_t first,
-                                           int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_i_sums_of_sets(1, law, run, mass, sets, first, end, lanes);
-}
-
-NBODY_I_AVX2 static void nbody_i_avx2_set_rows(const nbody_real *rows, int32_t step,
-                                               const nbody_real *const *factor, int32_t count,
-                                               nbody_real *const *sum)
-{
-    nbody_i_rows_of_sets(rows, step, factor, count, sum);
-}
 #define NBODY_I_CHOSEN(base, avx2) (NBODY_I_HAS_AVX2() ? avx2 : base)
 #else
 #define NBODY_I_CHOSEN(base, avx2) base
 #endif
 
 /* The masses of a run in each set: of bodies, or of CHEBYSHEV's points. */
-static void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
+static inline void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
                                    const nbody_real *mass[NBODY_I_SETS])
 {
     int s;
@@ -5320,16 +5139,15 @@ static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law
 #define nbody_i_lanes_function(sim, sets, law, run, first, end, lanes) ((void)0)
 #endif
 
-/* Sources first .. end - 1 of a run in each set. */
+/* Sources first .. end - 1 of a run in each set: more/nbody_sets.h. */
+#ifdef NBODY_WITH_SETS
+#define NBODY_I_WITH_SETS
 static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
                                const nbody_i_run *run, int32_t first, int32_t end,
-                               nbody_i_lanes *lanes)
-{
-    const nbody_real *mass[NBODY_I_SETS];
-    nbody_i_masses_in_sets(sim, sets, run, mass);
-    NBODY_I_CHOSEN(nbody_i_base_sets, nbody_i_avx2_sets)
-    (law, run, mass, sets, first, end, lanes);
-}
+                               nbody_i_lanes *lanes);
+#else
+#define nbody_i_lanes_sets(sim, sets, law, run, first, end, lanes) ((void)0)
+#endif
 
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
 static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *law,
@@ -5372,23 +5190,19 @@ typedef struct nbody_i_sides {
     nbody_real *sum[NBODY_I_SETS];
 } nbody_i_sides;
 
-/* Rows times the factors of each set; two or three sets cost as much as four. */
+#ifdef NBODY_WITH_SETS
+static void nbody_i_lanes_rows_of_four(const nbody_real *rows, int32_t step, int sets,
+                                       nbody_i_sides *sides, int32_t count);
+#else
+#define nbody_i_lanes_rows_of_four(rows, step, sets, sides, count) ((void)0)
+#endif
+
+/* Rows times the factors of each set. */
 static void nbody_i_lanes_rows_of_sets(const nbody_real *rows, int32_t step, int sets,
                                        nbody_i_sides *sides, int32_t count)
 {
-    nbody_real vain[NBODY_I_LANES];
-    int s;
-    if (sets == 1) {
-        nbody_i_lanes_rows(rows, step, sides->factor[0], count, sides->sum[0]);
-        return;
-    }
-    memset(vain, 0, sizeof vain);
-    for (s = sets; s < NBODY_I_SETS; s++) {
-        sides->factor[s] = sides->factor[0];
-        sides->sum[s] = vain;
-    }
-    NBODY_I_CHOSEN(nbody_i_base_set_rows, nbody_i_avx2_set_rows)
-    (rows, step, sides->factor, count, sides->sum);
+    if (sets == 1) nbody_i_lanes_rows(rows, step, sides->factor[0], count, sides->sum[0]);
+    else nbody_i_lanes_rows_of_four(rows, step, sets, sides, count);
 }
 
 static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
@@ -5575,7 +5389,7 @@ static void nbody_i_load_nodes(const nbody *sim, int sets, int32_t at, int32_t a
     }
 }
 
-static void nbody_i_turn_weights(const nbody_rule *rule, nbody_i_to_child *to_child)
+static void nbody_i_transpose_weights(const nbody_rule *rule, nbody_i_to_child *to_child)
 {
     int bit, i, a;
     memset(to_child, 0, sizeof *to_child);
@@ -5820,7 +5634,7 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
     nbody_i_batch batch;
     int level;
     int32_t at;
-    nbody_i_turn_weights(&sim->rule, &batch.to_child);
+    nbody_i_transpose_weights(&sim->rule, &batch.to_child);
     if (sim->series) nbody_i_ready_table(sim, law, 2);
     for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
         nbody_i_lanes_moment(sim, sets, at);
@@ -6321,7 +6135,7 @@ static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
     nbody_i_batch batch;
-    nbody_i_turn_weights(&job->sim->rule, &batch.to_child);
+    nbody_i_transpose_weights(&job->sim->rule, &batch.to_child);
     for (; (batch.count = nbody_i_batch_of(job, piece, &batch.first)) > 0; piece += pieces)
         nbody_i_make_nodes_of(job->sim, job->sets, job->law, job->level, &batch);
 }

@@ -17,7 +17,7 @@
 
    >>contents
 
-       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda >>cells-cuda,
+       all stages     >>memory >>launch >>cooperative >>square-cuda >>sort-cuda >>cells-cuda,
                       of deep trees >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
        one thread     >>one-thread
@@ -43,7 +43,7 @@ constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_warps = 5; /* >>fast: of a block, at most, of 16 targets each */
 constexpr int32_t nbody_i_group = 320, nbody_i_piece = 128; /* >>groups: bodies */
-constexpr int nbody_i_together = 2; /* >>together: blocks of each multiprocessor */
+constexpr int nbody_i_blocks_per_sm = 2; /* >>cooperative: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr int nbody_i_sums = 8; /* doubles that a block has in PARTIAL at least, for parts */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
@@ -91,7 +91,7 @@ struct nbody_i_chunk { int32_t leaf, first, count; };
    numbers, so that all start at 0. */
 struct nbody_i_facts {
     unsigned long long least[2], most[2], heaviest;
-    unsigned arrived[3];                        /* >>together */
+    unsigned arrived[3];                        /* >>cooperative */
     int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
                                                    negative mass), 0: none */
     int32_t too_large;
@@ -409,14 +409,14 @@ int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>together: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks, of
+   >>cooperative: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks, of
    which there are as many as run at the same time, wait for each other. Where the launch of a
    kernel for a level would cost more than its few cells, or has none, that takes less time.
    ---------------------------------------------------------------------------------------------- */
 
 /* Where blocks cannot wait for each other, one block does all. */
 template <class... Parameters, class... Arguments>
-nbody_result nbody_i_launch_together(nbody_cuda *gpu, cudaStream_t stream,
+nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
                                      void (*kernel)(Parameters...), const Arguments &...arguments)
 {
     int device = 0, processors = 1, possible = 0;
@@ -426,7 +426,7 @@ nbody_result nbody_i_launch_together(nbody_cuda *gpu, cudaStream_t stream,
         nbody_i_failed(gpu, cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch,
                                                    device)))
         return NBODY_CUDA_ERROR;
-    int64_t const blocks = (int64_t)nbody_i_together * processors;
+    int64_t const blocks = (int64_t)nbody_i_blocks_per_sm * processors;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
@@ -1013,8 +1013,8 @@ __device__ bool nbody_i_make_existing(const nbody &sim, const nbody_i_order &ord
 }
 
 /* Those levels, then one by one. */
-__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
-    nbody_i_cells_together_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_blocks_per_sm)
+    nbody_i_cells_cooperative_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
                                   int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
@@ -1128,12 +1128,12 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
     int const divided = sim->desc.levels - 1;
-    bool const together = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
+    bool const cooperative = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
     nbody_result result = NBODY_OK;
-    if (together)
-        result = nbody_i_launch_together(gpu, stream, nbody_i_cells_together_kernel, gpu->device,
+    if (cooperative)
+        result = nbody_i_launch_cooperative(gpu, stream, nbody_i_cells_cooperative_kernel, gpu->device,
                                          order, room, facts);
-    for (int level = together ? divided + 1 : 0; level <= divided && result == NBODY_OK; level++) {
+    for (int level = cooperative ? divided + 1 : 0; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
             result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
@@ -2709,7 +2709,7 @@ __device__ __forceinline__ void nbody_i_m2m(const nbody &sim, int level,
 }
 
 /* From the last level but one, as the last has only leaves, to level 2. */
-template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_blocks_per_sm)
     nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
@@ -2756,7 +2756,7 @@ __device__ __forceinline__ void nbody_i_l2l_fast(const nbody &sim, int parts, in
 
 /* From level 3 to the last. */
 template <int Order>
-__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_blocks_per_sm)
     nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts,
                        nbody_i_facts *facts)
 {
@@ -3068,7 +3068,7 @@ nbody_result nbody_i_cuda_fast_sources(nbody_cuda *gpu, cudaStream_t stream)
         gpu, stream, leaves, block,
         four ? nbody_i_leaves_fast_kernel<4> : nbody_i_leaves_fast_kernel<0>, gpu->device);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch_together(gpu, stream,
+    return nbody_i_launch_cooperative(gpu, stream,
                                    four ? nbody_i_m2m_kernel<4> : nbody_i_m2m_kernel<0>,
                                    gpu->device, facts);
 }
@@ -3132,7 +3132,7 @@ nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
                                             nbody_i_block_threads),
             nbody_i_block_threads, nbody_i_open_kernel<Law, Potential>, gpu->device);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch_together(
+    return nbody_i_launch_cooperative(
         gpu, stream, sim->rule.side == 4 ? nbody_i_l2l_kernel<4> : nbody_i_l2l_kernel<0>,
         gpu->device, NBODY_I_PARTS - !Potential,
         nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));

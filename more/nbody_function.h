@@ -136,12 +136,12 @@ NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
 
 /* What a source does to a target, per unit mass. The product with the mass is in double too:
    f(r) / r may be out of the range of a float where m f(r) is not. */
-typedef struct nbody_i_pair { double dx, dy, strength, phi; } nbody_i_pair;
+typedef struct nbody_i_own_term { double dx, dy, strength, phi; } nbody_i_own_term;
 
-NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
+NBODY_FN nbody_i_own_term nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
                                             const nbody_i_target *t)
 {
-    nbody_i_pair pair;
+    nbody_i_own_term pair;
     double d2, u;
     int const is_self = nbody_i_is_self(s, t);
     pair.dx = (double)s->x - (double)t->x;
@@ -156,7 +156,7 @@ NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_
 }
 
 /* Adds the term, as nbody_i_add. */
-NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
+NBODY_FN void nbody_i_add_pair(const nbody_i_own_term *pair, nbody_real mass,
                                nbody_real partial[NBODY_I_PARTS])
 {
     double const m = (double)mass, mg = nbody_i_product(m, pair->strength);
@@ -168,7 +168,7 @@ NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
 NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
                                    nbody_i_target *t)
 {
-    nbody_i_pair const pair = nbody_i_function_pair(law, s, t);
+    nbody_i_own_term const pair = nbody_i_function_pair(law, s, t);
     nbody_i_add_pair(&pair, s->m, t->partial);
     if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
 }
@@ -242,17 +242,17 @@ NBODY_I_INLINE void nbody_i_four_roots(int avx2, double *root, const double *u)
 #endif
 }
 
-/* What a source does to four targets, as nbody_i_pair; u = 0 where the two are at one point. */
-typedef struct nbody_i_four {
+/* What a source does to four targets, as nbody_i_own_term; u = 0 where the two are at one point. */
+typedef struct nbody_i_four_targets {
     double x[NBODY_I_FOUR], y[NBODY_I_FOUR]; /* the targets */
     double dx[NBODY_I_FOUR], dy[NBODY_I_FOUR], d2[NBODY_I_FOUR], u[NBODY_I_FOUR];
     double strength[NBODY_I_FOUR], phi[NBODY_I_FOUR];
-} nbody_i_four;
+} nbody_i_four_targets;
 
 /* As nbody_i_function_pair. The functions are not called with 0: where u is 0 they get the unit of
    length, and what they return does not count. */
 NBODY_I_INLINE void nbody_i_named_pairs(int avx2, int potential, const nbody_i_law *law, double x,
-                                        double y, nbody_i_four *four)
+                                        double y, nbody_i_four_targets *four)
 {
     double const soften2 = (double)law->soften2, length = law->length;
     double safe[NBODY_I_FOUR], r[NBODY_I_FOUR], f[NBODY_I_FOUR];
@@ -286,7 +286,7 @@ NBODY_I_INLINE void nbody_i_named_pairs(int avx2, int potential, const nbody_i_l
 }
 
 /* Adds the terms to lanes first .. first + 3, as nbody_i_add_pair. */
-NBODY_I_INLINE void nbody_i_add_four_pairs(int potential, const nbody_i_four *four,
+NBODY_I_INLINE void nbody_i_add_four_pairs(int potential, const nbody_i_four_targets *four,
                                            nbody_real mass, int first, nbody_i_lanes *lanes)
 {
     nbody_real *const x = lanes->partial[NBODY_I_X] + first,
@@ -311,7 +311,7 @@ NBODY_I_INLINE void nbody_i_named_sums(int avx2, int potential, const nbody_i_la
                                        int sets, int32_t first, int32_t end, int lane,
                                        nbody_i_lanes *lanes)
 {
-    nbody_i_four four;
+    nbody_i_four_targets four;
     int32_t i;
     int k, s;
     for (k = 0; k < NBODY_I_FOUR; k++) {
@@ -372,7 +372,7 @@ static void nbody_i_called_lanes(const nbody *sim, int sets, const nbody_i_law *
         if (k > 0 && t.place >= 0 && t.place == lanes->place[0]) break;
         for (i = first; i < end; i++) {
             nbody_i_source const source = nbody_i_source_of(sim, run, i);
-            nbody_i_pair const pair = nbody_i_function_pair(law, &source, &t);
+            nbody_i_own_term const pair = nbody_i_function_pair(law, &source, &t);
             for (s = 0; s < sets; s++) {
                 nbody_real partial[NBODY_I_PARTS];
                 for (p = 0; p < NBODY_I_PARTS; p++) partial[p] = lanes[s].partial[p][k];

@@ -409,7 +409,7 @@ NBODY_FN void nbody_i_add_polynomial(const nbody_i_lattice *lattice, double x, d
     int32_t j, b;
     d.re = x;
     d.im = y;
-    fourth = nbody_i_turn(nbody_i_turn(d, d), nbody_i_turn(d, d));
+    fourth = nbody_i_complex_product(nbody_i_complex_product(d, d), nbody_i_complex_product(d, d));
     for (j = 0; j < lattice->angles; j++) {
         double value = 0, slope = 0; /* of the polynomial in |d|^2 */
         double re = 1;               /* of d^(4 j) */
@@ -417,8 +417,8 @@ NBODY_FN void nbody_i_add_polynomial(const nbody_i_lattice *lattice, double x, d
             slope = nbody_i_product(slope, d2) + value;
             value = nbody_i_product(value, d2) + lattice->factor[j][b];
         }
-        if (j == 1) power = nbody_i_turn(d, nbody_i_turn(d, d));
-        else if (j > 1) power = nbody_i_turn(power, fourth);
+        if (j == 1) power = nbody_i_complex_product(d, nbody_i_complex_product(d, d));
+        else if (j > 1) power = nbody_i_complex_product(power, fourth);
         if (j > 0) re = nbody_i_product(power.re, x) - nbody_i_product(power.im, y);
         field[NBODY_I_X] += nbody_i_product(nbody_i_product(2 * slope, x), re) +
                             nbody_i_product(nbody_i_product(4 * j, value), power.re);
