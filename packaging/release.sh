@@ -1,14 +1,14 @@
 #!/bin/bash
 # Makes a release of what is committed: writes the version into every place that names it
-# (versions.sh), makes of CHANGELOG.md's
-# [Unreleased] an entry of today, commits that, and sets the annotated tag vX.Y.Z. Nothing is
-# pushed.
+# (versions.sh), makes of CHANGELOG.md's [Unreleased] an entry of today, commits that, and sets the
+# annotated tag vX.Y.Z. Where CHANGELOG.md has an entry X.Y.Z already, and every place names it, only
+# the tag is set. Nothing is pushed.
 #
 #   packaging/release.sh X.Y.Z
 #   packaging/release.sh --dry-run X.Y.Z      in a copy, which is shown and thrown away
 #
 # To be written before: CHANGELOG.md under [Unreleased], and in each header under >>changes a line
-# that begins with X.Y.Z.
+# that begins with X.Y.Z. The single files (make single) go with a release: publish build/single.
 # SPDX-License-Identifier: MIT OR Unlicense
 set -u
 headers="ugrid.h lbvh.h nlist.h nbody.h"
@@ -36,19 +36,32 @@ check() {
     [ "$(echo "$current" | wc -l)" = 1 ] || say "the places do not agree: packaging/versions.sh"
     [ "$(printf '%s\n' "$current" "$version" | sort -V | tail -n 1)" = "$version" ] ||
         say "$version is older than $current"
-    grep -q "^## \[$version\]" CHANGELOG.md && say "CHANGELOG.md has an entry [$version]"
+    if grep -q "^## \[$version\]" CHANGELOG.md; then
+        [ "$current" = "$version" ] || say "CHANGELOG.md has an entry [$version]"
+        written=yes
+        return
+    fi
     sed -n '/^## \[Unreleased\]/,/^## \[[0-9]/p' CHANGELOG.md | grep -q '^- ' ||
         say "CHANGELOG.md: nothing under [Unreleased]"
     for header in $headers; do
-        sed -n '/>>changes/,/\*\//p' $header | grep -q "^ *$version " ||
+        sed -n '/^   >>changes/,/\*\//p' $header | grep -q "^   $version[, ]" ||
             say "$header: no line '$version ...' under >>changes"
     done
 }
 
 write_versions() {
-    local header part number=0 today; today=$(date -u +%F)
+    local header part file number=0 today; today=$(date -u +%F)
+    # what parts and kernels compare: 10000 X + 100 Y + Z
+    number=$(echo "$version" | awk -F. '{ print 10000 * $1 + 100 * $2 + $3 }')
+    for file in $headers more/*.h cuda/*.cu; do
+        [ -f "$file" ] || continue
+        sed -i "1s/ - v[0-9.]* - / - v$version - /
+            s/^\(#if 10000 \* [A-Z]*_VERSION_MAJOR + .* != \)[0-9]*/\1$number/
+            s/^\(#error \"[a-z_./]* \)[0-9.]*\( and [a-z]*.h are of different\)/\1$version\2/" "$file"
+    done
     for header in $headers; do
-        sed -i "1s/ - v[0-9.]* - / - v$version - /" $header
+        sed -i "/^   >>changes/,/\*\//s/^   $version,* *\([0-9-]\{10\}\)*/   $version, $today/" \
+            $header
         number=0
         for part in MAJOR MINOR PATCH; do
             number=$((number + 1))
@@ -80,10 +93,16 @@ write_debian_changelog() {
 cd "$(dirname "$0")/.." || exit 1
 case ${1:-} in
 --dry-run) dry_run "${2:-}"; exit ;;
--* | '') sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
+-* | '') sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 version=$1
+written=
 check
+if [ "$written" ]; then
+    git tag -a -m "nearfield $version" "v$version" || say "git tag failed"
+    echo "tagged v$version; to publish it: git push --follow-tags"
+    exit
+fi
 write_versions && write_debian_changelog &&
 [ "$(packaging/versions.sh | cut -d' ' -f1 | sort -u)" = "$version" ] ||
 say "not all places could be changed: packaging/versions.sh, git diff"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tests tests/run_all.sh: does it add up, does a run that fails end with the names of what failed,
-# and are its logs kept?
+# and are its logs kept? And: does a test program fail where its filter matches no test?
 #
 #   tests/test_run_all.sh
 #
@@ -102,5 +102,42 @@ if command -v flock >/dev/null; then
     [ $second -eq 1 ] && grep -q 'run in this folder already' "$work/second"
     report $? "a second run in the same folder is refused"
 fi
+
+# A program of two tests in two groups, over tests/common/testing.h.
+cat >"$work/filtered.c" <<'END'
+typedef float toy_real;
+typedef struct toy_allocator {
+    void *(*alloc)(size_t, void *);
+    void (*free)(void *, size_t, void *);
+    void *user;
+} toy_allocator;
+#define TESTED toy
+#include "tests/common/testing.h"
+static void test_one(void **state) { (void)state; }
+static void test_two(void **state) { (void)state; }
+static const struct CMUnitTest first[] = {TEST(test_one)}, second[] = {TEST(test_two)};
+int main(void)
+{
+    int failed = 0;
+    if (getenv("TOY_TEST_ONLY")) cmocka_set_test_filter(getenv("TOY_TEST_ONLY"));
+    RUN_GROUP(failed, first, NULL);
+    RUN_GROUP(failed, second, NULL);
+    return failed;
+}
+END
+# filtered WANTED-STATUS GROUP FILTER: empty: none
+filtered() {
+    env ${2:+TEST_GROUP="$2"} ${3:+TOY_TEST_ONLY="$3"} "$work/filtered" >"$work/said" 2>&1
+    [ $? -eq "$1" ]
+    report $? "a program of test_one and test_two, group '$2', filter '$3': exit status $1"
+}
+# shellcheck disable=SC2046
+${CC:-cc} -std=c99 -include stddef.h -I. ${CMOCKA_CFLAGS:-$(pkg-config --cflags cmocka)} \
+    "$work/filtered.c" -o "$work/filtered" ${CMOCKA_LIBS:-$(pkg-config --libs cmocka)} -lm \
+    >"$work/said" 2>&1
+report $? "a program with tests/common/testing.h compiles"
+filtered 0 '' ''; filtered 0 '' test_one; filtered 0 '' 'test_t?o'; filtered 0 '' '*two'
+filtered 1 '' test; filtered 1 '' 'test_three*'
+filtered 0 second ''; filtered 0 second 'test_*'; filtered 1 second test_one; filtered 1 third ''
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

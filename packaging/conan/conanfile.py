@@ -15,7 +15,7 @@ HEADERS = ["ugrid", "lbvh", "nlist", "nbody"]
 
 class Nearfield(ConanFile):
     name = "nearfield"
-    version = "0.1.0"
+    version = "0.2.0"
     description = "Single-file C99 headers for particles, serial and CUDA"
     license = "MIT OR Unlicense"
     topics = ("particles", "neighbour-search", "bvh", "n-body", "cuda", "header-only")
@@ -26,9 +26,9 @@ class Nearfield(ConanFile):
     def export_sources(self):
         top = os.path.join(self.recipe_folder, "..", "..")
         for header in HEADERS:
-            copy(self, f"{header}.h", top, os.path.join(self.export_sources_folder, "include"))
-            copy(self, f"cuda/{header}.cu", top,
-                 os.path.join(self.export_sources_folder, "include"))
+            for files in (f"{header}.h", f"more/{header}_*.h", f"cuda/{header}.cu",
+                          f"cuda/{header}_*.cu"):
+                copy(self, files, top, os.path.join(self.export_sources_folder, "include"))
         copy(self, "LICENSE", top, os.path.join(self.export_sources_folder, "licenses"))
 
     def package(self):

@@ -4,7 +4,7 @@ SPDX-License-Identifier: MIT OR Unlicense
     python3 declare.py ROOT OUT        ROOT: the folder of the headers; OUT: the file to write
 
 Structs are those that library/nearfield.c names with NEARFIELD_SIZE; functions those listed below.
-Both are copied from the headers without their comments, `real` standing for ugrid_real and so on;
+Both are copied from the headers and their parts without their comments, `real` standing for ugrid_real and so on;
 numbers that size arrays, and the version, are read there as well. Something that is not found is
 an error: the module is built from the headers that it is shipped with, or not at all.
 """
@@ -45,6 +45,13 @@ nbody_cuda_check nbody_cuda_download nbody_cuda_free
 def read(*path):
     with open(os.path.join(*path), encoding="utf-8") as file:
         return file.read()
+
+
+def header(root, name):
+    """A header and all its parts."""
+    parts = sorted(file for file in os.listdir(os.path.join(root, "more"))
+                   if file.startswith(name + "_") and file.endswith(".h"))
+    return read(root, name + ".h") + "".join(read(root, "more", part) for part in parts)
 
 
 def plain(text):
@@ -118,7 +125,7 @@ def declare(root):
     own = read(HERE, "library", "nearfield.c") + read(HERE, "library", "search.h") + \
         read(HERE, "library", "threads.h")
     cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh")
-    headers = plain("".join(read(root, name + ".h") for name in HEADERS) + own + cuda_own)
+    headers = plain("".join(header(root, name) for name in HEADERS) + own + cuda_own)
     serial, cuda = read(HERE, "library", "nearfield.c").split("#ifdef UGRID_CUDA", 1)
     structs, cuda_structs = ([struct(headers, name) for name in
                               re.findall(r"NEARFIELD_SIZE\((\w+)\)", part) if name != "type"]

@@ -186,11 +186,69 @@ WL_FN int set_up(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 
-/* Runs an array of tests as the group of its name, if TEST_GROUP in the environment names it or
-   none. */
+/* ---- which tests ---- */
+
+/* A filter of tests or of groups that nothing matches would look like a test that passes: the
+   program then fails, whatever main returns. */
+static const char *test_pattern;       /* what main gave to cmocka_set_test_filter */
+static int tests_chosen;            /* tests that the filters left */
+
+WL_FN int name_matches(const char *name, const char *pattern)
+{
+    if (*pattern == '*')
+        return name_matches(name, pattern + 1) || (*name && name_matches(name + 1, pattern));
+    if (!*pattern) return !*name;
+    return *name && (*pattern == '?' || *pattern == *name) && name_matches(name + 1, pattern + 1);
+}
+
+WL_FN void fail_without_tests(void)
+{
+    const char *group = getenv("TEST_GROUP");
+    if (tests_chosen > 0) return;
+    printf("no test was run: nothing matches '%s'%s%s\n", test_pattern ? test_pattern : "*",
+        group ? " in TEST_GROUP=" : "", group ? group : "");
+    fflush(stdout);
+    _Exit(1);
+}
+
+WL_FN void choose_tests(const char *pattern)
+{
+    if (!test_pattern) atexit(fail_without_tests);
+    test_pattern = pattern;
+    cmocka_set_test_filter(pattern);
+}
+
+WL_FN int run_test_group(const char *name, const struct CMUnitTest *tests, size_t count,
+                         int (*before)(void **), int (*after)(void **))
+{
+    size_t k;
+    for (k = 0; k < count; k++)
+        tests_chosen += !test_pattern || name_matches(tests[k].name, test_pattern);
+    return _cmocka_run_group_tests(name, tests, count, before, after);
+}
+
+#undef cmocka_set_test_filter
+#undef cmocka_run_group_tests
+#undef cmocka_run_group_tests_name
+#define cmocka_set_test_filter choose_tests
+#define cmocka_run_group_tests_name(name, tests, before, after) \
+    run_test_group(name, tests, sizeof(tests) / sizeof *(tests), before, after)
+#define cmocka_run_group_tests(tests, before, after) \
+    cmocka_run_group_tests_name(#tests, tests, before, after)
+
+/* Is this one of the groups that TEST_GROUP in the environment asks for? Without it all are. */
+WL_FN int group_is_chosen(const char *name)
+{
+    static int registered;
+    const char *group = getenv("TEST_GROUP");
+    if (!group) return 1;
+    if (!registered++) atexit(fail_without_tests);
+    return strcmp(group, name) == 0;
+}
+
+/* Runs an array of tests as the group of its name, if it is chosen. */
 #define RUN_GROUP(failed, tests, tear_down) do { \
-        const char *const only_ = getenv("TEST_GROUP"); \
-        if (!only_ || strcmp(only_, #tests) == 0) \
+        if (group_is_chosen(#tests)) \
             (failed) += cmocka_run_group_tests_name(#tests, tests, NULL, tear_down); \
     } while (0)
 

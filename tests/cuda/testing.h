@@ -257,11 +257,12 @@ inline double now_ms()
         std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/* All tests, without those of `slow` unless --only asks for them. What main returns. */
+/* All tests, without those of `slow` unless --only asks for them. What main returns: 0, 1 where
+   one failed, 77 without a GPU, 78 where --only names none of them. */
 template <size_t count> int run_tests(const Test (&tests)[count],
     std::initializer_list<std::string> slow = {})
 {
-    int devices = 0, passed = 0, bad = 0;
+    int devices = 0, passed = 0, bad = 0, taken = 0;
     double const begun = now_ms();
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         printf("no GPU here\n");
@@ -272,6 +273,7 @@ template <size_t count> int run_tests(const Test (&tests)[count],
         if (!strstr(test.name, only) ||
             (!only[0] && std::count(slow.begin(), slow.end(), test.name)))
             continue;
+        taken++;
         if (is_skipped(test.name)) {
             printf("skipped  %s\n", test.name);
             continue;
@@ -287,6 +289,10 @@ template <size_t count> int run_tests(const Test (&tests)[count],
         fflush(stdout);
     }
     MUST(cudaStreamDestroy(stream));
+    if (!taken) {
+        printf("no test was run: none of these has '%s' in its name\n", only);
+        return 78;
+    }
     if (share) printf("--share %d, --n %d\n", share, n_max);
     printf("%.0f ms\n", now_ms() - begun);
     printf("%d checks\n[  PASSED  ] %d test(s).\n", checks, passed);

@@ -249,7 +249,7 @@ differs() {     # differs NAME: what Python declares, from what C does
 planted=$work/src/packaging/python
 fresh() {
     rm -rf "$work/src"; mkdir -p "$work/src/packaging"
-    cp ./*.h "$work/src/"; cp -r packaging/python "$work/src/packaging/"
+    cp -r ./*.h more "$work/src/"; cp -r packaging/python "$work/src/packaging/"
     cp $out/package/nearfield/_declared.py "$planted/nearfield/"
 }
 

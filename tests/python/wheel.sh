@@ -39,7 +39,7 @@ make_wheel() {
     [ $failed -eq 0 ] || finish
     tar -tzf "$work"/dist/*.tar.gz >"$work/names"
     local name
-    for name in ugrid.h lbvh.h nlist.h nbody.h cuda/nlist.cu LICENSE \
+    for name in ugrid.h lbvh.h nlist.h nbody.h cuda/nlist.cu more/nlist_boxes.h LICENSE \
         packaging/python/nearfield/py.typed; do
         grep -q "^nearfield-[0-9.]*/$name$" "$work/names"; report $? "the sdist has $name"
     done

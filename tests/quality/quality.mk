@@ -21,17 +21,22 @@ quick-readme test-readme: deps-test $(ON_CPU)
 	    EMU_OBJECT='$(abspath $(ON_CPU))';) \
 	$(call checked,tests/test_readme.sh)
 
-# Is each header fit to be copied into another program? Without the rows of quick-headers, unless
-# FULL=1.
+# Is each header fit to be copied into another program, alone, with its parts, as a single file?
+# Without the rows of quick-headers, unless FULL=1.
 test-vendor: deps-test
 	@export NVCC='$(NVCC)'; \
 	$(call checked,$(Q)/vendor/run.sh $(if $(FULL),,--but '$(QUICK_ROWS)'))
 
 # Its rows for a header in a C99 and a C++17 program, by the compilers that most have.
-QUICK_ROWS := ^[a-z]*: ((gcc c99|g\+\+ c\+\+17).*(two users and an|-O2: impl|windows\.h)
+QUICK_ROWS := ^[a-z]*([+]all)?: ((gcc c99|g\+\+ c\+\+17).*(two users and an|-O2: impl|windows\.h)
 QUICK_ROWS := $(QUICK_ROWS)|clang c99.*two users and an|clang\+\+ c\+\+20: impl)
 quick-headers: deps-test
 	@NVCC= $(Q)/vendor/run.sh --only '$(QUICK_ROWS)'
+
+# Header and parts in one file each: build/single.
+.PHONY: single
+single:
+	@packaging/single.sh build/single && ls build/single/*.h
 
 # The form of every file: columns, blanks, braces.
 .PHONY: test-style

@@ -16,6 +16,8 @@
 #include "ugrid.h"
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
+#define NLIST_WITH_BOXES
+#define NLIST_WITH_TUNE
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #define NBODY_IMPLEMENTATION

@@ -61,10 +61,17 @@ write_sources() {
             "$implement" "$include" >"$src/$name.windows.c"
         manual_example "$headers/$name.h" >"$src/$name.example.c"
     done
-    for name in $names; do
-        printf '#define %s_IMPLEMENTATION\n#include "%s.h"\n' "$(upper "$name")" "$name"
-    done >"$src/all.c"
+    # all headers with all parts in one file; a file for each alone has no parts
+    {
+        for name in "$headers"/more/*.h; do part_macro "$name"; done
+        for name in $names; do
+            printf '#define %s_IMPLEMENTATION\n#include "%s.h"\n' "$(upper "$name")" "$name"
+        done
+    } >"$src/all.c"
 }
+
+# more/lbvh_world.h: #define LBVH_WITH_WORLD
+part_macro() { basename "$1" .h | tr a-z A-Z | sed 's/_/_WITH_/; s/^/#define /'; }
 
 # msvc TARGET LANGUAGE STANDARD REAL FLAGS... SOURCE: to object code
 msvc() {
@@ -222,7 +229,7 @@ part_zig() {
 # mistake PART FILE WHAT SED-SCRIPT REPORT: in a copy of the headers
 mistake() {
     local copy=$units/copy.$BASHPID
-    mkdir "$copy" && cp ./*.h "$copy/"
+    mkdir "$copy" && cp -r ./*.h more "$copy/"
     sed -i "$4" "$copy/$2.h"
     if cmp -s "$2.h" "$copy/$2.h"; then
         failed=$((failed + 1)); echo "FAILED   compilers: not planted: $3"; return

@@ -145,7 +145,7 @@ if [ "$self" ]; then
     for header in lbvh.h nbody.h; do
         headers=$units/headers.$header wanted=$((wanted + 1))
         mkdir -p $headers
-        cp *.h $headers
+        cp -r *.h more $headers
         sed -i 's/^\(#pragma GCC optimize\)(.*/\1("O2")/' $headers/$header
         (fast $headers gcc -O2 -ffast-math; [ $failed -gt 0 ]) >/dev/null && found=$((found + 1))
     done

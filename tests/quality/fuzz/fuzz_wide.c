@@ -5,6 +5,7 @@
    See README.md here. */
 
 #include "fuzz.h"
+#define LBVH_WITH_WIDE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 

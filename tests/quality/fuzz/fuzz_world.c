@@ -7,6 +7,7 @@
    and the bytes kept with each pair; after every search what was found. */
 
 #include "fuzz.h"
+#define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 

@@ -144,7 +144,7 @@ planted() {     # planted NAME HEADER WHAT SED-COMMAND
     local name=$1 header=$2 what=$3 change=$4 from=$work/planted
     [[ $name =~ $only ]] || return 0
     rm -rf "$from"; mkdir -p "$from"
-    cp "$headers"/*.h "$from/"
+    cp -r "$headers"/*.h "$headers/more" "$from/"
     sed -i "$change" "$from/$header.h"
     if cmp -s "$headers/$header.h" "$from/$header.h"; then
         fail "$name: \"$what\" could not be planted, the line has changed"; return
@@ -164,11 +164,11 @@ self_check() {
         's/        if (!block->memory) return UGRID_OUT_OF_MEMORY;//'
     planted lbvh lbvh 'boxes that touch do not overlap' \
         's/^    return (node->min\[0\] <= max\[0\]) & /    return (node->min[0] < max[0]) \& /'
-    planted wide lbvh 'upper sides of boxes are rounded down' \
+    planted wide more/lbvh_wide 'upper sides of boxes are rounded down' \
         's/= (uint8_t)(-lbvh_i_quanta(-box->max\[a\], exponent) - corner)/= (uint8_t)(lbvh_i_quanta(box->max[a], exponent) - corner)/'
-    planted world lbvh 'a pair that exists begins again' \
+    planted world more/lbvh_world 'a pair that exists begins again' \
         's/        if (world->mark\[other\] != world->token) continue;//'
-    planted world lbvh 'pairs of a removed object stay' \
+    planted world more/lbvh_world 'pairs of a removed object stay' \
         's/        if (!own->alive ||$/        if (/'
     planted nlist nlist 'a particle at the distance is not listed' \
         's/return d2 <= limit \&\& nlist_i_may_list/return d2 < limit \&\& nlist_i_may_list/'

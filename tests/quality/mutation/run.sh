@@ -2,11 +2,12 @@
 # Do the tests notice when a header is wrong? Changes one operator, constant or statement at a time
 # and runs the tests.
 #
-#   tests/quality/mutation/run.sh                       60 mutants of each header, sampled with a
-#                                                       fixed seed: hours
+#   tests/quality/mutation/run.sh                       60 mutants of each header and each part,
+#                                                       sampled with a fixed seed: hours
 #   tests/quality/mutation/run.sh --cuda                of each .cu file instead, tested on the
 #                                                       emulator of tests/emu
-#   tests/quality/mutation/run.sh --header lbvh         of one of them
+#   tests/quality/mutation/run.sh --header lbvh         of one of them; more/lbvh_wide: of a part;
+#                                                       cuda/lbvh: of kernels
 #   tests/quality/mutation/run.sh --mutants 20          so many of each
 #   tests/quality/mutation/run.sh --seed 2              another sample
 #   tests/quality/mutation/run.sh --jobs 16             so many at a time
@@ -46,7 +47,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 work=${MUTATION_WORK:-$root/build/mutation}
 names="ugrid lbvh nlist nbody"
-folder=                                 # cuda/ for the CUDA parts
+names="$names $(cd "$root" && ls more/*.h 2>/dev/null | sed 's/\.h$//' | paste -sd' ')"
 mutants=60
 seed=1
 jobs=1
@@ -69,9 +70,11 @@ export EMU_QUIET=1
 export CMOCKA_TEST_ABORT=1              # the first failing test ends the program
 ulimit -c 0
 
-# A part is a header (lbvh) or what it has for CUDA (cuda/lbvh).
+# What is mutated: a header (lbvh), a part of it (more/lbvh_wide), or the kernels of either
+# (cuda/lbvh, cuda/lbvh_wide).
 file_of() { case $1 in cuda/*) echo "$1.cu" ;; *) echo "$1.h" ;; esac; }
 slug() { echo "${1//\//_}"; }
+core_of() { local name=${1#*/}; echo "${name%%_*}"; }
 
 # Programs, one a line: test, flags, environment. First what is quick (fastest first), then, for
 # survivors, what takes longer.
@@ -84,15 +87,22 @@ quick() {
     nlist) echo "test_nlist -O0 TEST_SMALL=1"; echo "test_nlist_boxes -O0 TEST_SMALL=1"
            echo "test_nlist_rows -O0 TEST_SMALL=1"; echo "test_nlist_parallel -O0 TEST_SMALL=1" ;;
     nbody) echo "test_nbody -O1 TEST_SMALL=1" ;;
+    more/*)
+        # a test of its name, else those of its header
+        if [ "$(source_of "test_${1#more/}")" ]; then echo "test_${1#more/} -O0 TEST_SMALL=1"
+        else quick "$(core_of "$1")" | grep -v test_verify; fi ;;
+    cuda/nlist_boxes)
+        echo "cuda/test_nlist_boxes EMULATED TEST_SMALL=1"
+        echo "cuda/test_nlist_boxes ADDRESS TEST_SMALL=1,EMU_ORDER=reverse" ;;
     cuda/*)
-        echo "cuda/test_${1#cuda/} EMULATED TEST_SMALL=1"
-        echo "cuda/test_${1#cuda/} ADDRESS TEST_SMALL=1,EMU_ORDER=reverse" ;;
+        echo "cuda/test_$(core_of "$1") EMULATED TEST_SMALL=1"
+        echo "cuda/test_$(core_of "$1") ADDRESS TEST_SMALL=1,EMU_ORDER=reverse" ;;
     esac
     case $1 in cuda/*) ;; *) echo "test_verify -O0 TEST_SMALL=1" ;; esac
 }
 thorough() { case $1 in cuda/*) thorough_cuda "${1#cuda/}" ;; *) thorough_serial "$1" ;; esac; }
 thorough_cuda() {
-    local test=cuda/test_$1
+    local test; test=$(quick "cuda/$1" | head -n 1 | cut -d' ' -f1)
     echo "$test EMULATED EMU_ORDER=forward"
     echo "$test CHECKED TEST_SMALL=1,EMU_ORDER=random,EMU_PREEMPT=4,EMU_LAZY=1,EMU_BLOCKS=3"
     echo "$test CHECKED EMU_ORDER=forward"
@@ -106,7 +116,7 @@ thorough_cuda() {
 }
 thorough_serial() {
     local test double=DOUBLE
-    case $1 in lbvh|nlist) double=DOUBLE0 ;; esac
+    case $(core_of "$1") in lbvh|nlist) double=DOUBLE0 ;; esac
     for test in $(tests_of "$1"); do
         echo "$test $double TEST_SMALL=1,UGRID_TEST_SHARE=512,UGRID_TEST_LOT=1"
         echo "$test SANITIZED TEST_SMALL=1,UGRID_TEST_SHARE=1024,UGRID_TEST_LOT=3"
@@ -131,6 +141,9 @@ fuzzers() {
     case $1 in
     cuda/*) ;;
     lbvh) echo "lbvh wide world load" ;;
+    more/lbvh_wide) echo wide ;;
+    more/lbvh_world) echo world ;;
+    more/*) core_of "$1" ;;
     nlist) echo "nlist load" ;;
     *) echo "$1" ;;
     esac
@@ -166,7 +179,7 @@ in_time() { local seconds; seconds=$(left); timeout -k 5 $((seconds > 0 ? second
 copy_tree() {
     rm -rf "$work/whole" "$work"/worker.* "$work"/baseline.* "$work/queue"
     mkdir -p "$work/whole/tests" "$work/queue"
-    cp -r "$root"/*.h "$root/cuda" "$work/whole/"
+    cp -r "$root"/*.h "$root/more" "$root/cuda" "$work/whole/"
     cp -r "$root"/tests/{common,unit,cuda,emu} "$work/whole/tests/"
 }
 
@@ -649,7 +662,7 @@ self_check() {
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --cuda) folder=cuda/ ;;
+    --cuda) names=$(cd "$root" && ls cuda/*.cu | sed 's/\.cu$//' | paste -sd' ') ;;
     --header) names=$2; shift ;;
     --mutants) mutants=$2; shift ;;
     --seed) seed=$2; shift ;;
@@ -668,7 +681,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-parts=$(for name in $names; do echo "$folder$name"; done)
+parts=$names
 [ $mode != only ] || { parts=${only%%:*}; parts=${parts%.*}; }
 
 renice -n 10 $$ >/dev/null 2>&1

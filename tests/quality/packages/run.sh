@@ -62,13 +62,11 @@ copy_tree() {
 
 version() { sed -n 's/^project(nearfield VERSION \([0-9.]*\).*/\1/p' "$tree/CMakeLists.txt"; }
 
-# brings FOLDER LICENCE: the tree's headers, each with its kernels, and a licence
+# brings FOLDER LICENCE: the tree's headers, their parts and kernels, and a licence
 brings() {
     local header
-    for header in $headers; do
-        cmp "$tree/$header.h" "$1/$header.h" && cmp "$tree/cuda/$header.cu" "$1/cuda/$header.cu" ||
-            return 1
-    done
+    for header in $headers; do cmp "$tree/$header.h" "$1/$header.h" || return 1; done
+    diff -r "$tree/more" "$1/more" && diff -r "$tree/cuda" "$1/cuda" || return 1
     grep -q 'Permission is hereby granted' "$2" && grep -q 'free and unencumbered' "$2" ||
         wrong "no licence in $2"
 }
@@ -85,7 +83,7 @@ outsiders() {
 
 versions_agree() {
     "$tree/packaging/versions.sh" "$tree" | tee versions
-    [ "$(wc -l <versions)" -ge 14 ] || wrong "fewer places than there were" || return
+    [ "$(wc -l <versions)" -ge 50 ] || wrong "fewer places than there were" || return
     ! grep -v "^$(version) " versions
 }
 
@@ -93,7 +91,7 @@ versions_agree() {
 make_repository() {
     local header
     cp -r "$tree" repository && cd repository || return
-    for header in $headers; do sed -i "/>>changes/{n;a\\   $1  what the test changed
+    for header in $headers; do sed -i "/^   >>changes/{n;a\\   $1  what the test changed
 }" "$header.h"; done
     sed -i '0,/^## \[Unreleased\]/s//&\n\n- What the test changed./' CHANGELOG.md
     export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=tester GIT_AUTHOR_EMAIL=t@x.invalid \
@@ -111,6 +109,10 @@ releases() {
     local today day; day=$(date -u +%F)
     have git || skip "no git"
     make_repository 7.8.9 || return
+    # what is written already gets its tag, and no commit
+    packaging/release.sh "$(version)" && [ "$(git rev-list --count HEAD)" = 1 ] &&
+        [ "$(git tag)" = "v$(version)" ] && git tag -d "v$(version)" || wrong "the tag alone" ||
+        return
     refused && refused 7.8 && refused v7.8.9 && refused 07.8.9 && refused 0.0.9 && refused 7.8.10 ||
         return
     echo >>README.md && refused 7.8.9 && git checkout -q README.md && untouched || return
@@ -122,8 +124,8 @@ releases() {
     today=$(sed -n 's/^## \[7.8.9\] - //p' CHANGELOG.md)
     [ "$today" = "$day" ] || [ "$today" = "$(date -u +%F)" ] || wrong "the date: $today" ||
         return # (it may be midnight)
-    [ "$(packaging/versions.sh | cut -d' ' -f1 | uniq -c | tr -s ' ')" = " 15 7.8.9" ] ||
-        wrong "versions" || return
+    [ "$(packaging/versions.sh | grep -c '^7\.8\.9 ')" = "$("$tree/packaging/versions.sh" "$tree" |
+        wc -l)" ] || wrong "versions: $(packaging/versions.sh)" || return
     [ "$(git cat-file -t v7.8.9)" = tag ] &&
         [ "$(git rev-parse 'v7.8.9^{commit}')" = "$(git rev-parse HEAD)" ] || wrong "the tag" ||
         return
@@ -360,9 +362,18 @@ planted_faults() {
     unit noticed "the package lacks nbody.h (Debian)" deb_builds CMakeLists.txt \
         's/^foreach(header ugrid lbvh nlist nbody)/foreach(header ugrid lbvh nlist)/'
     unit noticed "the package lacks kernels (Conan)" conan_package packaging/conan/conanfile.py \
-        '/cuda\/{header}.cu/d'
+        's/, f"cuda\/{header}.cu"//'
+    unit noticed "the package lacks parts (Conan)" conan_package packaging/conan/conanfile.py \
+        's/, f"more\/{header}_\*.h"//'
+    unit noticed "the package lacks parts (vcpkg)" vcpkg_stand_ins CMakeLists.txt \
+        '/nearfield_parts} DEST/d'
     unit wrong_version ugrid.h 's/^\(#define UGRID_VERSION_PATCH\) .*/\1 77/'
     unit wrong_version nbody.h '1s/v[0-9.]*/v7.7.7/'
+    unit wrong_version lbvh.h '/^   >>changes/,/\*\//s/^   [0-9.]*, [0-9-]*/   0.2.0, 2026-01-01/'
+    unit wrong_version cuda/ugrid.cu '1s/v[0-9.]*/v7.7.7/'
+    unit wrong_version more/lbvh_world.h 's/^\(#if 10000 .*\) != .*/\1 != 70707/'
+    unit wrong_version more/nlist_boxes.h \
+        's/^\(#error "more.nlist_boxes.h\) [0-9.]* and/\1 7.7.7 and/'
     unit wrong_version CMakeLists.txt \
         's/^project(nearfield VERSION [0-9.]*/project(nearfield VERSION 7.7.7/'
     unit wrong_version CITATION.cff 's/^version: .*/version: 7.7.7/'

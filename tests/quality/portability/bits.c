@@ -22,10 +22,12 @@
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#define NBODY_WITH_STEP
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 

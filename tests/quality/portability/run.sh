@@ -190,13 +190,14 @@ references() {
     for f in "$root"/*.h "$here/bits.c" "$here/run.sh"; do
         cmp -s "$f" "$headers/$(basename "$f")" || same=''
     done
+    diff -r "$root/more" "$headers/more" >/dev/null 2>&1 || same=''
     for f in float.quick ${full:+float.all double.quick double.all}; do
         [ "$same" ] && [ -s "$work/$f" ] || same=''
     done
     [ ! "$same" ] || [ ! -s "$work/refused" ] || return 0
     rm -rf "$work/src" "$work"/*.files "$work"/float.* "$work"/double.* "$work/refused"
     mkdir -p "$headers"
-    cp "$root"/*.h "$here/bits.c" "$here/run.sh" "$headers"
+    cp -r "$root"/*.h "$root/more" "$here/bits.c" "$here/run.sh" "$headers"
     for real in float ${full:+double}; do
         flags=''; [ $real = float ] || flags=$double
         # shellcheck disable=SC2086
@@ -353,7 +354,7 @@ plant() {
     local what=$1 word=$2 flags=$3 file=$4 change=$5 part=$6 out said f
     headers=$units/plant.$BASHPID
     mkdir -p "$headers"
-    cp "$work"/src/* "$headers"
+    cp -r "$work"/src/* "$headers"
     if [ "$what" ]; then
         sed -i "$change" "$headers/$file"
         if cmp -s "$headers/$file" "$work/src/$file"; then

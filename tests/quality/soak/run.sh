@@ -54,7 +54,7 @@ planted() {
     shift 3
     [[ $what =~ $only ]] || return 0
     rm -rf "$from"; mkdir -p "$from"
-    cp "$headers"/*.h "$from/"
+    cp -r "$headers"/*.h "$headers/more" "$from/"
     sed -i "$change" "$from/nlist.h"
     if cmp -s "$headers/nlist.h" "$from/nlist.h"; then
         fail "\"$what\" could not be planted, the line has changed"; return

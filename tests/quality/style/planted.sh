@@ -20,7 +20,7 @@ calls() { awk -v name="$2" '$0 ~ "^ *" name " " { here = 1 } here { print } !/\\
 
 script=tests/quality/fuzz/run.sh
 planted() { quotes $script "$2.h" "$4"; }
-eval "$(calls $script 'planted [a-z]* [a-z]*')"
+eval "$(calls $script 'planted [a-z]* [a-z/_]*')"
 
 script=tests/quality/soak/run.sh
 planted() { quotes $script nlist.h "$3"; }
@@ -45,8 +45,8 @@ script=tests/quality/vendor/self_check.sh CC=gcc CXX=g++
 plant() {
     if [ $# -gt 4 ]; then quotes $script "$5.h" "$4"
     elif [ "$1" ]; then
-        local toy=tests/quality/vendor/toy
-        sed "$4" $toy/toy.h $toy/cuda/toy.cu | cmp -s - <(cat $toy/toy.h $toy/cuda/toy.cu) &&
+        local toy; mapfile -t toy < <(find tests/quality/vendor/toy -type f)
+        sed -s "$4" "${toy[@]}" | cmp -s - <(cat "${toy[@]}") &&
             echo "$script: nothing in toy/ is changed by $4"
     fi
 }

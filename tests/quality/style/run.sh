@@ -8,10 +8,12 @@
 # as a program of sed.
 #
 #   tests/quality/style/run.sh                 all of them
+#   tests/quality/style/run.sh --reach         reach.txt, with the figures of now
 #   tests/quality/style/run.sh --self-check    is each fault noticed?
 #
-# Also: do the contents of each header list its banners? And planted.sh. The last line is "N passed,
-# M failed". SPDX-License-Identifier: MIT OR Unlicense
+# Of headers, parts and .cu files: do the contents list the banners, is each there once, and is what
+# is named there? Does a reader of a function still have to read no more than reach.txt says?
+# And planted.sh. The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
 set -u
 export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/../../.." || exit 1
@@ -39,17 +41,62 @@ too_long() {
         }' "$@"
 }
 
-# Banners of a header (>>name at the begin of a line) that its contents do not list.
+# The texts of the headers: core, parts, kernels, in the folder $tree.
+tree=.
+members() { (cd "$tree" && ls ./*.h more/*.h cuda/*.cu 2>/dev/null | sed 's,^\./,,'); }
+
+# Lines "FILE LINE NAME", of banners (a line of a comment that begins with >>name, alone or before a
+# colon or a bracket), and of what else names one.
+banners() {
+    (cd "$tree" && members | xargs awk '/^   >>[a-z0-9_-]+(:| \(|$)/ {
+        name = $1; gsub(/[>:]/, "", name); print FILENAME, FNR, name }')
+}
+mentions() {
+    (cd "$tree" && members | xargs awk '{ rest = $0
+        while (match(rest, /(^|[^A-Za-z0-9_>])>>[a-z][a-z0-9_-]*/)) {
+            name = substr(rest, RSTART, RLENGTH); sub(/^.*>>/, "", name); sub(/-$/, "", name)
+            rest = substr(rest, RSTART + RLENGTH)
+            if (name != "name" && name != "contents") print FILENAME, FNR, name } }')
+}
+
+# Banners that the contents of their file do not list.
 not_in_contents() {
-    local header contents name
-    for header in ugrid lbvh nlist nbody; do
-        contents=$(awk '/^   >>contents/ { here = 1; next } here && /^   >>/ { exit } here' \
-            "$header.h" | tr -s ' ,;:' '\n')
-        for name in $(sed -n 's/^   >>\([a-z0-9_-]*\).*/\1/p' "$header.h"); do
+    local file line name contents
+    for file in $(members); do
+        contents=$(awk '/^   >>contents/ { here = 1; sub(/>>contents/, "") }
+            here && /^   >>/ { exit }
+            here { print }
+            here && /\*\// { exit }' "$tree/$file" | sed 's/>>/ /g' | tr -s ' ,;:.()' '\n')
+        banners | grep "^$file " | while read -r file line name; do
             [ "$name" = contents ] || echo "$contents" | grep -qx -e "$name" ||
-                echo "$header.h: >>$name"
+                echo "$file:$line: >>$name"
         done
     done
+}
+
+# A name belongs to one place of its file.
+banners_twice() { banners | awk 'seen[$1, $3]++ { print $1 ":" $2 ": >>" $3 " again" }'; }
+
+# What is named is there; and a core does not name sections that only its parts have.
+named_but_not_there() {
+    { banners | sed 's/^/banner /'; mentions | sed 's/^/named /'; } | awk '
+        { file = $2; core = file; sub(/^(more|cuda)\//, "", core); sub(/[._].*/, "", core)
+          part = file ~ /^[a-z]+\/[a-z]+_/ }
+        $1 == "banner" { there[$4] = 1; has[core, part, $4] = 1; next }
+        !($4 in there) { print file ":" $3 ": there is no >>" $4 }
+        ($4 in there) && !part && !((core, 0, $4) in has) && ((core, 1, $4) in has) {
+            print file ":" $3 ": >>" $4 " stands in a part" }'
+}
+
+# What a reader of a root has to read (reach.awk) may not grow beyond what reach.txt says.
+reach_grew() {
+    awk -v dir="$tree" -f tests/quality/style/reach.awk tests/quality/style/reach.txt |
+        paste -d'|' - tests/quality/style/reach.txt | awk -F'|' '/^#/ || !NF { next }
+            { split($1, is, " "); split($2, was, " ") }
+            $1 ~ /no such function/ { print $1; next }
+            is[4] > was[4] + 0 || is[5] > was[5] + 0 {
+                print is[1] ": " is[4] " functions, " is[5] " lines; reach.txt says " was[4] ", " \
+                    was[5] }'
 }
 
 report() {      # report NAME WHERE: WHERE is empty where all is well
@@ -70,16 +117,56 @@ check() {       # check FILE...
                     print FILENAME ":" FNR ": " $0 }' "$@")"
 }
 
-if [ "${1:-}" = --self-check ]; then
+headers_are_right() {
+    report 'the contents of a header, a part, a .cu file list its banners' "$(not_in_contents)"
+    report 'no banner stands twice in a file' "$(banners_twice)"
+    report 'what is named by >> is there' "$(named_but_not_there)"
+    report 'what a reader of a function reaches has not grown (reach.txt)' "$(reach_grew)"
+}
+
+# plant WHAT AWK-PROGRAM FILE REPORT: a copy of the headers with one change; just that report fails.
+plant() {
+    tree=$work/tree
+    rm -rf "$tree"; mkdir "$tree"
+    tar c $(ls ./*.h cuda/*.cu more/*.h 2>/dev/null) | tar x -C "$tree"
+    awk "$2" "$3" >"$tree/$3"
+    ! cmp -s "$3" "$tree/$3" || echo "FAILED   style: $1: nothing is changed"
+    headers_are_right >"$work/said"
+    if [ "$(grep -c '^FAILED' "$work/said")" = 1 ] && grep -q "^FAILED   $4" "$work/said"; then
+        found=$((found + 1)); return
+    fi
+    echo "FAILED   style: $1 in $3 is not noticed"; sed 's/^/    | /' "$work/said"
+}
+
+self_check() {
+    local found
     work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
     printf 'int f(void) {\n\treturn 0; \n}%0110d' 0 >"$work/bad.c"
     found=$(check "$work/bad.c" | grep -c '^FAILED')
-    if [ "$found" -eq 5 ]; then echo "1 passed, 0 failed"; exit; fi
-    echo "FAILED   style: $found of 5 planted faults are noticed"; echo "0 passed, 1 failed"; exit 1
-fi
+    [ "$found" -eq 5 ] || echo "FAILED   style: $found of 5 faults of form are noticed"
+    # in the first root of the list: a statement more, and another function
+    local root file; read -r root file _ < <(grep '^[a-z]' tests/quality/style/reach.txt)
+    plant 'a line more' '{ print } index($0, "'"$root"'(") && /^[A-Za-z]/ { here = 1 }
+        here && $0 == "{" { print "    (void)0;"; here = 0 }' "$file" 'what a reader'
+    plant 'a function more' 'NR == 1 { print } index($0, "'"$root"'(") && /^[A-Za-z]/ { here = 1 }
+        NR > 1 && !(here && $0 == "{") { print }
+        here && $0 == "{" { print "{   planted_i_more();"; here = 0 }
+        END { print "static void planted_i_more(void)\n{\n}" }' "$file" 'what a reader'
+    plant 'a banner that no contents list' '{ print } END { print "/* -\n   >>planted: new\n*/" }' \
+        "$file" 'the contents'
+    plant 'a banner again' '{ print } END { print "/* -\n   >>use\n*/" }' "$file" 'no banner'
+    plant 'a name that nothing has' '{ print } END { print "/* (>>planted) */" }' "$file" 'what is'
+    if [ "$found" -eq 10 ]; then echo "10 passed, 0 failed"; exit; fi
+    echo "$found passed, $((10 - found)) failed"; exit 1
+}
+
+case ${1:-} in
+--self-check) self_check ;;
+--reach) awk -f tests/quality/style/reach.awk tests/quality/style/reach.txt; exit ;;
+esac
 mapfile -t files < <(texts)
 check "${files[@]}"
-report 'the contents of a header list its banners' "$(not_in_contents)"
+headers_are_right
 report 'faults that self-checks plant still find their lines' "$(tests/quality/style/planted.sh)"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

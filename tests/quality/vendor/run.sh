@@ -12,7 +12,14 @@
 # "N passed, M failed, K skipped". A missing compiler skips its rows and fails nothing.
 #
 # For each header there is a small user of it, use_<header>.c, which returns 1 when the answer is
-# right, and flat_<header>.c, one in 2D.
+# right, and flat_<header>.c, one in 2D. Each row has a kit, a folder with copies of no more files
+# than a stranger would copy:
+#
+#   lbvh          the header alone, in all rows (those of nvcc: with cuda/lbvh.cu)
+#   lbvh+world    with one part (more/lbvh_world.h), and the parts that this one needs: some rows
+#   lbvh+all      with all parts: all rows
+#   lbvh single   one file with all parts (packaging/single.sh): the same symbols
+#
 # Environment: JOBS (rows at a time, 2), CC CXX (default gcc, g++), NVCC, STB_CFLAGS, STB_LIBS, FULL
 # (1: more standards, nvcc's other rows).
 set -u
@@ -27,6 +34,7 @@ jobs=${JOBS:-2}
 headers="ugrid lbvh nlist nbody"
 only='.' but=' ^'
 quiet=
+label='' kit='' with='' parts=''        # of the rows that follow
 
 # What the headers promise to be free of (docs/contributing.md, "Rules").
 warn="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"
@@ -44,7 +52,7 @@ row_number=0
 
 # row NAME FUNCTION ARGS...: starts a row.
 row() {
-    local name="$header: $1"; shift
+    local name="$label: $1"; shift
     [[ $name =~ $only && ! $name =~ $but ]] || return 0
     while (( $(jobs -rp | wc -l) >= jobs )); do wait -n; done
     row_number=$((row_number + 1))
@@ -78,6 +86,61 @@ explain() {
 count_rows() { cat "$work"/rows/*/result 2>/dev/null | grep -c "^$1\$"; }
 
 # ------------------------------------------------------------------------------------------------
+# Kits: which files are there.
+# ------------------------------------------------------------------------------------------------
+
+part_names() {
+    local file
+    for file in "$headers_dir/more/${header}_"*.h; do
+        [ ! -f "$file" ] || basename "$file" .h | sed "s/^${header}_//"
+    done
+}
+
+upper() { echo "$1" | tr a-z A-Z; }
+
+# with_parts PART...: the macros that add them.
+with_parts() { local part; for part; do printf ' -D%s_WITH_%s' "$HEADER" "$(upper "$part")"; done; }
+
+# A part and those that it needs, in one line: their macros are set when its is.
+needed_parts() {
+    # shellcheck disable=SC2046
+    echo "#include \"$header.h\"" | $CC -x c -dM -E -I"$headers_dir" $(with_parts "$1") - |
+        sed -n "s/^#define ${HEADER}_WITH_\([A-Z0-9_]*\).*/\1/p" | tr A-Z a-z | sort | paste -sd' '
+}
+
+# copy_files FOLDER HEADER PART...: the header, its kernels where the folder's name ends with .cuda,
+# parts
+copy_files() {
+    local to=$1 of=$2 part; shift 2
+    mkdir -p "$to" && cp "$headers_dir/$of.h" "$to/" || return 1
+    case $to in *.cuda) copy_kernels "$to" "$of" ;; esac
+    for part; do
+        mkdir -p "$to/more" && cp "$headers_dir/more/${of}_$part.h" "$to/more/"
+        case $to in *.cuda) copy_kernels "$to" "${of}_$part" ;; esac
+    done
+}
+copy_kernels() {
+    [ -f "$headers_dir/cuda/$2.cu" ] || return 0
+    mkdir -p "$1/cuda" && cp "$headers_dir/cuda/$2.cu" "$1/cuda/"
+}
+
+# use_kit LABEL PART...: the rows that follow are built from these files. A header that others feed
+# has these beside it.
+use_kit() {
+    local folder feeder; label=$1; shift
+    kit=$work/kits/${label// /-} with=$(with_parts "$@")
+    for folder in "$kit" "$kit.cuda"; do
+        copy_files "$folder" "$header" "$@"
+        if is_fed; then
+            for feeder in ugrid lbvh; do
+                # shellcheck disable=SC2046
+                copy_files "$folder" $feeder
+            done
+        fi
+    done
+}
+
+# ------------------------------------------------------------------------------------------------
 # Sources: the ways in which a program can include a header.
 # ------------------------------------------------------------------------------------------------
 
@@ -91,6 +154,13 @@ write_sources() {
     put impl.c           "$implement" "$include"
     put impl_twice.c     "$implement" "$include" "$include"
     put late_impl.c      "$include" "$implement" "$include"
+    # parts that come when the header has been included already
+    local macros=()
+    # shellcheck disable=SC2086
+    mapfile -t macros < <(for part in $parts; do
+        echo "#define ${HEADER}_WITH_$(upper "$part")"; done)
+    put late_parts.c     "$include" "${macros[@]}" "$include" "$include"
+    put late_parts_impl.c "$implement" "$include" "${macros[@]}" "$include" "$include"
     # what windows.h does to the program: words that a header may then not use
     put windows_words.c  "#define near" "#define far" "#define small char" \
         "#define interface struct" "$implement" "$include"
@@ -136,7 +206,7 @@ write_sources() {
 compile() {
     local command=$1 object=$2 source=$3; shift 3
     # shellcheck disable=SC2086
-    say $command "$@" -I"$headers_dir" -c "$source" -o "$OUT/$object"
+    say $command $with "$@" -I"$kit" -c "$source" -o "$OUT/$object"
 }
 
 only_compiles() {
@@ -276,7 +346,7 @@ refuses_cuda() {
 declares_cuda() {
     only_compiles "$1" cuda_include.c cuda_use.c || return 1
     # shellcheck disable=SC2086
-    if $1 -M -I"$headers_dir" "$src/cuda_include.c" |
+    if $1 $with -M -I"$kit" "$src/cuda_include.c" |
         grep -E '/(cuda_runtime|cuda_runtime_api|driver_types|cuda)\.h'; then
         echo "${HEADER}_CUDA must not read a CUDA header in plain C"; return 1
     fi
@@ -292,17 +362,24 @@ ours() { grep -Ev "^(${header}|${HEADER}${feeders:+|$feeders})(_|\$)|^CUstream_s
 
 # The <headers> that ours include, as a file of their own: what they bring is not our doing.
 # `-H` lists the included files with one dot per level: two are what our header includes itself
-# (C++'s <math.h> reads the <stdlib.h> of C, which is another file than its own). cuda/*.cu are read
-# by nvcc alone.
+# (C++'s <math.h> reads the <stdlib.h> of C, which is another file than its own); so are three below
+# one of our parts. cuda/*.cu are read by nvcc alone.
 write_base() {
     local cc=$1 file=$2; shift 2
     # shellcheck disable=SC2086
-    $cc "$@" -H -E -I"$headers_dir" "$file" 2>&1 >/dev/null | grep '^\.\. ' >"$OUT/included"
-    sed -n 's/^ *# *include *<\([^>]*\)>.*/\1/p' "$headers_dir/$header.h" | sort -u |
+    $cc $with "$@" -H -E -I"$kit" "$file" 2>&1 >/dev/null |
+        awk '/^\.\. / { part = /\/more\//; print } part && /^\.\.\. /' >"$OUT/included"
+    included_names | sort -u |
     while read -r name; do
         if grep -q "/$name\$" "$OUT/included"; then echo "#include <$name>"; fi
     done >"$OUT/base.c"
     echo "typedef int ${header}_base;" >>"$OUT/base.c"
+}
+
+# Names of the <headers> that the files of the kit include, those in the folder cuda with "cuda".
+included_names() {
+    find "$kit" -name "$header*.h" -o -name "$header*.cu" | { if [ "${1:-}" ]; then cat; else
+        grep -v '\.cu$'; fi; } | xargs sed -n 's/^ *# *include *<\([^>]*\)>.*/\1/p'
 }
 
 # check_macros COMMAND SOURCE FLAGS...: macros added, changed or removed against the bare system
@@ -312,8 +389,8 @@ check_macros() {
     write_base "$cc" "$file" "$@"
     # shellcheck disable=SC2086
     {
-        $cc "$@" -dM -E "$OUT/base.c" | sort >"$OUT/base.macros" &&
-        $cc "$@" -dM -E -I"$headers_dir" "$file" | sort >"$OUT/with.macros"
+        $cc $with "$@" -dM -E "$OUT/base.c" | sort >"$OUT/base.macros" &&
+        $cc $with "$@" -dM -E -I"$kit" "$file" | sort >"$OUT/with.macros"
     } || return 1
     grep -q "define ${HEADER}_" "$OUT/with.macros" ||
         { echo "no macro found: the check is broken"; return 1; }
@@ -663,13 +740,12 @@ cuda_symbols() {
 # (arm_neon.h).
 cuda_macros() {
     local nvcc=$1
-    sed -n 's/^ *# *include *<\([^>]*\)>.*/\1/p' "$headers_dir/$header.h" \
-        "$headers_dir/cuda/$header.cu" | sort -u |
+    included_names cuda | sort -u |
         sed 's/.*/#if __has_include(<&>)\n#include <&>\n#endif/' >"$OUT/base.cu"
     # shellcheck disable=SC2086
     {
-        $nvcc -E -Xcompiler -dM "$OUT/base.cu" | sort >"$OUT/base.macros" &&
-        $nvcc -E -Xcompiler -dM -I"$headers_dir" "$src/cuda_impl.cu" | sort >"$OUT/with.macros"
+        $nvcc $with -E -Xcompiler -dM "$OUT/base.cu" | sort >"$OUT/base.macros" &&
+        $nvcc $with -E -Xcompiler -dM -I"$kit" "$src/cuda_impl.cu" | sort >"$OUT/with.macros"
     } || return 1
     grep -q "define ${HEADER}_" "$OUT/with.macros" ||
         { echo "no macro found: the check is broken"; return 1; }
@@ -680,7 +756,7 @@ cuda_macros() {
 }
 
 cuda_rows() {
-    local nvcc n cc="$CC -std=c99 -O2 $warn" double="-D${HEADER}_REAL=double"
+    local nvcc n cc="$CC -std=c99 -O2 $warn" double="-D${HEADER}_REAL=double" kit=$kit.cuda
     nvcc=$(find_nvcc)
     if [ ! "$nvcc" ]; then row "nvcc" skip "no nvcc"; return; fi
     n=$(nvcc_command "$nvcc" c++17)
@@ -688,7 +764,7 @@ cuda_rows() {
         row "nvcc c++17: as .cu, declarations" only_compiles "$n" include.cu
         row "nvcc c++17: as .cu, without _CUDA" cu_program "$n" "$nvcc"
     fi
-    if [ ! -f "$headers_dir/cuda/$header.cu" ]; then
+    if [ ! -f "$kit/cuda/$header.cu" ]; then
         row "nvcc, _CUDA" skip "no cuda/$header.cu"; return
     fi
     [ ! "${FULL:-}" ] || row "nvcc c++17: _CUDA, declarations" only_compiles "$n" cuda_include.cu
@@ -712,12 +788,8 @@ cuda_rows() {
 c_years='c99 c17' cxx_years='c++11 c++20'
 if [ "${FULL:-}" ]; then c_years='c99 c11 c17' cxx_years='c++11 c++14 c++17 c++20'; fi
 
-matrix() {      # matrix HEADER
-    header=$1; HEADER=$(echo "$header" | tr a-z A-Z)
-    if [ ! -f "$here/use_$header.c" ]; then
-        row "tests/quality/vendor/use_$header.c is there" false; return
-    fi
-    write_sources
+# All rows, for a header alone and for one with all its parts.
+full_rows() {
     # shellcheck disable=SC2086
     family "$CC"  "$warn"       c   c99   $c_years
     family clang  "$clang_warn" c   c99   $c_years
@@ -739,7 +811,209 @@ matrix() {      # matrix HEADER
     cuda_rows
 }
 
-fresh() { rm -rf "$work/rows" "$work/src"; mkdir -p "$work/rows"; row_number=0; feeders=; }
+# One part: what could differ from the header with all of them is what it takes from another one.
+part_rows() {
+    row "$CC c99 -O2: implementation" only_compiles "$CC -std=c99 -O2 $warn" impl.c
+    row "$CC c99 -O0: two users and an implementation" program "$CC -std=c99 -O0 $warn" "$CC"
+    if have clang; then row "clang c99: implementation" only_compiles \
+        "clang -std=c99 -fsyntax-only $clang_warn" impl.c; fi
+    if have "$CXX"; then row "$CXX c++17: implementation" only_compiles \
+        "$CXX -x c++ -std=c++17 -fsyntax-only $warn" impl.c; fi
+}
+
+# ------------------------------------------------------------------------------------------------
+# Parts: whether their macros are there or not, and what a stranger can do wrong.
+# ------------------------------------------------------------------------------------------------
+
+# Both with the warnings of the matrix.
+two_compilers() { echo "$CC -std=c99 $warn"; ! have clang++ || echo "clang++ -x c++ -std=c++17 $clang_warn"; }
+
+# says_instead PATTERN: the command that follows must fail, and say this in an error.
+says_instead() {
+    local pattern=$1; shift
+    if "$@" >"$OUT/said" 2>&1; then echo "this must not compile"; return 1; fi
+    cat "$OUT/said"
+    grep -q "error.*$pattern" "$OUT/said"
+}
+
+# A file of a part that was not copied. (What does not know __has_include says "No such file".)
+refuses_without_part() {
+    local part command
+    two_compilers >"$OUT/compilers"
+    for part in $parts; do
+        while read -r command; do
+            with=$(with_parts "$part")
+            says_instead "$header.h: ${HEADER}_WITH_$(upper "$part") needs .*more/${header}_$part.h" \
+                only_compiles "$command -fsyntax-only" include.c || return 1
+        done <"$OUT/compilers"
+    done
+}
+
+# A part, and kernels, of another release.
+refuses_other_version() {
+    local part nvcc from=$kit.cuda; nvcc=$(find_nvcc)
+    other_version /more/
+    for part in $parts; do
+        with=$(with_parts "$part")
+        says_instead "more/${header}_$part.h .* different versions" \
+            only_compiles "$CC -std=c99 -fsyntax-only" include.c || return 1
+    done
+    [ "$nvcc" ] && [ -f "$from/cuda/$header.cu" ] || return 0
+    for part in '' $parts; do
+        part=$header${part:+_$part}
+        [ -f "$from/cuda/$part.cu" ] || continue
+        other_version "$part.cu"
+        with=$(with_parts ${part#$header} | sed 's/WITH__/WITH_/')
+        # shellcheck disable=SC2086
+        says_instead "cuda/$part.cu .* different versions" "$nvcc" $with -E -I"$kit" \
+            "$src/cuda_impl.cu" -o "$OUT/impl.i" || return 1
+    done
+}
+
+# other_version FILES: a kit whose header is of another version than all the rest, of which only
+# these look at it.
+other_version() {
+    kit=$OUT/kit
+    rm -rf "$kit" && cp -r "$from" "$kit"
+    sed -i "s/^#define ${HEADER}_VERSION_PATCH .*/#define ${HEADER}_VERSION_PATCH 77/" \
+        "$kit/$header.h"
+    find "$kit/more" "$kit/cuda" -type f | grep -v "$1" |
+        xargs -r sed -i "s/_VERSION_PATCH != .*/_VERSION_PATCH == 0/"
+}
+
+# A part is no header.
+refuses_part_alone() {
+    local part
+    with=
+    for part in $parts; do
+        echo "#include \"more/${header}_$part.h\"" >"$OUT/part.c"
+        says_instead "more/${header}_$part.h is a part of $header.h" \
+            compile "$CC -std=c99 -fsyntax-only" part.o "$OUT/part.c" || return 1
+    done
+}
+
+# A macro in the files that use a part, and not in the one with the implementation. Troubleshooting
+# in docs/install.md has the linker's words.
+user_without_implementation() {
+    local cc=$1 linker=$2 part
+    for part in $parts; do
+        with=
+        compile "$cc" impl.o "$src/impl.c" && compile "$cc" main.o "$src/main.c" || return 1
+        # shellcheck disable=SC2046
+        with=$(with_parts $(needed_parts "$part"))
+        compile "$cc" a.o "$here/use_$header.c" -DUSE=use_a &&
+        compile "$cc" b.o "$here/use_$header.c" -DUSE=use_b || return 1
+        links_not "$linker" impl.o a.o b.o main.o || return 1
+    done
+}
+
+# Files that use no part need no macro, beside others and an implementation that have all.
+users_of_both_kinds() {
+    local cc=$1 linker=$2 all=$with
+    compile "$cc" impl.o "$src/impl.c" && compile "$cc" a.o "$here/use_$header.c" -DUSE=use_a &&
+        compile "$cc" main.o "$src/main.c" || return 1
+    with=
+    compile "$cc" b.o "$here/use_$header.c" -DUSE=use_b && with=$all &&
+        link_and_run "$linker" impl.o a.o b.o main.o
+}
+
+parts_that_come_late() {
+    local command
+    with=
+    two_compilers >"$OUT/compilers"
+    while read -r command; do
+        only_compiles "$command -fsyntax-only" late_parts.c late_parts_impl.c || return 1
+    done <"$OUT/compilers"
+    same_symbols_of "$src/impl.c" "$(with_parts $parts)" "$kit" "$src/late_parts_impl.c" '' "$kit"
+}
+
+# symbols_of NAME SOURCE MACROS FOLDER: names and sizes of what the object has.
+symbols_of() {
+    # shellcheck disable=SC2086
+    say $CC -std=c99 -O0 -DNDEBUG $3 -I"$4" -c "$2" -o "$OUT/$1.o" &&
+        nm -S "$OUT/$1.o" | sed 's/^[0-9a-f]* //' | sort >"$OUT/$1.symbols"
+}
+
+# same_symbols_of SOURCE MACROS FOLDER SOURCE MACROS FOLDER
+same_symbols_of() {
+    symbols_of one "$1" "$2" "$3" && symbols_of other "$4" "$5" "$6" || return 1
+    grep -q " ${header}_" "$OUT/one.symbols" || { echo "no symbol: the check is broken"; return 1; }
+    diff "$OUT/one.symbols" "$OUT/other.symbols" | head -n 20
+    cmp "$OUT/one.symbols" "$OUT/other.symbols"
+}
+
+# The single file against the header with parts beside it.
+same_symbols() { same_symbols_of "$src/impl.c" "$with" "$kit" "$src/impl.c" "$with" "$single"; }
+
+# ... and nvcc reads the same kernels there, by the names of all that they are preprocessed to.
+same_kernels() {
+    local nvcc folder; nvcc=$(find_nvcc)
+    [ "$nvcc" ] || skip "no nvcc"
+    for folder in "$kit" "$single"; do
+        # shellcheck disable=SC2086
+        "$nvcc" -E -DNDEBUG $with -I"$folder" "$src/cuda_impl.cu" -o "$OUT/impl.i" || return 1
+        grep -v '^#\|^ *$' "$OUT/impl.i" >"$OUT/$(basename "$folder").text"
+    done
+    grep -q "${header}_cuda" "$OUT/$(basename "$kit").text" &&
+        cmp "$OUT/$(basename "$kit").text" "$OUT/$(basename "$single").text"
+}
+
+parts_rows() {
+    row "parts that come when the header is there already" parts_that_come_late
+    row "$CC c99: users with and without parts" users_of_both_kinds "$CC -std=c99 -O0 $warn" "$CC"
+    row "a part of another version is refused" refuses_other_version
+    row "a part without its header is refused" refuses_part_alone
+    use_kit "$header"
+    row "a part that is missing is refused" refuses_without_part
+    use_kit "$header+all" $parts
+    row "$CC c99: parts in the users alone do not link" user_without_implementation \
+        "$CC -std=c99 -O0 -Wno-error $warn" "$CC"
+}
+
+single_rows() {
+    local part single=$work/kits/$header-single
+    "$root/packaging/single.sh" "$single" "$headers_dir" "$header" >"$work/single.log" 2>&1 ||
+        { row "packaging/single.sh" cat_and_fail "$work/single.log"; return; }
+    if is_fed; then cp "$kit"/*.h "$single/"; "$root/packaging/single.sh" "$single" "$headers_dir" "$header"; fi
+    # shellcheck disable=SC2046
+    for part in $parts; do
+        use_kit "$header+$part" $(needed_parts "$part")
+        label="$header single"; row "with $part: the same symbols" same_symbols
+    done
+    use_kit "$header"; label="$header single"
+    row "without parts: the same symbols" same_symbols
+    # shellcheck disable=SC2086
+    use_kit "$header+all" $parts; label="$header single"
+    [ ! "$parts" ] || row "with all parts: the same symbols" same_symbols
+    [ ! -f "$kit.cuda/cuda/$header.cu" ] || kit=$kit.cuda row "the same kernels" same_kernels
+    kit=$single
+    row "$CC c99 -O0: two users and an implementation" program "$CC -std=c99 -O0 $warn" "$CC"
+    if have "$CXX"; then row "$CXX c++17: implementation" only_compiles \
+        "$CXX -x c++ -std=c++17 -fsyntax-only $warn" impl.c; fi
+}
+cat_and_fail() { cat "$1"; return 1; }
+
+matrix() {      # matrix HEADER
+    local part
+    header=$1; HEADER=$(upper "$header") label=$header
+    if [ ! -f "$here/use_$header.c" ]; then
+        row "tests/quality/vendor/use_$header.c is there" false; return
+    fi
+    parts=$(part_names | paste -sd' ')
+    write_sources
+    use_kit "$header"; full_rows
+    for part in $parts; do
+        # shellcheck disable=SC2046
+        use_kit "$header+$part" $(needed_parts "$part"); part_rows
+    done
+    if [ "$parts" ]; then
+        # shellcheck disable=SC2086
+        use_kit "$header+all" $parts; full_rows; parts_rows
+    fi
+    single_rows
+}
+
+fresh() { rm -rf "$work/rows" "$work/src" "$work/kits"; mkdir -p "$work/rows"; row_number=0; feeders=; }
 
 run_matrix() {
     local h found=

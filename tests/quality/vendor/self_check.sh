@@ -8,7 +8,8 @@
 self_check() {
     local jobs_here=$jobs
     quiet=yes
-    only=nothing; fresh; matrix toy     # asks the compilers what they know
+    only=nothing headers_dir=$here/toy
+    fresh; matrix toy                   # asks the compilers what they know
     jobs=1                              # each entry is a process of its own
 
     # The header as it is: every one of the rows used below is ok.
@@ -107,17 +108,45 @@ self_check() {
         "$CC c99: fed, every symbol" "beside_ugrid" \
         "s/^#ifdef UGRID_H/&\n__attribute__((unused)) static int beside_ugrid(void) { return 1; }/" nlist
 
+    unit plant "a part that does not look at the version" \
+        "a part of another version is refused" "must not compile" \
+        "/VERSION_PATCH != 100/,/^#endif/d"
+    unit plant "a part that may stand alone" \
+        "a part without its header is refused" "unknown type name|undeclared|VERSION" \
+        "/^#ifndef TOY_H\$/{N;/is a part of/{N;d}}"
+    unit plant "a hook that does not say which file is missing" \
+        "a part that is missing is refused" "No such file" \
+        "/^#if defined(__has_include)/,/^#endif/d"
+    unit plant "a hook inside the guard of the header" \
+        "parts that come when the header is there already" "toy_most" \
+        "s/^#ifdef TOY_WITH_MOST/#if defined(TOY_WITH_MOST) \&\& !defined(TOY_SEEN)\n#define TOY_SEEN/; s/^#endif \/\* TOY_H \*\//&\n#ifndef TOY_WITH_MOST\n#define TOY_SEEN\n#endif/"
+    unit plant "a core that calls its part" \
+        "toy: $CC c99 -O0: two users" "toy_most" \
+        "s/^    memset(pairs, 0/    { toy_real number; (void)toy_most(array, \&number); }\n&/"
+    unit plant "a struct that grows by the macro of a part" \
+        "users with and without parts" "1 of 2 right" \
+        "s/typedef struct toy_array { /&\n#ifdef TOY_WITH_MOST\nint32_t more[8];\n#endif\n/"
+    unit plant "a part with a name of its own" \
+        "toy.all: $CC c99: every symbol" "most_of_all" \
+        "s/^TOY_API toy_result toy_most(.*)\$/int most_of_all(void); int most_of_all(void) { return 1; }\n&/"
+    unit plant "a single file with other symbols" \
+        "toy single: with most: the same symbols" "toy_added" \
+        "s/^#error \"toy.h: TOY_WITH_MOST needs.*/&/; s/^#if defined(__has_include)\$/#ifdef TOY_IMPLEMENTATION\nint toy_added(void); int toy_added(void) { return __COUNTER__; }\n#endif\n&/; s/^#define TOY_MOST_IMPLEMENTATION_DONE/&\n#if __INCLUDE_LEVEL__ > 1\nint toy_added_too(void); int toy_added_too(void) { return 2; }\n#endif/"
+
     all_units
     jobs=$jobs_here
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]
 }
 
+# The texts that a fault is planted into: of the header, its parts, its kernels.
+texts_of() { (cd "$headers_dir" && ls "$1.h" cuda/"$1"*.cu more/"$1"_*.h 2>/dev/null); }
+
 # plant WHAT ROW WORD SED [HEADER]: with SED applied to a copy of the header (toy), a row whose name
 # matches ROW must fail, and its log must hold WORD (else it failed for another reason). WHAT empty:
 # nothing is broken, the rows are ok.
 plant() {
-    local what=$1 row=$2 word=$3 change=$4 subject=${5:-toy} original=$root
+    local what=$1 row=$2 word=$3 change=$4 subject=${5:-toy} original=$root file
     # names of rows are matched as regular expressions, and g++ is meant literally
     only=${row//+/\\+}
     work=$(mktemp -d "$units/XXXXXX")
@@ -128,17 +157,18 @@ plant() {
     fi
     mkdir -p "$headers_dir/cuda"
     [ "$subject" = toy ] || cp "$root"/*.h "$headers_dir"
-    sed "$change" "$original/$subject.h" >"$headers_dir/$subject.h"
-    [ ! -f "$original/cuda/$subject.cu" ] ||
-        sed "$change" "$original/cuda/$subject.cu" >"$headers_dir/cuda/$subject.cu"
+    cp "$original/$subject.h" "$headers_dir/"
+    cp -r "$original/cuda" "$headers_dir/"
+    [ ! -d "$original/more" ] || cp -r "$original/more" "$headers_dir/"
+    for file in $(texts_of "$subject"); do sed -i "$change" "$headers_dir/$file"; done
     fresh; matrix "$subject"; wait
     verdict
 }
 
 verdict() {
-    if [ "$what" ] && cmp -s "$headers_dir/$subject.h" "$original/$subject.h" &&
-        { [ "$subject" != toy ] || cmp -s "$headers_dir/cuda/toy.cu" "$original/cuda/toy.cu"; };
-        then
+    if [ "$what" ] && diff -r "$headers_dir/cuda" "$original/cuda" >/dev/null &&
+        { [ ! -d "$original/more" ] || diff -r "$headers_dir/more" "$original/more" >/dev/null; } &&
+        cmp -s "$headers_dir/$subject.h" "$original/$subject.h"; then
         miss "nothing was changed by: $what"
     elif [ "$(count_rows ok)$(count_rows FAILED)" = 00 ]; then
         echo "skipped  $what: its compiler is missing"; skipped=$((skipped + 1))

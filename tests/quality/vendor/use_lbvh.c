@@ -1,5 +1,6 @@
 /* A small user of lbvh.h, built in every way by run.sh. USE: the name of the function, so that two
-   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. */
+   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. What
+   is used of the parts, their macros say: LBVH_WITH_WORLD, _WIDE, _OPTIMIZE. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -13,6 +14,7 @@
 
 int USE(void);
 
+#ifdef LBVH_WITH_WORLD
 /* A world of two boxes that touch, until one leaves. */
 static int lives(const lbvh_real *boxes)
 {
@@ -35,6 +37,26 @@ static int lives(const lbvh_real *boxes)
     lbvh_world_free(&world);
     return right;
 }
+#endif
+
+#ifdef LBVH_WITH_WIDE
+/* A copy of the tree with nodes of eight children: the boxes that a window overlaps are 1 and 2. */
+static int widens(const lbvh *tree, const lbvh_real *boxes, const lbvh_real *window)
+{
+    lbvh_wide wide = EMPTY;
+    lbvh_wide_desc desc = EMPTY;
+    int32_t ids[4] = {-1, -1, -1, -1};
+    int64_t needed = 0;
+    int right;
+    desc.copy = 1;
+    right = lbvh_wide_build(&wide, &desc, tree, boxes, 0) == LBVH_OK &&
+            lbvh_wide_validate(&wide, tree) == LBVH_OK &&
+            lbvh_wide_overlaps(&wide, window, 0, ids, 4, &needed) == LBVH_OK;
+    right = right && needed == 2 && ids[0] + ids[1] == 3 && lbvh_wide_bytes(&wide) > 0;
+    lbvh_wide_free(&wide);
+    return right;
+}
+#endif
 
 int USE(void)
 {
@@ -71,7 +93,22 @@ int USE(void)
         arrfree(hits);
     }
 #endif
+#ifdef LBVH_WITH_WIDE
+    right = right && widens(&tree, boxes, window);
+#endif
+#ifdef LBVH_WITH_OPTIMIZE
+    {
+        int32_t rotations = -1;
+        double gain = -1;
+        right = right && lbvh_optimize(&tree, &rotations) == LBVH_OK && rotations >= 0 &&
+                lbvh_split_top(&tree, &gain) == LBVH_OK && gain >= 0;
+        right = right && lbvh_validate(&tree) == LBVH_OK &&
+                lbvh_count_pairs(&tree, &pairs) == LBVH_OK && pairs == 3;
+    }
+#endif
     lbvh_free(&tree);
+#ifdef LBVH_WITH_WORLD
     right = right && lives(boxes);
+#endif
     return right;
 }

@@ -1,6 +1,7 @@
 /* A small user of nlist.h, built in every way by run.sh. USE: the name of the function, so that two
    copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike.
-   WITH_UGRID, WITH_LBVH: what finds the neighbours is included before it, and used. */
+   WITH_UGRID, WITH_LBVH: what finds the neighbours is included before it, and used;
+   NLIST_WITH_BOXES, NLIST_WITH_TUNE: the parts. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -114,6 +115,28 @@ int USE(void)
         right = right && wall.total == 4 && nlist_find(&wall, 3, nlist_key(0, 0)) >= 0;
         nlist_free(&wall);
         lbvh_free(&tree);
+    }
+#endif
+#ifdef NLIST_WITH_BOXES
+    {
+        nlist_box box = EMPTY;          /* as long as the row of points: the ends meet, too */
+        nlist_desc images = EMPTY;
+        box.cell[0][0] = (nlist_real)0.4;
+        box.cell[1][1] = box.cell[2][2] = 1;
+        box.periodic[0] = 1;
+        images.radius = (nlist_real)0.15;
+        images.half = 1;
+        right = right && nlist_build_box(&list, &images, &box, pos, 0, 4) == NLIST_OK &&
+                list.total == 4;
+    }
+#endif
+#ifdef NLIST_WITH_TUNE
+    {
+        nlist_tuner tuner = EMPTY;
+        tuner.radius = (nlist_real)0.1;
+        right = right && nlist_next_skin(&tuner) > 0;
+        nlist_tune(&tuner, 1, 0.5);
+        right = right && tuner.reason != NULL;
     }
 #endif
     nlist_free(&list);

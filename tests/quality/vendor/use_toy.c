@@ -14,5 +14,12 @@ int USE(void)
     array.number = number;
     array.n = 5;
     if (toy_count_pairs(&array, &pairs) != TOY_OK) return 0;
-    return pairs == 4;
+    if (pairs != 4) return 0;
+#ifdef TOY_WITH_MOST
+    {
+        toy_real most = 0;
+        if (toy_most(&array, &most) != TOY_OK || most < 1 || most > 1) return 0;
+    }
+#endif
+    return 1;
 }

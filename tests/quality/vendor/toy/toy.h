@@ -106,3 +106,13 @@ TOY_API toy_result toy_count_pairs(const toy_array *array, int64_t *pairs)
 #endif
 
 #endif /* TOY_IMPLEMENTATION */
+
+/* Its part. */
+#ifdef TOY_WITH_MOST
+#if defined(__has_include)
+#if !__has_include("more/toy_most.h")
+#error "toy.h: TOY_WITH_MOST needs the file more/toy_most.h: copy the folder more beside toy.h"
+#endif
+#endif
+#include "more/toy_most.h"
+#endif

@@ -1,4 +1,8 @@
-// toy.cu: the CUDA part of toy.h, included by it. SPDX-License-Identifier: MIT OR Unlicense
+// cuda/toy.cu - v0.1.0 - the CUDA part of toy.h, included by it.
+// SPDX-License-Identifier: MIT OR Unlicense
+#if 10000 * TOY_VERSION_MAJOR + 100 * TOY_VERSION_MINOR + TOY_VERSION_PATCH != 100
+#error "cuda/toy.cu 0.1.0 and toy.h are of different versions: copy both from one release"
+#endif
 #include <cuda_runtime.h>
 
 namespace {
