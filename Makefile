@@ -34,7 +34,7 @@ endif
 GPU := $(shell nvidia-smi -L 2>/dev/null | grep '^GPU')
 
 # Every program is rebuilt when any header changes.
-SOURCES := $(wildcard *.h more/*.h cuda/*.cu tests/common/*.h tests/cuda/*.h tests/bench/*.h \
+SOURCES := $(wildcard *.h cuda/*.cu cuda/*.h tests/common/*.h tests/cuda/*.h tests/bench/*.h \
     examples/*.h examples/common/*.h)
 
 help:
