@@ -826,7 +826,10 @@ part_rows() {
 # ------------------------------------------------------------------------------------------------
 
 # Both with the warnings of the matrix.
-two_compilers() { echo "$CC -std=c99 $warn"; ! have clang++ || echo "clang++ -x c++ -std=c++17 $clang_warn"; }
+two_compilers() {
+    echo "$CC -std=c99 $warn"
+    ! have clang++ || echo "clang++ -x c++ -std=c++17 $clang_warn"
+}
 
 # says_instead PATTERN: the command that follows must fail, and say this in an error.
 says_instead() {
@@ -843,7 +846,7 @@ refuses_without_part() {
     for part in $parts; do
         while read -r command; do
             with=$(with_parts "$part")
-            says_instead "$header.h: ${HEADER}_WITH_$(upper "$part") needs .*more/${header}_$part.h" \
+            says_instead "$header.h: ${HEADER}_WITH_$(upper "$part") needs .*${header}_$part.h" \
                 only_compiles "$command -fsyntax-only" include.c || return 1
         done <"$OUT/compilers"
     done
@@ -972,9 +975,11 @@ parts_rows() {
 
 single_rows() {
     local part single=$work/kits/$header-single
+    mkdir -p "$single"
+    # (what feeds it lies beside it)
+    cp "$kit"/*.h "$single/"
     "$root/packaging/single.sh" "$single" "$headers_dir" "$header" >"$work/single.log" 2>&1 ||
         { row "packaging/single.sh" cat_and_fail "$work/single.log"; return; }
-    if is_fed; then cp "$kit"/*.h "$single/"; "$root/packaging/single.sh" "$single" "$headers_dir" "$header"; fi
     # shellcheck disable=SC2046
     for part in $parts; do
         use_kit "$header+$part" $(needed_parts "$part")
