@@ -11,6 +11,7 @@
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#define NBODY_WITH_POINTS
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 
