@@ -14,10 +14,16 @@
 #endif
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_WORLD
+#define LBVH_WITH_WIDE
+#define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#define NBODY_WITH_STEP
+#define NBODY_WITH_POINTS
+#define NBODY_WITH_SETS
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 
