@@ -34,8 +34,13 @@ endif
 GPU := $(shell nvidia-smi -L 2>/dev/null | grep '^GPU')
 
 # Every program is rebuilt when any header changes.
-SOURCES := $(wildcard *.h cuda/*.cu cuda/*.h tests/common/*.h tests/cuda/*.h tests/bench/*.h \
-    examples/*.h examples/common/*.h)
+SOURCES := $(wildcard *.h more/*.h cuda/*.cu cuda/*.h tests/common/*.h tests/cuda/*.h \
+    tests/bench/*.h examples/*/*.h)
+
+# The program of an example has the name of its folder.
+EXAMPLE_NAMES := $(notdir $(patsubst %/,%,$(wildcard examples/*/)))
+EXAMPLE_SOURCES := $(wildcard $(foreach n,$(EXAMPLE_NAMES),examples/$n/$n.c))
+EXAMPLE_KERNELS := $(wildcard $(foreach n,$(EXAMPLE_NAMES),examples/$n/$n.cu))
 
 help:
 	@echo 'make demo         run the dam break (serial, about 20 seconds) and draw pictures'

@@ -1,10 +1,9 @@
-/* nbody.h - v0.1.0 - N-body forces in 2D: direct summation, tree code, FMM; C99 and CUDA
+/* nbody.h - v0.2.0 - N-body forces in 2D: direct summation, tree code, FMM; C99 and CUDA
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
-   Computes the forces and potentials of n bodies on each other, or at any points of the plane, and
-   integrates their motion. The law is 1 / d^2 or 1 / d, with or without softening, or your own
-   function of the distance. It also computes the velocities of point vortices and vortex blobs.
+   Computes the forces and potentials of n bodies on each other. The law is 1 / d^2 or 1 / d, with or without softening, or your own function of the distance. It also
+   computes the velocities of point vortices and vortex blobs. Parts add to it: >>parts.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, O(n log n): far cells act on bodies as the monopoles of
@@ -12,30 +11,28 @@
    NBODY_FORCE_NODES        a fast multipole method (FMM), O(n): multipole and local expansions at
                             interpolation points; with order 2 or more the black-box FMM
 
-   The quadtree is uniform or adaptive. Sums are compensated. The error against direct summation in
-   double can be estimated (nbody_estimate). CPU and GPU give the same bits, with two exceptions:
-   NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if asked
-   (>>deep).
+   The quadtree is uniform or adaptive. Sums are compensated. CPU and GPU give the same bits, with
+   two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if
+   asked (>>deep).
 
    >>contents: the banners in order; search for >> and the name
 
-       manual         use, example, options, rules, method, limits, not-here, changes
+       manual         use, example, options, parts, rules, method, limits, not-here, changes
        declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
        one element    numbers, sums, force, square, cells, deep, walk, runs, rule, up, table,
-                      series, down, near-bodies, points, store
+                      series, down, near-bodies, store
        other laws     function, vortex
-       around it      estimate, step, periodic
+       around it      periodic
        serial         serial, parallel-run, memory, cost, resolve
        tree           square-serial, sort, cells-serial
        tables         table-serial, lattice
        forces         plain, up-serial, lanes, function-serial, down-serial, images,
-                      bodies-serial, points-serial
+                      bodies-serial
        NBODY_AUTO     choose
        in tasks       pieces
-       calls          api-serial, points-calls, again-serial, estimate-serial, count,
-                      step-serial, validate, save
+       calls          api-serial, count, validate, save
        CUDA           cuda/nbody.cu, with a list of its own
-       end            licence
+       end            hooks, licence
 
    >>use
 
@@ -66,15 +63,17 @@
        int main(void)
        {
            // two bodies on a circle of radius 1: the acceleration of each is 1 / 2^2 = v^2 / 1
-           float pos[] = {-1, 0,  1, 0}, vel[] = {0, -0.5f,  0, 0.5f}, acc[4];
-           nbody_bodies bodies = {pos, vel, acc, NULL, 2, 0};
+           float pos[] = {-1, 0,  1, 0}, vel[] = {0, -0.5f,  0, 0.5f}, acc[4], dt = 0.01f;
            nbody sim = {0};
            nbody_desc desc = {0};
-           nbody_result r = NBODY_OK;
-           int i;
-           for (i = 0; i < 1000 && r == NBODY_OK; i++)
-               r = nbody_step(&sim, &desc, &bodies, 0.01f, NBODY_LEAPFROG);
-           if (r != NBODY_OK) { puts(nbody_result_text(r)); return 1; }
+           nbody_result r;
+           int step, k;
+           for (step = 0; step < 1000; step++) {
+               r = nbody_accelerations(&sim, &desc, pos, 0, NULL, 2, acc);
+               if (r != NBODY_OK) { puts(nbody_result_text(r)); return 1; }
+               for (k = 0; k < 4; k++) vel[k] += acc[k] * (step == 0 ? dt / 2 : dt); // half a step
+               for (k = 0; k < 4; k++) pos[k] += vel[k] * dt;                        // ahead of pos
+           }
            printf("%.2f %.2f\n", pos[2], pos[3]);              // near (cos 5, sin 5)
            nbody_free(&sim);
            return 0;
@@ -93,9 +92,22 @@
                                                            them does not link
        NBODY_FORCE,           -         the file that      your functions of NBODY_FUNCTION,
        NBODY_POTENTIAL                  implements         compiled in: >>function
+       NBODY_WITH_...         -         all that use it,   adds a part: >>parts
+                                        and that one
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
                                         implements         (x86: AVX2 where the CPU has it); the
                                                            results are the same
+
+   >>parts
+
+   A macro, defined before the include, adds a file of the folder more, which lies beside this one:
+
+       NBODY_WITH_STEP        more/nbody_step.h       leapfrog and Euler, energies; the error of
+                                                      forces against direct summation (nbody_step,
+                                                      _energy, _estimate, _verify)
+       NBODY_WITH_POINTS      more/nbody_points.h     fields at points of the plane (nbody_fields_at)
+       NBODY_WITH_SETS        more/nbody_sets.h       the tree for other masses, or several sets of
+                                                      them (nbody_fields_again, _fields_sets)
 
    >>rules
 
@@ -115,17 +127,16 @@
             A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions, >>vortex.
             NBODY_FUNCTION: a law of yours, >>function.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
-   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields, _step),
-            nbody_fields_again, _fields_sets, _fields_at, nbody_reserve, nbody_load,
-            nbody_validate and _verify (and nbody_cuda_... as stated there) allocate, by
-            desc.allocator. Memory is kept; only _fields_at gives back what it took. An array that
-            is too small becomes half as large again, or as large as needed if that is more. A first
-            one, and all of nbody_reserve, have the exact size. See nbody_bytes.
+   Memory   Only nbody_build and what calls it (nbody_accelerations, _fields), nbody_reserve,
+            nbody_load and nbody_validate allocate, by desc.allocator, and calls of parts and
+            nbody_cuda_... as stated there. Memory is kept. An array that is too small becomes half
+            as large again, or as large as needed if that is more. A first one, and all of
+            nbody_reserve, have the exact size. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
-   Threads  No global state. Any number of threads may read one nbody (walks, nbody_fields_at,
-            nbody_estimate); one at a time may change it. With desc.parallel a call itself is cut
+   Threads  No global state. Any number of threads may read one nbody (walks, nbody_count); one at a
+            time may change it. With desc.parallel a call itself is cut
             into tasks for threads of yours: >>parallel.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field
             to change. Nothing is printed, nothing aborts, nothing is truncated silently. A refusal
@@ -207,14 +218,12 @@
    Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
-   Distances  Let L be about the largest of coordinates, square and softening. Points of
-              nbody_fields_at farther away than 1e18 L (double: 1e150 L) count as at that distance.
-              A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces
+   Distances  Let L be about the largest of coordinates, square and softening. Points (of a part)
+              farther away than 1e18 L (double: 1e150 L) count as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces
               are softened by at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to
               1e-102 L). At k times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2).
               Against the law with this softening, positions over 12 decades are as accurate as
-              others; nbody_estimate also reports errors against the law as given. Bodies at exactly
-              the same point do not act on each other.
+              others. Bodies at exactly the same point do not act on each other.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
@@ -227,8 +236,8 @@
 
    >>changes
 
-   0.2.0  threads; potentials through tables; several sets of masses; lanes; vortices; deep trees;
-         save, load, upload; laws of the caller; periodic squares
+   0.2.0  2026-11-28: threads; potentials through tables; several sets of masses; lanes; vortices;
+          deep trees; save, load, upload; laws of the caller; periodic squares; parts
    0.1.0  first version
 */
 
@@ -282,7 +291,7 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #include <string.h>
 
 #define NBODY_VERSION_MAJOR 0
-#define NBODY_VERSION_MINOR 1
+#define NBODY_VERSION_MINOR 2
 #define NBODY_VERSION_PATCH 0
 
 /* ----------------------------------------------------------------------------------------------
@@ -369,29 +378,16 @@ the file with NBODY_IMPLEMENTATION without -ffast-math"
 #define nbody_build           nbody_f64_build
 #define nbody_accelerations   nbody_f64_accelerations
 #define nbody_fields          nbody_f64_fields
-#define nbody_fields_again    nbody_f64_fields_again
-#define nbody_fields_sets     nbody_f64_fields_sets
-#define nbody_fields_at       nbody_f64_fields_at
-#define nbody_estimate        nbody_f64_estimate
 #define nbody_count           nbody_f64_count
 #define nbody_save            nbody_f64_save
 #define nbody_load            nbody_f64_load
-#define nbody_step            nbody_f64_step
-#define nbody_energy          nbody_f64_energy
 #define nbody_validate        nbody_f64_validate
-#define nbody_verify          nbody_f64_verify
 #define nbody_bytes           nbody_f64_bytes
 #define nbody_free            nbody_f64_free
 #define nbody_cuda_reserve        nbody_f64_cuda_reserve
 #define nbody_cuda_build          nbody_f64_cuda_build
 #define nbody_cuda_accelerations  nbody_f64_cuda_accelerations
 #define nbody_cuda_fields         nbody_f64_cuda_fields
-#define nbody_cuda_fields_again   nbody_f64_cuda_fields_again
-#define nbody_cuda_fields_sets    nbody_f64_cuda_fields_sets
-#define nbody_cuda_fields_at      nbody_f64_cuda_fields_at
-#define nbody_cuda_estimate       nbody_f64_cuda_estimate
-#define nbody_cuda_step           nbody_f64_cuda_step
-#define nbody_cuda_energy         nbody_f64_cuda_energy
 #define nbody_cuda_check          nbody_f64_cuda_check
 #define nbody_cuda_upload         nbody_f64_cuda_upload
 #define nbody_cuda_download       nbody_f64_cuda_download
@@ -463,11 +459,9 @@ typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbo
    thousand bodies with the default options stay serial.
 
        in tasks      bounds, sort, cells, sources, tables of softened laws, nodes, bodies, DIRECT:
-                     nbody_build, _accelerations, _fields; _fields_again, _fields_sets (masses
-                     are placed serially); nbody_fields_at, nbody_estimate (by the desc of the last
-                     build); kicks and drifts of nbody_step
-       not           NBODY_ONE_THREAD, nbody_energy (one sum), _count, _validate, tables of laws
-                     without softening (computed once); CUDA calls ignore the hook
+                     nbody_build, _accelerations, _fields; calls of parts as stated there
+       not           NBODY_ONE_THREAD, nbody_count, _validate, tables of laws without softening
+                     (computed once); CUDA calls ignore the hook
 
    A task allocates nothing, and needs 96 KB of stack (double: 200). With tasks = 2 .. 4 times the
    threads, unequal tasks even out.
@@ -553,13 +547,6 @@ typedef enum nbody_stage {
     NBODY_SHARED_MEMORY         /* a block for each chunk of 64; sources are staged in shared
                                    memory, 64 at a time; one kernel per level */
 } nbody_stage;
-
-typedef enum nbody_integrator {
-    NBODY_LEAPFROG = 0,         /* half a kick, a drift, half a kick: second order, symplectic; the
-                                   energy error stays bounded over long times */
-    NBODY_EULER                 /* a kick, then a drift with the new velocity (Kalms equations 7 and
-                                   8): first order */
-} nbody_integrator;
 
 /* What alloc returns must be aligned to 16 bytes; else NBODY_BAD_ALLOCATOR. */
 typedef struct nbody_allocator {
@@ -796,75 +783,6 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
                                     size_t stride, const nbody_real *mass, int32_t n,
                                     nbody_real *acc, nbody_real *potential);
 
-/* nbody_fields with other masses [sim->n] (NULL: all 1), for the bodies of the last build, where
-   they were then: strides and all options are those of sim->desc. Nothing is sorted and no cell is
-   made; sources, nodes and forces are computed anew. Bits: those of nbody_fields with this tree
-   (the same method, levels and leaf). Both outputs NULL: the masses are set, for nbody_fields_at
-   and the walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY,
-   NBODY_NOT_RUN leave it empty. Not thread-safe on one nbody. */
-NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
-                                          nbody_real *potential);
-
-/* nbody_fields_again for each of `sets` sets of masses, in order: mass [sets * n] has the n masses
-   of one set after the other, acc [sets * 2 n] and potential [sets * n] their fields. With a stride
-   in desc, a set begins n strides behind the one before it. The same bits as single calls. sim then
-   holds the last set. With DIRECT and with CHEBYSHEV sources, up to four sets share one pass, which
-   takes less time; others, and NBODY_ONE_THREAD, are computed one by one. All masses are checked
-   first: bad_id is of the first set that has a bad one. sets 0: nothing is done. Memory beyond what
-   nbody_reserve takes: up to three times that of masses, sources and nodes. Results as above. */
-NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
-                                         nbody_real *acc, nbody_real *potential);
-
-/* acc[2 m] and potential[m] (either may be NULL) at m target points that are not bodies, inside the
-   square or not. points: 2 numbers each, `stride` bytes apart (0: tightly packed). acc is tightly
-   packed, whatever desc.acc_stride is. After nbody_build, or any of those above; else
-   NBODY_NOT_BUILT. A body exactly at a point exerts no force on it, and counts in its potential
-   only if softened. NBODY_NOT_FINITE: bad_id (may be NULL) is the first bad point. The tree stays,
-   whatever the result.
-   Cost     Give many points at once: those in one cell are summed together. DIRECT: n terms a
-            point. FORCE_NODES has two ways, of the same accuracy: results differ within it. Where
-            m is at least 256 and n / 16, local expansions are evaluated at the points (L2P), as at
-            bodies: m points take about the time of m bodies. Fewer points take the sources of all
-            cells that do not touch theirs (M2P), some hundreds of terms per level: 3 to 20 times
-            that. In a periodic square a call with FORCE_NODES first takes 256 order^4 products per
-            component.
-   Memory   is taken during the call: threads that call this at once call desc.allocator at once.
-            The local expansions (nodes) of the last evaluation are used, if they are of these
-            masses, and of potentials where those are asked for. Else nodes and a table are made, in
-            as much memory as in an evaluation, or NBODY_OUT_OF_MEMORY. More than 4096 points are
-            sorted by cell, in 8 bytes a point and 4 a cell. Without that memory points in no order
-            may take ten times as long. */
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
-                                       int32_t m, nbody_real *acc, nbody_real *potential,
-                                       int32_t *bad_id);
-
-/* Errors of accelerations against direct summation in double, over a sample of bodies. */
-typedef struct nbody_error {
-    int32_t samples;            /* bodies compared */
-    double mean;                /* |a - a_ref| / |a_ref|, mean over the sample */
-    double worst;               /* the largest of the sample. It grows where forces cancel: judge a
-                                   method by `share` */
-    double mean_share, share;   /* |a - a_ref| / sum of all |terms|, which does not: mean and
-                                   largest */
-    double direction;           /* |a/|a| - a_ref/|a_ref||: the angle between them, in radians where
-                                   it is small; mean */
-    double length;              /* ||a| - |a_ref|| / |a_ref|, mean */
-    double bias;                /* (|a| - |a_ref|) / |a_ref|, mean: below 0 where forces come out
-                                   too short */
-    double given_mean, given_share; /* mean and share against the law with desc.softening as given.
-                                   The others are against frame->soften2, which has a minimum: these
-                                   are larger where bodies are nearer than about 1e-12 L, with 1/d
-                                   1e-17 L (>>limits). (In double such forces have no squares:
-                                   NaN) */
-} nbody_error;
-
-/* Compares acc with direct sums in double for a sample of `samples` bodies (more than n: all). acc
-   is what nbody_accelerations of the same sim wrote, desc.acc_stride apart. The sample is spread
-   over the square; each seed gives another. NBODY_NOT_BUILT. n * samples terms: with 64 samples of
-   1M bodies, fewer than one step's. */
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                      uint32_t seed, nbody_error *error);
-
 /* Terms of the last evaluation. */
 typedef struct nbody_counts {
     int32_t cells, leaves;
@@ -879,49 +797,11 @@ typedef struct nbody_counts {
 /* Counts these terms by the walks. NBODY_NOT_BUILT. O(cells). */
 NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts);
 
-/* The bodies of a simulation, tightly packed; CUDA: device memory. */
-typedef struct nbody_bodies {
-    nbody_real *pos, *vel, *acc;/* [2 n] each */
-    const nbody_real *mass;     /* [n], NULL: all 1 */
-    int32_t n;
-    int32_t fresh;              /* 1: acc belongs to pos. nbody_step sets it; clear it when you
-                                   changed pos, mass or desc yourself */
-} nbody_bodies;
-
-/* One time step: advances vel and pos by dt. acc is then that of the new positions (LEAPFROG) or of
-   the old (EULER). LEAPFROG evaluates forces once per step (twice in the first), EULER once;
-   strides in desc are not used. NBODY_BAD_NUMBER: dt; NBODY_BAD_OPTION: NBODY_VORTEX, which has
-   velocities: pos += velocity * dt is yours. Refusals as nbody_build, before anything
-   moved; but LEAPFROG may run out of memory, or into numbers that are not finite, after half a kick
-   and the drift, and after NBODY_NOT_RUN some bodies may have moved. */
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
-                                  nbody_real dt, nbody_integrator integrator);
-
-typedef struct nbody_energies {
-    double kinetic;             /* sum of m v^2 / 2 */
-    double potential;           /* sum of m potential / 2: each pair once */
-    double mass;
-    double momentum[2];         /* sum of m v */
-    double angular;             /* sum of m (x v_y - y v_x) */
-    double centre[2];           /* sum of m pos / mass; 0 without mass */
-} nbody_energies;
-
-/* Sums over all bodies, in double. potential: [n] from nbody_fields, NULL: 0. bodies->acc is not
-   read. O(n). */
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
-                                    nbody_energies *energies);
-
 /* NBODY_OK, or NBODY_INVALID when the structure is damaged. Checked: cells and their bodies are
    nested and in Morton order, each id occurs once, `beside` is as >>cells makes it, sources have
    the mass of their cells, and all bodies act on every leaf exactly once. For tests and students.
    NBODY_NOT_BUILT, NBODY_OUT_OF_MEMORY: it allocates n bytes. O(n levels). */
 NBODY_API nbody_result nbody_validate(const nbody *sim);
-
-/* Checks the structure as nbody_validate does, and then the forces as nbody_estimate does:
-   NBODY_INVALID when a sample's error exceeds `most` of the sum of all |terms|, or is not a number.
-   For tests of your own, with your data. */
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                    uint32_t seed, double most);
 
 /* Writes the tree into `bytes` (room: `capacity`): a header, then position and mass of each body,
    12 bytes (double: 24). `*needed`: the size, also when it did not fit (NBODY_BUFFER_TOO_SMALL;
@@ -930,8 +810,8 @@ NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int
 NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
                                   int64_t *needed);
 
-/* Reads a saved tree, as nbody_build leaves it: fields at points, other masses (nbody_fields_again)
-   and walks give the bits of the saved one, without the program that had the bodies, and with
+/* Reads a saved tree, as nbody_build leaves it: walks, fields at points and fields of other masses
+   give the bits of the saved one, without the program that had the bodies, and with
    what NBODY_AUTO chose there. desc (NULL: defaults) gives allocators, parallel and, if the
    file's law is NBODY_FUNCTION, the function (NBODY_BAD_ARGUMENT without one); all else comes
    from the bytes, and strides are the default. Cells and sources are computed, not read: so a
@@ -979,16 +859,11 @@ NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *des
 
 /* As the serial functions of these names, with these differences:
    Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
-            nbody_cuda_check reports it. Points that are not finite get NaN.
-   Points   Many points read nodes, by the same rule. nbody_cuda_fields_at then takes 16 bytes a
-            point and up to 12 a cell, and memory for nodes if there is none. All of it is kept:
-            call it once before a capture. Where it fails, the nbody is empty.
+            nbody_cuda_check reports it.
    Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
             whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
             tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
-            the memory of all levels.
-   Graphs   To capture nbody_cuda_step, bodies->fresh must be 1 for LEAPFROG (after one step), 0 for
-            EULER: a graph keeps the value at capture. */
+            the memory of all levels. */
 NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
                                         const nbody_real *d_pos, size_t stride,
                                         const nbody_real *d_mass, int32_t n,
@@ -1001,30 +876,6 @@ NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc
                                          const nbody_real *d_pos, size_t stride,
                                          const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
                                          nbody_real *d_potential, struct CUstream_st *stream);
-/* A mass that is bad is reported by nbody_cuda_check until the next build. */
-NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
-                                               nbody_real *d_acc, nbody_real *d_potential,
-                                               struct CUstream_st *stream);
-/* One set after the other, on the same tree. A mass that is bad in any set is reported so, too. */
-NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
-                                              const nbody_real *d_mass, nbody_real *d_acc,
-                                              nbody_real *d_potential, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d_points,
-                                            size_t stride, int32_t m, nbody_real *d_acc,
-                                            nbody_real *d_potential, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
-                                       nbody_bodies *bodies, nbody_real dt,
-                                       nbody_integrator integrator, struct CUstream_st *stream);
-
-/* As nbody_estimate and nbody_energy; d_error and d_energies: one each, in device memory.
-   NBODY_NOT_BUILT: estimate needs an evaluation, energy at least nbody_cuda_reserve. */
-NBODY_API nbody_result nbody_cuda_estimate(nbody_cuda *gpu, const nbody_real *d_acc,
-                                           int32_t samples, uint32_t seed, nbody_error *d_error,
-                                           struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies,
-                                         const nbody_real *d_potential, nbody_energies *d_energies,
-                                         struct CUstream_st *stream);
-
 /* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
    returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
    (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
@@ -1629,6 +1480,13 @@ NBODY_FN nbody_real nbody_i_placed(const nbody_frame *frame, int axis, double va
                            : nbody_i_scaled(value, frame->length);
 }
 
+/* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
+NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
+{
+    double const most = NBODY_I_REAL_KIND == 1 ? 1e18 : 1e150, at = value / unit;
+    return (nbody_real)(at > most ? most : at < -most ? -most : at);
+}
+
 /* Key of body i: the Morton number of its cell on the last level. */
 NBODY_FN uint32_t nbody_i_key(const nbody_frame *frame, const nbody_i_input *input, int32_t i,
                               int levels)
@@ -2074,12 +1932,6 @@ NBODY_FN nbody_near nbody_near_of(const nbody *sim, int32_t leaf)
 NBODY_FN nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y)
 {
     return nbody_i_near_from(sim, -1, x, y, 0);
-}
-
-/* Of a point in a cell: what its nodes leave. A leaf's bodies and points have the same walk. */
-NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x, nbody_real y)
-{
-    return nbody_i_near_from(sim, cell, x, y, sim->cell[cell].beside[0]);
 }
 
 /* Column of a point that may lie anywhere, in cells of this level; where no cell can be adjacent to
@@ -3141,50 +2993,6 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>points: target points that are not bodies, and the cell that contains one. (Sums:
-   see >>points-serial.)
-   ---------------------------------------------------------------------------------------------- */
-
-/* A coordinate of a point, in the units of the arrays; clamped to where d^2 does not overflow. */
-NBODY_FN nbody_real nbody_i_point_at(double value, double unit)
-{
-    double const most = NBODY_I_REAL_KIND == 1 ? 1e18 : 1e150, at = value / unit;
-    return (nbody_real)(at > most ? most : at < -most ? -most : at);
-}
-
-/* The smallest cell that contains a point and does not need a second key (>>deep); the root, if
-   the point is outside. The bits of its column and row on the deepest level, from the highest on,
-   tell the quarter of each level; children are stored in the order of quarters, without the empty
-   ones. */
-NBODY_FN int32_t nbody_i_cell_containing(const nbody *sim, nbody_real x, nbody_real y)
-{
-    int const most = NBODY_KEY_LEVELS - 1, repeats = nbody_i_is_periodic(sim);
-    int32_t at = 0, column, row;
-    if (!sim->cell) return 0;
-    column = repeats ? nbody_i_column(sim->frame, most, 0, x)
-                     : nbody_i_any_column(sim->frame, most, 0, x);
-    row = repeats ? nbody_i_column(sim->frame, most, 1, y)
-                  : nbody_i_any_column(sim->frame, most, 1, y);
-    if (column < 0 || column >> most || row < 0 || row >> most) return 0;
-    while (sim->cell[at].child >= 0 && sim->cell[at].level < most) {
-        const nbody_cell *cell = &sim->cell[at];
-        int const shift = most - 1 - cell->level,
-                  q = (row >> shift & 1) << 1 | (column >> shift & 1),
-                  before = cell->quarters & ((1 << q) - 1);
-        if (!(cell->quarters >> q & 1)) break;
-        at = cell->child + (before & 1) + (before >> 1 & 1) + (before >> 2);
-    }
-    return at;
-}
-
-/* The cell whose local expansion is evaluated at a point (L2P): the one that contains it; -1: it
-   has none. by_nodes: do the points of this call read nodes? */
-NBODY_FN int32_t nbody_i_l2p_cell(const nbody *sim, int by_nodes, int32_t containing)
-{
-    return by_nodes && sim->cell[containing].level >= 2 ? containing : -1;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>store: forces and potentials in your units, as they are stored
    ---------------------------------------------------------------------------------------------- */
 
@@ -3508,183 +3316,6 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>estimate: the error of one sample
-
-   The force on one body is summed again, directly and in double, and compared with the given one.
-   ---------------------------------------------------------------------------------------------- */
-
-/* A direct sum in double: acceleration and the sum of all |terms|, in the units of the arrays; and
-   what has to be added for the softening as given. */
-typedef struct nbody_i_exact { double x, y, all, more_x, more_y, more_all; } nbody_i_exact;
-
-NBODY_FN double nbody_i_exact_strength(const nbody *sim, double m, double u)
-{
-    if (sim->desc.law == NBODY_FUNCTION) {
-        nbody_i_law const law = nbody_i_law_of(sim, 0);
-        return u > 0 ? m * nbody_i_function_strength(&law, u) : 0;
-    }
-    if (sim->desc.law == NBODY_INVERSE_SQUARE) return m / (u * sqrt(u));
-    return sim->frame->core2 > 0 ? m * -expm1(-u / sim->frame->core2) / u : m / u;
-}
-
-/* A pair at distance d, whose force per mass is g d: the difference where softening was raised, as
-   far as it is more than a rounding. Nearer than 1e-145 even doubles overflow. */
-NBODY_FN void nbody_i_add_given(const nbody *sim, double m, double dx, double dy, double g,
-                                nbody_i_exact *sum)
-{
-    const nbody_frame *frame = sim->frame;
-    double const d2 = dx * dx + dy * dy, u = d2 + frame->given2;
-    double more;
-    if (d2 < 1e-290 || u > 1e12 * (frame->soften2 - frame->given2)) return;
-    more = nbody_i_exact_strength(sim, m, u) - g;
-    sum->more_x += more * dx;
-    sum->more_y += more * dy;
-    sum->more_all += (more < 0 ? -more : more) * sqrt(d2);
-}
-
-NBODY_FN void nbody_i_add_exact(const nbody *sim, int32_t place, int32_t from, nbody_i_exact *sum)
-{
-    double const dx = (double)sim->x[from] - (double)sim->x[place],
-                 dy = (double)sim->y[from] - (double)sim->y[place];
-    double const d2 = dx * dx + dy * dy, u = d2 + sim->frame->soften2;
-    double const g = nbody_i_exact_strength(sim, (double)sim->m[from], u);
-    sum->x += g * dx;
-    sum->y += g * dy;
-    sum->all += (g < 0 ? -g : g) * sqrt(d2);
-    nbody_i_add_given(sim, (double)sim->m[from], dx, dy, g, sum);
-}
-
-/* The place of sample k: evenly spaced by place, from a start that depends on the seed (the
-   next seed: further on by a golden section of n). */
-NBODY_FN int32_t nbody_i_sample_place(int32_t n, int32_t samples, uint32_t seed, int32_t k)
-{
-    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
-    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
-}
-
-/* The sum of all |terms|, in the units of what is stored. */
-NBODY_FN double nbody_i_stored_sum(const nbody *sim, double all)
-{
-    nbody_i_vector const v = nbody_i_stored(sim, all, 0);
-    return sqrt(v.x * v.x + v.y * v.y);
-}
-
-/* The errors of a sample against the law with the softening as given. */
-NBODY_FN void nbody_i_given_error(const nbody *sim, const nbody_real *a, const nbody_i_exact *exact,
-                                  nbody_error *e)
-{
-    nbody_i_vector const v =
-        nbody_i_stored(sim, exact->x + exact->more_x, exact->y + exact->more_y);
-    double const all = nbody_i_stored_sum(sim, exact->all + exact->more_all);
-    double const ex = (double)a[0] - v.x, ey = (double)a[1] - v.y;
-    double const error = sqrt(ex * ex + ey * ey), right = sqrt(v.x * v.x + v.y * v.y);
-    if (right > 0) e->given_mean = error / right;
-    else if (!(error <= 0)) e->given_mean = 1;
-    if (!(all <= 0 && error <= 0)) e->given_share = error / all;
-}
-
-/* The errors of one sample; nbody_i_finish_error turns their sums into means. */
-NBODY_FN nbody_error nbody_i_sample_error(const nbody *sim, const nbody_real *acc, int32_t place,
-                                          const nbody_i_exact *exact)
-{
-    nbody_error e = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    const nbody_real *a = nbody_i_at(acc, sim->desc.acc_stride, sim->id[place]);
-    nbody_i_vector const v = nbody_i_stored(sim, exact->x, exact->y);
-    double const x = v.x, y = v.y, all = nbody_i_stored_sum(sim, exact->all);
-    double const ax = (double)a[0], ay = (double)a[1], ex = ax - x, ey = ay - y;
-    double const error = sqrt(ex * ex + ey * ey), length = sqrt(ax * ax + ay * ay),
-                 right = sqrt(x * x + y * y);
-    e.samples = 1;
-    /* infinite where there should be no force */
-    if (!(all <= 0 && error <= 0)) e.mean_share = e.share = error / all;
-    if (right > 0) {
-        double const ux = length > 0 ? ax / length : 0, uy = length > 0 ? ay / length : 0;
-        e.mean = e.worst = error / right;
-        e.bias = (length - right) / right;
-        e.length = e.bias < 0 ? -e.bias : e.bias;
-        e.direction =
-            sqrt((ux - x / right) * (ux - x / right) + (uy - y / right) * (uy - y / right));
-    } else if (!(error <= 0)) e.mean = e.worst = 1; /* a force where there is none */
-    nbody_i_given_error(sim, a, exact, &e);
-    return e;
-}
-
-NBODY_FN void nbody_i_add_error(nbody_error *sum, const nbody_error *e)
-{
-    sum->samples += e->samples;
-    sum->mean += e->mean;
-    sum->mean_share += e->mean_share;
-    sum->direction += e->direction;
-    sum->length += e->length;
-    sum->bias += e->bias;
-    sum->given_mean += e->given_mean;
-    if (sum->worst <= e->worst || e->worst != e->worst) sum->worst = e->worst; /* a NaN stays */
-    if (sum->share <= e->share || e->share != e->share) sum->share = e->share;
-    if (sum->given_share <= e->given_share || e->given_share != e->given_share)
-        sum->given_share = e->given_share;
-}
-
-NBODY_FN void nbody_i_finish_error(nbody_error *sum)
-{
-    double const over = sum->samples > 0 ? 1.0 / sum->samples : 0;
-    sum->mean *= over;
-    sum->mean_share *= over;
-    sum->direction *= over;
-    sum->length *= over;
-    sum->bias *= over;
-    sum->given_mean *= over;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>step: the motion and energy of one body. The integrators are at >>step-serial
-   ---------------------------------------------------------------------------------------------- */
-
-/* Element e (of 2 n) of a kick, v_new = v + a dt (Kalms equation 7), and of a drift, p_new =
-   p + v_new dt (equation 8). */
-NBODY_FN void nbody_i_kick(const nbody_bodies *bodies, size_t e, nbody_real dt)
-{
-    bodies->vel[e] += nbody_i_times(bodies->acc[e], dt);
-}
-
-NBODY_FN void nbody_i_drift(const nbody_bodies *bodies, size_t e, nbody_real dt)
-{
-    bodies->pos[e] += nbody_i_times(bodies->vel[e], dt);
-}
-
-enum { NBODY_I_SUMS = 8 }; /* the number of doubles in nbody_energies */
-
-/* Adds body i to the energies; the centre is still multiplied by the mass. */
-NBODY_FN void nbody_i_body_energy(const nbody_bodies *bodies, const nbody_real *potential,
-                                  int32_t i, double sum[NBODY_I_SUMS])
-{
-    size_t const e = 2 * (size_t)i;
-    double const m = bodies->mass ? (double)bodies->mass[i] : 1;
-    double const x = (double)bodies->pos[e], y = (double)bodies->pos[e + 1];
-    double const vx = (double)bodies->vel[e], vy = (double)bodies->vel[e + 1];
-    sum[0] += m * (vx * vx + vy * vy) / 2;
-    sum[1] += potential ? m * (double)potential[i] / 2 : 0;
-    sum[2] += m;
-    sum[3] += m * vx;
-    sum[4] += m * vy;
-    sum[5] += m * (x * vy - y * vx);
-    sum[6] += m * x;
-    sum[7] += m * y;
-}
-
-NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energies *energies)
-{
-    double const mass = sum[2];
-    energies->kinetic = sum[0];
-    energies->potential = sum[1];
-    energies->mass = mass;
-    energies->momentum[0] = sum[3];
-    energies->momentum[1] = sum[4];
-    energies->angular = sum[5];
-    energies->centre[0] = mass < 0 || mass > 0 ? sum[6] / mass : 0;
-    energies->centre[1] = mass < 0 || mass > 0 ? sum[7] / mass : 0;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>periodic: a square that repeats without end
 
    With desc.periodic the square (desc.min, desc.size) and all that is in it repeat side by side, in
@@ -3746,6 +3377,7 @@ NBODY_FN void nbody_i_finish_energy(const double sum[NBODY_I_SUMS], nbody_energi
 
 #if defined(NBODY_IMPLEMENTATION) && !defined(NBODY_IMPLEMENTATION_DONE)
 #define NBODY_IMPLEMENTATION_DONE
+#define NBODY_I_IMPLEMENTED /* in this file: its parts are, too (>>hooks) */
 
 #include <stdlib.h>
 
@@ -5398,7 +5030,7 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
             nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
-/* Sets of masses that one pass computes at most: >>again-serial. A function with a parameter `sets`
+/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function with a parameter `sets`
    takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of its
    own. */
 enum { NBODY_I_SETS = 4 };
@@ -6807,55 +6439,6 @@ typedef struct nbody_i_image_nodes {
     nbody_real value[NBODY_I_PARTS][NBODY_I_IMAGES][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
 } nbody_i_image_nodes;
 
-static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
-                                     nbody_i_image_nodes *nodes)
-{
-    int32_t sixteen[NBODY_I_IMAGES], c;
-    int p;
-    nbody_i_find_sixteen(sim, sixteen);
-    for (c = 0; c < NBODY_I_IMAGES; c++) {
-        nbody_real *to[NBODY_I_PARTS];
-        for (p = 0; p < NBODY_I_PARTS; p++) to[p] = nodes->value[p][c];
-        nbody_i_image_nodes_of(sim, law, sixteen, c, to);
-    }
-}
-
-/* L2P from the nodes of a point's cell of level 2. */
-NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody_i_law *law,
-                                                   const nbody_i_image_nodes *square,
-                                                   nbody_i_target *t)
-{
-    int32_t const column = nbody_i_column(sim->frame, 2, 0, t->x),
-                  row = nbody_i_column(sim->frame, 2, 1, t->y);
-    nbody_i_stencil const sx = nbody_i_stencil_at(
-                              &sim->rule, nbody_i_within(sim->frame, 2, 0, column, t->x)),
-                          sy = nbody_i_stencil_at(
-                              &sim->rule, nbody_i_within(sim->frame, 2, 1, row, t->y));
-    int p;
-    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-        t->partial[p] = nbody_i_between(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
-    nbody_i_carry_target(t);
-}
-
-/* Of nbody_estimate, as nbody_i_add_exact: body `from` and its images on another body. */
-NBODY_FN void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t from,
-                                       nbody_i_exact *sum)
-{
-    double const edge = sim->frame->edge, m = (double)sim->m[from],
-                 dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)sim->x[place]),
-                 dy = nbody_i_nearest(sim, (double)sim->y[from] - (double)sim->y[place]);
-    double const g = nbody_i_exact_strength(sim, m, dx * dx + dy * dy + sim->frame->soften2);
-    double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], x, y;
-    nbody_i_images(sim->lattice, dx / edge, dy / edge, 0, field);
-    nbody_i_lattice_scale(sim, scale);
-    x = g * dx + m * scale[NBODY_I_X] * field[NBODY_I_X];
-    y = g * dy + m * scale[NBODY_I_Y] * field[NBODY_I_Y];
-    sum->x += x;
-    sum->y += y;
-    sum->all += sqrt(x * x + y * y);
-    nbody_i_add_given(sim, m, dx, dy, g, sum);
-}
-
 /* ----------------------------------------------------------------------------------------------
    >>bodies-serial: L2P, M2P and P2P, 16 bodies of a leaf at a time
 
@@ -6987,366 +6570,6 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
     int32_t first;
     for (first = 0; first < sim->n; first += NBODY_I_LANES)
         nbody_i_make_direct_from(sim, sets, law, out, first);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>points-serial: the fields at target points that are not bodies
-
-   FORCE_NODES, many points: the local expansion of the cell that contains a point is evaluated
-   there (L2P), as for a body. The expansions are those of the last evaluation, or are made for the
-   call. In a leaf lists 1 and 3 remain, as for a body. A point may also lie in an empty quarter of
-   a cell that is divided: its walk then begins at the cells adjacent to that cell.
-
-   Few points: the sources of far cells act on each point (M2P), as in a tree code. The same holds
-   for points that no cell of level 2 contains. It takes 3 to 20 times as long, but needs no
-   nodes. Which way is taken depends on the numbers of points and bodies alone.
-
-   The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
-   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together (as
-   bodies are, >>lanes), if their walks are the same. In a periodic square the images that act
-   on them are then the same, too. The bits are those of one point after the other. That is how
-   NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The local expansion at a point. square: NULL, or of a periodic square. l2p_cell: as
-   nbody_i_l2p_cell returns it. */
-NBODY_FN nbody_i_target nbody_i_point_at_nodes(const nbody *sim, const nbody_i_law *law,
-                                               const nbody_i_image_nodes *square, int32_t l2p_cell,
-                                               nbody_real x, nbody_real y)
-{
-    nbody_i_target t = nbody_i_target_at(x, y, -1);
-    if (l2p_cell >= 0) nbody_i_l2p(sim, l2p_cell, law->potential, &t);
-    else if (square) nbody_i_l2p_of_square(sim, law, square, &t);
-    return t;
-}
-
-NBODY_FN nbody_near nbody_i_near_at(const nbody *sim, int32_t l2p_cell, nbody_real x, nbody_real y)
-{
-    return l2p_cell >= 0 ? nbody_i_near_in(sim, l2p_cell, x, y) : nbody_near_point(sim, x, y);
-}
-
-/* The total force at a target point that is not a body. */
-NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
-                                      const nbody_i_image_nodes *square, int32_t l2p_cell,
-                                      nbody_real x, nbody_real y)
-{
-    nbody_i_target t;
-    if (square && !sim->cell) return nbody_i_sum_images(sim, law, x, y, -1);
-    if (!sim->cell) {
-        nbody_i_run const run = nbody_i_bodies(sim, 0, sim->n);
-        t = nbody_i_target_at(x, y, -1);
-        nbody_i_add_run(sim, law, &run, &t);
-    } else {
-        t = nbody_i_point_at_nodes(sim, law, square, l2p_cell, x, y);
-        nbody_i_add_near(sim, law, nbody_i_near_at(sim, l2p_cell, x, y), &t);
-    }
-    nbody_i_carry_target(&t);
-    return t;
-}
-
-typedef struct nbody_i_points {
-    const nbody *sim;
-    const nbody_real *pos;
-    size_t stride;
-    nbody_i_law law;
-    nbody_i_outcome out;
-    const nbody_i_image_nodes *square; /* it is periodic: the nodes of level 2; else NULL */
-    int by_nodes;                      /* do points read nodes? */
-    const int32_t *order;              /* of the points, by bin; NULL: as they come */
-    const int32_t *bin;                /* with `order`: of each point */
-} nbody_i_points;
-
-/* As many points as this, and a sixteenth of the bodies, read nodes: to make them takes about what
-   so many points save. */
-#ifndef NBODY_I_MANY_POINTS /* tests choose */
-#define NBODY_I_MANY_POINTS 256
-#endif
-
-static int nbody_i_reads_nodes(const nbody *sim, int32_t m)
-{
-    return sim->cell && sim->nodes > 0 && m >= NBODY_I_MANY_POINTS && m >= sim->n / 16;
-}
-
-/* The k-th point in this order. */
-static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
-{
-    return points->order ? points->order[k] : k;
-}
-
-/* The first of points first .. end - 1 that is not finite, or -1. */
-static int32_t nbody_i_bad_point(const nbody_i_points *points, int32_t first, int32_t end)
-{
-    int32_t i;
-    for (i = first; i < end; i++) {
-        const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1])) return i;
-    }
-    return -1;
-}
-
-/* Points of a batch. On the stack: 64 KB, double 96. */
-#ifndef NBODY_I_AT_ONCE /* tests choose */
-#define NBODY_I_AT_ONCE 4096
-#endif
-typedef struct nbody_i_point_batch {
-    nbody_real x[NBODY_I_AT_ONCE], y[NBODY_I_AT_ONCE];  /* in the units of the arrays */
-    int32_t bin[NBODY_I_AT_ONCE];
-    int32_t order[NBODY_I_AT_ONCE];                     /* the points of the batch, by bin */
-    int32_t first, count;                               /* of all points in order */
-} nbody_i_point_batch;
-
-/* A coordinate of a point, in the units of the arrays. */
-static nbody_real nbody_i_coordinate(const nbody *sim, int axis, double value)
-{
-    return nbody_i_is_periodic(sim) ? nbody_i_placed(sim->frame, axis, value)
-                                    : nbody_i_point_at(value, sim->frame->length);
-}
-
-/* The position of the caller's point i, in the units of the arrays. */
-static void nbody_i_read_point(const nbody_i_points *points, int32_t i, nbody_real *x,
-                               nbody_real *y)
-{
-    const nbody_real *p = nbody_i_at(points->pos, points->stride, i);
-    *x = nbody_i_coordinate(points->sim, 0, (double)p[0]);
-    *y = nbody_i_coordinate(points->sim, 1, (double)p[1]);
-}
-
-/* The bin of a point: the cell that contains it. In a periodic square where no cell of level 2
-   does, the number of that square of the 16 of level 2, behind all cells: the images that act
-   depend on it. */
-static int32_t nbody_i_bin_of(const nbody *sim, nbody_real x, nbody_real y)
-{
-    int32_t const cell = nbody_i_cell_containing(sim, x, y);
-    if (!nbody_i_is_periodic(sim) || !sim->cell || sim->cell[cell].level >= 2) return cell;
-    return sim->frame->cells + 4 * nbody_i_column(sim->frame, 2, 1, y) +
-           nbody_i_column(sim->frame, 2, 0, x);
-}
-
-static int32_t nbody_i_bins(const nbody *sim) { return sim->frame->cells + NBODY_I_IMAGES; }
-
-static int32_t nbody_i_l2p_cell_of(const nbody_i_points *points, int32_t bin)
-{
-    return bin < points->sim->frame->cells ? nbody_i_l2p_cell(points->sim, points->by_nodes, bin)
-                                            : -1;
-}
-
-/* Sorts a batch by bin: Shell's sort. */
-static void nbody_i_sort_point_batch(nbody_i_point_batch *batch)
-{
-    int32_t gap, k;
-    for (k = 0; k < batch->count; k++) batch->order[k] = k;
-    for (gap = 1093; gap > 0; gap = (gap - 1) / 3)
-        for (k = gap; k < batch->count; k++) {
-            int32_t const moved = batch->order[k], bin = batch->bin[moved];
-            int32_t to = k;
-            for (; to >= gap && batch->bin[batch->order[to - gap]] > bin; to -= gap)
-                batch->order[to] = batch->order[to - gap];
-            batch->order[to] = moved;
-        }
-}
-
-static void nbody_i_fill_point_batch(const nbody_i_points *points, int32_t first, int32_t end,
-                               nbody_i_point_batch *batch)
-{
-    const nbody *sim = points->sim;
-    int32_t k;
-    batch->first = first;
-    batch->count = end - first < NBODY_I_AT_ONCE ? end - first : NBODY_I_AT_ONCE;
-    for (k = 0; k < batch->count; k++) {
-        int32_t const i = nbody_i_nth_point(points, first + k);
-        nbody_i_read_point(points, i, &batch->x[k], &batch->y[k]);
-        batch->bin[k] =
-            points->bin ? points->bin[i] : nbody_i_bin_of(sim, batch->x[k], batch->y[k]);
-    }
-    nbody_i_sort_point_batch(batch);
-}
-
-/* Of up to 16 points of one bin, those with the walk of the first come to the front; the result is
-   their number. Walks differ only at cells that are smaller than that of the bin. (In deep trees
-   they may differ at any: nbody_i_close has another rule there.) */
-static int32_t nbody_i_same_walk(const nbody *sim, const nbody_i_point_batch *batch,
-                                 int32_t l2p_cell, int32_t *chosen, int32_t count)
-{
-    int32_t const bin = batch->bin[chosen[0]];
-    int const level = nbody_i_is_deep(sim) ? -1
-                      : bin < sim->frame->cells ? sim->cell[bin].level
-                                                 : 2;
-    nbody_near walk = nbody_i_near_at(sim, l2p_cell, batch->x[chosen[0]], batch->y[chosen[0]]);
-    if (l2p_cell >= 0 && sim->cell[l2p_cell].child < 0) return count;
-    while (walk.at >= 0 && count > 1) {
-        const nbody_cell *cell = &sim->cell[walk.at];
-        int const close = nbody_i_close(&walk, cell);
-        int32_t k = cell->level > level ? 1 : count;
-        while (k < count) {
-            int32_t const other = chosen[k];
-            nbody_near way = walk;
-            way.x = batch->x[other];
-            way.y = batch->y[other];
-            if (nbody_i_close(&way, cell) == close) {
-                k++;
-                continue;
-            }
-            chosen[k] = chosen[--count];
-            chosen[count] = other;
-        }
-        if (close && cell->child >= 0) walk.at = cell->child;
-        else nbody_i_step_over(&walk);
-    }
-    return count;
-}
-
-/* `count` points with one walk. */
-static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_point_batch *batch,
-                                 int32_t l2p_cell, const int32_t *chosen, int32_t count)
-{
-    const nbody *sim = points->sim;
-    nbody_near walk = nbody_i_near_at(sim, l2p_cell, batch->x[chosen[0]], batch->y[chosen[0]]);
-    nbody_i_lanes lanes;
-    int32_t k;
-    nbody_i_clear_lanes(&lanes, 1);
-    for (k = 0; k < NBODY_I_LANES; k++) {
-        lanes.x[k] = batch->x[chosen[k < count ? k : 0]];
-        lanes.y[k] = batch->y[chosen[k < count ? k : 0]];
-        lanes.place[k] = -1;
-    }
-    if (!sim->cell) {
-        nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
-        nbody_i_lanes_run(sim, 1, &points->law, &all, &lanes);
-    }
-    for (k = 0; k < count && (l2p_cell >= 0 || points->square); k++) {
-        nbody_i_target const t = nbody_i_point_at_nodes(sim, &points->law, points->square, l2p_cell,
-                                                        lanes.x[k], lanes.y[k]);
-        nbody_i_set_lane(&lanes, k, &t);
-    }
-    while (sim->cell && nbody_next_near(&walk)) {
-        nbody_i_run run = nbody_i_near_run(sim, &walk);
-        if (points->square) nbody_i_shift_run(sim, &walk, &run);
-        nbody_i_lanes_run(sim, 1, &points->law, &run, &lanes);
-    }
-    nbody_i_carry_lanes(&lanes, 1);
-    for (k = 0; k < count; k++) {
-        nbody_i_target t;
-        nbody_i_get_lane(&lanes, k, &t);
-        nbody_i_store(sim, &points->out, nbody_i_nth_point(points, batch->first + chosen[k]),
-                      t.total, t.compensation);
-    }
-}
-
-static void nbody_i_fields_of_point_batch(const nbody_i_points *points,
-                                          nbody_i_point_batch *batch)
-{
-    const nbody *sim = points->sim;
-    int32_t from, count;
-    for (from = 0; from < batch->count; from += count) {
-        int32_t *chosen = batch->order + from;
-        int32_t const bin = batch->bin[chosen[0]],
-                      l2p_cell = sim->cell ? nbody_i_l2p_cell_of(points, bin) : -1;
-        for (count = 1; count < NBODY_I_LANES && from + count < batch->count; count++)
-            if (batch->bin[chosen[count]] != bin) break;
-        if (sim->cell) count = nbody_i_same_walk(sim, batch, l2p_cell, chosen, count);
-        if (count > 1) nbody_i_lanes_points(points, batch, l2p_cell, chosen, count);
-        else {
-            nbody_i_target const t =
-                nbody_i_point(sim, &points->law, points->square, l2p_cell, batch->x[chosen[0]],
-                              batch->y[chosen[0]]);
-            nbody_i_store(sim, &points->out, nbody_i_nth_point(points, batch->first + chosen[0]),
-                          t.total, t.compensation);
-        }
-    }
-}
-
-/* Are points summed one by one? */
-static int nbody_i_points_alone(const nbody *sim)
-{
-    return nbody_i_is_plain(sim) || (nbody_i_is_periodic(sim) && !sim->cell);
-}
-
-/* All points by bin: a counting sort. */
-typedef struct nbody_i_order_job {
-    const nbody_i_points *points;
-    int32_t m, *order, *bin, *begin; /* [m], [m], [bins + 1], one behind the other; order NULL: it
-                                         is not needed, or there is no memory */
-    size_t bytes;                     /* of all three */
-} nbody_i_order_job;
-
-static void nbody_i_bin_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_order_job *job = (nbody_i_order_job *)of_job;
-    const nbody_i_points *points = job->points;
-    int32_t i = nbody_i_begin_of(job->m, piece, pieces);
-    int32_t const end = nbody_i_begin_of(job->m, piece + 1, pieces);
-    for (; i < end; i++) {
-        nbody_real x, y;
-        nbody_i_read_point(points, i, &x, &y);
-        job->bin[i] = nbody_i_bin_of(points->sim, x, y);
-    }
-}
-
-static void nbody_i_begin_order(nbody_i_order_job *job, const nbody_i_points *points, int32_t m)
-{
-    const nbody *sim = points->sim;
-    uint64_t const count = 2 * (uint64_t)m + (uint64_t)nbody_i_bins(sim) + 1;
-    job->points = points;
-    job->m = m;
-    job->order = NULL;
-    job->bytes = (size_t)count * sizeof *job->order;
-    if (m <= NBODY_I_AT_ONCE || !sim->cell || nbody_i_points_alone(sim)) return;
-    if (job->bytes / sizeof *job->order != count) return;
-    job->order = (int32_t *)nbody_i_alloc(&sim->desc.allocator, job->bytes);
-    if (!job->order) return;
-    job->bin = job->order + m;
-    job->begin = job->bin + m;
-}
-
-/* Sorts the points when the bin of each is known. */
-static void nbody_i_sort_points(const nbody_i_order_job *job)
-{
-    int32_t const bins = nbody_i_bins(job->points->sim);
-    int32_t c, i;
-    memset(job->begin, 0, ((size_t)bins + 1) * sizeof *job->begin);
-    for (i = 0; i < job->m; i++) job->begin[job->bin[i] + 1]++;
-    for (c = 0; c < bins; c++) job->begin[c + 1] += job->begin[c];
-    for (i = 0; i < job->m; i++) job->order[job->begin[job->bin[i]]++] = i;
-}
-
-/* The points in the order that was found, or as they come. */
-static nbody_i_points nbody_i_points_in_order(const nbody_i_points *points,
-                                              const nbody_i_order_job *job)
-{
-    nbody_i_points ordered = *points;
-    ordered.order = job->order;
-    ordered.bin = job->order ? job->bin : NULL;
-    return ordered;
-}
-
-static void nbody_i_end_order(const nbody_i_order_job *job)
-{
-    nbody_i_give_back(&job->points->sim->desc.allocator, job->order, job->bytes);
-}
-
-/* One point by itself. */
-static void nbody_i_field_of_point(const nbody_i_points *points, int32_t i)
-{
-    const nbody *sim = points->sim;
-    nbody_real x, y;
-    int32_t l2p_cell;
-    nbody_i_target t;
-    nbody_i_read_point(points, i, &x, &y);
-    l2p_cell = points->by_nodes ? nbody_i_l2p_cell(sim, 1, nbody_i_cell_containing(sim, x, y)) : -1;
-    t = nbody_i_point(sim, &points->law, points->square, l2p_cell, x, y);
-    nbody_i_store(sim, &points->out, i, t.total, t.compensation);
-}
-
-static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
-{
-    int const alone = nbody_i_points_alone(points->sim);
-    int32_t i;
-    for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
-        nbody_i_point_batch batch;
-        nbody_i_fill_point_batch(points, i, end, &batch);
-        nbody_i_fields_of_point_batch(points, &batch);
-    }
-    for (i = first; i < end && alone; i++) nbody_i_field_of_point(points, i);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -8012,57 +7235,6 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
     return result == NBODY_OK ? nbody_i_cut_bodies(&job) : result;
 }
 
-/* ---- points ---- */
-
-typedef struct nbody_i_points_job {
-    const nbody_i_points *points;
-    int32_t m;
-    int32_t bad[NBODY_MAX_TASKS]; /* [pieces] */
-} nbody_i_points_job;
-
-static void nbody_i_bad_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_points_job *job = (nbody_i_points_job *)of_job;
-    job->bad[piece] = nbody_i_bad_point(job->points, nbody_i_begin_of(job->m, piece, pieces),
-                                        nbody_i_begin_of(job->m, piece + 1, pieces));
-}
-
-static void nbody_i_point_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_points_job *job = (nbody_i_points_job *)of_job;
-    nbody_i_fields_of_points(job->points, nbody_i_begin_of(job->m, piece, pieces),
-                             nbody_i_begin_of(job->m, piece + 1, pieces));
-}
-
-static nbody_result nbody_i_cut_points(const nbody_i_points *points, int32_t m, int32_t *bad)
-{
-    nbody_parallel const *parallel = &points->sim->desc.parallel;
-    int64_t const direct = (int64_t)points->sim->n * (points->square ? 64 : 1);
-    int64_t const terms = (int64_t)m * (points->sim->cell ? 1024 : direct);
-    int32_t const checks = nbody_i_pieces(parallel, (int64_t)m * 4);
-    nbody_i_points ordered;
-    nbody_i_order_job order;
-    nbody_i_points_job job;
-    int32_t k;
-    nbody_result result;
-    job.points = points;
-    job.m = m;
-    result = nbody_i_run_pieces(parallel, checks, nbody_i_bad_task, &job);
-    if (result != NBODY_OK) return result;
-    for (k = 0; k < checks && *bad < 0; k++) *bad = job.bad[k];
-    if (*bad >= 0) return NBODY_NOT_FINITE;
-    nbody_i_begin_order(&order, points, m);
-    if (order.order) result = nbody_i_run_pieces(parallel, checks, nbody_i_bin_task, &order);
-    if (order.order && result == NBODY_OK) nbody_i_sort_points(&order);
-    ordered = nbody_i_points_in_order(points, &order);
-    job.points = &ordered;
-    if (result == NBODY_OK)
-        result = nbody_i_run_pieces(parallel, nbody_i_pieces(parallel, terms), nbody_i_point_task,
-                                    &job);
-    nbody_i_end_order(&order);
-    return result;
-}
-
 /* ----------------------------------------------------------------------------------------------
    >>api-serial: build, evaluate, reserve
    ---------------------------------------------------------------------------------------------- */
@@ -8256,337 +7428,6 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>points-calls: nbody_fields_at
-
-   The points are checked, ordered by cell and summed, serially or in tasks. Where they read nodes,
-   those of the last evaluation serve, or a copy of the nbody gets its own for this call.
-   ---------------------------------------------------------------------------------------------- */
-
-static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    nbody_i_order_job order;
-    nbody_i_points ordered;
-    if (nbody_i_is_cut(given->sim)) return nbody_i_cut_points(given, m, bad);
-    *bad = nbody_i_bad_point(given, 0, m);
-    if (*bad >= 0) return NBODY_NOT_FINITE;
-    nbody_i_begin_order(&order, given, m);
-    if (order.order) {
-        nbody_i_bin_task(&order, 0, 1);
-        nbody_i_sort_points(&order);
-    }
-    ordered = nbody_i_points_in_order(given, &order);
-    nbody_i_fields_of_points(&ordered, 0, m);
-    nbody_i_end_order(&order);
-    return NBODY_OK;
-}
-
-/* In a periodic square the nodes of level 2 come first. */
-static nbody_result nbody_i_points_of_square(nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    nbody_i_image_nodes nodes;
-    if (given->sim->cell) nbody_i_fill_image_nodes(given->sim, &given->law, &nodes);
-    given->square = &nodes;
-    return nbody_i_all_points(given, m, bad);
-}
-
-static nbody_result nbody_i_points_of_tree(nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    return nbody_i_is_periodic(given->sim) ? nbody_i_points_of_square(given, m, bad)
-                                           : nbody_i_all_points(given, m, bad);
-}
-
-/* A copy with nodes in memory of its own, and a table. */
-static nbody_result nbody_i_copy_with_nodes(nbody *own, const nbody *sim, const nbody_i_law *law)
-{
-    nbody_block const none = {NULL, 0};
-    nbody_result result;
-    *own = *sim;
-    own->block[NBODY_I_NODES] = own->block[NBODY_I_TABLE] = none;
-    own->table_kind = 0;
-    memset(&own->kept, 0, sizeof own->kept);
-    result = nbody_i_prepare_nodes(own, law->potential, NBODY_I_EXACT);
-    if (result == NBODY_OK && nbody_i_is_cut(own)) {
-        nbody_i_job job = nbody_i_job_of(own, 1);
-        job.law = law;
-        return nbody_i_cut_nodes(&job);
-    }
-    if (result == NBODY_OK) nbody_i_make_all_nodes(own, 1, law);
-    return result;
-}
-
-/* The points read nodes: those of the last evaluation, or of a copy. */
-static nbody_result nbody_i_points_by_nodes(const nbody_i_points *given, int32_t m, int32_t *bad)
-{
-    nbody_i_points points = *given;
-    int const made = points.sim->fx && (points.sim->fp || !points.law.potential);
-    nbody own;
-    nbody_result result = NBODY_OK;
-    int b;
-    if (!made) {
-        result = nbody_i_copy_with_nodes(&own, given->sim, &given->law);
-        points.sim = &own;
-    }
-    points.by_nodes = 1;
-    if (result == NBODY_OK) result = nbody_i_points_of_tree(&points, m, bad);
-    for (b = NBODY_I_NODES; b <= NBODY_I_TABLE && !made; b++)
-        nbody_i_give_back(&own.desc.allocator, own.block[b].memory, own.block[b].bytes);
-    return result;
-}
-
-NBODY_API nbody_result nbody_fields_at(const nbody *sim, const nbody_real *points, size_t stride,
-                                       int32_t m, nbody_real *acc, nbody_real *potential,
-                                       int32_t *bad_id)
-{
-    nbody_i_points given;
-    int32_t bad = -1;
-    nbody_result result;
-    given.pos = points;
-    given.stride = nbody_i_stride(stride, 2);
-    if (bad_id) *bad_id = -1;
-    if (!sim || m < 0 || given.stride == 0 || (m > 0 && !points)) return NBODY_BAD_ARGUMENT;
-    if (m > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    if (!sim->frame) return NBODY_NOT_BUILT;
-    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
-    given.sim = sim;
-    given.out.acc = acc;
-    given.out.potential = potential;
-    given.out.acc_stride = 2 * sizeof(nbody_real);
-    given.law = nbody_i_law_of(sim, potential != NULL);
-    given.square = NULL;
-    given.by_nodes = 0;
-    given.order = given.bin = NULL;
-    if (m == 0) return NBODY_OK;
-    result = nbody_i_reads_nodes(sim, m) ? nbody_i_points_by_nodes(&given, m, &bad)
-                                         : nbody_i_points_of_tree(&given, m, &bad);
-    if (bad_id) *bad_id = bad;
-    return result;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>again-serial: other masses for the bodies of a tree, and several sets of them
-
-   What does not depend on masses is computed once for up to NBODY_I_SETS sets: the walks, the
-   weights of interpolation, d, g and phi of a source and a target (nbody_i_shared), and the M2L
-   table, which is read once for all. M2M, L2L, and sums are done for each set. The sums of a set
-   are those of a call of its own, in the same order. MASS_CENTRES has sources in other places for
-   other masses, and NBODY_ONE_THREAD stays the plain form: there one set follows the other.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The largest |mass|, and in sim->bad_id the first bad one. */
-static nbody_result nbody_i_measure_masses(nbody *sim, const nbody_i_input *input, double *heaviest)
-{
-    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
-    int32_t i;
-    *heaviest = 0;
-    for (i = 0; i < sim->n; i++) {
-        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
-        sim->bad_id = i;
-        if (!nbody_i_finite(m)) return NBODY_NOT_FINITE;
-        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
-        if (weight > *heaviest) *heaviest = weight;
-    }
-    sim->bad_id = -1;
-    return NBODY_OK;
-}
-
-/* The masses of a set: behind those of the sets before it. */
-static nbody_i_input nbody_i_masses_of(const nbody *sim, const nbody_real *mass, int32_t set)
-{
-    nbody_i_input input = nbody_i_input_of(&sim->desc, NULL, 0, mass);
-    size_t const skip = (size_t)set * (size_t)sim->n * input.mass_stride;
-    if (mass) input.mass = (const nbody_real *)(const void *)((const char *)mass + skip);
-    return input;
-}
-
-/* Where the fields of a set go. */
-static nbody_i_outcome nbody_i_outcome_of(const nbody *sim, nbody_real *acc, nbody_real *potential,
-                                          int32_t set)
-{
-    nbody_i_outcome out;
-    size_t const bodies = (size_t)set * (size_t)sim->n;
-    out.acc_stride = sim->desc.acc_stride;
-    out.acc = acc ? (nbody_real *)(void *)((char *)acc + bodies * out.acc_stride) : NULL;
-    out.potential = potential ? potential + bodies : NULL;
-    return out;
-}
-
-/* How many of these sets one pass takes. */
-static int nbody_i_sets_at_once(const nbody *sim, int32_t sets)
-{
-    if (!nbody_i_has_fixed_sources(&sim->desc) || nbody_i_is_plain(sim)) return 1;
-    return sets < NBODY_I_SETS ? (int)sets : NBODY_I_SETS;
-}
-
-/* The sets of one pass: all but the last have arrays in the block MORE. The last one has those of
-   the caller's nbody, which so holds it afterwards. */
-typedef struct nbody_i_sets {
-    nbody sim[NBODY_I_SETS];
-    nbody_frame frame[NBODY_I_SETS];
-    nbody_i_outcome out[NBODY_I_SETS];
-} nbody_i_sets;
-
-/* Makes copies of sim, and gives them arrays of their own. */
-static nbody_result nbody_i_prepare_sets(nbody *sim, int sets, int potential, nbody_i_sets *all)
-{
-    size_t const cells = sim->cell ? (size_t)sim->frame->cells : 0, n = (size_t)sim->n,
-                 sources = cells * (size_t)sim->per_cell,
-                 reals = n + sources + cells * nbody_i_node_reals(sim, potential);
-    int s;
-    if (sets > 1) {
-        nbody_result const result = nbody_i_grow_array(
-            sim, NBODY_I_MORE, reals, (size_t)(sets - 1) * sizeof(nbody_real), NBODY_I_AHEAD);
-        if (result != NBODY_OK) return result;
-    }
-    for (s = 0; s < sets; s++) all->sim[s] = *sim;
-    for (s = 0; s < sets - 1; s++) {
-        nbody_real *memory = (nbody_real *)sim->block[NBODY_I_MORE].memory + (size_t)s * reals;
-        all->frame[s] = *sim->frame;
-        all->sim[s].frame = &all->frame[s];
-        all->sim[s].m = memory;
-        if (!sim->cell) continue;
-        nbody_i_bind_sources(&all->sim[s], memory + n, NULL, cells);
-        nbody_i_bind_nodes(&all->sim[s], memory + n + sources, cells, potential);
-    }
-    return NBODY_OK;
-}
-
-static void nbody_i_place_masses(nbody *sim, const nbody_i_input *input)
-{
-    double heaviest;
-    int32_t place;
-    (void)nbody_i_measure_masses(sim, input, &heaviest);
-    sim->frame->mass = nbody_i_unit_of_masses(sim, heaviest);
-    for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
-}
-
-/* One pass: sets first .. first + sets - 1, whose masses are checked. Without outputs the masses
-   and the sources are made. */
-static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbody_real *mass,
-                                 nbody_real *acc, nbody_real *potential)
-{
-    int const fields = acc || potential;
-    nbody_i_sets all;
-    int s;
-    nbody_result result = NBODY_OK;
-    sim->fx = sim->fy = sim->fp = sim->moment = sim->local = NULL; /* of other masses */
-    if (sim->cell && fields) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_prepare_sets(sim, sets, potential != NULL, &all);
-    if (result != NBODY_OK) return result;
-    for (s = 0; s < sets; s++) {
-        nbody_i_input const input = nbody_i_masses_of(sim, mass, first + s);
-        nbody_i_place_masses(&all.sim[s], &input);
-        all.out[s] = nbody_i_outcome_of(sim, acc, potential, first + s);
-    }
-    if (sim->cell && nbody_i_is_cut(sim)) result = nbody_i_cut_sources(all.sim, sets);
-    else if (sim->cell) nbody_i_make_sources(all.sim, sets);
-    if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
-    sim->table_kind = all.sim[0].table_kind;
-    sim->kept = all.sim[0].kept;
-    return result;
-}
-
-NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
-                                         nbody_real *acc, nbody_real *potential)
-{
-    nbody_result result = NBODY_OK;
-    int32_t s, bad, at_once;
-    double heaviest;
-    if (!sim || sets < 0) return NBODY_BAD_ARGUMENT;
-    if (!sim->frame) return NBODY_NOT_BUILT;
-    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
-    if (sim->n == 0) return NBODY_OK;
-    for (s = 0; s < sets && result == NBODY_OK; s++) {
-        nbody_i_input const input = nbody_i_masses_of(sim, mass, s);
-        result = nbody_i_measure_masses(sim, &input, &heaviest);
-    }
-    for (s = 0; s < sets && result == NBODY_OK; s += at_once) {
-        at_once = nbody_i_sets_at_once(sim, sets - s);
-        result = nbody_i_pass(sim, s, at_once, mass, acc, potential);
-    }
-    bad = sim->bad_id;
-    if (result != NBODY_OK) nbody_i_make_empty(sim);
-    sim->bad_id = bad;
-    return result;
-}
-
-NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
-                                          nbody_real *potential)
-{
-    return nbody_fields_sets(sim, 1, mass, acc, potential);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>estimate-serial: direct sums of the samples, 64 at a time, which are also the tasks
-   ---------------------------------------------------------------------------------------------- */
-
-/* Samples at once: their errors are added in order. */
-enum { NBODY_I_SAMPLES = 64 };
-
-typedef struct nbody_i_samples {
-    const nbody *sim;
-    const nbody_real *acc;
-    int32_t samples, first, count;
-    uint32_t seed;
-    nbody_error error[NBODY_I_SAMPLES];
-} nbody_i_samples;
-
-static nbody_error nbody_i_error_of(const nbody_i_samples *job, int32_t k)
-{
-    const nbody *sim = job->sim;
-    int32_t const place = nbody_i_sample_place(sim->n, job->samples, job->seed, k);
-    nbody_i_exact exact = {0, 0, 0, 0, 0, 0};
-    int32_t from;
-    for (from = 0; from < sim->n; from++) {
-        if (nbody_i_is_periodic(sim)) nbody_i_add_exact_images(sim, place, from, &exact);
-        else nbody_i_add_exact(sim, place, from, &exact);
-    }
-    return nbody_i_sample_error(sim, job->acc, place, &exact);
-}
-
-static void nbody_i_sample_task(void *of_job, int32_t piece, int32_t pieces)
-{
-    nbody_i_samples *job = (nbody_i_samples *)of_job;
-    int32_t k = nbody_i_begin_of(job->count, piece, pieces);
-    for (; k < nbody_i_begin_of(job->count, piece + 1, pieces); k++)
-        job->error[k] = nbody_i_error_of(job, job->first + k);
-}
-
-/* The next NBODY_I_SAMPLES, or those that are left. */
-static nbody_result nbody_i_take_samples(nbody_i_samples *job)
-{
-    nbody_parallel const *parallel = &job->sim->desc.parallel;
-    int32_t const left = job->samples - job->first;
-    job->count = left < NBODY_I_SAMPLES ? left : NBODY_I_SAMPLES;
-    return nbody_i_run_pieces(parallel,
-                              nbody_i_pieces(parallel, 4 * (int64_t)job->count * job->sim->n),
-                              nbody_i_sample_task, job);
-}
-
-NBODY_API nbody_result nbody_estimate(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                      uint32_t seed, nbody_error *error)
-{
-    nbody_error sum = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    nbody_i_samples job;
-    int32_t k;
-    if (!sim || !error || samples < 0) return NBODY_BAD_ARGUMENT;
-    if (!sim->frame) return NBODY_NOT_BUILT;
-    if (samples > sim->n) samples = sim->n;
-    if (samples > 0 && !acc) return NBODY_BAD_ARGUMENT;
-    job.sim = sim;
-    job.acc = acc;
-    job.samples = samples;
-    job.seed = seed;
-    for (job.first = 0; job.first < samples; job.first += NBODY_I_SAMPLES) {
-        nbody_result const result = nbody_i_take_samples(&job);
-        if (result != NBODY_OK) return result;
-        for (k = 0; k < job.count; k++) nbody_i_add_error(&sum, &job.error[k]);
-    }
-    nbody_i_finish_error(&sum);
-    *error = sum;
-    return NBODY_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>count: terms of the last evaluation, by the walks, without computing any
    ---------------------------------------------------------------------------------------------- */
 
@@ -8635,122 +7476,6 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
         counts->leaves++;
         nbody_i_count_near(sim, c, counts);
     }
-    return NBODY_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>step-serial: leapfrog and Euler
-   ---------------------------------------------------------------------------------------------- */
-
-/* moves: acc is required too. */
-static nbody_result nbody_i_check_bodies(const nbody_bodies *bodies, int moves)
-{
-    if (!bodies || bodies->n < 0) return NBODY_BAD_ARGUMENT;
-    if (bodies->n > 0 && (!bodies->pos || !bodies->vel || (moves && !bodies->acc)))
-        return NBODY_BAD_ARGUMENT;
-    return bodies->n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
-}
-
-typedef struct nbody_i_motion { const nbody_bodies *bodies; nbody_real dt; } nbody_i_motion;
-
-static void nbody_i_kick_task(void *job, int32_t piece, int32_t pieces)
-{
-    const nbody_i_motion *motion = (const nbody_i_motion *)job;
-    int32_t const n = motion->bodies->n;
-    size_t const end = 2 * (size_t)nbody_i_begin_of(n, piece + 1, pieces);
-    size_t e = 2 * (size_t)nbody_i_begin_of(n, piece, pieces);
-    for (; e < end; e++) nbody_i_kick(motion->bodies, e, motion->dt);
-}
-
-static void nbody_i_drift_task(void *job, int32_t piece, int32_t pieces)
-{
-    const nbody_i_motion *motion = (const nbody_i_motion *)job;
-    int32_t const n = motion->bodies->n;
-    size_t const end = 2 * (size_t)nbody_i_begin_of(n, piece + 1, pieces);
-    size_t e = 2 * (size_t)nbody_i_begin_of(n, piece, pieces);
-    for (; e < end; e++) nbody_i_drift(motion->bodies, e, motion->dt);
-}
-
-static nbody_result nbody_i_move_all(const nbody_desc *desc, nbody_i_work *task,
-                                     nbody_bodies *bodies, nbody_real dt)
-{
-    nbody_i_motion motion;
-    int64_t const terms = desc->stage == NBODY_ONE_THREAD ? 0 : (int64_t)bodies->n * 4;
-    nbody_result result;
-    motion.bodies = bodies;
-    motion.dt = dt;
-    result = nbody_i_run_pieces(&desc->parallel, nbody_i_pieces(&desc->parallel, terms), task,
-                                &motion);
-    if (result != NBODY_OK) bodies->fresh = 0;
-    return result;
-}
-
-static nbody_result nbody_i_evaluate(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies)
-{
-    nbody_desc tight;
-    nbody_result result;
-    memset(&tight, 0, sizeof tight);
-    if (desc) tight = *desc;
-    tight.mass_stride = tight.acc_stride = 0;
-    result = nbody_accelerations(sim, &tight, bodies->pos, 0, bodies->mass, bodies->n, bodies->acc);
-    bodies->fresh = result == NBODY_OK;
-    return result;
-}
-
-/* As nbody_defaults. Forces move bodies; vortices have velocities instead. */
-static nbody_result nbody_i_defaults_of_step(nbody_desc *out, const nbody_desc *desc, int32_t n)
-{
-    nbody_result const result = nbody_defaults(out, desc, n);
-    return result == NBODY_OK && out->law == NBODY_VORTEX ? NBODY_BAD_OPTION : result;
-}
-
-/* v_new = v + a dt, p_new = p + v_new dt */
-static nbody_result nbody_i_euler(const nbody_desc *resolved, nbody_bodies *bodies, nbody_real dt)
-{
-    nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
-    bodies->fresh = 0; /* acc is that of the old positions */
-    return result;
-}
-
-/* v_half = v + a dt / 2, p_new = p + v_half dt, v_new = v_half + a_new dt / 2 */
-static nbody_result nbody_i_leapfrog(nbody *sim, const nbody_desc *desc, const nbody_desc *resolved,
-                                     nbody_bodies *bodies, nbody_real dt)
-{
-    nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
-    if (result == NBODY_OK) result = nbody_i_evaluate(sim, desc, bodies);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
-    return result;
-}
-
-NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
-                                  nbody_real dt, nbody_integrator integrator)
-{
-    nbody_desc resolved;
-    nbody_result result = nbody_i_check_bodies(bodies, 1);
-    if (result == NBODY_OK && !sim) result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK && ((int)integrator < 0 || integrator > NBODY_EULER))
-        result = NBODY_BAD_OPTION;
-    if (result == NBODY_OK && !nbody_i_finite((double)dt)) result = NBODY_BAD_NUMBER;
-    /* a bad desc is refused before anything moves */
-    if (result == NBODY_OK) result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
-    if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
-    if (result != NBODY_OK) return result;
-    return integrator == NBODY_EULER ? nbody_i_euler(&resolved, bodies, dt)
-                                     : nbody_i_leapfrog(sim, desc, &resolved, bodies, dt);
-}
-
-NBODY_API nbody_result nbody_energy(const nbody_bodies *bodies, const nbody_real *potential,
-                                    nbody_energies *energies)
-{
-    double sum[NBODY_I_SUMS];
-    int32_t i;
-    nbody_result const result = energies ? nbody_i_check_bodies(bodies, 0) : NBODY_BAD_ARGUMENT;
-    if (result != NBODY_OK) return result;
-    memset(sum, 0, sizeof sum);
-    for (i = 0; i < bodies->n; i++) nbody_i_body_energy(bodies, potential, i, sum);
-    nbody_i_finish_energy(sum, energies);
     return NBODY_OK;
 }
 
@@ -8939,16 +7664,6 @@ NBODY_API nbody_result nbody_validate(const nbody *sim)
     nbody_i_give_back(&sim->desc.allocator, seen, (size_t)sim->n);
     if (valid && sim->cell) valid = nbody_i_frame_valid(sim) && nbody_i_cells_valid(sim);
     return valid ? NBODY_OK : NBODY_INVALID;
-}
-
-NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int32_t samples,
-                                    uint32_t seed, double most)
-{
-    nbody_error error;
-    nbody_result result = nbody_validate(sim);
-    if (result == NBODY_OK) result = nbody_estimate(sim, acc, samples, seed, &error);
-    if (result != NBODY_OK) return result;
-    return error.share <= most ? NBODY_OK : NBODY_INVALID;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -9162,6 +7877,40 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
 #endif
 
 #endif /* NBODY_IMPLEMENTATION */
+
+/* ----------------------------------------------------------------------------------------------
+   >>hooks: parts. A file that includes this one again, with another macro, gets that part as well
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_WITH_STEP
+#if defined(__has_include)
+#if !__has_include("more/nbody_step.h")
+#error "nbody.h: NBODY_WITH_STEP needs the file more/nbody_step.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_step.h"
+#endif
+
+#ifdef NBODY_WITH_POINTS
+#if defined(__has_include)
+#if !__has_include("more/nbody_points.h")
+#error "nbody.h: NBODY_WITH_POINTS needs the file more/nbody_points.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_points.h"
+#endif
+
+#ifdef NBODY_WITH_SETS
+#if defined(__has_include)
+#if !__has_include("more/nbody_sets.h")
+#error "nbody.h: NBODY_WITH_SETS needs the file more/nbody_sets.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_sets.h"
+#endif
 
 #if defined(NBODY_I_STRICT_CLANG)
 #pragma float_control(pop)

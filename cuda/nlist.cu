@@ -1,8 +1,8 @@
-/* cuda/nlist.cu - the CUDA part of nlist.h, which includes it; names as in the serial code there.
+/* cuda/nlist.cu - v0.2.0 - the CUDA part of nlist.h, which includes it; names are those there.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   The first part (>>sums) is for every .cu file that calls the GPU: it is compiled where it is
-   called. The second part, from >>memory on, is for the one file with NLIST_IMPLEMENTATION.
+   For the one .cu file with NLIST_IMPLEMENTATION. What every .cu file needs that calls the GPU is
+   in cuda/nlist_templates.cu; boxes are in cuda/nlist_boxes.cu.
 
    A build is a sequence of kernels in one stream. Both sides decide about a pair by the same
    NLIST_FN function.
@@ -19,448 +19,15 @@
                      `current` and the other values that only the device knows are the facts
                      (nlist_cuda_facts)
 
-   >>contents: search for >>name. sums; memory, rows, layout, carry, build, sources, boxes, skin,
-   remap, process, reserve, check, transfer. */
+   >>contents: search for >>name. memory, rows, layout, carry, build, sources, skin, remap, process,
+   reserve, check, transfer. */
 
-#ifndef NLIST_I_CUDA_TEMPLATES
-#define NLIST_I_CUDA_TEMPLATES
-
-/* ----------------------------------------------------------------------------------------------
-   >>sums: the iterator of a nlist_device, and a functor for sums or for each entry
-   ---------------------------------------------------------------------------------------------- */
-
-static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i)
-{
-    return nlist_of(&device->list, i);
-}
-static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry)
-{
-    return nlist_history(&device->list, entry);
-}
-
-/* begin: checks a sum and provides zeroed units, where how.unit asks for them. end: adds the units
-   to d_sums. */
-extern "C" {
-NLIST_API nlist_result nlist_i_cuda_begin_sum(nlist_cuda *gpu, const nlist_sums *how,
-                                              int32_t values, const nlist_real *d_sums,
-                                              unsigned long long **units, nlist_mode *mode,
-                                              struct CUstream_st *stream);
-NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *how, int32_t values,
-                                            nlist_real *d_sums, const unsigned long long *units,
-                                            struct CUstream_st *stream);
-}
-
-/* The only place where kernels are launched: the compiler checks the types, and the error is kept
-   and returned. */
-template <class... Parameters, class... Arguments>
-static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, int64_t threads,
-                                   int block, void (*kernel)(Parameters...), Arguments... arguments)
-{
-    cudaLaunchConfig_t config = {};
-    gpu->stream = stream;
-    if (threads <= 0) return NLIST_OK;
-    if ((threads + block - 1) / block > INT32_MAX) return NLIST_TOO_MANY;
-    config.gridDim = dim3((unsigned)((threads + block - 1) / block));
-    config.blockDim = dim3((unsigned)block);
-    config.stream = stream;
-    cudaError_t const error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-    if (error == cudaSuccess) return NLIST_OK;
-    gpu->device.list.cuda_error = (int32_t)error;
-    (void)cudaGetLastError(); /* it is reported; the next call begins without it */
-    return NLIST_CUDA_ERROR;
-}
-
-static __device__ __forceinline__ int64_t nlist_i_global_thread()
-{
-    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-}
-static __device__ __forceinline__ int64_t nlist_i_all_threads()
-{
-    return (int64_t)gridDim.x * blockDim.x;
-}
-
-/* Threads of kernels whose amount of work only the device knows: they loop until all is done. An
-   H200 runs this many at once. */
-constexpr int64_t nlist_i_round_threads = 132 * 2048;
-constexpr int nlist_i_sum_block = 128;
-constexpr int nlist_i_row_lanes = 8; /* lanes that share a row of COMPACT */
-
-static __host__ __device__ __forceinline__ int64_t nlist_i_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Entries of partner in use. The counter goes on where partner is full. */
-static __device__ __forceinline__ int64_t nlist_i_rest_entries(const nlist *list,
-                                                               const nlist_rows *rows,
-                                                               const nlist_cuda_facts *facts)
-{
-    int const generation = rows == &list->rows[1];
-    return nlist_i_least((int64_t)facts->entries[generation], rows->capacity);
-}
-
-/* a + b, rounded: fused with a product of the caller's it would give other bits than the serial
-   sum. */
-static __device__ __forceinline__ float nlist_i_plus(float a, float b) { return __fadd_rn(a, b); }
-static __device__ __forceinline__ double nlist_i_plus(double a, double b)
-{
-    return __dadd_rn(a, b);
-}
-static __device__ __forceinline__ long long nlist_i_plus(long long a, long long b) { return a + b; }
-
-/* The type that is summed: reals, or whole units. */
-template <bool Units> struct nlist_i_term { typedef nlist_real type; };
-template <> struct nlist_i_term<true> { typedef long long type; };
-
-static __device__ __forceinline__ void nlist_i_atomic_add(nlist_real *to, nlist_real x)
-{
-    atomicAdd(to, x);
-}
-static __device__ __forceinline__ void nlist_i_atomic_add(long long *to, long long x)
-{
-    atomicAdd((unsigned long long *)to, (unsigned long long)x);
-}
-
-/* Adds two floats by one atomic, where the GPU can: atomics limit the speed of half lists. */
-static __device__ __forceinline__ bool nlist_i_atomic_add_two(float *to, const float *x)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    atomicAdd(reinterpret_cast<float2 *>(to), make_float2(x[0], x[1]));
-    return true;
-#else
-    (void)to;
-    (void)x;
-    return false;
+#ifndef NLIST_H
+#error "cuda/nlist.cu is a part of nlist.h: include that"
 #endif
-}
-template <class Term>
-static __device__ __forceinline__ bool nlist_i_atomic_add_two(Term *, const Term *)
-{
-    return false;
-}
-
-/* A sum in progress, as the kernels take it. */
-template <int Values, bool Units> struct nlist_i_gpu_adder {
-    typedef typename nlist_i_term<Units>::type term;
-    term *sums;             /* of all particles: the caller's numbers, or units */
-    double units_per_one;
-    nlist_cuda_facts *facts;
-    bool twos;              /* sums are aligned for adding two at once */
-
-    /* Reals become terms. */
-    __device__ __forceinline__ void take(const nlist_real *x, term *t) const
-    {
-        for (int v = 0; v < Values; v++) {
-            if (Units) {
-                int64_t units;
-                if (!nlist_i_units(x[v], units_per_one, &units)) atomicExch(&facts->overflow, 1);
-                t[v] = (term)units;
-            } else t[v] = (term)x[v];
-        }
-    }
-    __device__ __forceinline__ void add_atomic(int32_t i, const term *t) const
-    {
-        term *const to = sums + (int64_t)i * Values;
-#pragma unroll
-        for (int v = 0; v < Values; v += 2) {
-            if (Values % 2 == 0 && twos && nlist_i_atomic_add_two(to + v, t + v)) continue;
-            nlist_i_atomic_add(to + v, t[v]);
-            if (v + 1 < Values) nlist_i_atomic_add(to + v + 1, t[v + 1]);
-        }
-    }
-    __device__ __forceinline__ void add(int32_t i, const term *t) const
-    {
-        for (int v = 0; v < Values; v++)
-            sums[(int64_t)i * Values + v] = nlist_i_plus(sums[(int64_t)i * Values + v], t[v]);
-    }
-};
-
-/* 1 if this partner exists. Where the last build did not fit, the list is the previous one, which
-   may have more particles or triangles than the caller has now. */
-static __device__ __forceinline__ bool nlist_i_exists(const nlist &list, int32_t j)
-{
-    return (uint32_t)j < (uint32_t)nlist_i_id_limit(list.keys, list.triangles, list.n);
-}
-
-/* Calls the contact for one entry. t: what it adds to the row's particle; the partner's share is
-   added at once. False: it adds nothing. */
-template <int Values, bool Units, class Contact>
-static __device__ __forceinline__ bool nlist_i_gpu_call(
-    const nlist &list, const nlist_rows &rows, const nlist_i_gpu_adder<Values, Units> &adder,
-    const Contact &contact, int32_t i, int32_t j, int64_t entry,
-    typename nlist_i_term<Units>::type *t)
-{
-    nlist_real own[Values], other[Values];
-    if (!nlist_i_exists(list, j)) return false;
-    for (int v = 0; v < Values; v++) own[v] = other[v] = 0;
-    void *const history = rows.history ? rows.history + entry * list.desc.history : nullptr;
-    if (!contact(i, j, history, own, other)) return false;
-    if (list.desc.half && !list.keys) {
-        adder.take(other, t);
-        adder.add_atomic(j, t);
-    }
-    adder.take(own, t);
-    return true;
-}
-
-/* NLIST_PER_PARTICLE: a thread per row (Kureck section 5.1), or per touched row (5.4). */
-template <int Values, bool Units, class Contact>
-__global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_rows_kernel(__grid_constant__ const nlist_device device,
-                            nlist_i_gpu_adder<Values, Units> adder,
-                            __grid_constant__ const Contact contact)
-{
-    typedef typename nlist_i_term<Units>::type term;
-    const nlist &list = device.list;
-    const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const turns = rows.touched ? adder.facts->touched[&rows == &list.rows[1]] : rows.n;
-    for (int64_t turn = nlist_i_global_thread(); turn < turns; turn += nlist_i_all_threads()) {
-        int32_t const i = rows.touched ? rows.touched[turn] : (int32_t)turn;
-        nlist_each e = nlist_i_row(&rows, list.desc.history, i < list.n ? i : -1);
-        term sum[Values] = {}, t[Values];
-        bool any = false;
-        while (nlist_next(&e)) {
-            if (!nlist_i_gpu_call(list, rows, adder, contact, i, e.id, e.entry, t)) continue;
-            for (int v = 0; v < Values; v++) sum[v] = nlist_i_plus(sum[v], t[v]);
-            any = true;
-        }
-        if (any && list.desc.half) adder.add_atomic(i, sum);
-        else if (any) adder.add(i, sum);
-    }
-}
-
-/* A thread per slot, adding by atomics or by a reduction among the lanes of a row: the upper half
-   is added to the lower, and again. Width 4, values a b c d:
-
-       lane of the row      0         1       2    3
-       step 2              a+c       b+d      .    .       each adds the value 2 lanes above
-       step 1         (a+c)+(b+d)     .       .    .       lane 0 has the row's sum (dots: unused)
-
-   (Kureck section 5.1, figure 5.2; Blog, Faster Parallel Reductions on Kepler.) */
-template <int Values, bool Units, class Contact>
-__global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_slots_kernel(__grid_constant__ const nlist_device device,
-                             nlist_i_gpu_adder<Values, Units> adder, bool reduce,
-                             __grid_constant__ const Contact contact)
-{
-    typedef typename nlist_i_term<Units>::type term;
-    const nlist &list = device.list;
-    const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const entry = nlist_i_global_thread();
-    int const width = rows.width, shift = width > 0 ? __ffs(width) - 1 : 0;
-    bool const even = width == 1 << shift; /* a 64-bit division costs 70 instructions */
-    bool const exists = entry < (int64_t)rows.n * width && adder.facts->filled > 0;
-    int32_t const i = !exists ? -1
-                      : even  ? (int32_t)(entry >> shift)
-                              : (int32_t)(entry / width),
-                  j = exists ? rows.slot[entry] : -1;
-    term t[Values] = {};
-    bool adds = j >= 0 && i < list.n &&
-                nlist_i_gpu_call(list, rows, adder, contact, i, j, entry, t);
-    if (!reduce || !even || width > 32) { /* the previous list may have a width that does not
-                                             reduce */
-        if (adds) adder.add_atomic(i, t);
-        return;
-    }
-    if (!adds) for (int v = 0; v < Values; v++) t[v] = 0;
-    unsigned const adding = __ballot_sync(0xFFFFFFFFu, adds);
-    if (adding == 0) return; /* all lanes of the warp return: the shuffles need all or none */
-    for (int step = width / 2; step > 0; step /= 2)
-        for (int v = 0; v < Values; v++)
-            t[v] = nlist_i_plus(t[v], __shfl_down_sync(0xFFFFFFFFu, t[v], (unsigned)step, width));
-    int const lane = (int)(threadIdx.x % 32);
-    unsigned const row_mask = (width == 32 ? 0xFFFFFFFFu : ((1u << width) - 1) << lane);
-    if (lane % width != 0 || !(adding & row_mask)) return;
-    if (list.desc.half || rows.head) adder.add_atomic(i, t);
-    else adder.add(i, t);
-}
-
-/* Reduction by key: lanes of a warp with the same key are summed; true for the lane that has the
-   sum, the first of its key. In each round every second lane of those left gives its sum to the one
-   before it:
-
-       lane       0      1    2    3    4
-       key        5      5    8    5    5
-       value      a      b    c    d    e
-       round 1   a+b          c   d+e             of key 5 the lanes 0 and 3 are left
-       round 2 (a+b)+(d+e)    c                   lanes 0 and 2 return true
-
-   (Kureck section 5.2; Blog, Voting and Shuffling to Optimize Atomic Operations.) */
-template <int Values, class Term>
-static __device__ __forceinline__ bool nlist_i_reduce_by_key(int32_t key, Term *t)
-{
-    int const lane = (int)(threadIdx.x % 32);
-    unsigned const same = __match_any_sync(0xFFFFFFFFu, key);
-    unsigned left = same;
-    bool stays = true;
-    while (__any_sync(0xFFFFFFFFu, stays && (left >> lane >> 1) != 0)) {
-        unsigned const above = left >> lane >> 1;
-        int const source = stays && above ? lane + __ffs((int)above) : lane;
-        int const rank = __popc(left & ((1u << lane) - 1));
-        for (int v = 0; v < Values; v++) {
-            Term const x = __shfl_sync(0xFFFFFFFFu, t[v], source);
-            if (stays && rank % 2 == 0 && source != lane) t[v] += x;
-        }
-        stays = stays && rank % 2 == 0;
-        left &= __ballot_sync(0xFFFFFFFFu, stays);
-    }
-    return stays;
-}
-
-/* A thread per entry of the rest (Kureck section 5.2), adding by atomics, with or without a
-   reduction by key before. */
-template <int Values, bool Units, class Contact>
-__global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_rest_kernel(__grid_constant__ const nlist_device device,
-                            nlist_i_gpu_adder<Values, Units> adder, bool reduce,
-                            __grid_constant__ const Contact contact)
-{
-    typedef typename nlist_i_term<Units>::type term;
-    const nlist &list = device.list;
-    const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const entries = rows.own ? nlist_i_rest_entries(&list, &rows, adder.facts) : 0,
-                  slots = (int64_t)rows.n * rows.width;
-    int64_t const all = nlist_i_all_threads(), lane = (int64_t)(threadIdx.x % 32);
-    /* while lane 0 has an entry: the reduction needs all 32 */
-    for (int64_t e = nlist_i_global_thread(); e - lane < entries; e += all) {
-        int32_t const i = e < entries ? rows.own[e] : -1;
-        term t[Values] = {};
-        bool adds = i >= 0 && i < list.n &&
-                    nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[e], slots + e, t);
-        if (reduce) adds = nlist_i_reduce_by_key<Values>(adds ? i : -1, t) && adds;
-        if (adds) adder.add_atomic(i, t);
-    }
-}
-
-/* COMPACT: nlist_i_row_lanes threads share a row. */
-template <int Values, bool Units, class Contact>
-__global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_sum_compact_kernel(__grid_constant__ const nlist_device device,
-                               nlist_i_gpu_adder<Values, Units> adder, bool reduce,
-                               __grid_constant__ const Contact contact)
-{
-    typedef typename nlist_i_term<Units>::type term;
-    const nlist &list = device.list;
-    const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const row = nlist_i_global_thread() / nlist_i_row_lanes;
-    int32_t const i = (int32_t)row;
-    int const lane = (int)(threadIdx.x % nlist_i_row_lanes);
-    term sum[Values] = {}, t[Values];
-    nlist_each const e = nlist_i_row(&rows, 0,
-                                     rows.start && row < nlist_i_least(rows.n, list.n) ? i : -1);
-    bool any = false;
-    for (int64_t at = e.at + lane; at < e.end; at += nlist_i_row_lanes) {
-        if (!nlist_i_gpu_call(list, rows, adder, contact, i, rows.partner[at], at, t)) continue;
-        if (!reduce) adder.add_atomic(i, t);
-        for (int v = 0; v < Values; v++) sum[v] += t[v];
-        any = true;
-    }
-    if (!reduce) return;
-    for (int step = nlist_i_row_lanes / 2; step > 0; step /= 2)
-        for (int v = 0; v < Values; v++)
-            sum[v] += __shfl_down_sync(0xFFFFFFFFu, sum[v], (unsigned)step, nlist_i_row_lanes);
-    unsigned const adding = __ballot_sync(0xFFFFFFFFu, any) >> (threadIdx.x % 32 - (unsigned)lane) &
-                            ((1u << nlist_i_row_lanes) - 1);
-    if (lane == 0 && adding) adder.add_atomic(i, sum);
-}
-
-/* Threads for the rest. */
-static inline int64_t nlist_i_round(const nlist_cuda *gpu)
-{
-    const nlist_rows *rows = gpu->device.list.rows;
-    int64_t const capacity = rows[0].capacity > rows[1].capacity ? rows[0].capacity
-                                                                 : rows[1].capacity;
-    return capacity < nlist_i_round_threads ? capacity : nlist_i_round_threads;
-}
-
-/* Threads for the slots. */
-static inline int64_t nlist_i_slot_threads(const nlist_cuda *gpu)
-{
-    const nlist_rows *rows = gpu->device.list.rows;
-    int64_t const a = (int64_t)rows[0].n * rows[0].width, b = (int64_t)rows[1].n * rows[1].width;
-    return a > b ? a : b;
-}
-
-/* Only the device knows which generation is the list: kernels are launched for what either has, and
-   process what the list has. */
-template <int Values, bool Units, class Contact>
-static nlist_result nlist_i_launch_sum(nlist_cuda *gpu, nlist_mode mode,
-                                       const nlist_i_gpu_adder<Values, Units> &adder,
-                                       const Contact &contact, struct CUstream_st *stream)
-{
-    const nlist_desc &desc = gpu->device.list.desc;
-    const nlist_rows *const rows = gpu->device.list.rows;
-    int64_t const n = gpu->device.list.n;
-    bool const reduce = mode == NLIST_REDUCE;
-    nlist_result result = NLIST_OK;
-    if (mode == NLIST_PER_PARTICLE)
-        return nlist_i_launch(gpu, stream,
-                              desc.layout == NLIST_DYNAMIC && n > nlist_i_round_threads
-                                  ? nlist_i_round_threads
-                                  : n,
-                              nlist_i_sum_block, nlist_i_sum_rows_kernel<Values, Units, Contact>,
-                              gpu->device, adder, contact);
-    if (rows[0].start || rows[1].start)
-        result = nlist_i_launch(gpu, stream, n * nlist_i_row_lanes, nlist_i_sum_block,
-                                nlist_i_sum_compact_kernel<Values, Units, Contact>, gpu->device,
-                                adder, reduce, contact);
-    if (result == NLIST_OK && (rows[0].slot || rows[1].slot))
-        result = nlist_i_launch(gpu, stream, nlist_i_slot_threads(gpu), nlist_i_sum_block,
-                                nlist_i_sum_slots_kernel<Values, Units, Contact>, gpu->device,
-                                adder, reduce, contact);
-    if (result == NLIST_OK && (rows[0].own || rows[1].own))
-        result = nlist_i_launch(gpu, stream, nlist_i_round(gpu), nlist_i_sum_block,
-                                nlist_i_sum_rest_kernel<Values, Units, Contact>, gpu->device, adder,
-                                reduce, contact);
-    return result;
-}
-
-template <int Values, class Contact>
-static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact,
-                                   nlist_real *d_sums, struct CUstream_st *stream)
-{
-    unsigned long long *units = nullptr;
-    nlist_mode mode = NLIST_AUTO;
-    nlist_result result = nlist_i_cuda_begin_sum(gpu, how, Values, d_sums, &units, &mode, stream);
-    if (result != NLIST_OK || gpu->device.list.n == 0) return result;
-    if (!units) {
-        nlist_i_gpu_adder<Values, false> const adder = {d_sums, 0, gpu->d_facts,
-                                                        (uintptr_t)d_sums % 8 == 0};
-        return nlist_i_launch_sum(gpu, mode, adder, contact, stream);
-    }
-    nlist_i_gpu_adder<Values, true> const adder = {(long long *)units, 1 / how->unit, gpu->d_facts,
-                                                   false};
-    result = nlist_i_launch_sum(gpu, mode, adder, contact, stream);
-    return result == NLIST_OK ? nlist_i_cuda_end_sum(gpu, how, Values, d_sums, units, stream)
-                              : result;
-}
-
-/* Calls the functor for the entries of one row per thread. */
-template <class Contact>
-__global__ void __launch_bounds__(nlist_i_sum_block)
-    nlist_i_each_kernel(__grid_constant__ const nlist_device device,
-                        __grid_constant__ const Contact contact)
-{
-    const nlist &list = device.list;
-    const nlist_rows &rows = *nlist_i_rows(&list);
-    int64_t const i = nlist_i_global_thread();
-    nlist_each e = nlist_i_row(&rows, list.desc.history,
-                               i < nlist_i_least(rows.n, list.n) ? (int32_t)i : -1);
-    while (nlist_next(&e))
-        if (nlist_i_exists(list, e.id)) contact((int32_t)i, e.id, e.history, e.entry);
-}
-
-template <class Contact>
-static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
-                                    struct CUstream_st *stream)
-{
-    if (!gpu) return NLIST_BAD_ARGUMENT;
-    if (!gpu->device.list.built) return NLIST_NOT_BUILT;
-    return nlist_i_launch(gpu, stream, gpu->device.list.n, nlist_i_sum_block,
-                          nlist_i_each_kernel<Contact>, gpu->device, contact);
-}
-
-#else /* the second part, for NLIST_IMPLEMENTATION */
+#if 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
+#error "cuda/nlist.cu 0.2.0 and nlist.h are of different versions: copy both from one release"
+#endif
 
 #include <cuda_runtime.h>
 #include <cub/cub.cuh>
@@ -484,9 +51,7 @@ enum {
     NLIST_I_OLD_OF,  /* remap: old ids of new particles */
     NLIST_I_NEW_OF,  /* remap: new ids of old particles, -1 where invalid */
     NLIST_I_WORDS,   /* grids: the partners found by a first pass, as bits */
-    NLIST_I_FRAMES,  /* boxes: frames and extents of the systems */
-    NLIST_I_RECORDS, /* boxes: particles in the order of cells */
-    NLIST_I_BEGINS   /* boxes: where each cell begins */
+    NLIST_I_PART_SCRATCH /* the first of those of a part */
 };
 
 constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the serial code */
@@ -776,14 +341,14 @@ cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, const int64_t 
 nlist_result nlist_i_cuda_work(nlist_cuda *gpu, int32_t n, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
-    size_t temp = 0, plain = 0;
+    size_t temp = 0, other = 0;
     if (!nlist_i_counts_first(desc) && !desc->events) return NLIST_OK;
     if (nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, temp, nullptr, nullptr, (int64_t)n + 1,
                                                   true, stream)) ||
-        nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, plain, nullptr, nullptr, (int64_t)n + 1,
+        nlist_i_failed(gpu, nlist_i_exclusive_sum(nullptr, other, nullptr, nullptr, (int64_t)n + 1,
                                                   false, stream)))
         return NLIST_CUDA_ERROR;
-    if (temp < plain) temp = plain;
+    if (temp < other) temp = other;
     nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_LENGTHS], (int64_t)n + 1,
                                             sizeof(int64_t), stream);
     if (result == NLIST_OK)
@@ -971,7 +536,7 @@ template <> constexpr bool nlist_i_tallies<nlist_i_tally> = true;
 
 /* True for a source whose `each` all lanes of a warp must call together: those without a search
    with turn = -1. */
-template <class Source> constexpr bool nlist_i_together = false;
+template <class Source> constexpr bool nlist_i_by_whole_warp = false;
 
 /* True for a source that also has: each_place, a second pass that puts places of partners in place
    of their ids; names, the id of the partner at each place. */
@@ -1089,7 +654,7 @@ struct nlist_i_ugrid_walk_source {
    The first pass keeps the words of the first nlist_i_words pieces, so that the second need not
    test them again: two for each of the 9 strips of one ring of cells. Twins: the first pass
    searches for two places per thread (cuda/ugrid.cu: >>pieces). */
-template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_source {
+template <ugrid_path Path, bool OnlyDistance, bool Twins = false> struct nlist_i_ugrid_source {
     static constexpr bool compacts = true;
     ugrid_device grid;
     uint32_t *words; /* [nlist_i_words * ugrid_i_word_stride(n)] */
@@ -1110,7 +675,7 @@ template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_
     {
         uint32_t found = 0;
         ugrid_contact contact;
-        int32_t const above = list.desc.half && Plain ? query.i : -1;
+        int32_t const above = list.desc.half && OnlyDistance ? query.i : -1;
 #pragma unroll 4
         for (int32_t place = begin; place < end; place++) {
             ugrid_record const record = ugrid_i_fetch_record(&grid.grid.record[place]);
@@ -1140,12 +705,12 @@ template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_
     {
         nlist_real const largest = nlist_i_largest(list, job.facts),
                          reach = nlist_i_gap(&list.desc) + (query.radius + largest);
-        nlist_real const limit = Plain ? query.limit
+        nlist_real const limit = OnlyDistance ? query.limit
                                        : nlist_i_limit(&list.desc, query.radius, largest);
         auto const piece = [&](int32_t begin, int32_t end) {
             take(begin, end, [&] {
                 uint32_t const found = test(list, turn, query, limit, begin, end);
-                return Plain ? found : filter(list, rows, query, found, end);
+                return OnlyDistance ? found : filter(list, rows, query, found, end);
             });
         };
         if (Twins) ugrid_i_each_twin_piece(grid.grid, query.p, turn, reach, false, piece);
@@ -1196,8 +761,8 @@ template <ugrid_path Path, bool Plain, bool Twins = false> struct nlist_i_ugrid_
     __device__ const int32_t *names() const { return grid.grid.order; }
 };
 
-template <ugrid_path Path, bool Plain, bool Twins>
-constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, Plain, Twins>> = true;
+template <ugrid_path Path, bool OnlyDistance, bool Twins>
+constexpr bool nlist_i_finds_places<nlist_i_ugrid_source<Path, OnlyDistance, Twins>> = true;
 
 using nlist_i_twins_source = nlist_i_ugrid_source<UGRID_PATH_STRIPS, true, true>;
 #endif
@@ -1330,7 +895,7 @@ struct nlist_i_lbvh_source {
     }
 };
 
-template <> constexpr bool nlist_i_together<nlist_i_lbvh_source> = true;
+template <> constexpr bool nlist_i_by_whole_warp<nlist_i_lbvh_source> = true;
 
 /* The most by which spheres exceed their leaves' boxes. */
 __global__ void nlist_i_overhang_kernel(__grid_constant__ const nlist_device device,
@@ -1397,7 +962,7 @@ constexpr int nlist_i_search_block = 128, nlist_i_stage = 16;
 
 /* Allocates m entries of partner for each thread, with one atomic per warp, by a prefix sum: m = 2
    0 3 makes sum = 2 2 5, one atomicAdd of 5, and begin + 0, 2, 2. */
-__device__ __forceinline__ int64_t nlist_i_take_together(unsigned long long *counter, int32_t m)
+__device__ __forceinline__ int64_t nlist_i_take_at_once(unsigned long long *counter, int32_t m)
 {
     int const lane = (int)(threadIdx.x % 32);
     int32_t sum = m;
@@ -1489,7 +1054,7 @@ struct nlist_i_writer {
     {
         int32_t const first = count - staged, k = exists && rows.partner ? beyond(first) : staged;
         __syncwarp();
-        int64_t const e = counter ? nlist_i_take_together(counter, staged - k) : base;
+        int64_t const e = counter ? nlist_i_take_at_once(counter, staged - k) : base;
         if (!exists) return;
         for (int32_t from = first; from < rows.width; from += nlist_i_stage) {
             put_slots(from);
@@ -1526,7 +1091,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     const nlist_rows &rows = list.rows[nlist_i_to(list)];
     bool const begun = turn < job.n && source.begin(list, job, turn, query);
     bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
-    if (searches || nlist_i_together<Source>)
+    if (searches || nlist_i_by_whole_warp<Source>)
         source.each(list, job, rows, searches ? turn : -1, query, NLIST_I_FIRST,
                     nlist_i_tally{&count});
     if (exists) lengths[query.i] = nlist_i_length(rows, count);
@@ -1596,7 +1161,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
                              counts ? (unsigned long long *)&job.facts->entries[to] : nullptr,
                              offsets && exists ? nlist_i_low(offsets[i]) : 0, i, 0, 0, -1, -1};
     nlist_i_pass const pass = offsets ? NLIST_I_SECOND : NLIST_I_ONLY;
-    if (searches || nlist_i_together<Source>)
+    if (searches || nlist_i_by_whole_warp<Source>)
         source.each(list, job, rows, searches ? turn : -1, query, pass,
                     [&](int32_t j) { writer.put(j); });
     writer.finish(exists);
@@ -1648,17 +1213,17 @@ __device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exist
     return row;
 }
 
-/* The turn that begins with lane `first`. together: all lanes search at the same time, so that
+/* The turn that begins with lane `first`. whole_warp: all lanes search at the same time, so that
    there is one turn, staged or not. */
 __device__ __forceinline__ nlist_i_turn nlist_i_next_turn(const nlist_i_compact_row &row, int first,
-                                                          bool together)
+                                                          bool whole_warp)
 {
     int const lane = (int)(threadIdx.x % 32);
     int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
     unsigned const fits =
         __ballot_sync(0xFFFFFFFFu, lane >= first &&
                                        row.staged + row.length - before <= nlist_i_warp_stage);
-    if (together) return {0, 32, 0, fits == 0xFFFFFFFFu};
+    if (whole_warp) return {0, 32, 0, fits == 0xFFFFFFFFu};
     return {first, first + (fits ? __popc(fits) : 1), before, fits != 0};
 }
 
@@ -1753,10 +1318,10 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     bool const begun = turn < job.n && source.begin(list, job, turn, query);
     bool const exists = turn < job.n && query.i < job.rows, searches = begun && exists;
     nlist_i_compact_row const row = nlist_i_compact_row_of(exists, query.i, offsets);
-    constexpr bool together = nlist_i_together<Source>;
+    constexpr bool whole_warp = nlist_i_by_whole_warp<Source>;
     const int32_t *names = nullptr; /* of what is put */
     for (int first = 0; first < 32;) {
-        nlist_i_turn const now = nlist_i_next_turn(row, first, together);
+        nlist_i_turn const now = nlist_i_next_turn(row, first, whole_warp);
         bool const mine = searches && lane >= now.first && lane < now.last;
         nlist_i_compact_writer writer =
             now.staged
@@ -1768,7 +1333,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
             if (mine) source.each_place(list, job, rows, turn, query, put);
             if (mine && !now.staged)
                 for (int32_t k = 0; k < writer.room; k++) writer.to[k] = names[writer.to[k]];
-        } else if (mine || together)
+        } else if (mine || whole_warp)
             source.each(list, job, rows, mine ? turn : -1, query, NLIST_I_SECOND, put);
         __syncwarp();
         if (now.staged) nlist_i_flush_rows(rows, row, now, stage, names);
@@ -1804,7 +1369,7 @@ __device__ __forceinline__ void nlist_i_copy_bytes(unsigned char *to, const unsi
 
 /* The search for a contact that is not in the old row under its key. Lists of particles have none,
    those of triangles use nlist_i_wander. */
-struct nlist_i_plain_carry {
+struct nlist_i_particle_carry {
     __device__ int64_t wander(const nlist &, const nlist_i_job &, int, int32_t, int32_t,
                               uint64_t &) const
     {
@@ -1937,7 +1502,7 @@ __global__ void nlist_i_carry_compact_kernel(__grid_constant__ const nlist_devic
 
 /* Launches the carry of history: a thread per new entry. */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
-                                   const nlist_i_plain_carry &, cudaStream_t stream)
+                                   const nlist_i_particle_carry &, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
     int64_t const rows = job.rows;
@@ -2333,7 +1898,7 @@ NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc 
         [&](const nlist_i_job &with) {
             return nlist_i_find_rows(gpu, with, nlist_i_brute_source{}, stream);
         },
-        nlist_i_plain_carry{}, stream);
+        nlist_i_particle_carry{}, stream);
 }
 
 } /* extern "C" */
@@ -2418,7 +1983,7 @@ NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc 
         [&](const nlist_i_job &with) {
             return nlist_i_find_in_pairs(gpu, with, d_pair, m, stream);
         },
-        nlist_i_plain_carry{}, stream);
+        nlist_i_particle_carry{}, stream);
 }
 
 } /* extern "C" */
@@ -2455,8 +2020,8 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
     const nlist *list = &gpu->device.list;
     uint32_t *const words = nlist_i_scratch<uint32_t>(gpu, NLIST_I_WORDS);
     bool const has_uids = list->rows[0].uid || list->rows[1].uid,
-               plain = !has_uids && nlist_i_plain(&list->desc, nullptr);
-    if (!plain)
+               only_distance = !has_uids && nlist_i_only_distance(&list->desc, nullptr);
+    if (!only_distance)
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, false>{view, words}, stream);
     if (list->desc.layout == NLIST_COMPACT && !list->desc.half && ugrid_i_twins(&view.grid, Path))
         return nlist_i_find_twins(gpu, job, nlist_i_twins_source{view, words}, stream);
@@ -2502,7 +2067,7 @@ NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc 
     return nlist_i_cuda_build(
         gpu, job, before,
         [&](const nlist_i_job &with) { return nlist_i_find_in_ugrid(gpu, with, grid, stream); },
-        nlist_i_plain_carry{}, stream);
+        nlist_i_particle_carry{}, stream);
 }
 #endif
 
@@ -2530,7 +2095,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
                        ? nlist_i_find_rows(gpu, with, nlist_i_lbvh_source{tree->device}, stream)
                        : measured;
         },
-        nlist_i_plain_carry{}, stream);
+        nlist_i_particle_carry{}, stream);
 }
 
 NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc,
@@ -2556,600 +2121,6 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
         nlist_i_mesh_carry{*mesh}, stream);
 }
 #endif
-
-/* ----------------------------------------------------------------------------------------------
-   >>boxes: cells of any shape, all images, many systems (nlist.h: >>boxes)
-
-       frames    a thread per system: its vectors
-       extents   a thread per particle: extent of its system, by atomics
-       cut       a thread per system: its cells. Those of system s begin at starts[s] + 8 s, since
-                 no system has more than its particles, or 8
-       keys      a thread per particle: its cell, in the array of all cells
-       sort      CUB: stable, so that ids ascend in a cell
-       records   a thread per place; a thread per cell finds its begin by bisection
-       rows      as with other sources, a thread per place
-       extras    shifts, distances and offsets: the thread of a row searches again, beside its
-                 entries
-
-   The number of kernels does not depend on the number of systems.
-   ---------------------------------------------------------------------------------------------- */
-
-namespace {
-
-/* Doubles as integers of the same order, so that atomics find the least and the greatest. */
-__device__ __forceinline__ unsigned long long nlist_i_ordered_bits(double x)
-{
-    unsigned long long const bits = (unsigned long long)__double_as_longlong(x);
-    return bits >> 63 ? ~bits : bits | 0x8000000000000000ull;
-}
-__device__ __forceinline__ double nlist_i_from_ordered_bits(unsigned long long bits)
-{
-    return __longlong_as_double((long long)(bits >> 63 ? bits ^ 0x8000000000000000ull : ~bits));
-}
-
-/* Seven bounds of a system's particles, as such integers: low, high, most. Lows are stored negated,
-   so that all are maxima. */
-struct nlist_i_bounds {
-    unsigned long long most[7];
-};
-
-/* A particle, in the order of cells. */
-struct nlist_i_record {
-    nlist_real p[3];        /* as given */
-    int32_t wrap[3];
-    int32_t id, system;
-};
-
-/* The boxes of a build, and what is made of them. */
-struct nlist_i_systems {
-    nlist_box one;          /* boxes == NULL: the only box, of all particles */
-    const nlist_box *boxes;
-    const int32_t *starts;
-    int32_t count;
-    int64_t cells;          /* of all systems; key `cells`: no cell */
-    nlist_i_frame *frame;   /* [count] */
-    nlist_i_bounds *bounds; /* [count] */
-    uint32_t *key, *sorted_key;
-    int32_t *id, *sorted_id;
-    nlist_i_record *record; /* [n] */
-    int32_t *begin;         /* [cells + 1] */
-};
-
-__global__ void nlist_i_frames_kernel(__grid_constant__ const nlist_device device,
-                                      __grid_constant__ const nlist_i_job job,
-                                      __grid_constant__ const nlist_i_systems systems)
-{
-    int32_t const s = nlist_i_thread();
-    if (s >= systems.count) return;
-    nlist_i_frame frame;
-    int32_t first = systems.starts ? systems.starts[s] : 0,
-            end = systems.starts ? systems.starts[s + 1] : job.n;
-    bool const ordered = first >= 0 && first <= end && end <= job.n && (s > 0 || first == 0);
-    if (!ordered) {
-        atomicExch(&job.facts->bad_starts, 1);
-        first = end = 0;
-    }
-    bool const good = nlist_i_frame_of(&frame, systems.boxes ? &systems.boxes[s] : &systems.one,
-                                       device.list.desc.dim);
-    if (!good) atomicMax(&job.facts->bad_box, INT32_MAX - s);
-    frame.first = first;
-    frame.n = good ? end - first : 0;
-    frame.first_cell = (int64_t)first + 8 * (int64_t)s;
-    systems.frame[s] = frame;
-    for (int k = 0; k < 7; k++) systems.bounds[s].most[k] = 0;
-}
-
-/* The system of particle i, by bisection; -1: of none. */
-__device__ __forceinline__ int32_t nlist_i_system_of(const nlist_i_systems &systems, int32_t i)
-{
-    int32_t low = 0, high = systems.count;
-    if (systems.count == 0) return -1;
-    while (high - low > 1) {
-        int32_t const middle = low + (high - low) / 2;
-        if (systems.starts[middle] <= i) low = middle;
-        else high = middle;
-    }
-    const nlist_i_frame &frame = systems.frame[low];
-    return i >= frame.first && i - frame.first < frame.n ? low : -1;
-}
-
-/* Loads particle i; its system, or -1 where it takes no part. */
-__device__ __forceinline__ int32_t nlist_i_load_member(const nlist &list, const nlist_i_job &job,
-                                                       const nlist_i_systems &systems, int32_t i,
-                                                       nlist_real p[3])
-{
-    nlist_i_load(job.pos, job.stride, list.desc.dim, i, p);
-    return nlist_i_takes_part(list, job, i, p) ? nlist_i_system_of(systems, i) : -1;
-}
-
-/* Raises a bound. Lanes of one system reduce first. */
-__device__ __forceinline__ void nlist_i_raise(unsigned long long *bound, unsigned long long bits,
-                                              bool together)
-{
-    for (int step = 16; step > 0 && together; step /= 2) {
-        unsigned long long const other = __shfl_xor_sync(0xFFFFFFFFu, bits, step);
-        bits = other > bits ? other : bits;
-    }
-    if (bits > 0 && (!together || threadIdx.x % 32 == 0)) atomicMax(bound, bits);
-}
-
-__global__ void nlist_i_extents_kernel(__grid_constant__ const nlist_device device,
-                                       __grid_constant__ const nlist_i_job job,
-                                       __grid_constant__ const nlist_i_systems systems)
-{
-    int32_t const i = nlist_i_thread();
-    nlist_real p[3] = {0, 0, 0};
-    int32_t const s = i < job.n ? nlist_i_load_member(device.list, job, systems, i, p) : -1;
-    int32_t const first = __shfl_sync(0xFFFFFFFFu, s, 0);
-    bool const together = __all_sync(0xFFFFFFFFu, s == first || s < 0) && first >= 0;
-    if (!together && s < 0) return;
-    int32_t const of = s < 0 ? first : s;
-    const nlist_i_frame &frame = systems.frame[of];
-    unsigned long long *const most = systems.bounds[of].most;
-    double largest = 0;
-    for (int a = 0; a < 3; a++) {
-        double const x = p[a] < 0 ? -(double)p[a] : (double)p[a];
-        largest = x > largest ? x : largest;
-        if (frame.periodic[a]) continue;
-        double const f = nlist_i_fraction(&frame, a, p);
-        nlist_i_raise(&most[a], s < 0 ? 0 : nlist_i_ordered_bits(-f), together);
-        nlist_i_raise(&most[3 + a], s < 0 ? 0 : nlist_i_ordered_bits(f), together);
-    }
-    nlist_i_raise(&most[6], s < 0 ? 0 : nlist_i_ordered_bits(largest), together);
-}
-
-__global__ void nlist_i_cut_kernel(__grid_constant__ const nlist_device device,
-                                   __grid_constant__ const nlist_i_job job,
-                                   __grid_constant__ const nlist_i_systems systems)
-{
-    int32_t const s = nlist_i_thread();
-    if (s >= systems.count) return;
-    nlist_i_frame &frame = systems.frame[s];
-    const unsigned long long *const most = systems.bounds[s].most;
-    nlist_i_extent extent = {{0, 0, 0}, {0, 0, 0}, 0};
-    if (most[6] == 0) frame.n = 0; /* no particle takes part */
-    if (frame.n == 0) return;
-    for (int a = 0; a < 3; a++) {
-        if (frame.periodic[a]) continue;
-        extent.low[a] = -nlist_i_from_ordered_bits(most[a]);
-        extent.high[a] = nlist_i_from_ordered_bits(most[3 + a]);
-    }
-    extent.most = nlist_i_from_ordered_bits(most[6]);
-    if (nlist_i_cut(&frame, &extent, nlist_i_box_gap(&device.list.desc,
-                                                     nlist_i_largest(device.list, job.facts))))
-        return;
-    atomicMax(&job.facts->bad_images, INT32_MAX - s);
-    frame.n = 0;
-}
-
-__global__ void nlist_i_cells_kernel(__grid_constant__ const nlist_device device,
-                                     __grid_constant__ const nlist_i_job job,
-                                     __grid_constant__ const nlist_i_systems systems)
-{
-    int32_t const i = nlist_i_thread();
-    if (i >= job.n) return;
-    nlist_real p[3];
-    int32_t cell = 0, wrap[3];
-    int32_t const s = nlist_i_load_member(device.list, job, systems, i, p);
-    uint32_t key = (uint32_t)systems.cells;
-    if (s >= 0 && nlist_i_place(&systems.frame[s], p, &cell, wrap))
-        key = (uint32_t)(systems.frame[s].first_cell + cell);
-    else if (s >= 0) atomicMax(&job.facts->bad_images, INT32_MAX - s);
-    systems.key[i] = key;
-    systems.id[i] = i;
-}
-
-__global__ void nlist_i_records_kernel(__grid_constant__ const nlist_device device,
-                                       __grid_constant__ const nlist_i_job job,
-                                       __grid_constant__ const nlist_i_systems systems)
-{
-    int32_t const place = nlist_i_thread();
-    if (place >= job.n) return;
-    nlist_i_record record = {{0, 0, 0}, {0, 0, 0}, systems.sorted_id[place], -1};
-    if (systems.sorted_key[place] != (uint32_t)systems.cells) {
-        int32_t cell;
-        record.system = nlist_i_load_member(device.list, job, systems, record.id, record.p);
-        (void)nlist_i_place(&systems.frame[record.system], record.p, &cell, record.wrap);
-    }
-    systems.record[place] = record;
-}
-
-/* begin[c]: the first place whose key is not below c. */
-__global__ void nlist_i_begins_kernel(__grid_constant__ const nlist_i_systems systems, int32_t n)
-{
-    int64_t const cell = nlist_i_global_thread();
-    int32_t low = 0, high = n;
-    if (cell > systems.cells) return;
-    while (low < high) {
-        int32_t const middle = low + (high - low) / 2;
-        if (systems.sorted_key[middle] < (uint64_t)cell) low = middle + 1;
-        else high = middle;
-    }
-    systems.begin[cell] = low;
-}
-
-/* An entry as the search finds it. */
-struct nlist_i_image_entry {
-    int32_t id, shift[3];
-    nlist_real d[3], d2;
-};
-
-/* Calls found(entry) for all entries of the row at a place, in the order of cells. */
-template <class Found>
-__device__ __forceinline__ void nlist_i_each_image(const nlist &list, const nlist_i_job &job,
-                                                   const nlist_i_systems &systems,
-                                                   const int64_t *uid, int32_t place, Found found)
-{
-    nlist_i_record const own = systems.record[place];
-    const nlist_i_frame &frame = systems.frame[own.system];
-    const nlist_desc *const desc = &list.desc;
-    nlist_real const largest = nlist_i_largest(list, job.facts);
-    nlist_real const widest = nlist_i_limit(desc, largest, largest);
-    nlist_i_walk walk = nlist_i_walk_of(&frame, (int32_t)(systems.sorted_key[place] -
-                                                          frame.first_cell));
-    nlist_i_image_entry e;
-    while (nlist_i_next_run(&walk)) {
-        int32_t const end = systems.begin[frame.first_cell + walk.end];
-        nlist_real t_run[3], t[3];
-        int32_t run[3];
-        for (int a = 0; a < 3; a++) run[a] = walk.image[a] + own.wrap[a];
-        nlist_i_translation(&frame, run, t_run);
-        for (int32_t k = systems.begin[frame.first_cell + walk.begin]; k < end; k++) {
-            nlist_i_record const other = systems.record[k];
-            for (int a = 0; a < 3; a++) {
-                e.shift[a] = run[a] - other.wrap[a];
-                t[a] = t_run[a];
-            }
-            if (other.wrap[0] | other.wrap[1] | other.wrap[2])
-                nlist_i_translation(&frame, e.shift, t);
-            e.d2 = nlist_i_offset(own.p, other.p, t, e.d);
-            e.id = other.id;
-            if (!(e.d2 <= widest)) continue;
-            if (desc->radii &&
-                !(e.d2 <= nlist_i_limit(desc, desc->radii[own.id], desc->radii[e.id])))
-                continue;
-            if (nlist_i_may_list_image(desc, uid, own.id, e.id, e.shift)) found(e);
-        }
-    }
-}
-
-/* The same with desc.nearest: the nearest only, in their order. Each search finds the next one. */
-template <class Found>
-__device__ __forceinline__ void nlist_i_each_listed(const nlist &list, const nlist_i_job &job,
-                                                    const nlist_i_systems &systems,
-                                                    const int64_t *uid, int32_t place, Found found)
-{
-    nlist_i_image_entry last, best;
-    if (list.desc.nearest == 0) {
-        nlist_i_each_image(list, job, systems, uid, place, found);
-        return;
-    }
-    for (int32_t k = 0; k < list.desc.nearest; k++) {
-        bool any = false;
-        nlist_i_each_image(list, job, systems, uid, place, [&](const nlist_i_image_entry &e) {
-            if (k > 0 && !nlist_i_nearer(last.d2, last.id, last.shift, e.d2, e.id, e.shift)) return;
-            if (any && !nlist_i_nearer(e.d2, e.id, e.shift, best.d2, best.id, best.shift)) return;
-            best = e;
-            any = true;
-        });
-        if (!any) return;
-        found(best);
-        last = best;
-    }
-}
-
-struct nlist_i_box_source {
-    static constexpr bool compacts = true;
-    nlist_i_systems systems;
-    __device__ bool begin(const nlist &list, const nlist_i_job &, int32_t turn,
-                          nlist_i_query &query) const
-    {
-        query = nlist_i_query_of(&list.desc, systems.record[turn].id, systems.record[turn].p);
-        return systems.record[turn].system >= 0;
-    }
-    template <class Found>
-    __device__ void each(const nlist &list, const nlist_i_job &job, const nlist_rows &rows,
-                         int32_t turn, const nlist_i_query &, nlist_i_pass, Found found) const
-    {
-        nlist_i_each_listed(list, job, systems, rows.uid, turn,
-                            [&](const nlist_i_image_entry &e) { found(e.id); });
-    }
-};
-
-/* Shifts, distances, offsets of a row: its entries, and the search that found them, in step. */
-__global__ void __launch_bounds__(nlist_i_search_block)
-    nlist_i_extras_kernel(__grid_constant__ const nlist_device device,
-                          __grid_constant__ const nlist_i_job job,
-                          __grid_constant__ const nlist_i_systems systems)
-{
-    const nlist &list = device.list;
-    int32_t const place = nlist_i_thread();
-    if (place >= job.n || nlist_i_skips(list, job.facts)) return;
-    const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    nlist_i_record const own = systems.record[place];
-    int32_t within = 0;
-    if (own.id >= job.rows) return;
-    nlist_each at = nlist_i_row(&rows, 0, own.id);
-    if (own.system >= 0) {
-        nlist_i_each_listed(list, job, systems, rows.uid, place,
-                            [&](const nlist_i_image_entry &e) {
-            if (!nlist_next(&at)) return; /* it did not fit */
-            for (int a = 0; a < 3 && rows.shift; a++) rows.shift[3 * at.entry + a] = e.shift[a];
-            if (rows.distance) rows.distance[at.entry] = nlist_i_root_real(e.d2);
-            for (int a = 0; a < 3 && rows.offset; a++) rows.offset[3 * at.entry + a] = e.d[a];
-        });
-        if (rows.within)
-            nlist_i_each_image(list, job, systems, rows.uid, place,
-                               [&](const nlist_i_image_entry &) { within++; });
-    }
-    if (!rows.within) return;
-    rows.within[own.id] = within;
-    if (within > list.desc.nearest) atomicAdd(&job.facts->rows_cut, 1);
-}
-
-/* Exchanges two numbers. */
-template <class T> __device__ __forceinline__ void nlist_i_exchange(T &a, T &b)
-{
-    T const c = a;
-    a = b;
-    b = c;
-}
-
-/* Exchanges two entries. Slots and partners are one array or the other. */
-__device__ __forceinline__ void nlist_i_exchange_entries(const nlist_rows &rows, int64_t a,
-                                                         int64_t b)
-{
-    int64_t const slots = (int64_t)rows.n * rows.width;
-    nlist_i_exchange(a < slots ? rows.slot[a] : rows.partner[a - slots],
-                     b < slots ? rows.slot[b] : rows.partner[b - slots]);
-    for (int k = 0; k < 3 && rows.shift; k++)
-        nlist_i_exchange(rows.shift[3 * a + k], rows.shift[3 * b + k]);
-    if (rows.distance) nlist_i_exchange(rows.distance[a], rows.distance[b]);
-    for (int k = 0; k < 3 && rows.offset; k++)
-        nlist_i_exchange(rows.offset[3 * a + k], rows.offset[3 * b + k]);
-}
-
-/* 1 if entry a comes before entry b of a COMPACT list: by partner, then shift. */
-__device__ __forceinline__ bool nlist_i_entry_before(const nlist_rows &rows, int64_t a, int64_t b)
-{
-    return nlist_i_nearer(0, rows.partner[a], rows.shift + 3 * a, 0, rows.partner[b],
-                          rows.shift + 3 * b);
-}
-
-/* Entry k of the heap sinks below those that come after it. Its children are 2 k + 1, 2 k + 2. */
-__device__ void nlist_i_sink(const nlist_rows &rows, int64_t first, int64_t k, int64_t count)
-{
-    for (int64_t child = 2 * k + 1; child < count; k = child, child = 2 * k + 1) {
-        if (child + 1 < count && nlist_i_entry_before(rows, first + child, first + child + 1))
-            child++;
-        if (!nlist_i_entry_before(rows, first + k, first + child)) return;
-        nlist_i_exchange_entries(rows, first + k, first + child);
-    }
-}
-
-/* Heapsort: in place, and k log k steps for the longest row. */
-__device__ void nlist_i_heapsort(const nlist_rows &rows, int64_t first, int64_t count)
-{
-    for (int64_t k = count / 2; k-- > 0;) nlist_i_sink(rows, first, k, count);
-    for (int64_t last = count; last-- > 1;) {
-        nlist_i_exchange_entries(rows, first, first + last);
-        nlist_i_sink(rows, first, 0, last);
-    }
-}
-
-/* Selection sort: few exchanges, and forward steps only, which the links of a row allow. */
-__device__ void nlist_i_selection_sort(const nlist_rows &rows, nlist_each e)
-{
-    while (nlist_next(&e)) {
-        nlist_each other = e;
-        int64_t least = e.entry;
-        int32_t id = e.id;
-        const int32_t *shift = e.shift;
-        while (nlist_next(&other)) {
-            if (!nlist_i_nearer(0, other.id, other.shift, 0, id, shift)) continue;
-            least = other.entry;
-            id = other.id;
-            shift = other.shift;
-        }
-        if (least != e.entry) nlist_i_exchange_entries(rows, e.entry, least);
-    }
-}
-
-constexpr int nlist_i_long_row = 48; /* entries from which on a COMPACT row is sorted by heapsort */
-
-/* desc.sorted: by partner, then shift. */
-__global__ void nlist_i_sort_rows_kernel(__grid_constant__ const nlist_device device,
-                                         __grid_constant__ const nlist_i_job job)
-{
-    const nlist &list = device.list;
-    int32_t const i = nlist_i_thread();
-    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
-    const nlist_rows &rows = list.rows[nlist_i_to(list)];
-    nlist_each const e = nlist_i_row(&rows, 0, i);
-    if (rows.start && e.end - e.at >= nlist_i_long_row)
-        nlist_i_heapsort(rows, e.at, e.end - e.at);
-    else
-        nlist_i_selection_sort(rows, e);
-}
-
-/* A remap: shifts, distances and offsets of the entries that are left, and `within`. */
-__global__ void nlist_i_old_extras_kernel(__grid_constant__ const nlist_device device,
-                                          __grid_constant__ const nlist_i_job job)
-{
-    const nlist &list = device.list;
-    int32_t const i = nlist_i_thread();
-    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
-    int const to = nlist_i_to(list);
-    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
-    int32_t const was = nlist_i_was(job, old_rows, i);
-    nlist_each e = nlist_i_row(&rows, 0, i), old = nlist_i_row(&old_rows, 0, was);
-    while (nlist_next(&old)) {
-        int32_t const id = job.new_of[old.id];
-        if (id < 0 || !nlist_i_stays(rows.uid, i, id) || !nlist_next(&e)) continue;
-        for (int a = 0; a < 3 && rows.shift && old_rows.shift; a++)
-            rows.shift[3 * e.entry + a] = old_rows.shift[3 * old.entry + a];
-        if (rows.distance && old_rows.distance) rows.distance[e.entry] =
-            old_rows.distance[old.entry];
-        for (int a = 0; a < 3 && rows.offset && old_rows.offset; a++)
-            rows.offset[3 * e.entry + a] = old_rows.offset[3 * old.entry + a];
-    }
-    if (rows.within)
-        rows.within[i] = rows.count[i] + (was >= 0 && was < old_rows.n && old_rows.within
-                                              ? old_rows.within[was] - old_rows.count[was] : 0);
-}
-
-nlist_result nlist_i_copy_old_extras(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
-{
-    const nlist_desc *desc = &gpu->device.list.desc;
-    if (!desc->shifts && !desc->distances && !desc->offsets && !desc->nearest) return NLIST_OK;
-    return nlist_i_launch(gpu, stream, job.rows, nlist_i_block, nlist_i_old_extras_kernel,
-                          gpu->device, job);
-}
-
-/* The sort of the particles by cell; temp NULL: asks for its size. */
-nlist_result nlist_i_sort_cells(nlist_cuda *gpu, const nlist_i_systems &systems, int32_t n,
-                                void *temp, size_t &temp_bytes, cudaStream_t stream)
-{
-    int bits = 1;
-    while (bits < 32 && systems.cells >> bits) bits++;
-    (void)cudaGetLastError();
-    return nlist_i_failed(gpu, cub::DeviceRadixSort::SortPairs(
-                                   temp, temp_bytes, systems.key, systems.sorted_key, systems.id,
-                                   systems.sorted_id, n, 0, bits, stream))
-               ? NLIST_CUDA_ERROR
-               : NLIST_OK;
-}
-
-/* Memory for the systems. */
-nlist_result nlist_i_take_systems(nlist_cuda *gpu, nlist_i_systems *systems, int32_t n,
-                                  size_t *temp, cudaStream_t stream)
-{
-    int64_t const two_keys = 2 * (int64_t)n * (int64_t)sizeof(uint32_t);
-    nlist_result result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_FRAMES], systems->count,
-                                            sizeof(nlist_i_frame) + sizeof(nlist_i_bounds), stream);
-    if (result == NLIST_OK)
-        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_A], two_keys, 1, stream);
-    if (result == NLIST_OK)
-        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_KEYS_B], two_keys, 1, stream);
-    if (result == NLIST_OK)
-        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_RECORDS], n, sizeof(nlist_i_record),
-                                   stream);
-    if (result == NLIST_OK)
-        result = nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_BEGINS], systems->cells + 1,
-                                   sizeof(int32_t), stream);
-    if (result != NLIST_OK) return result;
-    systems->frame = nlist_i_scratch<nlist_i_frame>(gpu, NLIST_I_FRAMES);
-    systems->bounds = reinterpret_cast<nlist_i_bounds *>(systems->frame + systems->count);
-    systems->key = nlist_i_scratch<uint32_t>(gpu, NLIST_I_KEYS_A);
-    systems->sorted_key = nlist_i_scratch<uint32_t>(gpu, NLIST_I_KEYS_B);
-    systems->id = reinterpret_cast<int32_t *>(systems->key + n);
-    systems->sorted_id = reinterpret_cast<int32_t *>(systems->sorted_key + n);
-    systems->record = nlist_i_scratch<nlist_i_record>(gpu, NLIST_I_RECORDS);
-    systems->begin = nlist_i_scratch<int32_t>(gpu, NLIST_I_BEGINS);
-    result = nlist_i_sort_cells(gpu, *systems, n, nullptr, *temp, stream);
-    return result == NLIST_OK
-               ? nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_TEMP], (int64_t)*temp, 1, stream)
-               : result;
-}
-
-/* Puts the particles into cells. */
-nlist_result nlist_i_fill_cells(nlist_cuda *gpu, const nlist_i_job &job,
-                                const nlist_i_systems &systems, size_t temp, cudaStream_t stream)
-{
-    const nlist_device &device = gpu->device;
-    nlist_result result = nlist_i_launch(gpu, stream, systems.count, nlist_i_block,
-                                         nlist_i_frames_kernel, device, job, systems);
-    if (result == NLIST_OK)
-        result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_extents_kernel, device,
-                                job, systems);
-    if (result == NLIST_OK)
-        result = nlist_i_launch(gpu, stream, systems.count, nlist_i_block, nlist_i_cut_kernel,
-                                device, job, systems);
-    if (result == NLIST_OK)
-        result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_cells_kernel, device,
-                                job, systems);
-    if (result == NLIST_OK)
-        result = nlist_i_sort_cells(gpu, systems, job.n, gpu->scratch[NLIST_I_TEMP].memory, temp,
-                                    stream);
-    if (result == NLIST_OK)
-        result = nlist_i_launch(gpu, stream, job.n, nlist_i_block, nlist_i_records_kernel, device,
-                                job, systems);
-    if (result != NLIST_OK) return result;
-    return nlist_i_launch(gpu, stream, systems.cells + 1, nlist_i_block, nlist_i_begins_kernel,
-                          systems, job.n);
-}
-
-nlist_result nlist_i_find_in_boxes(nlist_cuda *gpu, const nlist_i_job &job, nlist_i_systems systems,
-                                   cudaStream_t stream)
-{
-    const nlist_desc *desc = &gpu->device.list.desc;
-    size_t temp = 0;
-    if (job.n == 0) return nlist_i_find_rows(gpu, job, nlist_i_box_source{systems}, stream);
-    systems.cells = job.n + 8 * (int64_t)systems.count;
-    nlist_result result = nlist_i_take_systems(gpu, &systems, job.n, &temp, stream);
-    if (result == NLIST_OK) result = nlist_i_fill_cells(gpu, job, systems, temp, stream);
-    if (result == NLIST_OK)
-        result = nlist_i_find_rows(gpu, job, nlist_i_box_source{systems}, stream);
-    if (result != NLIST_OK) return result;
-    if (desc->shifts || desc->distances || desc->offsets || desc->nearest)
-        result = nlist_i_launch(gpu, stream, job.n, nlist_i_search_block, nlist_i_extras_kernel,
-                                gpu->device, job, systems);
-    if (result != NLIST_OK || !desc->sorted || desc->nearest > 0) return result;
-    return nlist_i_launch(gpu, stream, job.rows, nlist_i_block, nlist_i_sort_rows_kernel,
-                          gpu->device, job);
-}
-
-nlist_result nlist_i_build_in_boxes(nlist_cuda *gpu, const nlist_desc *desc,
-                                    const nlist_i_systems &systems, const nlist_real *d_pos,
-                                    size_t stride, int32_t n, cudaStream_t stream)
-{
-    nlist_i_job job;
-    nlist before;
-    nlist_desc const resolved = nlist_i_box_desc(desc);
-    nlist_result result = nlist_i_cuda_begin(gpu, &resolved, 0, &before, stream);
-    if (result == NLIST_OK) result = nlist_i_check_box_desc(&gpu->device.list.desc);
-    if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
-    if (result == NLIST_OK && n + 8 * (int64_t)systems.count > NLIST_I_INT_MAX)
-        result = NLIST_TOO_MANY;
-    if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
-    gpu->device.list.boxed = 1;
-    return nlist_i_cuda_build(
-        gpu, job, before,
-        [&](const nlist_i_job &with) { return nlist_i_find_in_boxes(gpu, with, systems, stream); },
-        nlist_i_plain_carry{}, stream);
-}
-
-} /* namespace */
-
-NLIST_API nlist_result nlist_cuda_build_box(nlist_cuda *gpu, const nlist_desc *desc,
-                                            const nlist_box *box, const nlist_real *d_pos,
-                                            size_t stride, int32_t n, struct CUstream_st *stream)
-{
-    nlist_i_systems systems = {};
-    nlist_i_frame frame;
-    if (!gpu || !desc || !box || (desc->dim != 0 && desc->dim != 2 && desc->dim != 3))
-        return !gpu || !desc || !box ? NLIST_BAD_ARGUMENT : NLIST_BAD_DIM;
-    if (!nlist_i_frame_of(&frame, box, desc->dim == 2 ? 2 : 3)) return NLIST_BAD_BOX;
-    systems.one = *box;
-    systems.count = 1;
-    return nlist_i_build_in_boxes(gpu, desc, systems, d_pos, stride, n, stream);
-}
-
-NLIST_API nlist_result nlist_cuda_build_boxes(nlist_cuda *gpu, const nlist_desc *desc,
-                                              const nlist_box *d_boxes, const int32_t *d_starts,
-                                              int32_t systems, const nlist_real *d_pos,
-                                              size_t stride, int32_t n,
-                                              struct CUstream_st *stream)
-{
-    nlist_i_systems all = {};
-    if (!gpu || !desc || systems < 0 || (systems > 0 && (!d_boxes || !d_starts)) ||
-        (systems == 0 && n > 0))
-        return NLIST_BAD_ARGUMENT;
-    all.boxes = d_boxes;
-    all.starts = d_starts;
-    all.count = systems;
-    return nlist_i_build_in_boxes(gpu, desc, all, d_pos, stride, n, stream);
-}
 
 /* ----------------------------------------------------------------------------------------------
    >>skin
@@ -3248,6 +2219,40 @@ nlist_result nlist_i_invert_new_ids(nlist_cuda *gpu, const int32_t *d_new_id, in
                           n_old, n, old_of, new_of, gpu->d_facts);
 }
 
+/* A remap: shifts, distances and offsets of the entries that are left, and `within`. */
+__global__ void nlist_i_old_extras_kernel(__grid_constant__ const nlist_device device,
+                                          __grid_constant__ const nlist_i_job job)
+{
+    const nlist &list = device.list;
+    int32_t const i = nlist_i_thread();
+    if (i >= job.rows || nlist_i_skips(list, job.facts)) return;
+    int const to = nlist_i_to(list);
+    const nlist_rows &rows = list.rows[to], &old_rows = list.rows[1 - to];
+    int32_t const was = nlist_i_was(job, old_rows, i);
+    nlist_each e = nlist_i_row(&rows, 0, i), old = nlist_i_row(&old_rows, 0, was);
+    while (nlist_next(&old)) {
+        int32_t const id = job.new_of[old.id];
+        if (id < 0 || !nlist_i_stays(rows.uid, i, id) || !nlist_next(&e)) continue;
+        for (int a = 0; a < 3 && rows.shift && old_rows.shift; a++)
+            rows.shift[3 * e.entry + a] = old_rows.shift[3 * old.entry + a];
+        if (rows.distance && old_rows.distance) rows.distance[e.entry] =
+            old_rows.distance[old.entry];
+        for (int a = 0; a < 3 && rows.offset && old_rows.offset; a++)
+            rows.offset[3 * e.entry + a] = old_rows.offset[3 * old.entry + a];
+    }
+    if (rows.within)
+        rows.within[i] = rows.count[i] + (was >= 0 && was < old_rows.n && old_rows.within
+                                              ? old_rows.within[was] - old_rows.count[was] : 0);
+}
+
+nlist_result nlist_i_copy_old_extras(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
+{
+    const nlist_desc *desc = &gpu->device.list.desc;
+    if (!desc->shifts && !desc->distances && !desc->offsets && !desc->nearest) return NLIST_OK;
+    return nlist_i_launch(gpu, stream, job.rows, nlist_i_block, nlist_i_old_extras_kernel,
+                          gpu->device, job);
+}
+
 } /* namespace */
 
 NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
@@ -3289,7 +2294,7 @@ NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_n
             nlist_result const found = nlist_i_find_rows(gpu, with, nlist_i_old_source{}, stream);
             return found == NLIST_OK ? nlist_i_copy_old_extras(gpu, with, stream) : found;
         },
-        nlist_i_plain_carry{}, stream);
+        nlist_i_particle_carry{}, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3684,5 +2689,3 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
     for (int32_t i = 0; i < list->row_count; i++) list->total += list->rows[0].count[i];
     return NLIST_OK;
 }
-
-#endif /* NLIST_I_CUDA_TEMPLATES */

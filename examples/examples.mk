@@ -1,8 +1,8 @@
 # examples.mk - builds the examples and tests them; included by the Makefile.
 # SPDX-License-Identifier: MIT OR Unlicense
 #
-#   examples/NAME.c       -> build/NAME; for its test build/linked/NAME
-#   examples/NAME.cu      -> build/cuda/NAME (tests/cuda/cuda.mk), build/emu/cuda_NAME.asan
+#   examples/NAME/NAME.c  -> build/NAME; for its test build/linked/NAME
+#   examples/NAME/NAME.cu -> build/cuda/NAME (tests/cuda/cuda.mk), build/emu/cuda_NAME.asan
 #   examples/web/         -> build/web/nearfield.html, build/web/how.html (emscripten)
 #   examples/mpi/         -> build/mpi_slabs, build/mpi_slabs_gpu
 #   examples/engine/      -> build/chipmunk_scenes (libchipmunk-dev)
@@ -15,19 +15,22 @@ ASSIMP_LIBS = $$(pkg-config --libs assimp)
 SDL_CFLAGS = $$(pkg-config --exists sdl2 && echo -DGALAXY_WINDOW $$(pkg-config --cflags sdl2))
 SDL_LIBS = $$(pkg-config --exists sdl2 && pkg-config --libs sdl2)
 
-EXAMPLES := $(patsubst examples/%.c,build/%,$(wildcard examples/*.c))
+EXAMPLES := $(patsubst %.c,build/%,$(notdir $(EXAMPLE_SOURCES)))
 
 # --as-needed: only the examples that draw are tied to libstb.
-$(EXAMPLES): build/%: examples/%.c $(SOURCES) | deps-demo
+define EXAMPLE_WHOLE_RULE
+build/$(basename $(notdir $1)): $1 $(SOURCES) | deps-demo
 	@mkdir -p build
-	$(CC) -std=c99 -O3 $(WARN) $(CPPFLAGS) -I. $(STB_CFLAGS) $(OWN_CFLAGS) $< -o $@ \
-	    -Wl,--as-needed $(LDFLAGS) $(STB_LIBS) $(OWN_LIBS) -lm
+	$$(CC) -std=c99 -O3 $$(WARN) $$(CPPFLAGS) -I. $$(STB_CFLAGS) $$(OWN_CFLAGS) $$< -o $$@ \
+	    -Wl,--as-needed $$(LDFLAGS) $$(STB_LIBS) $$(OWN_LIBS) -lm
+endef
+$(foreach source,$(EXAMPLE_SOURCES),$(eval $(call EXAMPLE_WHOLE_RULE,$(source))))
 
 # For their tests the headers are compiled once, for the unit tests, and linked: less than half of
 # the time. Whole, as above, they only have to compile. (Where a header is _STATIC they are whole.)
-EXAMPLES_WHOLE := $(patsubst %.h,%.c,$(shell grep -lE '^.define [A-Z]+_STATIC$$' examples/*.h))
-EXAMPLES_OF_DOUBLES := $(shell grep -lE '^.define [A-Z]+_REAL double|^.include "tablets.c"' \
-    examples/*.c)
+EXAMPLES_WHOLE := $(patsubst %.h,%.c,$(shell grep -lE '^.define [A-Z]+_STATIC$$' examples/*/*.h))
+EXAMPLES_OF_DOUBLES := $(shell grep -lE '^.define [A-Z]+_REAL double|^.include ".*/tablets.c"' \
+    examples/*/*.c)
 example_headers = $(if $(filter $1,$(EXAMPLES_WHOLE)),,build/tests/headers.$(if \
     $(filter $1,$(EXAMPLES_OF_DOUBLES)),double,plain).o)
 # $1 = source, $2 = object for linked headers
@@ -38,10 +41,14 @@ build/linked/$(basename $(notdir $1)): $1 $2 $(SOURCES) | deps-demo
 	$$(CC) -std=c99 -O3 $$(WARN) $$(CPPFLAGS) -I. $$(STB_CFLAGS) $$(OWN_CFLAGS) $(if $2,$(LINKED)) \
 	    $$< $2 -o $$@ -Wl,--as-needed $$(LDFLAGS) $$(STB_LIBS) $$(OWN_LIBS) -lm
 endef
-$(foreach source,$(wildcard examples/*.c),\
+$(foreach source,$(EXAMPLE_SOURCES),\
     $(eval $(call EXAMPLE_RULE,$(source),$(call example_headers,$(source)))))
 LINKED_EXAMPLES := $(patsubst build/%,build/linked/%,$(EXAMPLES))
 both = $(addprefix build/,$1) $(addprefix build/linked/,$1)
+
+# It begins with the program of another example.
+$(call both,coating) build/emu/cuda_coating.asan $(CUDA_DIR)/coating: \
+    examples/tablets/tablets.c examples/tablets/tablets.cu
 
 # The one that reads meshes needs assimp, and only that one.
 $(call both,pick): OWN_CFLAGS = $(ASSIMP_CFLAGS)
@@ -66,7 +73,7 @@ WEB_FLAGS := -msimd128 -msse2 -sSINGLE_FILE=1 -sENVIRONMENT=web -sALLOW_MEMORY_G
 web: build/web/nearfield.html build/web/how.html
 	@echo 'open $^'
 build/web/nearfield.html: examples/web/nearfield.c $(wildcard examples/web/scene_*.h) \
-    examples/fluid_model.h $(wildcard examples/common/*.h) examples/web/page.html $(SOURCES)
+    examples/web/page.html $(SOURCES)
 	@mkdir -p build/web
 	NODE_PATH=$${NODE_PATH:-/usr/share/nodejs} $(EMCC) -std=c99 -O3 $(WARN) -I. $(WEB_FLAGS) \
 	    --shell-file examples/web/page.html $< -o $@
@@ -146,12 +153,15 @@ wheel:
 # ---- their tests --------------------------------------------------------------------------------
 
 # The GPU's programs on the CPU: three of them; FULL=1: all.
-CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst examples/%.cu,build/emu/cuda_%.asan,\
-    $(if $(FULL),$(wildcard examples/*.cu),$(addprefix examples/,boids.cu dam_break.cu drum.cu))))
-build/emu/cuda_%.asan: examples/%.cu $(SOURCES) $(EMU_HEADERS) $(ON_CPU) $(HEADERS_ON_CPU) \
-    | deps-test
-	$(EMU_CXX) $(EMU_FLAGS) $(EMU_CUDA) $(EMU_SANITIZE_asan) $(STB_CFLAGS) $(LINKED) \
-	    $< -x none $(ON_CPU) $(HEADERS_ON_CPU) -o $@ -Wl,--as-needed $(STB_LIBS)
+CUDA_EXAMPLES_ON_CPU := $(if $(ON_CPU),$(patsubst %,build/emu/cuda_%.asan,\
+    $(if $(FULL),$(basename $(notdir $(EXAMPLE_KERNELS))),boids dam_break drum)))
+define CUDA_ON_CPU_RULE
+build/emu/cuda_$(basename $(notdir $1)).asan: $1 $(wildcard $(dir $1)*.c) $(SOURCES) \
+    $(EMU_HEADERS) $(ON_CPU) $(HEADERS_ON_CPU) | deps-test
+	$$(EMU_CXX) $$(EMU_FLAGS) $$(EMU_CUDA) $$(EMU_SANITIZE_asan) $$(STB_CFLAGS) $$(LINKED) \
+	    $$< -x none $$(ON_CPU) $$(HEADERS_ON_CPU) -o $$@ -Wl,--as-needed $$(STB_LIBS)
+endef
+$(foreach source,$(EXAMPLE_KERNELS),$(eval $(call CUDA_ON_CPU_RULE,$(source))))
 # In double: with headers of its own.
 build/emu/cuda_pyramid.asan: LINKED =
 build/emu/cuda_pyramid.asan: HEADERS_ON_CPU =

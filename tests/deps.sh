@@ -3,7 +3,7 @@
 # password). Silent when all is there.
 #
 #   tests/deps.sh demo    what all examples need
-#   tests/deps.sh pick    what examples/pick.c needs besides
+#   tests/deps.sh pick    what examples/pick needs besides
 #   tests/deps.sh figures what draws the benchmarks' figures
 #   tests/deps.sh test    what the tests need; with CI=true also what they can use
 #   tests/deps.sh all     all of it
@@ -35,7 +35,7 @@ optional() {
     have tcc || echo tcc
     have x86_64-w64-mingw32-gcc || echo gcc-mingw-w64-x86-64
     have cmake || echo cmake
-    module sdl2 || echo libsdl2-dev             # examples/galaxy.c and boids.c: a window,
+    module sdl2 || echo libsdl2-dev             # examples/galaxy and boids: a window,
     [ -f /usr/include/chipmunk/chipmunk.h ] || echo libchipmunk-dev # examples/engine
     have Xvfb || echo xvfb                      # a screen for their tests, and
     have xdotool || echo xdotool                # keys and mouse

@@ -32,6 +32,7 @@ root=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 . "$root/tests/common/units.sh"
 . "$root/tests/common/manual.sh"
 pages=$(cd "$root" && echo README.md docs/*.md)
+example_pages=$(cd "$root" && echo examples/README.md examples/*/README.md)
 # the headers meet the optimizer's warnings in tests/quality/vendor
 warnings='-std=c99 -Wall -Wextra -Wpedantic -Werror'
 compilers=${CC:-cc}
@@ -107,11 +108,11 @@ copy_included() {
     done
 }
 
-# What the links of a page point to; code is left out.
+# What the links and pictures of a page point to; code is left out.
 targets() {
     awk '/^```/ { code = !code }
         code { next }
-        { gsub(/`[^`]*`/, "")
+        { gsub(/`[^`]*`/, ""); gsub(/<img src="[^"]*"/, "](&)"); gsub(/<img src=|"/, "")
           while (match($0, /\]\([^)]*\)/)) { print substr($0, RSTART + 2, RLENGTH - 3);
               $0 = substr($0, RSTART + RLENGTH) } }' "$1"
 }
@@ -130,15 +131,13 @@ anchors() {
 
 links() {
     bad=0
-    for page in $pages examples/README.md; do
+    for page in $pages $example_pages; do
         for to in $(targets "$(text_of "$page")"); do
             case $to in http://*|https://*) continue ;; esac
             file=${to%%#*} anchor=
             case $to in *'#'*) anchor=${to#*#} ;; esac
             if [ "$file" ]; then file=$(dirname "$page")/$file; else file=$page; fi
-            file=${file#./}
-            case $file in docs/../*) file=${file#docs/../} ;; examples/../*) \
-                file=${file#examples/../} ;; esac
+            file=$(realpath -ms --relative-to=. "$file")
             if [ ! -e "$root/$file" ]; then echo "$page: no such file: $to"; bad=1
             elif [ "$anchor" ] && ! anchors "$(text_of "$file")" | grep -qx -e "$anchor"; then
                 echo "$page: no such heading: $to"; bad=1
@@ -150,7 +149,7 @@ links() {
 
 make_targets() {
     bad=0
-    for page in $pages examples/README.md; do
+    for page in $pages $example_pages; do
         for target in $(grep -o '\(^ *\|`\)make [a-z][a-z-]*/*' "$(text_of "$page")" |
             sed '/\/$/d; s/.*make //' | sort -u); do
             grep -Eq "^([^#[:space:]][^#]* )?$target( [^#]*)?:" "$root/Makefile" \
@@ -169,8 +168,9 @@ words() {
 }
 names_exist() {
     bad=0
-    { cd "$root" && words ./*.h cuda/*.cu; ls examples | sed 's/[.].*//'; } >"$work/known"
-    for page in $pages examples/README.md; do
+    { cd "$root" && words ./*.h more/*.h cuda/*.cu; ls examples examples/* | sed 's/[.:].*//'; } \
+        2>/dev/null >"$work/known"
+    for page in $pages $example_pages; do
         # shellcheck disable=SC2046
         unknown=$(words "$(text_of "$page")" | grep -vxFf "$work/known")
         [ -z "$unknown" ] || { echo "$page: not in the headers:" $unknown; bad=1; }

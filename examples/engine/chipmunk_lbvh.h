@@ -12,6 +12,10 @@
 
 #include <stdlib.h>
 #include <chipmunk/chipmunk_private.h>
+
+#ifndef LBVH_WITH_WORLD
+#define LBVH_WITH_WORLD /* more/lbvh_world.h: boxes that come, move and go */
+#endif
 #include "lbvh.h"
 
 /* Shapes lie all over the memory: those needed soon are prefetched. */

@@ -6,14 +6,15 @@
 #
 # A line "@include FILE" becomes that file, the line "@sources" one line for each function that a
 # script names in single quotes ('ugrid_i_prefix_sum'): SOURCE.name = {file, line, text}. The text
-# begins with the comment above the function. Fails where a header has no such function.
+# begins with the comment above the function. What stands in it only where a macro is defined (#if,
+# #ifdef) is left out. Fails where neither the header nor its parts have such a function, and names
+# all that are missing.
 # SPDX-License-Identifier: MIT OR Unlicense
 set -eu
 cd "$(dirname "$0")"
 
-source_of() {   # NAME
-    header=${1%%_*}.h
-    awk -v name="$1" -v header="$header" '
+source_in() {   # NAME FILE: fails where the file has no such function
+    awk -v name="$1" -v file="${2#../../}" '
         function quoted(text) {
             gsub(/\\/, "\\\\", text); gsub(/"/, "\\\"", text); gsub(/\n/, "\\n", text)
             gsub(/\t/, "    ", text)
@@ -26,21 +27,38 @@ source_of() {   # NAME
         at && !open && /\{/ { open = 1 }
         open && (/^\}/ || (NR == at && /\}$/)) { end = NR; exit }
         END {
-            if (!end) {
-                print "how_page.sh: no function " name " in " header >"/dev/stderr"; exit 1
-            }
+            if (!end) exit 1
             first = at
             if (line[at - 1] ~ /\*\/$/ && line[at - 1] !~ /^   -----/)
                 for (first = at - 1; line[first] !~ /^\/\*/; ) first--
-            for (k = first; k <= end; k++) text = text line[k] (k < end ? "\n" : "")
-            printf "SOURCE.%s = { file: \"%s\", line: %d, ", name, header, at
+            for (k = first; k <= end; k++) {
+                if (line[k] ~ /^#[ ]*if/) left_out[++depth] = line[k] !~ /^#[ ]*ifndef/
+                else if (line[k] ~ /^#[ ]*else/) left_out[depth] = !left_out[depth]
+                hidden = line[k] ~ /^#/
+                for (d = 1; d <= depth; d++) if (left_out[d]) hidden = 1
+                if (!hidden) text = text (k > first ? "\n" : "") line[k]
+                if (line[k] ~ /^#[ ]*endif/) depth--
+            }
+            printf "SOURCE.%s = { file: \"%s\", line: %d, ", name, file, at
             print "text: " quoted(text) " };"
-        }' "../../$header"
+        }' "$2"
+}
+
+# From the header, or else from one of its parts.
+source_of() {   # NAME
+    for file in "../../${1%%_*}.h" ../../more/"${1%%_*}"_*.h; do
+        [ ! -e "$file" ] || ! source_in "$1" "$file" || return 0
+    done
+    echo "how_page.sh: $(grep -l "'$1'" how_*.js | tr '\n' ' ')names a function $1, which" \
+        "${1%%_*}.h and its parts do not have" >&2
+    return 1
 }
 
 sources() {
     grep -ohE "'(ugrid|lbvh|nbody|nlist)_[a-z0-9_]+'" how_*.js | tr -d "'" | sort -u |
-        while read -r name; do source_of "$name" || exit 1; done
+        { missing=0
+          while read -r name; do source_of "$name" || missing=1; done
+          return $missing; }
 }
 
 lines=$(sources)

@@ -19,14 +19,15 @@
 #include "../common/base.h"
 
 #define UGRID_IMPLEMENTATION
-#include "../boids.h"
+#include "../boids/boids.h"
+#define NBODY_WITH_STEP /* more/nbody_step.h: integrators, and the error against direct sums */
 #define NBODY_IMPLEMENTATION
 #include "../../nbody.h"
 #define LBVH_IMPLEMENTATION
 #include "../../lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "../../nlist.h"
-#include "../fluid_model.h"
+#include "../fluid/fluid_model.h"
 #include "../common/dem_shapes.h"
 
 #ifdef __EMSCRIPTEN__

@@ -13,6 +13,9 @@
 #endif
 
 #define LBVH_STATIC
+#define LBVH_WITH_OPTIMIZE
+#define LBVH_WITH_WIDE
+#define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define UGRID_STATIC

@@ -9,6 +9,8 @@
        largest */
 
 #define LBVH_STATIC
+#define LBVH_WITH_OPTIMIZE
+#define LBVH_WITH_WIDE
 #define LBVH_IMPLEMENTATION
 #define LBVH_CUDA
 #include "lbvh.h"

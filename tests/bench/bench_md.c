@@ -21,6 +21,7 @@
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_TUNE
 #include "nlist.h"
 
 #include <math.h>

@@ -32,6 +32,7 @@ static inline double heavy_tail_potential(double d, void *user)
 
 #define NBODY_FORCE heavy_tail
 #define NBODY_POTENTIAL heavy_tail_potential
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "tests/bench/bench.h"

@@ -13,6 +13,7 @@
    printed in its text, but for two: at 100k bodies the methods were about 5 times faster than all
    pairs on the GPU, and 10 steps/s were wanted. */
 
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
 #include "nbody.h"

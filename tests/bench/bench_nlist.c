@@ -17,6 +17,7 @@
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/plain_box.h"

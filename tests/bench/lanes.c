@@ -51,6 +51,7 @@ typedef void lanes_way(const lanes_work *work, const lanes_data *data);
 #include "nbody.h"
 
 #define LBVH_STATIC
+#define LBVH_WITH_WIDE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 

@@ -27,6 +27,7 @@
 
 #define _POSIX_C_SOURCE 200809L
 #define LBVH_STATIC
+#define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #include "tests/bench/bench.h"

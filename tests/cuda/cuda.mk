@@ -1,7 +1,8 @@
 # cuda.mk - builds what runs on a GPU, and runs it where there is one; included by the Makefile.
 # SPDX-License-Identifier: MIT OR Unlicense
 #
-#   tests/cuda/HEADER/test_NAME.cu, tests/bench/bench_NAME.cu, examples/NAME.cu -> build/cuda/NAME
+#   tests/cuda/HEADER/test_NAME.cu, tests/bench/bench_NAME.cu, examples/NAME/NAME.cu
+#       -> build/cuda/NAME
 #
 # build/cuda can be carried to another machine: libstdc++ is linked in, shared libraries lie beside
 # the programs. No architecture is written down anywhere: that of this machine's GPU or, where none
@@ -19,12 +20,12 @@ NVCC_LIBS = -Xlinker --as-needed,-rpath,'$$ORIGIN' $(CMOCKA_LIBS) $(STB_LIBS)
 
 # (test_no_law tests the host's side, on the emulator.)
 CUDA_SOURCES := $(filter-out %/test_no_law.cu,\
-    $(wildcard tests/cuda/*/test_*.cu tests/bench/bench_*.cu examples/*.cu))
+    $(wildcard tests/cuda/*/test_*.cu tests/bench/bench_*.cu)) $(EXAMPLE_KERNELS)
 CUDA_PROGRAMS := $(foreach s,$(CUDA_SOURCES),$(CUDA_DIR)/$(basename $(notdir $s)))
 
 define CUDA_RULE
-$(CUDA_DIR)/$(basename $(notdir $1)): $1 $(if $(filter tests/cuda/%,$1),$(wildcard $(dir $1)*)) \
-    $(SOURCES) $(CUDA_DIR)/arch | deps-test
+$(CUDA_DIR)/$(basename $(notdir $1)): $1 \
+    $(if $(filter-out tests/bench/%,$1),$(wildcard $(dir $1)*)) $(SOURCES) $(CUDA_DIR)/arch | deps-test
 	$$(NVCC_ALL) $$(OWN_CFLAGS) $$< -o $$@ $$(NVCC_LIBS) $$(OWN_LIBS)
 endef
 $(foreach s,$(CUDA_SOURCES),$(eval $(call CUDA_RULE,$s)))
@@ -66,7 +67,7 @@ IN_REGISTERS = NVCC='$(NVCC)' STB_CFLAGS="$(STB_CFLAGS)" tests/cuda/registers.sh
 ifneq ($(GPU),)
 test-cuda: cuda
 	@status=0; sh $(CUDA_DIR)/run.sh || status=1; \
-	for example in $(basename $(notdir $(wildcard examples/*.cu))); do \
+	for example in $(basename $(notdir $(EXAMPLE_KERNELS))); do \
 	    echo "$(CUDA_DIR)/$$example"; \
 	    tests/examples/test_$$example.sh $(CUDA_DIR)/$$example || status=1; \
 	done; $(IN_REGISTERS) || status=1; exit $$status

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/boids.c as its user sees it: figures, text, pictures, window, exit statuses.
+# Tests examples/boids as its user sees it: figures, text, pictures, window, exit statuses.
 #
 #   tests/examples/test_boids.sh [PROGRAM]     default: build/boids; with build/cuda/boids (any path
 #                                     with "cuda" in it) the GPU's program is tested. TEST_SMALL:

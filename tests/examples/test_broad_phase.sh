@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/broad_phase.c as its user sees it: files in, files out, figures, exit statuses.
+# Tests examples/broad_phase as its user sees it: files in, files out, figures, exit statuses.
 #
 #   tests/examples/test_broad_phase.sh [PROGRAM]   default: build/broad_phase; with
 #                                         build/cuda/broad_phase (any path with "cuda" in it) the

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/coating.c: what rays deposit on tablets and spheres in a drum.
+# Tests examples/coating: what rays deposit on tablets and spheres in a drum.
 #
 #   tests/examples/test_coating.sh [PROGRAM]      default: build/coating
 #

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/collisions.c: multiparticle collision dynamics.
+# Tests examples/collisions: multiparticle collision dynamics.
 #
 #   tests/examples/test_collisions.sh [PROGRAM]      default: build/collisions
 #

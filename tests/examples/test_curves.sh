@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/curves.c: the curves, the sums, the lines that its model of a cache fetches.
+# Tests examples/curves: the curves, the sums, the lines that its model of a cache fetches.
 #
 #   tests/examples/test_curves.sh [PROGRAM]      default: build/curves
 #

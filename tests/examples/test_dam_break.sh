@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/dam_break.c as its user sees it: files in, files out, figures, exit statuses.
+# Tests examples/dam_break as its user sees it: files in, files out, figures, exit statuses.
 #
 #   tests/examples/test_dam_break.sh [PROGRAM]     default: build/dam_break; with
 #                                         build/cuda/dam_break (any path with "cuda" in it) the

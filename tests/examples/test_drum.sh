@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/drum.c as its user sees it: files in, files out, figures, exit statuses.
+# Tests examples/drum as its user sees it: files in, files out, figures, exit statuses.
 #
 #   tests/examples/test_drum.sh [PROGRAM]          default: build/drum; with build/cuda/drum (any
 #                                         path with "cuda" in it) the GPU's program is tested.

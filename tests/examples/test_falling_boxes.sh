@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/falling_boxes.c as its user sees it: figures, the mouse, the picture, the window,
+# Tests examples/falling_boxes as its user sees it: figures, the mouse, the picture, the window,
 # exit statuses.
 #
 #   tests/examples/test_falling_boxes.sh [PROGRAM]     default: build/falling_boxes

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/fluid.c: the dam break beside measurements, a tank at rest, a drop in free flight.
+# Tests examples/fluid: the dam break beside measurements, a tank at rest, a drop in free flight.
 #
 #   tests/examples/test_fluid.sh [PROGRAM]      default: build/fluid
 #

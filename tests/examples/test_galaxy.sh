@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/galaxy.c as its user sees it: files in, files out, figures, pictures, window, exit
+# Tests examples/galaxy as its user sees it: files in, files out, figures, pictures, window, exit
 # statuses.
 #
 #   tests/examples/test_galaxy.sh [PROGRAM]        default: build/galaxy; with build/cuda/galaxy

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/lbvh_steps.c as its user sees it: tables, pictures, exit statuses.
+# Tests examples/lbvh_steps as its user sees it: tables, pictures, exit statuses.
 #
 #   tests/examples/test_lbvh_steps.sh [PROGRAM]    default: build/lbvh_steps
 #

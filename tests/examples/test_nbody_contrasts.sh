@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/nbody_contrasts.c: the errors of Barnes and Hut's tree, meshes and nodes, beside
+# Tests examples/nbody_contrasts: the errors of Barnes and Hut's tree, meshes and nodes, beside
 # nbody.h, against the program's own direct sums.
 #
 #   tests/examples/test_nbody_contrasts.sh [PROGRAM]      default: build/nbody_contrasts

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/nbody_levels.c as its user sees it: counts, what acts on the body, pictures, exit
+# Tests examples/nbody_levels as its user sees it: counts, what acts on the body, pictures, exit
 # statuses.
 #
 #   tests/examples/test_nbody_levels.sh [PROGRAM]    default: build/nbody_levels

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/nlist_steps.c as its user sees it: tables, pictures, exit statuses.
+# Tests examples/nlist_steps as its user sees it: tables, pictures, exit statuses.
 #
 #   tests/examples/test_nlist_steps.sh [PROGRAM]    default: build/nlist_steps
 #

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/orbits.c: orders of leapfrog and RK4 against exact orbits, the tolerance of
+# Tests examples/orbits: orders of leapfrog and RK4 against exact orbits, the tolerance of
 # adaptive steps, forces from outside.
 #
 #   tests/examples/test_orbits.sh [PROGRAM]      default: build/orbits

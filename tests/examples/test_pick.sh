@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/pick.c as its user sees it: meshes in, a picture and figures out, exit statuses.
+# Tests examples/pick as its user sees it: meshes in, a picture and figures out, exit statuses.
 #
 #   tests/examples/test_pick.sh [PROGRAM]      default: build/pick
 #
@@ -179,6 +179,11 @@ picking() {
     grep -q 'pixel 2 50: nothing there' "$work/out.txt"
     report $? "beside the cube there is nothing" "$(seen)"
     pick cube.obj --pick 480 330 --out a.png
+    visited=$(sed -n 's/^visited  *//p' "$work/out.txt" | tr -cd '0-9 ')
+    read -r boxes all tests triangles <<<"$visited"
+    [ "$all $triangles" = '23 12' ] && [ "$boxes" -ge 3 ] && [ "$boxes" -le 23 ] &&
+        [ "$tests" -ge 1 ] && [ "$tests" -le 12 ]
+    report $? "what the ray visits" "$visited"
     pick cube.obj --out b.png
     ! cmp -s "$work/a.png" "$work/b.png"; report $? "the picture shows what was picked"
 }

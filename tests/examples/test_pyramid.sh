@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/pyramid.c and pyramid.cu: four spheres that stay where they are, if contacts have a
+# Tests examples/pyramid, serial and CUDA: four spheres that stay where they are, if contacts have a
 # history.
 #
 #   tests/examples/test_pyramid.sh [PROGRAM]      default: build/pyramid; also build/cuda/pyramid

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/rebound.c, and with it the force law of examples/common/dem.h and the history of
+# Tests examples/rebound, and with it the force law of examples/common/dem.h and the history of
 # lists of triangles.
 #
 #   tests/examples/test_rebound.sh [PROGRAM]      default: build/rebound; also build/cuda/rebound

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/tablets.c: a tablet that leans at a wall, tablets in free flight, a drum.
+# Tests examples/tablets: a tablet that leans at a wall, tablets in free flight, a drum.
 #
 #   tests/examples/test_tablets.sh [PROGRAM]      default: build/tablets
 #

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests examples/ugrid_steps.c as its user sees it: tables, pictures, exit statuses.
+# Tests examples/ugrid_steps as its user sees it: tables, pictures, exit statuses.
 #
 #   tests/examples/test_ugrid_steps.sh [PROGRAM]    default: build/ugrid_steps
 #
@@ -45,14 +45,17 @@ function check_build(    c, i, place) {
             same(cell_added[i], c, "cell of point " i ", where it is scattered")
             same(start_added[i], start[c], "start of point " i)
             same(rank[i], place - start[c], "rank of point " i)
+            same(end_before[i], place + 1, "end before point " i)
             same(place_of[i], place + 0, "place of point " i)
             same(id_at[place + 0], i, "id at place " place + 0)
             same(record[place + 0], p[i, 0] " " p[i, 1] " " p[i, 2], "record at place " place + 0)
             place++
         }
         same(count[c], place - start[c], "count of cell " c)
+        same(end_of[c], place + 0, "end of cell " c)
     }
-    same(start["end"], n, "the last start")
+    same(all, n, "the last end")
+    same(first_scattered, n - 1, "the point that is scattered first")
     same(rows, cells, "lines of cells")
 }
 
@@ -95,7 +98,7 @@ function check_walk(name,    x, y, z, k, c, i, turns, begin, end, text, from, to
     for (k = 0; k < 1000000; k++) {
         if (!(k in from)) continue
         begin = start[from[k]]
-        end = to[k] + 1 < cells ? start[to[k] + 1] : start["end"]
+        end = end_of[to[k]]
         text = from[k] ".." to[k] " " (begin < end ? begin ".." end - 1 : "empty")
         for (i = begin; i < end; i++) {
             c = id_at[i]
@@ -126,10 +129,11 @@ function check_walk(name,    x, y, z, k, c, i, turns, begin, end, text, from, to
                     chain[c] = $0 == " " ? "" : $0; next }
 part == 1 && NF == 5 && $1 ~ /^[0-9]/ { p[n + 0, 0] = $2; p[n + 0, 1] = $3; p[n + 0, 2] = $4;
     same($1, n + 0, "id"); cell_said[n + 0] = $5; n++ }
-part == 2 && $1 ~ /^[0-9]+$/ { count[$1] = $2; start[$1] = $3; rows++ }
-part == 2 && $1 == "end"     { start["end"] = $2 }
-part == 4 && $1 ~ /^[0-9]/   { cell_added[$1] = $2; start_added[$1] = $3; rank[$1] = $5
-                               place_of[$1] = $7 }
+part == 2 && $1 ~ /^[0-9]+$/ { count[$1] = $2; end_of[$1] = $3; start[$1] = $4; rows++ }
+part == 2 && $1 == "all"     { all = $2 }
+part == 4 && $1 ~ /^[0-9]/   { if (!(scattered++)) first_scattered = $1
+                               cell_added[$1] = $2; end_before[$1] = $3; place_of[$1] = $7
+                               start_added[$1] = $8; rank[$1] = $10 }
 part == "records" && $1 ~ /^[0-9]/ { id_at[$1] = $2; record[$1] = $3 " " $4 " " $5 }
 part == 5 && $1 == "id"      { line = $0; gsub(/[^-0-9]+/, " ", line); split(line, w, " ")
                                written[w[1]] = w[2] " " w[3] " " w[4] " " w[5] " " w[6] }
@@ -196,11 +200,11 @@ tables() {
 # Source 001 prints the starts of its 16 cells, and the cells of its agents in order.
 chisholm() {
     steps --out pictures
-    awk '/^3\. /,/^4\. / { if ($1 ~ /^[0-9]+$/ && NF == 3) print $3 }' "$work/out.txt" |
+    awk '/^3\. /,/^4\. / { if ($1 ~ /^[0-9]+$/ && NF == 4) print $4 }' "$work/out.txt" |
         paste -sd ' ' >"$work/starts.txt"
     [ "$(cat "$work/starts.txt")" = '0 0 0 1 1 2 3 5 7 7 7 8 8 9 10 10' ]
     report $? "starts of the figure in source 001" "$(cat "$work/starts.txt")"
-    awk '/^4\. /,/Records/ { if ($1 ~ /^[0-9]+$/ && NF == 7) print $7, $2 }' "$work/out.txt" |
+    awk '/^4\. /,/Records/ { if ($1 ~ /^[0-9]+$/ && NF == 10) print $7, $2 }' "$work/out.txt" |
         sort -n | cut -d ' ' -f 2 | paste -sd ' ' >"$work/agents.txt"
     [ "$(cat "$work/agents.txt")" = '2 4 5 6 6 7 7 10 12 13' ]
     report $? "cells of the agents in source 001" "$(cat "$work/agents.txt")"
@@ -237,11 +241,11 @@ the_check_can_fail() {
         check 10 1 >/dev/null; report $((! $?)) "seen by the check: $edit"
     done <<'EDITS'
 s/^( +0 +2.25 +1.25 +0 +)6/\15/
-s/^( +6 +)2 +3$/\13     3/
-s/^( +7 +2 +)5$/\16/
-s/(end +)10/\19/
-s/(8 +6 +3 \+ +)1 =/\10 =/
-s/(8 +6 +3 \+ +1 = +)4/\15/
+s/^( +6 +)2( +5 +3)$/\13\2/
+s/^( +7 +2 +)7( +5)$/\16\2/
+s/(all +)10/\19/
+s/(8 +6 +5 - 1 = +4 +3 \+ +)1/\10/
+s/(8 +6 +5 - 1 = +)4/\15/
 s/^( +4 +)8( +2.75 +1.75)/\10\2/
 s/^( +4 +8 +)2.75( +1.75)/\12.70\2/
 s/next\[8\] = 0/next[8] = -1/

@@ -176,7 +176,8 @@ const oracles = `
     const checks = { grid: checkGrid, tree: checkTree, bodies: checkBodies, contacts: checkList };
     function check() { faults = []; checks[topic.name](); return faults.join('; '); }
 
-    // All steps of a topic, forwards: each has words, code with a marked line, and its own picture.
+    // All steps of a topic, forwards: each has words, code with a marked line, of its whole width
+    // and without #if, and its own picture.
     // strict: a picture of its own; else, as with no contacts at all, the words may do.
     function walkThrough(strict) {
         faults = [];
@@ -191,6 +192,9 @@ const oracles = `
                  byId('text').textContent);
             must(document.querySelectorAll('#code pre').length > 0 &&
                  document.querySelectorAll('#code mark').length > 0, where + ': code');
+            must([...document.querySelectorAll('#code pre')].every(
+                pre => pre.scrollWidth <= pre.clientWidth && !/^ *#/m.test(pre.textContent)),
+                 where + ': code that is cut, or a line of the preprocessor');
             must(picture !== before, where + ': a picture of its own');
             before = picture;
             go(at + 1);

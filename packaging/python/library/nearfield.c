@@ -19,6 +19,8 @@
 #define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
+#define NLIST_WITH_BOXES
+#define NLIST_WITH_TUNE
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #define NBODY_WITH_STEP

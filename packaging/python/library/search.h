@@ -6,9 +6,9 @@
    by nearfield_search_copy. The pairs are those of nlist_search_boxes that are nearer than (<) the
    cutoff. One search belongs to one thread at a time.
 
-   The two calls are the two steps of nlist_search_boxes (nlist.h, >>boxes-serial): rows are found
-   as numbers of candidates, 4 bytes a pair, then every entry is written once, to its place in the
-   arrays of Python. */
+   The two calls are the two steps of nlist_search_boxes (more/nlist_boxes.h, >>boxes-serial): rows
+   are found as numbers of candidates, 4 bytes a pair, then every entry is written once, to its
+   place in the arrays of Python. */
 
 #include <stdlib.h>
 #ifdef __linux__
@@ -51,6 +51,7 @@ typedef struct nearfield_search {
 /* The search in progress. */
 typedef struct nearfield_i_work {
     nlist list;                 /* holds the memory */
+    nlist_i_boxes source;
     nlist_i_finder finder;
     nlist_i_search rows;
 } nearfield_i_work;
@@ -223,8 +224,8 @@ static nlist_result nearfield_i_find(nearfield_search *search)
     nearfield_i_work *work = nearfield_i_work_of(search);
     nlist_desc const desc = nearfield_i_desc(search);
     nlist_result result;
-    work->finder = nlist_i_finder_of_boxes(&work->list, search->boxes, search->starts,
-                                           search->systems);
+    work->source = nlist_i_boxes_of(search->boxes, search->starts, search->systems);
+    work->finder = nlist_i_finder_of_boxes(&work->list, &work->source);
     result = nlist_i_begin_arrays(&work->finder, &desc, search->pos, (size_t)search->stride);
     if (result != NLIST_OK) return result;
     nlist_i_begin_search(&work->rows, &work->finder);
@@ -258,8 +259,8 @@ NEARFIELD_API void nearfield_search_copy(nearfield_search *search, int64_t *i, i
                                          int32_t *shift, nlist_real *distance, nlist_real *offset)
 {
     nlist_i_search *rows = &nearfield_i_work_of(search)->rows;
-    rows->wide_i = i;
-    rows->wide_j = j;
+    rows->long_i = i;
+    rows->long_j = j;
     rows->out.shift = shift;
     rows->out.distance = distance;
     rows->out.offset = offset;

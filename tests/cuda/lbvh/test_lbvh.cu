@@ -17,6 +17,9 @@
    - Walks: a kernel writes down what each iterator met, and the same loop on the CPU has to have
      met the same. */
 
+#define LBVH_WITH_OPTIMIZE
+#define LBVH_WITH_WIDE
+#define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #define LBVH_CUDA
 #include "lbvh.h"

@@ -20,6 +20,7 @@
 
 #include <cuda_runtime.h>
 #include "tests/common/own_law.h"
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
 #include "nbody.h"

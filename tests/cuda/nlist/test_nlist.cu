@@ -26,6 +26,7 @@
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #define NLIST_CUDA
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #include "../../common/nlist_oracle.h"
 #include "../testing.h"

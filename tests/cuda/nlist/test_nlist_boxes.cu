@@ -11,6 +11,7 @@
 
 #define NLIST_IMPLEMENTATION
 #define NLIST_CUDA
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #define TESTED nlist
 #include "../testing.h"

@@ -291,7 +291,7 @@ deb_lints() {
 example_runs() {
     pkg-config --exists stb || { echo "no libstb-dev: no example"; return 0; }
     # shellcheck disable=SC2046
-    ${CC:-cc} -std=c99 "$1/usr/share/doc/libnearfield-dev/examples/rebound.c" -o rebound \
+    ${CC:-cc} -std=c99 "$1/usr/share/doc/libnearfield-dev/examples/rebound/rebound.c" -o rebound \
         $(pkg-config --cflags --libs nearfield stb) -lm &&
     ./rebound --help
 }

@@ -18,6 +18,9 @@
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_OPTIMIZE
+#define LBVH_WITH_WIDE
+#define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION

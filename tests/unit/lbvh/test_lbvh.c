@@ -11,6 +11,7 @@
 #define _DEFAULT_SOURCE /* mmap */
 #endif
 
+#define LBVH_WITH_OPTIMIZE
 #include "../../common/lbvh_oracle.h"
 
 #ifdef __unix__

@@ -10,6 +10,8 @@ static int asked, answer; /* by the header, and to it */
 #define LBVH_I_HAS_AVX2() (asked++, answer)
 
 #define LBVH_STATIC
+#define LBVH_WITH_OPTIMIZE
+#define LBVH_WITH_WIDE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define TESTED lbvh

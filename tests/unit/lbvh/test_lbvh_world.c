@@ -7,6 +7,7 @@
        (add -DLBVH_REAL=double for the double build; package: libcmocka-dev) */
 
 #define LBVH_STATIC
+#define LBVH_WITH_WORLD
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define TESTED lbvh

@@ -11,6 +11,7 @@
        TEST_GROUP=calls     runs one group: fields or calls
        TEST_SMALL=1         a small part of everything, for valgrind */
 
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"

@@ -7,6 +7,7 @@
 
    Environment: NBODY_LARGE=1, up to a million bodies (minutes); TEST_SMALL=1, a small part. */
 
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"

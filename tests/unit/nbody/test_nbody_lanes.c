@@ -38,6 +38,7 @@ static double called_potential(double d, void *user)
 #define NBODY_FORCE force
 #define NBODY_POTENTIAL potential
 #define NBODY_STATIC
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"

@@ -13,6 +13,7 @@
 #define NBODY_I_LARGE_LEAF 40
 #define NBODY_I_AT_ONCE 16
 #define NBODY_I_MANY_POINTS 40
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"

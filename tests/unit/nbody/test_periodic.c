@@ -9,6 +9,7 @@
        TEST_SMALL=1         fewer bodies */
 
 #define NBODY_I_PIECE 64
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"

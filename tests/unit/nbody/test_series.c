@@ -3,6 +3,7 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 #define NBODY_STATIC
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"

@@ -6,6 +6,7 @@
 
    Environment: TEST_SMALL=1, fewer bodies. */
 
+#include "tests/common/nbody_parts.h"
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/nbody_oracle.h"

@@ -17,10 +17,12 @@
 
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_I_PIECE 32 /* test_left_out gives a hook for tasks */
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #include "../../common/nlist_oracle.h"
 #include "../../common/testing.h"

@@ -8,6 +8,7 @@
    The oracle: brute force over all images (nlist_boxes_oracle.h). */
 
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #define TESTED nlist
 #define SHARE  environment("NLIST_TEST_SHARE", small_run() ? 20 : SANITIZED ? 3 : 1)

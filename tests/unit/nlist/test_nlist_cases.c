@@ -8,6 +8,7 @@
    the cutoff, it is a little smaller here. Not here: their cases that read files of atoms. */
 
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #define TESTED nlist
 #define SHARE 1

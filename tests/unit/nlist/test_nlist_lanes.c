@@ -11,6 +11,7 @@ static int asked, answer; /* by the header, and to it */
 
 #define NLIST_STATIC
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #define NEARFIELD_API static
 #define NEARFIELD_IMPLEMENTATION

@@ -14,6 +14,7 @@
 #include "lbvh.h"
 #define NLIST_I_PIECE 4
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_BOXES
 #include "nlist.h"
 #define TESTED nlist
 #define SHARE environment("NLIST_TEST_SHARE", quick_run() ? 200 : small_run() ? 64 : 4)

@@ -8,6 +8,7 @@
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
 #define NLIST_IMPLEMENTATION
+#define NLIST_WITH_TUNE
 #include "nlist.h"
 #define TESTED nlist
 #define SHARE 1

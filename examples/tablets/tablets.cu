@@ -1,0 +1,182 @@
+/* tablets.cu - the tablets of tablets.c on a GPU: the same command line, physics and pictures.
+   SPDX-License-Identifier: MIT OR Unlicense
+
+   What it shows: a contact of convex shapes in kernels. What happens to one tablet or contact
+   (dem_bodies_pair, dem_body_planes or dem_body_walls, dem_body_move) is the text of tablets.c.
+   Lists are built on the device, which also decides whether the last one still serves.
+
+   How to run it:
+
+       make cuda && build/cuda/tablets --scene drum    (from the top of the repository), or
+       nvcc -O3 -arch=native examples/tablets/tablets.cu -o tablets -lstb
+       ./tablets --scene box -n 1000000 --forms
+
+   The last of these is case 1 of source 004 (section 6.3.1): tablets fall into a box, 10 layers of
+   them, and then forces are timed in the source's three forms, beside its numbers. Its table 6.9,
+   10 million in a drum (7.9 steps/s there):
+
+       ./tablets --scene drum -n 10000000 --packed --rpm 8 --seconds 0.02
+
+   --check compares with the steps of tablets.c; exit status 1 when they differ. The scene lean is
+   one tablet: see tablets.c.
+
+   What to look at: >>kernels and >>step below. All is in float. */
+
+#define NLIST_REAL float
+#define LBVH_REAL float
+#define UGRID_REAL float
+#define UGRID_CUDA
+#define LBVH_CUDA
+#define NLIST_CUDA
+#include "tablets.c" /* without its main: the serial steps, to compare with */
+
+#include "../common/gpu.h"
+
+namespace {
+
+/* -------------------------------------------------------------------------------------------------
+   >>kernels: one thread per tablet; forces of pairs by dem_bodies_op
+   ---------------------------------------------------------------------------------------------- */
+
+__global__ void __launch_bounds__(gpu_block)
+    tablets_move_kernel(__grid_constant__ const dem_bodies bodies, const float *sums)
+{
+    int32_t const i = gpu_thread();
+    if (i >= bodies.base.n) return;
+    float sum[DEM_SUMS];
+    for (int k = 0; k < DEM_SUMS; k++) sum[k] = sums[DEM_SUMS * static_cast<size_t>(i) + k];
+    dem_body_planes(&bodies, i, sum);
+    dem_body_move(&bodies, i, sum);
+}
+
+/* The same in a drum of triangles: as source 004 (section 5.4), one thread for all those that a
+   tablet touches. */
+__global__ void __launch_bounds__(gpu_block)
+    tablets_move_walls_kernel(__grid_constant__ const dem_bodies bodies,
+                              __grid_constant__ const dem_walls walls, const float *sums)
+{
+    int32_t const i = gpu_thread();
+    if (i >= bodies.base.n) return;
+    float sum[DEM_SUMS];
+    for (int k = 0; k < DEM_SUMS; k++) sum[k] = sums[DEM_SUMS * static_cast<size_t>(i) + k];
+    dem_body_walls(&bodies, &walls, i, sum);
+    dem_body_move(&bodies, i, sum);
+}
+
+/* Search and force in one kernel, as the source had it before its lists: every contact is computed
+   for both of its tablets. */
+__global__ void __launch_bounds__(gpu_block)
+    tablets_search_kernel(__grid_constant__ const ugrid_device device,
+                          __grid_constant__ const dem_bodies bodies, float reach, float *sums)
+{
+    int32_t const i = gpu_thread();
+    if (i >= bodies.base.n) return;
+    float own[DEM_SUMS] = {}, ignored[DEM_SUMS] = {};
+    ugrid_near around =
+        ugrid_near_within(&device.grid, bodies.base.pos + 4 * static_cast<size_t>(i), reach);
+    while (ugrid_next(&around))
+        if (around.id != i) dem_bodies_pair(&bodies, i, around.id, nullptr, own, ignored);
+    for (int k = 0; k < DEM_SUMS; k++) sums[DEM_SUMS * static_cast<size_t>(i) + k] = own[k];
+}
+
+/* -------------------------------------------------------------------------------------------------
+   >>step
+   ---------------------------------------------------------------------------------------------- */
+
+struct tablets_gpu {
+    scene *host;                /* as the device was when it was last looked at */
+    dem_bodies bodies;          /* its arrays are device memory */
+    dem_walls walls;            /* the same */
+    lbvh_cuda tree;             /* over the triangles */
+    float *sums;
+    ugrid_cuda grid;
+    nlist_cuda pairs;
+    nlist_desc desc;
+    cudaStream_t stream;
+    gpu_events<2> events;       /* around the last steps: so many */
+    int64_t timed;
+};
+
+void tablets_collect(tablets_gpu *run)
+{
+    const dem_system *d = &run->bodies.base;
+    MUST(ugrid,
+         ugrid_cuda_build(&run->grid, &run->host->cells, d->pos, DEM_STRIDE, d->n, run->stream),
+         "the grid");
+    if (run->desc.skin > 0)
+        MUST(nlist, nlist_cuda_moved(&run->pairs, d->pos, DEM_STRIDE, run->stream), "the skin");
+    MUST(nlist,
+         nlist_cuda_build_ugrid(&run->pairs, &run->desc, &run->grid, d->pos, DEM_STRIDE, d->n,
+                                run->stream),
+         "the list");
+}
+
+void tablets_push(tablets_gpu *run)
+{
+    nlist_sums const how = {DEM_SUMS, NLIST_AUTO, 0};
+    size_t const bytes = DEM_SUMS * static_cast<size_t>(run->bodies.base.n) * sizeof(float);
+    gpu_must(cudaMemsetAsync(run->sums, 0, bytes, run->stream), "clearing");
+    MUST(nlist,
+         nlist_cuda_sum<DEM_SUMS>(&run->pairs, &how, dem_bodies_op{run->bodies}, run->sums,
+                                  run->stream),
+         "the forces");
+}
+
+/* Planes or triangles push, and tablets move, in one kernel: where the drum is in this step. */
+void tablets_move(tablets_gpu *run)
+{
+    const scene *s = run->host;
+    int32_t const n = run->bodies.base.n;
+    memcpy(run->bodies.base.plane, s->bodies.base.plane, sizeof s->bodies.base.plane);
+    memcpy(run->walls.turn, s->walls.turn, sizeof s->walls.turn);
+    if (s->options->mesh)
+        gpu_launch(run->stream, n, tablets_move_walls_kernel, run->bodies, run->walls, run->sums);
+    else gpu_launch(run->stream, n, tablets_move_kernel, run->bodies, run->sums);
+}
+
+void tablets_step(tablets_gpu *run)
+{
+    scene *s = run->host;
+    if (s->kind == SCENE_DRUM)
+        place_drum(s, s->omega * static_cast<double>(s->bodies.base.dt) *
+                          static_cast<double>(s->step));
+    tablets_collect(run);
+    tablets_push(run);
+    tablets_move(run);
+    s->step++;
+}
+
+#include "tablets_gpu.h"
+
+#ifndef TABLETS_AS_PART /* coating.cu moves its bed by the steps above */
+void advance_gpu(void *user, int64_t steps)
+{
+    tablets_gpu *run = static_cast<tablets_gpu *>(user);
+    run->timed = steps;
+    run->events.record(0, run->stream);
+    while (steps-- > 0) tablets_step(run);
+    run->events.record(1, run->stream);
+    tablets_look(run);
+}
+#endif
+
+} // namespace
+
+#ifndef TABLETS_AS_PART
+int main(int argc, char **argv)
+{
+    tablet_options const o = parse(argc, argv);
+    char usual[64];
+    snprintf(usual, sizeof usual, "build/tablets_%s.png", o.scene);
+    if (option_find(scene_names, "--scene", o.scene) == SCENE_LEAN)
+        stop(2, "--scene lean is one tablet: build/tablets shows it");
+    tablets_gpu run;
+    tablets_gpu_new(&run, scene_new(&o, 1));
+    run_many(run.host, advance_gpu, &run, o.out ? o.out : usual);
+    tablets_print_time(&run);
+    bool const agree = !o.check || tablets_check(&run);
+    if (o.forms) tablets_forms(&run);
+    tablets_gpu_free(&run);
+    return agree ? 0 : 1;
+}
+#endif

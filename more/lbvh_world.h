@@ -1,0 +1,2486 @@
+/* more/lbvh_world.h - v0.2.0 - a part of lbvh.h: objects that come, move, sleep and go.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/*
+   The broad phase of a game or a simulation: dynamic trees of boxes, with pairs that last, events,
+   filters, casts and nearest objects. lbvh.h builds a tree over a set of elements; a world keeps
+   its trees up to date, object by object, and rebuilds them where that is cheaper. Added by
+
+       #define LBVH_WITH_WORLD
+
+   before lbvh.h is included, in every file that uses it. No CUDA form.
+
+   >>contents: the banners in order; search for >> and the name
+
+       manual          rules
+       declarations    world
+       per element     world-overlap, world-cast, world-near
+       serial          world-memory, world-trees, world-pairs, round-casts, world-calls,
+                       world-update, world-validate
+       in tasks        parallel-world
+
+   >>rules: those of lbvh.h, and
+
+   Memory   about 420 bytes an object, 40 and twice desc.pair_bytes a pair (float); arrays double,
+            in lbvh_world_insert and, for pairs, in lbvh_world_update. With desc.parallel 36 and 16
+            more, and 72 KB for each piece of an update.
+   Threads  One thread at a time may change a world; any number may search one that does not change.
+            With desc.parallel lbvh_world_update searches in tasks (lbvh.h, >>parallel); what has an
+            order, such as the pairs that begin and end, is done by the calling thread. LBVH_NOT_RUN
+            leaves a complete world.
+   Limits   2^28 objects, and pairs.
+
+   To learn it from this file, read >>world, >>world-trees, and lbvh_world_update at the end of
+   >>world-update.
+*/
+
+#ifndef LBVH_H
+#error "more/lbvh_world.h is a part of lbvh.h: define LBVH_WITH_WORLD and include lbvh.h"
+#endif
+#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#error "more/lbvh_world.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
+#endif
+
+#ifndef LBVH_WORLD_H
+#define LBVH_WORLD_H
+
+/* In a double build every function gets a second name, as in lbvh.h. */
+#if LBVH_I_REAL_KIND == 2
+#define lbvh_world_begin      lbvh_f64_world_begin
+#define lbvh_world_free       lbvh_f64_world_free
+#define lbvh_world_insert     lbvh_f64_world_insert
+#define lbvh_world_move       lbvh_f64_world_move
+#define lbvh_world_stay       lbvh_f64_world_stay
+#define lbvh_world_remove     lbvh_f64_world_remove
+#define lbvh_world_set_state  lbvh_f64_world_set_state
+#define lbvh_world_set_filter lbvh_f64_world_set_filter
+#define lbvh_i_test_pairs     lbvh_f64_i_test_pairs
+#define lbvh_i_cast_touches   lbvh_f64_i_cast_touches
+#define lbvh_world_update     lbvh_f64_world_update
+#define lbvh_world_id         lbvh_f64_world_id
+#define lbvh_world_index      lbvh_f64_world_index
+#define lbvh_world_find_pair  lbvh_f64_world_find_pair
+#define lbvh_world_validate   lbvh_f64_world_validate
+#define lbvh_box_of_doubles   lbvh_f64_box_of_doubles
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>world: objects that come, move, sleep and go: the broad phase of a simulation. No CUDA form.
+
+       lbvh_world world = {0};
+       lbvh_world_desc desc = {0};
+       desc.dim = 2;
+       desc.margin = 0.1f;                          // boxes are stored larger by this on every side
+       lbvh_world_begin(&world, &desc);
+       lbvh_world_insert(&world, box, NULL, LBVH_MOVING, my_number, &id);
+       for (;;) {                                   // a step
+           lbvh_world_move(&world, id, box, displacement);
+           lbvh_world_update(&world);               // takes in what changed
+           lbvh_pair_walk walk = lbvh_world_pairs(&world, LBVH_TIGHT);
+           while (lbvh_next_pair(&walk)) collide(walk.user_a, walk.user_b, walk.data);
+       }
+       lbvh_world_free(&world);
+
+   Two dynamic trees, one of the moving objects, one of those at rest (sleeping and static). A leaf
+   holds an object's stored box: the given one, larger by the margin, and longer along its
+   displacement. An object that stays in its stored box costs one comparison in a step, and keeps
+   its pairs. Any other one is replaced in its tree, and searches again, in groups of eight
+   (lbvh_i_group).
+
+   Siblings lie side by side: `link` is the left child, link + 1 the right one, ~index in a leaf;
+   `skip` is as in lbvh.h, >>nodes. A leaf is added by splitting another one in two, in its slot s:
+   no skip link into s changes. A leaf is removed by moving its sibling into the parent's slot;
+   the skips of the sibling's last leaf and of the nodes that end with it are set to the parent's:
+
+         add C beside B                      remove A, C's sibling
+            s: B    ->   s: *                   s: *         ->    s: C
+                            / \                    / \
+                        u: B   u+1: C          u: A   u+1: C       u, u+1: free
+
+   A rebuild (lbvh_build, then the nodes in depth-first order) restores the quality. It comes when
+   the leaves changed since the last one are as many as half of all leaves, or when it is cheaper
+   than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and a
+   change costs O(log n) in the mean.
+   ---------------------------------------------------------------------------------------------- */
+
+/* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
+   small numbers 0, 1, 2, ..., reused after removal: for arrays of your own. An id is never reused
+   (before 2^32 removals of its index). 0 is no object. */
+typedef uint64_t lbvh_id;
+
+typedef enum lbvh_state {
+    LBVH_MOVING = 0,
+    LBVH_SLEEPING,      /* at rest: pairs of two objects at rest are kept, and not walked */
+    LBVH_FIXED          /* static: no pair of two such objects exists */
+} lbvh_state;
+
+/* Which objects may make pairs. Two of the same group: always where it is positive, never where it
+   is negative. Others: where the category of each shares a bit with the mask of the other. */
+typedef struct lbvh_filter {
+    uint64_t category;      /* (default, 0: all bits) */
+    uint64_t mask;          /* (default, 0: all bits) */
+    int32_t group;          /* (default: 0, none) */
+} lbvh_filter;
+
+/* Your own filter, for two indices, asked when a pair would begin. 0: no pair. It must not change
+   the world. */
+typedef int lbvh_allow_fn(void *user, int32_t a, int32_t b);
+
+typedef struct lbvh_world_desc {
+    int32_t dim;            /* 2 or 3 (default: 3) */
+    lbvh_real margin;       /* a stored box is larger by this on every side (default: 0) ... */
+    lbvh_real margin_part;  /* ... and by this part of the box's own edge (default: 0) */
+    int32_t pair_bytes;     /* bytes of yours with every pair (default: 0) */
+    lbvh_allow_fn *allow;   /* (default: none) */
+    void *user;             /* for allow */
+    lbvh_allocator allocator; /* (default: malloc and free) */
+    lbvh_parallel parallel; /* a hook for threads, for updates (default: serial) */
+} lbvh_world_desc;
+
+typedef struct lbvh_object {
+    lbvh_filter filter;     /* with defaults filled in; to change it: lbvh_world_set_filter */
+    uint32_t generation;
+    int32_t leaf;           /* its node, -1: none yet */
+    int32_t first_pair;     /* entry 2 pair + side of its list of pairs, -1: none */
+    uint8_t state;          /* lbvh_state */
+    uint8_t wanted;         /* the state from the next update on */
+    uint8_t tree;           /* of its leaf: 0 moving, 1 at rest */
+    uint8_t alive;
+    uint8_t changed;        /* what the next update has to do */
+} lbvh_object;
+
+typedef struct lbvh_pair {
+    int32_t object[2];          /* indices, in the order found */
+    int32_t next[2], prev[2];   /* entries of the lists of both objects, -1: none */
+} lbvh_pair;
+
+typedef struct lbvh_world_tree {
+    lbvh_node *node;        /* node 0 is the root where there are leaves */
+    int32_t *parent;
+    uint64_t *category;     /* by node: all categories below it */
+    int32_t leaves;
+    int32_t used;           /* nodes below it have been used */
+    int32_t unused;         /* first of a list of pairs of nodes that are free, -1: none */
+    int32_t changes;        /* leaves changed since the last rebuild */
+} lbvh_world_tree;
+
+/* What an update did: the most expensive of its ways. */
+typedef enum lbvh_reason {
+    LBVH_NOTHING = 0,   /* no stored box changed */
+    LBVH_REFIT,         /* leaves got new boxes in their places */
+    LBVH_REPLACED,      /* leaves were added, removed, or put elsewhere */
+    LBVH_REBUILT        /* a tree was built again */
+} lbvh_reason;
+
+/* A node, or an object, that one of several searches visits. */
+typedef struct lbvh_visit { int32_t at, search; } lbvh_visit;
+
+enum { LBVH_WORLD_BLOCKS = 21 };
+
+typedef struct lbvh_world {
+    lbvh_world_desc desc;       /* with defaults filled in */
+    int32_t count;              /* indices in use are below this */
+    int32_t objects, sleepers;  /* alive; and sleeping */
+    lbvh_object *object;        /* [count] */
+    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
+                                   step reads of an object lies side by side: the link and skip of
+                                   the first hold its user number, the link of the second its
+                                   generation (0: removed) */
+    lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
+    unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
+    int32_t pairs, active;
+    int32_t *begun;             /* [2 begun_count] indices of pairs that the last update began */
+    int32_t *ended;             /* [2 ended_count] and ended; an object of theirs may be removed:
+                                   its user number is readable until the next insertion */
+    unsigned char *ended_data;  /* [ended_count * desc.pair_bytes] */
+    int32_t begun_count, ended_count;
+    lbvh_reason reason;         /* what the last update did */
+    int32_t searched;           /* objects that searched again in it */
+    /* private */
+    lbvh_world_tree tree[2];
+    int32_t *changed;           /* indices with something to do */
+    int32_t *vacant;            /* removed indices, to be used again */
+    lbvh_visit *waiting;        /* nodes whose children searches have still to visit */
+    lbvh_visit *met;            /* objects that searches met */
+    int32_t *found;             /* the same, search after search */
+    int32_t *mark;              /* by index: the last search that met it */
+    int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
+    int32_t not_run;            /* desc.parallel.run left a task of this update out */
+    lbvh_real *gathered;        /* boxes of a rebuild */
+    int32_t *gathered_index;
+    lbvh scratch;
+    lbvh_block block[LBVH_WORLD_BLOCKS];
+} lbvh_world;
+
+/* Empties the world and sets its desc (NULL: defaults). LBVH_BAD_DIM, LBVH_BAD_RADIUS (a margin is
+   negative or not finite), LBVH_BAD_ARGUMENT (pair_bytes < 0), LBVH_BAD_ALLOCATOR, LBVH_BAD_OPTION
+   (parallel.tasks is not 0 .. 1024). */
+LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *desc);
+
+/* Frees the memory and empties the world; an empty world is fine. */
+LBVH_API void lbvh_world_free(lbvh_world *world);
+
+/* A new object. box: 2 dim numbers. filter NULL: all defaults. Searches and pairs know it from the
+   next update on. LBVH_NOT_FINITE, LBVH_INVERTED, LBVH_BAD_OPTION (no such state), LBVH_TOO_MANY,
+   LBVH_OUT_OF_MEMORY: the world is unchanged, and *id is 0. The only call besides update that
+   allocates. O(1). */
+LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
+                                       const lbvh_filter *filter, lbvh_state state, uint64_t user,
+                                       lbvh_id *id);
+
+/* The object's new box. displacement: dim numbers, how far it will probably move before its box
+   is stored again (NULL: none); the stored box is longer by it. It is not read where the stored box
+   holds the new one. Does not wake, and may move static objects. LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_ID: the object is as it was. O(1). */
+LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
+                                     const lbvh_real *displacement);
+
+/* Where the stored box holds the new one: moves the object, and returns 1. Else 0: call
+   lbvh_world_move. For callers whose displacement costs something to find. O(1). */
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
+
+/* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
+   the next update. O(1). */
+LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id);
+
+/* State and filter (NULL: all defaults) from the next update on. LBVH_BAD_ID; LBVH_BAD_OPTION: no
+   such state. O(1). */
+LBVH_API lbvh_result lbvh_world_set_state(lbvh_world *world, lbvh_id id, lbvh_state state);
+LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
+                                           const lbvh_filter *filter);
+
+/* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
+   found are there, all others come with a later update that succeeds. The same calls give the same
+   pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
+   rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
+   is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
+   update is complete. */
+LBVH_API lbvh_result lbvh_world_update(lbvh_world *world);
+
+/* The id of an index; 0 where no object has it. And back: LBVH_BAD_ID, *index is -1. */
+LBVH_API lbvh_id lbvh_world_id(const lbvh_world *world, int32_t index);
+LBVH_API lbvh_result lbvh_world_index(const lbvh_world *world, lbvh_id id, int32_t *index);
+
+/* The pair of two indices: its place in world.pair, -1: there is none. O(pairs of a). */
+LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b);
+
+/* LBVH_OK, or LBVH_INVALID where trees, lists or pairs are damaged. For tests. O(n + pairs). */
+LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world);
+
+/* Rounds a box of doubles outward: the least box of LBVH_REAL that contains it. LBVH_NOT_FINITE
+   where there is none. Inverted boxes stay inverted: what takes them refuses them.
+   LBVH_BAD_ARGUMENT: dim. */
+LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out);
+
+/* 1 if the filters let two objects make a pair. */
+LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
+{
+    if (a->group != 0 && a->group == b->group) return a->group > 0;
+    return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
+}
+
+/* The two boxes of an object: as given, and as stored. */
+LBVH_FN_WALK lbvh_node *lbvh_i_box_given(const lbvh_world *world, int32_t index)
+{
+    return &world->box[2 * (size_t)index];
+}
+LBVH_FN_WALK lbvh_node *lbvh_i_box_stored(const lbvh_world *world, int32_t index)
+{
+    return &world->box[2 * (size_t)index + 1];
+}
+
+/* The user number of the object with this index; of a removed one, until an insertion uses its
+   index again. */
+LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
+{
+    const lbvh_node *box = lbvh_i_box_given(world, index);
+    return (uint64_t)(uint32_t)box->link << 32 | (uint32_t)box->skip;
+}
+
+/* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
+typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
+
+/* Pairs that a walk tests at a time. */
+enum { LBVH_WALK_PAIRS = 32 };
+
+/* All pairs with an object that moves, of the boxes asked for. They are those of the last update;
+   LBVH_TIGHT tests the boxes as given since (of an object moved during the walk, before or after).
+   Data stays with its pair, and moves in memory with updates. An update ends a walk: begin
+   another. */
+typedef struct lbvh_pair_walk {
+    int32_t a, b;           /* indices */
+    uint64_t user_a, user_b;
+    void *data;             /* desc.pair_bytes of yours, zero when the pair was new; NULL: none */
+    /* private */
+    const lbvh_world *world;
+    lbvh_fit fit;
+    int32_t at;             /* the first pair that is not tested yet */
+    int32_t next, hits;     /* of those that were, these touch: */
+    int32_t hit[LBVH_WALK_PAIRS];
+} lbvh_pair_walk;
+
+static inline lbvh_pair_walk lbvh_world_pairs(const lbvh_world *world, lbvh_fit fit)
+{
+    lbvh_pair_walk walk;
+    memset(&walk, 0, sizeof walk);
+    walk.world = world;
+    walk.fit = fit;
+    return walk;
+}
+
+/* Tests the next LBVH_WALK_PAIRS pairs, until some touch. */
+LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk);
+
+/* The next pair; 0 when there are no more. */
+static inline int lbvh_next_pair(lbvh_pair_walk *walk)
+{
+    const lbvh_world *world = walk->world;
+    const lbvh_pair *pair;
+    int32_t p;
+    if (walk->next == walk->hits) lbvh_i_test_pairs(walk);
+    if (walk->next == walk->hits || walk->hit[walk->next] >= world->active) return 0;
+    p = walk->hit[walk->next++];
+    pair = &world->pair[p];
+    walk->a = pair->object[0];
+    walk->b = pair->object[1];
+    walk->user_a = lbvh_world_user(world, walk->a);
+    walk->user_b = lbvh_world_user(world, walk->b);
+    walk->data = world->pair_data
+                     ? world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes : NULL;
+    return 1;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-overlap: objects whose boxes touch a box, by the last update
+
+       lbvh_world_overlap o = lbvh_world_overlap_box(&world, box);
+       while (lbvh_next_object(&o)) use(o.user);
+
+   Objects removed since are not found. Order: as the trees have it, the same after the same calls.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_world_overlap {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_node box;
+    int32_t tree, at;
+} lbvh_world_overlap;
+
+LBVH_FN lbvh_filter lbvh_i_all(void)
+{
+    lbvh_filter filter;
+    filter.category = filter.mask = ~(uint64_t)0;
+    filter.group = 0;
+    return filter;
+}
+
+/* box: 2 dim numbers. NaN and inverted boxes find nothing. */
+LBVH_FN lbvh_world_overlap lbvh_world_overlap_box(const lbvh_world *world, const lbvh_real *box)
+{
+    lbvh_world_overlap o;
+    int const dim = world->desc.dim;
+    int a;
+    memset(&o, 0, sizeof o);
+    o.index = -1;
+    o.filter = lbvh_i_all();
+    o.world = world;
+    o.at = world->tree[0].leaves > 0 ? 0 : -1;
+    for (a = 0; a < dim; a++) {
+        o.box.min[a] = box[a];
+        o.box.max[a] = box[dim + a];
+        if (!(box[a] <= box[dim + a])) o.tree = 2;
+    }
+    return o;
+}
+
+/* 1 if a search with this filter, of these boxes, takes the object. */
+LBVH_FN int lbvh_i_takes(const lbvh_world *world, int32_t index, const lbvh_filter *filter)
+{
+    const lbvh_object *object = &world->object[index];
+    return object->alive && lbvh_filters_allow(&object->filter, filter);
+}
+
+/* 1 if such an object may lie at or below a node of the tree. */
+LBVH_FN_WALK int lbvh_i_may_hold(const lbvh_world_tree *tree, int32_t at, const lbvh_filter *filter)
+{
+    return filter->group > 0 || (tree->category[at] & filter->mask) != 0;
+}
+
+/* The next object; 0 when there are no more. */
+LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
+{
+    const lbvh_world *world = o->world;
+    for (; o->tree < 2; o->tree++) {
+        const lbvh_world_tree *tree = &world->tree[o->tree];
+        while (o->at >= 0) {
+            const lbvh_node *node = &tree->node[o->at];
+            int const meets = lbvh_boxes_touch(node, o->box.min, o->box.max) &&
+                              lbvh_i_may_hold(tree, o->at, &o->filter);
+            int32_t index;
+            o->at = meets && node->link >= 0 ? node->link : node->skip;
+            if (!meets || node->link >= 0) continue;
+            index = ~node->link;
+            if (!lbvh_i_takes(world, index, &o->filter) ||
+                (o->fit == LBVH_TIGHT &&
+                 !lbvh_boxes_touch(lbvh_i_box_given(world, index), o->box.min, o->box.max)))
+                continue;
+            o->index = index;
+            o->user = lbvh_world_user(world, index);
+            return 1;
+        }
+        o->at = o->tree == 0 && world->tree[1].leaves > 0 ? 0 : -1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-cast: objects that a shape meets while it is swept along a vector, nearer subtrees first.
+   A ray and a segment are casts of a point. The caller tests what is in the boxes:
+
+       lbvh_world_cast cast = lbvh_world_cast_sphere(&world, centre, radius, vector);
+       while (lbvh_next_cast(&cast))                            // any hit at all: break
+           if (hits(cast.user, &t) && t < cast.t_max) cast.t_max = t, closest = cast.user;
+
+   `t` is where the shape itself first touches the object's box: a sphere passes a corner that the
+   box around it would touch (>>round-casts).
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_world_cast {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_real t;            /* where its box is touched, in lengths of the vector; 0: at once */
+    lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_ray ray;           /* of the shape's centre; its stack holds 2 node + tree */
+    lbvh_real half[3];      /* half the edges of the shape's box */
+    int round;              /* 1: all points within radius of the segment between two ends */
+    lbvh_real end[2][3], vector[3], radius;
+} lbvh_world_cast;
+
+/* 1 if the shape's box enters the box up to t_max: the ray of its centre enters the box grown by
+   its half edges (Minkowski sum; Ericson section 5.5.8). Of a round shape, `*t` is lowered and
+   t_max raised by more than the rounding: its own test decides. */
+LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
+{
+    lbvh_real const spare = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-6 : (lbvh_real)2e-15;
+    lbvh_node grown = *node;
+    int a, enters;
+    for (a = 0; a < 3; a++) {
+        grown.min[a] -= cast->half[a];
+        grown.max[a] += cast->half[a];
+    }
+    cast->ray.t_max = cast->t_max;
+    if (cast->round) cast->ray.t_max += spare * cast->t_max;
+    enters = lbvh_i_ray_enters(&cast->ray, &grown, t);
+    if (cast->round) *t -= spare * *t;
+    return enters;
+}
+
+/* 1 if a round shape touches the box up to t_max; `*t`: where. */
+LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *box, lbvh_real *t);
+
+LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh_real enters)
+{
+    cast->ray.node[cast->ray.top] = 2 * at + t;
+    cast->ray.enters[cast->ray.top++] = enters;
+}
+
+/* A cast of the box with centre `origin` and these half edges. */
+LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *origin,
+                                    const lbvh_real extents[3], const lbvh_real *vector,
+                                    lbvh_real t_max)
+{
+    lbvh_world_cast cast;
+    lbvh_real enters;
+    int32_t t;
+    int a, usable;
+    memset(&cast, 0, sizeof cast);
+    cast.index = -1;
+    cast.world = world;
+    cast.filter = lbvh_i_all();
+    lbvh_i_begin_ray(&cast.ray, world->desc.dim, origin, vector, t_max);
+    cast.t_max = cast.ray.t_max;
+    usable = cast.ray.top;
+    cast.ray.top = 0;
+    for (a = 0; a < world->desc.dim; a++) {
+        cast.half[a] = extents[a];
+        usable = usable && extents[a] >= 0;
+    }
+    for (t = 1; t >= 0 && usable; t--)
+        if (world->tree[t].leaves > 0 &&
+            lbvh_i_cast_enters(&cast, &world->tree[t].node[0], &enters))
+            lbvh_i_cast_push(&cast, t, 0, enters);
+    return cast;
+}
+
+/* A ray from origin along direction, for t in 0 .. t_max; and a segment, t in 0 .. 1. As
+   lbvh_ray_cast: NaN finds nothing. */
+LBVH_FN lbvh_world_cast lbvh_world_ray(const lbvh_world *world, const lbvh_real *origin,
+                                       const lbvh_real *direction, lbvh_real t_max)
+{
+    lbvh_real const extents[3] = {0, 0, 0};
+    return lbvh_i_cast(world, origin, extents, direction, t_max);
+}
+LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_real *from,
+                                           const lbvh_real *to)
+{
+    lbvh_real along[3] = {0, 0, 0};
+    int a;
+    for (a = 0; a < world->desc.dim; a++) along[a] = to[a] - from[a];
+    return lbvh_world_ray(world, from, along, 1);
+}
+
+/* A box between min and max, grown by radius, swept along vector, t in 0 .. 1. Half edges are
+   rounded up: no box that is touched is missed. */
+LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_real *min,
+                                            const lbvh_real *max, lbvh_real radius,
+                                            const lbvh_real *vector)
+{
+    lbvh_real const up = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15;
+    lbvh_real centre[3] = {0, 0, 0}, extents[3] = {0, 0, 0};
+    int a;
+    for (a = 0; a < world->desc.dim; a++) {
+        centre[a] = 2 * lbvh_i_half_centre(min[a], max[a]);
+        extents[a] = radius >= 0 && min[a] <= max[a] ? max[a] - centre[a] + radius : -1;
+        if (extents[a] >= 0) extents[a] += up * (extents[a] + lbvh_i_absolute(centre[a]));
+    }
+    return lbvh_i_cast(world, centre, extents, vector, 1);
+}
+
+/* A box of 2 dim numbers, swept along the vector. Inverted boxes find nothing. */
+LBVH_FN lbvh_world_cast lbvh_world_cast_box(const lbvh_world *world, const lbvh_real *box,
+                                            const lbvh_real *vector)
+{
+    return lbvh_i_cast_between(world, box, box + world->desc.dim, 0, vector);
+}
+
+/* A capsule: all points within radius of the segment from a to b; and a sphere, swept along the
+   vector, t in 0 .. 1. Exact: `t` is where it comes within radius of a box, to 2^-46 of the largest
+   coordinate, then rounded. Radius 0: a segment, a point. A vector of 0: what it touches, at t = 0.
+   NaN, infinite numbers and negative radii find nothing. */
+LBVH_FN lbvh_world_cast lbvh_world_cast_capsule(const lbvh_world *world, const lbvh_real *a,
+                                                const lbvh_real *b, lbvh_real radius,
+                                                const lbvh_real *vector)
+{
+    lbvh_real min[3] = {0, 0, 0}, max[3] = {0, 0, 0};
+    lbvh_world_cast cast;
+    int x, usable = lbvh_i_finite(radius);
+    for (x = 0; x < world->desc.dim; x++) {
+        min[x] = lbvh_i_min(a[x], b[x]);
+        max[x] = lbvh_i_max(a[x], b[x]);
+        usable = usable && lbvh_i_finite(a[x]) && lbvh_i_finite(b[x]);
+    }
+    cast = lbvh_i_cast_between(world, min, max, usable ? radius : -1, vector);
+    cast.round = 1;
+    cast.radius = radius;
+    for (x = 0; x < world->desc.dim; x++) {
+        cast.end[0][x] = a[x];
+        cast.end[1][x] = b[x];
+        cast.vector[x] = vector[x];
+    }
+    return cast;
+}
+LBVH_FN lbvh_world_cast lbvh_world_cast_sphere(const lbvh_world *world, const lbvh_real *centre,
+                                               lbvh_real radius, const lbvh_real *vector)
+{
+    return lbvh_world_cast_capsule(world, centre, centre, radius, vector);
+}
+
+/* Goes on with the children of a node that the shape enters, the nearer one on top. */
+LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
+{
+    const lbvh_world_tree *tree = &cast->world->tree[t];
+    int32_t const l = tree->node[at].link;
+    lbvh_real to_left, to_right;
+    int const left = lbvh_i_cast_enters(cast, &tree->node[l], &to_left),
+              right = lbvh_i_cast_enters(cast, &tree->node[l + 1], &to_right),
+              left_first = to_left <= to_right;
+    if (left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
+    if (left) lbvh_i_cast_push(cast, t, l, to_left);
+    if (!left_first && right) lbvh_i_cast_push(cast, t, l + 1, to_right);
+}
+
+/* The next object whose box the shape touches at or before t_max; 0 when there are no more. */
+static inline int lbvh_next_cast(lbvh_world_cast *cast)
+{
+    const lbvh_world *world = cast->world;
+    while (cast->ray.top > 0) {
+        int32_t const entry = cast->ray.node[--cast->ray.top], t = entry % 2, at = entry / 2;
+        const lbvh_node *const node = &world->tree[t].node[at], *box = node;
+        lbvh_real enters = cast->ray.enters[cast->ray.top];
+        if (!(enters <= cast->t_max)) continue;
+        if (!lbvh_i_may_hold(&world->tree[t], at, &cast->filter)) continue;
+        if (node->link >= 0) {
+            lbvh_i_cast_open(cast, t, at);
+            continue;
+        }
+        if (!lbvh_i_takes(world, ~node->link, &cast->filter)) continue;
+        if (cast->fit == LBVH_TIGHT) box = lbvh_i_box_given(world, ~node->link);
+        if (box != node && !lbvh_i_cast_enters(cast, box, &enters)) continue;
+        if (cast->round && !lbvh_i_cast_touches(cast, box, &enters)) continue;
+        cast->index = ~node->link;
+        cast->user = lbvh_world_user(world, cast->index);
+        cast->t = enters;
+        return 1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-near: objects around a point, nearer subtrees first. The caller shrinks the reach, by the
+   distance to the object's box or by a distance of its own, which is at least that:
+
+       lbvh_world_near search = lbvh_world_near_point(&world, p, reach);
+       while (lbvh_next_near_object(&search)) {
+           float d2 = my_distance2(search.user, p);             // or search.distance2
+           search.reach2 = lbvh_keep_nearest(ids, d2s, k, &found, search.reach2,
+                                             search.index, d2);
+       }
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_world_near {
+    int32_t index;          /* the object found */
+    uint64_t user;
+    lbvh_real distance2;    /* from the point to its box, squared */
+    lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
+    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
+    /* private */
+    const lbvh_world *world;
+    lbvh_near walk;         /* its stack holds 2 node + tree */
+} lbvh_world_near;
+
+LBVH_FN void lbvh_i_near_object_push(lbvh_world_near *search, int32_t t, int32_t at,
+                                     lbvh_real away2)
+{
+    if (!(away2 <= search->reach2)) return;
+    search->walk.node[search->walk.top] = 2 * at + t;
+    search->walk.away2[search->walk.top++] = away2;
+}
+
+/* Objects around p (dim numbers), up to `reach` away. NaN and negative reaches find nothing. */
+LBVH_FN lbvh_world_near lbvh_world_near_point(const lbvh_world *world, const lbvh_real *p,
+                                              lbvh_real reach)
+{
+    lbvh_world_near search;
+    int32_t t;
+    int usable;
+    memset(&search, 0, sizeof search);
+    search.index = -1;
+    search.world = world;
+    search.filter = lbvh_i_all();
+    lbvh_i_begin_near(&search.walk, world->desc.dim, p, reach);
+    search.reach2 = search.walk.reach2;
+    usable = search.walk.top;
+    search.walk.top = 0;
+    for (t = 1; t >= 0 && usable; t--)
+        if (world->tree[t].leaves > 0)
+            lbvh_i_near_object_push(&search, t, 0,
+                                    lbvh_box_distance2(&world->tree[t].node[0], search.walk.p));
+    return search;
+}
+
+/* Goes on with the children of a node, the nearer one on top. */
+LBVH_FN_HOT void lbvh_i_near_object_open(lbvh_world_near *search, int32_t t, int32_t at)
+{
+    const lbvh_node *const nodes = search->world->tree[t].node;
+    int32_t const l = nodes[at].link;
+    lbvh_real const to_left = lbvh_box_distance2(&nodes[l], search->walk.p),
+                    to_right = lbvh_box_distance2(&nodes[l + 1], search->walk.p);
+    int const left_first = to_left <= to_right;
+    lbvh_i_near_object_push(search, t, l + left_first, left_first ? to_right : to_left);
+    lbvh_i_near_object_push(search, t, l + !left_first, left_first ? to_left : to_right);
+}
+
+/* The next object within reach2; 0 when there are no more. */
+LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
+{
+    const lbvh_world *world = search->world;
+    lbvh_near *walk = &search->walk;
+    while (walk->top > 0) {
+        int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
+        const lbvh_node *const node = &world->tree[t].node[at];
+        lbvh_real away2 = walk->away2[walk->top];
+        if (!(away2 <= search->reach2)) continue;
+        if (!lbvh_i_may_hold(&world->tree[t], at, &search->filter)) continue;
+        if (node->link >= 0) {
+            lbvh_i_near_object_open(search, t, at);
+            continue;
+        }
+        if (!lbvh_i_takes(world, ~node->link, &search->filter)) continue;
+        if (search->fit == LBVH_TIGHT)
+            away2 = lbvh_box_distance2(lbvh_i_box_given(world, ~node->link), walk->p);
+        if (!(away2 <= search->reach2)) continue;
+        search->index = ~node->link;
+        search->user = lbvh_world_user(world, search->index);
+        search->distance2 = away2;
+        return 1;
+    }
+    return 0;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* LBVH_WORLD_H */
+
+/* ================================================================================================
+   The implementation
+   ============================================================================================== */
+
+#if defined(LBVH_IMPLEMENTATION) && !defined(LBVH_WORLD_IMPLEMENTATION_DONE)
+#define LBVH_WORLD_IMPLEMENTATION_DONE
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-memory: arrays of a world, which grow and keep their content
+   ---------------------------------------------------------------------------------------------- */
+
+enum {
+    LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
+    LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_WAITING, LBVH_I_MET,
+    LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
+    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN,
+    LBVH_I_ENDED,       /* with pair_bytes, the data of ended pairs follows their indices */
+    LBVH_I_PIECES_OF    /* of an update in pieces */
+};
+
+enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
+
+enum {
+    LBVH_I_TOGETHER = 8,        /* searches that go through a tree together */
+    LBVH_I_VISITS = 512         /* room for their visits, beside one for each object */
+};
+
+/* What lbvh_world_update has to do with an object. */
+enum { LBVH_I_LEAF = 1, LBVH_I_SEARCH = 2, LBVH_I_GONE = 4, LBVH_I_REFILTER = 8, LBVH_I_STATE = 16,
+       LBVH_I_LISTED = 32 };
+
+/* An update in tasks (>>parallel-world). */
+static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n);
+static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
+                                         int later, int *fits);
+
+/* Where an array begins in its block: at a multiple of a cache line. */
+static char *lbvh_i_start(const lbvh_block *block)
+{
+    size_t const over = (size_t)(uintptr_t)block->memory % LBVH_I_LINE;
+    return block->memory ? (char *)block->memory + (over ? LBVH_I_LINE - over : 0) : NULL;
+}
+
+/* The nodes of a tree begin so that siblings (1 and 2, 3 and 4, ...) share a line. */
+static lbvh_node *lbvh_i_start_of_nodes(const lbvh_block *block)
+{
+    char *const start = lbvh_i_start(block);
+    if (!start) return NULL;
+    return (lbvh_node *)(void *)(start + LBVH_I_LINE - sizeof(lbvh_node) % LBVH_I_LINE);
+}
+
+static void lbvh_i_bind_world(lbvh_world *world)
+{
+    lbvh_block *b = world->block;
+    int t;
+    world->object = (lbvh_object *)(void *)lbvh_i_start(&b[LBVH_I_OBJECTS]);
+    world->box = (lbvh_node *)(void *)lbvh_i_start(&b[LBVH_I_BOXES_OF]);
+    world->changed = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_CHANGED]);
+    world->vacant = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_VACANT]);
+    world->found = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_FOUND]);
+    world->mark = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_MARK]);
+    world->waiting = (lbvh_visit *)(void *)lbvh_i_start(&b[LBVH_I_WAITING]);
+    world->met = (lbvh_visit *)(void *)lbvh_i_start(&b[LBVH_I_MET]);
+    world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
+    world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
+    for (t = 0; t < 2; t++) {
+        world->tree[t].node = lbvh_i_start_of_nodes(&b[LBVH_I_TREE_BLOCKS + 3 * t]);
+        world->tree[t].parent = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 1]);
+        world->tree[t].category =
+            (uint64_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 2]);
+    }
+    world->pair = (lbvh_pair *)(void *)lbvh_i_start(&b[LBVH_I_PAIRS]);
+    world->pair_data = (unsigned char *)lbvh_i_start(&b[LBVH_I_PAIR_DATA]);
+    world->begun = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_BEGUN]);
+    world->ended = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_ENDED]);
+    world->ended_data = world->desc.pair_bytes && world->ended
+                            ? (unsigned char *)(world->ended + 2 * (size_t)world->pair_capacity)
+                            : NULL;
+}
+
+/* A block of room for `count` entries of `size` bytes, with the old content where that counts. */
+static int lbvh_i_extend(lbvh_world *world, int b, size_t count, size_t size, int keep)
+{
+    lbvh_block *old = &world->block[b], larger;
+    if (count > SIZE_MAX / 2 / size) return 0;
+    larger.bytes = count * size + 2 * LBVH_I_LINE;
+    if (larger.bytes <= old->bytes) return 1;
+    larger.memory = lbvh_i_alloc(&world->desc.allocator, larger.bytes);
+    if (!larger.memory) return 0;
+    if (keep && old->bytes)
+        memcpy(lbvh_i_start(&larger), lbvh_i_start(old), old->bytes - LBVH_I_LINE);
+    lbvh_i_release(&world->desc.allocator, old);
+    *old = larger;
+    lbvh_i_bind_world(world);
+    return 1;
+}
+
+/* The next capacity, twice as many and 16; 0: too many. */
+static int32_t lbvh_i_more(int32_t had)
+{
+    int32_t const most = LBVH_I_N_MAX / 4;
+    if (had >= most) return 0;
+    if (had > (most - 16) / 2) return most;
+    return 2 * had + 16;
+}
+
+/* No search has met any object. */
+static void lbvh_i_forget_marks(lbvh_world *world)
+{
+    world->token = 0;
+    memset(world->mark, 0, (size_t)world->capacity * sizeof *world->mark);
+}
+
+/* Room for trees of n leaves. */
+static int lbvh_i_grow_trees(lbvh_world *world, int32_t n)
+{
+    size_t const nodes = 2 * (size_t)n + 2;
+    lbvh_desc desc;
+    lbvh scratch;
+    int t;
+    for (t = 0; t < 2; t++) {
+        int const b = LBVH_I_TREE_BLOCKS + 3 * t, keep = world->tree[t].leaves > 0;
+        if (!lbvh_i_extend(world, b, nodes, sizeof(lbvh_node), keep) ||
+            !lbvh_i_extend(world, b + 1, nodes, sizeof(int32_t), keep) ||
+            !lbvh_i_extend(world, b + 2, nodes, sizeof(uint64_t), keep))
+            return 0;
+    }
+    memset(&desc, 0, sizeof desc);
+    desc.dim = world->desc.dim;
+    desc.allocator = world->desc.allocator;
+    memset(&scratch, 0, sizeof scratch);
+    if (lbvh_reserve(&scratch, &desc, n) != LBVH_OK) {
+        lbvh_free(&scratch);
+        return 0;
+    }
+    lbvh_free(&world->scratch);
+    world->scratch = scratch;
+    return 1;
+}
+
+/* Room for one object more, in every array that an update needs. */
+static lbvh_result lbvh_i_grow_objects(lbvh_world *world)
+{
+    int32_t const room = lbvh_i_more(world->capacity);
+    size_t const n = (size_t)room, d = 2 * (size_t)world->desc.dim;
+    if (room == 0) return LBVH_TOO_MANY;
+    if (!lbvh_i_extend(world, LBVH_I_OBJECTS, n, sizeof(lbvh_object), 1) ||
+        !lbvh_i_extend(world, LBVH_I_BOXES_OF, 2 * n, sizeof(lbvh_node), 1) ||
+        !lbvh_i_extend(world, LBVH_I_CHANGED, n, sizeof(int32_t), 1) ||
+        !lbvh_i_extend(world, LBVH_I_VACANT, n, sizeof(int32_t), world->vacant_count > 0) ||
+        !lbvh_i_extend(world, LBVH_I_GATHERED, d * n, sizeof(lbvh_real), 0) ||
+        !lbvh_i_extend(world, LBVH_I_GATHERED_INDEX, n, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_FOUND, n + LBVH_I_VISITS, sizeof(int32_t), 0) ||
+        !lbvh_i_extend(world, LBVH_I_MARK, n, sizeof(int32_t), 1) ||
+        !lbvh_i_extend(world, LBVH_I_WAITING, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
+        !lbvh_i_extend(world, LBVH_I_MET, n + LBVH_I_VISITS, sizeof(lbvh_visit), 0) ||
+        !lbvh_i_grow_trees(world, room))
+        return LBVH_OUT_OF_MEMORY;
+    world->capacity = room;
+    lbvh_i_forget_marks(world);
+    return LBVH_OK;
+}
+
+/* Room for one pair more, and for its events. One pair of room stays spare, to swap pairs. */
+static int lbvh_i_grow_pairs(lbvh_world *world)
+{
+    int32_t const room = lbvh_i_more(world->pair_capacity);
+    size_t const n = (size_t)room, bytes = (size_t)world->desc.pair_bytes;
+    if (room == 0) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_PAIRS, n + 1, sizeof(lbvh_pair), 1)) return 0;
+    if (bytes && !lbvh_i_extend(world, LBVH_I_PAIR_DATA, n + 1, bytes, 1)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_BEGUN, n, 2 * sizeof(int32_t), 1)) return 0;
+    if (!lbvh_i_extend(world, LBVH_I_ENDED, n, 2 * sizeof(int32_t) + bytes, 1)) return 0;
+    if (bytes && world->ended_count)
+        memmove(world->ended + 2 * n, world->ended + 2 * (size_t)world->pair_capacity,
+                bytes * (size_t)world->ended_count);
+    world->pair_capacity = room;
+    lbvh_i_bind_world(world);
+    return 1;
+}
+
+LBVH_API void lbvh_world_free(lbvh_world *world)
+{
+    if (!world) return;
+    lbvh_i_release_all(&world->desc.allocator, world->block, LBVH_WORLD_BLOCKS);
+    lbvh_free(&world->scratch);
+    memset(world, 0, sizeof *world);
+}
+
+LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *desc)
+{
+    lbvh_world_desc given;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    lbvh_world_free(world);
+    memset(&given, 0, sizeof given);
+    if (desc) given = *desc;
+    if (given.dim == 0) given.dim = 3;
+    if (given.dim != 2 && given.dim != 3) return LBVH_BAD_DIM;
+    if (!(given.margin >= 0) || !lbvh_i_finite(given.margin)) return LBVH_BAD_RADIUS;
+    if (!(given.margin_part >= 0) || !lbvh_i_finite(given.margin_part)) return LBVH_BAD_RADIUS;
+    if (given.pair_bytes < 0) return LBVH_BAD_ARGUMENT;
+    if (!given.allocator.alloc != !given.allocator.free) return LBVH_BAD_ALLOCATOR;
+    if (!lbvh_i_tasks_valid(&given.parallel)) return LBVH_BAD_OPTION;
+    world->desc = given;
+    world->tree[0].unused = world->tree[1].unused = -1;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-trees: leaves added, removed and refitted (figure at >>world)
+   ---------------------------------------------------------------------------------------------- */
+
+/* Corrects the nodes from `at` up to the first one that was right. */
+static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
+{
+    for (; at >= 0; at = tree->parent[at]) {
+        lbvh_node *node = &tree->node[at];
+        int32_t const l = node->link, r = l + 1;
+        uint64_t const category = tree->category[l] | tree->category[r];
+        lbvh_node united = *node;
+        lbvh_i_unite(&united, &tree->node[l], &tree->node[r]);
+        if (category == tree->category[at] && lbvh_i_same_box(&united, node)) return;
+        *node = united;
+        tree->category[at] = category;
+    }
+}
+
+/* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
+LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
+{
+#ifdef LBVH_I_SSE2
+    /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
+    const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
+    __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
+                 lower = _mm_and_ps(three, _mm_min_ps(_mm_loadu_ps(a), _mm_loadu_ps(b))),
+                 upper = _mm_and_ps(three, _mm_max_ps(_mm_loadu_ps(a + 4), _mm_loadu_ps(b + 4))),
+                 edge = _mm_sub_ps(upper, lower),
+                 next = _mm_shuffle_ps(edge, edge, _MM_SHUFFLE(3, 0, 2, 1)), /* y z x */
+                 side = dim == 2 ? edge : _mm_mul_ps(edge, next),
+                 two = _mm_add_ss(side, _mm_shuffle_ps(side, side, 1));
+    return _mm_cvtss_f32(dim == 2 ? two : _mm_add_ss(two, _mm_movehl_ps(side, side)));
+#else
+    lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
+                    y = lbvh_i_max(l->max[1], r->max[1]) - lbvh_i_min(l->min[1], r->min[1]);
+    lbvh_real z;
+    if (dim == 2) return x + y;
+    z = lbvh_i_max(l->max[2], r->max[2]) - lbvh_i_min(l->min[2], r->min[2]);
+    return x * y + y * z + z * x;
+#endif
+}
+
+/* The lowest node from `from` up that holds a new box, or else the root; the nodes above it take in
+   its category. Their number is returned in *depth. From there a leaf that moves a little is put
+   back in a few steps, in nodes that its removal has read (as btDbvt of Bullet does). */
+static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node *box,
+                            uint64_t category, int32_t *depth)
+{
+    int32_t at = from, up;
+    while (at > 0 && !lbvh_i_holds(&tree->node[at], box)) at = tree->parent[at];
+    *depth = 0;
+    for (up = tree->parent[at]; up >= 0; up = tree->parent[up]) {
+        tree->category[up] |= category;
+        ++*depth;
+    }
+    return at;
+}
+
+/* The leaf below `at` beside which a new one enlarges the tree least: greedily. Every node on the
+   way takes in the new box, and is counted in *depth. */
+static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, int32_t at, const lbvh_node *box,
+                              uint64_t category, int32_t *depth)
+{
+    while (tree->node[at].link >= 0) {
+        int32_t const l = tree->node[at].link;
+        const lbvh_node *left = &tree->node[l], *right = left + 1;
+        lbvh_real const in_left = lbvh_i_united_size(dim, left, box) -
+                                  lbvh_i_united_size(dim, left, left),
+                        in_right = lbvh_i_united_size(dim, right, box) -
+                                   lbvh_i_united_size(dim, right, right);
+        lbvh_i_unite(&tree->node[at], &tree->node[at], box);
+        tree->category[at] |= category;
+        at = in_left <= in_right ? l : l + 1;
+        ++*depth;
+    }
+    return at;
+}
+
+/* Node `at`, whose box and skip are there, becomes the leaf of an object. */
+static void lbvh_i_bind_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t index)
+{
+    lbvh_object *object = &world->object[index];
+    tree->node[at].link = ~index;
+    tree->category[at] = object->filter.category;
+    object->leaf = at;
+    object->tree = (uint8_t)(tree - world->tree);
+}
+
+static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t index,
+                            int32_t skip)
+{
+    lbvh_node *node = &tree->node[at];
+    *node = *lbvh_i_box_stored(world, index);
+    lbvh_i_fill_gaps(node);
+    node->skip = skip;
+    lbvh_i_bind_leaf(world, tree, at, index);
+}
+
+/* Two free nodes, side by side. There always are: see lbvh_i_grow_trees. */
+static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
+{
+    int32_t const u = tree->unused;
+    if (u >= 0) {
+        tree->unused = tree->node[u].link;
+        return u;
+    }
+    tree->used += 2;
+    return tree->used - 2;
+}
+
+/* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
+static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
+{
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
+    uint64_t const category = world->object[index].filter.category;
+    int32_t at, u, old, skip, depth;
+    tree->changes++;
+    if (tree->leaves++ == 0) {
+        tree->used = 1;
+        tree->unused = -1;
+        tree->parent[0] = -1;
+        lbvh_i_put_leaf(world, tree, 0, index, -1);
+        return;
+    }
+    at = lbvh_i_climb(tree, beside, box, category, &depth);
+    at = lbvh_i_descend(tree, world->desc.dim, at, box, category, &depth);
+    if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
+    u = lbvh_i_take_two(tree);
+    old = ~tree->node[at].link;
+    skip = tree->node[at].skip;
+    lbvh_i_put_leaf(world, tree, u, old, u + 1);
+    lbvh_i_put_leaf(world, tree, u + 1, index, skip);
+    /* the leaf split has its old stored box still, where that has changed meanwhile */
+    lbvh_i_unite(&tree->node[u], &tree->node[at], &tree->node[at]);
+    lbvh_i_unite(&tree->node[at], &tree->node[at], box);
+    tree->category[u] = tree->category[at];
+    tree->category[at] |= tree->category[u + 1];
+    tree->node[at].link = u;
+    tree->parent[u] = tree->parent[u + 1] = at;
+}
+
+/* Removes an object's leaf. The node where its sibling is now. */
+static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
+{
+    lbvh_object *object = &world->object[index];
+    lbvh_world_tree *tree = &world->tree[object->tree];
+    int32_t const leaf = object->leaf;
+    int32_t p, u, sibling, skip, at;
+    object->leaf = -1;
+    tree->changes++;
+    if (--tree->leaves == 0) return 0;
+    p = tree->parent[leaf];
+    u = tree->node[p].link;
+    sibling = u == leaf ? u + 1 : u;
+    skip = tree->node[p].skip;
+    tree->node[p] = tree->node[sibling];
+    tree->category[p] = tree->category[sibling];
+    if (tree->node[p].link < 0) world->object[~tree->node[p].link].leaf = p;
+    else tree->parent[tree->node[p].link] = tree->parent[tree->node[p].link + 1] = p;
+    for (at = p; tree->node[at].link >= 0; at = tree->node[at].link + 1)
+        tree->node[at].skip = skip;
+    tree->node[at].skip = skip;
+    tree->node[u].link = tree->unused;
+    tree->unused = u;
+    lbvh_i_refit_up(tree, tree->parent[p]);
+    return p;
+}
+
+/* Prefetches the object that lbvh_i_bind_leaf writes a few leaves after this one of scratch. */
+LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
+{
+    const lbvh *from = &world->scratch;
+    int32_t const last = 2 * from->n - 2, coming = leaf + 8 < last ? leaf + 8 : last;
+    LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
+}
+
+/* The categories of inner nodes, whose children come after them, from those of leaves. */
+static void lbvh_i_unite_categories(lbvh_world_tree *tree)
+{
+    int32_t at;
+    for (at = tree->used - 1; at >= 0; at--) {
+        int32_t const l = tree->node[at].link;
+        if (l >= 0) tree->category[at] = tree->category[l] | tree->category[l + 1];
+    }
+}
+
+/* The nodes of the built scratch tree, in depth-first order, siblings side by side. */
+static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
+{
+    const lbvh *from = &world->scratch;
+    int32_t waiting[2][LBVH_STACK + 1]; /* nodes of scratch, and where they go */
+    int32_t top = 0, at;
+    tree->leaves = from->n;
+    tree->used = 1;
+    tree->unused = -1;
+    tree->changes = 0;
+    tree->parent[0] = -1;
+    waiting[0][top] = waiting[1][top] = 0;
+    for (top = from->n > 0; top > 0;) {
+        const lbvh_node *node = &from->node[waiting[0][--top]];
+        int32_t const u = tree->used;
+        at = waiting[1][top];
+        tree->node[at] = *node;
+        tree->node[at].skip = at == 0 ? -1 : at % 2 ? at + 1 : tree->node[tree->parent[at]].skip;
+        if (lbvh_is_leaf(from, waiting[0][top])) {
+            lbvh_i_prefetch_bound(world, waiting[0][top]);
+            lbvh_i_bind_leaf(world, tree, at, world->gathered_index[node->link]);
+            continue;
+        }
+        tree->used += 2;
+        tree->node[at].link = u;
+        tree->parent[u] = tree->parent[u + 1] = at;
+        waiting[0][top] = lbvh_right_child(from, node);
+        waiting[1][top++] = u + 1;
+        waiting[0][top] = node->link;
+        waiting[1][top++] = u;
+    }
+    if (from->n > 0) lbvh_i_unite_categories(tree);
+}
+
+static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
+{
+    if (world->reason < reason) world->reason = reason;
+}
+
+/* The tree in which an object's leaf belongs: 0 moving, 1 at rest. */
+static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted != LBVH_MOVING; }
+
+/* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
+   the boxes were checked, and where a task is left out the build is repeated without tasks. */
+static void lbvh_i_rebuild(lbvh_world *world, int t)
+{
+    lbvh_desc desc = world->scratch.desc;
+    int const dim = world->desc.dim;
+    int32_t index, n = 0;
+    int a;
+    desc.parallel = world->desc.parallel;
+    for (index = 0; index < world->count; index++) {
+        const lbvh_node *box = lbvh_i_box_stored(world, index);
+        const lbvh_object *object = &world->object[index];
+        lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
+        if (!object->alive || lbvh_i_tree_wanted(object) != t) continue;
+        for (a = 0; a < dim; a++) {
+            to[a] = box->min[a];
+            to[dim + a] = box->max[a];
+        }
+        world->gathered_index[n++] = index;
+    }
+    if (lbvh_build(&world->scratch, &desc, world->gathered, 0, n) != LBVH_OK) {
+        world->not_run = 1;
+        desc.parallel.run = NULL;
+        (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
+    }
+    lbvh_i_copy_scratch(world, &world->tree[t]);
+    lbvh_i_give_reason(world, LBVH_REBUILT);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-pairs: the lists of pairs. Entry 2 p + side is pair p in the list of its object[side].
+   ---------------------------------------------------------------------------------------------- */
+
+static void *lbvh_i_data_of(const lbvh_world *world, int32_t p)
+{
+    return world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes;
+}
+
+/* Moves a pair to another place, and the links to it. *follow: an entry that is kept track of. */
+static void lbvh_i_move_pair(lbvh_world *world, int32_t from, int32_t to, int32_t *follow)
+{
+    lbvh_pair *pair = &world->pair[to];
+    int32_t side;
+    if (from == to) return;
+    *pair = world->pair[from];
+    if (world->desc.pair_bytes)
+        memcpy(lbvh_i_data_of(world, to), lbvh_i_data_of(world, from),
+               (size_t)world->desc.pair_bytes);
+    for (side = 0; side < 2; side++) {
+        int32_t const entry = 2 * to + side, next = pair->next[side], prev = pair->prev[side];
+        if (next >= 0) world->pair[next / 2].prev[next % 2] = entry;
+        if (prev >= 0) world->pair[prev / 2].next[prev % 2] = entry;
+        else world->object[pair->object[side]].first_pair = entry;
+    }
+    if (*follow >= 0 && *follow / 2 == from) *follow = 2 * to + *follow % 2;
+}
+
+/* Moves a pair to those with an object that moves, or to the others, by its objects' states. */
+static void lbvh_i_sort_in(lbvh_world *world, int32_t p, int32_t *follow)
+{
+    const lbvh_pair *pair = &world->pair[p];
+    int const moves = world->object[pair->object[0]].state == LBVH_MOVING ||
+                      world->object[pair->object[1]].state == LBVH_MOVING;
+    int32_t const border = moves ? world->active : world->active - 1;
+    if (moves == (p < world->active)) return;
+    if (p != border) {
+        int32_t const spare = world->pair_capacity;
+        lbvh_i_move_pair(world, p, spare, follow);
+        lbvh_i_move_pair(world, border, p, follow);
+        lbvh_i_move_pair(world, spare, border, follow);
+    }
+    world->active += moves ? 1 : -1;
+}
+
+/* Takes a pair out of the lists of both objects. */
+static void lbvh_i_unlink(lbvh_world *world, const lbvh_pair *pair)
+{
+    int side;
+    for (side = 0; side < 2; side++) {
+        int32_t const next = pair->next[side], prev = pair->prev[side];
+        if (next >= 0) world->pair[next / 2].prev[next % 2] = prev;
+        if (prev >= 0) world->pair[prev / 2].next[prev % 2] = next;
+        else world->object[pair->object[side]].first_pair = next;
+    }
+}
+
+/* Ends a pair; the last ones of both parts move into the gaps. */
+static void lbvh_i_end_pair(lbvh_world *world, int32_t p, int32_t *follow)
+{
+    const lbvh_pair *pair = &world->pair[p];
+    size_t const bytes = (size_t)world->desc.pair_bytes, e = (size_t)world->ended_count++;
+    world->ended[2 * e] = pair->object[0];
+    world->ended[2 * e + 1] = pair->object[1];
+    if (bytes) memcpy(world->ended_data + bytes * e, lbvh_i_data_of(world, p), bytes);
+    lbvh_i_unlink(world, pair);
+    if (p < world->active) {
+        lbvh_i_move_pair(world, --world->active, p, follow);
+        p = world->active;
+    }
+    lbvh_i_move_pair(world, --world->pairs, p, follow);
+}
+
+/* Puts pair p first in the list of its object on that side. */
+static void lbvh_i_link(lbvh_world *world, int32_t p, int side, int32_t index)
+{
+    lbvh_pair *pair = &world->pair[p];
+    int32_t const first = world->object[index].first_pair;
+    pair->object[side] = index;
+    pair->prev[side] = -1;
+    pair->next[side] = first;
+    if (first >= 0) world->pair[first / 2].prev[first % 2] = 2 * p + side;
+    world->object[index].first_pair = 2 * p + side;
+}
+
+/* Begins a pair; 0: no memory. */
+static int lbvh_i_begin_pair(lbvh_world *world, int32_t a, int32_t b)
+{
+    size_t const e = (size_t)world->begun_count;
+    int32_t p = world->pairs, follow = -1;
+    if (p == world->pair_capacity && !lbvh_i_grow_pairs(world)) return 0;
+    world->pairs++;
+    world->begun_count++;
+    lbvh_i_link(world, p, 0, a);
+    lbvh_i_link(world, p, 1, b);
+    if (world->desc.pair_bytes)
+        memset(lbvh_i_data_of(world, p), 0, (size_t)world->desc.pair_bytes);
+    world->begun[2 * e] = a;
+    world->begun[2 * e + 1] = b;
+    lbvh_i_sort_in(world, p, &follow);
+    return 1;
+}
+
+/* 1 if these two objects may be a pair at all. */
+static int lbvh_i_may_pair(const lbvh_object *a, const lbvh_object *b)
+{
+    return (a->state != LBVH_FIXED || b->state != LBVH_FIXED) &&
+           lbvh_filters_allow(&a->filter, &b->filter);
+}
+
+/* Ends those pairs of an object that no longer hold, and sorts the others in. An object that was
+   met and is paired already loses its mark: that pair does not begin. */
+static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
+{
+    const lbvh_object *own = &world->object[index];
+    const lbvh_node *box = lbvh_i_box_stored(world, index);
+    int32_t entry = own->first_pair;
+    while (entry >= 0) {
+        int32_t const p = entry / 2;
+        const lbvh_pair *pair = &world->pair[p];
+        int32_t const other = pair->object[1 - entry % 2];
+        int const met = world->mark[other] == world->token;
+        entry = pair->next[entry % 2];
+        if (met) world->mark[other] = 0;
+        if (!own->alive ||
+            (!met && !lbvh_i_nodes_touch(lbvh_i_box_stored(world, other), box)) ||
+            ((own->changed & (LBVH_I_REFILTER | LBVH_I_STATE)) &&
+             !lbvh_i_may_pair(own, &world->object[other])))
+            lbvh_i_end_pair(world, p, &entry);
+        else if (own->changed & LBVH_I_STATE) lbvh_i_sort_in(world, p, &entry);
+    }
+}
+
+/* Prefetches what lbvh_i_review_pairs will read for these objects. A list is a chain of dependent
+   loads: those of several objects are followed at the same time. (Inline: gcc 12 takes a function
+   that only prefetches for one without effects, and leaves its calls out.) */
+LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index,
+                                       int32_t count)
+{
+    int32_t entry[LBVH_I_TOGETHER], k, step, left = count;
+    for (k = 0; k < count; k++) entry[k] = world->object[index[k]].first_pair;
+    for (step = 0; left > 0 && step < 2 * LBVH_I_TOGETHER; step++)
+        for (left = k = 0; k < count; k++) {
+            const lbvh_pair *pair;
+            int32_t const side = entry[k] % 2;
+            if (entry[k] < 0) continue;
+            left++;
+            pair = &world->pair[entry[k] / 2];
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, pair->object[1 - side]));
+            entry[k] = pair->next[side];
+            if (entry[k] >= 0) LBVH_I_PREFETCH(&world->pair[entry[k] / 2]);
+        }
+}
+
+/* Begins the pairs of an object with what its search met and no pair has. 0: no memory. */
+static int lbvh_i_begin_pairs(lbvh_world *world, int32_t index, const int32_t *found,
+                              int32_t count)
+{
+    int32_t k;
+    for (k = 0; k < count; k++) {
+        int32_t const other = found[k];
+        if (world->mark[other] != world->token) continue;
+        if (!lbvh_i_may_pair(&world->object[index], &world->object[other])) continue;
+        if (world->desc.allow && !world->desc.allow(world->desc.user, index, other)) continue;
+        if (!lbvh_i_begin_pair(world, index, other)) return 0;
+    }
+    return 1;
+}
+
+/* What a search compares with the nodes. */
+typedef struct lbvh_i_wanted {
+    lbvh_node box;
+    uint64_t mask;
+} lbvh_i_wanted;
+
+/* Searches that go through a tree together. Each one's way down is a chain of loads, each of which
+   waits for the one before; those of several searches overlap. */
+typedef struct lbvh_i_group {
+    int32_t index[LBVH_I_TOGETHER];
+    int32_t first[LBVH_I_TOGETHER + 1]; /* where in `found` what each one met begins */
+    lbvh_i_wanted wanted[LBVH_I_TOGETHER];
+    lbvh_visit *waiting, *visited;      /* [room] nodes to go into; objects met */
+    int32_t *found;                     /* [found_room] objects met, by search */
+    int32_t count, met, room, found_room;
+    int masked;     /* some mask leaves something out */
+    int later;      /* only leaves of the own tree that follow the own one: all of them search */
+} lbvh_i_group;
+
+/* Where the next node that waits is written, and the next object met. */
+typedef struct lbvh_i_visited {
+    lbvh_visit *waiting, *met;
+} lbvh_i_visited;
+
+/* Tests a node for search s. It is written behind what waits and behind what was met, and counted
+   in one of them or in none: no branch depends on the test, which would often be mispredicted. */
+LBVH_FN_HOT void lbvh_i_visit_node(const lbvh_world_tree *tree, const lbvh_i_group *group,
+                                   int32_t at, int32_t s, lbvh_i_visited *visited)
+{
+    const lbvh_i_wanted *const wanted = &group->wanted[s];
+    int32_t const link = tree->node[at].link;
+    int wants = lbvh_i_nodes_touch(&tree->node[at], &wanted->box);
+    if (group->masked) wants &= (tree->category[at] & wanted->mask) != 0;
+    visited->waiting->at = link;
+    visited->met->at = ~link;
+    visited->waiting->search = visited->met->search = s;
+    visited->waiting += wants & (link >= 0);
+    visited->met += wants & (link < 0);
+}
+
+/* Where search s begins in tree t; -1: nowhere. Static objects meet no other ones at rest, unless
+   some sleep. */
+static int32_t lbvh_i_search_from(const lbvh_world *world, const lbvh_i_group *group, int t,
+                                  int32_t s)
+{
+    const lbvh_object *own = &world->object[group->index[s]];
+    if (world->tree[t].leaves == 0) return -1;
+    if (own->tree != t) return 0;
+    if (own->state == LBVH_FIXED && world->sleepers == 0) return -1;
+    return group->later ? world->tree[t].node[own->leaf].skip : 0;
+}
+
+/* Searches tree t, breadth first. 0: what they visit has no room. */
+static int lbvh_i_search_tree(const lbvh_world *world, lbvh_i_group *group, int t)
+{
+    const lbvh_world_tree *tree = &world->tree[t];
+    const lbvh_visit *const waiting_end = group->waiting + group->room - 2,
+                     *const met_end = group->visited + group->room - 2;
+    const lbvh_visit *visit;
+    lbvh_i_visited visited;
+    int32_t s, at;
+    visited.waiting = group->waiting;
+    visited.met = group->visited + group->met;
+    for (s = 0; s < group->count; s++)
+        for (at = lbvh_i_search_from(world, group, t, s); at >= 0; at = tree->node[at].skip) {
+            if (visited.waiting > waiting_end || visited.met > met_end) return 0;
+            lbvh_i_visit_node(tree, group, at, s, &visited);
+        }
+    for (visit = group->waiting; visit < visited.waiting; visit++) {
+        if (visited.waiting > waiting_end || visited.met > met_end) return 0;
+        at = visit->at;
+        s = visit->search;
+        lbvh_i_visit_node(tree, group, at, s, &visited);
+        lbvh_i_visit_node(tree, group, at + 1, s, &visited);
+    }
+    group->met = (int32_t)(visited.met - group->visited);
+    return 1;
+}
+
+/* Sorts what the searches met by search, stable. */
+static void lbvh_i_sort_met(const lbvh_world *world, lbvh_i_group *group)
+{
+    int32_t next[LBVH_I_TOGETHER], k, s, sum = 0;
+    memset(next, 0, sizeof next);
+    for (k = 0; k < group->met; k++) next[group->visited[k].search]++;
+    for (s = 0; s < group->count; s++) {
+        int32_t const count = next[s];
+        group->first[s] = next[s] = sum;
+        sum += count;
+    }
+    group->first[group->count] = sum;
+    for (k = 0; k < group->met; k++) {
+        LBVH_I_PREFETCH(&world->object[group->visited[k].at]);
+        group->found[next[group->visited[k].search]++] = group->visited[k].at;
+    }
+}
+
+/* Finds what touches objects that have a new stored box, state or filter; of each one in the same
+   order, whoever searches with it. 0: what they visit or find has no room; for one object the
+   world's own arrays always have. */
+static int lbvh_i_search_group(const lbvh_world *world, lbvh_i_group *group)
+{
+    int32_t s;
+    group->masked = 0;
+    for (s = 0; s < group->count; s++) {
+        const lbvh_filter *filter = &world->object[group->index[s]].filter;
+        lbvh_i_wanted *wanted = &group->wanted[s];
+        wanted->box = *lbvh_i_box_stored(world, group->index[s]);
+        wanted->mask = filter->group > 0 ? ~(uint64_t)0 : filter->mask;
+        group->masked |= wanted->mask != ~(uint64_t)0;
+    }
+    group->met = 0;
+    if (!lbvh_i_search_tree(world, group, 1) || !lbvh_i_search_tree(world, group, 0)) return 0;
+    if (group->met > group->found_room) return 0;
+    lbvh_i_sort_met(world, group);
+    return 1;
+}
+
+/* (No branch depends on a test, as in lbvh_i_visit_node.) */
+LBVH_API void lbvh_i_test_pairs(lbvh_pair_walk *walk)
+{
+    const lbvh_world *world = walk->world;
+    int const fat = walk->fit == LBVH_FAT;
+    walk->next = walk->hits = 0;
+    while (walk->hits == 0 && walk->at < world->active) {
+        int32_t const left = world->active - walk->at,
+                      end = walk->at + (left < LBVH_WALK_PAIRS ? left : LBVH_WALK_PAIRS),
+                      ahead = left > 2 * LBVH_WALK_PAIRS ? LBVH_WALK_PAIRS : 0;
+        int32_t p, hits = 0;
+        for (p = walk->at; p < end; p++) {
+            const lbvh_pair *pair = &world->pair[p], *coming = pair + ahead;
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, coming->object[0]));
+            LBVH_I_PREFETCH(lbvh_i_box_given(world, coming->object[1]));
+            walk->hit[hits] = p;
+            hits += fat | lbvh_i_nodes_touch(lbvh_i_box_given(world, pair->object[0]),
+                                             lbvh_i_box_given(world, pair->object[1]));
+        }
+        walk->at = end;
+        walk->hits = hits;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>round-casts: where a sphere or a capsule, swept along a line, first touches a box
+
+   A capsule is a segment with a radius; of a sphere both ends are one point. It touches the box
+   where the distance from the segment to the box falls to the radius, on faces, edges and corners
+   alike (the box rounded by the radius; Ericson section 5.5.7). The distance between two convex
+   bodies, of which one moves along a line, is a convex function of the way. So Newton's method,
+   from the beginning of the way, never passes the first touch (conservative advancement; Mirtich
+   1996, section 2.3; the step is that of van den Bergen, Ray Casting against General Convex
+   Objects, 2004):
+
+       distance |\                       step = (distance - radius) / speed,
+                | \ .                    speed: of the nearest points towards each other
+         radius |--\--.--------          speed <= 0 while the distance is larger: never
+                |  step  .  .
+                +---------------- way
+
+   Numbers are doubles, in units of the largest coordinate, so that no square overflows.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_sweep {
+    double at[3], along[3];     /* one end of the segment now, and the other end seen from there */
+    double low[3], high[3];     /* the box */
+    double way[3], radius;      /* the vector, its largest number 1 */
+    double away[3];             /* from the box's nearest point to that of the segment */
+} lbvh_i_sweep;
+
+/* The square root of x > 0: Heron's method, from half the exponent, where it is at most 6 % off.
+   (No math.h: nothing to link.) */
+static double lbvh_i_root(double x)
+{
+    uint64_t bits;
+    double root;
+    int k;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits >> 1) + ((uint64_t)1023 << 51);
+    memcpy(&root, &bits, sizeof root);
+    for (k = 0; k < 4; k++) root = (root + x / root) / 2;
+    return root;
+}
+
+/* How far the segment's point s is from the box, as a vector. Returns half the derivative by s of
+   its squared length. */
+static double lbvh_i_slope(lbvh_i_sweep *sweep, double s)
+{
+    double slope = 0;
+    int a;
+    for (a = 0; a < 3; a++) {
+        double const x = sweep->at[a] + s * sweep->along[a];
+        sweep->away[a] = x < sweep->low[a]    ? x - sweep->low[a]
+                         : x > sweep->high[a] ? x - sweep->high[a]
+                                              : 0;
+        slope += sweep->away[a] * sweep->along[a];
+    }
+    return slope;
+}
+
+/* The nearest points of segment and box. The slope rises with s, in straight pieces that end where
+   the segment crosses a plane of the box: the six planes narrow the range in which it is 0. */
+static void lbvh_i_find_nearest(lbvh_i_sweep *sweep)
+{
+    double first = 0, last = 1, down = lbvh_i_slope(sweep, 0), up;
+    int k;
+    if (down >= 0) return;
+    up = lbvh_i_slope(sweep, 1);
+    if (up <= 0) return;
+    for (k = 0; k < 6; k++) {
+        int const a = k % 3;
+        double const plane = k < 3 ? sweep->low[a] : sweep->high[a],
+                     s = sweep->along[a] != 0 ? (plane - sweep->at[a]) / sweep->along[a] : 0;
+        double slope;
+        if (!(s > first && s < last)) continue;
+        slope = lbvh_i_slope(sweep, s);
+        if (slope < 0) first = s, down = slope;
+        else last = s, up = slope;
+    }
+    (void)lbvh_i_slope(sweep, first + (last - first) * (down / (down - up)));
+}
+
+static double lbvh_i_magnitude(double most, lbvh_real x)
+{
+    double const size = x < 0 ? -(double)x : (double)x;
+    return size > most ? size : most;
+}
+
+/* The sweep in units of the largest coordinate. Returns how often the vector goes into that unit: 0
+   where all numbers are 0. */
+static double lbvh_i_begin_sweep(lbvh_i_sweep *sweep, const lbvh_world_cast *cast,
+                                 const lbvh_node *box)
+{
+    double unit = (double)cast->radius, longest = 0;
+    int a;
+    for (a = 0; a < 3; a++) {
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, box->min[a]), box->max[a]);
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, cast->end[0][a]), cast->end[1][a]);
+        longest = lbvh_i_magnitude(longest, cast->vector[a]);
+    }
+    memset(sweep, 0, sizeof *sweep);
+    if (unit == 0) return 0;
+    for (a = 0; a < 3; a++) {
+        sweep->low[a] = (double)box->min[a] / unit;
+        sweep->high[a] = (double)box->max[a] / unit;
+        sweep->at[a] = (double)cast->end[0][a] / unit;
+        sweep->along[a] = (double)cast->end[1][a] / unit - sweep->at[a];
+        if (longest > 0) sweep->way[a] = (double)cast->vector[a] / longest;
+    }
+    sweep->radius = (double)cast->radius / unit;
+    return longest > 0 ? unit / longest : 0;
+}
+
+LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *box, lbvh_real *t)
+{
+    enum { STEPS = 64 };    /* a grazing touch halves the way in each: 24 */
+    double const near_enough = 1.0 / ((int64_t)1 << 46);
+    lbvh_i_sweep sweep;
+    double const length = lbvh_i_begin_sweep(&sweep, cast, box);
+    double travelled = 0;
+    int a, step;
+    for (step = 0; step < STEPS; step++) {
+        double square = 0, speed = 0, distance, by;
+        lbvh_i_find_nearest(&sweep);
+        for (a = 0; a < 3; a++) {
+            square += sweep.away[a] * sweep.away[a];
+            speed -= sweep.away[a] * sweep.way[a]; /* times distance */
+        }
+        if (square <= near_enough * near_enough) break;
+        distance = lbvh_i_root(square);
+        if (distance - sweep.radius <= near_enough) break;
+        if (!(speed > 0)) return 0;
+        by = (square - sweep.radius * distance) / speed;
+        travelled += by;
+        if (!(travelled * length <= 2 * (double)cast->t_max)) return 0; /* rounding: below */
+        for (a = 0; a < 3; a++) sweep.at[a] += by * sweep.way[a];
+    }
+    *t = (lbvh_real)(travelled * length);
+    return *t <= cast->t_max;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-calls: what becomes of an object
+   ---------------------------------------------------------------------------------------------- */
+
+static lbvh_object *lbvh_i_object(const lbvh_world *world, lbvh_id id)
+{
+    uint64_t const index = id & 0xFFFFFFFFu;
+    if (!world || id >> 32 == 0 || index >= (uint64_t)world->count) return NULL;
+    if ((uint32_t)world->box[2 * index + 1].link != (uint32_t)(id >> 32)) return NULL;
+    return &world->object[index];
+}
+
+static void lbvh_i_note_change(lbvh_world *world, int32_t index, int what)
+{
+    lbvh_object *object = &world->object[index];
+    if (!(object->changed & LBVH_I_LISTED)) world->changed[world->changed_count++] = index;
+    object->changed = (uint8_t)(object->changed | what | LBVH_I_LISTED);
+}
+
+/* The caller's box as a node; LBVH_NOT_FINITE, LBVH_INVERTED. (Adding 0 turns -0 into 0.) */
+static lbvh_result lbvh_i_read_box(const lbvh_world *world, const lbvh_real *box, lbvh_node *node)
+{
+    int const dim = world->desc.dim;
+    int a, finite = 1, inverted = 0;
+    memset(node, 0, sizeof *node);
+    for (a = 0; a < dim; a++) {
+        node->min[a] = box[a] + 0;
+        node->max[a] = box[dim + a] + 0;
+        finite &= lbvh_i_finite(box[a]) & lbvh_i_finite(box[dim + a]);
+        inverted |= box[a] > box[dim + a];
+    }
+    if (!finite) return LBVH_NOT_FINITE;
+    return inverted ? LBVH_INVERTED : LBVH_OK;
+}
+
+/* The box to store: larger by the margin, longer along the displacement. */
+static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *box,
+                                    const lbvh_real *displacement, lbvh_node *stored)
+{
+    int a;
+    *stored = *box;
+    for (a = 0; a < world->desc.dim; a++) {
+        lbvh_real const along = displacement ? displacement[a] : 0,
+                        more = world->desc.margin +
+                               world->desc.margin_part * (box->max[a] - box->min[a]);
+        stored->min[a] -= more;
+        stored->max[a] += more;
+        if (along < 0) stored->min[a] += along;
+        else stored->max[a] += along;
+        if (!lbvh_i_finite(stored->min[a]) || !lbvh_i_finite(stored->max[a]))
+            return LBVH_NOT_FINITE;
+    }
+    return LBVH_OK;
+}
+
+static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
+{
+    lbvh_filter given = lbvh_i_all();
+    if (!filter) return given;
+    if (filter->category) given.category = filter->category;
+    if (filter->mask) given.mask = filter->mask;
+    given.group = filter->group;
+    return given;
+}
+
+/* An index for a new object. */
+static lbvh_result lbvh_i_new_index(lbvh_world *world, int32_t *index)
+{
+    lbvh_result result = LBVH_OK;
+    if (world->vacant_count > 0) {
+        *index = world->vacant[--world->vacant_count];
+        return LBVH_OK;
+    }
+    if (world->count == world->capacity) result = lbvh_i_grow_objects(world);
+    if (result != LBVH_OK) return result;
+    *index = world->count++;
+    world->object[*index].generation = 1;
+    return LBVH_OK;
+}
+
+/* A new object at an index, with its boxes, in which further numbers lie (lbvh_world.box). */
+static void lbvh_i_put_object(lbvh_world *world, int32_t index, lbvh_node given, lbvh_node stored,
+                              const lbvh_filter *filter, lbvh_state state, uint64_t user)
+{
+    lbvh_object *object = &world->object[index];
+    given.link = (int32_t)(uint32_t)(user >> 32);
+    given.skip = (int32_t)(uint32_t)user;
+    stored.link = (int32_t)object->generation;
+    stored.skip = 0;
+    *lbvh_i_box_given(world, index) = given;
+    *lbvh_i_box_stored(world, index) = stored;
+    object->filter = lbvh_i_resolve_filter(filter);
+    object->leaf = object->first_pair = -1;
+    object->state = object->wanted = (uint8_t)state;
+    object->tree = state != LBVH_MOVING;
+    object->alive = 1;
+    object->changed = 0;
+}
+
+LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
+                                       const lbvh_filter *filter, lbvh_state state, uint64_t user,
+                                       lbvh_id *id)
+{
+    lbvh_node given, stored;
+    lbvh_result result;
+    int32_t index;
+    if (!world || !box || !id) return LBVH_BAD_ARGUMENT;
+    *id = 0;
+    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
+    if ((int)state < 0 || state > LBVH_FIXED) return LBVH_BAD_OPTION;
+    result = lbvh_i_read_box(world, box, &given);
+    if (result == LBVH_OK) result = lbvh_i_store_box(world, &given, NULL, &stored);
+    if (result == LBVH_OK) result = lbvh_i_new_index(world, &index);
+    if (result != LBVH_OK) return result;
+    lbvh_i_put_object(world, index, given, stored, filter, state, user);
+    world->objects++;
+    world->sleepers += state == LBVH_SLEEPING;
+    lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
+    *id = lbvh_world_id(world, index);
+    return LBVH_OK;
+}
+
+/* Stores the numbers of a box, and leaves what else its node holds. */
+static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = box->min[a];
+        node->max[a] = box->max[a];
+    }
+}
+
+/* If the stored box of `given` holds the caller's box, that becomes the given one, with -0 as 0.
+   What is within a stored box is finite. In 2D the last axis is the second one, again. */
+LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
+{
+#ifdef LBVH_I_SSE2
+    /* min, link, max, skip: the fourth numbers do not count, and stay */
+    float *const at = (float *)(void *)given, *const stored = at + 8;
+    __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
+                 last = _mm_add_ps(_mm_loadu_ps(box + 2 * (dim - 2)), none), /* 3D: z to z */
+                 lower = dim == 2 ? _mm_movelh_ps(first, none) : first,
+                 upper = dim == 2 ? _mm_movehl_ps(none, first)
+                                  : _mm_shuffle_ps(last, last, _MM_SHUFFLE(3, 3, 2, 1)),
+                 within = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(stored), lower),
+                                     _mm_cmple_ps(upper, _mm_loadu_ps(stored + 4)));
+    if ((_mm_movemask_ps(_mm_and_ps(within, _mm_cmple_ps(lower, upper))) & 7) != 7) return 0;
+    _mm_storel_pi((__m64 *)(void *)at, lower);
+    _mm_storel_pi((__m64 *)(void *)(at + 4), upper);
+    at[2] = _mm_cvtss_f32(_mm_movehl_ps(lower, lower));
+    at[6] = _mm_cvtss_f32(_mm_movehl_ps(upper, upper));
+    return 1;
+#else
+    const lbvh_node *const stored = given + 1;
+    int const last = dim - 1;
+    lbvh_real const x = box[0], y = box[1], z = box[last], right = box[last + 1],
+                    top = box[last + 2], back = box[2 * last + 1];
+    if (!((stored->min[0] <= x) & (x <= right) & (right <= stored->max[0]) &
+          (stored->min[1] <= y) & (y <= top) & (top <= stored->max[1]) &
+          (stored->min[last] <= z) & (z <= back) & (back <= stored->max[last])))
+        return 0;
+    given->min[0] = x + 0;
+    given->min[1] = y + 0;
+    given->min[last] = z + 0;
+    given->max[0] = right + 0;
+    given->max[1] = top + 0;
+    given->max[last] = back + 0;
+    return 1;
+#endif
+}
+
+LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
+{
+    const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
+    if (!object) return 0;
+    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), world->desc.dim, box)) return 1;
+    LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
+    return 0;
+}
+
+LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
+                                     const lbvh_real *displacement)
+{
+    const lbvh_object *object = lbvh_i_object(world, id);
+    lbvh_node given, stored, *boxes;
+    lbvh_result result;
+    if (!world || !box) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    boxes = world->box + 2 * (id & 0xFFFFFFFFu);
+    result = lbvh_i_read_box(world, box, &given);
+    if (result != LBVH_OK) return result;
+    if (!lbvh_i_holds(&boxes[1], &given)) {
+        result = lbvh_i_store_box(world, &given, displacement, &stored);
+        if (result != LBVH_OK) return result;
+        lbvh_i_set_box(&boxes[1], &stored);
+        lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_LEAF | LBVH_I_SEARCH);
+    }
+    lbvh_i_set_box(&boxes[0], &given);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
+{
+    lbvh_object *object = lbvh_i_object(world, id);
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    object->alive = 0;
+    lbvh_i_box_stored(world, (int32_t)(object - world->object))->link = 0;
+    world->objects--;
+    world->sleepers -= object->wanted == LBVH_SLEEPING;
+    lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_GONE);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_world_set_state(lbvh_world *world, lbvh_id id, lbvh_state state)
+{
+    lbvh_object *object = lbvh_i_object(world, id);
+    int what = LBVH_I_STATE | LBVH_I_LEAF;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    if ((int)state < 0 || state > LBVH_FIXED) return LBVH_BAD_OPTION;
+    if (object->wanted == (uint8_t)state) return LBVH_OK;
+    if (state == LBVH_FIXED || object->wanted == LBVH_FIXED) what |= LBVH_I_SEARCH;
+    world->sleepers += (state == LBVH_SLEEPING) - (object->wanted == LBVH_SLEEPING);
+    object->wanted = (uint8_t)state;
+    lbvh_i_note_change(world, (int32_t)(object - world->object), what);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id, const lbvh_filter *filter)
+{
+    lbvh_object *object = lbvh_i_object(world, id);
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (!object) return LBVH_BAD_ID;
+    object->filter = lbvh_i_resolve_filter(filter);
+    lbvh_i_note_change(world, (int32_t)(object - world->object),
+                       LBVH_I_LEAF | LBVH_I_SEARCH | LBVH_I_REFILTER);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_id lbvh_world_id(const lbvh_world *world, int32_t index)
+{
+    if (!world || index < 0 || index >= world->count || !world->object[index].alive) return 0;
+    return (uint64_t)world->object[index].generation << 32 | (uint32_t)index;
+}
+
+LBVH_API lbvh_result lbvh_world_index(const lbvh_world *world, lbvh_id id, int32_t *index)
+{
+    const lbvh_object *object = lbvh_i_object(world, id);
+    if (!world || !index) return LBVH_BAD_ARGUMENT;
+    *index = object ? (int32_t)(object - world->object) : -1;
+    return object ? LBVH_OK : LBVH_BAD_ID;
+}
+
+LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b)
+{
+    int32_t entry;
+    if (!world || a < 0 || a >= world->count) return -1;
+    entry = world->object[a].first_pair;
+    while (entry >= 0 && world->pair[entry / 2].object[1 - entry % 2] != b)
+        entry = world->pair[entry / 2].next[entry % 2];
+    return entry < 0 ? -1 : entry / 2;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-update: the trees first, by the cheaper way; then, for each changed object, the pairs
+   that end and those that begin
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
+
+/* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
+   where the new box touches the parent's. */
+static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
+{
+    lbvh_object *object = &world->object[index];
+    lbvh_world_tree *tree = &world->tree[object->tree],
+                    *target = &world->tree[lbvh_i_tree_wanted(object)];
+    lbvh_node const *box = lbvh_i_box_stored(world, index);
+    int32_t const leaf = object->leaf;
+    int32_t beside = 0;
+    if (object->alive && leaf >= 0 && tree == target &&
+        (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
+        lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
+        lbvh_i_refit_up(tree, tree->parent[leaf]);
+        tree->changes++;
+        lbvh_i_give_reason(world, LBVH_REFIT);
+        return;
+    }
+    if (leaf >= 0) beside = lbvh_i_drop_leaf(world, index);
+    if (object->alive) lbvh_i_add_leaf(world, target, index, tree == target ? beside : 0);
+    lbvh_i_give_reason(world, LBVH_REPLACED);
+}
+
+/* Leaves that changes take out of, put into, or refit in a tree: their number. */
+static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], int32_t members[2])
+{
+    int32_t k;
+    int t;
+    for (t = 0; t < 2; t++) {
+        changes[t] = 0;
+        members[t] = world->tree[t].leaves;
+    }
+    for (k = 0; k < world->changed_count; k++) {
+        const lbvh_object *object = &world->object[world->changed[k]];
+        int const to = lbvh_i_tree_wanted(object);
+        if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
+        if (object->leaf >= 0) changes[object->tree]++;
+        if (object->leaf >= 0) members[object->tree]--;
+        if (!object->alive) continue;
+        members[to]++;
+        if (object->leaf < 0 || object->tree != to) changes[to]++;
+    }
+}
+
+/* Prefetches what lbvh_i_place_leaf will read for the changes after the k-th. */
+LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
+{
+    int32_t const last = world->changed_count - 1, later = k + 8 < last ? k + 8 : last,
+                  soon = k + 4 < last ? k + 4 : last;
+    const lbvh_object *object = &world->object[world->changed[soon]];
+    int32_t const leaf = object->leaf < 0 ? 0 : object->leaf;
+    LBVH_I_PREFETCH(lbvh_i_box_given(world, world->changed[later]));
+    LBVH_I_PREFETCH(&world->tree[object->tree].node[leaf]);
+    LBVH_I_PREFETCH(&world->tree[object->tree].parent[leaf]);
+}
+
+/* All leaves of changed objects, except those of trees that are rebuilt next, which are
+   forgotten. */
+static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
+{
+    int32_t k;
+    for (k = 0; k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        lbvh_object *object = &world->object[index];
+        int const stays = object->alive && !rebuild[lbvh_i_tree_wanted(object)];
+        lbvh_i_prefetch_leaves(world, k);
+        if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
+        if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
+        if (stays) lbvh_i_place_leaf(world, index);
+        else if (object->leaf >= 0) {
+            (void)lbvh_i_drop_leaf(world, index);
+            lbvh_i_give_reason(world, LBVH_REPLACED);
+        }
+    }
+}
+
+/* The trees, by the cheaper way. (A rebuild takes about 90 ns for each leaf, a change of a leaf 200
+   to 400.) */
+static void lbvh_i_update_trees(lbvh_world *world)
+{
+    int32_t changes[2], members[2], k;
+    int rebuild[2], t;
+    lbvh_i_count_changes(world, changes, members);
+    for (t = 0; t < 2; t++)
+        rebuild[t] = changes[t] > 0 &&
+                     ((int64_t)changes[t] * 4 > members[t] ||
+                      ((int64_t)world->tree[t].changes + changes[t]) > members[t]);
+    world->too_deep = 0;
+    lbvh_i_place_leaves(world, rebuild);
+    for (t = 0; t < 2; t++)
+        if (rebuild[t] || world->too_deep) lbvh_i_rebuild(world, t);
+    for (k = 0; k < world->changed_count; k++) {
+        lbvh_object *object = &world->object[world->changed[k]];
+        object->state = object->wanted;
+    }
+}
+
+/* 1 if an update has to search for what touches this object. */
+static int lbvh_i_searches(const lbvh_object *object)
+{
+    return object->alive && (object->changed & LBVH_I_SEARCH);
+}
+
+/* The pairs of a changed object: those that end, and, while there is memory, those that begin with
+   what its search found. */
+static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, const int32_t *found,
+                                   int32_t count, int *fits)
+{
+    lbvh_object *object = &world->object[index];
+    int32_t k;
+    world->token++;
+    for (k = 0; *fits && k < count; k++) world->mark[found[k]] = world->token;
+    world->mark[index] = 0;
+    lbvh_i_review_pairs(world, index);
+    if (!lbvh_i_searches(object)) return;
+    world->searched++;
+    if (*fits) *fits = lbvh_i_begin_pairs(world, index, found, count);
+    if (*fits) object->changed = (uint8_t)(object->changed & ~(int)LBVH_I_SEARCH);
+}
+
+/* How many of `left` objects search together. */
+static int32_t lbvh_i_group_of(int32_t left)
+{
+    return left < LBVH_I_TOGETHER ? left : (int32_t)LBVH_I_TOGETHER;
+}
+
+/* Those of up to LBVH_I_TOGETHER objects that search. */
+static void lbvh_i_begin_group(const lbvh_world *world, lbvh_i_group *group, const int32_t *index,
+                               int32_t count, int later)
+{
+    int32_t k;
+    group->later = later;
+    group->count = 0;
+    for (k = 0; k < count; k++)
+        if (lbvh_i_searches(&world->object[index[k]])) group->index[group->count++] = index[k];
+}
+
+/* The pairs of up to LBVH_I_TOGETHER changed objects. */
+static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index, int32_t count,
+                                         int later, int *fits)
+{
+    lbvh_i_group group;
+    int32_t k, s = 0;
+    lbvh_i_prefetch_pairs(world, index, count);
+    group.waiting = world->waiting;
+    group.visited = world->met;
+    group.found = world->found;
+    group.room = group.found_room = world->capacity + LBVH_I_VISITS;
+    lbvh_i_begin_group(world, &group, index, *fits ? count : 0, later);
+    if (!lbvh_i_search_group(world, &group)) {
+        for (k = 0; k < count; k++)
+            lbvh_i_update_pairs_of_group(world, index + k, 1, later, fits);
+        return;
+    }
+    for (k = 0; k < count; k++) {
+        int const searched = s < group.count && group.index[s] == index[k];
+        lbvh_i_update_pairs_of(world, index[k], world->found + group.first[s],
+                               searched ? group.first[s + 1] - group.first[s] : 0, fits);
+        s += searched;
+    }
+}
+
+/* The pairs of n changed objects, in this order. */
+static void lbvh_i_update_pairs_of_list(lbvh_world *world, const int32_t *index, int32_t n,
+                                        int later, int *fits)
+{
+    int32_t k;
+    if (*fits && lbvh_i_world_pieces(world, n) > 1 &&
+        lbvh_i_update_pairs_in_pieces(world, index, n, later, fits))
+        return;
+    for (k = 0; k < n; k += LBVH_I_TOGETHER)
+        lbvh_i_update_pairs_of_group(world, index + k, lbvh_i_group_of(n - k), later, fits);
+}
+
+/* 1 if every leaf of the moving tree has to search: then each pair is looked for once. */
+static int lbvh_i_all_search(const lbvh_world *world)
+{
+    int32_t k, moving = 0;
+    for (k = 0; k < world->changed_count; k++) {
+        const lbvh_object *object = &world->object[world->changed[k]];
+        moving += lbvh_i_searches(object) && object->tree == 0;
+    }
+    return moving > 0 && moving == world->tree[0].leaves;
+}
+
+/* The pairs of all leaves of the moving tree, in its order. */
+static void lbvh_i_update_pairs_of_tree(lbvh_world *world, int *fits)
+{
+    int32_t at = 0, n = 0;
+    while (at >= 0) {
+        const lbvh_node *node = &world->tree[0].node[at];
+        at = node->link < 0 ? node->skip : node->link;
+        if (node->link < 0) world->gathered_index[n++] = ~node->link;
+    }
+    lbvh_i_update_pairs_of_list(world, world->gathered_index, n, 1, fits);
+}
+
+/* Puts the changes in the order of their leaves: the searches then meet the same nodes again. A
+   stable radix sort, by 11 bits of the leaf's node at a time. */
+static void lbvh_i_sort_changes(lbvh_world *world)
+{
+    int32_t *from = world->changed, *to = world->gathered_index;
+    int32_t const n = world->changed_count;
+    int shift;
+    for (shift = 0; shift < 22; shift += 11) {
+        int32_t begin[2048], k, sum = 0;
+        memset(begin, 0, sizeof begin);
+        for (k = 0; k < n; k++) begin[(world->object[from[k]].leaf >> shift) & 2047]++;
+        for (k = 0; k < 2048; k++) {
+            int32_t const count = begin[k];
+            begin[k] = sum;
+            sum += count;
+        }
+        for (k = 0; k < n; k++)
+            to[begin[(world->object[from[k]].leaf >> shift) & 2047]++] = from[k];
+        to = from;
+        from = world->gathered_index;
+    }
+}
+
+/* 1 if no search can find anything: all objects are static. */
+static int lbvh_i_all_static(const lbvh_world *world)
+{
+    return world->tree[0].leaves == 0 && world->sleepers == 0;
+}
+
+/* The pairs of all changed objects; those of the moving tree in its order, if all of them search.
+   0: no memory. */
+static int lbvh_i_update_pairs(lbvh_world *world)
+{
+    int32_t n = 0, k;
+    int fits = 1;
+    if (!lbvh_i_all_search(world)) {
+        if (world->changed_count > LBVH_I_UNSORTED && !lbvh_i_all_static(world))
+            lbvh_i_sort_changes(world);
+        lbvh_i_update_pairs_of_list(world, world->changed, world->changed_count, 0, &fits);
+        return fits;
+    }
+    lbvh_i_update_pairs_of_tree(world, &fits);
+    for (k = 0; k < world->changed_count; k++) {
+        const lbvh_object *object = &world->object[world->changed[k]];
+        if (!object->alive || object->tree != 0) world->gathered_index[n++] = world->changed[k];
+    }
+    lbvh_i_update_pairs_of_list(world, world->gathered_index, n, 0, &fits);
+    return fits;
+}
+
+/* Removed objects give their indices back; those that have to search again stay listed. */
+static void lbvh_i_end_changes(lbvh_world *world)
+{
+    int32_t k, kept = 0;
+    for (k = 0; k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        lbvh_object *object = &world->object[index];
+        int const search = lbvh_i_searches(object);
+        if (search) world->changed[kept++] = index;
+        object->changed = (uint8_t)(search ? LBVH_I_SEARCH | LBVH_I_LISTED : 0);
+        if (object->alive) continue;
+        world->vacant[world->vacant_count++] = index;
+        if (++object->generation == 0) object->generation = 1;
+    }
+    world->changed_count = kept;
+}
+
+LBVH_API lbvh_result lbvh_world_update(lbvh_world *world)
+{
+    int fits;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
+    world->begun_count = world->ended_count = world->searched = 0;
+    world->reason = LBVH_NOTHING;
+    world->not_run = 0;
+    if (world->changed_count == 0) return LBVH_OK;
+    lbvh_i_update_trees(world);
+    if (world->token > INT32_MAX / 2) lbvh_i_forget_marks(world);
+    fits = lbvh_i_update_pairs(world);
+    lbvh_i_end_changes(world);
+    if (!fits) return LBVH_OUT_OF_MEMORY;
+    return world->not_run ? LBVH_NOT_RUN : LBVH_OK;
+}
+
+/* The largest number not above x; an infinity: there is none. No branch depends on what rounding
+   did: it would be mispredicted every other time. */
+LBVH_FN_HOT lbvh_real lbvh_i_round_down(double x)
+{
+#if LBVH_I_REAL_KIND == 2
+    return x;
+#else
+    uint32_t bits, above;
+    float rounded;
+    if (x > (double)lbvh_i_largest()) /* infinity: there is none below it either */
+        return lbvh_i_finite((float)(x * 1e-280)) ? lbvh_i_largest() : lbvh_i_infinity();
+    if (x < -(double)lbvh_i_largest()) return -lbvh_i_infinity();
+    rounded = (float)x;
+    memcpy(&bits, &rounded, sizeof bits);
+    above = (double)rounded > x;
+    bits += above * (2 * (bits >> 31) - 1);
+    memcpy(&rounded, &bits, sizeof rounded);
+    return rounded;
+#endif
+}
+
+#ifdef LBVH_I_SSE2
+/* The 2D box of lbvh_box_of_doubles at once; 0: not finite. The nearest floats, of which a lower
+   one that is above its double goes down, and an upper one that is below goes up: as integers,
+   floats of one sign follow each other. */
+LBVH_FN_HOT int lbvh_i_round_outward(const double *box, lbvh_real *out)
+{
+    __m128d const lower = _mm_loadu_pd(box), upper = _mm_loadu_pd(box + 2);
+    __m128 const near_lower = _mm_cvtpd_ps(lower), near_upper = _mm_cvtpd_ps(upper),
+                 nearest = _mm_movelh_ps(near_lower, near_upper);
+    __m128d const above = _mm_cmpgt_pd(_mm_cvtps_pd(near_lower), lower),
+                  below = _mm_cmplt_pd(_mm_cvtps_pd(near_upper), upper);
+    __m128i const bits = _mm_castps_si128(nearest), sign = _mm_srai_epi32(bits, 31),
+                  away = _mm_or_si128(_mm_xor_si128(sign, _mm_set_epi32(0, 0, -1, -1)),
+                                      _mm_set1_epi32(1)),
+                  wrong = _mm_castps_si128(
+                      _mm_shuffle_ps(_mm_castpd_ps(above), _mm_castpd_ps(below), 0x88));
+    __m128 const rounded =
+        _mm_castsi128_ps(_mm_add_epi32(bits, _mm_and_si128(away, wrong)));
+    _mm_storeu_ps(out, rounded);
+    return _mm_movemask_ps(_mm_cmplt_ps(_mm_sub_ps(rounded, rounded), _mm_set1_ps(1))) == 15;
+}
+#endif
+
+LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out)
+{
+    int a;
+    if ((dim != 2 && dim != 3) || !box || !out) return LBVH_BAD_ARGUMENT;
+#ifdef LBVH_I_SSE2
+    if (dim == 2) return lbvh_i_round_outward(box, out) ? LBVH_OK : LBVH_NOT_FINITE;
+#endif
+    for (a = 0; a < dim; a++) {
+        out[a] = lbvh_i_round_down(box[a]);
+        out[dim + a] = -lbvh_i_round_down(-box[dim + a]);
+        if (!lbvh_i_finite(out[a]) || !lbvh_i_finite(out[dim + a])) return LBVH_NOT_FINITE;
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>world-validate: what must hold between two updates
+   ---------------------------------------------------------------------------------------------- */
+
+/* A leaf holds its object's box, as the last update saw it. */
+static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
+{
+    int32_t const index = ~world->tree[t].node[at].link;
+    const lbvh_object *object = index < world->count ? &world->object[index] : NULL;
+    if (!object || object->leaf != at || object->tree != t) return 0;
+    return object->changed || (object->alive && object->state == object->wanted &&
+                               (object->state != LBVH_MOVING) == t &&
+                               world->tree[t].category[at] == object->filter.category &&
+                               lbvh_i_same_box(&world->tree[t].node[at],
+                                               lbvh_i_box_stored(world, index)));
+}
+
+/* Links, skips, boxes and categories of a node with its two children. */
+static int lbvh_i_world_inner_valid(const lbvh_world_tree *tree, int32_t at)
+{
+    const lbvh_node *node = &tree->node[at];
+    int32_t const l = node->link;
+    lbvh_node united = *node;
+    if (l % 2 == 0 || l + 1 >= tree->used) return 0;
+    lbvh_i_unite(&united, &tree->node[l], &tree->node[l + 1]);
+    return tree->parent[l] == at && tree->parent[l + 1] == at && tree->node[l].skip == l + 1 &&
+           tree->node[l + 1].skip == node->skip && lbvh_i_same_box(&united, node) &&
+           tree->category[at] == (tree->category[l] | tree->category[l + 1]);
+}
+
+/* A walk over all nodes, which must end after 2 leaves - 1 of them. */
+static int lbvh_i_world_tree_valid(const lbvh_world *world, int t)
+{
+    const lbvh_world_tree *tree = &world->tree[t];
+    int32_t at = tree->leaves > 0 ? 0 : -1, left = 2 * tree->leaves - 1, depth = 0, up;
+    for (; at >= 0; left--) {
+        const lbvh_node *node = &tree->node[at];
+        if (left <= 0) return 0;
+        if (node->link < 0) {
+            if (!lbvh_i_world_leaf_valid(world, t, at)) return 0;
+            for (depth = 0, up = at; up > 0 && depth <= LBVH_STACK; depth++) up = tree->parent[up];
+            if (depth > LBVH_STACK - 2) return 0;
+            at = node->skip;
+        } else if (!lbvh_i_world_inner_valid(tree, at)) return 0;
+        else at = node->link;
+    }
+    return left <= 0;
+}
+
+/* The list of an object's pairs; their number is added to *entries. */
+static int lbvh_i_world_list_valid(const lbvh_world *world, int32_t index, int64_t *entries)
+{
+    int32_t entry = world->object[index].first_pair, before = -1;
+    for (; entry >= 0; entry = world->pair[entry / 2].next[entry % 2]) {
+        const lbvh_pair *pair = &world->pair[entry / 2];
+        if (entry / 2 >= world->pairs || ++*entries > 2 * (int64_t)world->pairs) return 0;
+        if (pair->object[entry % 2] != index || pair->prev[entry % 2] != before) return 0;
+        before = entry;
+    }
+    return 1;
+}
+
+LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world)
+{
+    int64_t entries = 0;
+    int32_t index, alive = 0, p;
+    if (!world) return LBVH_BAD_ARGUMENT;
+    if (world->desc.dim == 0) return LBVH_NOT_BUILT;
+    if (!lbvh_i_world_tree_valid(world, 0) || !lbvh_i_world_tree_valid(world, 1))
+        return LBVH_INVALID;
+    for (index = 0; index < world->count; index++) {
+        const lbvh_object *object = &world->object[index];
+        alive += object->alive;
+        if (!object->alive && !object->changed) continue;
+        if (!lbvh_i_world_list_valid(world, index, &entries)) return LBVH_INVALID;
+    }
+    for (p = 0; p < world->pairs; p++) {
+        const lbvh_object *a = &world->object[world->pair[p].object[0]],
+                          *b = &world->object[world->pair[p].object[1]];
+        if ((a->state == LBVH_MOVING || b->state == LBVH_MOVING) != (p < world->active))
+            return LBVH_INVALID;
+    }
+    return alive == world->objects && entries == 2 * (int64_t)world->pairs ? LBVH_OK
+                                                                            : LBVH_INVALID;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-world: what changed objects meet, in pieces
+
+   A search reads the trees, which stay as they are while pairs begin and end. So all objects search
+   first, in tasks; then the calling thread goes through them in the serial order, and takes what
+   each one met. A piece has a room of its own for what it finds. A group of searches that has none
+   is left to the calling thread: whatever the rooms, the pairs are the same.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Room of a piece for visits, and for objects met beyond its share. */
+enum { LBVH_I_PIECE_VISITS = 2 * LBVH_I_PIECE < 512 ? 512 : 2 * LBVH_I_PIECE,
+       LBVH_I_PIECE_SPARE = LBVH_I_PIECE / 2 };
+
+typedef struct lbvh_i_world_job {
+    const lbvh_world *world;
+    const int32_t *index;       /* [n] the objects, in the order in which their pairs change */
+    int32_t *met;               /* [n] how many objects each one met, -1: not searched */
+    lbvh_visit *visits;         /* [pieces][2][LBVH_I_PIECE_VISITS] */
+    int32_t *found;             /* [pieces][room] objects met */
+    int32_t n, pieces, room;
+    int later;
+} lbvh_i_world_job;
+
+/* A search of a world costs more than one in a tree of the caller's: it is in no order. */
+static int32_t lbvh_i_world_pieces(const lbvh_world *world, int32_t n)
+{
+    int32_t const fewest = LBVH_I_PIECE / 4;
+    return lbvh_i_pieces_of(&world->desc.parallel, n, fewest < 8 ? 8 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+/* Memory for n searches. By the room for objects and pairs, so that it seldom grows. */
+static int lbvh_i_begin_world_job(lbvh_i_world_job *job, lbvh_world *world, int32_t n)
+{
+    size_t const most = (size_t)lbvh_i_world_pieces(world, world->capacity),
+                 all = 8 * (size_t)world->capacity + 4 * (size_t)world->pair_capacity,
+                 spare = most * LBVH_I_PIECE_SPARE, visits = most * 2 * LBVH_I_PIECE_VISITS;
+    if (!lbvh_i_extend(world, LBVH_I_PIECES_OF,
+                       2 * visits + (size_t)world->capacity + all + spare, sizeof(int32_t), 0))
+        return 0;
+    job->world = world;
+    job->n = n;
+    job->pieces = lbvh_i_world_pieces(world, n);
+    job->visits = (lbvh_visit *)(void *)lbvh_i_start(&world->block[LBVH_I_PIECES_OF]);
+    job->met = (int32_t *)(void *)(job->visits + visits);
+    job->found = job->met + world->capacity;
+    job->room = (int32_t)((all + spare) / (size_t)job->pieces > INT32_MAX / 2
+                              ? INT32_MAX / 2 : (all + spare) / (size_t)job->pieces);
+    return 1;
+}
+
+/* The objects that piece k has, from *begin on, end at *end. */
+static void lbvh_i_range_of_world(const lbvh_i_world_job *job, int32_t k, int32_t *begin,
+                                  int32_t *end)
+{
+    *begin = (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+    *end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
+}
+
+static void lbvh_i_search_world_piece(void *context, int32_t k)
+{
+    lbvh_i_world_job *job = (lbvh_i_world_job *)context;
+    lbvh_i_group group;
+    int32_t i, m, end, used = 0;
+    group.room = LBVH_I_PIECE_VISITS;
+    group.waiting = job->visits + 2 * (size_t)k * LBVH_I_PIECE_VISITS;
+    group.visited = group.waiting + LBVH_I_PIECE_VISITS;
+    lbvh_i_range_of_world(job, k, &i, &end);
+    for (; i < end; i += LBVH_I_TOGETHER) {
+        int32_t const count = lbvh_i_group_of(end - i);
+        int32_t s = 0;
+        int searched;
+        group.found = job->found + (size_t)k * (size_t)job->room + used;
+        group.found_room = job->room - used;
+        lbvh_i_begin_group(job->world, &group, job->index + i, count, job->later);
+        searched = lbvh_i_search_group(job->world, &group);
+        for (m = 0; m < count; m++) {
+            job->met[i + m] = searched ? 0 : -1;
+            if (!searched || s == group.count || group.index[s] != job->index[i + m]) continue;
+            job->met[i + m] = group.first[s + 1] - group.first[s];
+            s++;
+        }
+        if (searched) used += group.met;
+    }
+}
+
+/* Takes what the objects of a piece have met. */
+static void lbvh_i_take_world_piece(const lbvh_i_world_job *job, lbvh_world *world, int32_t k,
+                                    int *fits)
+{
+    const int32_t *found = job->found + (size_t)k * (size_t)job->room;
+    int32_t i, m, end;
+    lbvh_i_range_of_world(job, k, &i, &end);
+    for (; i < end; i += LBVH_I_TOGETHER) {
+        int32_t const count = lbvh_i_group_of(end - i);
+        if (job->met[i] < 0) {
+            lbvh_i_update_pairs_of_group(world, job->index + i, count, job->later, fits);
+            continue;
+        }
+        lbvh_i_prefetch_pairs(world, job->index + i, count);
+        for (m = i; m < i + count; m++) {
+            lbvh_i_update_pairs_of(world, job->index[m], found, job->met[m], fits);
+            found += job->met[m];
+        }
+    }
+}
+
+/* The pairs of n changed objects, in this order; their searches in pieces. 0: no memory for that,
+   and nothing was done. */
+static int lbvh_i_update_pairs_in_pieces(lbvh_world *world, const int32_t *index, int32_t n,
+                                         int later, int *fits)
+{
+    lbvh_i_world_job job;
+    int32_t k;
+    if (!lbvh_i_begin_world_job(&job, world, n)) return 0;
+    job.index = index;
+    job.later = later;
+    if (lbvh_i_in_pieces(&world->desc.parallel, job.pieces, lbvh_i_search_world_piece, &job) !=
+        LBVH_OK) {
+        world->not_run = 1;
+        for (k = 0; k < n; k++) job.met[k] = -1;
+    }
+    for (k = 0; k < job.pieces; k++) lbvh_i_take_world_piece(&job, world, k, fits);
+    return 1;
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* LBVH_WORLD_IMPLEMENTATION_DONE */
+
+/* Licence: MIT or Unlicense, as in lbvh.h, >>licence. */

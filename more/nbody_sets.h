@@ -1,0 +1,250 @@
+/* more/nbody_sets.h - v0.2.0 - other masses for the bodies of a tree: a part of nbody.h
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+/*
+   Forces and potentials for other masses of the same bodies: for one set, or for several at once.
+
+   >>contents
+
+       manual         use
+       declarations   sets-api
+       serial         sets-serial
+       CUDA           cuda/nbody_sets.cu
+
+   >>use
+
+   #define NBODY_WITH_SETS before the include of nbody.h, in each file that calls these functions and
+   in the one with NBODY_IMPLEMENTATION. Options, units, memory, threads and results are those of
+   nbody.h, and so is the licence, at its end.
+*/
+
+#ifndef NBODY_H
+#error "more/nbody_sets.h is a part of nbody.h: define NBODY_WITH_SETS and include nbody.h"
+#endif
+#if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
+#error "more/nbody_sets.h 0.2.0 and nbody.h are of different versions: copy both from one release"
+#endif
+
+#ifndef NBODY_SETS_H
+#define NBODY_SETS_H
+
+/* In a double build every function has another name, as in nbody.h. */
+#if NBODY_I_REAL_KIND == 2
+#define nbody_fields_again       nbody_f64_fields_again
+#define nbody_fields_sets        nbody_f64_fields_sets
+#define nbody_cuda_fields_again  nbody_f64_cuda_fields_again
+#define nbody_cuda_fields_sets   nbody_f64_cuda_fields_sets
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>sets-api
+   ---------------------------------------------------------------------------------------------- */
+
+/* nbody_fields with other masses [sim->n] (NULL: all 1), for the bodies of the last build, where
+   they were then: strides and all options are those of sim->desc. Nothing is sorted and no cell is
+   made; sources, nodes and forces are computed anew. Bits: those of nbody_fields with this tree
+   (the same method, levels and leaf). Both outputs NULL: the masses are set, for nbody_fields_at
+   and the walks. NBODY_NOT_BUILT. NBODY_NOT_FINITE, NBODY_BAD_MASS, NBODY_OUT_OF_MEMORY,
+   NBODY_NOT_RUN leave it empty. Not thread-safe on one nbody. */
+NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
+                                          nbody_real *potential);
+
+/* nbody_fields_again for each of `sets` sets of masses, in order: mass [sets * n] has the n masses
+   of one set after the other, acc [sets * 2 n] and potential [sets * n] their fields. With a stride
+   in desc, a set begins n strides behind the one before it. The same bits as single calls. sim then
+   holds the last set. With DIRECT and with CHEBYSHEV sources, up to four sets share one pass, which
+   takes less time; others, and NBODY_ONE_THREAD, are computed one by one. All masses are checked
+   first: bad_id is of the first set that has a bad one. sets 0: nothing is done. Memory beyond what
+   nbody_reserve takes: up to three times that of masses, sources and nodes. Results as above. */
+NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
+                                         nbody_real *acc, nbody_real *potential);
+
+#ifdef NBODY_CUDA
+/* A mass that is bad is reported by nbody_cuda_check until the next build. */
+NBODY_API nbody_result nbody_cuda_fields_again(nbody_cuda *gpu, const nbody_real *d_mass,
+                                               nbody_real *d_acc, nbody_real *d_potential,
+                                               struct CUstream_st *stream);
+/* One set after the other, on the same tree. A mass that is bad in any set is reported so, too. */
+NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
+                                              const nbody_real *d_mass, nbody_real *d_acc,
+                                              nbody_real *d_potential, struct CUstream_st *stream);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* NBODY_SETS_H */
+
+#if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_SETS_IMPLEMENTATION_DONE)
+#define NBODY_SETS_IMPLEMENTATION_DONE
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>sets-serial: other masses for the bodies of a tree, and several sets of them
+
+   What does not depend on masses is computed once for up to NBODY_I_SETS sets: the walks, the
+   weights of interpolation, d, g and phi of a source and a target (nbody_i_shared), and the M2L
+   table, which is read once for all. M2M, L2L, and sums are done for each set. The sums of a set
+   are those of a call of its own, in the same order. MASS_CENTRES has sources in other places for
+   other masses, and NBODY_ONE_THREAD stays the plain form: there one set follows the other.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The largest |mass|, and in sim->bad_id the first bad one. */
+static nbody_result nbody_i_measure_masses(nbody *sim, const nbody_i_input *input, double *heaviest)
+{
+    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
+    int32_t i;
+    *heaviest = 0;
+    for (i = 0; i < sim->n; i++) {
+        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
+        sim->bad_id = i;
+        if (!nbody_i_finite(m)) return NBODY_NOT_FINITE;
+        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
+        if (weight > *heaviest) *heaviest = weight;
+    }
+    sim->bad_id = -1;
+    return NBODY_OK;
+}
+
+/* The masses of a set: behind those of the sets before it. */
+static nbody_i_input nbody_i_masses_of(const nbody *sim, const nbody_real *mass, int32_t set)
+{
+    nbody_i_input input = nbody_i_input_of(&sim->desc, NULL, 0, mass);
+    size_t const skip = (size_t)set * (size_t)sim->n * input.mass_stride;
+    if (mass) input.mass = (const nbody_real *)(const void *)((const char *)mass + skip);
+    return input;
+}
+
+/* Where the fields of a set go. */
+static nbody_i_outcome nbody_i_outcome_of(const nbody *sim, nbody_real *acc, nbody_real *potential,
+                                          int32_t set)
+{
+    nbody_i_outcome out;
+    size_t const bodies = (size_t)set * (size_t)sim->n;
+    out.acc_stride = sim->desc.acc_stride;
+    out.acc = acc ? (nbody_real *)(void *)((char *)acc + bodies * out.acc_stride) : NULL;
+    out.potential = potential ? potential + bodies : NULL;
+    return out;
+}
+
+/* How many of these sets one pass takes. */
+static int nbody_i_sets_at_once(const nbody *sim, int32_t sets)
+{
+    if (!nbody_i_has_fixed_sources(&sim->desc) || nbody_i_is_plain(sim)) return 1;
+    return sets < NBODY_I_SETS ? (int)sets : NBODY_I_SETS;
+}
+
+/* The sets of one pass: all but the last have arrays in the block MORE. The last one has those of
+   the caller's nbody, which so holds it afterwards. */
+typedef struct nbody_i_sets {
+    nbody sim[NBODY_I_SETS];
+    nbody_frame frame[NBODY_I_SETS];
+    nbody_i_outcome out[NBODY_I_SETS];
+} nbody_i_sets;
+
+/* Makes copies of sim, and gives them arrays of their own. */
+static nbody_result nbody_i_prepare_sets(nbody *sim, int sets, int potential, nbody_i_sets *all)
+{
+    size_t const cells = sim->cell ? (size_t)sim->frame->cells : 0, n = (size_t)sim->n,
+                 sources = cells * (size_t)sim->per_cell,
+                 reals = n + sources + cells * nbody_i_node_reals(sim, potential);
+    int s;
+    if (sets > 1) {
+        nbody_result const result = nbody_i_grow_array(
+            sim, NBODY_I_MORE, reals, (size_t)(sets - 1) * sizeof(nbody_real), NBODY_I_AHEAD);
+        if (result != NBODY_OK) return result;
+    }
+    for (s = 0; s < sets; s++) all->sim[s] = *sim;
+    for (s = 0; s < sets - 1; s++) {
+        nbody_real *memory = (nbody_real *)sim->block[NBODY_I_MORE].memory + (size_t)s * reals;
+        all->frame[s] = *sim->frame;
+        all->sim[s].frame = &all->frame[s];
+        all->sim[s].m = memory;
+        if (!sim->cell) continue;
+        nbody_i_bind_sources(&all->sim[s], memory + n, NULL, cells);
+        nbody_i_bind_nodes(&all->sim[s], memory + n + sources, cells, potential);
+    }
+    return NBODY_OK;
+}
+
+static void nbody_i_place_masses(nbody *sim, const nbody_i_input *input)
+{
+    double heaviest;
+    int32_t place;
+    (void)nbody_i_measure_masses(sim, input, &heaviest);
+    sim->frame->mass = nbody_i_unit_of_masses(sim, heaviest);
+    for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
+}
+
+/* One pass: sets first .. first + sets - 1, whose masses are checked. Without outputs the masses
+   and the sources are made. */
+static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbody_real *mass,
+                                 nbody_real *acc, nbody_real *potential)
+{
+    int const fields = acc || potential;
+    nbody_i_sets all;
+    int s;
+    nbody_result result = NBODY_OK;
+    sim->fx = sim->fy = sim->fp = sim->moment = sim->local = NULL; /* of other masses */
+    if (sim->cell && fields) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_prepare_sets(sim, sets, potential != NULL, &all);
+    if (result != NBODY_OK) return result;
+    for (s = 0; s < sets; s++) {
+        nbody_i_input const input = nbody_i_masses_of(sim, mass, first + s);
+        nbody_i_place_masses(&all.sim[s], &input);
+        all.out[s] = nbody_i_outcome_of(sim, acc, potential, first + s);
+    }
+    if (sim->cell && nbody_i_is_cut(sim)) result = nbody_i_cut_sources(all.sim, sets);
+    else if (sim->cell) nbody_i_make_sources(all.sim, sets);
+    if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
+    sim->table_kind = all.sim[0].table_kind;
+    sim->kept = all.sim[0].kept;
+    return result;
+}
+
+NBODY_API nbody_result nbody_fields_sets(nbody *sim, int32_t sets, const nbody_real *mass,
+                                         nbody_real *acc, nbody_real *potential)
+{
+    nbody_result result = NBODY_OK;
+    int32_t s, bad, at_once;
+    double heaviest;
+    if (!sim || sets < 0) return NBODY_BAD_ARGUMENT;
+    if (!sim->frame) return NBODY_NOT_BUILT;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
+    if (sim->n == 0) return NBODY_OK;
+    for (s = 0; s < sets && result == NBODY_OK; s++) {
+        nbody_i_input const input = nbody_i_masses_of(sim, mass, s);
+        result = nbody_i_measure_masses(sim, &input, &heaviest);
+    }
+    for (s = 0; s < sets && result == NBODY_OK; s += at_once) {
+        at_once = nbody_i_sets_at_once(sim, sets - s);
+        result = nbody_i_pass(sim, s, at_once, mass, acc, potential);
+    }
+    bad = sim->bad_id;
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    sim->bad_id = bad;
+    return result;
+}
+
+NBODY_API nbody_result nbody_fields_again(nbody *sim, const nbody_real *mass, nbody_real *acc,
+                                          nbody_real *potential)
+{
+    return nbody_fields_sets(sim, 1, mass, acc, potential);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef NBODY_CUDA
+#include "../cuda/nbody_sets.cu"
+#endif
+
+#endif /* NBODY_SETS_IMPLEMENTATION_DONE */

@@ -1,0 +1,6 @@
+/* nbody_parts.h - all parts of nbody.h, for tests: included before it.
+   SPDX-License-Identifier: MIT OR Unlicense */
+
+#define NBODY_WITH_STEP
+#define NBODY_WITH_POINTS
+#define NBODY_WITH_SETS
