@@ -98,6 +98,10 @@ part_names() {
 
 upper() { echo "$1" | tr a-z A-Z; }
 
+# Those that may come when the header has been included already, and those that may not: they say so.
+late_parts() { local part; for part in $parts; do is_early "$part" || echo "$part"; done; }
+is_early() { grep -q 'before the first include of' "$headers_dir/more/${header}_$1.h"; }
+
 # with_parts PART...: the macros that add them.
 with_parts() { local part; for part; do printf ' -D%s_WITH_%s' "$HEADER" "$(upper "$part")"; done; }
 
@@ -156,8 +160,7 @@ write_sources() {
     put late_impl.c      "$include" "$implement" "$include"
     # parts that come when the header has been included already
     local macros=()
-    # shellcheck disable=SC2086
-    mapfile -t macros < <(for part in $parts; do
+    mapfile -t macros < <(for part in $(late_parts); do
         echo "#define ${HEADER}_WITH_$(upper "$part")"; done)
     put late_parts.c     "$include" "${macros[@]}" "$include" "$include"
     put late_parts_impl.c "$implement" "$include" "${macros[@]}" "$include" "$include"
@@ -927,7 +930,24 @@ parts_that_come_late() {
     while read -r command; do
         only_compiles "$command -fsyntax-only" late_parts.c late_parts_impl.c || return 1
     done <"$OUT/compilers"
-    same_symbols_of "$src/impl.c" "$(with_parts $parts)" "$kit" "$src/late_parts_impl.c" '' "$kit"
+    # shellcheck disable=SC2046
+    same_symbols_of "$src/impl.c" "$(with_parts $(late_parts))" "$kit" "$src/late_parts_impl.c" '' \
+        "$kit"
+}
+
+# A part that changes what the header itself declares must have its macro from the beginning.
+refuses_late() {
+    local part early=
+    with=
+    for part in $parts; do
+        is_early "$part" || continue
+        early=yes
+        printf '%s\n' "#include \"$header.h\"" "#define ${HEADER}_WITH_$(upper "$part")" \
+            "#include \"$header.h\"" >"$OUT/late.c"
+        says_instead "define ${HEADER}_WITH_$(upper "$part") before the first include" \
+            compile "$CC -std=c99 -fsyntax-only" late.o "$OUT/late.c" || return 1
+    done
+    [ "$early" ] || skip "$header.h has no such part"
 }
 
 # symbols_of NAME SOURCE MACROS FOLDER: names and sizes of what the object has.
@@ -963,6 +983,7 @@ same_kernels() {
 
 parts_rows() {
     row "parts that come when the header is there already" parts_that_come_late
+    row "parts that must not come so late are refused" refuses_late
     row "$CC c99: users with and without parts" users_of_both_kinds "$CC -std=c99 -O0 $warn" "$CC"
     row "a part of another version is refused" refuses_other_version
     row "a part without its header is refused" refuses_part_alone
