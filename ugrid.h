@@ -940,20 +940,17 @@ UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
     return (int32_t)t;
 }
 
-/* Inserts two zero bits after each of the lower 10 bits. Each line moves the upper half of every
-   group up:
+/* Inserts two zero bits (2D: one) after each bit. Each line moves the upper half of every group up:
      9876543210 -> 98 76543210 -> 98 7654 3210 -> 98 76 54 32 10 -> 9 8 7 6 5 4 3 2 1 0. */
-UGRID_FN uint32_t ugrid_i_spread3(uint32_t v)
+UGRID_FN uint32_t ugrid_i_spread(int dim, int32_t coordinate)
 {
-    v = (v | (v << 16)) & 0x030000FFu;
-    v = (v | (v << 8)) & 0x0300F00Fu;
-    v = (v | (v << 4)) & 0x030C30C3u;
-    return (v | (v << 2)) & 0x09249249u;
-}
-
-/* Inserts one zero bit after each of the lower 15 bits. */
-UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
-{
+    uint32_t v = (uint32_t)coordinate; /* 3D: below 2^10, 2D: below 2^15 */
+    if (dim == 3) {
+        v = (v | (v << 16)) & 0x030000FFu;
+        v = (v | (v << 8)) & 0x0300F00Fu;
+        v = (v | (v << 4)) & 0x030C30C3u;
+        return (v | (v << 2)) & 0x09249249u;
+    }
     v = (v | (v << 8)) & 0x00FF00FFu;
     v = (v | (v << 4)) & 0x0F0F0F0Fu;
     v = (v | (v << 2)) & 0x33333333u;
@@ -965,10 +962,8 @@ UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
    is of the last axis, and the highest of x: these are other numbers.) */
 UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
 {
-    if (dim == 2)
-        return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
-    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 |
-                     ugrid_i_spread3((uint32_t)z) << 2);
+    uint32_t const xy = ugrid_i_spread(dim, x) | ugrid_i_spread(dim, y) << 1;
+    return (int32_t)(dim == 2 ? xy : xy | ugrid_i_spread(dim, z) << 2);
 }
 
 /* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
@@ -2471,15 +2466,6 @@ static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS], 
     return UGRID_OK;
 }
 
-/* count * size in bytes. The counts are below 2^31 and the sizes small: only a 32-bit size_t can
-   overflow. */
-static int ugrid_i_bytes(size_t *bytes, int64_t count, size_t size)
-{
-    if (count < 0 || (uint64_t)count > (uint64_t)(SIZE_MAX / 2) / size) return 0;
-    *bytes = (size_t)count * size;
-    return 1;
-}
-
 /* Has each cell a range of places? (SORT and COUNT) */
 static int ugrid_i_has_starts(const ugrid_desc *desc)
 {
@@ -2504,27 +2490,24 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
 {
     const ugrid_desc *desc = &grid->desc;
     int64_t const entries = (int64_t)n * grid->spans, cells = grid->cell_count,
-                  words = ugrid_i_faster_words(grid, n);
-    size_t const index = sizeof(int32_t), key = sizeof(uint64_t);
-    int fits;
-    memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
-    /* start, count or head */
-    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, index);
-    if (ugrid_i_has_starts(desc)) fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, index);
-    if (ugrid_i_has_inverse(desc)) fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, index);
-    if (ugrid_i_has_records(desc))
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
-    if (desc->method == UGRID_FIXED)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, index);
-    if (desc->method == UGRID_LIST) fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, index);
-    if (desc->method == UGRID_COUNT)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, index);
-    if (desc->method == UGRID_SORT) {
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, key);
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, key);
+                  words = ugrid_i_faster_words(grid, n), index = sizeof(int32_t),
+                  key = sizeof(uint64_t), record = sizeof(ugrid_record);
+    int64_t need[UGRID_BLOCKS] = {0};
+    int b;
+    need[UGRID_I_START] = (cells + 1) * index; /* start, count or head */
+    if (ugrid_i_has_starts(desc)) need[UGRID_I_ORDER] = entries * index;
+    if (ugrid_i_has_inverse(desc)) need[UGRID_I_INVERSE] = n * index;
+    if (ugrid_i_has_records(desc)) need[UGRID_I_RECORD] = n * record;
+    if (desc->method == UGRID_FIXED) need[UGRID_I_SLOT] = cells * desc->slots * index;
+    if (desc->method == UGRID_LIST) need[UGRID_I_NEXT] = entries * index;
+    if (desc->method == UGRID_COUNT) need[UGRID_I_WORK_A] = entries * index;
+    if (desc->method == UGRID_SORT) need[UGRID_I_WORK_A] = need[UGRID_I_WORK_B] = entries * key;
+    if (words > 0) need[UGRID_I_WORK_B] = words * key;
+    for (b = 0; b < UGRID_BLOCKS; b++) { /* only a 32-bit size_t can overflow */
+        if ((uint64_t)need[b] > SIZE_MAX / 2) return UGRID_OUT_OF_MEMORY;
+        bytes[b] = (size_t)need[b];
     }
-    if (words > 0) fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], words, key);
-    return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
+    return UGRID_OK;
 }
 
 /* Points the arrays to their blocks; those that the method does not use become NULL. */
@@ -5972,11 +5955,11 @@ static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
 /* The checksum of a whole file: its header, with 0 for the checksum, and what follows. */
 static uint64_t ugrid_i_file_checksum(const ugrid_i_header *header, const unsigned char *file)
 {
-    ugrid_i_header plain = *header;
+    ugrid_i_header blank = *header;
     uint64_t sum;
-    plain.checksum = 0;
-    sum = ugrid_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
-    return ugrid_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+    blank.checksum = 0;
+    sum = ugrid_i_checksum(0xCBF29CE484222325ull, &blank, sizeof blank);
+    return ugrid_i_checksum(sum, file + sizeof blank, (size_t)(blank.bytes - sizeof blank));
 }
 
 enum { UGRID_I_FILE_PIECES = 6 };
