@@ -69,9 +69,6 @@
 /* From here on the names without `plain` are those of the object. */
 #if UGRID_I_REAL_KIND == 2
 #define FASTER(name) PLAIN_PASTE(ugrid_f64_, name)
-#else
-#define FASTER(name) PLAIN_PASTE(ugrid_, name)
-#endif
 #undef ugrid_f64_build
 #undef ugrid_f64_free
 #undef ugrid_f64_gather
@@ -82,6 +79,8 @@
 #undef ugrid_f64_neighbors
 #undef ugrid_f64_neighbors_at
 #undef ugrid_f64_each_row_in
+#else
+#define FASTER(name) PLAIN_PASTE(ugrid_, name)
 #undef ugrid_build
 #undef ugrid_free
 #undef ugrid_gather
@@ -92,6 +91,7 @@
 #undef ugrid_neighbors
 #undef ugrid_neighbors_at
 #undef ugrid_each_row_in
+#endif
 extern __typeof__(plain_build) FASTER(build);
 extern __typeof__(plain_free) FASTER(free);
 extern __typeof__(plain_gather) FASTER(gather);
