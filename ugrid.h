@@ -451,7 +451,7 @@ typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugr
    cells (SORT and COUNT, LOOSE). A search uses the hook of the grid's last build,
    grid.desc.parallel, which you may change. Threads that search one grid at once call one `run` at
    once. Walks, queries, each_pair and each_row stay in the calling thread, and so do CUDA calls. A
-   task needs the stack of a search (>>rules) and allocates nothing.
+   task needs the stack of a search (>>rules) and allocates nothing. With UGRID_PLAIN all is serial.
 
    UGRID_NOT_RUN: a task was left out. A build has then left the grid not built, as any refusal
    does. Sums, counts and offsets of a search are 0, and its other arrays are not specified.
@@ -3860,6 +3860,12 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
 
 /* ==============================================================================================
    >>faster: the faster forms, entered at the seams. They give the bits of the text above.
+
+       fit, left_out, build    >>count-faster; in pieces, for desc.parallel: >>parallel-build
+       search                  >>search-faster: blocks of points; in vector instructions: >>lanes
+       query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
+       pairs, counts, list     >>parallel-search
+       move, sums              >>parallel-attributes
    ============================================================================================== */
 
 #ifndef UGRID_PLAIN
