@@ -20,7 +20,7 @@
        declarations    strict-math, config, results, parallel, desc, filter, grid, api
        per element     cells, numbers, periodic, outside, points, entries, walk, walk-special,
                        passes, cuda-api, stb_ds, cuda-templates
-       method          memory, resolve, fit, build, search, query, each, attributes
+       method          memory, resolve, fit, build, attributes, search, query, each
        faster forms    faster, count-faster, search-faster, lanes, query-faster, parallel-run,
                        parallel-build, parallel-search, parallel-points, parallel-attributes
        checks          validate, save
@@ -2310,9 +2310,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #endif /* UGRID_H */
 
 /* ==============================================================================================
-   Implementation. First the method, plain and whole: >>memory to >>attributes. Then its faster
-   forms (>>faster), which the file with UGRID_PLAIN does without, and what checks and stores a
-   grid.
+   Implementation. First the method, plain and whole: >>memory to >>each. Then its faster forms
+   (>>faster), which the file with UGRID_PLAIN does without, and what checks and stores a grid.
    ============================================================================================== */
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
@@ -3296,6 +3295,110 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>attributes: gather, scatter, sums per cell
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_i_mover {
+    const ugrid *grid;
+    const void *src;
+    void *dst;
+    size_t bytes;       /* of an element */
+    int back;           /* 0: gather, 1: scatter */
+} ugrid_i_mover;
+
+/* Moves the elements of the places first .. last-1 into the grid's order, or back. */
+static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last)
+{
+    const ugrid *grid = mover->grid;
+    size_t const bytes = mover->bytes;
+    const char *const src = (const char *)mover->src;
+    char *const dst = (char *)mover->dst;
+    int32_t k;
+    if (mover->back)
+        for (k = first; k < last; k++)
+            memcpy(dst + (size_t)ugrid_id(grid, k) * bytes, src + (size_t)k * bytes, bytes);
+    else
+        for (k = first; k < last; k++)
+            memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+}
+
+/* The checks and the work of gather and scatter. */
+static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
+                                     int back)
+{
+    ugrid_i_mover const mover = {grid, src, dst, bytes, back};
+    ugrid_result result;
+    if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
+    if (ugrid_i_move_faster(&mover, &result)) return result;
+    ugrid_i_move(&mover, 0, grid->n);
+    return UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
+{
+    return ugrid_i_move_all(grid, src, bytes, dst, 0);
+}
+
+UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst)
+{
+    return ugrid_i_move_all(grid, src, bytes, dst, 1);
+}
+
+/* Adds the values of one particle. */
+static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
+{
+    int32_t w;
+    for (w = 0; w < width; w++) sum[w] += value[w];
+}
+
+typedef struct ugrid_i_adder {
+    const ugrid *grid;
+    const ugrid_real *values;
+    ugrid_real *sums;
+    int32_t width;
+} ugrid_i_adder;
+
+/* The sums of the cells first .. last-1 of a grid whose places ascend through the cells. */
+static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t last)
+{
+    const ugrid *grid = adder->grid;
+    int32_t const width = adder->width;
+    int32_t k, cell;
+    for (cell = first; cell < last; cell++)
+        for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
+            ugrid_i_add(adder->sums + (size_t)cell * (size_t)width,
+                        adder->values + (size_t)grid->order[k] * (size_t)width, width);
+}
+
+/* Places ascend through the cells, and ids through each cell. So both ways add the particles of a
+   cell by ascending id. */
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
+                                       ugrid_real *sums)
+{
+    ugrid_i_adder const adder = {grid, values, sums, width};
+    ugrid_result result;
+    int32_t k;
+    if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
+    memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
+    if (grid->n == 0) return UGRID_OK;
+    if (ugrid_i_sorted(grid)) {
+        if (ugrid_i_sums_faster(&adder, &result)) return result;
+        ugrid_i_add_cells(&adder, 0, grid->cell_count);
+        return UGRID_OK;
+    }
+    for (k = 0; k < grid->n; k++) {
+        ugrid_real p[3];
+        ugrid_point(grid, k, p);
+        if (ugrid_i_is_left_out(grid, p)) continue;
+        ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
+                    values + (size_t)k * (size_t)width, width);
+    }
+    return UGRID_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>search: the neighbours of each particle, by its walk, passed row by row to a function
    ---------------------------------------------------------------------------------------------- */
 
@@ -3752,110 +3855,6 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
                                       ugrid_row_fn *fn, void *user)
 {
     return ugrid_each_row_in(grid, radius, flags, 0, 1, fn, user);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>attributes: gather, scatter, sums per cell
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct ugrid_i_mover {
-    const ugrid *grid;
-    const void *src;
-    void *dst;
-    size_t bytes;       /* of an element */
-    int back;           /* 0: gather, 1: scatter */
-} ugrid_i_mover;
-
-/* Moves the elements of the places first .. last-1 into the grid's order, or back. */
-static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last)
-{
-    const ugrid *grid = mover->grid;
-    size_t const bytes = mover->bytes;
-    const char *const src = (const char *)mover->src;
-    char *const dst = (char *)mover->dst;
-    int32_t k;
-    if (mover->back)
-        for (k = first; k < last; k++)
-            memcpy(dst + (size_t)ugrid_id(grid, k) * bytes, src + (size_t)k * bytes, bytes);
-    else
-        for (k = first; k < last; k++)
-            memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(grid, k) * bytes, bytes);
-}
-
-/* The checks and the work of gather and scatter. */
-static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
-                                     int back)
-{
-    ugrid_i_mover const mover = {grid, src, dst, bytes, back};
-    ugrid_result result;
-    if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
-    if (!grid->built) return UGRID_NOT_BUILT;
-    if (ugrid_i_move_faster(&mover, &result)) return result;
-    ugrid_i_move(&mover, 0, grid->n);
-    return UGRID_OK;
-}
-
-UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
-{
-    return ugrid_i_move_all(grid, src, bytes, dst, 0);
-}
-
-UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst)
-{
-    return ugrid_i_move_all(grid, src, bytes, dst, 1);
-}
-
-/* Adds the values of one particle. */
-static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
-{
-    int32_t w;
-    for (w = 0; w < width; w++) sum[w] += value[w];
-}
-
-typedef struct ugrid_i_adder {
-    const ugrid *grid;
-    const ugrid_real *values;
-    ugrid_real *sums;
-    int32_t width;
-} ugrid_i_adder;
-
-/* The sums of the cells first .. last-1 of a grid whose places ascend through the cells. */
-static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t last)
-{
-    const ugrid *grid = adder->grid;
-    int32_t const width = adder->width;
-    int32_t k, cell;
-    for (cell = first; cell < last; cell++)
-        for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
-            ugrid_i_add(adder->sums + (size_t)cell * (size_t)width,
-                        adder->values + (size_t)grid->order[k] * (size_t)width, width);
-}
-
-/* Places ascend through the cells, and ids through each cell. So both ways add the particles of a
-   cell by ascending id. */
-UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
-                                       ugrid_real *sums)
-{
-    ugrid_i_adder const adder = {grid, values, sums, width};
-    ugrid_result result;
-    int32_t k;
-    if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
-    if (!grid->built) return UGRID_NOT_BUILT;
-    memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
-    if (grid->n == 0) return UGRID_OK;
-    if (ugrid_i_sorted(grid)) {
-        if (ugrid_i_sums_faster(&adder, &result)) return result;
-        ugrid_i_add_cells(&adder, 0, grid->cell_count);
-        return UGRID_OK;
-    }
-    for (k = 0; k < grid->n; k++) {
-        ugrid_real p[3];
-        ugrid_point(grid, k, p);
-        if (ugrid_i_is_left_out(grid, p)) continue;
-        ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
-                    values + (size_t)k * (size_t)width, width);
-    }
-    return UGRID_OK;
 }
 
 /* ==============================================================================================
