@@ -4298,7 +4298,7 @@ static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
 #ifdef NBODY_WITH_FUNCTION
 static double nbody_i_call_cost(const nbody_desc *desc, int potential);
 #else
-#define nbody_i_call_cost(desc, potential) 0
+#define nbody_i_call_cost(desc, potential) 1 /* such a desc is refused */
 #endif
 
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
