@@ -2,8 +2,9 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
-   Computes the forces and potentials of n bodies on each other. The law is 1 / d^2 or 1 / d, with or without softening, or your own function of the distance. It also
-   computes the velocities of point vortices and vortex blobs. Parts add to it: >>parts.
+   Computes the forces and potentials of n bodies on each other. The law is 1 / d^2 or 1 / d, with
+   or without softening, or your own function of the distance. It also computes the velocities of
+   point vortices and vortex blobs. Parts add to it: >>parts.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, O(n log n): far cells act on bodies as the monopoles of
@@ -12,8 +13,8 @@
                             interpolation points; with order 2 or more the black-box FMM
 
    The quadtree is uniform or adaptive. Sums are compensated. CPU and GPU give the same bits, with
-   two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if
-   asked (>>deep).
+   two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only
+   if asked (>>deep).
 
    >>contents: the banners in order; search for >>name: to find one
 
@@ -29,10 +30,10 @@
        around it      texts, count, validate, save
        end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
 
-   To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up, >>table,
-   >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to >>api-serial:
-   the loops over them, whole, on a few pages. All that makes it faster stands behind, and gives the
-   same bits. Nothing before >>force, and none of the parts, is needed for that.
+   To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up,
+   >>table, >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to
+   >>api-serial: the loops over them, whole, on a few pages. All that makes it faster stands behind,
+   and gives the same bits. Nothing before >>force, and none of the parts, is needed for that.
 
    >>use
 
@@ -103,11 +104,11 @@
        NBODY_WITH_STEP        more/nbody_step.h       leapfrog and Euler, energies; the error of
                                                       forces against direct summation (nbody_step,
                                                       _energy, _estimate, _verify)
-       NBODY_WITH_POINTS      more/nbody_points.h     fields at points of the plane (nbody_fields_at)
+       NBODY_WITH_POINTS      more/nbody_points.h     fields at any points (nbody_fields_at)
        NBODY_WITH_VORTEX      more/nbody_vortex.h     velocities of vortices; Gaussian cores
                                                       (law NBODY_VORTEX, core NBODY_GAUSSIAN)
        NBODY_WITH_FUNCTION    more/nbody_function.h   a law of yours (law NBODY_FUNCTION)
-       NBODY_WITH_PERIODIC    more/nbody_periodic.h   squares that repeat without end (desc.periodic)
+       NBODY_WITH_PERIODIC    more/nbody_periodic.h   squares that repeat (desc.periodic)
        NBODY_WITH_SETS        more/nbody_sets.h       the tree for other masses, or several sets of
                                                       them (nbody_fields_again, _fields_sets)
 
@@ -126,8 +127,8 @@
             The potential is that of -G m_j / sqrt(u).
             NBODY_INVERSE: of m_j d / u, the Laplace kernel of the plane: gravity in two
             dimensions, or straight lines of charge. The potential is that of G m_j ln(u) / 2.
-            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions. NBODY_FUNCTION:
-            a law of yours. Both are parts.
+            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions.
+            NBODY_FUNCTION: a law of yours. Both are parts.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields), nbody_reserve,
             nbody_load and nbody_validate allocate, by desc.allocator, and calls of parts and
@@ -221,11 +222,12 @@
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
    Distances  Let L be about the largest of coordinates, square and softening. Points (of a part)
-              farther away than 1e18 L (double: 1e150 L) count as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces
-              are softened by at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to
-              1e-102 L). At k times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2).
-              Against the law with this softening, positions over 12 decades are as accurate as
-              others. Bodies at exactly the same point do not act on each other.
+              farther away than 1e18 L (double: 1e150 L) count as at that distance. A float force of
+              1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces are softened by
+              at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to 1e-102 L). At k
+              times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2). Against the law with
+              this softening, positions over 12 decades are as accurate as others. Bodies at exactly
+              the same point do not act on each other.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
@@ -1020,7 +1022,8 @@ typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; }
 
 typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
 
-#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40) /* (d / s)^2 where a Gaussian core ends */
+/* d^2 / softening^2 where a Gaussian core ends. */
+#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40)
 
 struct nbody_near; /* >>walk */
 struct nbody_i_run; /* >>runs */
@@ -1044,7 +1047,8 @@ NBODY_FN void nbody_i_shift_run(const nbody *sim, const struct nbody_near *walk,
 #define nbody_i_shift_run(sim, walk, run) ((void)0)
 #endif
 
-/* A Gaussian core: the factor of g, and phi; what it does to the frame. Vortices: what is stored. */
+/* A Gaussian core: the factor of g, and phi; what it does to the frame. Vortices: what
+   is stored. */
 #ifdef NBODY_WITH_VORTEX
 #define NBODY_I_VORTEX
 NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
@@ -1499,7 +1503,8 @@ NBODY_FN int nbody_i_spans(int32_t large, int s, int32_t little, uint32_t bits)
     return (((uint32_t)little - ((uint32_t)large << s) + 1) & bits) <= (1u << s) + 1;
 }
 
-enum { NBODY_I_SPAN = 30 }; /* levels between two cells, of which 32 bits can tell whether they touch */
+/* Levels between two cells of which 32 bits can tell whether they touch. */
+enum { NBODY_I_SPAN = 30 };
 
 /* The same for more levels: `above`, the ancestor of the smaller cell that is 30 levels deeper than
    the larger one, lies inside, or beside it; then the smaller one must be at its border. deeper: of
@@ -2871,7 +2876,8 @@ typedef struct nbody_i_outcome {
     size_t acc_stride;
 } nbody_i_outcome;
 
-/* What is stored for a force. A function of yours has f(d) in your units; vortices have velocities. */
+/* What is stored for a force. A function of yours has f(d) in your units; vortices have
+   velocities. */
 NBODY_FN nbody_i_vector nbody_i_stored(const nbody *sim, double x, double y)
 {
     double const g = (double)sim->desc.gravity, unit = sim->frame->mass / sim->frame->length;
@@ -3150,8 +3156,8 @@ static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t 
 static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
                                  const nbody_i_outcome *out, nbody_result *result);
 
-/* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of further
-   sets; LATTICE: sums over the images of a periodic square, and a table. */
+/* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of
+   further sets; LATTICE: sums over the images of a periodic square, and a table. */
 enum {
     NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
     NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
@@ -3832,7 +3838,8 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
 }
 
-/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. >>cost */
+/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more.
+   >>choose */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential);
 
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
@@ -4093,7 +4100,9 @@ static int nbody_i_has_kept_tables(const nbody_desc *desc)
 }
 
 /* Tables of different levels that are kept: up to so many bytes, and one in any case. */
-enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
+
+static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
 {
     size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
     if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
@@ -4214,8 +4223,9 @@ static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2]
     return fits;
 }
 
-/* Where bodies cluster on level 16: an aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
-   there is no need for more, or they would be too small; nothing is changed. */
+/* Where bodies cluster on level 16: an aligned square, for up to so many levels, and as many as
+   have cells that are not too small. 0: there is no need for more, or they would be too small;
+   nothing is changed. */
 static int nbody_i_deepen(nbody *sim, int32_t levels)
 {
     nbody_frame *frame = sim->frame;
@@ -4734,9 +4744,9 @@ static int nbody_i_is_plain(const nbody *sim)
 #endif
 }
 
-/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function with a parameter `sets`
-   takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of its
-   own. */
+/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function
+   with a parameter `sets` takes `sim` as an array of so many: the same tree, each with masses,
+   sources and nodes of its own. */
 enum { NBODY_I_SETS = 4 };
 
 #ifndef NBODY_PLAIN
@@ -4791,8 +4801,8 @@ extern "C" {
 /* ----------------------------------------------------------------------------------------------
    >>lanes: 16 targets at once, for vector instructions
 
-   The same sums as nbody_i_add, target by target, bit for bit. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
-   code of 8, and 32 do not fit the registers).
+   The same sums as nbody_i_add, target by target, bit for bit. The loops over the lanes become
+   vector instructions (16 lanes: gcc makes poor code of 8, and 32 do not fit the registers).
 
    Without -march a compiler may use the oldest x86-64 only, 4 floats an instruction. So the two
    functions that take nearly all time, nbody_i_sums and nbody_i_rows, are compiled twice, for any
@@ -6838,8 +6848,8 @@ nbody.h"
 #ifdef NBODY_WITH_FUNCTION
 #if defined(__has_include)
 #if !__has_include("more/nbody_function.h")
-#error "nbody.h: NBODY_WITH_FUNCTION needs the file more/nbody_function.h: copy the folder more beside \
-nbody.h"
+#error "nbody.h: NBODY_WITH_FUNCTION needs the file more/nbody_function.h: copy the folder more \
+beside nbody.h"
 #endif
 #endif
 #include "more/nbody_function.h"
@@ -6848,8 +6858,8 @@ nbody.h"
 #ifdef NBODY_WITH_PERIODIC
 #if defined(__has_include)
 #if !__has_include("more/nbody_periodic.h")
-#error "nbody.h: NBODY_WITH_PERIODIC needs the file more/nbody_periodic.h: copy the folder more beside \
-nbody.h"
+#error "nbody.h: NBODY_WITH_PERIODIC needs the file more/nbody_periodic.h: copy the folder more \
+beside nbody.h"
 #endif
 #endif
 #include "more/nbody_periodic.h"

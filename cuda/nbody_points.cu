@@ -6,7 +6,8 @@
        >>points-cuda */
 
 #if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
-#error "cuda/nbody_points.cu 0.2.0 and nbody.h are of different versions: copy both from one release"
+#error "cuda/nbody_points.cu 0.2.0 and nbody.h are of different versions: copy both from one \
+release"
 #endif
 
 /* ----------------------------------------------------------------------------------------------

@@ -63,7 +63,8 @@
 #error "more/nbody_function.h is a part of nbody.h: define NBODY_WITH_FUNCTION and include nbody.h"
 #endif
 #if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
-#error "more/nbody_function.h 0.2.0 and nbody.h are of different versions: copy both from one release"
+#error "more/nbody_function.h 0.2.0 and nbody.h are of different versions: copy both from one \
+release"
 #endif
 
 #ifndef NBODY_I_FUNCTION

@@ -175,7 +175,8 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody
                               &sim->rule, nbody_i_within(sim->frame, 2, 1, row, t->y));
     int p;
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-        t->partial[p] = nbody_i_interpolate(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
+        t->partial[p] =
+            nbody_i_interpolate(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
     nbody_i_carry_target(t);
 }
 #else

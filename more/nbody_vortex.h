@@ -11,8 +11,8 @@
 
    >>use
 
-   #define NBODY_WITH_VORTEX before the first include of nbody.h, in each file that includes it. Then
-   desc.law = NBODY_VORTEX, or desc.core = NBODY_GAUSSIAN. Options, units, memory, threads and
+   #define NBODY_WITH_VORTEX before the first include of nbody.h, in each file that includes it.
+   Then desc.law = NBODY_VORTEX, or desc.core = NBODY_GAUSSIAN. Options, units, memory, threads and
    results are those of nbody.h, and so is the licence, at its end.
 
    >>vortex: velocities of vortices, and Gaussian cores
