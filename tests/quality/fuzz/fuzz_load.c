@@ -10,6 +10,9 @@
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#define NBODY_WITH_POINTS
+#define NBODY_WITH_FUNCTION
+#define NBODY_WITH_PERIODIC
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 
