@@ -695,7 +695,7 @@ typedef struct nbody_rule {
    one call to the next. >>table-serial */
 typedef struct nbody_kept {
     double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
-    int32_t law;
+    int32_t law;                /* and core: law + 16 core */
     int32_t slots;              /* tables that there is room for; 0: one is held, of all levels or
                                    of the last one */
     uint64_t levels;            /* bit l: that of level l is there */
@@ -1070,15 +1070,7 @@ NBODY_FN double nbody_i_stream_unit(double unit);
 /* NBODY_FUNCTION: g, phi, and a whole term. On a GPU it takes NBODY_FORCE. */
 #ifdef NBODY_WITH_FUNCTION
 #define NBODY_I_FUNCTION
-NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
-{
-#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
-    (void)law;
-    return 0;
-#else
-    return law->law == NBODY_FUNCTION;
-#endif
-}
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law);
 NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u);
 NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
 NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
@@ -1167,8 +1159,6 @@ NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_
        potential                          m phi + g trace(Q) / 2 + g' (d Q d)
 
    Q is divided by u first: powers of 1 / u alone would overflow for near sources. */
-
-/* Adds the terms of Q to the partial sums. */
 NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx,
                                   nbody_real dy, nbody_real u, nbody_real g,
                                   nbody_real partial[NBODY_I_PARTS])
@@ -3330,21 +3320,14 @@ static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
    divided, and `beside` of their children is found.
    ---------------------------------------------------------------------------------------------- */
 
-/* Where the bodies of each child of a cell begin: nbody_i_quarters. */
-static void nbody_i_quarters_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell,
-                                int32_t begin[5])
-{
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     nbody_i_shift_of(sim, cell->level), begin);
-}
-
 /* Divides one cell; its children are appended at `*end`. */
 static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
 {
     nbody_cell *cell = &sim->cell[at];
     int32_t begin[5];
     int q;
-    nbody_i_quarters_of(sim, keys, cell, begin);
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     nbody_i_shift_of(sim, cell->level), begin);
     cell->child = *end;
     for (q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
@@ -3703,18 +3686,12 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
     return NBODY_OK;
 }
 
-/* count * width bytes, 0 on overflow. */
-static size_t nbody_i_bytes(size_t count, size_t width)
-{
-    return count <= SIZE_MAX / 2 / width ? count * width : 0;
-}
-
 /* nbody_i_grow, keeping nothing, for `count` elements of `width` bytes. */
 static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width,
                                        nbody_i_growth growth)
 {
-    size_t const bytes = nbody_i_bytes(count, width);
-    return bytes || count == 0 ? nbody_i_grow(sim, which, bytes, 0, growth) : NBODY_OUT_OF_MEMORY;
+    if (count > SIZE_MAX / 2 / width) return NBODY_OUT_OF_MEMORY;
+    return nbody_i_grow(sim, which, count * width, 0, growth);
 }
 
 /* Bytes of a body's four arrays. */
@@ -3801,10 +3778,10 @@ static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth g
     size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that do not exist
                                                    yet */
     int64_t const cells = sim->frame->cells + more;
-    size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
     nbody_result result;
-    if (cells > INT32_MAX || wanted == 0) return NBODY_OUT_OF_MEMORY;
-    result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep, growth);
+    if (cells > INT32_MAX || (size_t)cells > SIZE_MAX / 2 / sizeof(nbody_cell))
+        return NBODY_OUT_OF_MEMORY;
+    result = nbody_i_grow(sim, NBODY_I_CELLS, (size_t)cells * sizeof(nbody_cell), keep, growth);
     sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
     return result;
 }
@@ -4124,8 +4101,8 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
 
    One table for all levels is filled once in the life of an nbody. A law with a table for each
    level has it filled when the level is computed, unless it is still there from the last call. So a
-   table depends on what nbody_kept and table_kind say, and on nothing else: a law with another
-   parameter needs it in both (nbody_i_keep_tables, nbody_i_kind_of_table).
+   table depends on what nbody_kept and table_kind say, and on nothing else: a law with a parameter
+   of its own needs it there (nbody_i_keep_tables, nbody_i_kind_of_table).
    ---------------------------------------------------------------------------------------------- */
 
 /* Laws whose tables on each level depend on the square and the softening alone. */
@@ -4157,7 +4134,7 @@ static void nbody_i_keep_tables(nbody *sim, int potential)
     now.edge = sim->frame->edge;
     now.soften2 = sim->frame->soften2;
     now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
-    now.law = (int32_t)law.law;
+    now.law = (int32_t)law.law + 16 * (int32_t)sim->desc.core;
     now.slots = nbody_i_slots(sim, sim->frame->levels);
     if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
     if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
@@ -4402,13 +4379,6 @@ static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
     return nbody_i_level_cost(desc, potential);
 }
 
-/* DIRECT, of n bodies. */
-static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
-{
-    double const lanes = nbody_i_whole_lanes(n);
-    return lanes * n * nbody_i_term_cost(desc, potential) + 15.0 * n;
-}
-
 /* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
    direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
    bodies and cells: K + b n + 0.39 n^2. Up to where that becomes n^2, and a little more, no tree is
@@ -4614,7 +4584,9 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 static nbody_result nbody_i_compare(nbody *sim, int *again)
 {
     int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
-    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
+    double const lanes = nbody_i_whole_lanes(sim->n),
+                 direct = lanes * sim->n * nbody_i_term_cost(&sim->desc, sim->choose > 1) +
+                          15.0 * sim->n;
     double best = direct;
     int32_t levels = sim->frame->levels;
     nbody_result result;
@@ -6073,7 +6045,8 @@ static int32_t nbody_i_children_of(const nbody *sim, const uint32_t *keys, const
 {
     int32_t begin[5], count = 0;
     int q;
-    nbody_i_quarters_of(sim, keys, cell, begin);
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     nbody_i_shift_of(sim, cell->level), begin);
     for (q = 0; q < 4; q++) count += begin[q] < begin[q + 1];
     return count;
 }

@@ -82,6 +82,16 @@ extern "C" {
    >>pair: the term of one source and one target
    ---------------------------------------------------------------------------------------------- */
 
+/* Is it a law of yours? Never on a GPU without NBODY_FORCE: the compiler drops what follows. */
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
+{
+#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
+    (void)law;
+    return 0;
+#else
+    return law->law == NBODY_FUNCTION;
+#endif
+}
 /* The functions that the file names, without a name that could hide theirs. */
 #ifdef NBODY_FORCE
 NBODY_I_LANE_FN double nbody_i_named_force(double nbody_i_d, void *nbody_i_user)
