@@ -93,13 +93,17 @@
                                                            them does not link
        NBODY_WITH_...         -         all that use it,   adds a part: >>parts
                                         and that one
+       NBODY_PLAIN            -         the file that      the text of >>plain, without its faster
+                                        implements         forms; the results are the same
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
                                         implements         (x86: AVX2 where the CPU has it); the
                                                            results are the same
 
    >>parts
 
-   A macro, defined before the include, adds a file of the folder more, which lies beside this one:
+   A macro adds a file of the folder more, which lies beside this one. Define it before the include,
+   in each file that uses the part and in the one with NBODY_IMPLEMENTATION (the laws and periodic
+   squares: before the first include, in all). What a part is missing for is refused: NBODY_NO_PART.
 
        NBODY_WITH_STEP        more/nbody_step.h       leapfrog and Euler, energies; the error of
                                                       forces against direct summation (nbody_step,
@@ -139,8 +143,8 @@
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_count); one at a
-            time may change it. With desc.parallel a call itself is cut
-            into tasks for threads of yours: >>parallel.
+            time may change it. With desc.parallel a call itself is cut into tasks for threads of
+            yours: >>parallel.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field
             to change. Nothing is printed, nothing aborts, nothing is truncated silently. A refusal
             leaves outputs unwritten, and the nbody empty.
