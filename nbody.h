@@ -4711,8 +4711,8 @@ static void nbody_i_do_task(void *context, int32_t index)
 }
 
 /* One piece: here and now. */
-static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
-                                       nbody_i_work *work, void *job)
+static inline nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
+                                              nbody_i_work *work, void *job)
 {
     nbody_i_tasks tasks;
     int32_t k;
@@ -4730,7 +4730,7 @@ static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t p
 }
 
 /* The first of n elements that piece `piece` has; its end is the begin of the next. */
-static int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
+static inline int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
 {
     return (int32_t)((int64_t)n * piece / pieces);
 }
@@ -5152,7 +5152,7 @@ NBODY_I_AVX2 static void nbody_i_avx2_rows(const nbody_real *rows, int32_t step,
 
 /* The masses of a run in each set: of bodies, or of CHEBYSHEV's points. */
 static inline void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
-                                   const nbody_real *mass[NBODY_I_SETS])
+                                          const nbody_real *mass[NBODY_I_SETS])
 {
     int s;
     mass[0] = run->m;
@@ -6334,7 +6334,7 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
    ---------------------------------------------------------------------------------------------- */
 
 /* Is the work cut into tasks? */
-static int nbody_i_is_cut(const nbody *sim)
+static inline int nbody_i_is_cut(const nbody *sim)
 {
     return sim->desc.parallel.run && sim->desc.parallel.tasks > 1 && !nbody_i_is_plain(sim);
 }
