@@ -16,9 +16,6 @@
    Then desc.law = NBODY_FUNCTION, with desc.function. Options, units, memory, threads and results
    are those of nbody.h, and so is the licence, at its end.
 
-       NBODY_FORCE,           -         the file that      your functions, compiled in
-       NBODY_POTENTIAL                  implements
-
    >>function: a law of the caller, NBODY_FUNCTION
 
    With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
@@ -41,6 +38,7 @@
    By name    The file with NBODY_IMPLEMENTATION may name the functions:
 
        static inline double spring(double d, void *user) { return d; }
+       #define NBODY_WITH_FUNCTION
        #define NBODY_FORCE spring                      and NBODY_POTENTIAL, if there is one
        #define NBODY_IMPLEMENTATION
        #include "nbody.h"
@@ -92,6 +90,7 @@ NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
     return law->law == NBODY_FUNCTION;
 #endif
 }
+
 /* The functions that the file names, without a name that could hide theirs. */
 #ifdef NBODY_FORCE
 NBODY_I_LANE_FN double nbody_i_named_force(double nbody_i_d, void *nbody_i_user)
