@@ -2,8 +2,9 @@
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
-   Computes the forces and potentials of n bodies on each other. The law is 1 / d^2 or 1 / d, with or without softening, or your own function of the distance. It also
-   computes the velocities of point vortices and vortex blobs. Parts add to it: >>parts.
+   Computes the forces and potentials of n bodies on each other. The law is 1 / d^2 or 1 / d, with
+   or without softening, or your own function of the distance. It also computes the velocities of
+   point vortices and vortex blobs. Parts add to it: >>parts.
 
    NBODY_DIRECT             direct summation (P2P): n^2 interactions
    NBODY_VIRTUAL_PARTICLES  a tree code, O(n log n): far cells act on bodies as the monopoles of
@@ -12,8 +13,8 @@
                             interpolation points; with order 2 or more the black-box FMM
 
    The quadtree is uniform or adaptive. Sums are compensated. CPU and GPU give the same bits, with
-   two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if
-   asked (>>deep).
+   two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only
+   if asked (>>deep).
 
    >>contents: the banners in order; search for >>name: to find one
 
@@ -29,10 +30,10 @@
        around it      texts, count, validate, save
        end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
 
-   To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up, >>table,
-   >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to >>api-serial:
-   the loops over them, whole, on a few pages. All that makes it faster stands behind, and gives the
-   same bits. Nothing before >>force, and none of the parts, is needed for that.
+   To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up,
+   >>table, >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to
+   >>api-serial: the loops over them, whole, on a few pages. All that makes it faster stands behind,
+   and gives the same bits. Nothing before >>force, and none of the parts, is needed for that.
 
    >>use
 
@@ -92,22 +93,26 @@
                                                            them does not link
        NBODY_WITH_...         -         all that use it,   adds a part: >>parts
                                         and that one
+       NBODY_PLAIN            -         the file that      the text of >>plain, without its faster
+                                        implements         forms; the results are the same
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
                                         implements         (x86: AVX2 where the CPU has it); the
                                                            results are the same
 
    >>parts
 
-   A macro, defined before the include, adds a file of the folder more, which lies beside this one:
+   A macro adds a file of the folder more, which lies beside this one. Define it before the include,
+   in each file that uses the part and in the one with NBODY_IMPLEMENTATION (the laws and periodic
+   squares: before the first include, in all). What a part is missing for is refused: NBODY_NO_PART.
 
        NBODY_WITH_STEP        more/nbody_step.h       leapfrog and Euler, energies; the error of
                                                       forces against direct summation (nbody_step,
                                                       _energy, _estimate, _verify)
-       NBODY_WITH_POINTS      more/nbody_points.h     fields at points of the plane (nbody_fields_at)
+       NBODY_WITH_POINTS      more/nbody_points.h     fields at any points (nbody_fields_at)
        NBODY_WITH_VORTEX      more/nbody_vortex.h     velocities of vortices; Gaussian cores
                                                       (law NBODY_VORTEX, core NBODY_GAUSSIAN)
        NBODY_WITH_FUNCTION    more/nbody_function.h   a law of yours (law NBODY_FUNCTION)
-       NBODY_WITH_PERIODIC    more/nbody_periodic.h   squares that repeat without end (desc.periodic)
+       NBODY_WITH_PERIODIC    more/nbody_periodic.h   squares that repeat (desc.periodic)
        NBODY_WITH_SETS        more/nbody_sets.h       the tree for other masses, or several sets of
                                                       them (nbody_fields_again, _fields_sets)
 
@@ -126,8 +131,8 @@
             The potential is that of -G m_j / sqrt(u).
             NBODY_INVERSE: of m_j d / u, the Laplace kernel of the plane: gravity in two
             dimensions, or straight lines of charge. The potential is that of G m_j ln(u) / 2.
-            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions. NBODY_FUNCTION:
-            a law of yours. Both are parts.
+            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions.
+            NBODY_FUNCTION: a law of yours. Both are parts.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields), nbody_reserve,
             nbody_load and nbody_validate allocate, by desc.allocator, and calls of parts and
@@ -138,8 +143,8 @@
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
             is built: its forces are 0.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_count); one at a
-            time may change it. With desc.parallel a call itself is cut
-            into tasks for threads of yours: >>parallel.
+            time may change it. With desc.parallel a call itself is cut into tasks for threads of
+            yours: >>parallel.
    Errors   Every function that can fail returns a nbody_result; nbody_result_text names the field
             to change. Nothing is printed, nothing aborts, nothing is truncated silently. A refusal
             leaves outputs unwritten, and the nbody empty.
@@ -221,11 +226,12 @@
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
    Distances  Let L be about the largest of coordinates, square and softening. Points (of a part)
-              farther away than 1e18 L (double: 1e150 L) count as at that distance. A float force of 1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces
-              are softened by at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to
-              1e-102 L). At k times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2).
-              Against the law with this softening, positions over 12 decades are as accurate as
-              others. Bodies at exactly the same point do not act on each other.
+              farther away than 1e18 L (double: 1e150 L) count as at that distance. A float force of
+              1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces are softened by
+              at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to 1e-102 L). At k
+              times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2). Against the law with
+              this softening, positions over 12 decades are as accurate as others. Bodies at exactly
+              the same point do not act on each other.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
@@ -693,7 +699,7 @@ typedef struct nbody_rule {
    one call to the next. >>table-serial */
 typedef struct nbody_kept {
     double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
-    int32_t law;
+    int32_t law;                /* and core: law + 16 core */
     int32_t slots;              /* tables that there is room for; 0: one is held, of all levels or
                                    of the last one */
     uint64_t levels;            /* bit l: that of level l is there */
@@ -899,6 +905,7 @@ NBODY_FN int nbody_i_finite(double x)
 #endif
 #endif
 
+/* 1 / sqrt(u), rounded twice, as on every machine. */
 NBODY_FN nbody_real nbody_i_inverse_root(nbody_real u)
 {
 #if NBODY_I_REAL_KIND == 1 && defined(NBODY_I_ROOT_BY_ASM)
@@ -968,6 +975,7 @@ typedef struct nbody_i_target {
     nbody_real partial[NBODY_I_PARTS], total[NBODY_I_PARTS], compensation[NBODY_I_PARTS];
 } nbody_i_target;
 
+/* A target without any sums. place: of its body, -1: not a body. */
 NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t place)
 {
     nbody_i_target t;
@@ -980,6 +988,7 @@ NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t pl
     return t;
 }
 
+/* Adds the partial sums of a target to its totals. */
 NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
 {
     int p;
@@ -1020,7 +1029,8 @@ typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; }
 
 typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
 
-#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40) /* (d / s)^2 where a Gaussian core ends */
+/* d^2 / softening^2 where a Gaussian core ends. */
+#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40)
 
 struct nbody_near; /* >>walk */
 struct nbody_i_run; /* >>runs */
@@ -1044,7 +1054,8 @@ NBODY_FN void nbody_i_shift_run(const nbody *sim, const struct nbody_near *walk,
 #define nbody_i_shift_run(sim, walk, run) ((void)0)
 #endif
 
-/* A Gaussian core: the factor of g, and phi; what it does to the frame. Vortices: what is stored. */
+/* A Gaussian core: the factor of g, and phi; what it does to the frame. Vortices: what
+   is stored. */
 #ifdef NBODY_WITH_VORTEX
 #define NBODY_I_VORTEX
 NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
@@ -1063,15 +1074,7 @@ NBODY_FN double nbody_i_stream_unit(double unit);
 /* NBODY_FUNCTION: g, phi, and a whole term. On a GPU it takes NBODY_FORCE. */
 #ifdef NBODY_WITH_FUNCTION
 #define NBODY_I_FUNCTION
-NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
-{
-#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
-    (void)law;
-    return 0;
-#else
-    return law->law == NBODY_FUNCTION;
-#endif
-}
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law);
 NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u);
 NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
 NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
@@ -1110,6 +1113,7 @@ NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
     return law;
 }
 
+/* The law of an evaluation. */
 NBODY_FN nbody_i_law nbody_i_law_of(const nbody *sim, int potential)
 {
     nbody_i_law law = nbody_i_law_in(&sim->desc, potential);
@@ -1159,7 +1163,6 @@ NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_
        potential                          m phi + g trace(Q) / 2 + g' (d Q d)
 
    Q is divided by u first: powers of 1 / u alone would overflow for near sources. */
-
 NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx,
                                   nbody_real dy, nbody_real u, nbody_real g,
                                   nbody_real partial[NBODY_I_PARTS])
@@ -1365,6 +1368,7 @@ typedef struct nbody_i_input {
     size_t stride, mass_stride;
 } nbody_i_input;
 
+/* The mass of the caller's body i. */
 NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 {
     if (input->mass) return *nbody_i_at(input->mass, input->mass_stride, i);
@@ -1474,6 +1478,7 @@ NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, i
     return child;
 }
 
+/* The cell of level 0: all n bodies, and only itself beside it. */
 NBODY_FN nbody_cell nbody_i_root(int32_t n)
 {
     nbody_cell above = {0, 0, 0, 0, -1, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0}}, root;
@@ -1499,7 +1504,8 @@ NBODY_FN int nbody_i_spans(int32_t large, int s, int32_t little, uint32_t bits)
     return (((uint32_t)little - ((uint32_t)large << s) + 1) & bits) <= (1u << s) + 1;
 }
 
-enum { NBODY_I_SPAN = 30 }; /* levels between two cells, of which 32 bits can tell whether they touch */
+/* Levels between two cells of which 32 bits can tell whether they touch. */
+enum { NBODY_I_SPAN = 30 };
 
 /* The same for more levels: `above`, the ancestor of the smaller cell that is 30 levels deeper than
    the larger one, lies inside, or beside it; then the smaller one must be at its border. deeper: of
@@ -1527,6 +1533,7 @@ NBODY_FN int nbody_i_touch_by(const nbody_cell *cells, const nbody_cell *large,
            nbody_i_spans_deep(large->y, above->y, s - NBODY_I_SPAN, little->y);
 }
 
+/* Do a cell and another of its level or a deeper one touch? */
 NBODY_FN int nbody_i_touch(const nbody *sim, const nbody_cell *large, const nbody_cell *little)
 {
     return nbody_i_touch_by(sim->cell, large, little, nbody_i_column_bits(sim, little->level));
@@ -1626,6 +1633,7 @@ NBODY_FN double nbody_i_number(const nbody_cell *cells, const nbody_cell *cell, 
            (double)((uint32_t)low & ((1u << s) - 1));
 }
 
+/* The lower border of a cell's column (axis 0) or row (axis 1). */
 NBODY_FN double nbody_i_corner_of(const nbody *sim, const nbody_cell *cell, int axis)
 {
     double const number = nbody_i_is_deep(sim) ? nbody_i_number(sim->cell, cell, axis)
@@ -1816,6 +1824,7 @@ typedef struct nbody_near {
     int32_t at;                 /* next, -1: done */
 } nbody_near;
 
+/* The walk of nbody_near from cell `at` on. */
 NBODY_FN nbody_near nbody_i_near_from(const nbody *sim, int32_t of, nbody_real x, nbody_real y,
                                       int32_t at)
 {
@@ -1943,6 +1952,7 @@ typedef struct nbody_i_run {
     int32_t place;                      /* of the first, where the sources are bodies; else -1 */
 } nbody_i_run;
 
+/* The bodies at places first .. first + count - 1. */
 NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t count)
 {
     nbody_i_run run;
@@ -1967,6 +1977,7 @@ NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
            (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
 }
 
+/* The virtual particles of a cell, or the masses at its Chebyshev points. */
 NBODY_FN nbody_i_run nbody_i_virtual(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
@@ -2019,6 +2030,7 @@ NBODY_FN nbody_real nbody_i_from_corner(const nbody_i_run *run, int axis, nbody_
     return run->local ? (nbody_real)((double)x - run->corner[axis]) : x;
 }
 
+/* Source s of a run, as the law takes it. */
 NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *run, int32_t s)
 {
     nbody_i_source source;
@@ -2158,6 +2170,7 @@ NBODY_FN void nbody_i_l2p_by(const nbody *sim, int32_t at, const nbody_i_stencil
     nbody_i_carry_target(t);
 }
 
+/* L2P of a target in this cell. */
 NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_target *t)
 {
     nbody_i_stencil const sx = nbody_i_stencil_in(sim, &sim->cell[at], 0, t->x),
@@ -2254,6 +2267,7 @@ NBODY_FN int nbody_i_subcell(double from_corner, double subcells_per_unit, int s
 /* The grid of sub-cells: the cell's lower left corner, and sub-cells per unit of length. */
 typedef struct nbody_i_subgrid { double x, y, per_unit; int subcells; } nbody_i_subgrid;
 
+/* The sub-cells of a cell. */
 NBODY_FN nbody_i_subgrid nbody_i_subgrid_of(const nbody *sim, const nbody_cell *cell)
 {
     nbody_i_subgrid grid;
@@ -2264,6 +2278,7 @@ NBODY_FN nbody_i_subgrid nbody_i_subgrid_of(const nbody *sim, const nbody_cell *
     return grid;
 }
 
+/* The number of the sub-cell that holds a point. */
 NBODY_FN int nbody_i_subcell_at(const nbody_i_subgrid *grid, nbody_real x, nbody_real y)
 {
     return nbody_i_subcell((double)x - grid->x, grid->per_unit, grid->subcells) +
@@ -2323,6 +2338,7 @@ NBODY_FN nbody_real nbody_i_mass_of_child(const nbody *sim, int32_t child, int i
     return sum;
 }
 
+/* P2M of a leaf, M2M of a parent: the mass at point (i, j). */
 NBODY_FN nbody_real nbody_i_point_mass(const nbody *sim, const nbody_cell *cell, int i, int j)
 {
     nbody_real sum = 0;
@@ -2356,6 +2372,7 @@ NBODY_FN int32_t nbody_i_whole_lanes(int32_t count)
 /* Numbers of a row of the table: the nodes, and padding. */
 NBODY_FN int32_t nbody_i_row(const nbody *sim) { return nbody_i_whole_lanes(sim->nodes); }
 
+/* Reals of the table of one level. */
 NBODY_FN size_t nbody_i_table_level(const nbody *sim)
 {
     return (size_t)NBODY_I_OFFSETS * (size_t)sim->per_cell * NBODY_I_PARTS *
@@ -2496,6 +2513,7 @@ NBODY_FN size_t nbody_i_series_table(const nbody *sim)
            NBODY_I_PARTS * count * (size_t)nbody_i_row(sim);
 }
 
+/* The three parts of the table: T_ij of an offset, powers of the points, values at the nodes. */
 NBODY_FN nbody_real *nbody_i_series_rows(const nbody *sim, int offset)
 {
     return sim->table + (size_t)offset * (size_t)sim->series * (size_t)(sim->series + 1);
@@ -2514,6 +2532,7 @@ NBODY_FN nbody_real *nbody_i_series_values(const nbody *sim, int component)
 
 typedef struct nbody_i_complex { double re, im; } nbody_i_complex;
 
+/* a b, as complex numbers. */
 NBODY_FN nbody_i_complex nbody_i_complex_product(nbody_i_complex a, nbody_i_complex b)
 {
     nbody_i_complex c;
@@ -2790,6 +2809,7 @@ NBODY_FN nbody_i_target nbody_i_node_force(const nbody *sim, const nbody_i_law *
     return t;
 }
 
+/* Stores the sums of node a. */
 NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32_t at, int32_t a,
                                  const nbody_i_target *t)
 {
@@ -2827,6 +2847,7 @@ NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t 
     }
 }
 
+/* What acts of the cell that a walk found. */
 NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
 {
     const nbody_cell *cell = &sim->cell[walk->cell];
@@ -2834,6 +2855,7 @@ NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
                        : nbody_i_run_of(sim, walk->cell, cell->level);
 }
 
+/* P2P and M2P: all that a walk finds, on one target. */
 NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
                                nbody_i_target *t)
 {
@@ -2871,7 +2893,8 @@ typedef struct nbody_i_outcome {
     size_t acc_stride;
 } nbody_i_outcome;
 
-/* What is stored for a force. A function of yours has f(d) in your units; vortices have velocities. */
+/* What is stored for a force. A function of yours has f(d) in your units; vortices have
+   velocities. */
 NBODY_FN nbody_i_vector nbody_i_stored(const nbody *sim, double x, double y)
 {
     double const g = (double)sim->desc.gravity, unit = sim->frame->mass / sim->frame->length;
@@ -2885,6 +2908,7 @@ NBODY_FN nbody_i_vector nbody_i_stored(const nbody *sim, double x, double y)
     return v;
 }
 
+/* What is stored for a potential. */
 NBODY_FN double nbody_i_stored_potential(const nbody *sim, double phi)
 {
     double const unit = (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
@@ -2893,6 +2917,7 @@ NBODY_FN double nbody_i_stored_potential(const nbody *sim, double phi)
     return nbody_i_product(phi, sim->desc.law == NBODY_VORTEX ? nbody_i_stream_unit(unit) : unit);
 }
 
+/* Stores the sums of a target as the fields of body or point i. */
 NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i,
                             const nbody_real total[NBODY_I_PARTS],
                             const nbody_real compensation[NBODY_I_PARTS])
@@ -3118,6 +3143,7 @@ typedef nbody_result nbody_i_leaves(nbody *sim, const nbody_i_input *input);
 /* >>choose, >>deep-serial, >>kept, >>series-serial */
 static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make,
                                    const nbody_frame *before);
+static int nbody_i_is_too_shallow(const nbody *sim);
 static int nbody_i_deepen(nbody *sim, int32_t levels);
 static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys);
 static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level);
@@ -3150,8 +3176,8 @@ static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t 
 static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
                                  const nbody_i_outcome *out, nbody_result *result);
 
-/* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of further
-   sets; LATTICE: sums over the images of a periodic square, and a table. */
+/* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of
+   further sets; LATTICE: sums over the images of a periodic square, and a table. */
 enum {
     NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
     NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
@@ -3173,6 +3199,7 @@ static int nbody_i_has_fixed_sources(const nbody_desc *desc)
 /* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
 typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
 
+/* Bounds of bodies first .. end - 1; stops at the first bad one. */
 static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
                                           int32_t first, int32_t end, nbody_i_bounds *bounds)
 {
@@ -3250,6 +3277,7 @@ static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint3
 /* Keys of a body: one, in deep trees three. The sort begins with the last. */
 static int nbody_i_parts_of_key(const nbody *sim) { return sim->frame->deep ? 3 : 1; }
 
+/* Key number `part` of the caller's body i. */
 static uint32_t nbody_i_key_of(const nbody *sim, const nbody_i_input *input, int32_t i, int part)
 {
     const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
@@ -3258,6 +3286,7 @@ static uint32_t nbody_i_key_of(const nbody *sim, const nbody_i_input *input, int
                             nbody_i_scaled((double)p[1], sim->frame->length), part);
 }
 
+/* Bits of a key that differ between bodies. */
 static int nbody_i_bits_of_key(const nbody *sim)
 {
     return sim->frame->deep ? 32 : 2 * (sim->desc.levels - 1);
@@ -3295,21 +3324,14 @@ static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
    divided, and `beside` of their children is found.
    ---------------------------------------------------------------------------------------------- */
 
-/* Where the bodies of each child of a cell begin: nbody_i_quarters. */
-static void nbody_i_quarters_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell,
-                                int32_t begin[5])
-{
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     nbody_i_shift_of(sim, cell->level), begin);
-}
-
 /* Divides one cell; its children are appended at `*end`. */
 static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
 {
     nbody_cell *cell = &sim->cell[at];
     int32_t begin[5];
     int q;
-    nbody_i_quarters_of(sim, keys, cell, begin);
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     nbody_i_shift_of(sim, cell->level), begin);
     cell->child = *end;
     for (q = 0; q < 4; q++) {
         if (begin[q] == begin[q + 1]) continue;
@@ -3319,6 +3341,7 @@ static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t
     }
 }
 
+/* Room for the root, and the root. */
 static nbody_result nbody_i_begin_cells(nbody *sim)
 {
     nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
@@ -3341,6 +3364,7 @@ static void nbody_i_finish_cells(nbody *sim)
             frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
 }
 
+/* All cells of the sorted bodies. */
 static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
@@ -3368,6 +3392,7 @@ static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
     return NBODY_OK;
 }
 
+/* Sorts the bodies and divides them into cells. */
 static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input)
 {
     uint32_t *keys = nbody_i_sort(sim, input);
@@ -3384,7 +3409,8 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input, nb
     if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     result = make(sim, input);
     if (result != NBODY_OK) return result;
-    if (levels > NBODY_KEY_LEVELS && nbody_i_deepen(sim, levels)) {
+    if (levels > NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
+        nbody_i_deepen(sim, levels)) {
         result = make(sim, input);
         if (result != NBODY_OK) return result;
     }
@@ -3505,6 +3531,7 @@ static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
    >>api-serial: build and evaluate
    ---------------------------------------------------------------------------------------------- */
 
+/* The tree of n bodies and its sources; DIRECT: the bodies. */
 static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
 {
     nbody_i_bounds bounds;
@@ -3663,17 +3690,12 @@ static nbody_result nbody_i_grow(nbody *sim, int which, size_t bytes, size_t kee
     return NBODY_OK;
 }
 
-/* count * width bytes, 0 on overflow. */
-static size_t nbody_i_bytes(size_t count, size_t width)
-{
-    return count <= SIZE_MAX / 2 / width ? count * width : 0;
-}
-
+/* nbody_i_grow, keeping nothing, for `count` elements of `width` bytes. */
 static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size_t width,
                                        nbody_i_growth growth)
 {
-    size_t const bytes = nbody_i_bytes(count, width);
-    return bytes || count == 0 ? nbody_i_grow(sim, which, bytes, 0, growth) : NBODY_OUT_OF_MEMORY;
+    if (count > SIZE_MAX / 2 / width) return NBODY_OUT_OF_MEMORY;
+    return nbody_i_grow(sim, which, count * width, 0, growth);
 }
 
 /* Bytes of a body's four arrays. */
@@ -3717,6 +3739,7 @@ static size_t nbody_i_node_reals(const nbody *sim, int potential)
     return (size_t)sim->nodes * (potential ? 3 : 2) + 2 * (size_t)sim->series;
 }
 
+/* Sets the arrays of nodes and series, for so many cells. */
 static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int potential)
 {
     size_t const step = cells * (size_t)sim->nodes;
@@ -3733,6 +3756,7 @@ static size_t nbody_i_table_reals(const nbody *sim)
     return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
 }
 
+/* The frame, and room for n bodies and their sort. */
 static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
     size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
@@ -3758,10 +3782,10 @@ static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth g
     size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that do not exist
                                                    yet */
     int64_t const cells = sim->frame->cells + more;
-    size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
     nbody_result result;
-    if (cells > INT32_MAX || wanted == 0) return NBODY_OUT_OF_MEMORY;
-    result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep, growth);
+    if (cells > INT32_MAX || (size_t)cells > SIZE_MAX / 2 / sizeof(nbody_cell))
+        return NBODY_OUT_OF_MEMORY;
+    result = nbody_i_grow(sim, NBODY_I_CELLS, (size_t)cells * sizeof(nbody_cell), keep, growth);
     sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
     return result;
 }
@@ -3783,6 +3807,7 @@ static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
     return NBODY_OK;
 }
 
+/* Room for nodes, series and table, before an evaluation. */
 static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
 {
     int const has_table = sim->desc.sources == NBODY_CHEBYSHEV;
@@ -3802,7 +3827,8 @@ NBODY_API int64_t nbody_bytes(const nbody *sim)
 {
     int64_t bytes = 0;
     int b;
-    for (b = 0; sim && b < NBODY_BLOCKS; b++) bytes += (int64_t)sim->block[b].bytes;
+    if (!sim) return 0;
+    for (b = 0; b < NBODY_BLOCKS; b++) bytes += (int64_t)sim->block[b].bytes;
     return bytes;
 }
 
@@ -3832,9 +3858,11 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
 }
 
-/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. >>cost */
+/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more.
+   >>choose */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential);
 
+/* Fills in what is 0, but for levels and leaf. */
 static void nbody_i_default_options(nbody_desc *desc, int32_t n)
 {
     if (desc->method == NBODY_AUTO) nbody_i_choose_early(desc, n, 0);
@@ -3849,6 +3877,7 @@ static void nbody_i_default_options(nbody_desc *desc, int32_t n)
     if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
 }
 
+/* Enums and small numbers, and what does not go together. */
 static nbody_result nbody_i_check_options(const nbody_desc *desc)
 {
     int const nodes = desc->method == NBODY_FORCE_NODES,
@@ -3900,6 +3929,7 @@ static int nbody_i_has_potential(const nbody_desc *desc)
     return desc->law != NBODY_FUNCTION || desc->function.potential != NULL;
 }
 
+/* Real numbers, strides and allocators. */
 static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
 {
     if (!nbody_i_finite((double)desc->gravity)) return NBODY_BAD_NUMBER;
@@ -3913,16 +3943,6 @@ static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
     if (!desc->allocator.alloc != !desc->allocator.free) return NBODY_BAD_ALLOCATOR;
     if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NBODY_BAD_ALLOCATOR;
     return NBODY_OK;
-}
-
-/* Levels of a tree whose leaves would hold from `most` / 4 to `most` bodies if they were evenly
-   spread. */
-static int32_t nbody_i_even_levels(int32_t n, int32_t most)
-{
-    int32_t levels = 1;
-    int64_t cells = 1;
-    for (; levels < NBODY_KEY_LEVELS && n > cells * most; cells *= 4) levels++;
-    return levels;
 }
 
 NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
@@ -3945,9 +3965,11 @@ NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, i
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
 {
     nbody_desc resolved;
-    int32_t levels;
+    int32_t levels = 1, most;
+    int64_t cells = 1;
     if (nbody_defaults(&resolved, desc, n) != NBODY_OK) return 1;
-    levels = nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
+    most = nbody_i_default_leaf(&resolved); /* evenly spread: from `most` / 4 to `most` in a leaf */
+    for (; levels < NBODY_KEY_LEVELS && n > cells * most; cells *= 4) levels++;
     return resolved.periodic && levels < 3 ? 3 : levels;
 }
 
@@ -4059,12 +4081,14 @@ static size_t nbody_i_stride(size_t stride, int numbers)
     return stride >= tight && stride % sizeof(nbody_real) == 0 ? stride : 0;
 }
 
+/* May these arrays be read? */
 static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
 {
     if (n < 0 || (n > 0 && !input->pos) || input->stride == 0) return NBODY_BAD_ARGUMENT;
     return n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
 }
 
+/* The caller's arrays, with default strides; stride 0: it is bad. */
 static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                       const nbody_real *mass)
 {
@@ -4081,8 +4105,8 @@ static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *
 
    One table for all levels is filled once in the life of an nbody. A law with a table for each
    level has it filled when the level is computed, unless it is still there from the last call. So a
-   table depends on what nbody_kept and table_kind say, and on nothing else: a law with another
-   parameter needs it in both (nbody_i_keep_tables, nbody_i_kind_of_table).
+   table depends on what nbody_kept and table_kind say, and on nothing else: a law with a parameter
+   of its own needs it there (nbody_i_keep_tables, nbody_i_kind_of_table).
    ---------------------------------------------------------------------------------------------- */
 
 /* Laws whose tables on each level depend on the square and the softening alone. */
@@ -4093,7 +4117,10 @@ static int nbody_i_has_kept_tables(const nbody_desc *desc)
 }
 
 /* Tables of different levels that are kept: up to so many bytes, and one in any case. */
-enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
+
+/* Tables that are kept at once: of all levels, or as many as there is room for. */
+static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
 {
     size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
     if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
@@ -4111,7 +4138,7 @@ static void nbody_i_keep_tables(nbody *sim, int potential)
     now.edge = sim->frame->edge;
     now.soften2 = sim->frame->soften2;
     now.length = law.law == NBODY_INVERSE && potential ? sim->frame->length : 0;
-    now.law = (int32_t)law.law;
+    now.law = (int32_t)law.law + 16 * (int32_t)sim->desc.core;
     now.slots = nbody_i_slots(sim, sim->frame->levels);
     if (law.law == NBODY_INVERSE && !potential) now.length = kept->length;
     if (now.slots > 0 && now.slots <= kept->slots) now.slots = kept->slots;
@@ -4190,10 +4217,12 @@ static int nbody_i_is_too_shallow(const nbody *sim)
 {
     int32_t const *first = sim->frame->level_first;
     int32_t c, b;
+    if (sim->frame->deepest < NBODY_KEY_LEVELS) return 0;
     for (c = first[NBODY_KEY_LEVELS - 1]; c < first[NBODY_KEY_LEVELS]; c++) {
         const nbody_cell *cell = &sim->cell[c];
         if (sim->desc.leaf == 0) return 1;
-        for (b = 1; cell->count > sim->desc.leaf && b < cell->count; b++)
+        if (cell->count <= sim->desc.leaf) continue;
+        for (b = 1; b < cell->count; b++)
             if (sim->x[cell->first + b] < sim->x[cell->first] ||
                 sim->x[cell->first + b] > sim->x[cell->first] ||
                 sim->y[cell->first + b] < sim->y[cell->first] ||
@@ -4214,15 +4243,14 @@ static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2]
     return fits;
 }
 
-/* Where bodies cluster on level 16: an aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
-   there is no need for more, or they would be too small; nothing is changed. */
+/* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
+   no more than there are; nothing is changed. */
 static int nbody_i_deepen(nbody *sim, int32_t levels)
 {
     nbody_frame *frame = sim->frame;
     double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_power(-52);
     int32_t most = 1;
     int a;
-    if (frame->deepest < NBODY_KEY_LEVELS || !nbody_i_is_too_shallow(sim)) return 0;
     while (!nbody_i_align(frame, edge, origin)) edge *= 2;
     while (most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge) most++;
     if (most <= NBODY_KEY_LEVELS || !nbody_i_finite(edge * frame->length)) return 0;
@@ -4245,14 +4273,16 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
    >>series-serial: M2L by powers, one number at a time: >>series
    ---------------------------------------------------------------------------------------------- */
 
+/* The three parts of the table of >>series. */
 static void nbody_i_fill_series_table(nbody *sim)
 {
     int offset, j;
     int32_t a;
     memset(sim->table, 0, nbody_i_series_table(sim) * sizeof *sim->table);
-    for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
-        for (j = 0; j <= sim->series / 2 && nbody_i_offset_is_far(offset); j++)
-            nbody_i_fill_series(sim, offset, j);
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
+        if (!nbody_i_offset_is_far(offset)) continue;
+        for (j = 0; j <= sim->series / 2; j++) nbody_i_fill_series(sim, offset, j);
+    }
     for (a = 0; a < sim->per_cell; a++) nbody_i_fill_powers(sim, a);
 }
 
@@ -4298,9 +4328,10 @@ static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
 #ifdef NBODY_WITH_FUNCTION
 static double nbody_i_call_cost(const nbody_desc *desc, int potential);
 #else
-#define nbody_i_call_cost(desc, potential) 0
+#define nbody_i_call_cost(desc, potential) 1 /* such a desc is refused */
 #endif
 
+/* One term of this law. */
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
     if (desc->law == NBODY_FUNCTION) return nbody_i_call_cost(desc, potential);
@@ -4309,6 +4340,7 @@ static double nbody_i_term_cost(const nbody_desc *desc, int potential)
     return potential ? 3 : 0.64;
 }
 
+/* What a body costs besides its terms. */
 static double nbody_i_body_cost(const nbody_desc *desc)
 {
     return 57 + 5.5 * (desc->order == 1 ? 4 : desc->order * desc->order);
@@ -4349,12 +4381,6 @@ static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
 {
     if (!nbody_i_has_tables(desc) || (kept && nbody_i_has_kept_tables(desc))) return 0;
     return nbody_i_level_cost(desc, potential);
-}
-
-static double nbody_i_direct_cost(const nbody_desc *desc, int32_t n, int potential)
-{
-    double const lanes = nbody_i_whole_lanes(n);
-    return lanes * n * nbody_i_term_cost(desc, potential) + 15.0 * n;
 }
 
 /* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
@@ -4469,7 +4495,8 @@ static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potentia
     double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
     double cost = 0;
     int level;
-    for (level = 2; level < levels && !sim->series; level++)
+    if (sim->series) return 0;
+    for (level = 2; level < levels; level++)
         cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
                     ? nbody_i_level_cost(&sim->desc, potential)
                     : fill;
@@ -4480,6 +4507,7 @@ static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potentia
    this level were the last. */
 typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
 
+/* The costs of the cells of one level. */
 static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
 {
     double const term = nbody_i_term_cost(&sim->desc, potential);
@@ -4518,12 +4546,6 @@ static double nbody_i_tree_cost(const nbody *sim, int potential, double most, in
     return best;
 }
 
-static void nbody_i_forget_sources(nbody *sim)
-{
-    sim->made = NULL;
-    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-}
-
 /* How many sources a cell has with MASS_CENTRES, before they are made: sub-cells that are not empty
    where q bodies for each are spread by chance, 1 - exp(-q) of all. */
 static void nbody_i_guess_sources(nbody *sim)
@@ -4546,10 +4568,12 @@ static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
         if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
     }
     if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
-    nbody_i_forget_sources(sim);
+    sim->made = NULL; /* they were only counted */
+    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
     return result;
 }
 
+/* Makes a nbody of DIRECT of one with a tree. */
 static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 {
     int32_t i;
@@ -4564,7 +4588,9 @@ static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
 static nbody_result nbody_i_compare(nbody *sim, int *again)
 {
     int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
-    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
+    double const lanes = nbody_i_whole_lanes(sim->n),
+                 direct = lanes * sim->n * nbody_i_term_cost(&sim->desc, sim->choose > 1) +
+                          15.0 * sim->n;
     double best = direct;
     int32_t levels = sim->frame->levels;
     nbody_result result;
@@ -4619,6 +4645,7 @@ static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *f
     if (spare) frame->level_first[frame->levels - 1] = frame->cells;
 }
 
+/* Cells, sources and nodes of n evenly spread bodies. */
 static nbody_result nbody_i_reserve_tree(nbody *sim, int32_t n)
 {
     nbody_frame frame;
@@ -4684,8 +4711,8 @@ static void nbody_i_do_task(void *context, int32_t index)
 }
 
 /* One piece: here and now. */
-static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
-                                       nbody_i_work *work, void *job)
+static inline nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
+                                              nbody_i_work *work, void *job)
 {
     nbody_i_tasks tasks;
     int32_t k;
@@ -4703,7 +4730,7 @@ static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t p
 }
 
 /* The first of n elements that piece `piece` has; its end is the begin of the next. */
-static int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
+static inline int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
 {
     return (int32_t)((int64_t)n * piece / pieces);
 }
@@ -4734,9 +4761,9 @@ static int nbody_i_is_plain(const nbody *sim)
 #endif
 }
 
-/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function with a parameter `sets`
-   takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of its
-   own. */
+/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function
+   with a parameter `sets` takes `sim` as an array of so many: the same tree, each with masses,
+   sources and nodes of its own. */
 enum { NBODY_I_SETS = 4 };
 
 #ifndef NBODY_PLAIN
@@ -4791,8 +4818,8 @@ extern "C" {
 /* ----------------------------------------------------------------------------------------------
    >>lanes: 16 targets at once, for vector instructions
 
-   The same sums as nbody_i_add, target by target, bit for bit. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
-   code of 8, and 32 do not fit the registers).
+   The same sums as nbody_i_add, target by target, bit for bit. The loops over the lanes become
+   vector instructions (16 lanes: gcc makes poor code of 8, and 32 do not fit the registers).
 
    Without -march a compiler may use the oldest x86-64 only, 4 floats an instruction. So the two
    functions that take nearly all time, nbody_i_sums and nbody_i_rows, are compiled twice, for any
@@ -4895,6 +4922,7 @@ static void nbody_i_get_lane(const nbody_i_lanes *lanes, int32_t k, nbody_i_targ
     }
 }
 
+/* nbody_i_carry_target on all lanes of each set. */
 static void nbody_i_carry_lanes(nbody_i_lanes *lanes, int sets)
 {
     int k, p, s;
@@ -5047,10 +5075,11 @@ static void nbody_i_lanes_moved(const nbody *sim, int sets, const nbody_i_law *l
     if (run->place >= 0) given.place = run->place + first;
     memcpy(x, lanes->x, sizeof x);
     memcpy(y, lanes->y, sizeof y);
-    for (k = 0; k < NBODY_I_LANES && (!run->x || run->moves); k++) {
-        lanes->x[k] = nbody_i_target_from_corner(run, 0, x[k]);
-        lanes->y[k] = nbody_i_target_from_corner(run, 1, y[k]);
-    }
+    if (!run->x || run->moves)
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            lanes->x[k] = nbody_i_target_from_corner(run, 0, x[k]);
+            lanes->y[k] = nbody_i_target_from_corner(run, 1, y[k]);
+        }
     nbody_i_lanes_range(sim, sets, law, &given, 0, end - first, lanes);
     memcpy(lanes->x, x, sizeof x);
     memcpy(lanes->y, y, sizeof y);
@@ -5123,7 +5152,7 @@ NBODY_I_AVX2 static void nbody_i_avx2_rows(const nbody_real *rows, int32_t step,
 
 /* The masses of a run in each set: of bodies, or of CHEBYSHEV's points. */
 static inline void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
-                                   const nbody_real *mass[NBODY_I_SETS])
+                                          const nbody_real *mass[NBODY_I_SETS])
 {
     int s;
     mass[0] = run->m;
@@ -5205,6 +5234,7 @@ static void nbody_i_lanes_rows_of_sets(const nbody_real *rows, int32_t step, int
     else nbody_i_lanes_rows_of_four(rows, step, sets, sides, count);
 }
 
+/* nbody_i_carry_table on all lanes of each set. */
 static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
                                       const nbody_real scale[NBODY_I_PARTS])
 {
@@ -5298,12 +5328,16 @@ static void nbody_i_m2m(const nbody *sim, int32_t child, nbody_real *to)
         }
 }
 
+/* CHEBYSHEV: P2M of a leaf or M2M of a parent, in each set. */
 static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
     int i, c, s;
-    if (cell->child < 0) nbody_i_make_leaf_masses(sim, sets, at);
-    for (s = 0; s < sets && cell->child >= 0; s++) {
+    if (cell->child < 0) {
+        nbody_i_make_leaf_masses(sim, sets, at);
+        return;
+    }
+    for (s = 0; s < sets; s++) {
         nbody_real *to = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
         for (i = 0; i < sim->per_cell; i++) to[i] = 0;
         for (c = 0; c < cell->children; c++) nbody_i_m2m(&sim[s], cell->child + c, to);
@@ -5389,6 +5423,7 @@ static void nbody_i_load_nodes(const nbody *sim, int sets, int32_t at, int32_t a
     }
 }
 
+/* Turns the weights of a child's nodes into rows of lanes. */
 static void nbody_i_transpose_weights(const nbody_rule *rule, nbody_i_to_child *to_child)
 {
     int bit, i, a;
@@ -5436,8 +5471,9 @@ static void nbody_i_begin_nodes(const nbody *sim, int sets, const nbody_i_law *l
     nbody_i_clear_around(around);
     for (g = 0; g < groups; g++)
         nbody_i_load_nodes(sim, sets, at, g * NBODY_I_LANES, &lanes[g * sets]);
-    for (p = 0; cell->level > 2 && p < NBODY_I_PARTS - !law->potential; p++)
-        for (s = 0; s < sets; s++) nbody_i_lanes_l2l(&sim[s], sets, to_child, at, p, &lanes[s]);
+    if (cell->level > 2)
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
+            for (s = 0; s < sets; s++) nbody_i_lanes_l2l(&sim[s], sets, to_child, at, p, &lanes[s]);
     for (g = 0; g < groups; g++) nbody_i_carry_lanes(&lanes[g * sets], sets);
     while (nbody_next_far(&walk)) {
         const nbody_cell *source = &sim->cell[walk.cell];
@@ -5474,6 +5510,7 @@ static void nbody_i_add_offset(const nbody *sim, int sets, const nbody_i_law *la
     }
 }
 
+/* M2L by the table for a batch: offset by offset, on all of its cells. */
 static void nbody_i_add_tables(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                nbody_i_batch *batch)
 {
@@ -5574,6 +5611,7 @@ static void nbody_i_store_series(const nbody *sim, int32_t at, const nbody_i_ser
     for (k = 0; k < sim->series; k++) local[k] = sums->total[k] + sums->compensation[k];
 }
 
+/* M2L by powers for a batch, and what the series are worth at its nodes. */
 static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                nbody_i_batch *batch)
 {
@@ -5608,6 +5646,7 @@ static void nbody_i_store_nodes(const nbody *sim, int sets, const nbody_i_law *l
     }
 }
 
+/* The nodes of the cells of a batch. */
 static void nbody_i_make_nodes_of(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                   nbody_i_batch *batch)
 {
@@ -5628,6 +5667,7 @@ static void nbody_i_make_nodes_of(const nbody *sim, int sets, const nbody_i_law 
 static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law);
 #endif
 
+/* The nodes of all cells, level by level. */
 static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
 {
     int32_t const room = nbody_i_batch_room(sim, sets);
@@ -5635,9 +5675,11 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
     int level;
     int32_t at;
     nbody_i_transpose_weights(&sim->rule, &batch.to_child);
-    if (sim->series) nbody_i_ready_table(sim, law, 2);
-    for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
-        nbody_i_lanes_moment(sim, sets, at);
+    if (sim->series) {
+        nbody_i_ready_table(sim, law, 2);
+        for (at = sim->frame->level_first[2]; at < sim->frame->cells; at++)
+            nbody_i_lanes_moment(sim, sets, at);
+    }
     if (nbody_i_is_periodic(sim)) nbody_i_make_image_nodes(sim, sets, law);
     for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
         int32_t const end = sim->frame->level_first[level + 1];
@@ -5736,6 +5778,7 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
 
+/* The bodies of a leaf, 16 at a time. */
 static void nbody_i_make_forces_of(const nbody *sim, int sets, const nbody_i_law *law,
                                    const nbody_i_outcome *out, int32_t leaf)
 {
@@ -5744,6 +5787,7 @@ static void nbody_i_make_forces_of(const nbody *sim, int sets, const nbody_i_law
         nbody_i_make_forces_from(sim, sets, law, out, leaf, k);
 }
 
+/* The bodies of all leaves. */
 static void nbody_i_make_forces(const nbody *sim, int sets, const nbody_i_law *law,
                                 const nbody_i_outcome *out)
 {
@@ -5770,6 +5814,7 @@ static void nbody_i_make_direct_from(const nbody *sim, int sets, const nbody_i_l
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
 
+/* All bodies, by direct summation. */
 static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *law,
                                 const nbody_i_outcome *out)
 {
@@ -5850,6 +5895,7 @@ static void nbody_i_join_bounds(nbody_i_bounds *all, const nbody_i_bounds *part)
     if (part->heaviest > all->heaviest) all->heaviest = part->heaviest;
 }
 
+/* The bounds of all bodies, from those of the pieces. */
 static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, int32_t n,
                                         nbody_i_bounds *bounds)
 {
@@ -5944,6 +5990,7 @@ static nbody_result nbody_i_cut_places(nbody *sim, const nbody_i_input *input)
     return nbody_i_cut(&job, (int64_t)sim->n * NBODY_I_TOUCH, nbody_i_place_task);
 }
 
+/* nbody_i_radix_pass in tasks. */
 static nbody_result nbody_i_cut_pass(nbody_i_job *job, int32_t pieces)
 {
     nbody_parallel const *parallel = &job->sim->desc.parallel;
@@ -5958,6 +6005,7 @@ static nbody_result nbody_i_cut_pass(nbody_i_job *job, int32_t pieces)
     return result;
 }
 
+/* nbody_i_sort in tasks. */
 static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, uint32_t **keys)
 {
     nbody_parallel const *parallel = &sim->desc.parallel;
@@ -5996,15 +6044,18 @@ static void nbody_i_cells_of(const nbody_i_job *job, int32_t piece, int32_t piec
     *end = job->first + nbody_i_begin_of(job->end - job->first, piece + 1, pieces);
 }
 
+/* Children that a cell will have. */
 static int32_t nbody_i_children_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell)
 {
     int32_t begin[5], count = 0;
     int q;
-    nbody_i_quarters_of(sim, keys, cell, begin);
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     nbody_i_shift_of(sim, cell->level), begin);
     for (q = 0; q < 4; q++) count += begin[q] < begin[q + 1];
     return count;
 }
 
+/* Counts the cells of a piece that are divided, and their children. */
 static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6069,6 +6120,7 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
     return result;
 }
 
+/* nbody_i_make_cells in tasks. */
 static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
@@ -6089,6 +6141,7 @@ static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
     return result;
 }
 
+/* nbody_i_make_leaves in tasks. */
 static nbody_result nbody_i_cut_leaves(nbody *sim, const nbody_i_input *input)
 {
     uint32_t *keys = NULL;
@@ -6147,6 +6200,7 @@ static void nbody_i_set_level(nbody_i_job *job, int level)
     job->end = job->sim->frame->level_first[level + 1];
 }
 
+/* The sources of all cells, level by level. */
 static nbody_result nbody_i_cut_sources(nbody *sim, int sets)
 {
     nbody_i_job job = nbody_i_job_of(sim, sets);
@@ -6175,6 +6229,7 @@ static nbody_result nbody_i_cut_table(nbody_i_job *job)
     return result;
 }
 
+/* The nodes of all cells, level by level. */
 static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
 {
     nbody *sim = job->sim;
@@ -6239,6 +6294,7 @@ static void nbody_i_direct_task(void *of_job, int32_t piece, int32_t pieces)
         nbody_i_make_direct_from(job->sim, job->sets, job->law, job->out, first);
 }
 
+/* The bodies of small leaves, then those of each large one. */
 static nbody_result nbody_i_cut_bodies(nbody_i_job *job)
 {
     const nbody *sim = job->sim;
@@ -6256,6 +6312,7 @@ static nbody_result nbody_i_cut_bodies(nbody_i_job *job)
     return result;
 }
 
+/* The fields of all bodies. */
 static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *law,
                                        const nbody_i_outcome *out)
 {
@@ -6276,7 +6333,8 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
    >>faster: the seams: what is faster than >>plain, with the same bits
    ---------------------------------------------------------------------------------------------- */
 
-static int nbody_i_is_cut(const nbody *sim)
+/* Is the work cut into tasks? */
+static inline int nbody_i_is_cut(const nbody *sim)
 {
     return sim->desc.parallel.run && sim->desc.parallel.tasks > 1 && !nbody_i_is_plain(sim);
 }
@@ -6392,6 +6450,7 @@ static void nbody_i_count_far(const nbody *sim, int32_t at, int64_t targets, nbo
     }
 }
 
+/* Terms of lists 1 and 3 of a leaf. */
 static void nbody_i_count_near(const nbody *sim, int32_t leaf, nbody_counts *counts)
 {
     int64_t const targets = sim->cell[leaf].count;
@@ -6429,6 +6488,7 @@ NBODY_API nbody_result nbody_count(const nbody *sim, nbody_counts *counts)
    act on every leaf exactly once.
    ---------------------------------------------------------------------------------------------- */
 
+/* Each id occurs once, and all numbers are finite. */
 static int nbody_i_ids_valid(const nbody *sim, uint8_t *seen)
 {
     int32_t k;
@@ -6443,6 +6503,7 @@ static int nbody_i_ids_valid(const nbody *sim, uint8_t *seen)
     return 1;
 }
 
+/* Levels that follow one another, and a square. */
 static int nbody_i_frame_valid(const nbody *sim)
 {
     const nbody_frame *frame = sim->frame;
@@ -6510,6 +6571,7 @@ static double nbody_i_number_at(const nbody_frame *frame, int level, int axis, n
     return (double)(nbody_i_deep_column(frame, axis, x) >> (NBODY_MAX_LEVELS - 1 - level));
 }
 
+/* Do the bodies of a leaf lie in it? */
 static int nbody_i_bodies_inside(const nbody *sim, const nbody_cell *leaf)
 {
     double const x = nbody_i_number(sim->cell, leaf, 0), y = nbody_i_number(sim->cell, leaf, 1);
@@ -6574,6 +6636,7 @@ static int nbody_i_sources_valid(const nbody *sim, int32_t at)
            (all + size) * (NBODY_I_REAL_KIND == 1 ? 1e-5 : 1e-13) + count * smallest;
 }
 
+/* All cells, in the order in which one check relies on another. */
 static int nbody_i_cells_valid(const nbody *sim)
 {
     int32_t c, next = 1;
@@ -6838,8 +6901,8 @@ nbody.h"
 #ifdef NBODY_WITH_FUNCTION
 #if defined(__has_include)
 #if !__has_include("more/nbody_function.h")
-#error "nbody.h: NBODY_WITH_FUNCTION needs the file more/nbody_function.h: copy the folder more beside \
-nbody.h"
+#error "nbody.h: NBODY_WITH_FUNCTION needs the file more/nbody_function.h: copy the folder more \
+beside nbody.h"
 #endif
 #endif
 #include "more/nbody_function.h"
@@ -6848,8 +6911,8 @@ nbody.h"
 #ifdef NBODY_WITH_PERIODIC
 #if defined(__has_include)
 #if !__has_include("more/nbody_periodic.h")
-#error "nbody.h: NBODY_WITH_PERIODIC needs the file more/nbody_periodic.h: copy the folder more beside \
-nbody.h"
+#error "nbody.h: NBODY_WITH_PERIODIC needs the file more/nbody_periodic.h: copy the folder more \
+beside nbody.h"
 #endif
 #endif
 #include "more/nbody_periodic.h"

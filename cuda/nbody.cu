@@ -409,8 +409,8 @@ int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>cooperative: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks, of
-   which there are as many as run at the same time, wait for each other. Where the launch of a
+   >>cooperative: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks,
+   of which there are as many as run at the same time, wait for each other. Where the launch of a
    kernel for a level would cost more than its few cells, or has none, that takes less time.
    ---------------------------------------------------------------------------------------------- */
 
@@ -1014,8 +1014,8 @@ __device__ bool nbody_i_make_existing(const nbody &sim, const nbody_i_order &ord
 
 /* Those levels, then one by one. */
 __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_blocks_per_sm)
-    nbody_i_cells_cooperative_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
-                                  int32_t room, nbody_i_facts *facts)
+    nbody_i_cells_cooperative_kernel(__grid_constant__ const nbody_device device, nbody_i_order
+                                     order, int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
     __shared__ nbody_i_block_sums shared;
@@ -1131,9 +1131,10 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     bool const cooperative = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
     nbody_result result = NBODY_OK;
     if (cooperative)
-        result = nbody_i_launch_cooperative(gpu, stream, nbody_i_cells_cooperative_kernel, gpu->device,
-                                         order, room, facts);
-    for (int level = cooperative ? divided + 1 : 0; level <= divided && result == NBODY_OK; level++) {
+        result = nbody_i_launch_cooperative(
+            gpu, stream, nbody_i_cells_cooperative_kernel, gpu->device, order, room, facts);
+    for (int level = cooperative ? divided + 1 : 0; level <= divided && result == NBODY_OK;
+         level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
             result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,

@@ -1,4 +1,4 @@
-/* cuda/nbody_periodic.cu - v0.2.0 - the CUDA half of more/nbody_periodic.h, which includes this file
+/* cuda/nbody_periodic.cu - v0.2.0 - the CUDA half of more/nbody_periodic.h, which includes it
    SPDX-License-Identifier: MIT OR Unlicense
 
    >>contents
@@ -6,7 +6,8 @@
        >>images-cuda */
 
 #if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
-#error "cuda/nbody_periodic.cu 0.2.0 and nbody.h are of different versions: copy both from one release"
+#error "cuda/nbody_periodic.cu 0.2.0 and nbody.h are of different versions: copy both from one \
+release"
 #endif
 
 /* ----------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@
        >>points-cuda */
 
 #if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
-#error "cuda/nbody_points.cu 0.2.0 and nbody.h are of different versions: copy both from one release"
+#error "cuda/nbody_points.cu 0.2.0 and nbody.h are of different versions: copy both from one \
+release"
 #endif
 
 /* ----------------------------------------------------------------------------------------------
@@ -109,7 +110,8 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
                           points.cells ? nbody_i_l2p_cell(&sim, 1, (int32_t)points.cells[k]) : -1,
                           nbody_i_coordinate(&sim, 0, (double)p[0]),
                           nbody_i_coordinate(&sim, 1, (double)p[1]));
-    for (int c = 0; c < NBODY_I_PARTS && !finite; c++) t.total[c] = (p[0] - p[0]) + (p[1] - p[1]);
+    if (!finite)
+        for (int c = 0; c < NBODY_I_PARTS; c++) t.total[c] = (p[0] - p[0]) + (p[1] - p[1]);
     nbody_i_store(&sim, &out, i, t.total, t.compensation);
 }
 

@@ -16,9 +16,6 @@
    Then desc.law = NBODY_FUNCTION, with desc.function. Options, units, memory, threads and results
    are those of nbody.h, and so is the licence, at its end.
 
-       NBODY_FORCE,           -         the file that      your functions, compiled in
-       NBODY_POTENTIAL                  implements
-
    >>function: a law of the caller, NBODY_FUNCTION
 
    With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
@@ -41,6 +38,7 @@
    By name    The file with NBODY_IMPLEMENTATION may name the functions:
 
        static inline double spring(double d, void *user) { return d; }
+       #define NBODY_WITH_FUNCTION
        #define NBODY_FORCE spring                      and NBODY_POTENTIAL, if there is one
        #define NBODY_IMPLEMENTATION
        #include "nbody.h"
@@ -63,7 +61,8 @@
 #error "more/nbody_function.h is a part of nbody.h: define NBODY_WITH_FUNCTION and include nbody.h"
 #endif
 #if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
-#error "more/nbody_function.h 0.2.0 and nbody.h are of different versions: copy both from one release"
+#error "more/nbody_function.h 0.2.0 and nbody.h are of different versions: copy both from one \
+release"
 #endif
 
 #ifndef NBODY_I_FUNCTION
@@ -80,6 +79,17 @@ extern "C" {
 /* ----------------------------------------------------------------------------------------------
    >>pair: the term of one source and one target
    ---------------------------------------------------------------------------------------------- */
+
+/* Is it a law of yours? Never on a GPU without NBODY_FORCE: the compiler drops what follows. */
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
+{
+#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
+    (void)law;
+    return 0;
+#else
+    return law->law == NBODY_FUNCTION;
+#endif
+}
 
 /* The functions that the file names, without a name that could hide theirs. */
 #ifdef NBODY_FORCE

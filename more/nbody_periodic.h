@@ -71,7 +71,8 @@
 #error "more/nbody_periodic.h is a part of nbody.h: define NBODY_WITH_PERIODIC and include nbody.h"
 #endif
 #if 10000 * NBODY_VERSION_MAJOR + 100 * NBODY_VERSION_MINOR + NBODY_VERSION_PATCH != 200
-#error "more/nbody_periodic.h 0.2.0 and nbody.h are of different versions: copy both from one release"
+#error "more/nbody_periodic.h 0.2.0 and nbody.h are of different versions: copy both from one \
+release"
 #endif
 
 #ifndef NBODY_I_PERIODIC
@@ -678,11 +679,13 @@ static void nbody_i_plain_image_nodes(const nbody *sim, const nbody_i_law *law)
 {
     int32_t sixteen[NBODY_I_IMAGES], c, a;
     nbody_i_find_sixteen(sim, sixteen);
-    for (c = 0; c < NBODY_I_IMAGES; c++)
-        for (a = 0; a < sim->nodes && sixteen[c] >= 0; a++) {
+    for (c = 0; c < NBODY_I_IMAGES; c++) {
+        if (sixteen[c] < 0) continue;
+        for (a = 0; a < sim->nodes; a++) {
             nbody_i_target const t = nbody_i_image_node(sim, law, sixteen, c, a);
             nbody_i_store_node(sim, law, sixteen[c], a, &t);
         }
+    }
 }
 
 #ifndef NBODY_PLAIN

@@ -175,7 +175,8 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody
                               &sim->rule, nbody_i_within(sim->frame, 2, 1, row, t->y));
     int p;
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-        t->partial[p] = nbody_i_interpolate(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
+        t->partial[p] =
+            nbody_i_interpolate(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
     nbody_i_carry_target(t);
 }
 #else
@@ -386,11 +387,12 @@ static void nbody_i_lanes_points(const nbody_i_points *points, const nbody_i_poi
         nbody_i_run const all = nbody_i_bodies(sim, 0, sim->n);
         nbody_i_lanes_run(sim, 1, &points->law, &all, &lanes);
     }
-    for (k = 0; k < count && (l2p_cell >= 0 || points->square); k++) {
-        nbody_i_target const t = nbody_i_point_at_nodes(sim, &points->law, points->square, l2p_cell,
-                                                        lanes.x[k], lanes.y[k]);
-        nbody_i_set_lane(&lanes, k, &t);
-    }
+    if (l2p_cell >= 0 || points->square)
+        for (k = 0; k < count; k++) {
+            nbody_i_target const t = nbody_i_point_at_nodes(
+                sim, &points->law, points->square, l2p_cell, lanes.x[k], lanes.y[k]);
+            nbody_i_set_lane(&lanes, k, &t);
+        }
     while (sim->cell && nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
         if (points->square) nbody_i_shift_run(sim, &walk, &run);
@@ -697,7 +699,8 @@ static nbody_result nbody_i_points_by_nodes(const nbody_i_points *given, int32_t
     }
     points.by_nodes = 1;
     if (result == NBODY_OK) result = nbody_i_points_of_tree(&points, m, bad);
-    for (b = NBODY_I_NODES; b <= NBODY_I_TABLE && !made; b++)
+    if (made) return result;
+    for (b = NBODY_I_NODES; b <= NBODY_I_TABLE; b++)
         nbody_i_give_back(&own.desc.allocator, own.block[b].memory, own.block[b].bytes);
     return result;
 }

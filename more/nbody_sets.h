@@ -14,8 +14,8 @@
    >>use
 
    #define NBODY_WITH_SETS before the include of nbody.h, in each file that calls these functions
-   and in the one with NBODY_IMPLEMENTATION. Options, units, memory, threads and results are those of
-   nbody.h, and so is the licence, at its end.
+   and in the one with NBODY_IMPLEMENTATION. Options, units, memory, threads and results are those
+   of nbody.h, and so is the licence, at its end.
 */
 
 #ifndef NBODY_H

@@ -15,9 +15,9 @@
 
    >>use
 
-   #define NBODY_WITH_STEP before the include of nbody.h, in each file that calls these functions and
-   in the one with NBODY_IMPLEMENTATION. Options, units, memory, threads and results are those of
-   nbody.h, and so is the licence, at its end. What a call allocates, nbody_accelerations does.
+   #define NBODY_WITH_STEP before the include of nbody.h, in each file that calls these functions
+   and in the one with NBODY_IMPLEMENTATION. Options, units, memory, threads and results are those
+   of nbody.h, and so is the licence, at its end. What a call allocates, nbody_accelerations does.
 
        nbody_bodies bodies = {pos, vel, acc, NULL, n, 0};
        for (i = 0; i < 1000 && r == NBODY_OK; i++)
@@ -144,8 +144,8 @@ NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
                                        nbody_bodies *bodies, nbody_real dt,
                                        nbody_integrator integrator, struct CUstream_st *stream);
 
-/* As nbody_energy; d_energies: one, in device memory. NBODY_NOT_BUILT: before nbody_cuda_reserve or a
-   first evaluation. */
+/* As nbody_energy; d_energies: one, in device memory. NBODY_NOT_BUILT: before nbody_cuda_reserve or
+   a first evaluation. */
 NBODY_API nbody_result nbody_cuda_energy(nbody_cuda *gpu, const nbody_bodies *bodies,
                                          const nbody_real *d_potential, nbody_energies *d_energies,
                                          struct CUstream_st *stream);

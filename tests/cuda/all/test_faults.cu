@@ -27,6 +27,8 @@
 #define NLIST_IMPLEMENTATION
 #define NLIST_CUDA
 #include "nlist.h"
+#define NBODY_WITH_STEP
+#define NBODY_WITH_POINTS
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
 #include "nbody.h"

@@ -4,6 +4,8 @@
 
    Run by tests/emu alone: what refuses is host code. test_nbody.cu has the same with functions. */
 
+#define NBODY_WITH_STEP
+#define NBODY_WITH_FUNCTION
 #define NBODY_IMPLEMENTATION
 #define NBODY_CUDA
 #include "nbody.h"

@@ -20,6 +20,7 @@
 #include "lbvh.h"
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#define NBODY_WITH_STEP
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 #include "../../common/workloads.h"

@@ -104,6 +104,7 @@ static void test_texts(void **state)
         {NBODY_CELLS_FULL, "desc.max_cells"}, {NBODY_INVALID, "damaged"},
         {NBODY_CUDA_ERROR, "cuda_error"}, {NBODY_NOT_RUN, "desc.parallel.run"},
         {NBODY_BUFFER_TOO_SMALL, "size"}, {NBODY_BAD_FILE, "saved"},
+        {NBODY_NO_PART, "NBODY_WITH_PERIODIC"},
     };
 #define NAME_OF(code, text) #code ": ",
     static const char *const names[] = {NBODY_RESULTS(NAME_OF)};
