@@ -117,10 +117,19 @@ needed_parts() {
 copy_files() {
     local to=$1 of=$2 part; shift 2
     mkdir -p "$to" && cp "$headers_dir/$of.h" "$to/" || return 1
-    case $to in *.cuda) copy_kernels "$to" "$of" ;; esac
+    case $to in *.cuda) for part in $(own_kernels "$of"); do copy_kernels "$to" "$part"; done ;;
+    esac
     for part; do
         mkdir -p "$to/more" && cp "$headers_dir/more/${of}_$part.h" "$to/more/"
         case $to in *.cuda) copy_kernels "$to" "${of}_$part" ;; esac
+    done
+}
+# cuda/nlist.cu, and what belongs to no part: cuda/nlist_templates.cu
+own_kernels() {
+    local file name
+    for file in "$headers_dir/cuda/$1.cu" "$headers_dir/cuda/$1"_*.cu; do
+        name=$(basename "$file" .cu)
+        [ -f "$headers_dir/more/$name.h" ] || echo "$name"
     done
 }
 copy_kernels() {
@@ -865,11 +874,11 @@ refuses_other_version() {
             only_compiles "$CC -std=c99 -fsyntax-only" include.c || return 1
     done
     [ "$nvcc" ] && [ -f "$from/cuda/$header.cu" ] || return 0
-    for part in '' $parts; do
-        part=$header${part:+_$part}
+    for part in $(own_kernels "$header") $(printf "${header}_%s " $parts); do
         [ -f "$from/cuda/$part.cu" ] || continue
-        other_version "$part.cu"
-        with=$(with_parts ${part#$header} | sed 's/WITH__/WITH_/')
+        other_version "/$part.cu"
+        with=
+        [ ! -f "$from/more/$part.h" ] || with=$(with_parts "${part#"${header}"_}")
         # shellcheck disable=SC2086
         says_instead "cuda/$part.cu .* different versions" "$nvcc" $with -E -I"$kit" \
             "$src/cuda_impl.cu" -o "$OUT/impl.i" || return 1
