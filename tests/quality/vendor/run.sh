@@ -100,7 +100,9 @@ upper() { echo "$1" | tr a-z A-Z; }
 
 # Those that may come when the header has been included already, and those that may not: they say so.
 late_parts() { local part; for part in $parts; do is_early "$part" || echo "$part"; done; }
-is_early() { grep -q 'before the first include of' "$headers_dir/more/${header}_$1.h"; }
+is_early() {
+    grep -q "^#error.*define ${HEADER}_WITH_[A-Z]* before " "$headers_dir/more/${header}_$1.h"
+}
 
 # with_parts PART...: the macros that add them.
 with_parts() { local part; for part; do printf ' -D%s_WITH_%s' "$HEADER" "$(upper "$part")"; done; }
@@ -908,8 +910,8 @@ refuses_part_alone() {
 }
 
 # A macro in the files that use a part, and not in the one with the implementation. Troubleshooting
-# in docs/install.md has the linker's words. (An early part has no functions of its own to call: its
-# options are refused by a result, NBODY_NO_PART, and the users do not get the right answer.)
+# in docs/install.md has the linker's words. (A part without functions to call: its options are
+# refused by a result, NBODY_NO_PART, and the users do not get the right answer.)
 user_without_implementation() {
     local cc=$1 linker=$2 part
     for part in $parts; do
@@ -919,10 +921,9 @@ user_without_implementation() {
         with=$(with_parts $(needed_parts "$part"))
         compile "$cc" a.o "$here/use_$header.c" -DUSE=use_a &&
         compile "$cc" b.o "$here/use_$header.c" -DUSE=use_b || return 1
-        if is_early "$part"; then
-            ( link_and_run "$linker" impl.o a.o b.o main.o ) && return 1
-            grep -qx '0 of 2 right' "$OUT/said" || return 1
-        else links_not "$linker" impl.o a.o b.o main.o || return 1; fi
+        ! links_not "$linker" impl.o a.o b.o main.o || continue
+        ( link_and_run "$linker" impl.o a.o b.o main.o ) && return 1
+        grep -qx '0 of 2 right' "$OUT/said" || return 1
     done
 }
 
@@ -948,16 +949,17 @@ parts_that_come_late() {
         "$kit"
 }
 
-# A part that changes what the header itself declares must have its macro from the beginning.
+# A part that changes what the header itself declares or compiles must have its macro from the
+# beginning.
 refuses_late() {
     local part early=
     with=
     for part in $parts; do
         is_early "$part" || continue
         early=yes
-        printf '%s\n' "#include \"$header.h\"" "#define ${HEADER}_WITH_$(upper "$part")" \
-            "#include \"$header.h\"" >"$OUT/late.c"
-        says_instead "define ${HEADER}_WITH_$(upper "$part") before the first include" \
+        printf '%s\n' "#define ${HEADER}_IMPLEMENTATION" "#include \"$header.h\"" \
+            "#define ${HEADER}_WITH_$(upper "$part")" "#include \"$header.h\"" >"$OUT/late.c"
+        says_instead "define ${HEADER}_WITH_$(upper "$part") before " \
             compile "$CC -std=c99 -fsyntax-only" late.o "$OUT/late.c" || return 1
     done
     [ "$early" ] || skip "$header.h has no such part"
