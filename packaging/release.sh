@@ -32,7 +32,8 @@ check() {
         say "'$version' is no version X.Y.Z"
     [ -z "$(git status --porcelain)" ] || say "there is what is not committed: git status"
     git rev-parse -q --verify "refs/tags/v$version" >/dev/null && say "there is a tag v$version"
-    current=$(packaging/versions.sh | cut -d' ' -f1 | sort -u)
+    # (under >>changes the next version stands already)
+    current=$(packaging/versions.sh | grep -v '>>changes$' | cut -d' ' -f1 | sort -u)
     [ "$(echo "$current" | wc -l)" = 1 ] || say "the places do not agree: packaging/versions.sh"
     [ "$(printf '%s\n' "$current" "$version" | sort -V | tail -n 1)" = "$version" ] ||
         say "$version is older than $current"

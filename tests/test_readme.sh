@@ -105,7 +105,7 @@ headers() { for h in ugrid lbvh nlist nbody; do [ ! -f "$root/$h.h" ] || echo $h
 copy_included() {
     for h in $(sed -n 's/^ *#include "\([a-z]*\)\.h".*/\1/p' "$work/here/$1"); do
         cp "$root/$h.h" "$work/here/"
-        [ ! -d "$work/here/cuda" ] || cp "$root/cuda/$h.cu" "$work/here/cuda/"
+        [ ! -d "$work/here/cuda" ] || cp "$root/cuda/$h"*.cu "$work/here/cuda/"
     done
 }
 

@@ -22,6 +22,7 @@ except ImportError:
 
 SHIM = r'''
 #define NLIST_REAL double
+#define NLIST_WITH_BOXES
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 static nlist list;

@@ -64,7 +64,7 @@ environment() {
     skip "everything: no numpy, and pip cannot get it ($(tail -n 1 "$work/pip.txt"))"; finish
 }
 
-sources=(ugrid.h lbvh.h nlist.h nbody.h cuda/*.cu packaging/python/library/*)
+sources=(ugrid.h lbvh.h nlist.h nbody.h more/*.h cuda/*.cu packaging/python/library/*)
 newer() { local s; for s in "${sources[@]}"; do [ "$s" -nt "$1" ] && return 0; done; return 1; }
 
 # library FOLDER OUT [FLAGS]: of the headers and packaging/python/library in that folder

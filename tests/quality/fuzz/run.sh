@@ -174,9 +174,9 @@ self_check() {
         's/return d2 <= limit \&\& nlist_i_may_list/return d2 < limit \&\& nlist_i_may_list/'
     planted nbody nbody 'the cell on the right is not beside' \
         's/ \& bits) <= (1u << s) + 1;/ \& bits) < (1u << s) + 1;/'
-    planted nbody nbody 'a law of the caller is too strong between near bodies' \
+    planted nbody more/nbody_function 'a law of the caller is too strong between near bodies' \
         's/return law->function.force(d, law->function.user) \/ r;/return 1.1 * law->function.force(d, law->function.user) \/ r;/'
-    planted nbody nbody 'in a periodic square the image across the border is not the nearest' \
+    planted nbody more/nbody_periodic 'in a periodic square the image across the border is not the nearest' \
         's/return d > edge \/ 2 ? d - edge : d < -edge \/ 2 ? d + edge : d;/(void)edge; return d;/'
     planted load lbvh 'links of a loaded tree are not looked at' \
         's/return node->link == left \&\& node->skip == r->skip/return node->skip == r->skip/'

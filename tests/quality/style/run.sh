@@ -45,10 +45,10 @@ too_long() {
 tree=.
 members() { (cd "$tree" && ls ./*.h more/*.h cuda/*.cu 2>/dev/null | sed 's,^\./,,'); }
 
-# Lines "FILE LINE NAME", of banners (a line of a comment that begins with >>name, alone or before a
-# colon or a bracket), and of what else names one.
+# Lines "FILE LINE NAME", of banners (a line of a comment that begins with >>name, alone, or before a
+# colon or words in brackets), and of what else names one.
 banners() {
-    (cd "$tree" && members | xargs awk '/^   >>[a-z0-9_-]+(:| \(|$)/ {
+    (cd "$tree" && members | xargs awk '/^   >>[a-z0-9_-]+(:| \([^()]*\)$|$)/ {
         name = $1; gsub(/[>:]/, "", name); print FILENAME, FNR, name }')
 }
 mentions() {

@@ -100,7 +100,9 @@ upper() { echo "$1" | tr a-z A-Z; }
 
 # Those that may come when the header has been included already, and those that may not: they say so.
 late_parts() { local part; for part in $parts; do is_early "$part" || echo "$part"; done; }
-is_early() { grep -q 'before the first include of' "$headers_dir/more/${header}_$1.h"; }
+is_early() {
+    grep -q "^#error.*define ${HEADER}_WITH_[A-Z]* before " "$headers_dir/more/${header}_$1.h"
+}
 
 # with_parts PART...: the macros that add them.
 with_parts() { local part; for part; do printf ' -D%s_WITH_%s' "$HEADER" "$(upper "$part")"; done; }
@@ -117,10 +119,19 @@ needed_parts() {
 copy_files() {
     local to=$1 of=$2 part; shift 2
     mkdir -p "$to" && cp "$headers_dir/$of.h" "$to/" || return 1
-    case $to in *.cuda) copy_kernels "$to" "$of" ;; esac
+    case $to in *.cuda) for part in $(own_kernels "$of"); do copy_kernels "$to" "$part"; done ;;
+    esac
     for part; do
         mkdir -p "$to/more" && cp "$headers_dir/more/${of}_$part.h" "$to/more/"
         case $to in *.cuda) copy_kernels "$to" "${of}_$part" ;; esac
+    done
+}
+# cuda/nlist.cu, and what belongs to no part: cuda/nlist_templates.cu
+own_kernels() {
+    local file name
+    for file in "$headers_dir/cuda/$1.cu" "$headers_dir/cuda/$1"_*.cu; do
+        name=$(basename "$file" .cu)
+        [ -f "$headers_dir/more/$name.h" ] || echo "$name"
     done
 }
 copy_kernels() {
@@ -865,11 +876,11 @@ refuses_other_version() {
             only_compiles "$CC -std=c99 -fsyntax-only" include.c || return 1
     done
     [ "$nvcc" ] && [ -f "$from/cuda/$header.cu" ] || return 0
-    for part in '' $parts; do
-        part=$header${part:+_$part}
+    for part in $(own_kernels "$header") $(printf "${header}_%s " $parts); do
         [ -f "$from/cuda/$part.cu" ] || continue
-        other_version "$part.cu"
-        with=$(with_parts ${part#$header} | sed 's/WITH__/WITH_/')
+        other_version "/$part.cu"
+        with=
+        [ ! -f "$from/more/$part.h" ] || with=$(with_parts "${part#"${header}"_}")
         # shellcheck disable=SC2086
         says_instead "cuda/$part.cu .* different versions" "$nvcc" $with -E -I"$kit" \
             "$src/cuda_impl.cu" -o "$OUT/impl.i" || return 1
@@ -899,7 +910,8 @@ refuses_part_alone() {
 }
 
 # A macro in the files that use a part, and not in the one with the implementation. Troubleshooting
-# in docs/install.md has the linker's words.
+# in docs/install.md has the linker's words. (A part without functions to call: its options are
+# refused by a result, NBODY_NO_PART, and the users do not get the right answer.)
 user_without_implementation() {
     local cc=$1 linker=$2 part
     for part in $parts; do
@@ -909,7 +921,9 @@ user_without_implementation() {
         with=$(with_parts $(needed_parts "$part"))
         compile "$cc" a.o "$here/use_$header.c" -DUSE=use_a &&
         compile "$cc" b.o "$here/use_$header.c" -DUSE=use_b || return 1
-        links_not "$linker" impl.o a.o b.o main.o || return 1
+        ! links_not "$linker" impl.o a.o b.o main.o || continue
+        ( link_and_run "$linker" impl.o a.o b.o main.o ) && return 1
+        grep -qx '0 of 2 right' "$OUT/said" || return 1
     done
 }
 
@@ -935,16 +949,17 @@ parts_that_come_late() {
         "$kit"
 }
 
-# A part that changes what the header itself declares must have its macro from the beginning.
+# A part that changes what the header itself declares or compiles must have its macro from the
+# beginning.
 refuses_late() {
     local part early=
     with=
     for part in $parts; do
         is_early "$part" || continue
         early=yes
-        printf '%s\n' "#include \"$header.h\"" "#define ${HEADER}_WITH_$(upper "$part")" \
-            "#include \"$header.h\"" >"$OUT/late.c"
-        says_instead "define ${HEADER}_WITH_$(upper "$part") before the first include" \
+        printf '%s\n' "#define ${HEADER}_IMPLEMENTATION" "#include \"$header.h\"" \
+            "#define ${HEADER}_WITH_$(upper "$part")" "#include \"$header.h\"" >"$OUT/late.c"
+        says_instead "define ${HEADER}_WITH_$(upper "$part") before " \
             compile "$CC -std=c99 -fsyntax-only" late.o "$OUT/late.c" || return 1
     done
     [ "$early" ] || skip "$header.h has no such part"

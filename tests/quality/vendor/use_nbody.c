@@ -1,6 +1,7 @@
 /* A small user of nbody.h, built in every way by run.sh. USE: the name of the function, so that two
    copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. What
-   is used of the parts, their macros say: NBODY_WITH_STEP, _POINTS, _SETS. */
+   is used of the parts, their macros say: NBODY_WITH_STEP, _POINTS, _SETS, _PERIODIC, _VORTEX,
+   _FUNCTION. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -17,6 +18,49 @@ int USE(void);
 static int close_to(double value, double want)
 {
     return value - want < 1e-5 && want - value < 1e-5;
+}
+
+#ifdef NBODY_WITH_FUNCTION
+/* A law: a spring of no length. */
+static double spring(double d, void *user)
+{
+    (void)user;
+    return d;
+}
+#endif
+
+/* The same two bodies, by laws of the parts. */
+static int by_parts(nbody *sim, const nbody_real *pos)
+{
+    const nbody_real mass[2] = {1, 1};
+    nbody_real acc[4] = {9, 9, 9, 9};
+    nbody_desc desc = EMPTY;
+    int right = 1;
+#ifdef NBODY_WITH_VORTEX
+    desc.law = NBODY_VORTEX;        /* each moves the other at 1 / (4 pi), round their middle */
+    right = right && nbody_fields(sim, &desc, pos, 0, mass, 2, acc, NULL) == NBODY_OK;
+    right = right && close_to((double)acc[1], -0.07957747) && close_to((double)acc[3], 0.07957747);
+#endif
+#ifdef NBODY_WITH_FUNCTION
+    desc.law = NBODY_FUNCTION;
+    desc.function.force = spring;
+    right = right && nbody_fields(sim, &desc, pos, 0, mass, 2, acc, NULL) == NBODY_OK;
+    right = right && close_to((double)acc[0], 2) && close_to((double)acc[2], -2);
+#endif
+#ifdef NBODY_WITH_PERIODIC
+    desc.law = NBODY_INVERSE;       /* half a period apart: nothing pulls */
+    desc.periodic = 1;
+    desc.min[0] = desc.min[1] = -2;
+    desc.size = 4;
+    right = right && nbody_fields(sim, &desc, pos, 0, mass, 2, acc, NULL) == NBODY_OK;
+    right = right && close_to((double)acc[0], 0) && close_to((double)acc[2], 0);
+#endif
+    (void)sim;
+    (void)pos;
+    (void)mass;
+    (void)acc;
+    (void)desc;
+    return right;
 }
 
 int USE(void)
@@ -96,6 +140,7 @@ int USE(void)
             counts.far_terms > 0;
     right = right && nbody_validate(&sim) == NBODY_OK && nbody_bytes(&sim) > 0 &&
             nbody_result_text(NBODY_OK)[0] == 'N';
+    right = right && by_parts(&sim, pos);
     nbody_free(&sim);
     return right;
 }
