@@ -27,13 +27,14 @@
    >>contents: the banners in order; search for >> and the name
 
        manual          use, example, options, rules, method, limits, not-here, changes
-       declarations    strict-math, config, results, parallel, desc, tree, api, cuda-api
-       per element     numbers, elements, codes, nodes, overlap, near, ray, triangles,
-                       queries, stb_ds, clusters
-       kernels         cuda-templates
-       serial          memory, resolve, sort, build, refit, packets, pairs, queries-serial,
-                       validate, measure, save, ploc
-       in tasks        parallel-run, parallel-search, nearest-rows, parallel-build
+       declarations    strict-math, config, results, parallel, desc, tree, api
+       per element     numbers, codes, nodes, elements, overlap, near, ray, triangles, queries,
+                       stb_ds, clusters, packet
+       kernels         cuda-api, cuda-templates
+       the text        sort, build, ploc, refit, pairs, queries-serial, memory, resolve, version
+       faster forms    faster, parallel-run, faster-build, faster-ploc, packets, faster-pairs,
+                       faster-queries, parallel-search, faster-rows, parallel-build, seams
+       checks, files   validate, measure, save
        CUDA            cuda/lbvh.cu, with a list of its own
        end             parts, licence
 
@@ -95,6 +96,7 @@
        LBVH_API              extern    all files          linkage of the functions, e.g. dllexport
        LBVH_REAL             float     all files          float or double; a program that mixes them
                                                           does not link
+       LBVH_PLAIN            -         one file           the plain forms alone (>>faster)
        LBVH_PLAIN_LANES      -         one file           no AVX2
        LBVH_WITH_WORLD       -         all that use it,   adds a part; so do LBVH_WITH_WIDE and
                                        and the one file   LBVH_WITH_OPTIMIZE
@@ -142,14 +144,13 @@
    the highest differing bit of their codes turns from 0 to 1 (Karras; >>nodes has a figure). Equal
    codes are told apart by their places, as if those were appended to the codes (Kureck equation
    3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
-   subtree. With them a walk needs no stack (>>nodes). Searches in bulk use packet traversal
-   (>>packets, here and in cuda/lbvh.cu). examples/lbvh_steps.c prints all of this for points of
-   your choice.
+   subtree. With them a walk needs no stack (>>nodes). LBVH_PLOC merges by area instead, and hands
+   the same arrays to the same walks (>>ploc).
 
-   LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
-
-   To learn it from this file, read >>codes, >>nodes and >>sort, of >>build lbvh_i_split (top-down)
-   and then lbvh_i_merge, and >>overlap. All else builds on these.
+   To learn it from this file, read >>codes and >>nodes; then >>sort, >>build and >>ploc, which are
+   the whole build; then >>overlap and >>pairs, which search it. Each is short, and stands alone.
+   What makes them faster, with the same bits, comes after (>>faster); no method needs it.
+   examples/lbvh_steps.c prints all of this for points of your choice.
 
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
@@ -316,25 +317,6 @@
 #define LBVH_ALIGN_NODE
 #endif
 
-/* For gcc at -O2. It does not unroll a loop over three axes: LBVH_I_UNROLL asks for it. gcc 12
-   unrolls a longer loop of constant length before it looks for vectors, and then finds none:
-   LBVH_I_KEEP_LOOP forbids that. */
-#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
-    !defined(__CUDACC__)
-#define LBVH_I_UNROLL _Pragma("GCC unroll 3")
-#define LBVH_I_KEEP_LOOP _Pragma("GCC unroll 1")
-#else
-#define LBVH_I_UNROLL
-#define LBVH_I_KEEP_LOOP
-#endif
-
-/* Prefetches what a loop will read later. nvcc refuses it in functions of both sides. */
-#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
-#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define LBVH_I_PREFETCH(address) ((void)(address))
-#endif
-
 /* In a double build every function gets a second name. A program that mixes float and double builds
    then does not link, instead of computing wrong results. */
 #if LBVH_I_REAL_KIND == 2
@@ -360,20 +342,6 @@
 #define lbvh_overlaps           lbvh_f64_overlaps
 #define lbvh_nearest            lbvh_f64_nearest
 #define lbvh_nearest_rows       lbvh_f64_nearest_rows
-#define lbvh_cuda_reserve           lbvh_f64_cuda_reserve
-#define lbvh_cuda_bytes_for         lbvh_f64_cuda_bytes_for
-#define lbvh_cuda_build             lbvh_f64_cuda_build
-#define lbvh_cuda_refit             lbvh_f64_cuda_refit
-#define lbvh_cuda_check             lbvh_f64_cuda_check
-#define lbvh_cuda_free              lbvh_f64_cuda_free
-#define lbvh_cuda_upload            lbvh_f64_cuda_upload
-#define lbvh_cuda_download          lbvh_f64_cuda_download
-#define lbvh_cuda_boxes             lbvh_f64_cuda_boxes
-#define lbvh_cuda_count_pairs       lbvh_f64_cuda_count_pairs
-#define lbvh_cuda_pairs             lbvh_f64_cuda_pairs
-#define lbvh_cuda_count_overlaps    lbvh_f64_cuda_count_overlaps
-#define lbvh_cuda_overlaps          lbvh_f64_cuda_overlaps
-#define lbvh_cuda_nearest           lbvh_f64_cuda_nearest
 #endif
 
 #ifdef __cplusplus
@@ -767,108 +735,6 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
                                        int32_t m, int32_t k, lbvh_real reach, int flags,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found);
 
-/* ------------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
-   LBVH_IMPLEMENTATION and LBVH_CUDA makes them. All pointers d_... are device memory. No call waits
-   for the GPU unless its comment says so; every launch error is returned as LBVH_CUDA_ERROR. A call
-   may clear a CUDA error that the caller left unread before.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef LBVH_CUDA
-
-/* What kernels take by value: a tree whose arrays lie in device memory. A type of its own: host
-   code that would read device pointers does not compile. */
-typedef struct lbvh_device { lbvh tree; } lbvh_device;
-
-/* Device-side status, until lbvh_cuda_check fetches it. */
-typedef struct lbvh_cuda_facts {
-    uint64_t least[3], most[3]; /* bounds of the half centres, as integers of the same order; least:
-                                   the maximum of the negated ones */
-    int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
-                                   indexed), 0 = none */
-    /* many elements, and codes of 63 bits: */
-    int32_t clustered;          /* 1 if two samples of them are alike */
-    int32_t runs;               /* long runs of elements with equal keys */
-} lbvh_cuda_facts;
-
-enum { LBVH_CUDA_SCRATCH = 9 };
-
-typedef struct lbvh_cuda {
-    lbvh_device device;         /* argument for your kernels */
-    lbvh_cuda_facts *d_facts;
-    struct CUstream_st *stream; /* of the last call */
-    lbvh_block block[LBVH_BLOCKS];           /* device memory: the arrays of the tree */
-    lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
-} lbvh_cuda;
-
-/* Allocates all memory that builds over up to n elements, and searches of up to `queries` queries,
-   need. They then allocate nothing, so that a step can be captured in a CUDA graph. (queries 0: no
-   searches. Own elements are n queries: from n on, lists of pairs are included.) A graph keeps n,
-   desc and addresses: a later call that needs more memory, or a build over another n, invalidates
-   it. */
-LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
-                                       int32_t queries, struct CUstream_st *stream);
-
-/* The bytes of device memory that lbvh_cuda_reserve will take, on the current device: *bytes.
-   Allocates nothing. Refusals as lbvh_cuda_reserve; *bytes is then 0. */
-LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
-                                         int64_t *bytes);
-
-/* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
-   overlaps; lbvh_cuda_check reports them. */
-LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
-                                     size_t stride, int32_t n, struct CUstream_st *stream);
-
-/* As lbvh_refit. Elements that are invalid now are left out; elements left out before and valid now
-   are included again. After LBVH_CUDA_ERROR the tree is empty. */
-LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
-                                     struct CUstream_st *stream);
-
-/* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
-   returns the status of the last build or refit: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED,
-   LBVH_BAD_INDEX with device.tree.bad_id, the first such element; the tree is usable, without those
-   elements. */
-LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
-
-/* Frees the device memory, in the order of the stream that the tree was last used on: that stream
-   must still exist. One lbvh_cuda belongs to one stream at a time; to use it on another, or in your
-   own kernels there, order the two by an event. */
-LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
-
-/* Copies a host tree to the device. May return before the copy is done: keep the tree until then. A
-   tree of indexed triangles must be refitted with boxes afterwards, because the indices are not
-   copied; so must a downloaded one. */
-LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
-
-/* Copies a device tree into a host tree (its memory reused). Waits for the stream. */
-LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
-                                        struct CUstream_st *stream);
-
-/* As lbvh_boxes; an invalid element gets the box of an element left out. */
-LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
-                                     size_t stride, int32_t n, lbvh_real *d_boxes,
-                                     struct CUstream_st *stream);
-
-/* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list
-   that does not fit ends at `capacity`, and d_needed, or d_offsets[queries], is the size needed.
-   Queries are processed in the order of their Morton codes. */
-LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
-                                           struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
-                                     int64_t *d_needed, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
-                                              int32_t *d_counts, struct CUstream_st *stream);
-LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
-                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
-                                        struct CUstream_st *stream);
-
-/* As lbvh_nearest_rows. For your own distances, use lbvh_near_point in a kernel. */
-LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
-                                       int32_t m, int32_t k, lbvh_real reach, int flags,
-                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
-                                       struct CUstream_st *stream);
-#endif /* LBVH_CUDA */
-
 /* Stop here if you only need the API; the inline walks that follow are part of it. */
 
 /* ------------------------------------------------------------------------------------------------
@@ -1003,6 +869,374 @@ LBVH_FN int lbvh_i_leading_zeros(uint64_t v)
         if (v >> (64 - half) == 0) { zeros += half; v <<= half; }
     return zeros;
 #endif
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>codes: Morton codes and their common prefixes (Kureck sections 3.1.1, where 63 bits are 3 times
+   21, and 3.1.2)
+
+   The centres are quantised to a grid; a code interleaves the bits of the cell's coordinates, x
+   highest (Kureck equation 3.2; m is the code. ugrid.h has x lowest):
+
+       3D: m = 4 spread(x) + 2 spread(y) + spread(z)       spread: 101 -> 1000001
+       2D: m = 2 spread(x) + spread(y)                     spread: 101 -> 10001
+
+        y
+       3 | 5   7  13  15     4 x 4 cells: the cell x = 2 = binary 10, y = 3 = binary 11 has the
+       2 | 4   6  12  14     code 1101 = 13. From 0 to 15 runs the Z curve (with x first, an N).
+       1 | 1   3   9  11     Each half, quarter, eighth ... of the square is a range of codes with a
+       0 | 0   2   8  10     common prefix: x < 2 is 0---, x < 2 and y >= 2 is 01--.
+           0   1   2   3  x
+   ---------------------------------------------------------------------------------------------- */
+
+/* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. The upper half
+   is shifted up, then the upper half of each half. (Kureck's factors do the same: x * 0x00010001 is
+   x | x << 16 where no bits overlap.) */
+LBVH_FN uint64_t lbvh_i_spread3(uint32_t v)
+{
+    uint64_t x = v & 0x1FFFFFu;
+    x = (x | x << 32) & 0x001F00000000FFFFull;
+    x = (x | x << 16) & 0x001F0000FF0000FFull;
+    x = (x | x << 8) & 0x100F00F00F00F00Full;
+    x = (x | x << 4) & 0x10C30C30C30C30C3ull;
+    return (x | x << 2) & 0x1249249249249249ull;
+}
+
+/* The same for 10 bits, in half as many instructions on a GPU. */
+LBVH_FN uint32_t lbvh_i_spread3_short(uint32_t v)
+{
+    v = (v | v << 16) & 0x030000FFu;
+    v = (v | v << 8) & 0x0300F00Fu;
+    v = (v | v << 4) & 0x030C30C3u;
+    return (v | v << 2) & 0x09249249u;
+}
+
+/* One zero bit between any two of the lower 31 bits. */
+LBVH_FN uint64_t lbvh_i_spread2(uint32_t v)
+{
+    uint64_t x = v & 0x7FFFFFFFu;
+    x = (x | x << 16) & 0x0000FFFF0000FFFFull;
+    x = (x | x << 8) & 0x00FF00FF00FF00FFull;
+    x = (x | x << 4) & 0x0F0F0F0F0F0F0F0Full;
+    x = (x | x << 2) & 0x3333333333333333ull;
+    return (x | x << 1) & 0x5555555555555555ull;
+}
+
+/* Bits of a code along one axis. */
+LBVH_FN int lbvh_i_axis_bits(int dim, int bits) { return dim == 3 ? bits / 3 : bits / 2; }
+
+/* Bits of a whole code. */
+LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc)
+{
+    return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim;
+}
+
+/* Half of the centre (min + max) / 2: no difference of two such numbers overflows. */
+LBVH_FN lbvh_real lbvh_i_half_centre(lbvh_real min, lbvh_real max)
+{
+    return lbvh_i_times(min, (lbvh_real)0.25) + lbvh_i_times(max, (lbvh_real)0.25);
+}
+
+/* The lattice over half centres from least to most; no elements: least > most. (Kureck equation 3.1
+   divides each axis by its own length. Here all axes are divided by the longest one, and cells are
+   cubes: the boxes of nodes are closer to cubes.) */
+LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3],
+                                       const lbvh_real most[3])
+{
+    lbvh_lattice lattice;
+    lbvh_real longest = 0, cells = (lbvh_real)((uint32_t)1 << lbvh_i_axis_bits(dim, bits));
+    int a;
+    for (a = 0; a < 3; a++) {
+        lattice.origin[a] = a < dim && least[a] <= most[a] ? least[a] : 0;
+        if (a < dim && least[a] <= most[a]) longest = lbvh_i_max(longest, most[a] - least[a]);
+    }
+    lattice.scale = longest > 0 ? lbvh_i_over(cells, longest) : 0;
+    /* the float before 2^31 */
+    lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1;
+    return lattice;
+}
+
+/* Lattice coordinate of a half centre, min(floor((half_centre - origin) * scale), last) (Kureck
+   equation 3.1). A NaN becomes 0. */
+LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real half_centre)
+{
+    lbvh_real t = (half_centre - lattice->origin[a]) * lattice->scale;
+    t = t > 0 ? t : 0;
+    t = t < lattice->last ? t : lattice->last;
+    return (uint32_t)(int32_t)t; /* below 2^31; vectors have this conversion only */
+}
+
+/* The Morton code of a cell of the lattice: of each three bits (2D: two) that of x is the highest
+   (Kureck equation 3.2). In ugrid.h it is the lowest. */
+LBVH_FN uint64_t lbvh_i_interleave(int dim, int bits, uint32_t x, uint32_t y, uint32_t z)
+{
+    if (dim == 2) return lbvh_i_spread2(x) << 1 | lbvh_i_spread2(y);
+    if (bits == 30)
+        return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 |
+               lbvh_i_spread3_short(z);
+    return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
+}
+
+/* The code of the last cell, which elements left out get. */
+LBVH_FN uint64_t lbvh_i_last_code(int dim, int bits)
+{
+    return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
+}
+
+/* The code of a half centre. */
+LBVH_FN uint64_t lbvh_i_code_at(const lbvh_lattice *lattice, int dim, int bits,
+                                const lbvh_real half_centre[3])
+{
+    uint32_t const x = lbvh_i_coordinate(lattice, 0, half_centre[0]),
+                   y = lbvh_i_coordinate(lattice, 1, half_centre[1]),
+                   z = dim == 3 ? lbvh_i_coordinate(lattice, 2, half_centre[2]) : 0;
+    return lbvh_i_interleave(dim, bits, x, y, z);
+}
+
+/* The code of a box; of one left out that of the last cell. */
+LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
+                             const lbvh_real max[3])
+{
+    lbvh_real half_centre[3];
+    int a;
+    if (!(min[0] <= max[0])) return lbvh_i_last_code(dim, bits);
+    for (a = 0; a < 3; a++) half_centre[a] = lbvh_i_half_centre(min[a], max[a]);
+    return lbvh_i_code_at(lattice, dim, bits, half_centre);
+}
+
+/* delta(i, j): number of common leading bits of the codes a and b at places i and j, of `bits`.
+   Equal codes are told apart by their places, of 30 bits (Karras; Kureck equation 3.3):
+
+       delta(i, j) = clz(a ^ b) if a != b, else bits + clz(i ^ j)          clz: count leading zeros
+
+   prefix[k] is 1 + delta(k - 1, k). (Kureck counts in words of 32 bits; only the order of the
+   deltas matters.) */
+LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j)
+{
+    if (a != b) return lbvh_i_leading_zeros(a ^ b) - (64 - bits);
+    return bits + lbvh_i_leading_zeros((uint64_t)(uint32_t)(i ^ j)) - 34;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>nodes: the numbers and links of nodes, which all follow from the prefixes
+
+   The codes of Karras' example. Below them a line over the leaves of each inner node, | at its
+   split:
+
+       place     0     1     2     3     4     5     6     7
+       code    00001 00010 00100 00101 10011 11000 11001 11110
+       prefix 0     4     3     5     1     2     5     3     0     of border k, which lies before
+                                                                    place k: 1 + common leading bits
+       inner     0--------------------|---------------------        of the codes on its two sides,
+       nodes     ---------|--------3     4--|---------------        0 at both ends
+                 ---|--1     2--|---           5--------|---
+                                               ---|--6
+
+   The numbers are Karras': the children of a split after leaf s are inner nodes s and s + 1 (or
+   leaves s and s + 1, where a child is one leaf). So a left child has the number of its last leaf,
+   the root and a right child that of their first, and no two have the same. A node needs two links
+   only. `link`: the left child (leaf: the element's id). `skip` (rope, or escape index): the node
+   that follows when this one and its subtree are done, which begins right of its last leaf. So skip
+   also gives the last leaf ("rightmost index", Kureck), and a walk needs no stack:
+
+       at = root;
+       while (at is a node) at = (overlaps(at) and inner) ? link : skip    (reports leaves it meets)
+
+   If leaf 3 alone overlaps: 0, 3, 1 (misses: skip to 2), 2, leaf 2 (misses: skip to leaf 3), leaf
+   3, 4 (misses: its skip is the end).
+
+   Left or right child? The prefixes at the two borders of a node differ, except at the root, which
+   has 0 at both. (If they were equal, then after as many common bits the next bit would be 1, for
+   the node follows its left neighbour, and 0, for it precedes its right one.) The side with the
+   larger prefix is its sibling's, and at the other side their parent ends.
+
+        prefix[first]            prefix[last+1]
+              |  first ... last  |     prefix[last+1] > prefix[first]: a left child, number `last`
+                                       else: a right child, or the root, number `first`  (Karras)
+   ---------------------------------------------------------------------------------------------- */
+
+/* 1 if the node with leaves first .. last is a left child (see above). */
+LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last)
+{
+    return prefix[last + 1] > prefix[first];
+}
+
+/* The node with leaves first .. last. */
+LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t first,
+                              int32_t last)
+{
+    if (first == last) return first_leaf + first;
+    return lbvh_i_is_left(prefix, first, last) ? last : first;
+}
+
+/* The left child of the node that begins with leaf `first` and is split after leaf `split`. */
+LBVH_FN int32_t lbvh_i_left_child(int32_t first_leaf, int32_t first, int32_t split)
+{
+    return first == split ? first_leaf + split : split;
+}
+
+/* The skip of all nodes that end with leaf `last`: the largest node that begins after it. That is a
+   right child (the parent of a left one begins there, too), and so has the number of its first
+   leaf; it is that leaf itself, if the leaf is a right child. */
+LBVH_FN int32_t lbvh_i_skip(const uint8_t *prefix, int32_t n, int32_t last)
+{
+    int32_t const next = last + 1;
+    if (next == n) return -1;
+    return prefix[next + 1] < prefix[next] ? n - 1 + next : next;
+}
+
+/* The node's last leaf ("rightmost index", Kureck section 3.1.7), from its skip. */
+LBVH_FN int32_t lbvh_last_place(const lbvh *tree, const lbvh_node *node)
+{
+    if (node->skip < 0) return tree->n - 1;
+    return (node->skip < tree->first_leaf ? node->skip : node->skip - tree->first_leaf) - 1;
+}
+
+/* The last leaf of an inner node's left child. */
+LBVH_FN int32_t lbvh_split_place(const lbvh *tree, const lbvh_node *node)
+{
+    return node->link < tree->first_leaf ? node->link : node->link - tree->first_leaf;
+}
+
+/* The right child of an inner node; the left one is its link. */
+LBVH_FN int32_t lbvh_right_child(const lbvh *tree, const lbvh_node *node)
+{
+    int32_t const begin = lbvh_split_place(tree, node) + 1;
+    return begin == lbvh_last_place(tree, node) ? tree->first_leaf + begin : begin;
+}
+
+/* The split of first .. last: the last place whose code has a 0 in the highest bit that differs
+   between the first and the last code. That is the largest s with delta(first, s) > delta(first,
+   last). By bisection (Kureck section 3.1.4, who prints the parallel form of this search with `s +=
+   1` where `s += l` is meant). */
+LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first, int32_t last)
+{
+    int const common = lbvh_i_common(bits, code[first], code[last], first, last);
+    int32_t low = first, high = last; /* low is left of the split, high right of it */
+    while (high - low > 1) {
+        int32_t const middle = low + (high - low) / 2;
+        if (lbvh_i_common(bits, code[first], code[middle], first, middle) > common) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* 1 if node `at` is a leaf. */
+LBVH_FN_WALK int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
+
+/* Where a walk begins: node 0, -1 in an empty tree. */
+LBVH_FN int32_t lbvh_root(const lbvh *tree) { return tree->n > 0 ? 0 : -1; }
+
+/* The leaf at a place, and its element. */
+LBVH_FN_WALK lbvh_node *lbvh_i_leaf(const lbvh *tree, int32_t place)
+{
+    return &tree->node[tree->first_leaf + place];
+}
+LBVH_FN_WALK int32_t lbvh_i_id(const lbvh *tree, int32_t place)
+{
+    return lbvh_i_leaf(tree, place)->link;
+}
+
+/* A filter that every mask passes, but 0. */
+#define LBVH_I_ANY_MASK 0xFFFFFFFFu
+
+/* 1 if a search with this filter takes the node: there are no masks, or they share a bit. */
+LBVH_FN_WALK int lbvh_i_passes(const lbvh *tree, int32_t at, uint32_t filter)
+{
+    if (!tree->mask) return 1;
+    return (tree->mask[at] & filter) != 0;
+}
+
+/* Writes the padding of a node, where it has any. */
+LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
+{
+#if LBVH_I_REAL_KIND == 2
+    node->gap_min = node->gap_max = 0;
+#else
+    (void)node;
+#endif
+}
+
+/* A node in two loads of 16 bytes. nvcc would load it number by number, and walks are bound by the
+   number of loads. */
+LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
+{
+#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
+    const float4 *const words = reinterpret_cast<const float4 *>(from);
+    float4 const low = words[0], high = words[1];
+    lbvh_node node;
+    node.min[0] = low.x;
+    node.min[1] = low.y;
+    node.min[2] = low.z;
+    node.link = __float_as_int(low.w);
+    node.max[0] = high.x;
+    node.max[1] = high.y;
+    node.max[2] = high.z;
+    node.skip = __float_as_int(high.w);
+    return node;
+#else
+    return *from;
+#endif
+}
+
+/* The box of a node becomes the one around the boxes of l and r, of which one may be the node. */
+LBVH_FN void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
+        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
+    }
+}
+
+LBVH_FN int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
+{
+    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
+           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
+}
+
+/* 1 if the outer box contains the inner one. */
+LBVH_FN int lbvh_i_holds(const lbvh_node *outer, const lbvh_node *inner)
+{
+    return (outer->min[0] <= inner->min[0]) & (outer->min[1] <= inner->min[1]) &
+           (outer->min[2] <= inner->min[2]) & (outer->max[0] >= inner->max[0]) &
+           (outer->max[1] >= inner->max[1]) & (outer->max[2] >= inner->max[2]);
+}
+
+/* An inner node from its children: box, mask, links. Its skip is that of its right child: both end
+   with the same leaf. */
+LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t right)
+{
+    const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
+    lbvh_node *node = &tree->node[at];
+    lbvh_i_unite(node, l, r);
+    node->link = left;
+    node->skip = r->skip;
+    lbvh_i_fill_gaps(node);
+    if (tree->mask) tree->mask[at] = tree->mask[left] | tree->mask[right];
+}
+
+/* Distance along one axis from p to the closest point of a box, which is p clamped to the box.
+   Signed. */
+LBVH_FN_WALK lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
+{
+    return lbvh_i_kept(p - lbvh_i_min(lbvh_i_max(p, min), max));
+}
+
+/* Square of the distance from p to the node's box, 0 inside. */
+LBVH_FN_WALK lbvh_real lbvh_box_distance2(const lbvh_node *node, const lbvh_real p[3])
+{
+    return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]),
+                         lbvh_i_outside(node->min[1], node->max[1], p[1]),
+                         lbvh_i_outside(node->min[2], node->max[2], p[2]));
+}
+
+/* 1 if two closed boxes share a point. */
+LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3],
+                                  const lbvh_real max[3])
+{
+    return (node->min[0] <= max[0]) & (node->min[1] <= max[1]) & (node->min[2] <= max[2]) &
+           (node->max[0] >= min[0]) & (node->max[1] >= min[1]) & (node->max[2] >= min[2]);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1148,378 +1382,6 @@ LBVH_FN_HOT lbvh_result lbvh_box_of(const lbvh_desc *desc, const lbvh_real *data
 LBVH_FN_WALK int lbvh_left_out(const lbvh_node *node) { return !(node->min[0] <= node->max[0]); }
 
 /* ------------------------------------------------------------------------------------------------
-   >>codes: Morton codes and their common prefixes (Kureck sections 3.1.1, where 63 bits are 3 times
-   21, and 3.1.2)
-
-   The centres are quantised to a grid; a code interleaves the bits of the cell's coordinates, x
-   first (Kureck equation 3.2; m is the code):
-
-       3D: m = 4 spread(x) + 2 spread(y) + spread(z)       spread: 101 -> 1000001
-       2D: m = 2 spread(x) + spread(y)                     spread: 101 -> 10001
-
-        y
-       3 | 5   7  13  15     4 x 4 cells: the cell x = 2 = binary 10, y = 3 = binary 11 has the
-       2 | 4   6  12  14     code 1101 = 13. From 0 to 15 runs the Z curve (with x first, an N).
-       1 | 1   3   9  11     Each half, quarter, eighth ... of the square is a range of codes with a
-       0 | 0   2   8  10     common prefix: x < 2 is 0---, x < 2 and y >= 2 is 01--.
-           0   1   2   3  x
-   ---------------------------------------------------------------------------------------------- */
-
-/* Two zero bits between any two of the lower 21 bits: ...43210 -> ...4--3--2--1--0. The upper half
-   is shifted up, then the upper half of each half. (Kureck's factors do the same: x * 0x00010001 is
-   x | x << 16 where no bits overlap.) */
-LBVH_FN uint64_t lbvh_i_spread3(uint32_t v)
-{
-    uint64_t x = v & 0x1FFFFFu;
-    x = (x | x << 32) & 0x001F00000000FFFFull;
-    x = (x | x << 16) & 0x001F0000FF0000FFull;
-    x = (x | x << 8) & 0x100F00F00F00F00Full;
-    x = (x | x << 4) & 0x10C30C30C30C30C3ull;
-    return (x | x << 2) & 0x1249249249249249ull;
-}
-
-/* The same for 10 bits, in half as many instructions on a GPU. */
-LBVH_FN uint32_t lbvh_i_spread3_short(uint32_t v)
-{
-    v = (v | v << 16) & 0x030000FFu;
-    v = (v | v << 8) & 0x0300F00Fu;
-    v = (v | v << 4) & 0x030C30C3u;
-    return (v | v << 2) & 0x09249249u;
-}
-
-/* One zero bit between any two of the lower 31 bits. */
-LBVH_FN uint64_t lbvh_i_spread2(uint32_t v)
-{
-    uint64_t x = v & 0x7FFFFFFFu;
-    x = (x | x << 16) & 0x0000FFFF0000FFFFull;
-    x = (x | x << 8) & 0x00FF00FF00FF00FFull;
-    x = (x | x << 4) & 0x0F0F0F0F0F0F0F0Full;
-    x = (x | x << 2) & 0x3333333333333333ull;
-    return (x | x << 1) & 0x5555555555555555ull;
-}
-
-/* Bits of a code along one axis. */
-LBVH_FN int lbvh_i_axis_bits(int dim, int bits) { return dim == 3 ? bits / 3 : bits / 2; }
-
-/* Bits of a whole code. */
-LBVH_FN int lbvh_i_code_bits(const lbvh_desc *desc)
-{
-    return lbvh_i_axis_bits(desc->dim, desc->bits) * desc->dim;
-}
-
-/* Half of the centre (min + max) / 2: no difference of two such numbers overflows. */
-LBVH_FN lbvh_real lbvh_i_half_centre(lbvh_real min, lbvh_real max)
-{
-    return lbvh_i_times(min, (lbvh_real)0.25) + lbvh_i_times(max, (lbvh_real)0.25);
-}
-
-/* The lattice over half centres from least to most; no elements: least > most. (Kureck equation 3.1
-   divides each axis by its own length. Here all axes are divided by the longest one, and cells are
-   cubes: the boxes of nodes are closer to cubes.) */
-LBVH_FN lbvh_lattice lbvh_i_lattice_of(int dim, int bits, const lbvh_real least[3],
-                                       const lbvh_real most[3])
-{
-    lbvh_lattice lattice;
-    lbvh_real longest = 0, cells = (lbvh_real)((uint32_t)1 << lbvh_i_axis_bits(dim, bits));
-    int a;
-    for (a = 0; a < 3; a++) {
-        lattice.origin[a] = a < dim && least[a] <= most[a] ? least[a] : 0;
-        if (a < dim && least[a] <= most[a]) longest = lbvh_i_max(longest, most[a] - least[a]);
-    }
-    lattice.scale = longest > 0 ? lbvh_i_over(cells, longest) : 0;
-    /* the float before 2^31 */
-    lattice.last = dim == 2 && bits == 63 ? (lbvh_real)2147483520 : cells - 1;
-    return lattice;
-}
-
-/* Lattice coordinate of a half centre, min(floor((half_centre - origin) * scale), last) (Kureck
-   equation 3.1). A NaN becomes 0. */
-LBVH_FN uint32_t lbvh_i_coordinate(const lbvh_lattice *lattice, int a, lbvh_real half_centre)
-{
-    lbvh_real t = (half_centre - lattice->origin[a]) * lattice->scale;
-    t = t > 0 ? t : 0;
-    t = t < lattice->last ? t : lattice->last;
-    return (uint32_t)(int32_t)t; /* below 2^31; vectors have this conversion only */
-}
-
-/* The code of a cell of the lattice (Kureck equation 3.2, see above). */
-LBVH_FN uint64_t lbvh_i_interleave(int dim, int bits, uint32_t x, uint32_t y, uint32_t z)
-{
-    if (dim == 2) return lbvh_i_spread2(x) << 1 | lbvh_i_spread2(y);
-    if (bits == 30)
-        return lbvh_i_spread3_short(x) << 2 | lbvh_i_spread3_short(y) << 1 |
-               lbvh_i_spread3_short(z);
-    return lbvh_i_spread3(x) << 2 | lbvh_i_spread3(y) << 1 | lbvh_i_spread3(z);
-}
-
-/* The code of the last cell, which elements left out get. */
-LBVH_FN uint64_t lbvh_i_last_code(int dim, int bits)
-{
-    return ((uint64_t)1 << (dim == 3 ? bits : bits / 2 * 2)) - 1;
-}
-
-/* The Morton code of a half centre. */
-LBVH_FN uint64_t lbvh_i_code_at(const lbvh_lattice *lattice, int dim, int bits,
-                                const lbvh_real half_centre[3])
-{
-    uint32_t const x = lbvh_i_coordinate(lattice, 0, half_centre[0]),
-                   y = lbvh_i_coordinate(lattice, 1, half_centre[1]),
-                   z = dim == 3 ? lbvh_i_coordinate(lattice, 2, half_centre[2]) : 0;
-    return lbvh_i_interleave(dim, bits, x, y, z);
-}
-
-/* The Morton code of a box. */
-LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
-                             const lbvh_real max[3])
-{
-    lbvh_real half_centre[3];
-    int a;
-    if (!(min[0] <= max[0])) return lbvh_i_last_code(dim, bits);
-    for (a = 0; a < 3; a++) half_centre[a] = lbvh_i_half_centre(min[a], max[a]);
-    return lbvh_i_code_at(lattice, dim, bits, half_centre);
-}
-
-/* delta(i, j): number of common leading bits of the codes a and b at places i and j, of `bits`.
-   Equal codes are told apart by their places, of 30 bits (Karras; Kureck equation 3.3):
-
-       delta(i, j) = clz(a ^ b) if a != b, else bits + clz(i ^ j)          clz: count leading zeros
-
-   prefix[k] is 1 + delta(k - 1, k). (Kureck counts in words of 32 bits; only the order of the
-   deltas matters.) */
-LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j)
-{
-    if (a != b) return lbvh_i_leading_zeros(a ^ b) - (64 - bits);
-    return bits + lbvh_i_leading_zeros((uint64_t)(uint32_t)(i ^ j)) - 34;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>nodes: the numbers and links of nodes, which all follow from the prefixes
-
-   The codes of Karras' example. Below them a line over the leaves of each inner node, | at its
-   split:
-
-       place     0     1     2     3     4     5     6     7
-       code    00001 00010 00100 00101 10011 11000 11001 11110
-       prefix 0     4     3     5     1     2     5     3     0     of border k, which lies before
-                                                                    place k: 1 + common leading bits
-       inner     0--------------------|---------------------        of the codes on its two sides,
-       nodes     ---------|--------3     4--|---------------        0 at both ends
-                 ---|--1     2--|---           5--------|---
-                                               ---|--6
-
-   The numbers are Karras': the children of a split after leaf s are inner nodes s and s + 1 (or
-   leaves s and s + 1, where a child is one leaf). So a left child has the number of its last leaf,
-   the root and a right child that of their first, and no two have the same. A node needs two links
-   only. `link`: the left child (leaf: the element's id). `skip` (rope, or escape index): the node
-   that follows when this one and its subtree are done, which begins right of its last leaf. So skip
-   also gives the last leaf ("rightmost index", Kureck), and a walk needs no stack:
-
-       at = root;
-       while (at is a node) at = (overlaps(at) and inner) ? link : skip    (reports leaves it meets)
-
-   If leaf 3 alone overlaps: 0, 3, 1 (misses: skip to 2), 2, leaf 2 (misses: skip to leaf 3), leaf
-   3, 4 (misses: its skip is the end).
-
-   Left or right child? The prefixes at the two borders of a node differ, except at the root, which
-   has 0 at both. (If they were equal, then after as many common bits the next bit would be 1, for
-   the node follows its left neighbour, and 0, for it precedes its right one.) The side with the
-   larger prefix is its sibling's, and at the other side their parent ends.
-
-        prefix[first]            prefix[last+1]
-              |  first ... last  |     prefix[last+1] > prefix[first]: a left child, number `last`
-                                       else: a right child, or the root, number `first`  (Karras)
-   ---------------------------------------------------------------------------------------------- */
-
-LBVH_FN int lbvh_i_is_left(const uint8_t *prefix, int32_t first, int32_t last)
-{
-    return prefix[last + 1] > prefix[first];
-}
-
-/* The node with leaves first .. last. */
-LBVH_FN int32_t lbvh_i_number(const uint8_t *prefix, int32_t first_leaf, int32_t first,
-                              int32_t last)
-{
-    if (first == last) return first_leaf + first;
-    return lbvh_i_is_left(prefix, first, last) ? last : first;
-}
-
-/* The left child of the node that begins with leaf `first` and is split after leaf `split`. */
-LBVH_FN int32_t lbvh_i_left_child(int32_t first_leaf, int32_t first, int32_t split)
-{
-    return first == split ? first_leaf + split : split;
-}
-
-/* The skip of all nodes that end with leaf `last`: the largest node that begins after it. That is a
-   right child (the parent of a left one begins there, too), and so has the number of its first
-   leaf; it is that leaf itself, if the leaf is a right child. */
-LBVH_FN int32_t lbvh_i_skip(const uint8_t *prefix, int32_t n, int32_t last)
-{
-    int32_t const next = last + 1;
-    if (next == n) return -1;
-    return prefix[next + 1] < prefix[next] ? n - 1 + next : next;
-}
-
-/* The node's last leaf ("rightmost index", Kureck section 3.1.7), from its skip. */
-LBVH_FN int32_t lbvh_last_place(const lbvh *tree, const lbvh_node *node)
-{
-    if (node->skip < 0) return tree->n - 1;
-    return (node->skip < tree->first_leaf ? node->skip : node->skip - tree->first_leaf) - 1;
-}
-
-/* The last leaf of an inner node's left child. */
-LBVH_FN int32_t lbvh_split_place(const lbvh *tree, const lbvh_node *node)
-{
-    return node->link < tree->first_leaf ? node->link : node->link - tree->first_leaf;
-}
-
-/* The right child of an inner node; the left one is its link. */
-LBVH_FN int32_t lbvh_right_child(const lbvh *tree, const lbvh_node *node)
-{
-    int32_t const begin = lbvh_split_place(tree, node) + 1;
-    return begin == lbvh_last_place(tree, node) ? tree->first_leaf + begin : begin;
-}
-
-/* The split of first .. last: the last place whose code has a 0 in the highest bit that differs
-   between the first and the last code. That is the largest s with delta(first, s) > delta(first,
-   last). By bisection (Kureck section 3.1.4, who prints the parallel form of this search with `s +=
-   1` where `s += l` is meant). */
-LBVH_FN int32_t lbvh_i_find_split(const uint64_t *code, int bits, int32_t first, int32_t last)
-{
-    int const common = lbvh_i_common(bits, code[first], code[last], first, last);
-    int32_t low = first, high = last; /* low is left of the split, high right of it */
-    while (high - low > 1) {
-        int32_t const middle = low + (high - low) / 2;
-        if (lbvh_i_common(bits, code[first], code[middle], first, middle) > common) low = middle;
-        else high = middle;
-    }
-    return low;
-}
-
-/* 1 if node `at` is a leaf. */
-LBVH_FN_WALK int lbvh_is_leaf(const lbvh *tree, int32_t at) { return at >= tree->first_leaf; }
-
-/* Where a walk begins: node 0, -1 in an empty tree. */
-LBVH_FN int32_t lbvh_root(const lbvh *tree) { return tree->n > 0 ? 0 : -1; }
-
-/* The leaf at a place, and its element. */
-LBVH_FN_WALK lbvh_node *lbvh_i_leaf(const lbvh *tree, int32_t place)
-{
-    return &tree->node[tree->first_leaf + place];
-}
-LBVH_FN_WALK int32_t lbvh_i_id(const lbvh *tree, int32_t place)
-{
-    return lbvh_i_leaf(tree, place)->link;
-}
-
-/* A filter that every mask passes, but 0. */
-#define LBVH_I_ANY_MASK 0xFFFFFFFFu
-
-/* 1 if a search with this filter takes the node: there are no masks, or they share a bit. */
-LBVH_FN_WALK int lbvh_i_passes(const lbvh *tree, int32_t at, uint32_t filter)
-{
-    if (!tree->mask) return 1;
-    return (tree->mask[at] & filter) != 0;
-}
-
-/* Writes the padding of a node, where it has any. */
-LBVH_FN void lbvh_i_fill_gaps(lbvh_node *node)
-{
-#if LBVH_I_REAL_KIND == 2
-    node->gap_min = node->gap_max = 0;
-#else
-    (void)node;
-#endif
-}
-
-/* A node in two loads of 16 bytes. nvcc would load it number by number, and walks are bound by the
-   number of loads. */
-LBVH_FN_WALK lbvh_node lbvh_i_fetch(const lbvh_node *from)
-{
-#if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
-    const float4 *const words = reinterpret_cast<const float4 *>(from);
-    float4 const low = words[0], high = words[1];
-    lbvh_node node;
-    node.min[0] = low.x;
-    node.min[1] = low.y;
-    node.min[2] = low.z;
-    node.link = __float_as_int(low.w);
-    node.max[0] = high.x;
-    node.max[1] = high.y;
-    node.max[2] = high.z;
-    node.skip = __float_as_int(high.w);
-    return node;
-#else
-    return *from;
-#endif
-}
-
-/* The box of a node becomes the one around the boxes of l and r. */
-LBVH_FN void lbvh_i_unite(lbvh_node *node, const lbvh_node *l, const lbvh_node *r)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        node->min[a] = lbvh_i_min(l->min[a], r->min[a]);
-        node->max[a] = lbvh_i_max(l->max[a], r->max[a]);
-    }
-}
-
-/* Extends the box of a node to include that of another. */
-LBVH_FN void lbvh_i_widen(lbvh_node *node, const lbvh_node *other)
-{
-    lbvh_i_unite(node, node, other);
-}
-
-LBVH_FN int lbvh_i_same_box(const lbvh_node *l, const lbvh_node *r)
-{
-    return l->min[0] == r->min[0] && l->min[1] == r->min[1] && l->min[2] == r->min[2] &&
-           l->max[0] == r->max[0] && l->max[1] == r->max[1] && l->max[2] == r->max[2];
-}
-
-/* 1 if the outer box contains the inner one. */
-LBVH_FN int lbvh_i_holds(const lbvh_node *outer, const lbvh_node *inner)
-{
-    return (outer->min[0] <= inner->min[0]) & (outer->min[1] <= inner->min[1]) &
-           (outer->min[2] <= inner->min[2]) & (outer->max[0] >= inner->max[0]) &
-           (outer->max[1] >= inner->max[1]) & (outer->max[2] >= inner->max[2]);
-}
-
-/* An inner node from its children: box, mask, links. Its skip is that of its right child: both end
-   with the same leaf. */
-LBVH_FN void lbvh_i_join(const lbvh *tree, int32_t at, int32_t left, int32_t right)
-{
-    const lbvh_node *l = &tree->node[left], *r = &tree->node[right];
-    lbvh_node *node = &tree->node[at];
-    lbvh_i_unite(node, l, r);
-    node->link = left;
-    node->skip = r->skip;
-    lbvh_i_fill_gaps(node);
-    if (tree->mask) tree->mask[at] = tree->mask[left] | tree->mask[right];
-}
-
-/* Distance along one axis from p to the closest point of a box, which is p clamped to the box.
-   Signed. */
-LBVH_FN_WALK lbvh_real lbvh_i_outside(lbvh_real min, lbvh_real max, lbvh_real p)
-{
-    return lbvh_i_kept(p - lbvh_i_min(lbvh_i_max(p, min), max));
-}
-
-/* Square of the distance from p to the node's box, 0 inside. */
-LBVH_FN_WALK lbvh_real lbvh_box_distance2(const lbvh_node *node, const lbvh_real p[3])
-{
-    return lbvh_i_square(lbvh_i_outside(node->min[0], node->max[0], p[0]),
-                         lbvh_i_outside(node->min[1], node->max[1], p[1]),
-                         lbvh_i_outside(node->min[2], node->max[2], p[2]));
-}
-
-/* 1 if two closed boxes share a point. */
-LBVH_FN_WALK int lbvh_boxes_touch(const lbvh_node *node, const lbvh_real min[3],
-                                  const lbvh_real max[3])
-{
-    return (node->min[0] <= max[0]) & (node->min[1] <= max[1]) & (node->min[2] <= max[2]) &
-           (node->max[0] >= min[0]) & (node->max[1] >= min[1]) & (node->max[2] >= min[2]);
-}
-
-/* ------------------------------------------------------------------------------------------------
    >>overlap: the walk over leaves that overlap a box or come near a point
 
        lbvh_overlap o = lbvh_overlap_box(&tree, box);
@@ -1541,6 +1403,7 @@ typedef struct lbvh_overlap {
     int32_t at;                 /* the next node, -1 = done */
 } lbvh_overlap;
 
+/* A walk that begins at node `at`, for what the constructors below have checked. */
 LBVH_FN lbvh_overlap lbvh_i_overlap(const lbvh *tree, const lbvh_real min[3],
                                     const lbvh_real max[3], lbvh_real reach2, int32_t at)
 {
@@ -1668,6 +1531,14 @@ LBVH_FN_WALK int lbvh_next(lbvh_overlap *o)
        }
    ---------------------------------------------------------------------------------------------- */
 
+/* gcc does not unroll a loop over three axes at -O2: this asks for it. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__CUDACC__)
+#define LBVH_I_UNROLL _Pragma("GCC unroll 3")
+#else
+#define LBVH_I_UNROLL
+#endif
+
 typedef struct lbvh_near {
     int32_t id, place;      /* the element found, and its place */
     lbvh_real distance2;    /* from the point to the box found, squared */
@@ -1706,6 +1577,7 @@ LBVH_FN lbvh_near lbvh_near_point(const lbvh *tree, const lbvh_real *p, lbvh_rea
     return walk;
 }
 
+/* Puts a subtree that is within reach on the stack. */
 LBVH_FN void lbvh_i_near_push(lbvh_near *walk, int32_t at, lbvh_real away2)
 {
     if (!(away2 <= walk->reach2) || !lbvh_i_passes(walk->tree, at, walk->filter)) return;
@@ -1831,6 +1703,7 @@ LBVH_FN_HOT int lbvh_i_ray_enters(const lbvh_ray *ray, const lbvh_node *node, lb
     return begin <= end && begin <= lbvh_i_largest();
 }
 
+/* Puts a subtree that the ray enters on the stack. */
 LBVH_FN void lbvh_i_ray_push(lbvh_ray *ray, int32_t at, lbvh_real enters)
 {
     if (!lbvh_i_passes(ray->tree, at, ray->filter)) return;
@@ -1955,6 +1828,7 @@ LBVH_FN void lbvh_i_cross(const lbvh_real a[3], const lbvh_real b[3], lbvh_real 
     c[2] = lbvh_i_cross2(a[0], b[1], a[1], b[0]);
 }
 
+/* a + t d: a point on an edge. */
 LBVH_FN void lbvh_i_along(const lbvh_real *a, const lbvh_real d[3], lbvh_real t, lbvh_real q[3])
 {
     q[0] = a[0] + lbvh_i_times(t, d[0]);
@@ -1962,6 +1836,7 @@ LBVH_FN void lbvh_i_along(const lbvh_real *a, const lbvh_real d[3], lbvh_real t,
     q[2] = a[2] + lbvh_i_times(t, d[2]);
 }
 
+/* q = v. Returns the feature. */
 LBVH_FN lbvh_feature lbvh_i_vertex(lbvh_feature feature, const lbvh_real *v, lbvh_real q[3])
 {
     q[0] = v[0];
@@ -2043,6 +1918,7 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
 
 LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
 
+/* v[k], without an index that is not known when compiling. */
 LBVH_FN lbvh_real lbvh_i_pick(const lbvh_real v[3], int k)
 {
     return k == 0 ? v[0] : k == 1 ? v[1] : v[2];
@@ -2267,6 +2143,149 @@ LBVH_FN lbvh_real lbvh_i_bounded(lbvh_real x)
     return lbvh_i_min(lbvh_i_max(x, -most), most);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   >>packet: what several searches have in common (>>packets, here and in cuda/lbvh.cu)
+   ---------------------------------------------------------------------------------------------- */
+
+/* The union of a packet's searches: the box around their boxes or centres, and their squared radius
+   (boxes: -1). */
+typedef struct lbvh_i_packet {
+    lbvh_real min[3], max[3], reach2;
+} lbvh_i_packet;
+
+/* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
+   gap comes out larger than theirs. */
+LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
+{
+    lbvh_real gap[3];
+    int a;
+    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++)
+        gap[a] = lbvh_i_max(
+            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
+    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   LBVH_IMPLEMENTATION and LBVH_CUDA makes them. All pointers d_... are device memory. No call waits
+   for the GPU unless its comment says so; every launch error is returned as LBVH_CUDA_ERROR. A call
+   may clear a CUDA error that the caller left unread before.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef LBVH_CUDA
+
+#if LBVH_I_REAL_KIND == 2
+#define lbvh_cuda_reserve        lbvh_f64_cuda_reserve
+#define lbvh_cuda_bytes_for      lbvh_f64_cuda_bytes_for
+#define lbvh_cuda_build          lbvh_f64_cuda_build
+#define lbvh_cuda_refit          lbvh_f64_cuda_refit
+#define lbvh_cuda_check          lbvh_f64_cuda_check
+#define lbvh_cuda_free           lbvh_f64_cuda_free
+#define lbvh_cuda_upload         lbvh_f64_cuda_upload
+#define lbvh_cuda_download       lbvh_f64_cuda_download
+#define lbvh_cuda_boxes          lbvh_f64_cuda_boxes
+#define lbvh_cuda_count_pairs    lbvh_f64_cuda_count_pairs
+#define lbvh_cuda_pairs          lbvh_f64_cuda_pairs
+#define lbvh_cuda_count_overlaps lbvh_f64_cuda_count_overlaps
+#define lbvh_cuda_overlaps       lbvh_f64_cuda_overlaps
+#define lbvh_cuda_nearest        lbvh_f64_cuda_nearest
+#endif
+
+/* What kernels take by value: a tree whose arrays lie in device memory. A type of its own: host
+   code that would read device pointers does not compile. */
+typedef struct lbvh_device { lbvh tree; } lbvh_device;
+
+/* Device-side status, until lbvh_cuda_check fetches it. */
+typedef struct lbvh_cuda_facts {
+    uint64_t least[3], most[3]; /* bounds of the half centres, as integers of the same order; least:
+                                   the maximum of the negated ones */
+    int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
+                                   indexed), 0 = none */
+    /* many elements, and codes of 63 bits: */
+    int32_t clustered;          /* 1 if two samples of them are alike */
+    int32_t runs;               /* long runs of elements with equal keys */
+} lbvh_cuda_facts;
+
+enum { LBVH_CUDA_SCRATCH = 9 };
+
+typedef struct lbvh_cuda {
+    lbvh_device device;         /* argument for your kernels */
+    lbvh_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last call */
+    lbvh_block block[LBVH_BLOCKS];           /* device memory: the arrays of the tree */
+    lbvh_block scratch[LBVH_CUDA_SCRATCH];   /* device memory: work space of builds and searches */
+} lbvh_cuda;
+
+/* Allocates all memory that builds over up to n elements, and searches of up to `queries` queries,
+   need. They then allocate nothing, so that a step can be captured in a CUDA graph. (queries 0: no
+   searches. Own elements are n queries: from n on, lists of pairs are included.) A graph keeps n,
+   desc and addresses: a later call that needs more memory, or a build over another n, invalidates
+   it. */
+LBVH_API lbvh_result lbvh_cuda_reserve(lbvh_cuda *gpu, const lbvh_desc *desc, int32_t n,
+                                       int32_t queries, struct CUstream_st *stream);
+
+/* The bytes of device memory that lbvh_cuda_reserve will take, on the current device: *bytes.
+   Allocates nothing. Refusals as lbvh_cuda_reserve; *bytes is then 0. */
+LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32_t queries,
+                                         int64_t *bytes);
+
+/* As lbvh_build, and the same tree, bit for bit. Invalid elements become leaves that nothing
+   overlaps; lbvh_cuda_check reports them. */
+LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, struct CUstream_st *stream);
+
+/* As lbvh_refit. Elements that are invalid now are left out; elements left out before and valid now
+   are included again. After LBVH_CUDA_ERROR the tree is empty. */
+LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, size_t stride,
+                                     struct CUstream_st *stream);
+
+/* LBVH_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   returns the status of the last build or refit: LBVH_OK, or LBVH_NOT_FINITE, LBVH_INVERTED,
+   LBVH_BAD_INDEX with device.tree.bad_id, the first such element; the tree is usable, without those
+   elements. */
+LBVH_API lbvh_result lbvh_cuda_check(lbvh_cuda *gpu, struct CUstream_st *stream);
+
+/* Frees the device memory, in the order of the stream that the tree was last used on: that stream
+   must still exist. One lbvh_cuda belongs to one stream at a time; to use it on another, or in your
+   own kernels there, order the two by an event. */
+LBVH_API void lbvh_cuda_free(lbvh_cuda *gpu);
+
+/* Copies a host tree to the device. May return before the copy is done: keep the tree until then. A
+   tree of indexed triangles must be refitted with boxes afterwards, because the indices are not
+   copied; so must a downloaded one. */
+LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct CUstream_st *stream);
+
+/* Copies a device tree into a host tree (its memory reused). Waits for the stream. */
+LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
+                                        struct CUstream_st *stream);
+
+/* As lbvh_boxes; an invalid element gets the box of an element left out. */
+LBVH_API lbvh_result lbvh_cuda_boxes(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,
+                                     size_t stride, int32_t n, lbvh_real *d_boxes,
+                                     struct CUstream_st *stream);
+
+/* As the searches above; results stay on the device. d_pairs_found, d_needed: one int64_t. A list
+   that does not fit ends at `capacity`, and d_needed, or d_offsets[queries], is the size needed.
+   Queries are processed in the order of their Morton codes. */
+LBVH_API lbvh_result lbvh_cuda_count_pairs(lbvh_cuda *gpu, int64_t *d_pairs_found,
+                                           struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_pairs(lbvh_cuda *gpu, int32_t *d_pairs, int64_t capacity,
+                                     int64_t *d_needed, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_count_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                              int32_t *d_counts, struct CUstream_st *stream);
+LBVH_API lbvh_result lbvh_cuda_overlaps(lbvh_cuda *gpu, const lbvh_queries *queries,
+                                        int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                        struct CUstream_st *stream);
+
+/* As lbvh_nearest_rows. For your own distances, use lbvh_near_point in a kernel. */
+LBVH_API lbvh_result lbvh_cuda_nearest(lbvh_cuda *gpu, const lbvh_real *d_points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *d_ids, lbvh_real *d_distances2, int32_t *d_found,
+                                       struct CUstream_st *stream);
+#endif /* LBVH_CUDA */
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -2374,35 +2393,7 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 
 #include <stdlib.h>
 
-#if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
-    !defined(__CUDACC__)
-#include <emmintrin.h>
-#define LBVH_I_SSE2
-#endif
-
-/* Vectors of 8 floats (AVX2) for Morton codes, >>packets, >>ploc and parts, chosen at run
-   time. LBVH_I_MAYBE_AVX2: a function that calls plain, inlined ones; it is compiled for AVX2 where
-   that exists. Not on Windows, where gcc does not align the stack for such vectors. */
-#if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
-    !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
-    !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES)
-#include <immintrin.h>
-#define LBVH_I_AVX2 __attribute__((target("avx2")))
-#define LBVH_I_MAYBE_AVX2 LBVH_I_AVX2 static
-#ifdef LBVH_I_HAS_AVX2 /* tests choose */
-#elif defined(__AVX2__)
-#define LBVH_I_HAS_AVX2() 1
-#else
-#define LBVH_I_HAS_AVX2() __builtin_cpu_supports("avx2")
-#endif
-#else
-#define LBVH_I_MAYBE_AVX2 static
-#undef LBVH_I_HAS_AVX2
-#define LBVH_I_HAS_AVX2() 0
-#endif
-
-/* Functions of the CPU only that are inlined, also into those for AVX2; LBVH_FN_HOT: of both
-   sides. */
+/* Inlined wherever it is called, on the CPU alone; LBVH_FN_HOT: on both sides. */
 #if defined(__GNUC__) || defined(__clang__)
 #define LBVH_I_HOT static inline __attribute__((always_inline))
 #else
@@ -2413,37 +2404,893 @@ static lbvh_result lbvh_cuda_each_pair(lbvh_cuda *gpu, F f, struct CUstream_st *
 extern "C" {
 #endif
 
-#define LBVH_I_N_MAX ((1 << 30) - 512)     /* leaves at most */
+enum { LBVH_I_N_MAX = (1 << 30) - 512 };                            /* leaves at most */
+enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };      /* blocks of a tree */
 
-LBVH_API int lbvh_version(void)
+/* Memory, defaults and checks: >>memory and >>resolve. */
+typedef enum lbvh_i_growth { LBVH_I_EXACT, LBVH_I_AHEAD } lbvh_i_growth;
+static lbvh_result lbvh_i_prepare(lbvh *tree, int32_t n, lbvh_i_growth growth);
+static void lbvh_i_make_empty(lbvh *tree);
+static lbvh_result lbvh_i_begin(lbvh *tree, const lbvh_desc *desc);
+static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride);
+static size_t lbvh_i_stride_of(int numbers, size_t stride);
+
+/* The seams: where a plain form below enters its faster ones (>>seams). Each of these functions
+   returns 1 if it has done the work, with its `*result`. */
+#ifdef LBVH_PLAIN
+#define LBVH_I_SEAM(faster) 0
+#else
+#ifndef LBVH_I_FASTER
+#define LBVH_I_FASTER() 1 /* tests choose */
+#endif
+#define LBVH_I_SEAM(faster) (LBVH_I_FASTER() && (faster))
+struct lbvh_i_taker;
+struct lbvh_i_lists;
+struct lbvh_i_rows;
+LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
+                                   lbvh_result *result);
+LBVH_I_HOT int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
+                                   lbvh_result *result);
+LBVH_I_HOT int lbvh_i_pairs_faster(const lbvh *tree, struct lbvh_i_taker *taker,
+                                   lbvh_result *result);
+LBVH_I_HOT int lbvh_i_counts_faster(const struct lbvh_i_lists *lists, lbvh_result *result);
+LBVH_I_HOT int lbvh_i_lists_faster(const struct lbvh_i_lists *lists, int64_t *needed,
+                                   lbvh_result *result);
+LBVH_I_HOT int lbvh_i_rows_faster(const struct lbvh_i_rows *rows, int flags, lbvh_result *result);
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+   >>sort: radix sort of ids by code, ascending within equal codes
+
+   A key is one word: 32 bits to sort by, then the id. Elements are sorted by the lower half of
+   their codes first, then by the upper half. A radix sort is stable: where upper halves are equal,
+   the order of the lower halves stays.
+
+   Keys and codes lie where the nodes will be, 64 bytes for each leaf:
+
+       | keys 8 n | spare 8 n | codes 8 n | ...... |          the sort
+       | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
+                                                              then, over the keys, inner nodes
+   PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes. n = 1: the
+   leaf is written over its key, which is read before.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_order {
+    uint64_t *key, *spare;  /* [n] after the sort by place */
+    uint64_t *code;         /* [n] by id */
+} lbvh_i_order;
+
+static int32_t lbvh_i_key_id(uint64_t key) { return (int32_t)(uint32_t)key; }
+
+/* Digit counts of the keys: four digits of 8 bits. */
+typedef struct lbvh_i_histogram { int32_t count[4][256]; } lbvh_i_histogram;
+
+/* Counts the digits of one key. */
+static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
 {
-    return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH;
+    histogram->count[0][upper & 255]++;
+    histogram->count[1][upper >> 8 & 255]++;
+    histogram->count[2][upper >> 16 & 255]++;
+    histogram->count[3][upper >> 24]++;
 }
 
-#define LBVH_I_TEXT(code, text) #code ": " text,
-LBVH_API const char *lbvh_result_text(lbvh_result result)
+/* One pass: deals the keys first .. last-1 out, each to the next place of its digit. */
+static void lbvh_i_deal(const uint64_t *from, uint64_t *to, int32_t first, int32_t last,
+                        int32_t begin[256], int pass)
 {
-    static const char *const texts[] = {LBVH_RESULTS(LBVH_I_TEXT)};
-    if ((int)result < 0 || result >= LBVH_RESULT_COUNT) return "not a result of lbvh.h";
-    return texts[result];
+    int const down = 32 + 8 * pass;
+    int32_t k;
+    for (k = first; k < last; k++) {
+        uint64_t const moving = from[k];
+        to[begin[moving >> down & 255]++] = moving;
+    }
+}
+
+/* Sorts n keys by their upper 32 bits, whose digits are counted: four stable passes of 8 bits, the
+   lowest first (LSD). The number of passes is even: the result is in key. */
+static void lbvh_i_radix_counted(uint64_t *key, uint64_t *spare, int32_t n,
+                                 lbvh_i_histogram *histogram)
+{
+    int pass, digit;
+    for (pass = 0; pass < 4; pass++) {
+        int32_t *begin = histogram->count[pass];
+        int32_t sum = 0;
+        for (digit = 0; digit < 256; digit++) {
+            int32_t const count = begin[digit];
+            begin[digit] = sum;
+            sum += count;
+        }
+        lbvh_i_deal(pass % 2 ? spare : key, pass % 2 ? key : spare, 0, n, begin, pass);
+    }
+}
+
+/* The same, with the digits not counted yet. */
+static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n)
+{
+    lbvh_i_histogram histogram;
+    int32_t k;
+    memset(&histogram, 0, sizeof histogram);
+    for (k = 0; k < n; k++) lbvh_i_count_digits(&histogram, (uint32_t)(key[k] >> 32));
+    lbvh_i_radix_counted(key, spare, n, &histogram);
+}
+
+/* Sorts n elements by code: by the lower half, then by the upper one. */
+static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
+{
+    int32_t k;
+    for (k = 0; k < n; k++) order->key[k] = order->code[k] << 32 | (uint32_t)k;
+    lbvh_i_radix(order->key, order->spare, n);
+    for (k = 0; k < n; k++) {
+        int32_t const id = lbvh_i_key_id(order->key[k]);
+        order->key[k] = order->code[id] >> 32 << 32 | (uint32_t)id;
+    }
+    lbvh_i_radix(order->key, order->spare, n);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>build: a tree over n elements, in the steps of lbvh_i_build_plain at the end
+
+       1. the bounds of all centres, and the lattice over them     lbvh_i_measure_centres
+       2. a Morton code for each element (>>codes)
+       3. the elements sorted by code (>>sort)
+       4. the prefix of each border between two leaves             lbvh_i_make_prefixes
+       5. PLOC alone: another order, and its prefixes (>>ploc)     lbvh_i_ploc
+       6. the leaves, in this order                                lbvh_i_make_leaf
+       7. the inner nodes, top-down from the codes                 lbvh_i_split
+          or bottom-up from the prefixes                           lbvh_i_merge
+
+   Every faster form (>>faster) makes the same bits.
+   ---------------------------------------------------------------------------------------------- */
+
+/* 1 if desc.min and desc.max are set. */
+static int lbvh_i_bounds_given(const lbvh_desc *desc)
+{
+    int a;
+    /* a NaN counts as given */
+    for (a = 0; a < desc->dim; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1;
+    return 0;
+}
+
+/* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
+   out. */
+static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i)
+{
+    if (result == LBVH_OK) return LBVH_OK;
+    if (tree->bad_id < 0) tree->bad_id = i;
+    return tree->desc.skip_invalid ? LBVH_OK : result;
+}
+
+/* The lattice of the caller's bounds. */
+LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
+{
+    lbvh_real least[3], most[3];
+    int a;
+    for (a = 0; a < 3; a++) {
+        least[a] = desc->min[a] / 2;
+        most[a] = desc->max[a] / 2;
+    }
+    return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+}
+
+/* The bounds of the half centres of the elements first .. last-1, which are checked on the way. */
+static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t first, int32_t last, lbvh_real least[3],
+                                          lbvh_real most[3])
+{
+    const lbvh_desc *desc = &tree->desc;
+    lbvh_real min[3], max[3];
+    int32_t i;
+    int a;
+    for (a = 0; a < 3; a++) {
+        least[a] = lbvh_i_infinity();
+        most[a] = -lbvh_i_infinity();
+    }
+    for (i = first; i < last; i++) {
+        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
+                          result = lbvh_i_note_invalid(tree, box, i);
+        if (result != LBVH_OK) return result;
+        if (box != LBVH_OK) continue; /* left out */
+        for (a = 0; a < 3; a++) {
+            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
+            least[a] = lbvh_i_min(least[a], half_centre);
+            most[a] = lbvh_i_max(most[a], half_centre);
+        }
+    }
+    return LBVH_OK;
+}
+
+/* The lattice, over the caller's bounds or over the centres of all elements, and how many nodes
+   there will be. */
+static void lbvh_i_begin_nodes(lbvh *tree, int32_t n, const lbvh_real least[3],
+                               const lbvh_real most[3])
+{
+    const lbvh_desc *desc = &tree->desc;
+    tree->lattice = lbvh_i_bounds_given(desc)
+                        ? lbvh_i_given_lattice(desc)
+                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+    tree->built = 1;
+    tree->n = n;
+    tree->first_leaf = n > 0 ? n - 1 : 0;
+}
+
+/* The prefixes of all borders. */
+static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_order *order)
+{
+    int const bits = lbvh_i_code_bits(&tree->desc);
+    int32_t k;
+    tree->prefix[0] = tree->prefix[tree->n] = 0;
+    for (k = 1; k < tree->n; k++) {
+        uint64_t const left = order->code[lbvh_i_key_id(order->key[k - 1])],
+                       right = order->code[lbvh_i_key_id(order->key[k])];
+        tree->prefix[k] = (uint8_t)(1 + lbvh_i_common(bits, left, right, k - 1, k));
+    }
+}
+
+/* The leaf at a place, of element `id`. */
+LBVH_FN_HOT void lbvh_i_make_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                  int32_t place, int32_t id)
+{
+    lbvh_node *leaf = lbvh_i_leaf(tree, place);
+    if (tree->mask) tree->mask[tree->first_leaf + place] = tree->desc.masks[id];
+    (void)lbvh_box_of(&tree->desc, data, stride, id, leaf->min, leaf->max);
+    leaf->link = id;
+    lbvh_i_fill_gaps(leaf);
+}
+
+/* LBVH_SPLIT: the node of leaves first .. last, top-down (Kureck section 3.1.4, the sequential
+   algorithm). Recursion depth: at most LBVH_STACK. */
+static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, int32_t skip)
+{
+    int32_t split, left, right;
+    tree->node[at].skip = skip;
+    if (first == last) return;
+    split = lbvh_i_find_split(tree->code, lbvh_i_code_bits(&tree->desc), first, last);
+    left = lbvh_i_left_child(tree->first_leaf, first, split);
+    right = split + 1 == last ? tree->first_leaf + last : split + 1;
+    lbvh_i_split(tree, left, first, split, right);
+    lbvh_i_split(tree, right, split + 1, last, skip);
+    lbvh_i_join(tree, at, left, right);
+}
+
+/* LBVH_MERGE: inner nodes from leaves and prefixes, in one pass over the leaves (the serial form of
+   Apetrei's algorithm). A finished left child waits on a stack for its sibling; a finished right
+   child is joined with the top of the stack, repeatedly:
+
+       leaf      0     1     2       3     4       5         6           7      (codes of >>nodes)
+       made            0-1           2-3                     5-6         5-7    ranges of leaves,
+                                     0-3                                 4-7    the root last
+                                                                         0-7
+       waiting   0     0-1   0-1 2   0-3   0-3 4   0-3 4 5   0-3 4 5-6          the stack afterwards
+
+   Prefixes increase along the stack, so it holds at most as many entries as a code and a place have
+   bits. */
+static void lbvh_i_merge(lbvh *tree)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
+    int32_t k, top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, at = tree->first_leaf + k;
+        lbvh_node node = tree->node[at]; /* the ancestor so far, in registers */
+        node.skip = lbvh_i_skip(prefix, tree->n, k);
+        tree->node[at].skip = node.skip;
+        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
+            int32_t const split = first - 1, right = at;
+            first = waiting[--top];
+            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
+            node.link = lbvh_i_left_child(tree->first_leaf, first, split);
+            lbvh_i_unite(&node, &node, &tree->node[node.link]);
+            tree->node[at] = node;
+            if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
+        }
+        if (k < tree->n - 1) waiting[top++] = first;
+    }
+}
+
+/* LBVH_PLOC: another order of the elements, with its prefixes (>>ploc). */
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                        lbvh_i_order *order);
+
+/* All steps. */
+static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
+{
+    lbvh_i_order order;
+    lbvh_real least[3], most[3], min[3], max[3];
+    int32_t i, k;
+    lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
+    if (result != LBVH_OK) return result;
+    lbvh_i_begin_nodes(tree, n, least, most);
+    if (n == 0) return LBVH_OK;
+    order.key = (uint64_t *)(void *)tree->node;
+    order.spare = order.key + n;
+    order.code = order.spare + n;
+    for (i = 0; i < n; i++) {
+        (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
+        order.code[i] = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
+    }
+    lbvh_i_sort(&order, n);
+    lbvh_i_make_prefixes(tree, &order);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &order);
+    if (tree->code) /* kept; before the leaves, which may lie over order.code */
+        for (k = 0; k < n; k++) tree->code[k] = order.code[lbvh_i_key_id(order.key[k])];
+    for (k = 0; k < n; k++)
+        lbvh_i_make_leaf(tree, data, stride, k, lbvh_i_key_id(order.key[k]));
+    if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
+    else lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
+                                size_t stride, int32_t n)
+{
+    lbvh_result result;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    lbvh_i_make_empty(tree);
+    if (n < 0 || (n > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_begin(tree, desc);
+    if (result != LBVH_OK) return result;
+    stride = lbvh_i_stride(&tree->desc, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
+    if (result != LBVH_OK) return result;
+    if (LBVH_I_SEAM(lbvh_i_build_faster(tree, data, stride, n, &result))) return result;
+    return lbvh_i_build_plain(tree, data, stride, n);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
+   subtrees of the sorted leaves: Benthin 2024)
+
+   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
+   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
+   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
+   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
+   finds the partner with which its box is smallest (>>clusters), and two that choose each other
+   merge. Five points on a line:
+
+       place    0   4 6       14    20
+                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
+                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
+                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
+                \____/           |        they become cluster 3
+                   3             2        round 3: the root
+       border 0     1 2        3     4 5
+       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
+
+   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
+   and the 8 after it, and each pair is computed once. A round merges one pair at least. So a window
+   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
+
+   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
+   of its children. That place is nobody's first from then on: no two clusters have the same number,
+   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
+   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
+   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
+   file and every walk see a tree like any other. Where a leaf would lie below more than
+   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_cluster {
+    lbvh_real min[3], max[3];   /* bounded: no cost is a NaN */
+    int32_t node, first;        /* its node, and the first place of its subtree */
+} lbvh_i_cluster;
+
+/* The clusters of subtrees whose siblings are still to come: those of the current one lie last. */
+typedef struct lbvh_i_clusters {
+    lbvh_i_cluster cluster[(int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW];
+    int32_t all;
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree: first leaf, clusters */
+    int32_t top;                                   /* subtrees that wait */
+} lbvh_i_clusters;
+
+/* The children of cluster `node`: where codes will be. */
+static int32_t *lbvh_i_cluster_children(const lbvh *tree, int32_t node)
+{
+    return (int32_t *)tree->block[LBVH_I_CODE].memory + 2 * (size_t)node;
+}
+
+/* The key of clusters i and j of a window (>>clusters). */
+static lbvh_i_pair lbvh_i_key_of(int dim, const lbvh_i_cluster *window, int32_t i, int32_t j)
+{
+    const lbvh_i_cluster *p = &window[i], *q = &window[j];
+    return lbvh_i_pair_key(
+        lbvh_i_half_area(dim, lbvh_i_edge(p->min[0], p->max[0], q->min[0], q->max[0]),
+                         lbvh_i_edge(p->min[1], p->max[1], q->min[1], q->max[1]),
+                         lbvh_i_edge(p->min[2], p->max[2], q->min[2], q->max[2])), i, j);
+}
+
+/* The partner of cluster i of a window: of the 8 before and the 8 after it, the one with the
+   smallest key. */
+static int32_t lbvh_i_find_partner(int dim, const lbvh_i_cluster *window, int32_t count, int32_t i)
+{
+    int32_t const begin = i < LBVH_I_RADIUS ? 0 : i - LBVH_I_RADIUS,
+                  end = i + LBVH_I_RADIUS < count ? i + LBVH_I_RADIUS : count - 1;
+    lbvh_i_pair best = lbvh_i_no_pair();
+    int32_t j, partner = i;
+    for (j = begin; j <= end; j++) {
+        lbvh_i_pair key;
+        if (j == i) continue;
+        key = lbvh_i_key_of(dim, window, i, j);
+        if (key >= best) continue;
+        best = key;
+        partner = j;
+    }
+    return partner;
+}
+
+/* Cluster i becomes that of itself and j. */
+static void lbvh_i_merge_clusters(const lbvh *tree, lbvh_i_cluster *i, const lbvh_i_cluster *j)
+{
+    int32_t const at = (i->first > j->first ? i->first : j->first) - 1;
+    int32_t *const child = lbvh_i_cluster_children(tree, at);
+    int a;
+    for (a = 0; a < 3; a++) {
+        i->min[a] = lbvh_i_min(i->min[a], j->min[a]);
+        i->max[a] = lbvh_i_max(i->max[a], j->max[a]);
+    }
+    child[0] = i->node;
+    child[1] = j->node;
+    i->node = at;
+    if (j->first < i->first) i->first = j->first;
+}
+
+/* A round: merges all pairs of a window that chose each other. Those left keep their order. Returns
+   their number. */
+static int32_t lbvh_i_merge_partners(const lbvh *tree, lbvh_i_cluster *window, int32_t count)
+{
+    int32_t partner[LBVH_I_WINDOW], i, left = 0;
+    for (i = 0; i < count; i++)
+        partner[i] = lbvh_i_find_partner(tree->desc.dim, window, count, i);
+    for (i = 0; i < count; i++) {
+        int32_t const j = partner[i];
+        int const chosen = partner[j] == i;
+        if (chosen && j < i) continue; /* merged into j */
+        if (chosen) lbvh_i_merge_clusters(tree, &window[i], &window[j]);
+        window[left++] = window[i];
+    }
+    return left;
+}
+
+/* Leaf k as a cluster. */
+static lbvh_i_cluster lbvh_i_leaf_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t k, int32_t id)
+{
+    lbvh_i_cluster c;
+    int a;
+    (void)lbvh_box_of(&tree->desc, data, stride, id, c.min, c.max);
+    for (a = 0; a < 3; a++) {
+        c.min[a] = lbvh_i_bounded(c.min[a]);
+        c.max[a] = lbvh_i_bounded(c.max[a]);
+    }
+    c.node = tree->first_leaf + k;
+    c.first = k;
+    return c;
+}
+
+/* All clusters, in the order in which lbvh_i_merge makes its nodes: from leaf k up to the first
+   subtree that is a left child. Returns the root. */
+static int32_t lbvh_i_cluster_all(const lbvh *tree, const lbvh_real *data, size_t stride,
+                                  const uint64_t *key)
+{
+    lbvh_i_clusters c;
+    int32_t k;
+    c.all = c.top = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t first = k, count = 1;
+        c.cluster[c.all++] = lbvh_i_leaf_cluster(tree, data, stride, k, lbvh_i_key_id(key[k]));
+        while (c.top > 0 && !lbvh_i_is_left(tree->prefix, first, k)) {
+            int32_t most;
+            first = c.waiting[--c.top];
+            count += c.many[c.top];
+            most = first == 0 && k == tree->n - 1 ? 1 : (int32_t)LBVH_I_CLUSTERS;
+            while (count > most) {
+                c.all -= count;
+                count = lbvh_i_merge_partners(tree, &c.cluster[c.all], count);
+                c.all += count;
+            }
+        }
+        c.waiting[c.top] = first;
+        c.many[c.top++] = count;
+    }
+    return c.cluster[0].node;
+}
+
+/* Walks the clusters depth first: their keys to `moved`, in the order of the new places, and the
+   new prefixes. 0: a leaf would lie too deep; prefixes are as they were. */
+static int lbvh_i_number_clusters(const lbvh *tree, const uint64_t *key, uint64_t *moved,
+                                  int32_t root)
+{
+    /* where the last leaves will be */
+    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
+    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
+    int32_t at = root, level = 0, place = 0, top = 0;
+    for (;;) {
+        for (; at < tree->first_leaf; level++) {
+            const int32_t *child = lbvh_i_cluster_children(tree, at);
+            if (level == LBVH_STACK - 1) return 0;
+            pending[top] = child[1];
+            depth[top++] = level;
+            at = child[0];
+        }
+        moved[place++] = key[at - tree->first_leaf];
+        if (top == 0) break;
+        at = pending[--top];
+        level = depth[top] + 1;
+        prefix[place] = (uint8_t)level;
+    }
+    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
+    return 1;
+}
+
+/* All steps. A tree of two leaves has one form. */
+static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                        lbvh_i_order *order)
+{
+    int32_t root;
+    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
+    if (tree->n < 3) return;
+    root = lbvh_i_cluster_all(tree, data, stride, order->key);
+    if (lbvh_i_number_clusters(tree, order->key, order->spare, root)) order->key = order->spare;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>refit: new boxes for the same tree
+   ---------------------------------------------------------------------------------------------- */
+
+/* New boxes of the leaves first .. end-1. */
+static void lbvh_i_refit_leaves(lbvh *tree, const lbvh_real *data, size_t stride, int32_t first,
+                                int32_t end)
+{
+    lbvh_node *leaves = tree->node + tree->first_leaf;
+    int32_t k;
+    for (k = first; k < end; k++)
+        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+}
+
+LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    lbvh_result result;
+    lbvh_real min[3], max[3];
+    int32_t k;
+    if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    stride = lbvh_i_stride(&tree->desc, stride);
+    if (stride == 0) return LBVH_BAD_ARGUMENT;
+    tree->bad_id = -1;
+    if (LBVH_I_SEAM(lbvh_i_refit_faster(tree, data, stride, &result))) return result;
+    for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
+        result = lbvh_box_of(&tree->desc, data, stride, k, min, max);
+        result = lbvh_i_note_invalid(tree, result, k);
+        if (result != LBVH_OK) return result;
+    }
+    if (tree->n == 0) return LBVH_OK; /* no array may exist */
+    lbvh_i_refit_leaves(tree, data, stride, 0, tree->n);
+    lbvh_i_merge(tree);
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
+                                int32_t n, lbvh_real *boxes, int32_t *bad_id)
+{
+    lbvh_desc given;
+    lbvh_real min[3], max[3];
+    int32_t i;
+    int a;
+    lbvh_result result = lbvh_defaults(&given, desc);
+    if (bad_id) *bad_id = -1;
+    if (result != LBVH_OK) return result;
+    stride = lbvh_i_stride(&given, stride);
+    if (stride == 0 || n < 0 || (n > 0 && (!data || !boxes))) return LBVH_BAD_ARGUMENT;
+    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    for (i = 0; i < n; i++) {
+        result = lbvh_box_of(&given, data, stride, i, min, max);
+        if (result != LBVH_OK && bad_id && *bad_id < 0) *bad_id = i;
+        if (result != LBVH_OK && !given.skip_invalid) return result;
+        for (a = 0; a < given.dim; a++) {
+            boxes[2 * (size_t)i * (size_t)given.dim + (size_t)a] = min[a];
+            boxes[(2 * (size_t)i + 1) * (size_t)given.dim + (size_t)a] = max[a];
+        }
+    }
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>pairs: overlapping boxes, each pair once: each leaf searches the leaves at higher places
+   ---------------------------------------------------------------------------------------------- */
+
+/* Where pairs go: to fn, or into an array; and their number so far. */
+typedef struct lbvh_i_taker {
+    lbvh_pair_fn *fn;
+    void *user;
+    int32_t *pairs;
+    int64_t capacity, found;
+} lbvh_i_taker;
+
+/* Takes a pair. Returns what fn returns. */
+LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
+{
+    int64_t const slot = taker->found++;
+    if (taker->fn) return taker->fn(taker->user, i, j);
+    if (slot < taker->capacity) {
+        taker->pairs[2 * slot] = i;
+        taker->pairs[2 * slot + 1] = j;
+    }
+    return 0;
+}
+
+/* All pairs, until fn stops them. */
+static lbvh_result lbvh_i_all_pairs(const lbvh *tree, lbvh_i_taker *taker)
+{
+    lbvh_result result;
+    int32_t place;
+    if (LBVH_I_SEAM(lbvh_i_pairs_faster(tree, taker, &result))) return result;
+    for (place = 0; place < tree->n; place++) {
+        lbvh_overlap o = lbvh_overlap_later(tree, place);
+        while (lbvh_next(&o))
+            if (lbvh_i_take(taker, lbvh_i_id(tree, place), o.id)) return LBVH_STOPPED;
+    }
+    return LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
+{
+    lbvh_i_taker taker;
+    if (!tree || !fn) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&taker, 0, sizeof taker);
+    taker.fn = fn;
+    taker.user = user;
+    return lbvh_i_all_pairs(tree, &taker);
+}
+
+LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
+{
+    lbvh_i_taker taker;
+    lbvh_result result;
+    if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = pairs;
+    taker.capacity = capacity;
+    result = lbvh_i_all_pairs(tree, &taker);
+    *needed = taker.found;
+    if (result != LBVH_OK) return result;
+    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
+{
+    lbvh_i_taker taker;
+    lbvh_result result;
+    if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    memset(&taker, 0, sizeof taker);
+    result = lbvh_i_all_pairs(tree, &taker);
+    *pairs = taker.found;
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>queries-serial: many searches at once
+   ---------------------------------------------------------------------------------------------- */
+
+/* Checks queries; `*resolved` has the defaults filled in. */
+static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
+                                        lbvh_queries *resolved)
+{
+    int const flags = queries->flags, own = lbvh_i_own(queries);
+    lbvh_desc desc;
+    if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
+    if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
+    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
+        (own && queries->kind == LBVH_SPHERES))
+        return LBVH_BAD_OPTION;
+    if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
+    if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
+    if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    *resolved = *queries;
+    desc = lbvh_i_query_desc(tree, queries);
+    resolved->stride = lbvh_i_stride(&desc, queries->stride);
+    if (own) resolved->n = tree->n;
+    if (resolved->filter == 0) resolved->filter = LBVH_I_ANY_MASK;
+    return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+/* Many searches, and where their results go. */
+typedef struct lbvh_i_lists {
+    const lbvh *tree;
+    const lbvh_queries *queries;    /* with defaults filled in (>>parallel-search: NULL for pairs) */
+    int32_t *counts;                /* [queries] or NULL */
+    int64_t *offsets;               /* [queries + 1]; where counts is NULL, also for counts */
+    int32_t *ids;                   /* [capacity]; pairs: two each */
+    int64_t capacity;
+} lbvh_i_lists;
+
+/* The next leaf that search q has found, except its own; 0 when there are no more. */
+static int lbvh_i_next_other(const lbvh_i_lists *lists, int32_t q, lbvh_overlap *o)
+{
+    while (lbvh_next(o))
+        if (!lbvh_i_own(lists->queries) || o->place != q) return 1;
+    return 0;
+}
+
+/* How many leaves search q finds. */
+static int32_t lbvh_i_count_row(const lbvh_i_lists *lists, int32_t q)
+{
+    lbvh_overlap o = lbvh_i_search(lists->tree, lists->queries, q);
+    int32_t found = 0;
+    while (lbvh_i_next_other(lists, q, &o)) found++;
+    return found;
+}
+
+/* The leaves that search q finds: their ids, with LBVH_PLACES their places. */
+static void lbvh_i_fill_row(const lbvh_i_lists *lists, int32_t q, int32_t *ids)
+{
+    lbvh_overlap o = lbvh_i_search(lists->tree, lists->queries, q);
+    while (lbvh_i_next_other(lists, q, &o))
+        *ids++ = lists->queries->flags & LBVH_PLACES ? o.place : o.id;
+}
+
+LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
+                                         int32_t *counts)
+{
+    lbvh_queries resolved;
+    lbvh_i_lists lists;
+    lbvh_result result;
+    int32_t q;
+    if (!tree || !queries) return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.queries = &resolved;
+    lists.counts = counts;
+    if (LBVH_I_SEAM(lbvh_i_counts_faster(&lists, &result))) return result;
+    for (q = 0; q < resolved.n; q++)
+        counts[lbvh_i_row(tree, &resolved, q)] = lbvh_i_count_row(&lists, q);
+    return LBVH_OK;
+}
+
+/* Counts become offsets. Returns their sum. */
+static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
+{
+    int64_t sum = 0;
+    int32_t q;
+    for (q = 0; q < n; q++) {
+        int64_t const count = offsets[q];
+        offsets[q] = sum;
+        sum += count;
+    }
+    offsets[n] = sum;
+    return sum;
+}
+
+/* Count, prefix sum, fill: a row is filled where it fits whole. */
+LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
+                                   int32_t *ids, int64_t capacity, int64_t *needed)
+{
+    lbvh_queries resolved;
+    lbvh_i_lists lists;
+    lbvh_result result;
+    int32_t q;
+    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
+        return LBVH_BAD_ARGUMENT;
+    result = lbvh_i_check_queries(tree, queries, &resolved);
+    if (result != LBVH_OK) return result;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.queries = &resolved;
+    lists.offsets = offsets;
+    lists.ids = ids;
+    lists.capacity = capacity;
+    if (LBVH_I_SEAM(lbvh_i_lists_faster(&lists, needed, &result))) return result;
+    for (q = 0; q < resolved.n; q++)
+        offsets[lbvh_i_row(tree, &resolved, q)] = lbvh_i_count_row(&lists, q);
+    *needed = lbvh_i_sum_offsets(offsets, resolved.n);
+    for (q = 0; q < resolved.n; q++) {
+        int32_t const row = lbvh_i_row(tree, &resolved, q);
+        if (offsets[row] == offsets[row + 1] || offsets[row + 1] > capacity) continue;
+        lbvh_i_fill_row(&lists, q, ids + offsets[row]);
+    }
+    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
+                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
+                                  lbvh_real *distances2, int32_t *found)
+{
+    lbvh_near walk;
+    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
+        return LBVH_BAD_ARGUMENT;
+    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    *found = 0;
+    if (k == 0) return LBVH_OK;
+    walk = lbvh_near_point(tree, p, reach);
+    while (lbvh_next_near(&walk)) {
+        lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
+        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+    }
+    return LBVH_OK;
+}
+
+/* The arguments of lbvh_nearest_rows. */
+typedef struct lbvh_i_rows {
+    const lbvh *tree;
+    const lbvh_real *points;
+    size_t stride;
+    int32_t m, k, *ids, *found;
+    lbvh_real reach, *distances2;
+} lbvh_i_rows;
+
+/* Row q without its last `left` neighbours. */
+static void lbvh_i_end_row(const lbvh_i_rows *rows, int32_t q, int32_t left)
+{
+    size_t const end = ((size_t)q + 1) * (size_t)rows->k;
+    size_t e;
+    for (e = end - (size_t)left; e < end; e++) {
+        rows->ids[e] = -1;
+        rows->distances2[e] = lbvh_i_infinity();
+    }
+    rows->found[q] = rows->k - left;
+}
+
+/* The whole row q. */
+static void lbvh_i_find_row(const lbvh_i_rows *rows, int32_t q)
+{
+    size_t const row = (size_t)q * (size_t)rows->k;
+    int32_t found = 0;
+    if (rows->k > 0) /* all else that it could refuse was checked */
+        (void)lbvh_nearest(rows->tree, lbvh_i_at(rows->points, rows->stride, q), rows->k,
+                           rows->reach, NULL, NULL, rows->ids + row, rows->distances2 + row,
+                           &found);
+    lbvh_i_end_row(rows, q, rows->k - found);
+}
+
+/* What lbvh_nearest_rows refuses. */
+static lbvh_result lbvh_i_check_rows(const lbvh_i_rows *rows, int flags)
+{
+    int const points = rows->m > 0, neighbours = points && rows->k > 0;
+    if (rows->m < 0 || rows->k < 0) return LBVH_BAD_ARGUMENT;
+    if (points && (!rows->points || !rows->found)) return LBVH_BAD_ARGUMENT;
+    if (neighbours && (!rows->ids || !rows->distances2)) return LBVH_BAD_ARGUMENT;
+    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
+    if (!(rows->reach >= 0)) return LBVH_BAD_RADIUS;
+    if (!rows->tree->built) return LBVH_NOT_BUILT;
+    return rows->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
+}
+
+LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
+                                       int32_t m, int32_t k, lbvh_real reach, int flags,
+                                       int32_t *ids, lbvh_real *distances2, int32_t *found)
+{
+    lbvh_result result;
+    lbvh_i_rows rows;
+    int32_t q;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    rows.tree = tree;
+    rows.points = points;
+    rows.stride = lbvh_i_stride_of(tree->desc.dim, stride);
+    rows.m = m;
+    rows.k = k;
+    rows.ids = ids;
+    rows.found = found;
+    rows.reach = reach;
+    rows.distances2 = distances2;
+    result = lbvh_i_check_rows(&rows, flags);
+    if (result != LBVH_OK) return result;
+    if (LBVH_I_SEAM(lbvh_i_rows_faster(&rows, flags, &result))) return result;
+    for (q = 0; q < m; q++) lbvh_i_find_row(&rows, q);
+    return LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
    >>memory: blocks that grow and are kept
    ---------------------------------------------------------------------------------------------- */
 
-enum { LBVH_I_NODE, LBVH_I_PREFIX, LBVH_I_MASK, LBVH_I_CODE };
 enum { LBVH_I_TASKS = 1024 };   /* the most that desc.parallel takes */
-
-/* What desc.parallel does in pieces (>>parallel-run and on). */
-static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n);
-static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t n);
-static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride);
-static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches);
-static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs);
-static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
-                                          int64_t *needed);
 
 static void *lbvh_i_alloc(const lbvh_allocator *allocator, size_t bytes)
 {
@@ -2459,6 +3306,7 @@ static lbvh_block lbvh_i_take_block(const lbvh_allocator *allocator, size_t byte
     return block;
 }
 
+/* Frees a block and empties it. */
 static void lbvh_i_release(const lbvh_allocator *allocator, lbvh_block *block)
 {
     if (block->memory && allocator->free)
@@ -2488,7 +3336,6 @@ static lbvh_result lbvh_i_sizes(const lbvh_desc *desc, int32_t n, size_t bytes[L
 /* The new size of a block that had `had` bytes and needs `bytes`, which are more. EXACT: `bytes`.
    AHEAD: half as much again as it had, so that trees that grow a little with every build seldom
    allocate; a first allocation is exact. */
-typedef enum lbvh_i_growth { LBVH_I_EXACT, LBVH_I_AHEAD } lbvh_i_growth;
 static size_t lbvh_i_room(lbvh_i_growth growth, size_t had, size_t bytes)
 {
     size_t const more = had + had / 2; /* had < bytes <= SIZE_MAX / 2 */
@@ -2585,14 +3432,6 @@ static int lbvh_i_tasks_valid(const lbvh_parallel *parallel)
     return parallel->tasks >= 0 && parallel->tasks <= LBVH_I_TASKS;
 }
 
-static int lbvh_i_bounds_given(const lbvh_desc *desc)
-{
-    int a;
-    /* a NaN counts as given */
-    for (a = 0; a < desc->dim; a++) if (!(desc->min[a] == 0 && desc->max[a] == 0)) return 1;
-    return 0;
-}
-
 static int lbvh_i_bounds_valid(const lbvh_desc *desc)
 {
     int a;
@@ -2625,14 +3464,6 @@ LBVH_API lbvh_result lbvh_defaults(lbvh_desc *out, const lbvh_desc *desc)
     return LBVH_OK;
 }
 
-/* Numbers of one element; with indices, of one vertex. */
-static int lbvh_i_width(const lbvh_desc *desc)
-{
-    if (desc->kind == LBVH_BOXES) return 2 * desc->dim;
-    if (desc->kind == LBVH_SPHERES) return desc->dim + 1;
-    return desc->kind == LBVH_TRIANGLES && !desc->indices ? 3 * desc->dim : desc->dim;
-}
-
 /* The stride in bytes of `numbers` each, with its default; 0 if it is invalid. */
 static size_t lbvh_i_stride_of(int numbers, size_t stride)
 {
@@ -2641,10 +3472,14 @@ static size_t lbvh_i_stride_of(int numbers, size_t stride)
     return stride >= tight && stride % sizeof(lbvh_real) == 0 ? stride : 0;
 }
 
-/* The same, of elements. */
+/* The same, of elements; with indices, of vertices. */
 static size_t lbvh_i_stride(const lbvh_desc *desc, size_t stride)
 {
-    return lbvh_i_stride_of(lbvh_i_width(desc), stride);
+    int numbers = desc->dim;
+    if (desc->kind == LBVH_BOXES) numbers = 2 * desc->dim;
+    if (desc->kind == LBVH_SPHERES) numbers = desc->dim + 1;
+    if (desc->kind == LBVH_TRIANGLES && !desc->indices) numbers = 3 * desc->dim;
+    return lbvh_i_stride_of(numbers, stride);
 }
 
 /* Marks the tree as not built; memory and desc stay. */
@@ -2691,24 +3526,169 @@ LBVH_API lbvh_result lbvh_bytes_for(const lbvh_desc *desc, int32_t n, int64_t *b
     if (n < 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_defaults(&given, desc);
     if (result == LBVH_OK) result = lbvh_i_sizes(&given, n, sizes);
-    for (b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)sizes[b];
-    return result;
+    if (result != LBVH_OK) return result;
+    for (b = 0; b < LBVH_BLOCKS; b++) *bytes += (int64_t)sizes[b];
+    return LBVH_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>sort: radix sort of ids by code, ascending within equal codes
+   >>version: and the texts of results
+   ---------------------------------------------------------------------------------------------- */
+
+LBVH_API int lbvh_version(void)
+{
+    return 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH;
+}
+
+#define LBVH_I_TEXT(code, text) #code ": " text,
+LBVH_API const char *lbvh_result_text(lbvh_result result)
+{
+    static const char *const texts[] = {LBVH_RESULTS(LBVH_I_TEXT)};
+    if ((int)result < 0 || result >= LBVH_RESULT_COUNT) return "not a result of lbvh.h";
+    return texts[result];
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>faster: forms of the above that take less time, and make the same bits. From here to >>seams no
+   algorithm is new. LBVH_PLAIN leaves them out.
+
+   What they use: keys of 8 bytes instead of 16 in the sort; loops over 8 or 16 elements side by
+   side, which compilers make vectors of (AVX2, chosen at run time: LBVH_PLAIN_LANES leaves that
+   out); prefetching; packets of searches; and tasks of desc.parallel. The plain form enters each at
+   one place, its seam (>>seams).
+   ---------------------------------------------------------------------------------------------- */
+
+#if LBVH_I_REAL_KIND == 1 && (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) &&      \
+    !defined(__CUDACC__) && !defined(LBVH_PLAIN)
+#include <emmintrin.h>
+#define LBVH_I_SSE2
+#endif
+
+/* Vectors of 8 floats (AVX2), chosen at run time. LBVH_I_MAYBE_AVX2: a function that calls plain,
+   inlined ones; it is compiled for AVX2 where that exists. Not on Windows, where gcc does not align
+   the stack for such vectors. */
+#if LBVH_I_REAL_KIND == 1 && defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) &&       \
+    !defined(__TINYC__) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) &&                 \
+    !defined(__CUDACC__) && !defined(LBVH_PLAIN_LANES) && !defined(LBVH_PLAIN)
+#include <immintrin.h>
+#define LBVH_I_AVX2 __attribute__((target("avx2")))
+#define LBVH_I_MAYBE_AVX2 LBVH_I_AVX2 static
+#ifdef LBVH_I_HAS_AVX2 /* tests choose */
+#elif defined(__AVX2__)
+#define LBVH_I_HAS_AVX2() 1
+#else
+#define LBVH_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#else
+#define LBVH_I_MAYBE_AVX2 static
+#undef LBVH_I_HAS_AVX2
+#define LBVH_I_HAS_AVX2() 0
+#endif
+
+/* gcc 12 unrolls a longer loop of constant length before it looks for vectors, and then finds none:
+   this forbids that. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
+    !defined(__CUDACC__)
+#define LBVH_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define LBVH_I_KEEP_LOOP
+#endif
+
+/* Prefetches what a loop will read later. nvcc refuses it in functions of both sides. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(__CUDA_ARCH__)
+#define LBVH_I_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define LBVH_I_PREFETCH(address) ((void)(address))
+#endif
+
+/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
+   numbers replace six. The fourth ones, link and skip, are not read. */
+LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
+{
+#ifdef LBVH_I_SSE2
+    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
+    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
+                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
+    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
+#else
+    return lbvh_boxes_touch(node, box->min, box->max);
+#endif
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of searches, elements or places, and no two pieces write to the same number.
+   What must be joined is joined by the calling thread, in the order of the pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The fewest searches for which a task is worth its start: some tenths of a millisecond. */
+#ifndef LBVH_I_PIECE
+#define LBVH_I_PIECE 2048
+#endif
+enum { LBVH_I_MOST_PIECES = 256, LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
+
+/* Into how many pieces work on n elements is cut. (Parts of this header call this, too.) */
+static inline int32_t lbvh_i_pieces_of(const lbvh_parallel *parallel, int32_t n, int32_t fewest,
+                                       int32_t most)
+{
+    int32_t const worth = n / fewest;
+#ifdef LBVH_PLAIN
+    most = 1;
+#endif
+    if (parallel->tasks < most) most = parallel->tasks;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static inline int64_t lbvh_i_cut(int64_t n, int32_t pieces, int32_t k)
+{
+    return n / pieces * k + n % pieces * k / pieces;
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct lbvh_i_job {
+    lbvh_task *work;
+    void *context;
+    unsigned char done[LBVH_I_MOST_PIECES];
+} lbvh_i_job;
+
+/* A task: does piece k, and says so. */
+static inline void lbvh_i_do_piece(void *context, int32_t k)
+{
+    lbvh_i_job *job = (lbvh_i_job *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static inline lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t pieces,
+                                           lbvh_task *work, void *context)
+{
+    lbvh_i_job job;
+    int32_t k;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(lbvh_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return LBVH_NOT_RUN;
+    return LBVH_OK;
+}
+
+/* The roots of subtrees whose parents are still to come: the first leaf of each. */
+typedef struct lbvh_i_roots { int32_t first[2 * LBVH_STACK], count; } lbvh_i_roots;
+
+#ifndef LBVH_PLAIN
+
+/* ------------------------------------------------------------------------------------------------
+   >>faster-build: a build by short keys
 
    A key is one word: the upper 32 bits of the code, then the id. The lower bits of the code, `low`
-   by id, are compared only where the upper ones are equal, which is rare: the sort moves 8 bytes
-   instead of 16.
+   by id, are compared only where the upper ones are equal, which is rare: one sort by 32 bits
+   instead of two.
 
-   Keys and low bits lie where the nodes will be, 64 bytes for each leaf:
-
-       | keys 8 n | spare 8 n | low 4 n | ........ |          the sort
-       | inner nodes 32 (n - 1)         | leaves 32 n  | 32 |   then leaves, by the ids of the keys;
-                                                              then, over the keys, inner nodes
-   (PLOC, between sort and leaves: new keys in spare, new prefixes over the last n bytes.)
-   (n = 1: the leaf is written over its key, which is read before.)
+       | keys 8 n | spare 8 n | low 4 n | ........ |    where codes are in >>sort
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_keys {
@@ -2717,6 +3697,7 @@ typedef struct lbvh_i_keys {
     int shift;              /* bits of the code that are in low */
 } lbvh_i_keys;
 
+/* The keys of a tree, where its nodes will be. */
 static lbvh_i_keys lbvh_i_key_room(const lbvh *tree)
 {
     lbvh_i_keys keys;
@@ -2728,52 +3709,10 @@ static lbvh_i_keys lbvh_i_key_room(const lbvh *tree)
     return keys;
 }
 
-static int32_t lbvh_i_key_id(uint64_t key) { return (int32_t)(uint32_t)key; }
-
 /* The whole code of a key. */
 static uint64_t lbvh_i_key_code(const lbvh_i_keys *keys, uint64_t key)
 {
     return (key >> 32) << keys->shift | (keys->shift ? keys->low[lbvh_i_key_id(key)] : 0);
-}
-
-/* Digit counts of the keys: four digits of 8 bits. */
-typedef struct lbvh_i_histogram { int32_t count[4][256]; } lbvh_i_histogram;
-
-static void lbvh_i_count_digits(lbvh_i_histogram *histogram, uint32_t upper)
-{
-    histogram->count[0][upper & 255]++;
-    histogram->count[1][upper >> 8 & 255]++;
-    histogram->count[2][upper >> 16 & 255]++;
-    histogram->count[3][upper >> 24]++;
-}
-
-/* One pass: deals the keys first .. last-1 out, each to the next place of its digit. */
-static void lbvh_i_deal(const uint64_t *from, uint64_t *to, int32_t first, int32_t last,
-                        int32_t begin[256], int pass)
-{
-    int const down = 32 + 8 * pass;
-    int32_t k;
-    for (k = first; k < last; k++) {
-        uint64_t const moving = from[k];
-        to[begin[moving >> down & 255]++] = moving;
-    }
-}
-
-/* LSD radix sort of n keys by their upper 32 bits: four stable passes of 8 bits, the lowest first.
-   The number of passes is even: the result is in key. */
-static void lbvh_i_radix(uint64_t *key, uint64_t *spare, int32_t n, lbvh_i_histogram *histogram)
-{
-    int pass, digit;
-    for (pass = 0; pass < 4; pass++) {
-        int32_t *begin = histogram->count[pass];
-        int32_t sum = 0;
-        for (digit = 0; digit < 256; digit++) {
-            int32_t const count = begin[digit];
-            begin[digit] = sum;
-            sum += count;
-        }
-        lbvh_i_deal(pass % 2 ? spare : key, pass % 2 ? key : spare, 0, n, begin, pass);
-    }
 }
 
 /* Insertion sort of a few keys with the same upper bits, by their lower ones. */
@@ -2794,15 +3733,10 @@ static void lbvh_i_insertion(const lbvh_i_keys *keys, uint64_t *key, int32_t n)
 static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *spare, int32_t n)
 {
     uint64_t const upper = key[0] >> 32 << 32;
-    lbvh_i_histogram histogram;
     int32_t k;
-    memset(&histogram, 0, sizeof histogram);
-    for (k = 0; k < n; k++) {
-        uint32_t const low = keys->low[lbvh_i_key_id(key[k])];
-        key[k] = (uint64_t)low << 32 | (uint32_t)key[k];
-        lbvh_i_count_digits(&histogram, low);
-    }
-    lbvh_i_radix(key, spare, n, &histogram);
+    for (k = 0; k < n; k++)
+        key[k] = (uint64_t)keys->low[lbvh_i_key_id(key[k])] << 32 | (uint32_t)key[k];
+    lbvh_i_radix(key, spare, n);
     for (k = 0; k < n; k++) key[k] = upper | (uint32_t)key[k];
 }
 
@@ -2810,79 +3744,14 @@ static void lbvh_i_radix_low(const lbvh_i_keys *keys, uint64_t *key, uint64_t *s
 static void lbvh_i_sort_low(const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int32_t begin, end;
-    for (begin = first; begin < last && keys->shift; begin = end) {
+    if (keys->shift == 0) return;
+    for (begin = first; begin < last; begin = end) {
         uint64_t const upper = keys->key[begin] >> 32;
         for (end = begin + 1; end < last && keys->key[end] >> 32 == upper; end++) {}
         if (end - begin > 64)
             lbvh_i_radix_low(keys, keys->key + begin, keys->spare + begin, end - begin);
         else if (end - begin > 1) lbvh_i_insertion(keys, keys->key + begin, end - begin);
     }
-}
-
-static void lbvh_i_sort(const lbvh_i_keys *keys, int32_t n, lbvh_i_histogram *histogram)
-{
-    lbvh_i_radix(keys->key, keys->spare, n, histogram);
-    lbvh_i_sort_low(keys, 0, n);
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>build: a tree over n elements, in the steps of lbvh_i_build_serial at the end
-   ---------------------------------------------------------------------------------------------- */
-
-/* Notes the first invalid element. Returns its error, or LBVH_OK where desc.skip_invalid leaves it
-   out. */
-static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i)
-{
-    if (result == LBVH_OK) return LBVH_OK;
-    if (tree->bad_id < 0) tree->bad_id = i;
-    return tree->desc.skip_invalid ? LBVH_OK : result;
-}
-
-/* The lattice of the caller's bounds. */
-LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
-{
-    lbvh_real least[3], most[3];
-    int a;
-    for (a = 0; a < 3; a++) {
-        least[a] = desc->min[a] / 2;
-        most[a] = desc->max[a] / 2;
-    }
-    return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
-}
-
-/* The bounds of the half centres of the elements first .. last-1, which are checked on the way. */
-static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t first, int32_t last, lbvh_real least[3],
-                                          lbvh_real most[3])
-{
-    const lbvh_desc *desc = &tree->desc;
-    lbvh_real min[3], max[3];
-    int32_t i;
-    int a;
-    for (a = 0; a < 3; a++) {
-        least[a] = lbvh_i_infinity();
-        most[a] = -lbvh_i_infinity();
-    }
-    for (i = first; i < last; i++) {
-        lbvh_result const box = lbvh_box_of(desc, data, stride, i, min, max),
-                          result = lbvh_i_note_invalid(tree, box, i);
-        if (result != LBVH_OK) return result;
-        for (a = 0; a < 3 && box == LBVH_OK; a++) {
-            lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
-            least[a] = lbvh_i_min(least[a], half_centre);
-            most[a] = lbvh_i_max(most[a], half_centre);
-        }
-    }
-    return LBVH_OK;
-}
-
-/* The lattice of desc.min and max, or around the centres of all elements. */
-static void lbvh_i_make_lattice(lbvh *tree, const lbvh_real least[3], const lbvh_real most[3])
-{
-    const lbvh_desc *desc = &tree->desc;
-    tree->lattice = lbvh_i_bounds_given(desc)
-                        ? lbvh_i_given_lattice(desc)
-                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
 }
 
 enum { LBVH_I_CODES = 16 }; /* elements whose codes are made together, in vectors */
@@ -2921,6 +3790,7 @@ LBVH_FN_HOT void lbvh_i_code_some(const lbvh *tree, lbvh_i_coding *c)
     else lbvh_i_code_all(&tree->lattice, 3, bits, c);
 }
 
+/* The same for AVX2. */
 LBVH_I_MAYBE_AVX2 void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c)
 {
     lbvh_i_code_some(tree, c);
@@ -2963,29 +3833,20 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
     }
 }
 
-/* The prefixes of the borders before the places first .. last-1, and of the last border. */
-static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
+/* The prefixes of the borders before the places first .. last-1, and of the last border. As a rule
+   the upper bits differ. */
+static void lbvh_i_key_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
-    int const bits = lbvh_i_code_bits(&tree->desc);
+    int const bits = lbvh_i_code_bits(&tree->desc), upper_bits = bits - keys->shift;
     int32_t k;
     if (first == 0) tree->prefix[0] = tree->prefix[tree->n] = 0;
     for (k = first > 1 ? first : 1; k < last; k++) {
         uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
-        int const upper_bits = bits - keys->shift;
         int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
                                   : lbvh_i_common(bits, lbvh_i_key_code(keys, left),
                                                   lbvh_i_key_code(keys, right), k - 1, k);
         tree->prefix[k] = (uint8_t)(1 + common);
     }
-}
-
-/* The codes at the places first .. last-1, where they are kept: before the leaves, which may lie
-   over the keys' low bits. */
-static void lbvh_i_make_codes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
-{
-    int32_t k;
-    for (k = first; k < last && tree->code; k++)
-        tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
 }
 
 /* Prefetches the element that will be read some places after k: in the order of the keys access is
@@ -2998,174 +3859,262 @@ LBVH_I_HOT void lbvh_i_prefetch_element(const lbvh *tree, const lbvh_real *data,
         LBVH_I_PREFETCH(lbvh_i_at(data, stride, lbvh_i_key_id(keys->key[k + ahead])));
 }
 
-/* The leaves first .. last-1. */
-static void lbvh_i_make_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
-                               const lbvh_i_keys *keys, int32_t first, int32_t last)
+/* The leaves first .. last-1; their codes, where they are kept, before: leaves may lie over low. */
+static void lbvh_i_key_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
-    lbvh_node *leaves = tree->node + tree->first_leaf;
     int32_t k;
+    if (tree->code)
+        for (k = first; k < last; k++) tree->code[k] = lbvh_i_key_code(keys, keys->key[k]);
     for (k = first; k < last; k++) {
-        int32_t const id = lbvh_i_key_id(keys->key[k]);
         lbvh_i_prefetch_element(tree, data, stride, keys, k, last);
-        if (tree->mask) tree->mask[tree->first_leaf + k] = tree->desc.masks[id];
-        (void)lbvh_box_of(&tree->desc, data, stride, id, leaves[k].min, leaves[k].max);
-        leaves[k].link = id;
-        lbvh_i_fill_gaps(&leaves[k]);
+        lbvh_i_make_leaf(tree, data, stride, k, lbvh_i_key_id(keys->key[k]));
     }
 }
 
-/* LBVH_MERGE: inner nodes from leaves and prefixes, in one pass over the leaves (the serial form of
-   Apetrei's algorithm). A finished left child waits on a stack for its sibling; a finished right
-   child is joined with the top of the stack, repeatedly:
+static void lbvh_i_key_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                            lbvh_i_keys *keys);
 
-       leaf      0     1     2       3     4       5         6           7      (codes of >>nodes)
-       made            0-1           2-3                     5-6         5-7    ranges of leaves,
-                                     0-3                                 4-7    the root last
-                                                                         0-7
-       waiting   0     0-1   0-1 2   0-3   0-3 4   0-3 4 5   0-3 4 5-6          the stack afterwards
-
-   Prefixes increase along the stack, so it holds at most as many entries as a code and a place have
-   bits. */
-static void lbvh_i_merge(lbvh *tree)
-{
-    const uint8_t *prefix = tree->prefix;
-    int32_t waiting[LBVH_STACK]; /* the first leaf of each */
-    int32_t k, top = 0;
-    for (k = 0; k < tree->n; k++) {
-        int32_t first = k, at = tree->first_leaf + k;
-        lbvh_node node = tree->node[at]; /* the ancestor so far, in registers */
-        node.skip = lbvh_i_skip(prefix, tree->n, k);
-        tree->node[at].skip = node.skip;
-        while (top > 0 && !lbvh_i_is_left(prefix, first, k)) {
-            int32_t const split = first - 1, right = at;
-            first = waiting[--top];
-            at = lbvh_i_number(prefix, tree->first_leaf, first, k);
-            node.link = lbvh_i_left_child(tree->first_leaf, first, split);
-            lbvh_i_widen(&node, &tree->node[node.link]);
-            tree->node[at] = node;
-            if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
-        }
-        if (k < tree->n - 1) waiting[top++] = first;
-    }
-}
-
-/* LBVH_SPLIT: the node of leaves first .. last, top-down (Kureck section 3.1.4, the sequential
-   algorithm). Recursion depth: at most LBVH_STACK. */
-static void lbvh_i_split(lbvh *tree, int32_t at, int32_t first, int32_t last, int32_t skip)
-{
-    int32_t split, left, right;
-    tree->node[at].skip = skip;
-    if (first == last) return;
-    split = lbvh_i_find_split(tree->code, lbvh_i_code_bits(&tree->desc), first, last);
-    left = lbvh_i_left_child(tree->first_leaf, first, split);
-    right = split + 1 == last ? tree->first_leaf + last : split + 1;
-    lbvh_i_split(tree, left, first, split, right);
-    lbvh_i_split(tree, right, split + 1, last, skip);
-    lbvh_i_join(tree, at, left, right);
-}
-
-/* LBVH_PLOC: sorted keys and their prefixes become those of its places (>>ploc). */
-static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys);
-
-static lbvh_result lbvh_i_build_serial(lbvh *tree, const lbvh_real *data, size_t stride,
-                                       int32_t n)
+/* The steps of lbvh_i_build_plain. */
+static lbvh_result lbvh_i_build_by_keys(lbvh *tree, const lbvh_real *data, size_t stride,
+                                        int32_t n)
 {
     lbvh_i_keys keys;
     lbvh_i_histogram histogram;
     lbvh_real least[3], most[3];
     lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
-    if (result == LBVH_OK) lbvh_i_make_lattice(tree, least, most);
-    tree->built = result == LBVH_OK;
-    if (result != LBVH_OK || n == 0) return result;
-    tree->n = n;
-    tree->first_leaf = n - 1;
+    if (result != LBVH_OK) return result;
+    lbvh_i_begin_nodes(tree, n, least, most);
+    if (n == 0) return LBVH_OK;
     keys = lbvh_i_key_room(tree);
     lbvh_i_make_keys(tree, data, stride, &keys, &histogram, 0, n);
-    lbvh_i_sort(&keys, n, &histogram);
-    lbvh_i_make_prefixes(tree, &keys, 0, n);
-    if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &keys);
-    lbvh_i_make_codes(tree, &keys, 0, n);
-    lbvh_i_make_leaves(tree, data, stride, &keys, 0, n);
+    lbvh_i_radix_counted(keys.key, keys.spare, n, &histogram);
+    lbvh_i_sort_low(&keys, 0, n);
+    lbvh_i_key_prefixes(tree, &keys, 0, n);
+    if (tree->desc.builder == LBVH_PLOC) lbvh_i_key_ploc(tree, data, stride, &keys);
+    lbvh_i_key_leaves(tree, data, stride, &keys, 0, n);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
     else lbvh_i_merge(tree);
     return LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_real *data,
-                                size_t stride, int32_t n)
-{
-    lbvh_result result;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    lbvh_i_make_empty(tree);
-    if (n < 0 || (n > 0 && !data)) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_begin(tree, desc);
-    if (result != LBVH_OK) return result;
-    stride = lbvh_i_stride(&tree->desc, stride);
-    if (stride == 0) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
-    if (result != LBVH_OK) return result;
-    if (lbvh_i_build_pieces(tree, n) > 1) return lbvh_i_build_in_pieces(tree, data, stride, n);
-    return lbvh_i_build_serial(tree, data, stride, n);
-}
-
 /* ------------------------------------------------------------------------------------------------
-   >>refit: new boxes for the same tree
+   >>faster-ploc: clusters side by side, and each pair compared once
+
+   Eight clusters compare themselves to one behind each at a time. A cluster's key with one before
+   it is that one's key with it.
    ---------------------------------------------------------------------------------------------- */
 
-/* New boxes of the leaves first .. end-1. */
-static void lbvh_i_refit_leaves(lbvh *tree, const lbvh_real *data, size_t stride, int32_t first,
-                                int32_t end)
+/* A stack of clusters, as a structure of arrays for vectors: 50 KB (double: 90). Its last
+   ones are the window, with room behind it. Keys have room before the first: keys with nobody. */
+enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
+typedef struct lbvh_i_cluster_arrays {
+    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
+    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
+    int32_t all;                                   /* clusters on the stack */
+    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree on it: first leaf, clusters */
+    int32_t top;                                   /* subtrees on it */
+    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
+    int lanes;          /* vectors of 8 floats may be used */
+    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
+    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
+    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
+} lbvh_i_cluster_arrays;
+
+/* An empty stack. No cluster has one before the first as its partner. */
+static void lbvh_i_begin_arrays(const lbvh *tree, lbvh_i_cluster_arrays *c)
 {
-    lbvh_node *leaves = tree->node + tree->first_leaf;
-    int32_t k;
-    for (k = first; k < end; k++)
-        (void)lbvh_box_of(&tree->desc, data, stride, leaves[k].link, leaves[k].min, leaves[k].max);
+    int32_t i, k;
+    memset(c, 0, sizeof *c);
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
+    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
+    c->lanes = LBVH_I_HAS_AVX2();
 }
 
-LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride)
+/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
+   turns: compilers make vectors of them at -O2 too.) */
+LBVH_FN_HOT void lbvh_i_compare(lbvh_i_cluster_arrays *c, int dim, int32_t window, int32_t i)
 {
-    lbvh_real min[3], max[3];
-    int32_t k;
-    if (!tree || (tree->n > 0 && !data)) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    stride = lbvh_i_stride(&tree->desc, stride);
-    if (stride == 0) return LBVH_BAD_ARGUMENT;
-    tree->bad_id = -1;
-    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_refit_in_pieces(tree, data, stride);
-    for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
-        lbvh_result const box = lbvh_box_of(&tree->desc, data, stride, k, min, max),
-                          result = lbvh_i_note_invalid(tree, box, k);
-        if (result != LBVH_OK) return result;
-    }
-    if (tree->n == 0) return LBVH_OK; /* no array may exist */
-    lbvh_i_refit_leaves(tree, data, stride, 0, tree->n);
-    lbvh_i_merge(tree);
-    return LBVH_OK;
+    int32_t k, p;
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            int32_t const q = p + 1 + k, at = window + p, by = window + q;
+            lbvh_real const
+                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
+                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
+                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
+            c->key[k][LBVH_I_RADIUS + p] =
+                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
+        }
 }
 
-LBVH_API lbvh_result lbvh_boxes(const lbvh_desc *desc, const lbvh_real *data, size_t stride,
-                                int32_t n, lbvh_real *boxes, int32_t *bad_id)
+/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
+LBVH_FN_HOT void lbvh_i_choose(lbvh_i_cluster_arrays *c, int32_t i)
 {
-    lbvh_desc given;
-    lbvh_real min[3], max[3];
+    int32_t k, p;
+    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
+    for (k = 0; k < LBVH_I_RADIUS; k++)
+        for (p = i; p < i + LBVH_I_RADIUS; p++) {
+            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
+                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
+                              least = behind < before ? behind : before, best = c->best[p];
+            c->best[p] = least < best ? least : best;
+        }
+}
+
+/* best[i] of all `count` clusters of a window. */
+LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_cluster_arrays *c, int dim, int32_t count)
+{
     int32_t i;
+    for (i = 0; i < count; i += LBVH_I_RADIUS) {
+        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
+        else lbvh_i_compare(c, 3, c->all - count, i);
+    }
+    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
+}
+
+/* The same for AVX2. */
+LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_cluster_arrays *c, int dim, int32_t count)
+{
+    lbvh_i_choose_all(c, dim, count);
+}
+
+/* best[i] of all `count` clusters of the window, by what the processor has. */
+static void lbvh_i_find_partners(lbvh_i_cluster_arrays *c, int dim, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
+        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
+    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
+    else lbvh_i_choose_all(c, dim, count);
+}
+
+/* Cluster i of the stack becomes the node of itself and j. */
+static void lbvh_i_merge_entries(lbvh_i_cluster_arrays *c, int32_t i, int32_t j)
+{
+    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
+    int32_t *const child = c->child + 2 * (size_t)at;
     int a;
-    lbvh_result result = lbvh_defaults(&given, desc);
-    if (bad_id) *bad_id = -1;
-    if (result != LBVH_OK) return result;
-    stride = lbvh_i_stride(&given, stride);
-    if (stride == 0 || n < 0 || (n > 0 && (!data || !boxes))) return LBVH_BAD_ARGUMENT;
-    if (n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    for (i = 0; i < n; i++) {
-        result = lbvh_box_of(&given, data, stride, i, min, max);
-        if (result != LBVH_OK && bad_id && *bad_id < 0) *bad_id = i;
-        if (result != LBVH_OK && !given.skip_invalid) return result;
-        for (a = 0; a < given.dim; a++) {
-            boxes[2 * (size_t)i * (size_t)given.dim + (size_t)a] = min[a];
-            boxes[(2 * (size_t)i + 1) * (size_t)given.dim + (size_t)a] = max[a];
+    for (a = 0; a < 3; a++) {
+        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
+        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
+    }
+    child[0] = c->node[i];
+    child[1] = c->node[j];
+    c->node[i] = at;
+    c->first[i] = one < other ? one : other;
+}
+
+/* Cluster `from` of the stack moves to `to`. */
+static void lbvh_i_move_entry(lbvh_i_cluster_arrays *c, int32_t to, int32_t from)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        c->min[a][to] = c->min[a][from];
+        c->max[a][to] = c->max[a][from];
+    }
+    c->node[to] = c->node[from];
+    c->first[to] = c->first[from];
+}
+
+/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
+   order. Returns their number. (By lists: branches on who chose whom are mispredicted.) */
+static int32_t lbvh_i_merge_chosen(lbvh_i_cluster_arrays *c, int32_t count)
+{
+    int32_t const window = c->all - count;
+    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
+    for (i = 0; i < count; i++) {
+        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
+        int const chosen = c->best[j] == c->best[i];
+        merge[merges] = keep[left] = i;
+        merges += chosen & (i < j);
+        left += !(chosen & (j < i));
+    }
+    for (k = 0; k < merges; k++) {
+        i = merge[k];
+        lbvh_i_merge_entries(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
+    }
+    for (k = 0; k < left && keep[k] == k; k++) {}
+    for (; k < left; k++) lbvh_i_move_entry(c, window + k, window + keep[k]);
+    c->all = window + left;
+    return left;
+}
+
+/* Puts a cluster on the stack. */
+LBVH_I_HOT void lbvh_i_push_entry(lbvh_i_cluster_arrays *c, const lbvh_real min[3],
+                                    const lbvh_real max[3], int32_t node, int32_t first)
+{
+    int32_t const at = c->all++;
+    int a;
+    LBVH_I_UNROLL
+    for (a = 0; a < 3; a++) {
+        c->min[a][at] = min[a];
+        c->max[a][at] = max[a];
+    }
+    c->node[at] = node;
+    c->first[at] = first;
+}
+
+/* Puts leaf k on the stack. */
+static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
+                             const lbvh_i_keys *keys, lbvh_i_cluster_arrays *c, int32_t k)
+{
+    lbvh_real min[3], max[3];
+    int a;
+    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
+    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
+    for (a = 0; a < 3; a++) {
+        min[a] = lbvh_i_bounded(min[a]);
+        max[a] = lbvh_i_bounded(max[a]);
+    }
+    lbvh_i_push_entry(c, min, max, tree->first_leaf + k, k);
+}
+
+/* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
+   that is a left child. Those of its left sibling lie below them: where both are too many for the
+   parent, rounds follow. */
+static void lbvh_i_join_entries(const lbvh *tree, lbvh_i_cluster_arrays *c, int32_t first,
+                                int32_t last, int32_t count)
+{
+    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
+        first = c->waiting[--c->top];
+        count += c->many[c->top];
+        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
+            lbvh_i_find_partners(c, tree->desc.dim, count);
+            count = lbvh_i_merge_chosen(c, count);
         }
     }
-    return LBVH_OK;
+    c->waiting[c->top] = first;
+    c->many[c->top++] = count;
+}
+
+/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
+static int32_t lbvh_i_cluster_by_keys(const lbvh *tree, const lbvh_real *data, size_t stride,
+                              const lbvh_i_keys *keys)
+{
+    lbvh_i_cluster_arrays c;
+    int32_t k;
+    lbvh_i_begin_arrays(tree, &c);
+    for (k = 0; k < tree->n; k++) {
+        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
+        lbvh_i_join_entries(tree, &c, k, k, 1);
+    }
+    return c.node[0];
+}
+
+/* lbvh_i_ploc for keys. */
+static void lbvh_i_key_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
+                            lbvh_i_keys *keys)
+{
+    uint64_t *const old = keys->key;
+    int32_t root;
+    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
+    if (tree->n < 3) return;
+    root = lbvh_i_cluster_by_keys(tree, data, stride, keys);
+    if (!lbvh_i_number_clusters(tree, old, keys->spare, root)) return;
+    keys->key = keys->spare;
+    keys->spare = old;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3185,12 +4134,6 @@ enum {
     LBVH_I_BATCH = 1024     /* leaves of a batch; searches of a packet with more candidates run one
                                by one */
 };
-
-/* The union of a packet's searches: the box around their boxes or centres, and their squared radius
-   (boxes: -1). */
-typedef struct lbvh_i_packet {
-    lbvh_real min[3], max[3], reach2;
-} lbvh_i_packet;
 
 typedef struct lbvh_i_batch {
     lbvh_real min[3][LBVH_I_BATCH + LBVH_I_FEW], max[3][LBVH_I_BATCH + LBVH_I_FEW];
@@ -3215,20 +4158,6 @@ typedef struct lbvh_i_finder {
     int32_t hit[LBVH_I_BATCH + LBVH_I_FEW]; /* results of the tests, then places that are met */
     lbvh_i_batch batch;
 } lbvh_i_finder;
-
-/* 1 if any search of the packet could overlap this node. Rounded as each search rounds, so that no
-   gap comes out larger than theirs. */
-LBVH_FN_HOT int lbvh_i_packet_near(const lbvh_i_packet *packet, const lbvh_node *node)
-{
-    lbvh_real gap[3];
-    int a;
-    if (packet->reach2 < 0) return lbvh_boxes_touch(node, packet->min, packet->max);
-    LBVH_I_UNROLL
-    for (a = 0; a < 3; a++)
-        gap[a] = lbvh_i_max(
-            lbvh_i_max(node->min[a] - packet->max[a], packet->min[a] - node->max[a]), 0);
-    return lbvh_i_square(gap[0], gap[1], gap[2]) <= packet->reach2;
-}
 
 /* Appends those of the leaves first .. last that the packet could overlap. All are written, without
    a branch; the next one overwrites a leaf that is not counted. */
@@ -3398,6 +4327,7 @@ static void lbvh_i_list_met(const lbvh_i_batch *batch, int32_t from, int32_t *me
     }
 }
 
+/* The same for AVX2. */
 LBVH_I_MAYBE_AVX2 int32_t lbvh_i_test_lanes(const lbvh_i_batch *batch, int32_t from,
                                             const lbvh_overlap *o, int32_t *met)
 {
@@ -3513,7 +4443,7 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>pairs: overlapping boxes, each pair once
+   >>faster-pairs: by packets, or alone
 
    A batch (>>packets) pays where leaves have many partners. Where they have few, each leaf walks
    alone, as lbvh_overlap_later does: the order is the same. A running mean of the hits decides.
@@ -3521,40 +4451,13 @@ static int32_t lbvh_i_count_found(lbvh_i_finder *finder)
 
 enum { LBVH_I_MANY = 5 };       /* partners of a leaf at higher places from which batches pay */
 
-/* Where pairs go: to fn, or into an array; and their number so far. */
-typedef struct lbvh_i_taker {
-    lbvh_pair_fn *fn;
-    void *user;
-    int32_t *pairs;
-    int64_t capacity, found;
-    int32_t whole;      /* all pairs of the places before it have been written */
-    int64_t written;    /* how many these are */
-} lbvh_i_taker;
-
-LBVH_FN_HOT int lbvh_i_take(lbvh_i_taker *taker, int32_t i, int32_t j)
-{
-    int64_t const slot = taker->found++;
-    if (taker->fn) return taker->fn(taker->user, i, j);
-    if (slot < taker->capacity) {
-        taker->pairs[2 * slot] = i;
-        taker->pairs[2 * slot + 1] = j;
-    }
-    return 0;
-}
-
-/* 1 if the boxes of two nodes share a point. Where the processor can, two comparisons of four
-   numbers replace six. The fourth ones, link and skip, are not read. */
-LBVH_FN_HOT int lbvh_i_nodes_touch(const lbvh_node *node, const lbvh_node *box)
-{
-#ifdef LBVH_I_SSE2
-    const float *const l = (const float *)(const void *)node, *r = (const float *)(const void *)box;
-    __m128 const above = _mm_cmpgt_ps(_mm_loadu_ps(l), _mm_loadu_ps(r + 4)),
-                 below = _mm_cmpgt_ps(_mm_loadu_ps(r), _mm_loadu_ps(l + 4));
-    return (_mm_movemask_ps(_mm_or_ps(above, below)) & 7) == 0;
-#else
-    return lbvh_boxes_touch(node, box->min, box->max);
-#endif
-}
+/* What a piece of a list has found, and how much of it is written. */
+typedef struct lbvh_i_piece_of_list {
+    int32_t whole;              /* all entries of the searches before it have been written */
+    int64_t written;            /* entries of the piece that have been written */
+    int64_t found;              /* entries of the piece */
+    int64_t start;              /* entries of the pieces before it */
+} lbvh_i_piece_of_list;
 
 /* The partners of one leaf at higher places, in a tree without masks: lbvh_overlap_later. */
 LBVH_FN_HOT int lbvh_i_take_later(const lbvh *tree, const lbvh_node *leaf, lbvh_i_taker *taker)
@@ -3611,8 +4514,10 @@ static int lbvh_i_take_batch(lbvh_i_finder *finder, int32_t at, lbvh_i_taker *ta
     return 0;
 }
 
-/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero. */
-static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end)
+/* The pairs of the places first .. end-1 with later ones, until the taker returns non-zero.
+   `*piece` (may be NULL): up to where whole searches were written. */
+static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t first, int32_t end,
+                             lbvh_i_piece_of_list *piece)
 {
     lbvh_queries queries;
     lbvh_i_finder finder;
@@ -3621,8 +4526,6 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t firs
     queries.filter = LBVH_I_ANY_MASK;
     queries.flags = LBVH_HALF | LBVH_PLACES;
     lbvh_i_begin_finder(&finder, tree, &queries, taker->fn || taker->capacity > 0, first, end);
-    taker->whole = first;
-    taker->written = taker->found;
     while (finder.last + 1 < end) {
         int64_t const before = taker->found;
         int32_t const at = lbvh_i_next_subtree(&finder);
@@ -3631,100 +4534,16 @@ static int lbvh_i_take_pairs(const lbvh *tree, lbvh_i_taker *taker, int32_t firs
                 : lbvh_i_take_batch(&finder, at, taker))
             return 1;
         mean += ((double)(taker->found - before) / (finder.last - finder.begin + 1) - mean) / 4;
-        if (taker->found > taker->capacity) continue;
-        taker->whole = finder.last + 1;
-        taker->written = taker->found;
+        if (!piece || taker->found > taker->capacity) continue;
+        piece->whole = finder.last + 1;
+        piece->written = taker->found;
     }
     return 0;
 }
 
-LBVH_API lbvh_result lbvh_each_pair(const lbvh *tree, lbvh_pair_fn *fn, void *user)
-{
-    lbvh_i_taker taker;
-    if (!tree || !fn) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    memset(&taker, 0, sizeof taker);
-    taker.fn = fn;
-    taker.user = user;
-    return lbvh_i_take_pairs(tree, &taker, 0, tree->n) ? LBVH_STOPPED : LBVH_OK;
-}
-
-LBVH_API lbvh_result lbvh_pairs(const lbvh *tree, int32_t *pairs, int64_t capacity, int64_t *needed)
-{
-    lbvh_i_taker taker;
-    if (!tree || !needed || capacity < 0 || (capacity > 0 && !pairs)) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (lbvh_i_search_pieces(tree, tree->n) > 1)
-        return lbvh_i_pairs_in_pieces(tree, pairs, capacity, needed);
-    memset(&taker, 0, sizeof taker);
-    taker.pairs = pairs;
-    taker.capacity = capacity;
-    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
-    *needed = taker.found;
-    return taker.found > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
-}
-
-LBVH_API lbvh_result lbvh_count_pairs(const lbvh *tree, int64_t *pairs)
-{
-    lbvh_i_taker taker;
-    if (!tree || !pairs) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (lbvh_i_search_pieces(tree, tree->n) > 1) return lbvh_i_count_pairs_in_pieces(tree, pairs);
-    memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(tree, &taker, 0, tree->n);
-    *pairs = taker.found;
-    return LBVH_OK;
-}
-
 /* ------------------------------------------------------------------------------------------------
-   >>queries-serial: many searches at once
+   >>faster-queries: own elements by packets; rows in order in one pass
    ---------------------------------------------------------------------------------------------- */
-
-/* Checks queries; `*resolved` has the defaults filled in. */
-static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *queries,
-                                        lbvh_queries *resolved)
-{
-    int const flags = queries->flags, own = lbvh_i_own(queries);
-    lbvh_desc desc;
-    if (queries->n < 0 || (own && queries->n != 0)) return LBVH_BAD_ARGUMENT;
-    if (queries->n > LBVH_I_N_MAX) return LBVH_TOO_MANY;
-    if ((int)queries->kind < 0 || queries->kind > LBVH_SPHERES ||
-        (own && queries->kind == LBVH_SPHERES))
-        return LBVH_BAD_OPTION;
-    if (flags & ~((int)LBVH_HALF | (int)LBVH_PLACES | (int)LBVH_SORTED)) return LBVH_BAD_OPTION;
-    if (!own && (flags & ((int)LBVH_HALF | (int)LBVH_PLACES))) return LBVH_BAD_OPTION;
-    if (!(queries->radius >= 0) || !lbvh_i_finite(queries->radius)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    *resolved = *queries;
-    desc = lbvh_i_query_desc(tree, queries);
-    resolved->stride = lbvh_i_stride(&desc, queries->stride);
-    if (own) resolved->n = tree->n;
-    if (resolved->filter == 0) resolved->filter = LBVH_I_ANY_MASK;
-    return resolved->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
-}
-
-/* Many searches, and where their results go. */
-typedef struct lbvh_i_lists {
-    const lbvh *tree;
-    const lbvh_queries *queries;    /* with defaults filled in; NULL: pairs */
-    int32_t *counts;                /* [queries] or NULL */
-    int64_t *offsets;               /* [queries + 1]; where counts is NULL, also for counts */
-    int32_t *ids;                   /* [capacity] or pairs */
-    int64_t capacity;
-} lbvh_i_lists;
-
-/* The same by desc.parallel. */
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists);
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed);
-
-static lbvh_i_lists lbvh_i_lists_of(const lbvh *tree, const lbvh_queries *queries)
-{
-    lbvh_i_lists lists;
-    memset(&lists, 0, sizeof lists);
-    lists.tree = tree;
-    lists.queries = queries;
-    return lists;
-}
 
 /* Counts of the searches first .. end-1. */
 static void lbvh_i_count_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
@@ -3747,23 +4566,6 @@ static void lbvh_i_count_rows(const lbvh_i_lists *lists, int32_t first, int32_t 
         if (lists->counts) lists->counts[row] = found;
         else lists->offsets[row] = found;
     }
-}
-
-LBVH_API lbvh_result lbvh_count_overlaps(const lbvh *tree, const lbvh_queries *queries,
-                                         int32_t *counts)
-{
-    lbvh_queries resolved;
-    lbvh_i_lists lists;
-    lbvh_result result;
-    if (!tree || !queries) return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_check_queries(tree, queries, &resolved);
-    if (result != LBVH_OK) return result;
-    if (resolved.n > 0 && !counts) return LBVH_BAD_ARGUMENT;
-    lists = lbvh_i_lists_of(tree, &resolved);
-    lists.counts = counts;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_counts_in_pieces(&lists);
-    lbvh_i_count_rows(&lists, 0, resolved.n);
-    return LBVH_OK;
 }
 
 /* The rows of the caller's queries first .. end-1, in one pass. found: entries before these rows.
@@ -3796,20 +4598,6 @@ static int64_t lbvh_i_fill_by_place(const lbvh_i_lists *lists, int64_t found, in
     return found;
 }
 
-/* Counts become offsets. */
-static int64_t lbvh_i_sum_offsets(int64_t *offsets, int32_t n)
-{
-    int64_t sum = 0;
-    int32_t q;
-    for (q = 0; q < n; q++) {
-        int64_t const count = offsets[q];
-        offsets[q] = sum;
-        sum += count;
-    }
-    offsets[n] = sum;
-    return sum;
-}
-
 /* The rows by id that fit whole. */
 static void lbvh_i_fill_rows(const lbvh_i_lists *lists, int32_t first, int32_t end)
 {
@@ -3837,47 +4625,799 @@ static int64_t lbvh_i_fill_by_id(const lbvh_i_lists *lists)
     return sum;
 }
 
-LBVH_API lbvh_result lbvh_overlaps(const lbvh *tree, const lbvh_queries *queries, int64_t *offsets,
-                                   int32_t *ids, int64_t capacity, int64_t *needed)
+/* The lists of all searches. */
+static lbvh_result lbvh_i_list_all(const lbvh_i_lists *lists, int64_t *needed)
 {
-    lbvh_queries resolved;
-    lbvh_i_lists lists;
-    lbvh_result result;
-    if (!tree || !queries || !offsets || !needed || capacity < 0 || (capacity > 0 && !ids))
-        return LBVH_BAD_ARGUMENT;
-    result = lbvh_i_check_queries(tree, queries, &resolved);
-    if (result != LBVH_OK) return result;
-    lists = lbvh_i_lists_of(tree, &resolved);
-    lists.offsets = offsets;
-    lists.ids = ids;
-    lists.capacity = capacity;
-    if (lbvh_i_search_pieces(tree, resolved.n) > 1) return lbvh_i_lists_in_pieces(&lists, needed);
-    if (!lbvh_i_own(&resolved)) *needed = lbvh_i_fill_at(&lists, 0, capacity, 0, resolved.n);
-    else if (resolved.flags & LBVH_PLACES)
-        *needed = lbvh_i_fill_by_place(&lists, 0, capacity, 0, tree->n);
-    else *needed = lbvh_i_fill_by_id(&lists);
-    offsets[resolved.n] = *needed;
-    return *needed > capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+    const lbvh_queries *queries = lists->queries;
+    if (!lbvh_i_own(queries))
+        *needed = lbvh_i_fill_at(lists, 0, lists->capacity, 0, queries->n);
+    else if (queries->flags & LBVH_PLACES)
+        *needed = lbvh_i_fill_by_place(lists, 0, lists->capacity, 0, queries->n);
+    else *needed = lbvh_i_fill_by_id(lists);
+    lists->offsets[queries->n] = *needed;
+    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
 }
 
-LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
-                                  lbvh_distance2_fn *fn, void *user, int32_t *ids,
-                                  lbvh_real *distances2, int32_t *found)
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-search: pieces of the searches, by place or by the caller's order
+
+   A list is made in one pass, though no piece knows how many entries come before its own. Each
+   writes to a room of its own in the caller's array:
+
+       rooms     |0 0 0 0 . .|1 1 1 1 1 1|2 2 . . . .|      piece 1 has two entries more than room
+       moved     |0 0 0 0|1 1 1 1 1 1 ~ ~|2 2|              then each is moved to its end, and
+                                                            searches without room are repeated
+   ---------------------------------------------------------------------------------------------- */
+
+/* Into how many pieces so many searches are cut. */
+static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches)
 {
-    lbvh_near walk;
-    if (!tree || !p || k < 0 || (k > 0 && (!ids || !distances2)) || !found)
-        return LBVH_BAD_ARGUMENT;
-    if (!(reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    *found = 0;
-    if (k == 0) return LBVH_OK;
-    walk = lbvh_near_point(tree, p, reach);
-    while (lbvh_next_near(&walk)) {
-        lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
-        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+    return tree->n == 0 ? 1 : lbvh_i_pieces_of(&tree->desc.parallel, searches, LBVH_I_PIECE,
+                                               LBVH_I_MOST_PIECES);
+}
+
+typedef struct lbvh_i_search_job {
+    lbvh_i_lists lists;
+    int32_t n, pieces, width;   /* searches; numbers of an entry */
+    lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
+} lbvh_i_search_job;
+
+/* A job of all searches. */
+static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh_i_lists *lists)
+{
+    memset(job, 0, sizeof *job);
+    job->lists = *lists;
+    job->n = lists->queries ? lists->queries->n : lists->tree->n;
+    job->pieces = lbvh_i_search_pieces(lists->tree, job->n);
+    job->width = lists->queries ? 1 : 2;
+}
+
+static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->lists.tree->desc.parallel, job->pieces, work, job);
+}
+
+/* The first search of piece k. */
+static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+/* A task: counts. */
+static void lbvh_i_count_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_count_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+/* lbvh_i_count_rows in tasks. */
+static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
+{
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, lists);
+    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
+    if (result != LBVH_OK) memset(lists->counts, 0, (size_t)job.n * sizeof *lists->counts);
+    return result;
+}
+
+/* Rows of the searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: entries
+   found, and up to where whole rows were written, counted from entry 0. */
+static void lbvh_i_list_rows(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece, int64_t found,
+                             int64_t capacity, int32_t first, int32_t end)
+{
+    piece->found = lbvh_i_own(lists->queries)
+                       ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
+                       : lbvh_i_fill_at(lists, found, capacity, first, end);
+    piece->written = piece->found;
+    for (piece->whole = end; piece->written > capacity && piece->whole > first;)
+        piece->written = lists->offsets[--piece->whole];
+}
+
+/* The same for pairs of the places first .. end-1. */
+static void lbvh_i_list_pairs(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    lbvh_i_taker taker;
+    memset(&taker, 0, sizeof taker);
+    taker.pairs = lists->ids;
+    taker.capacity = capacity;
+    taker.found = found;
+    piece->whole = first;
+    piece->written = found;
+    (void)lbvh_i_take_pairs(lists->tree, &taker, first, end, piece);
+    piece->found = taker.found;
+}
+
+/* The list of either; found and written are then those of this range. */
+static void lbvh_i_list_range(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
+                              int64_t found, int64_t capacity, int32_t first, int32_t end)
+{
+    if (lists->queries) lbvh_i_list_rows(lists, piece, found, capacity, first, end);
+    else lbvh_i_list_pairs(lists, piece, found, capacity, first, end);
+    piece->found -= found;
+    piece->written -= found;
+}
+
+/* The first entry of the room of piece k. */
+static int64_t lbvh_i_room_of(const lbvh_i_search_job *job, int32_t k)
+{
+    return lbvh_i_cut(job->lists.capacity, job->pieces, k);
+}
+
+/* Into the room of the piece. */
+static void lbvh_i_list_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_list_range(&job->lists, &job->piece[k], lbvh_i_room_of(job, k),
+                      lbvh_i_room_of(job, k + 1), lbvh_i_first_search(job, k),
+                      lbvh_i_first_search(job, k + 1));
+}
+
+/* Moves what piece k has written from its room to where it belongs. */
+static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
+{
+    const lbvh_i_piece_of_list *piece = &job->piece[k];
+    int64_t const room = lbvh_i_room_of(job, k), left = job->lists.capacity - piece->start,
+                  moving = piece->written < left ? piece->written : left;
+    int32_t *const ids = job->lists.ids;
+    if (moving > 0 && room != piece->start)
+        memmove(ids + piece->start * job->width, ids + room * job->width,
+                (size_t)moving * (size_t)job->width * sizeof *ids);
+}
+
+/* Towards the front in ascending order, then towards the end in descending order: nothing is
+   overwritten before it has moved. Returns the number of all entries. */
+static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
+{
+    int64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < job->pieces; k++) {
+        job->piece[k].start = sum;
+        sum += job->piece[k].found;
+        if (job->piece[k].start < lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
+    }
+    for (k = job->pieces; k-- > 0;)
+        if (job->piece[k].start > lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
+    return sum;
+}
+
+/* The offsets of what was moved, and the list of the searches that had no room. */
+static void lbvh_i_finish_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    const lbvh_i_lists *lists = &job->lists;
+    lbvh_i_piece_of_list const piece = job->piece[k];
+    lbvh_i_piece_of_list rest;
+    int64_t const shift = piece.start - lbvh_i_room_of(job, k);
+    int32_t const end = lbvh_i_first_search(job, k + 1);
+    int32_t q;
+    if (lists->queries)
+        for (q = lbvh_i_first_search(job, k); q < piece.whole; q++) lists->offsets[q] += shift;
+    if (piece.whole < end && (lists->queries || piece.start + piece.written < lists->capacity))
+        lbvh_i_list_range(lists, &rest, piece.start + piece.written, lists->capacity, piece.whole,
+                          end);
+}
+
+/* The list, without the last offset. */
+static lbvh_result lbvh_i_list_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result result = lbvh_i_search_in_pieces(job, lbvh_i_list_piece);
+    *needed = 0;
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_move_pieces(job);
+    result = lbvh_i_search_in_pieces(job, lbvh_i_finish_piece);
+    if (result != LBVH_OK) *needed = 0;
+    return result;
+}
+
+/* A task: counts pairs. */
+static void lbvh_i_count_pairs_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_taker taker;
+    memset(&taker, 0, sizeof taker);
+    (void)lbvh_i_take_pairs(job->lists.tree, &taker, lbvh_i_first_search(job, k),
+                            lbvh_i_first_search(job, k + 1), NULL);
+    job->piece[k].found = taker.found;
+}
+
+static lbvh_result lbvh_i_count_pairs_in_pieces(lbvh_i_search_job *job, int64_t *pairs)
+{
+    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_pairs_piece);
+    int32_t k;
+    *pairs = 0;
+    if (result != LBVH_OK) return result;
+    for (k = 0; k < job->pieces; k++) *pairs += job->piece[k].found;
+    return LBVH_OK;
+}
+
+/* lbvh_i_take_pairs in tasks: counts, or a list. */
+static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, lbvh_i_taker *taker)
+{
+    lbvh_i_lists lists;
+    lbvh_i_search_job job;
+    memset(&lists, 0, sizeof lists);
+    lists.tree = tree;
+    lists.ids = taker->pairs;
+    lists.capacity = taker->capacity;
+    lbvh_i_begin_search(&job, &lists);
+    return taker->capacity == 0 ? lbvh_i_count_pairs_in_pieces(&job, &taker->found)
+                                : lbvh_i_list_in_pieces(&job, &taker->found);
+}
+
+/* A task: fills rows by id. */
+static void lbvh_i_fill_piece(void *context, int32_t k)
+{
+    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
+    lbvh_i_fill_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
+}
+
+/* Own elements, rows by id: count, prefix sum, fill. */
+static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
+{
+    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_piece);
+    if (result != LBVH_OK) return result;
+    *needed = lbvh_i_sum_offsets(job->lists.offsets, job->n);
+    return job->lists.capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
+}
+
+/* lbvh_i_list_all in tasks. */
+static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed)
+{
+    const lbvh_queries *queries = lists->queries;
+    lbvh_i_search_job job;
+    lbvh_result result;
+    lbvh_i_begin_search(&job, lists);
+    result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
+                 ? lbvh_i_fill_by_id_in_pieces(&job, needed)
+                 : lbvh_i_list_in_pieces(&job, needed);
+    if (result != LBVH_OK) {
+        memset(lists->offsets, 0, ((size_t)queries->n + 1) * sizeof *lists->offsets);
+        *needed = 0;
+        return result;
+    }
+    lists->offsets[queries->n] = *needed;
+    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>faster-rows: the nearest elements of many points, in an order
+
+   Points are taken in Morton order: a search then finds in the cache what the one before has read.
+   Each piece sorts its own points, by keys that hold both:
+
+       key    bits 63 .. 32: the upper bits of the Morton code      bits 31 .. 0: the point
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_rows_job {
+    const lbvh_i_rows *rows;
+    int32_t pieces;
+    uint64_t *key;                  /* [2 m] a half to sort into; NULL: points as they come */
+} lbvh_i_rows_job;
+
+/* The key of a point. */
+static uint64_t lbvh_i_point_key(const lbvh_i_rows *rows, int32_t q)
+{
+    const lbvh *tree = rows->tree;
+    int const bits = lbvh_i_code_bits(&tree->desc), dim = tree->desc.dim;
+    lbvh_real at[3];
+    uint64_t code;
+    (void)lbvh_i_read_point(dim, lbvh_i_at(rows->points, rows->stride, q), at);
+    code = lbvh_i_code(&tree->lattice, dim, tree->desc.bits, at, at);
+    return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
+}
+
+/* A task: the rows of its points, in their order. */
+static void lbvh_i_rows_piece(void *context, int32_t piece)
+{
+    const lbvh_i_rows_job *job = (const lbvh_i_rows_job *)context;
+    const lbvh_i_rows *rows = job->rows;
+    int32_t const begin = (int32_t)lbvh_i_cut(rows->m, job->pieces, piece),
+                  end = (int32_t)lbvh_i_cut(rows->m, job->pieces, piece + 1);
+    int32_t q;
+    if (!job->key) {
+        for (q = begin; q < end; q++) lbvh_i_find_row(rows, q);
+        return;
+    }
+    for (q = begin; q < end; q++) job->key[q] = lbvh_i_point_key(rows, q);
+    lbvh_i_radix(job->key + begin, job->key + rows->m + begin, end - begin);
+    for (q = begin; q < end; q++) lbvh_i_find_row(rows, lbvh_i_key_id(job->key[q]));
+}
+
+/* Memory for the keys of m points; none, where there is nothing to sort, or no memory. */
+static lbvh_block lbvh_i_take_keys(const lbvh *tree, int32_t m, int flags)
+{
+    size_t const each = 2 * sizeof(uint64_t), bytes = each * (size_t)m;
+    lbvh_block none;
+    memset(&none, 0, sizeof none);
+    if (m < 2 || flags || bytes / each != (size_t)m) return none;
+    return lbvh_i_take_block(&tree->desc.allocator, bytes);
+}
+
+/* All rows, by one piece or by several. */
+static lbvh_result lbvh_i_nearest_in_pieces(const lbvh_i_rows *rows, int flags)
+{
+    const lbvh *tree = rows->tree;
+    lbvh_block keys = lbvh_i_take_keys(tree, rows->m, flags);
+    lbvh_result result = LBVH_OK;
+    lbvh_i_rows_job job;
+    int32_t q;
+    job.rows = rows;
+    job.pieces = lbvh_i_search_pieces(tree, rows->m);
+    job.key = (uint64_t *)keys.memory;
+    if (job.pieces == 1) lbvh_i_rows_piece(&job, 0);
+    else result = lbvh_i_in_pieces(&tree->desc.parallel, job.pieces, lbvh_i_rows_piece, &job);
+    if (result != LBVH_OK)
+        for (q = 0; q < rows->m; q++) lbvh_i_end_row(rows, q, rows->k);
+    if (keys.memory) lbvh_i_release(&tree->desc.allocator, &keys);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-build: the same tree in pieces
+
+       measure   piece of elements   bounds of the half centres, the first invalid element
+       keys      piece of elements   keys and low bits
+       count     piece of keys       how often it has each digit; four times with
+       deal      piece of keys       each key to its place among equal digits of the pieces before
+       low       piece of places     keys with equal upper bits, none of which two pieces share
+       prefixes  piece of places     } PLOC: the clusters of the subtrees within the piece; those
+       clusters  piece of places     } that are left are joined, and the places numbered, after
+       leaves    piece of places     prefixes and leaves
+       merge     piece of places     subtrees within the piece; those that are left are merged after
+
+   Counts of digits, then clusters that are left, lie behind the keys, where leaves will be
+   (>>sort): 1024 bytes for each piece, or 36 for each place, which has 44 there (double: 64 of
+   104).
+   ---------------------------------------------------------------------------------------------- */
+
+/* Building costs less for each element than searching. */
+static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n)
+{
+    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
+    return lbvh_i_pieces_of(&tree->desc.parallel, n, fewest < 32 ? 32 : fewest, LBVH_I_BUILD_TASKS);
+}
+
+/* What a piece found out about its elements. */
+typedef struct lbvh_i_centres {
+    lbvh_real least[3], most[3];
+    lbvh_result result;
+    int32_t bad_id;
+} lbvh_i_centres;
+
+/* A cluster that a piece leaves: of a subtree whose parent is not within the piece. */
+typedef struct lbvh_i_left_cluster {
+    lbvh_real min[3], max[3];
+    int32_t node, first;
+    int32_t last;               /* the last place of that subtree */
+} lbvh_i_left_cluster;
+
+typedef struct lbvh_i_build_job {
+    lbvh *tree;
+    const lbvh_real *data;
+    size_t stride;
+    int32_t n, pieces, pass;
+    lbvh_i_keys keys;
+    int32_t *counts;            /* [pieces][256] */
+    lbvh_i_left_cluster *cluster; /* [n] in the same memory; a piece's from its first place on */
+    int32_t left[LBVH_I_BUILD_TASKS]; /* of each piece: its clusters, or its changes */
+    int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
+    union {
+        lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
+        lbvh_i_roots roots[LBVH_I_BUILD_TASKS];
+    } of;
+} lbvh_i_build_job;
+
+/* A job over n elements or places. */
+static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_real *data,
+                               size_t stride, int32_t n)
+{
+    job->tree = tree;
+    job->data = data;
+    job->stride = stride;
+    job->n = n;
+    job->pieces = lbvh_i_build_pieces(tree, n);
+}
+
+/* The first element, or place, of piece k. */
+static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
+{
+    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
+}
+
+/* A task: measure. */
+static void lbvh_i_measure_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_centres *own = &job->of.centres[k];
+    lbvh tree = *job->tree;
+    tree.bad_id = -1;
+    own->result = lbvh_i_measure_centres(&tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                                         lbvh_i_first_of(job, k + 1), own->least, own->most);
+    own->bad_id = tree.bad_id;
+}
+
+/* Joins what the pieces measured, up to the first that refuses. */
+static lbvh_result lbvh_i_join_centres(lbvh_i_build_job *job)
+{
+    lbvh_i_centres *all = &job->of.centres[0];
+    int32_t k;
+    int a;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_centres *own = &job->of.centres[k];
+        if (job->tree->bad_id < 0) job->tree->bad_id = own->bad_id;
+        if (own->result != LBVH_OK) return own->result;
+        for (a = 0; a < 3; a++) {
+            all->least[a] = lbvh_i_min(all->least[a], own->least[a]);
+            all->most[a] = lbvh_i_max(all->most[a], own->most[a]);
+        }
     }
     return LBVH_OK;
 }
+
+/* A task: keys. (Its digits are counted later, by pieces of keys.) */
+static void lbvh_i_keys_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_histogram unused;
+    lbvh_i_make_keys(job->tree, job->data, job->stride, &job->keys, &unused,
+                     lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1));
+}
+
+/* A task: count. */
+static void lbvh_i_count_digit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t count[256], i;
+    memset(count, 0, sizeof count);
+    for (i = lbvh_i_first_of(job, k); i < last; i++)
+        count[from[i] >> (32 + 8 * job->pass) & 255]++;
+    memcpy(job->counts + 256 * (size_t)k, count, sizeof count);
+}
+
+/* Where each piece writes its first key of each digit. */
+static void lbvh_i_sum_digits(lbvh_i_build_job *job)
+{
+    int32_t digit, k, sum = 0;
+    for (digit = 0; digit < 256; digit++)
+        for (k = 0; k < job->pieces; k++) {
+            int32_t *const begin = &job->counts[256 * (size_t)k + (size_t)digit];
+            int32_t const count = *begin;
+            *begin = sum;
+            sum += count;
+        }
+}
+
+/* A task: deal. */
+static void lbvh_i_deal_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
+    uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
+    int32_t begin[256];
+    memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
+    lbvh_i_deal(from, to, lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1), begin, job->pass);
+}
+
+/* Pieces of places that begin where the upper bits of the keys change. */
+static void lbvh_i_cut_keys(lbvh_i_build_job *job)
+{
+    const uint64_t *key = job->keys.key;
+    int32_t k, place = 0;
+    for (k = 0; k <= job->pieces; k++) {
+        int32_t const begin = lbvh_i_first_of(job, k);
+        if (place < begin) place = begin;
+        while (place > 0 && place < job->n && key[place] >> 32 == key[place - 1] >> 32) place++;
+        job->cut[k] = place;
+    }
+}
+
+/* A task: low. */
+static void lbvh_i_low_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
+}
+
+/* A task: prefixes. */
+static void lbvh_i_prefixes_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_key_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
+                         lbvh_i_first_of(job, k + 1));
+}
+
+/* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
+   subtree. Returns their number. */
+static int32_t lbvh_i_leave_clusters(lbvh_i_cluster_arrays *c, int32_t last,
+                                     lbvh_i_left_cluster *to)
+{
+    int32_t const left = c->all;
+    int32_t i = left, m;
+    int a;
+    for (; c->top > 0; last = c->waiting[c->top] - 1)
+        for (m = c->many[--c->top]; m > 0; m--) {
+            lbvh_i_left_cluster *one = &to[--i];
+            for (a = 0; a < 3; a++) {
+                one->min[a] = c->min[a][i];
+                one->max[a] = c->max[a][i];
+            }
+            one->node = c->node[i];
+            one->first = c->first[i];
+            one->last = last;
+        }
+    c->all = 0;
+    return left;
+}
+
+/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster_by_keys
+   does. */
+static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_cluster_arrays *c, int32_t first,
+                                 const lbvh_i_left_cluster *from, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; i++)
+        lbvh_i_push_entry(c, from[i].min, from[i].max, from[i].node, from[i].first);
+    lbvh_i_join_entries(tree, c, first, from->last, count);
+}
+
+/* lbvh_i_cluster_by_keys within a piece. A right subtree whose sibling begins before the piece is
+   alone on the stack: it is left for later. */
+static void lbvh_i_cluster_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const begin = lbvh_i_first_of(job, k), end = lbvh_i_first_of(job, k + 1);
+    lbvh_i_left_cluster *const to = job->cluster + begin;
+    lbvh_i_cluster_arrays c;
+    int32_t place, left = 0;
+    lbvh_i_begin_arrays(job->tree, &c);
+    for (place = begin; place < end; place++) {
+        lbvh_i_push_leaf(job->tree, job->data, job->stride, &job->keys, &c, place);
+        lbvh_i_join_entries(job->tree, &c, place, place, 1);
+        if (c.top == 1 && !lbvh_i_is_left(job->tree->prefix, c.waiting[0], place))
+            left += lbvh_i_leave_clusters(&c, place, to + left);
+    }
+    job->left[k] = left + lbvh_i_leave_clusters(&c, end - 1, to + left);
+}
+
+/* Joins what the pieces have left. Returns the root. */
+static int32_t lbvh_i_cluster_the_rest(const lbvh_i_build_job *job)
+{
+    lbvh_i_cluster_arrays c;
+    int32_t k, i, count, first = 0;
+    lbvh_i_begin_arrays(job->tree, &c);
+    for (k = 0; k < job->pieces; k++)
+        for (i = 0; i < job->left[k]; i += count) {
+            const lbvh_i_left_cluster *from = job->cluster + lbvh_i_first_of(job, k) + i;
+            for (count = 1; i + count < job->left[k] && from[count].last == from->last;) count++;
+            lbvh_i_take_clusters(job->tree, &c, first, from, count);
+            first = from->last + 1;
+        }
+    return c.node[0];
+}
+
+/* (PLOC has its prefixes already.) */
+static void lbvh_i_leaves_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
+    if (job->tree->desc.builder != LBVH_PLOC) lbvh_i_prefixes_piece(context, k);
+    lbvh_i_key_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
+}
+
+/* An ascent begins at the node of the leaves first .. last, which is finished. While that is a
+   right child, the last root is its left sibling: their parent is finished. The node reached
+   becomes a root. The first `fixed` roots are right children whose siblings begin before the piece.
+   Returns their new number; adds to `*changes` what it counts. */
+typedef int32_t lbvh_i_ascent(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
+                              int32_t last, int32_t *changes);
+
+/* The ascent of a merge: nothing is counted. */
+static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
+                            int32_t last, int32_t *changes)
+{
+    const uint8_t *prefix = tree->prefix;
+    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+    lbvh_node node;
+    (void)changes;
+    if (first == last) tree->node[at].skip = lbvh_i_skip(prefix, tree->n, last);
+    node = tree->node[at];
+    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
+        int32_t const split = first - 1, right = at;
+        first = roots->first[--roots->count];
+        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
+        node.link = lbvh_i_left_child(tree->first_leaf, first, split);
+        lbvh_i_unite(&node, &node, &tree->node[node.link]);
+        tree->node[at] = node;
+        if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
+    }
+    roots->first[roots->count++] = first;
+    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
+}
+
+/* The ascents of all leaves of a piece: nothing changes outside of the subtrees that lie within it.
+   A right child whose sibling begins before the piece is fixed. Along fixed roots prefixes
+   decrease, along the others they increase: at most LBVH_STACK of each. */
+LBVH_I_HOT void lbvh_i_ascend_piece(lbvh_i_build_job *job, int32_t k, lbvh_i_ascent *ascent)
+{
+    lbvh_i_roots *roots = &job->of.roots[k];
+    int32_t const last = lbvh_i_first_of(job, k + 1);
+    int32_t place, fixed = 0, changes = 0;
+    roots->count = 0;
+    for (place = lbvh_i_first_of(job, k); place < last; place++)
+        fixed = ascent(job->tree, roots, fixed, place, place, &changes);
+    job->left[k] = changes;
+}
+
+/* A task: merge. */
+static void lbvh_i_raise_piece(void *context, int32_t k)
+{
+    lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_raise);
+}
+
+/* The same with the roots of all pieces, as if they were leaves. Returns all changes. */
+static int32_t lbvh_i_ascend_roots(const lbvh_i_build_job *job, lbvh_i_ascent *ascent)
+{
+    lbvh_i_roots waiting;
+    int32_t k, i, changes = 0;
+    waiting.count = 0;
+    for (k = 0; k < job->pieces; k++) {
+        const lbvh_i_roots *own = &job->of.roots[k];
+        int32_t const end = lbvh_i_first_of(job, k + 1);
+        changes += job->left[k];
+        for (i = 0; i < own->count; i++)
+            (void)ascent(job->tree, &waiting, 0, own->first[i],
+                         (i + 1 < own->count ? own->first[i + 1] : end) - 1, &changes);
+    }
+    return changes;
+}
+
+/* Runs a task for each piece. */
+static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
+{
+    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
+}
+
+/* The keys, and their sort. */
+static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
+    if (result != LBVH_OK) return result;
+    for (job->pass = 0; job->pass < 4; job->pass++) {
+        result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
+        if (result != LBVH_OK) return result;
+        lbvh_i_sum_digits(job);
+        result = lbvh_i_run_build(job, lbvh_i_deal_piece);
+        if (result != LBVH_OK) return result;
+    }
+    lbvh_i_cut_keys(job);
+    return lbvh_i_run_build(job, lbvh_i_low_piece);
+}
+
+/* lbvh_i_merge in tasks. */
+static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
+{
+    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
+    if (result == LBVH_OK) (void)lbvh_i_ascend_roots(job, lbvh_i_raise);
+    return result;
+}
+
+/* LBVH_PLOC, as lbvh_i_key_ploc, but for two leaves, which are no pieces. */
+static lbvh_result lbvh_i_ploc_in_pieces(lbvh_i_build_job *job)
+{
+    size_t const align = sizeof(lbvh_node);
+    uintptr_t const behind = (uintptr_t)(job->keys.low + job->n) + align - 1;
+    lbvh_result result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
+    int32_t root;
+    job->cluster = (lbvh_i_left_cluster *)(behind - behind % align);
+    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
+    if (result != LBVH_OK) return result;
+    root = lbvh_i_cluster_the_rest(job);
+    if (lbvh_i_number_clusters(job->tree, job->keys.key, job->keys.spare, root))
+        job->keys.key = job->keys.spare;
+    return LBVH_OK;
+}
+
+/* All builders: MERGE and SPLIT share a tree. */
+static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
+                                          int32_t n)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
+    if (result != LBVH_OK) return result;
+    lbvh_i_begin_nodes(tree, n, job.of.centres[0].least, job.of.centres[0].most);
+    job.keys = lbvh_i_key_room(tree);
+    job.counts = (int32_t *)(void *)(job.keys.low + n);
+    result = lbvh_i_sort_in_pieces(&job);
+    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
+    if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+/* A task: new boxes of leaves. */
+static void lbvh_i_refit_piece(void *context, int32_t k)
+{
+    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
+    lbvh_i_refit_leaves(job->tree, job->data, job->stride, lbvh_i_first_of(job, k),
+                        lbvh_i_first_of(job, k + 1));
+}
+
+/* lbvh_refit in tasks: all elements are checked before the first leaf is changed. */
+static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
+{
+    lbvh_i_build_job job;
+    lbvh_result result;
+    lbvh_i_begin_build(&job, tree, data, stride, tree->n);
+    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
+    if (result == LBVH_OK) {
+        result = lbvh_i_join_centres(&job);
+        if (result != LBVH_OK) return result; /* the tree is unchanged */
+        result = lbvh_i_run_build(&job, lbvh_i_refit_piece);
+    }
+    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
+    if (result != LBVH_OK) lbvh_i_make_empty(tree);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>seams: where the plain forms enter the faster ones. 1: the work is done, with its result
+   ---------------------------------------------------------------------------------------------- */
+
+LBVH_I_HOT int lbvh_i_build_faster(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n,
+                                   lbvh_result *result)
+{
+    *result = lbvh_i_build_pieces(tree, n) > 1 ? lbvh_i_build_in_pieces(tree, data, stride, n)
+                                               : lbvh_i_build_by_keys(tree, data, stride, n);
+    return 1;
+}
+
+LBVH_I_HOT int lbvh_i_refit_faster(lbvh *tree, const lbvh_real *data, size_t stride,
+                                   lbvh_result *result)
+{
+    if (lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
+    *result = lbvh_i_refit_in_pieces(tree, data, stride);
+    return 1;
+}
+
+LBVH_I_HOT int lbvh_i_pairs_faster(const lbvh *tree, lbvh_i_taker *taker, lbvh_result *result)
+{
+    if (!taker->fn && lbvh_i_search_pieces(tree, tree->n) > 1)
+        *result = lbvh_i_pairs_in_pieces(tree, taker);
+    else *result = lbvh_i_take_pairs(tree, taker, 0, tree->n, NULL) ? LBVH_STOPPED : LBVH_OK;
+    return 1;
+}
+
+LBVH_I_HOT int lbvh_i_counts_faster(const lbvh_i_lists *lists, lbvh_result *result)
+{
+    *result = LBVH_OK;
+    if (lbvh_i_search_pieces(lists->tree, lists->queries->n) > 1)
+        *result = lbvh_i_counts_in_pieces(lists);
+    else lbvh_i_count_rows(lists, 0, lists->queries->n);
+    return 1;
+}
+
+LBVH_I_HOT int lbvh_i_lists_faster(const lbvh_i_lists *lists, int64_t *needed, lbvh_result *result)
+{
+    *result = lbvh_i_search_pieces(lists->tree, lists->queries->n) > 1
+                  ? lbvh_i_lists_in_pieces(lists, needed) : lbvh_i_list_all(lists, needed);
+    return 1;
+}
+
+LBVH_I_HOT int lbvh_i_rows_faster(const lbvh_i_rows *rows, int flags, lbvh_result *result)
+{
+    *result = lbvh_i_nearest_in_pieces(rows, flags);
+    return 1;
+}
+
+#endif /* LBVH_PLAIN */
 
 /* ------------------------------------------------------------------------------------------------
    >>validate: the arrays against the tree that the prefixes define
@@ -4112,12 +5652,13 @@ typedef struct lbvh_i_header {
     int32_t real_bytes;
     union {
         struct { int32_t dim, bits, n, has_masks; } tree;
-        struct { int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf; } wide;
+        int32_t part[7];    /* of an object of a part of this header (>>parts) */
     } of;
     uint64_t bytes;         /* of header and arrays */
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } lbvh_i_header;
 
+/* `sum` goes on over these bytes. */
 static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
@@ -4134,6 +5675,7 @@ static uint64_t lbvh_i_header_checksum(lbvh_i_header header)
     return lbvh_i_checksum(0xCBF29CE484222325ull, &header, sizeof header);
 }
 
+/* A header but for what its object is. */
 static lbvh_i_header lbvh_i_begin_header(const char magic[8])
 {
     lbvh_i_header header;
@@ -4193,6 +5735,7 @@ static void lbvh_i_arrays_of(const lbvh *tree, lbvh_block array[LBVH_BLOCKS])
     array[2].bytes = tree->mask ? nodes * sizeof(uint32_t) : 0;
 }
 
+/* The header of a tree. */
 static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
 {
     lbvh_i_header header = lbvh_i_begin_header("lbvh.h\r\n");
@@ -4272,1108 +5815,6 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     lbvh_i_arrays_of(tree, array);
     result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;
     if (result == LBVH_INVALID) result = LBVH_BAD_FILE;
-    if (result != LBVH_OK) lbvh_i_make_empty(tree);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>ploc: LBVH_PLOC, clusters whose common box is small merge first (Meister and Bittner 2018; by
-   subtrees of the sorted leaves: Benthin 2024)
-
-   MERGE joins what has the longest common prefix, even where a large triangle meets a small one.
-   PLOC chooses by area. It begins with the sorted leaves, each of which is a cluster, and goes up
-   the tree of MERGE: a subtree joins the clusters of its two children. Where these are more than 16
-   (32 at most), rounds follow until 16 are left or fewer (in the root: 1). In a round every cluster
-   finds the partner with which its box is smallest (>>clusters), and two that choose each other
-   merge. Five points on a line:
-
-       place    0   4 6       14    20
-                A   B C       D     E     round 1: A chooses B, B and C each other, D and E too
-                |   \_/       \_____/     B, C become cluster 1 (edge 2), D, E cluster 2 (edge 6)
-                A    1           2        round 2: A and 1 choose each other (edge 6; 1 and 2: 16)
-                \____/           |        they become cluster 3
-                   3             2        round 3: the root
-       border 0     1 2        3     4 5
-       prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
-
-   A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
-   and the 8 after it, and each pair is computed once. A round merges one pair at least. So a window
-   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
-
-   A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
-   of its children. That place is nobody's first from then on: no two clusters have the same number,
-   and no counter is needed. Then the tree is walked depth first, which gives leaves their new
-   places; border k gets 1 + the depth of the node that is split there as its prefix. This is all
-   that the shape needs (>>nodes): boxes, links and skips are made by lbvh_i_merge, and a refit, a
-   file and every walk see a tree like any other. Where a leaf would lie below more than
-   LBVH_STACK - 1 nodes, the tree stays that of MERGE.
-   ---------------------------------------------------------------------------------------------- */
-
-/* A stack of clusters, as a structure of arrays for vectors: 50 KB (double: 90). Its last
-   ones are the window, with room behind it. Keys have room before the first: keys with nobody. */
-enum { LBVH_I_ROOM = (int)LBVH_STACK * LBVH_I_CLUSTERS + LBVH_I_WINDOW + LBVH_I_RADIUS };
-typedef struct lbvh_i_clusters {
-    lbvh_real min[3][LBVH_I_ROOM], max[3][LBVH_I_ROOM];
-    int32_t node[LBVH_I_ROOM], first[LBVH_I_ROOM]; /* the first place of its subtree */
-    int32_t all;                                   /* clusters on the stack */
-    int32_t waiting[LBVH_STACK], many[LBVH_STACK]; /* of each subtree on it: first leaf, clusters */
-    int32_t top;                                   /* subtrees on it */
-    int32_t *child;     /* [n - 1][2] the children of a cluster, by number: where codes will be */
-    int lanes;          /* vectors of 8 floats may be used */
-    lbvh_i_pair key[LBVH_I_RADIUS][LBVH_I_RADIUS + LBVH_I_WINDOW]; /* of clusters i and i + 1 + k */
-    lbvh_i_pair hidden[LBVH_I_WINDOW + LBVH_I_RADIUS]; /* 0; behind the last cluster all ones */
-    lbvh_i_pair best[LBVH_I_WINDOW];                   /* the smallest key of each */
-} lbvh_i_clusters;
-
-/* An empty stack. No cluster has one before the first as its partner. */
-static void lbvh_i_begin_clusters(const lbvh *tree, lbvh_i_clusters *c)
-{
-    int32_t i, k;
-    memset(c, 0, sizeof *c);
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (i = 0; i < LBVH_I_RADIUS; i++) c->key[k][i] = lbvh_i_no_pair();
-    c->child = (int32_t *)tree->block[LBVH_I_CODE].memory;
-    c->lanes = LBVH_I_HAS_AVX2();
-}
-
-/* The keys of eight clusters, from i on, with those behind them. (Every loop has a fixed number of
-   turns: compilers make vectors of them at -O2 too.) */
-LBVH_FN_HOT void lbvh_i_compare(lbvh_i_clusters *c, int dim, int32_t window, int32_t i)
-{
-    int32_t k, p;
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            int32_t const q = p + 1 + k, at = window + p, by = window + q;
-            lbvh_real const
-                x = lbvh_i_edge(c->min[0][at], c->max[0][at], c->min[0][by], c->max[0][by]),
-                y = lbvh_i_edge(c->min[1][at], c->max[1][at], c->min[1][by], c->max[1][by]),
-                z = lbvh_i_edge(c->min[2][at], c->max[2][at], c->min[2][by], c->max[2][by]);
-            c->key[k][LBVH_I_RADIUS + p] =
-                lbvh_i_pair_key(lbvh_i_half_area(dim, x, y, z), p, q) | c->hidden[q];
-        }
-}
-
-/* The smallest keys of eight clusters, from i on: with those behind them and those before. */
-LBVH_FN_HOT void lbvh_i_choose(lbvh_i_clusters *c, int32_t i)
-{
-    int32_t k, p;
-    for (p = i; p < i + LBVH_I_RADIUS; p++) c->best[p] = lbvh_i_no_pair();
-    for (k = 0; k < LBVH_I_RADIUS; k++)
-        for (p = i; p < i + LBVH_I_RADIUS; p++) {
-            lbvh_i_pair const behind = c->key[k][LBVH_I_RADIUS + p],
-                              before = c->key[k][LBVH_I_RADIUS + p - 1 - k],
-                              least = behind < before ? behind : before, best = c->best[p];
-            c->best[p] = least < best ? least : best;
-        }
-}
-
-/* best[i] of all `count` clusters of a window. */
-LBVH_FN_HOT void lbvh_i_choose_all(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i += LBVH_I_RADIUS) {
-        if (dim == 2) lbvh_i_compare(c, 2, c->all - count, i);
-        else lbvh_i_compare(c, 3, c->all - count, i);
-    }
-    for (i = 0; i < count; i += LBVH_I_RADIUS) lbvh_i_choose(c, i);
-}
-
-LBVH_I_MAYBE_AVX2 void lbvh_i_choose_lanes(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    lbvh_i_choose_all(c, dim, count);
-}
-
-static void lbvh_i_find_partners(lbvh_i_clusters *c, int dim, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < LBVH_I_WINDOW + LBVH_I_RADIUS; i++)
-        c->hidden[i] = i < count ? 0 : lbvh_i_no_pair();
-    if (c->lanes) lbvh_i_choose_lanes(c, dim, count);
-    else lbvh_i_choose_all(c, dim, count);
-}
-
-/* Cluster i of the stack becomes the node of itself and j. */
-static void lbvh_i_merge_clusters(lbvh_i_clusters *c, int32_t i, int32_t j)
-{
-    int32_t const one = c->first[i], other = c->first[j], at = (one > other ? one : other) - 1;
-    int32_t *const child = c->child + 2 * (size_t)at;
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][i] = lbvh_i_min(c->min[a][i], c->min[a][j]);
-        c->max[a][i] = lbvh_i_max(c->max[a][i], c->max[a][j]);
-    }
-    child[0] = c->node[i];
-    child[1] = c->node[j];
-    c->node[i] = at;
-    c->first[i] = one < other ? one : other;
-}
-
-/* Cluster `from` of the stack moves to `to`. */
-static void lbvh_i_move_cluster(lbvh_i_clusters *c, int32_t to, int32_t from)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        c->min[a][to] = c->min[a][from];
-        c->max[a][to] = c->max[a][from];
-    }
-    c->node[to] = c->node[from];
-    c->first[to] = c->first[from];
-}
-
-/* Merges all pairs of a window that chose each other: both have the same key. Those left keep their
-   order. Returns their number. (By lists: branches on who chose whom are mispredicted.) */
-static int32_t lbvh_i_merge_partners(lbvh_i_clusters *c, int32_t count)
-{
-    int32_t const window = c->all - count;
-    int32_t merge[LBVH_I_WINDOW], keep[LBVH_I_WINDOW], i, k, merges = 0, left = 0;
-    for (i = 0; i < count; i++) {
-        int32_t const j = i ^ (int32_t)(c->best[i] & 31);
-        int const chosen = c->best[j] == c->best[i];
-        merge[merges] = keep[left] = i;
-        merges += chosen & (i < j);
-        left += !(chosen & (j < i));
-    }
-    for (k = 0; k < merges; k++) {
-        i = merge[k];
-        lbvh_i_merge_clusters(c, window + i, window + (i ^ (int32_t)(c->best[i] & 31)));
-    }
-    for (k = 0; k < left && keep[k] == k; k++) {}
-    for (; k < left; k++) lbvh_i_move_cluster(c, window + k, window + keep[k]);
-    c->all = window + left;
-    return left;
-}
-
-/* Puts a cluster on the stack. */
-LBVH_I_HOT void lbvh_i_push_cluster(lbvh_i_clusters *c, const lbvh_real min[3],
-                                    const lbvh_real max[3], int32_t node, int32_t first)
-{
-    int32_t const at = c->all++;
-    int a;
-    LBVH_I_UNROLL
-    for (a = 0; a < 3; a++) {
-        c->min[a][at] = min[a];
-        c->max[a][at] = max[a];
-    }
-    c->node[at] = node;
-    c->first[at] = first;
-}
-
-/* Puts leaf k on the stack. */
-static void lbvh_i_push_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
-                             const lbvh_i_keys *keys, lbvh_i_clusters *c, int32_t k)
-{
-    lbvh_real min[3], max[3];
-    int a;
-    lbvh_i_prefetch_element(tree, data, stride, keys, k, tree->n);
-    (void)lbvh_box_of(&tree->desc, data, stride, lbvh_i_key_id(keys->key[k]), min, max);
-    for (a = 0; a < 3; a++) {
-        min[a] = lbvh_i_bounded(min[a]);
-        max[a] = lbvh_i_bounded(max[a]);
-    }
-    lbvh_i_push_cluster(c, min, max, tree->first_leaf + k, k);
-}
-
-/* Goes up from a subtree of MERGE, whose `count` clusters are on top of the stack, to the first one
-   that is a left child. Those of its left sibling lie below them: where both are too many for the
-   parent, rounds follow. */
-static void lbvh_i_join_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first, int32_t last,
-                                 int32_t count)
-{
-    while (c->top > 0 && !lbvh_i_is_left(tree->prefix, first, last)) {
-        first = c->waiting[--c->top];
-        count += c->many[c->top];
-        while (count > (first == 0 && last == tree->n - 1 ? 1 : LBVH_I_CLUSTERS)) {
-            lbvh_i_find_partners(c, tree->desc.dim, count);
-            count = lbvh_i_merge_partners(c, count);
-        }
-    }
-    c->waiting[c->top] = first;
-    c->many[c->top++] = count;
-}
-
-/* All clusters, in the order in which lbvh_i_merge meets the subtrees. Returns the root. */
-static int32_t lbvh_i_cluster(const lbvh *tree, const lbvh_real *data, size_t stride,
-                              const lbvh_i_keys *keys)
-{
-    lbvh_i_clusters c;
-    int32_t k;
-    lbvh_i_begin_clusters(tree, &c);
-    for (k = 0; k < tree->n; k++) {
-        lbvh_i_push_leaf(tree, data, stride, keys, &c, k);
-        lbvh_i_join_clusters(tree, &c, k, k, 1);
-    }
-    return c.node[0];
-}
-
-/* Walks the clusters depth first: the keys in the order of the new places, and the new prefixes. 0:
-   a leaf would lie too deep, and nothing was changed. */
-static int lbvh_i_number_clusters(const lbvh *tree, lbvh_i_keys *keys, int32_t root)
-{
-    const int32_t *child = (const int32_t *)tree->block[LBVH_I_CODE].memory;
-    /* where the last leaves will be */
-    uint8_t *const prefix = (uint8_t *)(tree->node + 2 * (size_t)tree->n) - tree->n;
-    int32_t pending[LBVH_STACK], depth[LBVH_STACK]; /* right children, and the depth of parents */
-    int32_t at = root, level = 0, place = 0, top = 0;
-    uint64_t *const old = keys->key;
-    for (;;) {
-        for (; at < tree->first_leaf; level++) {
-            if (level == LBVH_STACK - 1) return 0;
-            pending[top] = child[2 * (size_t)at + 1];
-            depth[top++] = level;
-            at = child[2 * (size_t)at];
-        }
-        keys->spare[place++] = old[at - tree->first_leaf];
-        if (top == 0) break;
-        at = pending[--top];
-        level = depth[top] + 1;
-        prefix[place] = (uint8_t)level;
-    }
-    memcpy(tree->prefix + 1, prefix + 1, (size_t)tree->n - 1);
-    keys->key = keys->spare;
-    keys->spare = old;
-    return 1;
-}
-
-static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride, lbvh_i_keys *keys)
-{
-    if (tree->n == 2) tree->prefix[1] = 1; /* the depth of the root, and 1 */
-    if (tree->n > 2)
-        (void)lbvh_i_number_clusters(tree, keys, lbvh_i_cluster(tree, data, stride, keys));
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
-
-   A piece is a range of searches, elements or places, and no two pieces write to the same number.
-   What must be joined is joined by the calling thread, in the order of the pieces.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The fewest searches for which a task is worth its start: some tenths of a millisecond. */
-#ifndef LBVH_I_PIECE
-#define LBVH_I_PIECE 2048
-#endif
-enum { LBVH_I_MOST_PIECES = 256 };
-
-/* Into how many pieces work on n elements is cut. */
-static int32_t lbvh_i_pieces_of(const lbvh_parallel *parallel, int32_t n, int32_t fewest,
-                                int32_t most)
-{
-    int32_t const worth = n / fewest;
-    if (parallel->tasks < most) most = parallel->tasks;
-    if (!parallel->run || most < 2 || worth < 2) return 1;
-    return worth < most ? worth : most;
-}
-
-static int32_t lbvh_i_search_pieces(const lbvh *tree, int32_t searches)
-{
-    return tree->n == 0 ? 1 : lbvh_i_pieces_of(&tree->desc.parallel, searches, LBVH_I_PIECE,
-                                               LBVH_I_MOST_PIECES);
-}
-
-/* Where piece k of n elements begins, and piece k - 1 ends. */
-static int64_t lbvh_i_cut(int64_t n, int32_t pieces, int32_t k)
-{
-    return n / pieces * k + n % pieces * k / pieces;
-}
-
-/* A piece sets its byte when it is done. */
-typedef struct lbvh_i_job {
-    lbvh_task *work;
-    void *context;
-    unsigned char done[LBVH_I_MOST_PIECES];
-} lbvh_i_job;
-
-static void lbvh_i_do_piece(void *context, int32_t k)
-{
-    lbvh_i_job *job = (lbvh_i_job *)context;
-    job->work(job->context, k);
-    job->done[k] = 1;
-}
-
-/* work(context, k) for every piece k. */
-static lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t pieces, lbvh_task *work,
-                                    void *context)
-{
-    lbvh_i_job job;
-    int32_t k;
-    job.work = work;
-    job.context = context;
-    memset(job.done, 0, sizeof job.done);
-    parallel->run(lbvh_i_do_piece, &job, pieces, parallel->user);
-    for (k = 0; k < pieces; k++) if (!job.done[k]) return LBVH_NOT_RUN;
-    return LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>parallel-search: pieces of the searches, by place or by the caller's order
-
-   A list is made in one pass, though no piece knows how many entries come before its own. Each
-   writes to a room of its own in the caller's array:
-
-       rooms     |0 0 0 0 . .|1 1 1 1 1 1|2 2 . . . .|      piece 1 has two entries more than room
-       moved     |0 0 0 0|1 1 1 1 1 1 ~ ~|2 2|              then each is moved to its end, and
-                                                            searches without room are repeated
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct lbvh_i_piece_of_list {
-    int32_t whole;              /* all entries of the searches before it have been written */
-    int64_t written;            /* entries of the piece that have been written */
-    int64_t found;              /* entries of the piece */
-    int64_t start;              /* entries of the pieces before it */
-} lbvh_i_piece_of_list;
-
-typedef struct lbvh_i_search_job {
-    lbvh_i_lists lists;
-    int32_t n, pieces, width;   /* searches; numbers of an entry */
-    lbvh_i_piece_of_list piece[LBVH_I_MOST_PIECES];
-} lbvh_i_search_job;
-
-static void lbvh_i_begin_search(lbvh_i_search_job *job, const lbvh_i_lists *lists)
-{
-    memset(job, 0, sizeof *job);
-    job->lists = *lists;
-    job->n = lists->queries ? lists->queries->n : lists->tree->n;
-    job->pieces = lbvh_i_search_pieces(lists->tree, job->n);
-    job->width = lists->queries ? 1 : 2;
-}
-
-static lbvh_result lbvh_i_search_in_pieces(lbvh_i_search_job *job, lbvh_task *work)
-{
-    return lbvh_i_in_pieces(&job->lists.tree->desc.parallel, job->pieces, work, job);
-}
-
-/* The first search of piece k. */
-static int32_t lbvh_i_first_search(const lbvh_i_search_job *job, int32_t k)
-{
-    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
-}
-
-static void lbvh_i_count_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_count_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
-}
-
-static lbvh_result lbvh_i_counts_in_pieces(const lbvh_i_lists *lists)
-{
-    lbvh_i_search_job job;
-    lbvh_result result;
-    lbvh_i_begin_search(&job, lists);
-    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_piece);
-    if (result != LBVH_OK) memset(lists->counts, 0, (size_t)job.n * sizeof *lists->counts);
-    return result;
-}
-
-/* Rows of the searches first .. end-1, from entry `found` on, up to `capacity`. `*piece`: entries
-   found, and up to where whole rows were written, counted from entry 0. */
-static void lbvh_i_list_rows(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece, int64_t found,
-                             int64_t capacity, int32_t first, int32_t end)
-{
-    piece->found = lbvh_i_own(lists->queries)
-                       ? lbvh_i_fill_by_place(lists, found, capacity, first, end)
-                       : lbvh_i_fill_at(lists, found, capacity, first, end);
-    piece->written = piece->found;
-    for (piece->whole = end; piece->written > capacity && piece->whole > first;)
-        piece->written = lists->offsets[--piece->whole];
-}
-
-/* The same for pairs of the places first .. end-1. */
-static void lbvh_i_list_pairs(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
-                              int64_t found, int64_t capacity, int32_t first, int32_t end)
-{
-    lbvh_i_taker taker;
-    memset(&taker, 0, sizeof taker);
-    taker.pairs = lists->ids;
-    taker.capacity = capacity;
-    taker.found = found;
-    (void)lbvh_i_take_pairs(lists->tree, &taker, first, end);
-    piece->found = taker.found;
-    piece->whole = taker.whole;
-    piece->written = taker.written;
-}
-
-/* The list of either; found and written are then those of this range. */
-static void lbvh_i_list_range(const lbvh_i_lists *lists, lbvh_i_piece_of_list *piece,
-                              int64_t found, int64_t capacity, int32_t first, int32_t end)
-{
-    if (lists->queries) lbvh_i_list_rows(lists, piece, found, capacity, first, end);
-    else lbvh_i_list_pairs(lists, piece, found, capacity, first, end);
-    piece->found -= found;
-    piece->written -= found;
-}
-
-/* The first entry of the room of piece k. */
-static int64_t lbvh_i_room_of(const lbvh_i_search_job *job, int32_t k)
-{
-    return lbvh_i_cut(job->lists.capacity, job->pieces, k);
-}
-
-/* Into the room of the piece. */
-static void lbvh_i_list_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_list_range(&job->lists, &job->piece[k], lbvh_i_room_of(job, k),
-                      lbvh_i_room_of(job, k + 1), lbvh_i_first_search(job, k),
-                      lbvh_i_first_search(job, k + 1));
-}
-
-/* Moves what piece k has written from its room to where it belongs. */
-static void lbvh_i_move_piece(const lbvh_i_search_job *job, int32_t k)
-{
-    const lbvh_i_piece_of_list *piece = &job->piece[k];
-    int64_t const room = lbvh_i_room_of(job, k), left = job->lists.capacity - piece->start,
-                  moving = piece->written < left ? piece->written : left;
-    int32_t *const ids = job->lists.ids;
-    if (moving > 0 && room != piece->start)
-        memmove(ids + piece->start * job->width, ids + room * job->width,
-                (size_t)moving * (size_t)job->width * sizeof *ids);
-}
-
-/* Towards the front in ascending order, then towards the end in descending order: nothing is
-   overwritten before it has moved. Returns the number of all entries. */
-static int64_t lbvh_i_move_pieces(lbvh_i_search_job *job)
-{
-    int64_t sum = 0;
-    int32_t k;
-    for (k = 0; k < job->pieces; k++) {
-        job->piece[k].start = sum;
-        sum += job->piece[k].found;
-        if (job->piece[k].start < lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
-    }
-    for (k = job->pieces; k-- > 0;)
-        if (job->piece[k].start > lbvh_i_room_of(job, k)) lbvh_i_move_piece(job, k);
-    return sum;
-}
-
-/* The offsets of what was moved, and the list of the searches that had no room. */
-static void lbvh_i_finish_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    const lbvh_i_lists *lists = &job->lists;
-    lbvh_i_piece_of_list const piece = job->piece[k];
-    lbvh_i_piece_of_list rest;
-    int64_t const shift = piece.start - lbvh_i_room_of(job, k);
-    int32_t const end = lbvh_i_first_search(job, k + 1);
-    int32_t q;
-    for (q = lbvh_i_first_search(job, k); q < piece.whole && lists->queries; q++)
-        lists->offsets[q] += shift;
-    if (piece.whole < end && (lists->queries || piece.start + piece.written < lists->capacity))
-        lbvh_i_list_range(lists, &rest, piece.start + piece.written, lists->capacity, piece.whole,
-                          end);
-}
-
-/* The list, without the last offset. */
-static lbvh_result lbvh_i_list_in_pieces(lbvh_i_search_job *job, int64_t *needed)
-{
-    lbvh_result result = lbvh_i_search_in_pieces(job, lbvh_i_list_piece);
-    *needed = 0;
-    if (result != LBVH_OK) return result;
-    *needed = lbvh_i_move_pieces(job);
-    result = lbvh_i_search_in_pieces(job, lbvh_i_finish_piece);
-    if (result != LBVH_OK) *needed = 0;
-    return result;
-}
-
-static void lbvh_i_count_pairs_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_taker taker;
-    memset(&taker, 0, sizeof taker);
-    (void)lbvh_i_take_pairs(job->lists.tree, &taker, lbvh_i_first_search(job, k),
-                            lbvh_i_first_search(job, k + 1));
-    job->piece[k].found = taker.found;
-}
-
-static lbvh_result lbvh_i_count_pairs_in_pieces(const lbvh *tree, int64_t *pairs)
-{
-    lbvh_i_lists const lists = lbvh_i_lists_of(tree, NULL);
-    lbvh_i_search_job job;
-    lbvh_result result;
-    int32_t k;
-    lbvh_i_begin_search(&job, &lists);
-    *pairs = 0;
-    result = lbvh_i_search_in_pieces(&job, lbvh_i_count_pairs_piece);
-    for (k = 0; k < job.pieces && result == LBVH_OK; k++) *pairs += job.piece[k].found;
-    return result;
-}
-
-static lbvh_result lbvh_i_pairs_in_pieces(const lbvh *tree, int32_t *pairs, int64_t capacity,
-                                          int64_t *needed)
-{
-    lbvh_i_lists lists = lbvh_i_lists_of(tree, NULL);
-    lbvh_i_search_job job;
-    lbvh_result result;
-    if (capacity == 0) {
-        result = lbvh_i_count_pairs_in_pieces(tree, needed);
-        return result == LBVH_OK && *needed > 0 ? LBVH_BUFFER_TOO_SMALL : result;
-    }
-    lists.ids = pairs;
-    lists.capacity = capacity;
-    lbvh_i_begin_search(&job, &lists);
-    result = lbvh_i_list_in_pieces(&job, needed);
-    return result == LBVH_OK && *needed > capacity ? LBVH_BUFFER_TOO_SMALL : result;
-}
-
-static void lbvh_i_fill_piece(void *context, int32_t k)
-{
-    lbvh_i_search_job *job = (lbvh_i_search_job *)context;
-    lbvh_i_fill_rows(&job->lists, lbvh_i_first_search(job, k), lbvh_i_first_search(job, k + 1));
-}
-
-/* Own elements, rows by id: count, prefix sum, fill. */
-static lbvh_result lbvh_i_fill_by_id_in_pieces(lbvh_i_search_job *job, int64_t *needed)
-{
-    lbvh_result const result = lbvh_i_search_in_pieces(job, lbvh_i_count_piece);
-    if (result != LBVH_OK) return result;
-    *needed = lbvh_i_sum_offsets(job->lists.offsets, job->n);
-    return job->lists.capacity > 0 ? lbvh_i_search_in_pieces(job, lbvh_i_fill_piece) : LBVH_OK;
-}
-
-static lbvh_result lbvh_i_lists_in_pieces(const lbvh_i_lists *lists, int64_t *needed)
-{
-    const lbvh_queries *queries = lists->queries;
-    lbvh_i_search_job job;
-    lbvh_result result;
-    lbvh_i_begin_search(&job, lists);
-    result = lbvh_i_own(queries) && !(queries->flags & LBVH_PLACES)
-                 ? lbvh_i_fill_by_id_in_pieces(&job, needed)
-                 : lbvh_i_list_in_pieces(&job, needed);
-    if (result != LBVH_OK) {
-        memset(lists->offsets, 0, ((size_t)queries->n + 1) * sizeof *lists->offsets);
-        *needed = 0;
-        return result;
-    }
-    lists->offsets[queries->n] = *needed;
-    return *needed > lists->capacity ? LBVH_BUFFER_TOO_SMALL : LBVH_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>nearest-rows: the nearest elements of many points
-
-   Points are taken in Morton order: a search then finds in the cache what the one before has read.
-   Each piece sorts its own points, by keys that hold both:
-
-       key    bits 63 .. 32: the upper bits of the Morton code      bits 31 .. 0: the point
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct lbvh_i_rows_job {
-    const lbvh *tree;
-    const lbvh_real *points;
-    size_t stride;
-    int32_t m, k, pieces, *ids, *found;
-    lbvh_real reach, *distances2;
-    uint64_t *key;                  /* [2 m] a half to sort into; NULL: points as they come */
-} lbvh_i_rows_job;
-
-static uint64_t lbvh_i_point_key(const lbvh_i_rows_job *job, int32_t q)
-{
-    const lbvh *tree = job->tree;
-    int const bits = lbvh_i_code_bits(&tree->desc), dim = tree->desc.dim;
-    lbvh_real at[3];
-    uint64_t code;
-    (void)lbvh_i_read_point(dim, lbvh_i_at(job->points, job->stride, q), at);
-    code = lbvh_i_code(&tree->lattice, dim, tree->desc.bits, at, at);
-    return (bits > 32 ? code >> (bits - 32) : code) << 32 | (uint32_t)q;
-}
-
-/* Row q without its last `left` neighbours. */
-static void lbvh_i_end_row(const lbvh_i_rows_job *job, int32_t q, int32_t left)
-{
-    size_t const end = ((size_t)q + 1) * (size_t)job->k;
-    size_t e;
-    for (e = end - (size_t)left; e < end; e++) {
-        job->ids[e] = -1;
-        job->distances2[e] = lbvh_i_infinity();
-    }
-    job->found[q] = job->k - left;
-}
-
-static void lbvh_i_find_row(const lbvh_i_rows_job *job, int32_t q)
-{
-    size_t const row = (size_t)q * (size_t)job->k;
-    int32_t found = 0;
-    if (job->k > 0) /* all else that it could refuse was checked */
-        (void)lbvh_nearest(job->tree, lbvh_i_at(job->points, job->stride, q), job->k, job->reach,
-                           NULL, NULL, job->ids + row, job->distances2 + row, &found);
-    lbvh_i_end_row(job, q, job->k - found);
-}
-
-/* The points begin .. end-1 in Morton order. */
-static const uint64_t *lbvh_i_order_points(const lbvh_i_rows_job *job, int32_t begin, int32_t end)
-{
-    uint64_t *const key = job->key + begin;
-    lbvh_i_histogram histogram;
-    int32_t q;
-    memset(&histogram, 0, sizeof histogram);
-    for (q = 0; q < end - begin; q++) {
-        key[q] = lbvh_i_point_key(job, begin + q);
-        lbvh_i_count_digits(&histogram, (uint32_t)(key[q] >> 32));
-    }
-    lbvh_i_radix(key, key + job->m, end - begin, &histogram);
-    return key;
-}
-
-static void lbvh_i_rows_piece(void *context, int32_t piece)
-{
-    const lbvh_i_rows_job *job = (const lbvh_i_rows_job *)context;
-    int32_t const begin = (int32_t)lbvh_i_cut(job->m, job->pieces, piece),
-                  end = (int32_t)lbvh_i_cut(job->m, job->pieces, piece + 1);
-    const uint64_t *key = job->key ? lbvh_i_order_points(job, begin, end) : NULL;
-    int32_t q;
-    for (q = begin; q < end; q++)
-        lbvh_i_find_row(job, key ? lbvh_i_key_id(key[q - begin]) : q);
-}
-
-static lbvh_result lbvh_i_check_rows(const lbvh_i_rows_job *job, int flags)
-{
-    int const points = job->m > 0, neighbours = points && job->k > 0;
-    if (job->m < 0 || job->k < 0) return LBVH_BAD_ARGUMENT;
-    if (points && (!job->points || !job->found)) return LBVH_BAD_ARGUMENT;
-    if (neighbours && (!job->ids || !job->distances2)) return LBVH_BAD_ARGUMENT;
-    if (flags & ~(int)LBVH_SORTED) return LBVH_BAD_OPTION;
-    if (!(job->reach >= 0)) return LBVH_BAD_RADIUS;
-    if (!job->tree->built) return LBVH_NOT_BUILT;
-    return job->stride ? LBVH_OK : LBVH_BAD_ARGUMENT;
-}
-
-/* Memory for the keys of m points; none, where there is nothing to sort, or no memory. */
-static lbvh_block lbvh_i_take_keys(const lbvh *tree, int32_t m, int flags)
-{
-    size_t const each = 2 * sizeof(uint64_t), bytes = each * (size_t)m;
-    lbvh_block none;
-    memset(&none, 0, sizeof none);
-    if (m < 2 || flags || bytes / each != (size_t)m) return none;
-    return lbvh_i_take_block(&tree->desc.allocator, bytes);
-}
-
-LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points, size_t stride,
-                                       int32_t m, int32_t k, lbvh_real reach, int flags,
-                                       int32_t *ids, lbvh_real *distances2, int32_t *found)
-{
-    lbvh_result result;
-    lbvh_i_rows_job job;
-    lbvh_block keys;
-    int32_t q;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    job.tree = tree;
-    job.points = points;
-    job.stride = lbvh_i_stride_of(tree->desc.dim, stride);
-    job.m = m;
-    job.k = k;
-    job.ids = ids;
-    job.found = found;
-    job.reach = reach;
-    job.distances2 = distances2;
-    result = lbvh_i_check_rows(&job, flags);
-    if (result != LBVH_OK) return result;
-    job.pieces = lbvh_i_search_pieces(tree, m);
-    keys = lbvh_i_take_keys(tree, m, flags);
-    job.key = (uint64_t *)keys.memory;
-    if (job.pieces == 1) lbvh_i_rows_piece(&job, 0);
-    else result = lbvh_i_in_pieces(&tree->desc.parallel, job.pieces, lbvh_i_rows_piece, &job);
-    for (q = 0; q < m && result != LBVH_OK; q++) lbvh_i_end_row(&job, q, k);
-    if (keys.memory) lbvh_i_release(&tree->desc.allocator, &keys);
-    return result;
-}
-
-/* ------------------------------------------------------------------------------------------------
-   >>parallel-build: the same tree in pieces
-
-       measure   piece of elements   bounds of the half centres, the first invalid element
-       keys      piece of elements   keys and low bits
-       count     piece of keys       how often it has each digit; four times with
-       deal      piece of keys       each key to its place among equal digits of the pieces before
-       low       piece of places     keys with equal upper bits, none of which two pieces share
-       prefixes  piece of places     } PLOC: the clusters of the subtrees within the piece; those
-       clusters  piece of places     } that are left are joined, and the places numbered, after
-       leaves    piece of places     prefixes and leaves
-       merge     piece of places     subtrees within the piece; those that are left are merged after
-
-   Counts of digits, then clusters that are left, lie behind the keys, where leaves will be
-   (>>sort): 1024 bytes for each piece, or 36 for each place, which has 44 there (double: 64 of
-   104).
-   ---------------------------------------------------------------------------------------------- */
-
-enum { LBVH_I_BUILD_TASKS = 64, LBVH_I_LIGHT = 8 };
-
-/* Building costs less for each element than searching. */
-static int32_t lbvh_i_build_pieces(const lbvh *tree, int32_t n)
-{
-    int32_t const fewest = LBVH_I_LIGHT * LBVH_I_PIECE;
-    return lbvh_i_pieces_of(&tree->desc.parallel, n, fewest < 32 ? 32 : fewest, LBVH_I_BUILD_TASKS);
-}
-
-/* What a piece found out about its elements. */
-typedef struct lbvh_i_centres {
-    lbvh_real least[3], most[3];
-    lbvh_result result;
-    int32_t bad_id;
-} lbvh_i_centres;
-
-/* A cluster that a piece leaves: of a subtree whose parent is not within the piece. */
-typedef struct lbvh_i_left_cluster {
-    lbvh_real min[3], max[3];
-    int32_t node, first;
-    int32_t last;               /* the last place of that subtree */
-} lbvh_i_left_cluster;
-
-/* The roots of subtrees whose parents are still to come: the first leaf of each. */
-typedef struct lbvh_i_roots { int32_t first[2 * LBVH_STACK], count; } lbvh_i_roots;
-
-typedef struct lbvh_i_build_job {
-    lbvh *tree;
-    const lbvh_real *data;
-    size_t stride;
-    int32_t n, pieces, pass;
-    lbvh_i_keys keys;
-    int32_t *counts;            /* [pieces][256] */
-    lbvh_i_left_cluster *cluster; /* [n] in the same memory; a piece's from its first place on */
-    int32_t left[LBVH_I_BUILD_TASKS]; /* of each piece: its clusters, or its changes */
-    int32_t cut[LBVH_I_BUILD_TASKS + 1]; /* of the places, for low */
-    union {
-        lbvh_i_centres centres[LBVH_I_BUILD_TASKS];
-        lbvh_i_roots roots[LBVH_I_BUILD_TASKS];
-    } of;
-} lbvh_i_build_job;
-
-static void lbvh_i_begin_build(lbvh_i_build_job *job, lbvh *tree, const lbvh_real *data,
-                               size_t stride, int32_t n)
-{
-    job->tree = tree;
-    job->data = data;
-    job->stride = stride;
-    job->n = n;
-    job->pieces = lbvh_i_build_pieces(tree, n);
-}
-
-static int32_t lbvh_i_first_of(const lbvh_i_build_job *job, int32_t k)
-{
-    return (int32_t)lbvh_i_cut(job->n, job->pieces, k);
-}
-
-static void lbvh_i_measure_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_centres *own = &job->of.centres[k];
-    lbvh tree = *job->tree;
-    tree.bad_id = -1;
-    own->result = lbvh_i_measure_centres(&tree, job->data, job->stride, lbvh_i_first_of(job, k),
-                                         lbvh_i_first_of(job, k + 1), own->least, own->most);
-    own->bad_id = tree.bad_id;
-}
-
-/* Joins what the pieces measured, up to the first that refuses. */
-static lbvh_result lbvh_i_join_centres(lbvh_i_build_job *job)
-{
-    lbvh_i_centres *all = &job->of.centres[0];
-    int32_t k;
-    int a;
-    for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_centres *own = &job->of.centres[k];
-        if (job->tree->bad_id < 0) job->tree->bad_id = own->bad_id;
-        if (own->result != LBVH_OK) return own->result;
-        for (a = 0; a < 3; a++) {
-            all->least[a] = lbvh_i_min(all->least[a], own->least[a]);
-            all->most[a] = lbvh_i_max(all->most[a], own->most[a]);
-        }
-    }
-    return LBVH_OK;
-}
-
-static void lbvh_i_keys_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_histogram unused;
-    lbvh_i_make_keys(job->tree, job->data, job->stride, &job->keys, &unused,
-                     lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1));
-}
-
-static void lbvh_i_count_digit_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t count[256], i;
-    memset(count, 0, sizeof count);
-    for (i = lbvh_i_first_of(job, k); i < last; i++)
-        count[from[i] >> (32 + 8 * job->pass) & 255]++;
-    memcpy(job->counts + 256 * (size_t)k, count, sizeof count);
-}
-
-/* Where each piece writes its first key of each digit. */
-static void lbvh_i_sum_digits(lbvh_i_build_job *job)
-{
-    int32_t digit, k, sum = 0;
-    for (digit = 0; digit < 256; digit++)
-        for (k = 0; k < job->pieces; k++) {
-            int32_t *const begin = &job->counts[256 * (size_t)k + (size_t)digit];
-            int32_t const count = *begin;
-            *begin = sum;
-            sum += count;
-        }
-}
-
-static void lbvh_i_deal_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    const uint64_t *from = job->pass % 2 ? job->keys.spare : job->keys.key;
-    uint64_t *to = job->pass % 2 ? job->keys.key : job->keys.spare;
-    int32_t begin[256];
-    memcpy(begin, job->counts + 256 * (size_t)k, sizeof begin);
-    lbvh_i_deal(from, to, lbvh_i_first_of(job, k), lbvh_i_first_of(job, k + 1), begin, job->pass);
-}
-
-/* Pieces of places that begin where the upper bits of the keys change. */
-static void lbvh_i_cut_keys(lbvh_i_build_job *job)
-{
-    const uint64_t *key = job->keys.key;
-    int32_t k, place = 0;
-    for (k = 0; k <= job->pieces; k++) {
-        int32_t const begin = lbvh_i_first_of(job, k);
-        if (place < begin) place = begin;
-        while (place > 0 && place < job->n && key[place] >> 32 == key[place - 1] >> 32) place++;
-        job->cut[k] = place;
-    }
-}
-
-static void lbvh_i_low_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
-}
-
-static void lbvh_i_prefixes_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_make_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
-                         lbvh_i_first_of(job, k + 1));
-}
-
-/* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
-   subtree. Returns their number. */
-static int32_t lbvh_i_leave_clusters(lbvh_i_clusters *c, int32_t last, lbvh_i_left_cluster *to)
-{
-    int32_t const left = c->all;
-    int32_t i = left, m;
-    int a;
-    for (; c->top > 0; last = c->waiting[c->top] - 1)
-        for (m = c->many[--c->top]; m > 0; m--) {
-            lbvh_i_left_cluster *one = &to[--i];
-            for (a = 0; a < 3; a++) {
-                one->min[a] = c->min[a][i];
-                one->max[a] = c->max[a][i];
-            }
-            one->node = c->node[i];
-            one->first = c->first[i];
-            one->last = last;
-        }
-    c->all = 0;
-    return left;
-}
-
-/* Puts the `count` clusters of a subtree on the stack, and joins them as lbvh_i_cluster does. */
-static void lbvh_i_take_clusters(const lbvh *tree, lbvh_i_clusters *c, int32_t first,
-                                 const lbvh_i_left_cluster *from, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; i++)
-        lbvh_i_push_cluster(c, from[i].min, from[i].max, from[i].node, from[i].first);
-    lbvh_i_join_clusters(tree, c, first, from->last, count);
-}
-
-/* lbvh_i_cluster within a piece. A right subtree whose sibling begins before the piece is alone on
-   the stack: it is left for later. */
-static void lbvh_i_cluster_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    int32_t const begin = lbvh_i_first_of(job, k), end = lbvh_i_first_of(job, k + 1);
-    lbvh_i_left_cluster *const to = job->cluster + begin;
-    lbvh_i_clusters c;
-    int32_t place, left = 0;
-    lbvh_i_begin_clusters(job->tree, &c);
-    for (place = begin; place < end; place++) {
-        lbvh_i_push_leaf(job->tree, job->data, job->stride, &job->keys, &c, place);
-        lbvh_i_join_clusters(job->tree, &c, place, place, 1);
-        if (c.top == 1 && !lbvh_i_is_left(job->tree->prefix, c.waiting[0], place))
-            left += lbvh_i_leave_clusters(&c, place, to + left);
-    }
-    job->left[k] = left + lbvh_i_leave_clusters(&c, end - 1, to + left);
-}
-
-/* Joins what the pieces have left. Returns the root. */
-static int32_t lbvh_i_cluster_the_rest(const lbvh_i_build_job *job)
-{
-    lbvh_i_clusters c;
-    int32_t k, i, count, first = 0;
-    lbvh_i_begin_clusters(job->tree, &c);
-    for (k = 0; k < job->pieces; k++)
-        for (i = 0; i < job->left[k]; i += count) {
-            const lbvh_i_left_cluster *from = job->cluster + lbvh_i_first_of(job, k) + i;
-            for (count = 1; i + count < job->left[k] && from[count].last == from->last;) count++;
-            lbvh_i_take_clusters(job->tree, &c, first, from, count);
-            first = from->last + 1;
-        }
-    return c.node[0];
-}
-
-/* (PLOC has its prefixes already.) */
-static void lbvh_i_leaves_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
-    if (job->tree->desc.builder != LBVH_PLOC) lbvh_i_prefixes_piece(context, k);
-    lbvh_i_make_codes(job->tree, &job->keys, first, last);
-    lbvh_i_make_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
-}
-
-/* An ascent begins at the node of the leaves first .. last, which is finished. While that is a
-   right child, the last root is its left sibling: their parent is finished. The node reached
-   becomes a root. The first `fixed` roots are right children whose siblings begin before the piece.
-   Returns their new number; adds to `*changes` what it counts. */
-typedef int32_t lbvh_i_ascent(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
-                              int32_t last, int32_t *changes);
-
-/* The ascent of a merge: nothing is counted. */
-static int32_t lbvh_i_raise(lbvh *tree, lbvh_i_roots *roots, int32_t fixed, int32_t first,
-                            int32_t last, int32_t *changes)
-{
-    const uint8_t *prefix = tree->prefix;
-    int32_t at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-    lbvh_node node;
-    (void)changes;
-    if (first == last) tree->node[at].skip = lbvh_i_skip(prefix, tree->n, last);
-    node = tree->node[at];
-    while (roots->count > fixed && !lbvh_i_is_left(prefix, first, last)) {
-        int32_t const split = first - 1, right = at;
-        first = roots->first[--roots->count];
-        at = lbvh_i_number(prefix, tree->first_leaf, first, last);
-        node.link = lbvh_i_left_child(tree->first_leaf, first, split);
-        lbvh_i_widen(&node, &tree->node[node.link]);
-        tree->node[at] = node;
-        if (tree->mask) tree->mask[at] = tree->mask[node.link] | tree->mask[right];
-    }
-    roots->first[roots->count++] = first;
-    return lbvh_i_is_left(prefix, first, last) ? fixed : roots->count;
-}
-
-/* The ascents of all leaves of a piece: nothing changes outside of the subtrees that lie within it.
-   A right child whose sibling begins before the piece is fixed. Along fixed roots prefixes
-   decrease, along the others they increase: at most LBVH_STACK of each. */
-LBVH_I_HOT void lbvh_i_ascend_piece(lbvh_i_build_job *job, int32_t k, lbvh_i_ascent *ascent)
-{
-    lbvh_i_roots *roots = &job->of.roots[k];
-    int32_t const last = lbvh_i_first_of(job, k + 1);
-    int32_t place, fixed = 0, changes = 0;
-    roots->count = 0;
-    for (place = lbvh_i_first_of(job, k); place < last; place++)
-        fixed = ascent(job->tree, roots, fixed, place, place, &changes);
-    job->left[k] = changes;
-}
-
-static void lbvh_i_raise_piece(void *context, int32_t k)
-{
-    lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_raise);
-}
-
-/* The same with the roots of all pieces, as if they were leaves. Returns all changes. */
-static int32_t lbvh_i_ascend_roots(const lbvh_i_build_job *job, lbvh_i_ascent *ascent)
-{
-    lbvh_i_roots waiting;
-    int32_t k, i, changes = 0;
-    waiting.count = 0;
-    for (k = 0; k < job->pieces; k++) {
-        const lbvh_i_roots *own = &job->of.roots[k];
-        int32_t const end = lbvh_i_first_of(job, k + 1);
-        changes += job->left[k];
-        for (i = 0; i < own->count; i++)
-            (void)ascent(job->tree, &waiting, 0, own->first[i],
-                         (i + 1 < own->count ? own->first[i + 1] : end) - 1, &changes);
-    }
-    return changes;
-}
-
-static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
-{
-    return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
-}
-
-static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
-{
-    lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
-    for (job->pass = 0; job->pass < 4 && result == LBVH_OK; job->pass++) {
-        result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
-        if (result != LBVH_OK) return result;
-        lbvh_i_sum_digits(job);
-        result = lbvh_i_run_build(job, lbvh_i_deal_piece);
-    }
-    if (result != LBVH_OK) return result;
-    lbvh_i_cut_keys(job);
-    return lbvh_i_run_build(job, lbvh_i_low_piece);
-}
-
-static lbvh_result lbvh_i_merge_in_pieces(lbvh_i_build_job *job)
-{
-    lbvh_result const result = lbvh_i_run_build(job, lbvh_i_raise_piece);
-    if (result == LBVH_OK) (void)lbvh_i_ascend_roots(job, lbvh_i_raise);
-    return result;
-}
-
-/* LBVH_PLOC, as lbvh_i_ploc, but for two leaves, which are no pieces. */
-static lbvh_result lbvh_i_ploc_in_pieces(lbvh_i_build_job *job)
-{
-    size_t const align = sizeof(lbvh_node);
-    uintptr_t const behind = (uintptr_t)(job->keys.low + job->n) + align - 1;
-    lbvh_result result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
-    job->cluster = (lbvh_i_left_cluster *)(behind - behind % align);
-    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
-    if (result != LBVH_OK) return result;
-    (void)lbvh_i_number_clusters(job->tree, &job->keys, lbvh_i_cluster_the_rest(job));
-    return LBVH_OK;
-}
-
-/* All builders: MERGE and SPLIT share a tree. */
-static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride,
-                                          int32_t n)
-{
-    lbvh_i_build_job job;
-    lbvh_result result;
-    lbvh_i_begin_build(&job, tree, data, stride, n);
-    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
-    if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
-    if (result != LBVH_OK) return result;
-    lbvh_i_make_lattice(tree, job.of.centres[0].least, job.of.centres[0].most);
-    tree->n = n;
-    tree->first_leaf = n - 1;
-    tree->built = 1;
-    job.keys = lbvh_i_key_room(tree);
-    job.counts = (int32_t *)(void *)(job.keys.low + n);
-    result = lbvh_i_sort_in_pieces(&job);
-    if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
-    if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
-    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
-    if (result != LBVH_OK) lbvh_i_make_empty(tree);
-    return result;
-}
-
-static void lbvh_i_refit_piece(void *context, int32_t k)
-{
-    lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_refit_leaves(job->tree, job->data, job->stride, lbvh_i_first_of(job, k),
-                        lbvh_i_first_of(job, k + 1));
-}
-
-static lbvh_result lbvh_i_refit_in_pieces(lbvh *tree, const lbvh_real *data, size_t stride)
-{
-    lbvh_i_build_job job;
-    lbvh_result result;
-    lbvh_i_begin_build(&job, tree, data, stride, tree->n);
-    result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
-    if (result == LBVH_OK) {
-        result = lbvh_i_join_centres(&job);
-        if (result != LBVH_OK) return result; /* the tree is unchanged */
-        result = lbvh_i_run_build(&job, lbvh_i_refit_piece);
-    }
-    if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);
     if (result != LBVH_OK) lbvh_i_make_empty(tree);
     return result;
 }

@@ -15,24 +15,24 @@
    two exceptions: NBODY_FAST on the GPU; and trees of more than 17 levels, which a GPU makes only if
    asked (>>deep).
 
-   >>contents: the banners in order; search for >> and the name
+   >>contents: the banners in order; search for >>name: to find one
 
        manual         use, example, options, parts, rules, method, limits, not-here, changes
-       declarations   strict-math, config, results, parallel, desc, tree, api, cuda-api
-       one element    numbers, sums, force, square, cells, deep, walk, runs, rule, up, table,
-                      series, down, near-bodies, store
-       other laws     function, vortex
-       around it      periodic
-       serial         serial, parallel-run, memory, cost, resolve
-       tree           square-serial, sort, cells-serial
-       tables         table-serial, lattice
-       forces         plain, up-serial, lanes, function-serial, down-serial, images,
-                      bodies-serial
-       NBODY_AUTO     choose
-       in tasks       pieces
-       calls          api-serial, count, validate, save
-       CUDA           cuda/nbody.cu, with a list of its own
-       end            hooks, licence
+       declarations   strict-math, config, results, parallel, desc, tree, api
+       one element    numbers, sums, part-hooks, force, square, cells, deep, walk, runs, rule, up,
+                      table, series, down, near-bodies, store, logarithms, cuda-api
+       serial         serial, plain, square-serial, sort, cells-serial, up-serial, down-serial,
+                      bodies-serial, api-serial
+       behind it      memory, resolve, kept, deep-serial, series-serial, cost, choose, reserve,
+                      parallel-run
+       faster forms   lanes, up-lanes, down-lanes, bodies-lanes, pieces, faster
+       around it      texts, count, validate, save
+       end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
+
+   To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up, >>table,
+   >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to >>api-serial:
+   the loops over them, whole, on a few pages. All that makes it faster stands behind, and gives the
+   same bits. Nothing before >>force, and none of the parts, is needed for that.
 
    >>use
 
@@ -90,8 +90,6 @@
                                                            a dllexport
        NBODY_REAL             float     all files          float or double; a program that mixes
                                                            them does not link
-       NBODY_FORCE,           -         the file that      your functions of NBODY_FUNCTION,
-       NBODY_POTENTIAL                  implements         compiled in: >>function
        NBODY_WITH_...         -         all that use it,   adds a part: >>parts
                                         and that one
        NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
@@ -106,6 +104,10 @@
                                                       forces against direct summation (nbody_step,
                                                       _energy, _estimate, _verify)
        NBODY_WITH_POINTS      more/nbody_points.h     fields at points of the plane (nbody_fields_at)
+       NBODY_WITH_VORTEX      more/nbody_vortex.h     velocities of vortices; Gaussian cores
+                                                      (law NBODY_VORTEX, core NBODY_GAUSSIAN)
+       NBODY_WITH_FUNCTION    more/nbody_function.h   a law of yours (law NBODY_FUNCTION)
+       NBODY_WITH_PERIODIC    more/nbody_periodic.h   squares that repeat without end (desc.periodic)
        NBODY_WITH_SETS        more/nbody_sets.h       the tree for other masses, or several sets of
                                                       them (nbody_fields_again, _fields_sets)
 
@@ -124,8 +126,8 @@
             The potential is that of -G m_j / sqrt(u).
             NBODY_INVERSE: of m_j d / u, the Laplace kernel of the plane: gravity in two
             dimensions, or straight lines of charge. The potential is that of G m_j ln(u) / 2.
-            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions, >>vortex.
-            NBODY_FUNCTION: a law of yours, >>function.
+            A negative `gravity` repels. NBODY_VORTEX: velocities and stream functions. NBODY_FUNCTION:
+            a law of yours. Both are parts.
    Units    Any. Internally, lengths and masses are scaled by powers of two, which is exact.
    Memory   Only nbody_build and what calls it (nbody_accelerations, _fields), nbody_reserve,
             nbody_load and nbody_validate allocate, by desc.allocator, and calls of parts and
@@ -227,7 +229,7 @@
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
-              CHEBYSHEV takes any sign. What a periodic square refuses: >>periodic.
+              CHEBYSHEV takes any sign. What a periodic square refuses: its part.
 
    >>not-here
 
@@ -445,7 +447,12 @@ extern "C" {
     X(NBODY_NOT_RUN,        "desc.parallel.run did not run every task before it returned") \
     X(NBODY_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned") \
     X(NBODY_BAD_FILE,       "these bytes are not a tree saved by this version, with this real " \
-                            "type and byte order, undamaged")
+                            "type and byte order, undamaged") \
+    X(NBODY_NO_PART,        "desc asks for what a part adds, which the file with " \
+                            "NBODY_IMPLEMENTATION has not: define there, before the include, " \
+                            "NBODY_WITH_PERIODIC (desc.periodic), NBODY_WITH_VORTEX (law " \
+                            "NBODY_VORTEX, core NBODY_GAUSSIAN), NBODY_WITH_FUNCTION (law " \
+                            "NBODY_FUNCTION)")
 
 #define NBODY_I_CODE(code, text) code,
 typedef enum nbody_result { NBODY_RESULTS(NBODY_I_CODE) NBODY_RESULT_COUNT } nbody_result;
@@ -504,11 +511,11 @@ typedef enum nbody_method {
 typedef enum nbody_law {
     NBODY_INVERSE_SQUARE = 0,   /* G m_i m_j / d^2 */
     NBODY_INVERSE,              /* G m_i m_j / d */
-    NBODY_VORTEX,               /* velocities of vortices: >>vortex */
-    NBODY_FUNCTION              /* m_i m_j f(d): desc.function */
+    NBODY_VORTEX,               /* velocities of vortices: NBODY_WITH_VORTEX */
+    NBODY_FUNCTION              /* m_i m_j f(d): desc.function, NBODY_WITH_FUNCTION */
 } nbody_law;
 
-/* NBODY_FUNCTION: a law of yours, called for distances d > 0 in your units; >>function. Several
+/* NBODY_FUNCTION: a law of yours, called for distances d > 0 in your units. Several
    threads may call it at once (desc.parallel). Same d, same result. */
 typedef struct nbody_function {
     double (*force)(double d, void *user);     /* f: unit mass on unit mass; positive: attraction */
@@ -521,7 +528,7 @@ typedef struct nbody_function {
 typedef enum nbody_core {
     NBODY_PLUMMER = 0,          /* u = d^2 + s^2, at every distance */
     NBODY_GAUSSIAN              /* NBODY_INVERSE, NBODY_VORTEX: the mass is spread as
-                                   exp(-d^2 / s^2). >>vortex */
+                                   exp(-d^2 / s^2). NBODY_WITH_VORTEX */
 } nbody_core;
 
 /* The multipole expansion of a cell: points that represent its bodies. */
@@ -539,7 +546,7 @@ typedef enum nbody_sources {
 typedef enum nbody_stage {
     NBODY_FAST = 0,             /* CUDA: registers, warps, few launches; SHARED_MEMORY for
                                    NBODY_GAUSSIAN, NBODY_FUNCTION, periodic squares and orders above
-                                   12. Serial: 16 targets at a time, >>lanes */
+                                   12. Serial: 16 targets at a time, >>faster */
     NBODY_ONE_THREAD,           /* one target after the other. CUDA: one block of one thread
                                    (bounds, sort and table are computed as in the other stages).
                                    Serial: the same bits as FAST, several times slower */
@@ -610,7 +617,7 @@ typedef struct nbody_desc {
     nbody_parallel parallel;    /* a hook for threads: >>parallel (default: serial) */
     nbody_core core;            /* what softening does (default: NBODY_PLUMMER) */
     nbody_function function;    /* the law of NBODY_FUNCTION, which needs it (default: none) */
-    int32_t periodic;           /* 1: the square, min and size, repeats without end: >>periodic
+    int32_t periodic;           /* 1: the square, min and size, repeats without end: >>parts
                                    (default: 0, the plane is empty around it) */
     double function_ns;         /* NBODY_FUNCTION: nanoseconds of one call, by which NBODY_AUTO
                                    chooses; results do not depend on it otherwise (default: 8, of
@@ -663,7 +670,7 @@ typedef struct nbody_frame {
     int32_t bad_finite, bad_mass; /* CUDA: INT32_MAX - (first body that is not finite, that has a
                                      negative mass); 0: none */
     double core2;               /* NBODY_GAUSSIAN: softening^2 in units of length^2; else 0 */
-    int32_t deepest;            /* no cell is deeper: >>vortex. Else NBODY_MAX_LEVELS */
+    int32_t deepest;            /* no cell is deeper: NBODY_GAUSSIAN. Else NBODY_MAX_LEVELS */
     int32_t periodic;           /* 1: desc.periodic */
 } nbody_frame;
 
@@ -828,81 +835,6 @@ NBODY_API int64_t nbody_bytes(const nbody *sim);
 /* Frees the memory and empties sim; an empty one is valid. */
 NBODY_API void nbody_free(nbody *sim);
 
-/* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
-   NBODY_IMPLEMENTATION and NBODY_CUDA makes them. All pointers d_... are device memory. Nothing
-   here waits for the GPU unless its comment says so; every launch error is returned as
-   NBODY_CUDA_ERROR. An earlier CUDA error of your own that you have not read may be cleared.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef NBODY_CUDA
-
-/* What kernels take by value: an nbody whose arrays are in device memory. It is a type of its own,
-   so that host code cannot dereference device pointers by accident (Kalms section 6.3.7). */
-typedef struct nbody_device { nbody sim; } nbody_device;
-
-enum { NBODY_CUDA_SCRATCH = 8 };
-
-typedef struct nbody_cuda {
-    nbody_device device;        /* give this to your kernels */
-    struct CUstream_st *stream; /* of the last call */
-    nbody_block block[NBODY_BLOCKS];         /* device memory: the arrays */
-    nbody_block scratch[NBODY_CUDA_SCRATCH]; /* device memory: work space */
-} nbody_cuda;
-
-/* Allocates all memory that evaluations of up to n bodies need, with potentials: after it they
-   allocate nothing, and a step can be captured in a CUDA graph. A graph keeps n, desc and
-   addresses: a later call that needs more memory, or another n or desc, makes it stale. Of a
-   periodic square it holds 4 KB of the host's memory besides (desc.allocator). */
-NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
-                                          struct CUstream_st *stream);
-
-/* As the serial functions of these names, with these differences:
-   Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
-            nbody_cuda_check reports it.
-   Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
-            whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
-            tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
-            the memory of all levels. */
-NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
-                                        const nbody_real *d_pos, size_t stride,
-                                        const nbody_real *d_mass, int32_t n,
-                                        struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc,
-                                                const nbody_real *d_pos, size_t stride,
-                                                const nbody_real *d_mass, int32_t n,
-                                                nbody_real *d_acc, struct CUstream_st *stream);
-NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc,
-                                         const nbody_real *d_pos, size_t stride,
-                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
-                                         nbody_real *d_potential, struct CUstream_st *stream);
-/* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
-   returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
-   (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
-   (may be NULL) says how many are needed: set desc.max_cells to that. */
-NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
-                                        struct CUstream_st *stream);
-
-/* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
-   Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
-   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; else as nbody_cuda_build.
-   Strides are the default. Takes 12 bytes per body (double: 24) of both memories while it
-   copies. */
-NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
-                                         struct CUstream_st *stream);
-
-/* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
-   validate then work. Waits for the stream. */
-NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
-                                           struct CUstream_st *stream);
-
-/* Frees the device memory, in the order of the stream that it was last used on: that stream must
-   still exist. One nbody_cuda belongs to one stream at a time; to use it on another, or in kernels
-   of your own there, order the two by an event. */
-NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
-
-#endif /* NBODY_CUDA */
-
 /* Stop here if you only need the API; the walks are next, and are part of it:
 
        nbody_far far_cells = nbody_far_of(&sim, cell);      lists 2 and 4: what acts on all of
@@ -922,7 +854,6 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that must round identically on CPU and GPU: products, powers of two, roots
-   and logarithms
    ---------------------------------------------------------------------------------------------- */
 
 /* a * b, rounded. nvcc would contract a plain product and a following sum into a fused
@@ -1000,70 +931,9 @@ NBODY_FN double nbody_i_unit(double x)
     return x > 0 ? nbody_i_power(e > 1000 ? 1000 : e < -1000 ? -1000 : e) : 1;
 }
 
-/* ln u, for normal u > 0: both sides need the same bits, and libraries differ. By bits and without
-   branches, so that compilers make vector instructions of a loop of it. u = 2^e f with f between
-   the roots of 1/2 and 2; r = f - 1 is exact. Adding the difference of the bits of 1 and of
-   sqrt(1/2) carries into the exponent where the mantissa is above that of sqrt(1/2). A small
-   integer, put into the mantissa of 2^52 (2^23), becomes a number there.
-
-   With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)). R interpolates at the
-   Chebyshev points of the interval. Error below 0.9 ulp. */
-NBODY_I_LANE_FN double nbody_i_log(double u)
-{
-    double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
-    uint64_t bits, exponent;
-    double r, e, s, z, w, square, even, odd;
-    memcpy(&bits, &u, sizeof bits);
-    bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
-    exponent = bits >> 52 | 0x4330000000000000u;
-    bits = (bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu;
-    memcpy(&r, &bits, sizeof r);
-    memcpy(&e, &exponent, sizeof e);
-    e -= 4503599627370496.0 + 1023;
-    r -= 1;
-    s = r / (2 + r);
-    z = nbody_i_product(s, s);
-    w = nbody_i_product(z, z);
-    odd = nbody_i_product(w, 0.2222221113479507986 + nbody_i_product(w, 0.1533172160055604127));
-    even = nbody_i_product(w, 0.1818288912526172208 + nbody_i_product(w, 0.1461644968504340586));
-    even = nbody_i_product(w, 0.2857142862597548492 + even);
-    odd = nbody_i_product(w, 0.3999999999989950449 + odd);
-    even = nbody_i_product(z, 0.6666666666666669686 + even);
-    square = nbody_i_product(nbody_i_product(0.5, r), r);
-    return nbody_i_product(e, lead) -
-           ((square - (nbody_i_product(s, square + (even + odd)) + nbody_i_product(e, rest))) - r);
-}
-
-/* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R: no division,
-   and half as many instructions. Error below 0.83 ulp. */
-NBODY_I_LANE_FN nbody_real nbody_i_log_of(nbody_real u)
-{
-#if NBODY_I_REAL_KIND == 1
-    uint32_t bits, exponent;
-    float r, e, z, p;
-    memcpy(&bits, &u, sizeof bits);
-    bits += 0x3F800000u - 0x3F3504F3u;
-    exponent = bits >> 23 | 0x4B000000u;
-    bits = (bits & 0x007FFFFFu) + 0x3F3504F3u;
-    memcpy(&r, &bits, sizeof r);
-    memcpy(&e, &exponent, sizeof e);
-    e -= 8388608.0f + 127;
-    r -= 1;
-    z = nbody_i_times(r, r);
-    p = nbody_i_times(0.069716114715f, r) - 0.11479733847f;
-    p = nbody_i_times(p, r) + 0.11685419923f;
-    p = nbody_i_times(p, r) - 0.12425687331f;
-    p = nbody_i_times(p, r) + 0.14249057646f;
-    p = nbody_i_times(p, r) - 0.1666780232f;
-    p = nbody_i_times(p, r) + 0.20000715749f;
-    p = nbody_i_times(p, r) - 0.24999996958f;
-    p = nbody_i_times(p, r) + 0.3333333118f;
-    p = nbody_i_times(nbody_i_times(p, r), z) - nbody_i_times(2.12194440e-4f, e);
-    return r + (p - nbody_i_times(0.5f, z)) + nbody_i_times(0.693359375f, e);
-#else
-    return nbody_i_log(u);
-#endif
-}
+/* ln u, for normal u > 0: the same bits on both sides. >>logarithms */
+NBODY_I_LANE_FN double nbody_i_log(double u);
+NBODY_I_LANE_FN nbody_real nbody_i_log_of(nbody_real u);
 
 /* ----------------------------------------------------------------------------------------------
    >>sums: compensated summation of partial sums of NBODY_CHUNK terms
@@ -1118,19 +988,11 @@ NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
     t->terms = 0;
 }
 
-/* ----------------------------------------------------------------------------------------------
-   >>force: the interaction of one source and one target. d = source - target, u =
-   d^2 + softening^2, in the units of the arrays; G is applied last.
-
-       force on unit mass   m g d     g = u^(-3/2), NBODY_INVERSE: 1 / u
-                                          (Kalms equation 5, with the sign that attracts)
-       potential            m phi     phi = -u^(-1/2), NBODY_INVERSE: ln(u) / 2
-   ---------------------------------------------------------------------------------------------- */
-
+/* The law, in the units of the arrays. */
 typedef struct nbody_i_law {
     nbody_law law;              /* NBODY_VORTEX: NBODY_INVERSE, which is turned when it is stored */
     int softened;               /* desc.softening > 0, with NBODY_PLUMMER */
-    int core;                   /* NBODY_GAUSSIAN: g and phi have the factors of >>vortex */
+    int core;                   /* NBODY_GAUSSIAN: g and phi have factors, >>part-hooks */
     int potential;              /* is it requested? */
     nbody_real soften2;         /* frame->soften2 */
     nbody_real core2, over_core2; /* frame->core2, 1 / frame->core2 */
@@ -1140,6 +1002,14 @@ typedef struct nbody_i_law {
     double length;
 } nbody_i_law;
 
+/* xx, xy, yy: second moments of mass, >>force. */
+typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
+
+/* ----------------------------------------------------------------------------------------------
+   >>part-hooks: what the functions of one element ask parts (>>parts). Without the part the answer
+   is constant, and the compiler drops what follows
+   ---------------------------------------------------------------------------------------------- */
+
 /* gcc keeps upper halves of registers in use across calls of functions that it has seen, and their
    SSE code then waits for them (>>lanes). It has not seen what is noipa. */
 #if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__CUDACC__)
@@ -1148,10 +1018,83 @@ typedef struct nbody_i_law {
 #define NBODY_I_UNSEEN_FN NBODY_FN
 #endif
 
-/* The factor of g, and phi, of a Gaussian core, and what it does to the frame: >>vortex. */
+typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
+
+#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40) /* (d / s)^2 where a Gaussian core ends */
+
+struct nbody_near; /* >>walk */
+struct nbody_i_run; /* >>runs */
+
+#ifdef NBODY_WITH_PERIODIC
+#define NBODY_I_PERIODIC
+/* From the desc, which kernels have among their parameters: they need not read memory. */
+NBODY_FN int nbody_i_is_periodic(const nbody *sim) { return sim->desc.periodic; }
+NBODY_FN void nbody_i_bound_square(const nbody_desc *desc, double least[2], double most[2]);
+NBODY_FN nbody_real nbody_i_wrapped(const nbody_frame *frame, int axis, double value);
+NBODY_FN void nbody_i_shift_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell,
+                                     struct nbody_i_run *run);
+NBODY_FN void nbody_i_shift_run(const nbody *sim, const struct nbody_near *walk,
+                                struct nbody_i_run *run);
+#else
+#define nbody_i_is_periodic(sim) ((void)(sim), 0)
+#define nbody_i_bound_square(desc, least, most) ((void)0)
+#define nbody_i_wrapped(frame, axis, value) \
+    ((void)(axis), nbody_i_scaled(value, (frame)->length))
+#define nbody_i_shift_on_nodes(sim, from, cell, run) ((void)0)
+#define nbody_i_shift_run(sim, walk, run) ((void)0)
+#endif
+
+/* A Gaussian core: the factor of g, and phi; what it does to the frame. Vortices: what is stored. */
+#ifdef NBODY_WITH_VORTEX
+#define NBODY_I_VORTEX
 NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q);
 NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u);
-NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc);
+NBODY_FN void nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc);
+NBODY_FN void nbody_i_turn_force(double x, double y, double force, nbody_i_vector *v);
+NBODY_FN double nbody_i_stream_unit(double unit);
+#else
+#define nbody_i_core_share(q) (q)
+#define nbody_i_core_potential(core2, u) (u)
+#define nbody_i_set_core(frame, desc) ((void)0)
+#define nbody_i_turn_force(x, y, force, v) ((void)0)
+#define nbody_i_stream_unit(unit) (unit)
+#endif
+
+/* NBODY_FUNCTION: g, phi, and a whole term. On a GPU it takes NBODY_FORCE. */
+#ifdef NBODY_WITH_FUNCTION
+#define NBODY_I_FUNCTION
+NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
+{
+#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
+    (void)law;
+    return 0;
+#else
+    return law->law == NBODY_FUNCTION;
+#endif
+}
+NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u);
+NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
+NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
+                                   nbody_i_target *t);
+static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbody_i_both);
+#else
+#ifdef NBODY_FORCE
+#error "nbody.h: NBODY_FORCE needs the part of such laws: define NBODY_WITH_FUNCTION"
+#endif
+#define nbody_i_by_function(law) ((void)(law), 0)
+#define nbody_i_function_strength(law, u) ((void)(law), (u))
+#define nbody_i_function_potential(law, u) ((void)(law), (u))
+#define nbody_i_add_function(law, s, t) ((void)0)
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>force: the interaction of one source and one target. d = source - target, u =
+   d^2 + softening^2, in the units of the arrays; G is applied last.
+
+       force on unit mass   m g d     g = u^(-3/2), NBODY_INVERSE: 1 / u
+                                          (Kalms equation 5, with the sign that attracts)
+       potential            m phi     phi = -u^(-1/2), NBODY_INVERSE: ln(u) / 2
+   ---------------------------------------------------------------------------------------------- */
 
 /* The law of a desc: what can be told without a frame. */
 NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
@@ -1216,7 +1159,6 @@ NBODY_FN int nbody_i_in_potential(const nbody_i_law *law, nbody_real d2, int is_
        potential                          m phi + g trace(Q) / 2 + g' (d Q d)
 
    Q is divided by u first: powers of 1 / u alone would overflow for near sources. */
-typedef struct nbody_i_source { nbody_real x, y, m, xx, xy, yy; int32_t place; } nbody_i_source;
 
 NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *s, nbody_real dx,
                                   nbody_real dy, nbody_real u, nbody_real g,
@@ -1235,22 +1177,6 @@ NBODY_FN void nbody_i_add_moments(const nbody_i_law *law, const nbody_i_source *
     partial[NBODY_I_Y] += nbody_i_times(2 * cg, qy) + nbody_i_times(along, dy);
     partial[NBODY_I_POTENTIAL] += nbody_i_times(g, (s->xx + s->yy) / 2) + nbody_i_times(cg, spread);
 }
-
-/* NBODY_FUNCTION: see >>function. Always 0 on a GPU without NBODY_FORCE: the compiler then
-   drops what follows. */
-NBODY_FN int nbody_i_by_function(const nbody_i_law *law)
-{
-#if defined(__CUDA_ARCH__) && !defined(NBODY_FORCE)
-    (void)law;
-    return 0;
-#else
-    return law->law == NBODY_FUNCTION;
-#endif
-}
-NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u);
-NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u);
-NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
-                                   nbody_i_target *t);
 
 /* Is the source the body that is the target? */
 NBODY_FN int nbody_i_is_self(const nbody_i_source *s, const nbody_i_target *t)
@@ -1390,12 +1316,15 @@ NBODY_FN double nbody_i_largest_length(const nbody_frame *frame, const nbody_des
 /* The softening in the units of the arrays, and the least one. */
 NBODY_FN void nbody_i_set_softening(nbody_frame *frame, const nbody_desc *desc)
 {
-    double const softening =
-        nbody_i_set_core(frame, desc) ? 0 : (double)desc->softening / frame->length;
+    nbody_i_law const law = nbody_i_law_in(desc, 0);
+    double const softening = law.core ? 0 : (double)desc->softening / frame->length;
     /* 1 / u^(3/2) is 2^123 then at most, in double 2^1020; 1 / u of the law 1/d 2^116 and 2^680 */
-    int const least_u = NBODY_I_REAL_KIND == 2                          ? -680
-                        : nbody_i_law_in(desc, 0).law == NBODY_INVERSE ? -116
-                                                                        : -82;
+    int const least_u = NBODY_I_REAL_KIND == 2     ? -680
+                        : law.law == NBODY_INVERSE ? -116
+                                                   : -82;
+    frame->core2 = 0;
+    frame->deepest = NBODY_MAX_LEVELS;
+    if (law.core) nbody_i_set_core(frame, desc);
     frame->given2 = nbody_i_product(softening, softening);
     frame->soften2 = frame->given2;
     if (desc->law != NBODY_FUNCTION) frame->soften2 += nbody_i_power(least_u);
@@ -1430,11 +1359,6 @@ NBODY_FN const nbody_real *nbody_i_at(const nbody_real *data, size_t stride, int
     return (const nbody_real *)(const void *)((const char *)data + stride * (size_t)i);
 }
 
-NBODY_FN nbody_real *nbody_i_to(nbody_real *data, size_t stride, int32_t i)
-{
-    return (nbody_real *)(void *)((char *)data + stride * (size_t)i);
-}
-
 /* The caller's bodies. */
 typedef struct nbody_i_input {
     const nbody_real *pos, *mass;
@@ -1450,30 +1374,7 @@ NBODY_FN nbody_real nbody_i_mass(const nbody_i_input *input, int32_t i)
 /* A body in the units of the arrays: divisions by powers of two, exact. */
 NBODY_FN nbody_real nbody_i_scaled(double value, double unit) { return (nbody_real)(value / unit); }
 
-/* From the desc, which kernels have among their parameters: they need not read memory. */
-NBODY_FN int nbody_i_is_periodic(const nbody *sim) { return sim->desc.periodic; }
-
-/* Bodies outside a periodic square have images inside: its bounds are theirs. */
-NBODY_FN void nbody_i_bound_square(const nbody_desc *desc, double least[2], double most[2])
-{
-    int a;
-    for (a = 0; a < 2; a++) {
-        least[a] = (double)desc->min[a];
-        most[a] = least[a] + (double)desc->size;
-    }
-}
-
-/* In a periodic square: a number of sides is subtracted, by an exact remainder. */
-NBODY_I_SELDOM NBODY_FN nbody_real nbody_i_wrapped(const nbody_frame *frame, int axis, double value)
-{
-    double const origin = frame->origin[axis], end = origin + frame->edge,
-                 at = value / frame->length, left = fmod(at - origin, frame->edge);
-    nbody_real const x = (nbody_real)(origin + (left < 0 ? left + frame->edge : left));
-    if (at >= origin && at < end) return (nbody_real)at;
-    return (double)x >= end ? (nbody_real)origin : x; /* NaN stays */
-}
-
-/* A coordinate of a body or point. */
+/* A coordinate of a body or point. Bodies outside a periodic square have images inside. */
 NBODY_FN nbody_real nbody_i_placed(const nbody_frame *frame, int axis, double value)
 {
     return frame->periodic ? nbody_i_wrapped(frame, axis, value)
@@ -1541,6 +1442,7 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
     }
 }
 
+/* More bodies than a leaf has, and a level below? Levels 0 and 1 of a periodic square always. */
 NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
 {
     if (cell->level < 2 && nbody_i_is_periodic(sim)) return 1;
@@ -1597,17 +1499,17 @@ NBODY_FN int nbody_i_spans(int32_t large, int s, int32_t little, uint32_t bits)
     return (((uint32_t)little - ((uint32_t)large << s) + 1) & bits) <= (1u << s) + 1;
 }
 
-enum { NBODY_I_APART = 30 };
+enum { NBODY_I_SPAN = 30 }; /* levels between two cells, of which 32 bits can tell whether they touch */
 
 /* The same for more levels: `above`, the ancestor of the smaller cell that is 30 levels deeper than
    the larger one, lies inside, or beside it; then the smaller one must be at its border. deeper: of
    the smaller one below `above`. */
 NBODY_FN int nbody_i_spans_deep(int32_t large, int32_t above, int deeper, int32_t little)
 {
-    uint32_t const at = (uint32_t)above - ((uint32_t)large << NBODY_I_APART),
+    uint32_t const at = (uint32_t)above - ((uint32_t)large << NBODY_I_SPAN),
                    last = (1u << deeper) - 1, within = (uint32_t)little & last;
-    if (at < 1u << NBODY_I_APART) return 1;
-    return at == 0xFFFFFFFFu ? within == last : at == 1u << NBODY_I_APART && within == 0;
+    if (at < 1u << NBODY_I_SPAN) return 1;
+    return at == 0xFFFFFFFFu ? within == last : at == 1u << NBODY_I_SPAN && within == 0;
 }
 
 /* Do a cell and another of the same level or a deeper one touch? Of cells whose parents do. bits:
@@ -1617,12 +1519,12 @@ NBODY_FN int nbody_i_touch_by(const nbody_cell *cells, const nbody_cell *large,
 {
     int const s = little->level - large->level;
     const nbody_cell *above = little;
-    if (s <= NBODY_I_APART)
+    if (s <= NBODY_I_SPAN)
         return nbody_i_spans(large->x, s, little->x, bits) &&
                nbody_i_spans(large->y, s, little->y, bits);
-    while (above->level > large->level + NBODY_I_APART) above = &cells[above->parent];
-    return nbody_i_spans_deep(large->x, above->x, s - NBODY_I_APART, little->x) &&
-           nbody_i_spans_deep(large->y, above->y, s - NBODY_I_APART, little->y);
+    while (above->level > large->level + NBODY_I_SPAN) above = &cells[above->parent];
+    return nbody_i_spans_deep(large->x, above->x, s - NBODY_I_SPAN, little->x) &&
+           nbody_i_spans_deep(large->y, above->y, s - NBODY_I_SPAN, little->y);
 }
 
 NBODY_FN int nbody_i_touch(const nbody *sim, const nbody_cell *large, const nbody_cell *little)
@@ -1659,7 +1561,7 @@ NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
         int const s = level - deep[k];
         if (at[k] < 0) continue;
         if (child[k] < 0 &&
-            (s > NBODY_I_APART ? nbody_i_touch(sim, &cells[at[k]], cell)
+            (s > NBODY_I_SPAN ? nbody_i_touch(sim, &cells[at[k]], cell)
                                : nbody_i_spans(x[k], s, cx, bits) &&
                                      nbody_i_spans(y[k], s, cy, bits)))
             cell->beside[found++] = at[k];
@@ -1810,14 +1712,20 @@ NBODY_FN int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
                nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
 }
 
-/* Is a cell to be divided? In deep trees not where its bodies would stay together: many at one
-   point are one leaf. */
+/* Deep trees, from level 17 on: not where bodies would stay together; many at one point are one
+   leaf. */
+NBODY_FN int nbody_i_is_divided_deep(const nbody *sim, const nbody_cell *cell)
+{
+    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
+    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+}
+
+/* Is a cell to be divided? */
 NBODY_FN int nbody_i_is_divided(const nbody *sim, const nbody_cell *cell)
 {
     if (!nbody_i_divides(sim, cell)) return 0;
     if (!nbody_i_is_deep(sim) || cell->level < NBODY_KEY_LEVELS) return 1;
-    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
-    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+    return nbody_i_is_divided_deep(sim, cell);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1945,18 +1853,12 @@ NBODY_FN int32_t nbody_i_any_column(const nbody_frame *frame, int level, int axi
     return at >= 0 ? (int32_t)at : at >= -1 ? -1 : -3;
 }
 
-/* Is a cell too close to act by its sources? Levels 0 and 1 have no sources. */
-NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
+/* Is a cell too close to a point to act by its sources? */
+NBODY_FN int nbody_i_close_to_point(const nbody_near *walk, const nbody_cell *cell)
 {
+    const nbody_frame *frame = walk->sim->frame;
     int32_t x, y;
-    if (cell->level < 2) return 1;
-    if (walk->of >= 0 && walk->sim->cell[walk->of].child < 0) {
-        const nbody_cell *cells = walk->sim->cell, *leaf = &cells[walk->of];
-        return cell->level < leaf->level ? nbody_i_touch(walk->sim, cell, leaf)
-                                         : nbody_i_touch(walk->sim, leaf, cell);
-    }
     if (nbody_i_is_periodic(walk->sim)) {
-        const nbody_frame *frame = walk->sim->frame;
         uint32_t const bits = (1u << cell->level) - 1;
         return nbody_i_spans(nbody_i_column(frame, cell->level, 0, walk->x), 0, cell->x, bits) &&
                nbody_i_spans(nbody_i_column(frame, cell->level, 1, walk->y), 0, cell->y, bits);
@@ -1964,9 +1866,20 @@ NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
     if (nbody_i_is_deep(walk->sim))
         return nbody_i_beside_point(walk->sim, cell, 0, walk->x) &&
                nbody_i_beside_point(walk->sim, cell, 1, walk->y);
-    x = nbody_i_any_column(walk->sim->frame, cell->level, 0, walk->x);
-    y = nbody_i_any_column(walk->sim->frame, cell->level, 1, walk->y);
+    x = nbody_i_any_column(frame, cell->level, 0, walk->x);
+    y = nbody_i_any_column(frame, cell->level, 1, walk->y);
     return cell->x >= x - 1 && cell->x <= x + 1 && cell->y >= y - 1 && cell->y <= y + 1;
+}
+
+/* Is a cell too close to the target to act by its sources? Levels 0 and 1 have no sources. */
+NBODY_FN int nbody_i_close(const nbody_near *walk, const nbody_cell *cell)
+{
+    const nbody_cell *leaf;
+    if (cell->level < 2) return 1;
+    leaf = walk->of >= 0 ? &walk->sim->cell[walk->of] : NULL;
+    if (!leaf || leaf->child >= 0) return nbody_i_close_to_point(walk, cell);
+    return cell->level < leaf->level ? nbody_i_touch(walk->sim, cell, leaf)
+                                     : nbody_i_touch(walk->sim, leaf, cell);
 }
 
 /* Sets walk->at to the cell after the subtree of walk->at: the next sibling, or that of an
@@ -2088,38 +2001,15 @@ NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
     return nbody_i_virtual(sim, at);
 }
 
-NBODY_FN double nbody_i_middle_of(const nbody *sim, const nbody_cell *cell, int axis)
-{
-    return nbody_i_corner_of(sim, cell, axis) + nbody_i_edge(sim->frame, cell->level) / 2;
-}
-
-/* Periodic square: what has to be added to the coordinates of a cell to have its image that is
-   nearest to `to`. */
-NBODY_FN double nbody_i_shift(const nbody *sim, const nbody_cell *cell, int axis, double to)
-{
-    double const edge = sim->frame->edge, d = nbody_i_middle_of(sim, cell, axis) - to;
-    return d > edge / 2 ? -edge : d < -edge / 2 ? edge : 0;
-}
-
 /* nbody_i_run_of for the nodes of a cell, which CHEBYSHEV has from the corner of their cell on. */
-NBODY_FN nbody_i_run nbody_i_open_run_on_nodes(const nbody *sim, int32_t from,
-                                               const nbody_cell *cell)
+NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
 {
     nbody_i_run run = nbody_i_run_of(sim, from, cell->level);
     int a;
     if (sim->desc.sources != NBODY_CHEBYSHEV) return run;
     for (a = 0; a < 2; a++) run.corner[a] = nbody_i_corner_of(sim, cell, a);
     run.local = 1;
-    return run;
-}
-
-/* The same, in a periodic square from across the border, too. */
-NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const nbody_cell *cell)
-{
-    nbody_i_run run = nbody_i_open_run_on_nodes(sim, from, cell);
-    int a;
-    for (a = 0; a < 2 && nbody_i_is_periodic(sim); a++)
-        run.corner[a] -= nbody_i_shift(sim, &sim->cell[from], a, nbody_i_middle_of(sim, cell, a));
+    if (nbody_i_is_periodic(sim)) nbody_i_shift_on_nodes(sim, from, cell, &run);
     return run;
 }
 
@@ -2234,7 +2124,7 @@ NBODY_FN nbody_i_stencil nbody_i_stencil_at(const nbody_rule *rule, nbody_real u
 }
 
 /* The interpolated value: along the rows first, then across them. */
-NBODY_FN nbody_real nbody_i_between(const nbody_rule *rule, const nbody_i_stencil *sx,
+NBODY_FN nbody_real nbody_i_interpolate(const nbody_rule *rule, const nbody_i_stencil *sx,
                                     const nbody_i_stencil *sy, const nbody_real *value)
 {
     nbody_real sum = 0;
@@ -2261,10 +2151,10 @@ NBODY_FN void nbody_i_l2p_by(const nbody *sim, int32_t at, const nbody_i_stencil
                              const nbody_i_stencil *sy, int potential, nbody_i_target *t)
 {
     size_t const first = (size_t)at * (size_t)sim->nodes;
-    t->partial[NBODY_I_X] = nbody_i_between(&sim->rule, sx, sy, sim->fx + first);
-    t->partial[NBODY_I_Y] = nbody_i_between(&sim->rule, sx, sy, sim->fy + first);
+    t->partial[NBODY_I_X] = nbody_i_interpolate(&sim->rule, sx, sy, sim->fx + first);
+    t->partial[NBODY_I_Y] = nbody_i_interpolate(&sim->rule, sx, sy, sim->fy + first);
     if (potential)
-        t->partial[NBODY_I_POTENTIAL] = nbody_i_between(&sim->rule, sx, sy, sim->fp + first);
+        t->partial[NBODY_I_POTENTIAL] = nbody_i_interpolate(&sim->rule, sx, sy, sim->fp + first);
     nbody_i_carry_target(t);
 }
 
@@ -2302,9 +2192,8 @@ NBODY_FN void nbody_i_l2p(const nbody *sim, int32_t at, int potential, nbody_i_t
    Along one axis, order 2, points 0.146 and 0.854: mass 1 at 0.25 becomes 0.854 and 0.146, with the
    same centre. M2M computes the M_i of a parent from those of its children in the same way.
 
-   Three versions of this step: the functions here are called by >>plain (NBODY_ONE_THREAD on the
-   CPU) and by the CUDA stages, except NBODY_FAST with CHEBYSHEV, which has kernels of its own.
-   The code at >>up-serial runs on the CPU in all other stages.
+   The functions here are called by >>up-serial and by the CUDA stages, except NBODY_FAST with
+   CHEBYSHEV. Faster forms of the CPU: >>up-lanes.
    ---------------------------------------------------------------------------------------------- */
 
 /* Sums over one sub-cell: mass, first and second moments. Lengths are from the corner of the
@@ -2625,7 +2514,7 @@ NBODY_FN nbody_real *nbody_i_series_values(const nbody *sim, int component)
 
 typedef struct nbody_i_complex { double re, im; } nbody_i_complex;
 
-NBODY_FN nbody_i_complex nbody_i_turn(nbody_i_complex a, nbody_i_complex b)
+NBODY_FN nbody_i_complex nbody_i_complex_product(nbody_i_complex a, nbody_i_complex b)
 {
     nbody_i_complex c;
     c.re = nbody_i_product(a.re, b.re) - nbody_i_product(a.im, b.im);
@@ -2653,7 +2542,7 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
     int i;
     over.re = dx / d2;
     over.im = -dy / d2;
-    for (i = 0; i < j; i++) power = nbody_i_turn(power, over);
+    for (i = 0; i < j; i++) power = nbody_i_complex_product(power, over);
     for (i = 0; i <= sim->series / 2; i++) {
         double factor = 0;
         if (i > 0) choose = nbody_i_product(choose, j + i) / i;
@@ -2664,7 +2553,7 @@ NBODY_FN void nbody_i_fill_series(const nbody *sim, int offset, int j)
         if (i + j == 0) t.re = nbody_i_product(0.5, nbody_i_log(d2));
         t.im = nbody_i_product(factor, power.im);
         nbody_i_fill_pair(nbody_i_series_rows(sim, offset), sim->series + 1, i, j, t);
-        power = nbody_i_turn(power, over);
+        power = nbody_i_complex_product(power, over);
     }
 }
 
@@ -2688,7 +2577,7 @@ NBODY_FN void nbody_i_fill_powers(const nbody *sim, int32_t a)
         x[re] = (nbody_real)-nbody_i_product(j, power.re);
         x[im] = y[re] = (nbody_real)nbody_i_product(j, power.im);
         y[im] = (nbody_real)nbody_i_product(j, power.re);
-        power = nbody_i_turn(power, point);
+        power = nbody_i_complex_product(power, point);
         powers[2 * j - 1] = phi[re] = (nbody_real)power.re;
         powers[2 * j] = (nbody_real)power.im;
         phi[im] = (nbody_real)-power.im;
@@ -2731,10 +2620,9 @@ NBODY_FN void nbody_i_series_scale(const nbody *sim, int level, nbody_real scale
    points act on, is moved there in double, so that rounding is small beside the cell wherever it
    lies.
 
-   Three versions of this step: nbody_i_node_force is called by >>plain (NBODY_ONE_THREAD on the
-   CPU), and on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>down-serial runs on the CPU in
-   all other stages, 16 nodes at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels
-   of their own.
+   nbody_i_node_force is called by >>down-serial, and on the GPU by NBODY_ONE_THREAD and
+   NBODY_MANY_THREADS; NBODY_SHARED_MEMORY and NBODY_FAST have kernels of their own. Faster form of
+   the CPU: >>down-lanes, 16 nodes at a time.
    ---------------------------------------------------------------------------------------------- */
 
 /* Does a far cell act on the nodes by the table (list 2), or directly (list 4)? */
@@ -2916,10 +2804,9 @@ NBODY_FN void nbody_i_store_node(const nbody *sim, const nbody_i_law *law, int32
    >>near-bodies: L2P, M2P and P2P, the force on one body: far cells (by nodes, or directly), and
    near bodies (Kalms sections 5.6.3 and 5.6.6, steps 3 and 4)
 
-   Three versions of this step: nbody_i_body is called by >>plain (NBODY_ONE_THREAD on the CPU), and
-   on the GPU by NBODY_ONE_THREAD and NBODY_MANY_THREADS. >>bodies-serial runs on the CPU in all
-   other stages, 16 bodies at a time. NBODY_SHARED_MEMORY and NBODY_FAST on the GPU have kernels of
-   their own.
+   nbody_i_body is called by >>bodies-serial, and on the GPU by NBODY_ONE_THREAD and
+   NBODY_MANY_THREADS; NBODY_SHARED_MEMORY and NBODY_FAST have kernels of their own. Faster form of
+   the CPU: >>bodies-lanes, 16 bodies at a time.
    ---------------------------------------------------------------------------------------------- */
 
 /* M2P, VIRTUAL_PARTICLES: the far cells of the leaf and of all its ancestors, from level 2 down. */
@@ -2945,24 +2832,6 @@ NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
     const nbody_cell *cell = &sim->cell[walk->cell];
     return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count)
                        : nbody_i_run_of(sim, walk->cell, cell->level);
-}
-
-/* Periodic square: a run may act from across the border. Bodies are then given from the corner of
-   their cell on, and targets from that of the image on. */
-NBODY_I_SELDOM NBODY_FN void nbody_i_shift_run(const nbody *sim, const nbody_near *walk,
-                                               nbody_i_run *run)
-{
-    const nbody_cell *cell = &sim->cell[walk->cell];
-    int a, moves = 0;
-    for (a = 0; a < 2; a++) {
-        double to = (double)(a == 0 ? walk->x : walk->y);
-        if (walk->of >= 0) to = nbody_i_middle_of(sim, &sim->cell[walk->of], a);
-        run->shift[a] = nbody_i_shift(sim, cell, a, to);
-        moves = moves || run->shift[a] < 0 || run->shift[a] > 0;
-    }
-    if (!run->x || !moves) return;
-    for (a = 0; a < 2; a++) run->corner[a] = nbody_i_corner_of(sim, cell, a);
-    run->local = run->moves = 1;
 }
 
 NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
@@ -3002,44 +2871,26 @@ typedef struct nbody_i_outcome {
     size_t acc_stride;
 } nbody_i_outcome;
 
-NBODY_FN double nbody_i_force_unit(const nbody *sim)
-{
-    double const unit = sim->frame->mass / sim->frame->length;
-    if (sim->desc.law == NBODY_FUNCTION) return (double)sim->desc.gravity * sim->frame->mass;
-    return (double)sim->desc.gravity *
-           (sim->desc.law == NBODY_INVERSE_SQUARE ? unit / sim->frame->length : unit);
-}
-
-NBODY_FN double nbody_i_potential_unit(const nbody *sim)
-{
-    return (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
-                                            ? sim->frame->mass / sim->frame->length
-                                            : sim->frame->mass);
-}
-
-#define NBODY_I_OVER_TURN 0.15915494309189535 /* 1 / (2 pi) */
-
-/* What is stored for a force: NBODY_VORTEX turns it (>>vortex). */
-typedef struct nbody_i_vector { double x, y; } nbody_i_vector;
-
+/* What is stored for a force. A function of yours has f(d) in your units; vortices have velocities. */
 NBODY_FN nbody_i_vector nbody_i_stored(const nbody *sim, double x, double y)
 {
-    double const force = nbody_i_force_unit(sim);
+    double const g = (double)sim->desc.gravity, unit = sim->frame->mass / sim->frame->length;
+    double const force = sim->desc.law == NBODY_FUNCTION         ? g * sim->frame->mass
+                         : sim->desc.law == NBODY_INVERSE_SQUARE ? g * (unit / sim->frame->length)
+                                                                 : g * unit;
     nbody_i_vector v;
-    if (sim->desc.law == NBODY_VORTEX) {
-        v.x = nbody_i_product(y, force * NBODY_I_OVER_TURN);
-        v.y = nbody_i_product(x, -force * NBODY_I_OVER_TURN);
-    } else {
-        v.x = nbody_i_product(x, force);
-        v.y = nbody_i_product(y, force);
-    }
+    v.x = nbody_i_product(x, force);
+    v.y = nbody_i_product(y, force);
+    if (sim->desc.law == NBODY_VORTEX) nbody_i_turn_force(x, y, force, &v);
     return v;
 }
 
 NBODY_FN double nbody_i_stored_potential(const nbody *sim, double phi)
 {
-    double const unit = nbody_i_potential_unit(sim);
-    return nbody_i_product(phi, sim->desc.law == NBODY_VORTEX ? -unit * NBODY_I_OVER_TURN : unit);
+    double const unit = (double)sim->desc.gravity * (sim->desc.law == NBODY_INVERSE_SQUARE
+                                                         ? sim->frame->mass / sim->frame->length
+                                                         : sim->frame->mass);
+    return nbody_i_product(phi, sim->desc.law == NBODY_VORTEX ? nbody_i_stream_unit(unit) : unit);
 }
 
 NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_t i,
@@ -3047,7 +2898,8 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
                             const nbody_real compensation[NBODY_I_PARTS])
 {
     if (out->acc) {
-        nbody_real *acc = nbody_i_to(out->acc, out->acc_stride, i);
+        nbody_real *acc =
+            (nbody_real *)(void *)((char *)out->acc + out->acc_stride * (size_t)i);
         nbody_i_vector const v =
             nbody_i_stored(sim, (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X],
                            (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y]);
@@ -3060,311 +2912,148 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>function: a law of the caller, NBODY_FUNCTION
-
-   With r = sqrt(d^2 + softening^2), the force of unit mass on unit mass is f(r) d / r, and the
-   potential phi(r); phi and phi + constant have the same force. Virtual particles and force nodes
-   interpolate the law between points of cells that do not touch. So any f that is smooth there will
-   do (Kalms section 5.6; Fong), and its singularity at 0, if any, does not matter: mean errors of
-   1e-4 to 1e-3 of the sum of all |terms| with order 4, below 1e-6 with order 8 (docs/start-law.md).
-   The functions are called
-
-       for each near pair, in double: one call of f, and one of phi where potentials are requested
-       for each entry of the M2L tables, which each level has of its own, in each evaluation: 40
-       order^4 (order 4: 10,240; 8: 163,840). nbody_fields_sets shares them among four sets
-
-   Tables are not kept from one call to the next: `user` could have changed. desc.function_ns tells
-   NBODY_AUTO what a call takes. What the functions return enters sums as nbody_real, and must be
-   in its range: NaN gives NaN. The least distance is not raised (>>limits), and bodies at one point
-   exert no force on each other. VIRTUAL_PARTICLES of order 2 would need derivatives of f, and
-   NBODY_GAUSSIAN is a core of 1 / d: both are NBODY_BAD_OPTION.
-
-   By name    The file with NBODY_IMPLEMENTATION may name the functions:
-
-       static inline double spring(double d, void *user) { return d; }
-       #define NBODY_FORCE spring                      and NBODY_POTENTIAL, if there is one
-       #define NBODY_IMPLEMENTATION
-       #include "nbody.h"
-
-   and desc.function is as always, {spring, NULL, NULL}. Where it has these functions, near pairs
-   call them in loops over 4 bodies, which the compiler inlines, and makes vector instructions of
-   where they call nothing themselves (>>function-serial): of few operations, 0.3 to 0.4 of the
-   time. The bits are the same (where the compiler fuses products and sums: with
-   -ffp-contract=off). They are called for bodies besides, whose results are dropped; never with 0.
-   Any other function, and both where the potential is another one, are called by pointer.
-
-   On a GPU   A kernel cannot call a function of the host by its address. So there the names are
-   needed, in the .cu file, of functions that are __host__ __device__. Calls nbody_cuda_... refuse
-   all others with NBODY_BAD_OPTION; `user`, which may tell several laws apart, is then read on the
-   GPU. NBODY_FAST is NBODY_SHARED_MEMORY. Forces have the bits of the serial code if f has the same
-   bits on both sides: that takes nvcc -fmad=false, and exp, log and the like differ.
+   >>logarithms
    ---------------------------------------------------------------------------------------------- */
 
-/* The functions that the file names, without a name that could hide theirs. */
-#ifdef NBODY_FORCE
-NBODY_I_LANE_FN double nbody_i_named_force(double nbody_i_d, void *nbody_i_user)
-{
-    return NBODY_FORCE(nbody_i_d, nbody_i_user);
-}
-#endif
-#ifdef NBODY_POTENTIAL
-NBODY_I_LANE_FN double nbody_i_named_potential(double nbody_i_d, void *nbody_i_user)
-{
-    return NBODY_POTENTIAL(nbody_i_d, nbody_i_user);
-}
-#endif
+/* ln u, for normal u > 0: both sides need the same bits, and libraries differ. By bits and without
+   branches, so that compilers make vector instructions of a loop of it. u = 2^e f with f between
+   the roots of 1/2 and 2; r = f - 1 is exact. Adding the difference of the bits of 1 and of
+   sqrt(1/2) carries into the exponent where the mantissa is above that of sqrt(1/2). A small
+   integer, put into the mantissa of 2^52 (2^23), becomes a number there.
 
-/* Are the functions those that the file names? both: is a potential needed? */
-static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbody_i_both)
+   With s = r / (2 + r), ln f = 2 (s + s^3/3 + s^5/5 ..) = r - s (r - R(s^2)). R interpolates at the
+   Chebyshev points of the interval. Error below 0.9 ulp. */
+NBODY_I_LANE_FN double nbody_i_log(double u)
 {
-    int nbody_i_same_force = 0, nbody_i_same_potential = 0;
-#ifdef NBODY_FORCE
-    nbody_i_same_force = nbody_i_given->force == NBODY_FORCE;
-#endif
-#ifdef NBODY_POTENTIAL
-    nbody_i_same_potential = nbody_i_given->potential == NBODY_POTENTIAL;
-#endif
-    (void)nbody_i_given;
-    return nbody_i_same_force && (nbody_i_same_potential || !nbody_i_both);
+    double const lead = 0.693147180369123816490, rest = 1.90821492927058770002e-10; /* ln 2 */
+    uint64_t bits, exponent;
+    double r, e, s, z, w, square, even, odd;
+    memcpy(&bits, &u, sizeof bits);
+    bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
+    exponent = bits >> 52 | 0x4330000000000000u;
+    bits = (bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu;
+    memcpy(&r, &bits, sizeof r);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 4503599627370496.0 + 1023;
+    r -= 1;
+    s = r / (2 + r);
+    z = nbody_i_product(s, s);
+    w = nbody_i_product(z, z);
+    odd = nbody_i_product(w, 0.2222221113479507986 + nbody_i_product(w, 0.1533172160055604127));
+    even = nbody_i_product(w, 0.1818288912526172208 + nbody_i_product(w, 0.1461644968504340586));
+    even = nbody_i_product(w, 0.2857142862597548492 + even);
+    odd = nbody_i_product(w, 0.3999999999989950449 + odd);
+    even = nbody_i_product(z, 0.6666666666666669686 + even);
+    square = nbody_i_product(nbody_i_product(0.5, r), r);
+    return nbody_i_product(e, lead) -
+           ((square - (nbody_i_product(s, square + (even + odd)) + nbody_i_product(e, rest))) - r);
 }
 
-/* f(r) / r for u = r^2, in the units of the arrays. */
-NBODY_FN double nbody_i_function_strength(const nbody_i_law *law, double u)
+/* The same for a real: in float ln (1 + r) = r - r^2/2 + r^3 Q(r), Q fitted as R: no division,
+   and half as many instructions. Error below 0.83 ulp. */
+NBODY_I_LANE_FN nbody_real nbody_i_log_of(nbody_real u)
 {
-    double const r = sqrt(u), d = nbody_i_product(r, law->length);
-#if !defined(__CUDA_ARCH__)
-    return law->function.force(d, law->function.user) / r;
-#elif defined(NBODY_FORCE)
-    return nbody_i_named_force(d, law->function.user) / r;
+#if NBODY_I_REAL_KIND == 1
+    uint32_t bits, exponent;
+    float r, e, z, p;
+    memcpy(&bits, &u, sizeof bits);
+    bits += 0x3F800000u - 0x3F3504F3u;
+    exponent = bits >> 23 | 0x4B000000u;
+    bits = (bits & 0x007FFFFFu) + 0x3F3504F3u;
+    memcpy(&r, &bits, sizeof r);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 8388608.0f + 127;
+    r -= 1;
+    z = nbody_i_times(r, r);
+    p = nbody_i_times(0.069716114715f, r) - 0.11479733847f;
+    p = nbody_i_times(p, r) + 0.11685419923f;
+    p = nbody_i_times(p, r) - 0.12425687331f;
+    p = nbody_i_times(p, r) + 0.14249057646f;
+    p = nbody_i_times(p, r) - 0.1666780232f;
+    p = nbody_i_times(p, r) + 0.20000715749f;
+    p = nbody_i_times(p, r) - 0.24999996958f;
+    p = nbody_i_times(p, r) + 0.3333333118f;
+    p = nbody_i_times(nbody_i_times(p, r), z) - nbody_i_times(2.12194440e-4f, e);
+    return r + (p - nbody_i_times(0.5f, z)) + nbody_i_times(0.693359375f, e);
 #else
-    return d; /* not reached: nbody_i_by_function */
+    return nbody_i_log(u);
 #endif
-}
-
-NBODY_FN double nbody_i_function_potential(const nbody_i_law *law, double u)
-{
-    double const d = nbody_i_product(sqrt(u), law->length);
-#if !defined(__CUDA_ARCH__)
-    return law->function.potential(d, law->function.user);
-#elif defined(NBODY_POTENTIAL)
-    return nbody_i_named_potential(d, law->function.user);
-#else
-    return d; /* not reached: none may be requested */
-#endif
-}
-
-/* What a source does to a target, per unit mass. The product with the mass is in double too:
-   f(r) / r may be out of the range of a float where m f(r) is not. */
-typedef struct nbody_i_pair { double dx, dy, strength, phi; } nbody_i_pair;
-
-NBODY_FN nbody_i_pair nbody_i_function_pair(const nbody_i_law *law, const nbody_i_source *s,
-                                            const nbody_i_target *t)
-{
-    nbody_i_pair pair;
-    double d2, u;
-    int const is_self = nbody_i_is_self(s, t);
-    pair.dx = (double)s->x - (double)t->x;
-    pair.dy = (double)s->y - (double)t->y;
-    d2 = nbody_i_product(pair.dx, pair.dx) + nbody_i_product(pair.dy, pair.dy);
-    u = d2 + (double)law->soften2;
-    pair.strength = d2 > 0 ? nbody_i_function_strength(law, u) : 0;
-    pair.phi = 0;
-    if (law->potential && (law->softened ? !is_self && u > 0 : d2 > 0))
-        pair.phi = nbody_i_function_potential(law, u);
-    return pair;
-}
-
-/* Adds the term, as nbody_i_add. */
-NBODY_FN void nbody_i_add_pair(const nbody_i_pair *pair, nbody_real mass,
-                               nbody_real partial[NBODY_I_PARTS])
-{
-    double const m = (double)mass, mg = nbody_i_product(m, pair->strength);
-    partial[NBODY_I_X] += (nbody_real)nbody_i_product(mg, pair->dx);
-    partial[NBODY_I_Y] += (nbody_real)nbody_i_product(mg, pair->dy);
-    partial[NBODY_I_POTENTIAL] += (nbody_real)nbody_i_product(m, pair->phi);
-}
-
-NBODY_FN void nbody_i_add_function(const nbody_i_law *law, const nbody_i_source *s,
-                                   nbody_i_target *t)
-{
-    nbody_i_pair const pair = nbody_i_function_pair(law, s, t);
-    nbody_i_add_pair(&pair, s->m, t->partial);
-    if (++t->terms == NBODY_CHUNK) nbody_i_carry_target(t);
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>vortex: velocities of vortices, and Gaussian cores
-
-   A vortex of circulation C (its mass) moves the fluid at distance d with C / (2 pi d), at right
-   angles to the line between the two, counter-clockwise where C > 0. That is the force of
-   NBODY_INVERSE, turned by a right angle and divided by 2 pi (Cottet, Koumoutsakos: Vortex Methods,
-   2000, chapter 2). So everything is computed for NBODY_INVERSE, and turned when it is stored: the
-   velocity (f_y, -f_x) / (2 pi) in place of a force f, the stream function psi = -phi / (2 pi) in
-   place of a potential: v_x = d psi / dy, v_y = -d psi / dx.
-
-   Cores keep the velocity finite. With s = desc.softening, q = d^2 / s^2 (E_1: the exponential
-   integral):
-
-                        g                        phi
-       NBODY_PLUMMER    1 / (d^2 + s^2)          ln(d^2 + s^2) / 2
-       NBODY_GAUSSIAN   (1 - exp(-q)) / d^2      (ln d^2 + E_1(q)) / 2    (Lamb-Oseen)
-
-   The first differs from 1 / d^2 at all distances: it has tables of its own on each level. The
-   second differs by exp(-q) of it, which is less than the rounding of 1 from q = NBODY_I_CORE_END
-   on. So no cell is made with a side below sqrt(NBODY_I_CORE_END) s: 4.3 s for float, 6.4 s for
-   double. Cells that do not touch are then beyond each other's cores, and sources and nodes know
-   the bare law only. Nothing is approximated; but bodies that cluster in one core are summed pair
-   by pair, and all of them where s is above 1/17 of the square's side (double: 1/25).
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   NBODY_IMPLEMENTATION and NBODY_CUDA makes them. All pointers d_... are device memory. Nothing
+   here waits for the GPU unless its comment says so; every launch error is returned as
+   NBODY_CUDA_ERROR. An earlier CUDA error of your own that you have not read may be cleared.
    ---------------------------------------------------------------------------------------------- */
 
-#define NBODY_I_CORE_END (NBODY_I_REAL_KIND == 1 ? 18 : 40)
+#ifdef NBODY_CUDA
 
-/* (1 - exp(-r)) / r: a Taylor series, for |r| <= ln(2) / 2, and a little worse up to ln 2 (rounding
-   modes other than to nearest). */
-NBODY_I_LANE_FN nbody_real nbody_i_core_series(nbody_real r)
-{
-#if NBODY_I_REAL_KIND == 1
-    nbody_real h = 2.48015873e-05f;
-    h = 0.000198412698f - nbody_i_times(r, h);
-    h = 0.00138888889f - nbody_i_times(r, h);
-    h = 0.00833333333f - nbody_i_times(r, h);
-    h = 0.0416666667f - nbody_i_times(r, h);
-    h = 0.166666667f - nbody_i_times(r, h);
-    h = 0.5f - nbody_i_times(r, h);
-    h = 1 - nbody_i_times(r, h);
-#else
-    nbody_real h = 1.1470745597729725e-11;
-    h = 1.6059043836821613e-10 - nbody_i_times(r, h);
-    h = 2.08767569878681e-09 - nbody_i_times(r, h);
-    h = 2.505210838544172e-08 - nbody_i_times(r, h);
-    h = 2.7557319223985888e-07 - nbody_i_times(r, h);
-    h = 2.7557319223985893e-06 - nbody_i_times(r, h);
-    h = 2.4801587301587302e-05 - nbody_i_times(r, h);
-    h = 0.00019841269841269841 - nbody_i_times(r, h);
-    h = 0.0013888888888888889 - nbody_i_times(r, h);
-    h = 0.0083333333333333332 - nbody_i_times(r, h);
-    h = 0.041666666666666664 - nbody_i_times(r, h);
-    h = 0.16666666666666666 - nbody_i_times(r, h);
-    h = 0.5 - nbody_i_times(r, h);
-    h = 1 - nbody_i_times(r, h);
-#endif
-    return h;
-}
+/* What kernels take by value: an nbody whose arrays are in device memory. It is a type of its own,
+   so that host code cannot dereference device pointers by accident (Kalms section 6.3.7). */
+typedef struct nbody_device { nbody sim; } nbody_device;
 
-/* 1 - exp(-q) for q >= 0; 1 from NBODY_I_CORE_END on. exp(-q) = 2^-k exp(-r), with r = q - k ln 2.
-   k is rounded by adding 1.5 * 2^23 (2^52), and read from the bits of that sum: without branches,
-   as in nbody_i_log. For k = 0 nothing cancels. */
-NBODY_I_LANE_FN nbody_real nbody_i_core_share(nbody_real q)
-{
-    nbody_real const most = NBODY_I_CORE_END, at = q < most ? q : most;
-#if NBODY_I_REAL_KIND == 1
-    nbody_real const large = 12582912.0f, lead = 0.693359375f, rest = -2.12194440e-4f;
-    uint32_t bits;
-#else
-    nbody_real const large = 6755399441055744.0, lead = 0.693147180369123816490,
-                     rest = 1.90821492927058770002e-10;
-    uint64_t bits;
-#endif
-    nbody_real const sum = nbody_i_times(at, (nbody_real)1.4426950408889634) + large,
-                     k = sum - large,
-                     r = (at - nbody_i_times(k, lead)) - nbody_i_times(k, rest);
-    nbody_real power; /* 2^-k */
-    memcpy(&bits, &sum, sizeof bits);
-#if NBODY_I_REAL_KIND == 1
-    bits = (127 - (bits & 0xFFu)) << 23;
-#else
-    bits = (1023 - (bits & 0xFFu)) << 52;
-#endif
-    memcpy(&power, &bits, sizeof power);
-    return (1 - power) + nbody_i_times(power, nbody_i_times(r, nbody_i_core_series(r)));
-}
+enum { NBODY_CUDA_SCRATCH = 8 };
 
-/* (ln u + E_1(q)) / 2, in double. Near: E_1(q) = -gamma - ln q + Ein(q), where Ein is an
-   alternating series. Far: a continued fraction (Abramowitz, Stegun, 5.1.11 and 5.1.22). */
-NBODY_I_UNSEEN_FN nbody_real nbody_i_core_potential(nbody_real core2, nbody_real u)
-{
-    double const gamma = 0.57721566490153286, q = (double)u / (double)core2;
-    double sum = 1;
-    int k;
-    if (q >= NBODY_I_CORE_END) return nbody_i_times((nbody_real)0.5, nbody_i_log_of(u));
-    if (q < 6) {
-        for (k = 40; k >= 1; k--)
-            sum = 1 - nbody_i_product(nbody_i_product(q, sum), k) / ((k + 1) * (k + 1));
-        sum = nbody_i_log((double)core2) - gamma + nbody_i_product(q, sum);
-    } else {
-        sum = q + 51;
-        for (k = 25; k >= 1; k--) sum = q + (2 * k - 1) - (double)(k * k) / sum;
-        sum = nbody_i_log((double)u) + (1 - (double)nbody_i_core_share((nbody_real)q)) / sum;
-    }
-    return (nbody_real)nbody_i_product(0.5, sum);
-}
+typedef struct nbody_cuda {
+    nbody_device device;        /* give this to your kernels */
+    struct CUstream_st *stream; /* of the last call */
+    nbody_block block[NBODY_BLOCKS];         /* device memory: the arrays */
+    nbody_block scratch[NBODY_CUDA_SCRATCH]; /* device memory: work space */
+} nbody_cuda;
 
-/* The core in the units of the arrays, and the deepest level that it allows. Is there one? */
-NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
-{
-    double const core = (double)desc->softening / frame->length,
-                 least = nbody_i_power(NBODY_I_REAL_KIND == 1 ? -82 : -680); /* 1 / it is finite */
-    double side = frame->edge / 2;
-    frame->core2 = 0;
-    frame->deepest = NBODY_MAX_LEVELS;
-    if (!nbody_i_law_in(desc, 0).core) return 0;
-    frame->core2 = nbody_i_product(core, core);
-    if (frame->core2 < least) frame->core2 = least;
-    for (frame->deepest = 0; frame->deepest < NBODY_MAX_LEVELS; frame->deepest++, side /= 2)
-        if (side < sqrt(NBODY_I_CORE_END * frame->core2)) break;
-    return 1;
-}
+/* Allocates all memory that evaluations of up to n bodies need, with potentials: after it they
+   allocate nothing, and a step can be captured in a CUDA graph. A graph keeps n, desc and
+   addresses: a later call that needs more memory, or another n or desc, makes it stale. Of a
+   periodic square it holds 4 KB of the host's memory besides (desc.allocator). */
+NBODY_API nbody_result nbody_cuda_reserve(nbody_cuda *gpu, const nbody_desc *desc, int32_t n,
+                                          struct CUstream_st *stream);
 
-/* ----------------------------------------------------------------------------------------------
-   >>periodic: a square that repeats without end
+/* As the serial functions of these names, with these differences:
+   Numbers  Bodies that are not finite are not refused: the forces are then undefined, and
+            nbody_cuda_check reports it.
+   Deep     With desc.levels above NBODY_KEY_LEVELS each build waits for the stream once, to learn
+            whether bodies cluster, and cannot be captured (NBODY_CUDA_ERROR). Where they do, the
+            tree is that of the serial code, NBODY_FAST is NBODY_SHARED_MEMORY, and tables take
+            the memory of all levels. */
+NBODY_API nbody_result nbody_cuda_build(nbody_cuda *gpu, const nbody_desc *desc,
+                                        const nbody_real *d_pos, size_t stride,
+                                        const nbody_real *d_mass, int32_t n,
+                                        struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_accelerations(nbody_cuda *gpu, const nbody_desc *desc,
+                                                const nbody_real *d_pos, size_t stride,
+                                                const nbody_real *d_mass, int32_t n,
+                                                nbody_real *d_acc, struct CUstream_st *stream);
+NBODY_API nbody_result nbody_cuda_fields(nbody_cuda *gpu, const nbody_desc *desc,
+                                         const nbody_real *d_pos, size_t stride,
+                                         const nbody_real *d_mass, int32_t n, nbody_real *d_acc,
+                                         nbody_real *d_potential, struct CUstream_st *stream);
+/* NBODY_NOT_BUILT at once where there is no tree. Else waits for the stream, for n = 0 as well, and
+   returns the status of the last evaluation: NBODY_OK, NBODY_NOT_FINITE or NBODY_BAD_MASS
+   (device.sim.bad_id: the first such body), NBODY_TOO_LARGE, or NBODY_CELLS_FULL, where `*frame`
+   (may be NULL) says how many are needed: set desc.max_cells to that. */
+NBODY_API nbody_result nbody_cuda_check(nbody_cuda *gpu, nbody_frame *frame,
+                                        struct CUstream_st *stream);
 
-   With desc.periodic the square (desc.min, desc.size) and all that is in it repeat side by side, in
-   both directions. Bodies and points may lie anywhere and count as at their place in the square;
-   your positions are not changed. Offered are all laws and cores but NBODY_FUNCTION, and all calls,
-   by DIRECT, and by FORCE_NODES with CHEBYSHEV and up to 17 levels. NBODY_BAD_OPTION:
-   VIRTUAL_PARTICLES, order 1 and MASS_CENTRES, which are not made for it; and a function of yours,
-   whose sum over images is not known.
+/* Builds the tree of a host nbody on the GPU, from its bodies: the same cells and sources (>>rules,
+   Bits), as nbody_cuda_build leaves it. desc.cuda_allocator is the device's if it has one, else the
+   host's. Waits for the stream. NBODY_NOT_BUILT: there is no tree; else as nbody_cuda_build.
+   Strides are the default. Takes 12 bytes per body (double: 24) of both memories while it
+   copies. */
+NBODY_API nbody_result nbody_cuda_upload(nbody_cuda *gpu, const nbody *sim,
+                                         struct CUstream_st *stream);
 
-   When the sum exists   The plain sum over all images does not converge. What is computed is the
-       field of each body, of its images, and of minus its mass spread evenly over the plane: the
-       Fourier series of the field without its constant term (Ewald). So the potential and the force
-       have the mean 0 over the square; there is no term for a border far outside ("tin foil"), and
-       the field does not depend on where the square begins.
-       Total mass 0 (charges, vortices)   The backgrounds cancel. A sum over images in growing
-           squares has the same forces and, up to a constant, potentials; but with NBODY_INVERSE a
-           uniform force more, pi G / size^2 times the sum of m_j p_j (NBODY_VORTEX: as velocity,
-           turned).
-       Else   The background counts: NBODY_INVERSE, around a body: G m pi d / size^2, away from it;
-           NBODY_VORTEX: a vorticity of minus the mean. With NBODY_INVERSE_SQUARE an even plane has
-           no force in itself: it enters potentials alone.
-       The potential at a body has that of its own images; their forces on it cancel.
+/* Copies everything into a host nbody (reusing its memory), where fields_at, walks, count and
+   validate then work. Waits for the stream. */
+NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
+                                           struct CUstream_st *stream);
 
-   Images   Of the images of a source the nearest acts as in an open square, and the 8 around that
-       one by one. Those farther away, at n of the lattice of whole numbers, in sides of the square,
-       are a power series in d = x + i y. For each power of the distance (~: complex conjugate)
+/* Frees the device memory, in the order of the stream that it was last used on: that stream must
+   still exist. One nbody_cuda belongs to one stream at a time; to use it on another, or in kernels
+   of your own there, order the two by an event. */
+NBODY_API void nbody_cuda_free(nbody_cuda *gpu);
 
-           |n - d|^(-2 s) = sum over a and b of A_a A_b d^a ~d^b / (n^(s + a) ~n^(s + b))
-           A_a = s (s + 1) .. (s + a - 1) / a!
-
-       Summed over all n only a - b = 0, 4, 8 .. is left, by the symmetry of the square (Rayleigh),
-       times S(2 s + a + b, a - b), with S(p, q) the sum of cos(q angle of n) / |n|^p: >>lattice.
-       A softened law is a sum of such powers: u^(-1/2) = |d|^-1 - softening^2 |d|^-3 / 2 ..; so the
-       series needs a softening of 1/4 side at most.
-
-   Tree   Levels 0 and 1 are always divided. Cells touch across the border, and lists go on there:
-       from level 2 on, of all images of a cell one at most is in them. On level 2 the M2L table has
-       all images of all 16 cells, except the one image that touches, if there is one (Schmidt, Lee;
-       Challacombe). A GAUSSIAN core must end within a cell of level 2.
-
-   Ewald: P. Ewald, Die Berechnung optischer und elektrostatischer Gitterpotentiale, Annalen der
-             Physik 369, 1921.
-   Rayleigh: Lord Rayleigh, On the influence of obstacles arranged in rectangular order upon the
-             properties of a medium, Philosophical Magazine 34, 1892 (the sums S(p, p)).
-   Schmidt: K. Schmidt, M. Lee, Implementing the fast multipole method in three dimensions, J. Stat.
-             Phys. 63, 1991 (images by the expansions of the whole cell).
-   Challacombe: M. Challacombe, C. White, M. Head-Gordon, Periodic boundary conditions and the fast
-             multipole method, J. Chem. Phys. 107, 1997.
-   ---------------------------------------------------------------------------------------------- */
+#endif /* NBODY_CUDA */
 
 #ifdef __cplusplus
 }
@@ -3381,135 +3070,531 @@ NBODY_FN int nbody_i_set_core(nbody_frame *frame, const nbody_desc *desc)
 
 #include <stdlib.h>
 
-#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) && !defined(__CUDA_ARCH__)
-#include <immintrin.h>
-#define NBODY_I_X86 1
-#elif defined(__aarch64__) && defined(__ARM_NEON) && !defined(__TINYC__)
-#include <arm_neon.h>
-#define NBODY_I_NEON 1
-#endif
-
-/* Compilers vectorise the loops over lanes; gcc 12 would unroll them first, and then not vectorise
-   them. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
-#define NBODY_I_KEEP_LOOP _Pragma("GCC unroll 1")
-#else
-#define NBODY_I_KEEP_LOOP
-#endif
-
-#if defined(__GNUC__) || defined(__clang__)
-#define NBODY_I_INLINE static inline __attribute__((always_inline))
-#else
-#define NBODY_I_INLINE static inline
-#endif
-
-/* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
-   gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
-   gcc does not align the stack for it, and not where clang needs assembler for a square root
-   (before 15, with -ffast-math). */
-#if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
-    !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
-    !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
-#ifdef __clang__
-#define NBODY_I_AVX2 __attribute__((target("avx2")))
-#else /* in C++ gcc would prepare its callers to be unwound */
-#define NBODY_I_AVX2 __attribute__((target("avx2"), nothrow))
-#endif
-#ifndef NBODY_I_HAS_AVX2 /* tests choose */
-#define NBODY_I_HAS_AVX2() __builtin_cpu_supports("avx2")
-#endif
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define NBODY_I_TEXT(code, text) #code ": " text,
-
-NBODY_API int nbody_version(void)
-{
-    return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH;
-}
-
-NBODY_API const char *nbody_result_text(nbody_result result)
-{
-    static const char *const texts[] = {NBODY_RESULTS(NBODY_I_TEXT) "not a nbody_result"};
-    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result
-                                                                 : NBODY_RESULT_COUNT];
-}
-
 /* ----------------------------------------------------------------------------------------------
-   >>parallel-run: tasks by the caller's hook. What is cut, and how: >>pieces
+   >>plain: the method, one number at a time
+
+   This is the text to read first: it is short, and correct for every input. It runs with
+   desc.stage = NBODY_ONE_THREAD, and in all stages of a file that defines NBODY_PLAIN. All other
+   stages of the serial code are faster forms, with the same bits: >>faster, entered at two seams,
+   nbody_i_build_faster and nbody_i_fields_faster. On the GPU, >>one-thread in cuda/nbody.cu is the
+   same loops.
+
+       nbody_accelerations
+         nbody_i_build             bounds, square and units     >>square-serial, >>square
+           nbody_i_make_tree       bodies sorted by cell        >>sort
+                                   cells, from the root down    >>cells-serial, >>cells
+           nbody_i_plain_sources   P2M, M2M: from the leaves up >>up-serial, >>up
+         nbody_i_fields_of_tree
+           nbody_i_plain_nodes     L2L, M2L: from level 2 down  >>down-serial, >>table, >>down
+           nbody_i_plain_bodies    L2P, M2P, P2P: leaf by leaf  >>bodies-serial, >>near-bodies
+
+   Each step is a loop over the functions of one element above. What the steps need besides stands
+   behind them: memory and the defaults of a desc, tables that are kept, deep trees, M2L by powers,
+   and the choice of NBODY_AUTO.
    ---------------------------------------------------------------------------------------------- */
 
-/* Terms that are worth a task: about 0.1 ms. */
-#ifndef NBODY_I_PIECE
-#define NBODY_I_PIECE 262144
+typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth; /* >>memory */
+static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth);
+static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth);
+static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth);
+static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth);
+
+/* >>resolve */
+static void nbody_i_make_empty(nbody *sim);
+static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n);
+static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                      const nbody_real *mass);
+static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
+                                         int potential);
+static int nbody_i_has_potential(const nbody_desc *desc);
+
+/* Sorts the bodies and makes the cells: this text, or tasks. */
+typedef nbody_result nbody_i_leaves(nbody *sim, const nbody_i_input *input);
+
+/* >>choose, >>deep-serial, >>kept, >>series-serial */
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make,
+                                   const nbody_frame *before);
+static int nbody_i_deepen(nbody *sim, int32_t levels);
+static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys);
+static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level);
+static void nbody_i_fill_series_table(nbody *sim);
+static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law);
+
+/* more/nbody_periodic.h */
+#ifdef NBODY_WITH_PERIODIC
+static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n);
+static nbody_result nbody_i_check_periodic(const nbody_desc *desc);
+static void nbody_i_bind_lattice(nbody *sim, void *memory);
+static nbody_result nbody_i_reserve_lattice(nbody *sim);
+static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth);
+static void nbody_i_plain_image_nodes(const nbody *sim, const nbody_i_law *law);
+static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
+                                  const nbody_i_outcome *out, int32_t first, int32_t count);
+#else
+#define nbody_i_choose_periodic(desc, n) ((void)0)
+#define nbody_i_check_periodic(desc) NBODY_OK
+#define nbody_i_reserve_lattice(sim) NBODY_OK
+#define nbody_i_prepare_lattice(sim, growth) NBODY_OK
+#define nbody_i_plain_image_nodes(sim, law) ((void)0)
+#define nbody_i_make_image_nodes(sim, sets, law) ((void)0)
+#define nbody_i_sum_images_on(sim, sets, law, out, first, count) ((void)0)
 #endif
 
-/* Does piece number `piece` of a job. */
-typedef void nbody_i_work(void *job, int32_t piece, int32_t pieces);
+/* The seams. 0: nothing was done. >>faster */
+static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
+                                nbody_result *result);
+static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, nbody_result *result);
 
-typedef struct nbody_i_tasks {
-    nbody_i_work *work;
-    void *job;
-    int32_t pieces;
-    uint8_t done[NBODY_MAX_TASKS]; /* each set by its own task */
-} nbody_i_tasks;
+/* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of further
+   sets; LATTICE: sums over the images of a periodic square, and a table. */
+enum {
+    NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
+    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
+    NBODY_I_LATTICE
+};
+enum { NBODY_I_N_MAX = 0x40000000 - 512 };
 
-/* Into how many pieces to cut work of about so many terms. */
-static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
+/* ----------------------------------------------------------------------------------------------
+   >>square-serial: bounds of the bodies, their largest mass, and the first bad one
+   ---------------------------------------------------------------------------------------------- */
+
+/* Do sources lie where they do whatever the masses are? The bodies of DIRECT and CHEBYSHEV's points
+   do: they take masses of any sign, and serve several sets of masses. Centres of mass do not. */
+static int nbody_i_has_fixed_sources(const nbody_desc *desc)
 {
-    int64_t const worth = terms / NBODY_I_PIECE;
-    if (!parallel->run || parallel->tasks < 2 || worth < 2) return 1;
-    return worth < parallel->tasks ? (int32_t)worth : parallel->tasks;
+    return desc->method == NBODY_DIRECT || desc->sources == NBODY_CHEBYSHEV;
 }
 
-static void nbody_i_do_task(void *context, int32_t index)
-{
-    nbody_i_tasks *tasks = (nbody_i_tasks *)context;
-    tasks->work(tasks->job, index, tasks->pieces);
-    tasks->done[index] = 1;
-}
+/* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
+typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
 
-/* One piece: here and now. */
-static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
-                                       nbody_i_work *work, void *job)
+static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
+                                          int32_t first, int32_t end, nbody_i_bounds *bounds)
 {
-    nbody_i_tasks tasks;
-    int32_t k;
-    if (pieces == 1) {
-        work(job, 0, 1);
-        return NBODY_OK;
+    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
+    int32_t i;
+    int a;
+    memset(bounds, 0, sizeof *bounds);
+    for (i = first; i < end; i++) {
+        const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
+        bounds->bad = i;
+        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m))
+            return NBODY_NOT_FINITE;
+        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
+        if (weight > bounds->heaviest) bounds->heaviest = weight;
+        for (a = 0; a < 2; a++) {
+            double const x = (double)p[a];
+            if (i == first || x < bounds->least[a]) bounds->least[a] = x;
+            if (i == first || x > bounds->most[a]) bounds->most[a] = x;
+        }
     }
-    tasks.work = work;
-    tasks.job = job;
-    tasks.pieces = pieces;
-    memset(tasks.done, 0, sizeof tasks.done);
-    parallel->run(nbody_i_do_task, &tasks, pieces, parallel->user);
-    for (k = 0; k < pieces; k++) if (!tasks.done[k]) return NBODY_NOT_RUN;
+    bounds->bad = -1;
     return NBODY_OK;
 }
 
-/* The first of n elements that piece `piece` has; its end is the begin of the next. */
-static int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
+/* Of all bodies. */
+static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+                                    nbody_i_bounds *bounds)
 {
-    return (int32_t)((int64_t)n * piece / pieces);
+    nbody_result const result = nbody_i_measure_range(sim, input, 0, n, bounds);
+    sim->bad_id = bounds->bad;
+    return result;
 }
 
-/* Terms that pass by while one body is read and written. */
-enum { NBODY_I_TOUCH = 16 };
-
-/* Pieces of a sort, each with 256 counters, and the memory of these in units of a body's. */
-static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
+/* Memory, the square and the units of n bodies. */
+static nbody_result nbody_i_begin_build(nbody *sim, int32_t n, nbody_i_bounds *bounds)
 {
-    return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
+    nbody_result const result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
+    if (result != NBODY_OK) return result;
+    sim->n = n;
+    if (sim->desc.periodic) nbody_i_bound_square(&sim->desc, bounds->least, bounds->most);
+    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds->least, bounds->most, bounds->heaviest))
+        return NBODY_TOO_LARGE;
+    sim->frame->periodic = sim->desc.periodic;
+    return sim->desc.periodic ? nbody_i_prepare_lattice(sim, NBODY_I_AHEAD) : NBODY_OK;
 }
 
-static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
+/* ----------------------------------------------------------------------------------------------
+   >>sort: bodies by the Morton number of their cell on the last level; a stable radix sort
+   ---------------------------------------------------------------------------------------------- */
+
+/* One counting pass over 8 bits of the keys, from a to b. 0: all keys have the same bits, and
+   nothing was moved. */
+static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b,
+                              uint32_t *id_b, int32_t n, int shift)
 {
-    int32_t const pieces = nbody_i_sort_pieces(sim, n);
-    return pieces > 1 ? 64 * (size_t)pieces : 0;
+    int32_t place[256], i, at = 0;
+    int d;
+    memset(place, 0, sizeof place);
+    for (i = 0; i < n; i++) place[key_a[i] >> shift & 255]++;
+    if (place[key_a[0] >> shift & 255] == n) return 0;
+    for (d = 0; d < 256; d++) {
+        int32_t const count = place[d];
+        place[d] = at;
+        at += count;
+    }
+    for (i = 0; i < n; i++) {
+        int32_t const to = place[key_a[i] >> shift & 255]++;
+        key_b[to] = key_a[i];
+        id_b[to] = id_a[i];
+    }
+    return 1;
+}
+
+/* Keys of a body: one, in deep trees three. The sort begins with the last. */
+static int nbody_i_parts_of_key(const nbody *sim) { return sim->frame->deep ? 3 : 1; }
+
+static uint32_t nbody_i_key_of(const nbody *sim, const nbody_i_input *input, int32_t i, int part)
+{
+    const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
+    if (!sim->frame->deep) return nbody_i_key(sim->frame, input, i, sim->desc.levels);
+    return nbody_i_deep_key(sim->frame, nbody_i_scaled((double)p[0], sim->frame->length),
+                            nbody_i_scaled((double)p[1], sim->frame->length), part);
+}
+
+static int nbody_i_bits_of_key(const nbody *sim)
+{
+    return sim->frame->deep ? 32 : 2 * (sim->desc.levels - 1);
+}
+
+/* Sorts from the lowest byte (each pass is stable), places the bodies, and returns their sorted
+   keys. */
+static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
+{
+    int32_t const n = sim->n;
+    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n,
+             *spare_id = spare_key + n;
+    int part, shift;
+    int32_t i;
+    for (i = 0; i < n; i++) id[i] = (uint32_t)i;
+    for (part = nbody_i_parts_of_key(sim) - 1; part >= 0; part--) {
+        for (i = 0; i < n; i++) key[i] = nbody_i_key_of(sim, input, (int32_t)id[i], part);
+        for (shift = 0; shift < nbody_i_bits_of_key(sim); shift += 8) {
+            uint32_t *const had_key = key, *const had_id = id;
+            if (!nbody_i_radix_pass(key, id, spare_key, spare_id, n, shift)) continue;
+            key = spare_key;
+            id = spare_id;
+            spare_key = had_key;
+            spare_id = had_id;
+        }
+    }
+    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, (int32_t)id[i]);
+    return key;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>cells-serial: level by level, from the root down (Kalms section 5.3)
+
+   The cells of a level that are to be divided are counted, so that there is room; then they are
+   divided, and `beside` of their children is found.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Where the bodies of each child of a cell begin: nbody_i_quarters. */
+static void nbody_i_quarters_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell,
+                                int32_t begin[5])
+{
+    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
+                     nbody_i_shift_of(sim, cell->level), begin);
+}
+
+/* Divides one cell; its children are appended at `*end`. */
+static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
+{
+    nbody_cell *cell = &sim->cell[at];
+    int32_t begin[5];
+    int q;
+    nbody_i_quarters_of(sim, keys, cell, begin);
+    cell->child = *end;
+    for (q = 0; q < 4; q++) {
+        if (begin[q] == begin[q + 1]) continue;
+        sim->cell[(*end)++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
+        cell->children++;
+        cell->quarters = (uint8_t)(cell->quarters | 1 << q);
+    }
+}
+
+static nbody_result nbody_i_begin_cells(nbody *sim)
+{
+    nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
+    if (result != NBODY_OK) return result;
+    sim->cell[0] = nbody_i_root(sim->n);
+    sim->frame->cells = sim->frame->levels = 1;
+    sim->frame->level_first[1] = 1;
+    return NBODY_OK;
+}
+
+/* After the last level. */
+static void nbody_i_finish_cells(nbody *sim)
+{
+    nbody_frame *frame = sim->frame;
+    int32_t c;
+    for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
+    frame->cells_needed = frame->cells;
+    for (c = 0; c < frame->cells; c++)
+        if (sim->cell[c].child < 0)
+            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+}
+
+static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
+{
+    nbody_frame *frame = sim->frame;
+    int32_t c, first = 0, end = 1;
+    nbody_result result = nbody_i_begin_cells(sim);
+    if (result != NBODY_OK) return result;
+    while (end > first) {
+        int64_t divided = 0;
+        for (c = first; c < end; c++) {
+            if (!nbody_i_is_divided(sim, &sim->cell[c])) continue;
+            if (frame->deep) nbody_i_next_keys(sim, &sim->cell[c], keys);
+            divided++;
+        }
+        result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
+        if (result != NBODY_OK) return result;
+        for (c = first; c < end; c++)
+            if (nbody_i_is_divided(sim, &sim->cell[c]))
+                nbody_i_divide(sim, keys, c, &frame->cells);
+        first = end;
+        end = frame->cells;
+        for (c = first; c < end; c++) nbody_i_find_beside(sim, &sim->cell[c]);
+        if (end > first) frame->level_first[++frame->levels] = end;
+    }
+    nbody_i_finish_cells(sim);
+    return NBODY_OK;
+}
+
+static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input)
+{
+    uint32_t *keys = nbody_i_sort(sim, input);
+    return nbody_i_make_cells(sim, keys);
+}
+
+/* The cells of n > 0 bodies. One key is enough for most trees; where bodies cluster, three are
+   (>>deep), and the tree is made again. NBODY_AUTO may make it with fewer levels, or none. */
+static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make)
+{
+    nbody_frame const before = *sim->frame;
+    int32_t const levels = sim->desc.levels;
+    nbody_result result;
+    if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
+    result = make(sim, input);
+    if (result != NBODY_OK) return result;
+    if (levels > NBODY_KEY_LEVELS && nbody_i_deepen(sim, levels)) {
+        result = make(sim, input);
+        if (result != NBODY_OK) return result;
+    }
+    return sim->choose ? nbody_i_choose(sim, input, make, &before) : NBODY_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>up-serial: P2M and M2M, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes
+   the sources of level 1 too, where nothing is far)
+   ---------------------------------------------------------------------------------------------- */
+
+/* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes a virtual particle. */
+static void nbody_i_plain_centres(nbody *sim, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    size_t const first = (size_t)at * (size_t)sim->per_cell;
+    int subcell;
+    sim->made[at] = 0;
+    for (subcell = 0; subcell < sim->per_cell; subcell++) {
+        nbody_i_moments const moments = nbody_i_subcell_moments(sim, cell, subcell);
+        if (moments.m > 0)
+            nbody_i_store_centre(sim, &moments, grid.x, grid.y, first + (size_t)sim->made[at]++);
+    }
+}
+
+/* P2M (leaves) or M2M (parents) with CHEBYSHEV. */
+static void nbody_i_plain_masses(nbody *sim, int32_t at)
+{
+    int const side = sim->rule.side;
+    nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
+    int32_t k;
+    for (k = 0; k < sim->per_cell; k++)
+        mass[k] = nbody_i_point_mass(sim, &sim->cell[at], (int)k % side, (int)k / side);
+}
+
+/* The sources of all cells of level 2 and deeper. Children stand behind their parents: they come
+   first here. */
+static void nbody_i_plain_sources(nbody *sim)
+{
+    int32_t at = sim->frame->cells - 1;
+    for (; at >= sim->frame->level_first[2]; at--) {
+        if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_plain_masses(sim, at);
+        else if (sim->cell[at].child >= 0) nbody_i_plain_centres(sim, at);
+        else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>down-serial: L2L and M2L, from level 2 to the last (Kalms section 5.6.6, step 3)
+   ---------------------------------------------------------------------------------------------- */
+
+/* The first level whose nodes are made from lists. */
+NBODY_FN int nbody_i_first_level(const nbody *sim) { return nbody_i_is_periodic(sim) ? 3 : 2; }
+
+/* Row offset * per_cell + b of the M2L table. */
+static void nbody_i_fill_row(const nbody *sim, const nbody_i_law *law, int level, int32_t row)
+{
+    int const offset = (int)(row / sim->per_cell);
+    int32_t a;
+    if (!nbody_i_offset_is_far(offset)) return;
+    for (a = 0; a < nbody_i_row(sim); a++)
+        nbody_i_fill_entry(sim, law, level, offset, row % sim->per_cell, a);
+}
+
+/* Fills the M2L table of a level, unless it is there already. */
+static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
+{
+    int32_t row;
+    if (!nbody_i_find_table(sim, law, level)) return;
+    if (sim->series) {
+        nbody_i_fill_series_table(sim);
+        return;
+    }
+    for (row = 0; row < NBODY_I_OFFSETS * sim->per_cell; row++)
+        nbody_i_fill_row(sim, law, level, row);
+}
+
+/* L2L and M2L: the nodes of each level, after those of the level above. */
+static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
+{
+    int level;
+    int32_t at, a;
+    if (sim->series) nbody_i_plain_series(sim, law);
+    if (nbody_i_is_periodic(sim)) nbody_i_plain_image_nodes(sim, law);
+    for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
+        nbody_i_ready_table(sim, law, level);
+        for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
+            for (a = 0; a < sim->nodes; a++) {
+                nbody_i_target const t = nbody_i_node_force(sim, law, at, a);
+                nbody_i_store_node(sim, law, at, a, &t);
+            }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>bodies-serial: L2P, M2P and P2P
+   ---------------------------------------------------------------------------------------------- */
+
+/* L2P and P2P: the bodies of a leaf; leaf -1: all bodies, by direct summation. */
+static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, int32_t leaf)
+{
+    int32_t const first = leaf < 0 ? 0 : sim->cell[leaf].first;
+    int32_t const end = leaf < 0 ? sim->n : first + sim->cell[leaf].count;
+    int32_t place;
+    if (nbody_i_is_periodic(sim) && leaf < 0) {
+        nbody_i_sum_images_on(sim, 1, law, out, first, end - first);
+        return;
+    }
+    for (place = first; place < end; place++) {
+        nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
+        nbody_i_store(sim, out, sim->id[place], t.total, t.compensation);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>api-serial: build and evaluate
+   ---------------------------------------------------------------------------------------------- */
+
+static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
+{
+    nbody_i_bounds bounds;
+    int32_t i;
+    nbody_result result;
+    if (nbody_i_build_faster(sim, input, n, &result)) return result;
+    result = nbody_i_measure(sim, input, n, &bounds);
+    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.method == NBODY_DIRECT || n == 0) {
+        for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
+        return NBODY_OK;
+    }
+    result = nbody_i_make_tree(sim, input, nbody_i_make_leaves);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    if (result == NBODY_OK) nbody_i_plain_sources(sim);
+    return result;
+}
+
+/* Checks, resolves and builds; empty after a refusal. */
+static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
+                                      const nbody_i_input *input, int32_t n, int potential)
+{
+    nbody_result result;
+    int32_t bad;
+    nbody_i_make_empty(sim);
+    result = nbody_i_check_input(input, n);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_begin_choice(sim, desc, n, potential);
+    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
+        result = NBODY_BAD_ARGUMENT;
+    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
+    if (result == NBODY_OK) return NBODY_OK;
+    bad = sim->bad_id;
+    nbody_i_make_empty(sim);
+    sim->bad_id = bad;
+    return result;
+}
+
+NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                   size_t stride, const nbody_real *mass, int32_t n)
+{
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    return nbody_i_build_for(sim, desc, &input, n, 0);
+}
+
+/* The fields of at least one body, when the tree, its sources and prepare_nodes are done. */
+static nbody_result nbody_i_fields_of_tree(nbody *sim, const nbody_i_outcome *out)
+{
+    nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
+    int32_t c;
+    nbody_result result;
+    if (nbody_i_fields_faster(sim, 1, &law, out, &result)) return result;
+    if (!sim->cell) nbody_i_plain_bodies(sim, &law, out, -1);
+    if (sim->nodes > 0) nbody_i_plain_nodes(sim, &law);
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].child < 0) nbody_i_plain_bodies(sim, &law, out, c);
+    return NBODY_OK;
+}
+
+NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
+                                    size_t stride, const nbody_real *mass, int32_t n,
+                                    nbody_real *acc, nbody_real *potential)
+{
+    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
+    nbody_i_outcome out;
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    result = nbody_i_build_for(sim, desc, &input, n, potential != NULL);
+    if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
+    out.acc = acc;
+    out.potential = potential;
+    out.acc_stride = sim->desc.acc_stride;
+    if (sim->cell) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
+    if (result == NBODY_OK) result = nbody_i_fields_of_tree(sim, &out);
+    if (result != NBODY_OK) nbody_i_make_empty(sim);
+    return result;
+}
+
+NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
+                                           const nbody_real *pos, size_t stride,
+                                           const nbody_real *mass, int32_t n, nbody_real *acc)
+{
+    if (n > 0 && !acc) {
+        if (sim) nbody_i_make_empty(sim);
+        return NBODY_BAD_ARGUMENT;
+    }
+    return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3519,14 +3604,10 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
    nbody_i_bind_... set the pointers into it.
    ---------------------------------------------------------------------------------------------- */
 
-/* WORK: keys and ids of the sort; MORE: masses, sources and nodes of further sets; LATTICE: sums
-   over the images of a periodic square, and a table. */
-enum {
-    NBODY_I_FRAME, NBODY_I_BODIES, NBODY_I_CELLS, NBODY_I_MADE,
-    NBODY_I_SOURCES, NBODY_I_NODES, NBODY_I_TABLE, NBODY_I_WORK, NBODY_I_MORE,
-    NBODY_I_LATTICE
-};
-enum { NBODY_I_N_MAX = 0x40000000 - 512 };
+/* In the sort's memory for the counters of tasks, in units of a body's: >>parallel-run. */
+static size_t nbody_i_sort_room(const nbody *sim, int32_t n);
+/* The M2L table, or several: >>kept. */
+static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth);
 
 static void *nbody_i_alloc(const nbody_allocator *allocator, size_t bytes)
 {
@@ -3542,7 +3623,6 @@ static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, si
 /* New size of a block of `had` bytes that needs `bytes`, which are more. EXACT: `bytes`. AHEAD:
    half as much again as it had, so that slowly growing n allocates only now and then; a first
    allocation is exact. */
-typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth;
 static size_t nbody_i_room(nbody_i_growth growth, size_t had, size_t bytes)
 {
     size_t const more = had + had / 2; /* had < bytes <= SIZE_MAX / 2 */
@@ -3609,23 +3689,6 @@ static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
     sim->id = (int32_t *)(void *)(sim->m + room);
 }
 
-static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
-{
-    int const tree = sim->desc.method != NBODY_DIRECT;
-    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
-    nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
-    if (result == NBODY_OK)
-        result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
-    if (result == NBODY_OK && tree)
-        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_sort_room(sim, n), work,
-                                    growth);
-    if (result != NBODY_OK) return result;
-    sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
-    memset(sim->frame, 0, sizeof *sim->frame);
-    nbody_i_bind_bodies(sim, sim->block[NBODY_I_BODIES].memory, n);
-    return NBODY_OK;
-}
-
 /* Number of arrays of sources: CHEBYSHEV has masses alone. */
 static int nbody_i_source_arrays(const nbody_desc *desc)
 {
@@ -3646,23 +3709,6 @@ static void nbody_i_bind_sources(nbody *sim, void *sources, void *made, size_t c
     sim->vxy = arrays > 3 ? sim->vm + 4 * step : NULL;
     sim->vyy = arrays > 3 ? sim->vm + 5 * step : NULL;
     sim->made = arrays > 1 ? (int32_t *)made : NULL;
-}
-
-/* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they are stored
-   last. */
-static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
-{
-    int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
-    size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
-    size_t const width =
-        (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
-    nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
-    if (result == NBODY_OK && centres)
-        result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
-    if (result == NBODY_OK)
-        nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory,
-                             sim->block[NBODY_I_MADE].memory, cells);
-    return result;
 }
 
 /* Reals of a cell's nodes and series. */
@@ -3687,6 +3733,358 @@ static size_t nbody_i_table_reals(const nbody *sim)
     return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
 }
 
+static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
+{
+    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
+    nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.method != NBODY_DIRECT)
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_sort_room(sim, n), work,
+                                    growth);
+    if (result != NBODY_OK) return result;
+    sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
+    memset(sim->frame, 0, sizeof *sim->frame);
+    nbody_i_bind_bodies(sim, sim->block[NBODY_I_BODIES].memory, n);
+    return NBODY_OK;
+}
+
+/* Makes room for `more` cells. */
+static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth)
+{
+    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
+    size_t const had = sim->block[NBODY_I_CELLS].bytes;
+    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that do not exist
+                                                   yet */
+    int64_t const cells = sim->frame->cells + more;
+    size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
+    nbody_result result;
+    if (cells > INT32_MAX || wanted == 0) return NBODY_OUT_OF_MEMORY;
+    result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep, growth);
+    sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
+    return result;
+}
+
+/* With MASS_CENTRES the cells of the last level, all leaves, have no sources: they are stored
+   last. */
+static nbody_result nbody_i_prepare_sources(nbody *sim, nbody_i_growth growth)
+{
+    int const last = sim->frame->levels - 1, centres = sim->desc.sources == NBODY_MASS_CENTRES;
+    size_t const cells = (size_t)(centres ? sim->frame->level_first[last] : sim->frame->cells);
+    size_t const width =
+        (size_t)sim->per_cell * (size_t)nbody_i_source_arrays(&sim->desc) * sizeof(nbody_real);
+    nbody_result result = nbody_i_grow_array(sim, NBODY_I_SOURCES, cells, width, growth);
+    if (result != NBODY_OK) return result;
+    if (centres) result = nbody_i_grow_array(sim, NBODY_I_MADE, cells, sizeof(int32_t), growth);
+    if (result != NBODY_OK) return result;
+    nbody_i_bind_sources(sim, sim->block[NBODY_I_SOURCES].memory, sim->block[NBODY_I_MADE].memory,
+                         cells);
+    return NBODY_OK;
+}
+
+static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
+{
+    int const has_table = sim->desc.sources == NBODY_CHEBYSHEV;
+    size_t const cells = (size_t)sim->frame->cells,
+                 width = nbody_i_node_reals(sim, potential) * sizeof(nbody_real);
+    nbody_result result = NBODY_OK;
+    if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
+    if (result == NBODY_OK && has_table) result = nbody_i_prepare_table(sim, potential, growth);
+    if (result != NBODY_OK) return result;
+    nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
+    sim->table = has_table ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
+    sim->table_step = 0; /* a table per level is filled when its level is computed */
+    return NBODY_OK;
+}
+
+NBODY_API int64_t nbody_bytes(const nbody *sim)
+{
+    int64_t bytes = 0;
+    int b;
+    for (b = 0; sim && b < NBODY_BLOCKS; b++) bytes += (int64_t)sim->block[b].bytes;
+    return bytes;
+}
+
+NBODY_API void nbody_free(nbody *sim)
+{
+    int b;
+    if (!sim) return;
+    for (b = 0; b < NBODY_BLOCKS; b++)
+        nbody_i_give_back(&sim->desc.allocator, sim->block[b].memory, sim->block[b].bytes);
+    memset(sim, 0, sizeof *sim);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>resolve: defaults and checks, before a body is read
+
+   nbody_defaults fills in and checks a desc; nbody_i_begin copies it into an nbody, with the nodes
+   that it asks for.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
+   `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
+static int32_t nbody_i_default_leaf(const nbody_desc *desc)
+{
+    if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
+    if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
+    if (nbody_i_series(desc)) return desc->order <= 8 ? 56 : 72;
+    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
+}
+
+/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. >>cost */
+static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential);
+
+static void nbody_i_default_options(nbody_desc *desc, int32_t n)
+{
+    if (desc->method == NBODY_AUTO) nbody_i_choose_early(desc, n, 0);
+    if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
+    if (desc->sources == NBODY_SOURCES_AUTO)
+        desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
+                                                                             : NBODY_MASS_CENTRES;
+    if (desc->subcells == 0) desc->subcells = 8;
+    if (!(desc->gravity < 0 || desc->gravity > 0 || desc->gravity != desc->gravity))
+        desc->gravity = 1;
+    if (desc->mass_stride == 0) desc->mass_stride = sizeof(nbody_real);
+    if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
+}
+
+static nbody_result nbody_i_check_options(const nbody_desc *desc)
+{
+    int const nodes = desc->method == NBODY_FORCE_NODES,
+              tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
+    if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
+    if ((int)desc->law < 0 || desc->law > NBODY_FUNCTION) return NBODY_BAD_OPTION;
+    if ((int)desc->core < 0 || desc->core > NBODY_GAUSSIAN) return NBODY_BAD_OPTION;
+    if (desc->core == NBODY_GAUSSIAN &&
+        (desc->law == NBODY_INVERSE_SQUARE || desc->law == NBODY_FUNCTION))
+        return NBODY_BAD_OPTION;
+    if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
+    if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
+        return NBODY_BAD_OPTION;
+    if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2)))
+        return NBODY_BAD_OPTION;
+    if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
+        return NBODY_BAD_OPTION;
+    if (desc->law == NBODY_FUNCTION && desc->method == NBODY_VIRTUAL_PARTICLES && desc->order == 2)
+        return NBODY_BAD_OPTION;
+    if (desc->law == NBODY_FUNCTION && !desc->function.force) return NBODY_BAD_ARGUMENT;
+    if (desc->subcells != 2 && desc->subcells != 4 && desc->subcells != 8) return NBODY_BAD_OPTION;
+    if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
+        desc->max_cells < 0)
+        return NBODY_BAD_LEVELS;
+    return NBODY_OK;
+}
+
+/* Does the desc ask for a part that was not added? */
+static nbody_result nbody_i_check_parts(const nbody_desc *desc)
+{
+    int missing = 0;
+    (void)desc;
+#ifndef NBODY_WITH_PERIODIC
+    missing = desc->periodic != 0;
+#endif
+#ifndef NBODY_WITH_VORTEX
+    missing = missing || desc->law == NBODY_VORTEX || desc->core == NBODY_GAUSSIAN;
+#endif
+#ifndef NBODY_WITH_FUNCTION
+    missing = missing || desc->law == NBODY_FUNCTION;
+#endif
+    return missing ? NBODY_NO_PART : NBODY_OK;
+}
+
+/* May potentials be requested? */
+static int nbody_i_has_potential(const nbody_desc *desc)
+{
+    return desc->law != NBODY_FUNCTION || desc->function.potential != NULL;
+}
+
+static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
+{
+    if (!nbody_i_finite((double)desc->gravity)) return NBODY_BAD_NUMBER;
+    if (!nbody_i_finite((double)desc->softening) || desc->softening < 0) return NBODY_BAD_NUMBER;
+    if (!nbody_i_finite((double)desc->min[0]) || !nbody_i_finite((double)desc->min[1]))
+        return NBODY_BAD_SQUARE;
+    if (!nbody_i_finite((double)desc->size) || desc->size < 0) return NBODY_BAD_SQUARE;
+    if (desc->mass_stride % sizeof(nbody_real) != 0) return NBODY_BAD_ARGUMENT;
+    if (desc->acc_stride % sizeof(nbody_real) != 0 || desc->acc_stride < 2 * sizeof(nbody_real))
+        return NBODY_BAD_ARGUMENT;
+    if (!desc->allocator.alloc != !desc->allocator.free) return NBODY_BAD_ALLOCATOR;
+    if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NBODY_BAD_ALLOCATOR;
+    return NBODY_OK;
+}
+
+/* Levels of a tree whose leaves would hold from `most` / 4 to `most` bodies if they were evenly
+   spread. */
+static int32_t nbody_i_even_levels(int32_t n, int32_t most)
+{
+    int32_t levels = 1;
+    int64_t cells = 1;
+    for (; levels < NBODY_KEY_LEVELS && n > cells * most; cells *= 4) levels++;
+    return levels;
+}
+
+NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
+{
+    nbody_result result;
+    if (!out) return NBODY_BAD_ARGUMENT;
+    if (desc) *out = *desc;
+    else memset(out, 0, sizeof *out);
+    nbody_i_default_options(out, n);
+    result = nbody_i_check_options(out);
+    if (result == NBODY_OK) result = nbody_i_check_parts(out);
+    if (result == NBODY_OK) result = nbody_i_check_numbers(out);
+    if (result == NBODY_OK) result = nbody_i_check_periodic(out);
+    if (result != NBODY_OK || out->levels > 0) return result;
+    if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
+    out->levels = out->periodic ? NBODY_KEY_LEVELS : NBODY_MAX_LEVELS;
+    return NBODY_OK;
+}
+
+NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
+{
+    nbody_desc resolved;
+    int32_t levels;
+    if (nbody_defaults(&resolved, desc, n) != NBODY_OK) return 1;
+    levels = nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
+    return resolved.periodic && levels < 3 ? 3 : levels;
+}
+
+/* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must have the same
+   bits everywhere, and libraries differ. */
+static double nbody_i_cosine(double angle)
+{
+    double sum = 0;
+    int k;
+    for (k = 26; k >= 2; k -= 2) sum = (1 - sum) * angle * angle / (k * (k - 1));
+    return 1 - sum;
+}
+
+/* Node i of `side`, 0 .. 1: the formulas of >>rule, one half mirrored. */
+static double nbody_i_node_at(int linear, int side, int i)
+{
+    double const pi = 3.14159265358979324;
+    if (linear) return (i + 0.5) / side;
+    if (2 * i + 1 > side) return 1 - nbody_i_node_at(linear, side, side - 1 - i);
+    return (1 - nbody_i_cosine(pi * (i + 0.5) / side)) / 2;
+}
+
+/* The nodes, and the weights of L2L and M2M: node t of the child in half `bit` is at (bit + t) / 2
+   of the parent. */
+static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
+{
+    int i, j, bit;
+    memset(rule, 0, sizeof *rule);
+    rule->linear = linear;
+    rule->side = side;
+    rule->stencil = linear ? 2 : side;
+    for (i = 0; i < side; i++) rule->t[i] = (nbody_real)nbody_i_node_at(linear, side, i);
+    for (i = 0; i < side; i++) {
+        double product = 1;
+        for (j = 0; j < side; j++) if (j != i) product *= (double)rule->t[i] - (double)rule->t[j];
+        rule->scale[i] = (nbody_real)(1 / product);
+    }
+    for (bit = 0; bit < 2; bit++)
+        for (i = 0; i < side; i++) {
+            nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[i]) / 2);
+            for (j = 0; j < rule->stencil; j++) rule->to_child[bit][i][s.first + j] = s.weight[j];
+        }
+}
+
+/* Marks sim as not built; memory and desc are kept. */
+static void nbody_i_make_empty(nbody *sim)
+{
+    sim->n = 0;
+    sim->frame = NULL;
+    sim->id = sim->made = NULL;
+    sim->cell = NULL;
+    sim->x = sim->y = sim->m = sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
+    sim->fx = sim->fy = sim->fp = sim->table = sim->moment = sim->local = NULL;
+    sim->lattice = NULL;
+    sim->images = NULL;
+    sim->bad_id = -1;
+    sim->cuda_error = 0;
+}
+
+/* Empties sim, checks and copies a desc, and sets what follows from it. */
+static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
+{
+    nbody_desc given;
+    nbody_allocator had;
+    nbody_result const result = nbody_defaults(&given, desc, n);
+    int const linear = given.order == 1, side = linear ? 8 : given.order;
+    nbody_i_make_empty(sim);
+    if (result != NBODY_OK) return result;
+    had = sim->desc.allocator;
+    if (nbody_bytes(sim) > 0 &&
+        (had.alloc != given.allocator.alloc || had.free != given.allocator.free ||
+         had.user != given.allocator.user))
+        return NBODY_BAD_ALLOCATOR;
+    sim->desc = given;
+    sim->nodes = given.method == NBODY_FORCE_NODES ? side * side : 0;
+    if (sim->nodes > 0 && (sim->rule.side != side || sim->rule.linear != linear)) {
+        nbody_i_make_rule(&sim->rule, linear, side);
+        sim->table_kind = 0; /* tables of another rule are forgotten */
+        memset(&sim->kept, 0, sizeof sim->kept);
+    }
+    sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
+    sim->series = nbody_i_series(&sim->desc);
+    return NBODY_OK;
+}
+
+/* nbody_i_begin with NBODY_AUTO: sim->choose says what is still to be chosen. */
+static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
+                                         int potential)
+{
+    int const automatic = (!desc || desc->method == NBODY_AUTO) &&
+                          !(desc && (desc->leaf != 0 || desc->levels != 0));
+    nbody_desc early;
+    nbody_result result;
+    if (desc) early = *desc;
+    else memset(&early, 0, sizeof early);
+    if (early.method == NBODY_AUTO) nbody_i_choose_early(&early, n, potential);
+    result = nbody_i_begin(sim, &early, n);
+    sim->choose = automatic && sim->desc.method != NBODY_DIRECT && !sim->desc.periodic
+                      ? 1 + 2 * (potential != 0)
+                      : 0;
+    return result;
+}
+
+/* The stride in bytes, with the default for 0; returns 0 if it is invalid. */
+static size_t nbody_i_stride(size_t stride, int numbers)
+{
+    size_t const tight = (size_t)numbers * sizeof(nbody_real);
+    if (stride == 0) return tight;
+    return stride >= tight && stride % sizeof(nbody_real) == 0 ? stride : 0;
+}
+
+static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
+{
+    if (n < 0 || (n > 0 && !input->pos) || input->stride == 0) return NBODY_BAD_ARGUMENT;
+    return n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
+}
+
+static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
+                                      const nbody_real *mass)
+{
+    nbody_i_input input;
+    input.pos = pos;
+    input.mass = mass;
+    input.stride = nbody_i_stride(stride, 2);
+    input.mass_stride = desc && desc->mass_stride ? desc->mass_stride : sizeof(nbody_real);
+    return input;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>kept: M2L tables that are kept from one call to the next
+
+   One table for all levels is filled once in the life of an nbody. A law with a table for each
+   level has it filled when the level is computed, unless it is still there from the last call. So a
+   table depends on what nbody_kept and table_kind say, and on nothing else: a law with another
+   parameter needs it in both (nbody_i_keep_tables, nbody_i_kind_of_table).
+   ---------------------------------------------------------------------------------------------- */
+
 /* Laws whose tables on each level depend on the square and the softening alone. */
 static int nbody_i_has_kept_tables(const nbody_desc *desc)
 {
@@ -3695,9 +4093,7 @@ static int nbody_i_has_kept_tables(const nbody_desc *desc)
 }
 
 /* Tables of different levels that are kept: up to so many bytes, and one in any case. */
-enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };
-
-static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
+enum { NBODY_I_TABLE_ROOM = 32 * 1024 * 1024 };static int32_t nbody_i_slots(const nbody *sim, int32_t levels)
 {
     size_t const most = NBODY_I_TABLE_ROOM / (nbody_i_table_level(sim) * sizeof(nbody_real));
     if (!nbody_i_has_kept_tables(&sim->desc)) return 0;
@@ -3744,36 +4140,139 @@ static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_gro
                               growth);
 }
 
-static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_growth growth)
+/* What `table` would hold for this law on a level; 0: it cannot be reused. */
+static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law, int level)
 {
-    int const has_table = sim->desc.sources == NBODY_CHEBYSHEV;
-    size_t const cells = (size_t)sim->frame->cells,
-                 width = nbody_i_node_reals(sim, potential) * sizeof(nbody_real);
-    nbody_result result = NBODY_OK;
-    if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
-    if (result == NBODY_OK && has_table) result = nbody_i_prepare_table(sim, potential, growth);
-    if (result != NBODY_OK) return result;
-    nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
-    sim->table = has_table ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
-    sim->table_step = 0; /* a table per level is filled when its level is computed */
-    return NBODY_OK;
+    if (sim->series) return 2;
+    if (!nbody_i_scale_free(law) || nbody_i_is_small(sim, level)) return 0;
+    return 1 + 2 * (law->law == NBODY_INVERSE);
 }
 
-NBODY_API int64_t nbody_bytes(const nbody *sim)
+/* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
+   the nbody, and those of a softened law while square and softening are the same: level l has slot
+   (l - 2) % slots, so that all levels have their own if there is room. */
+static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
 {
-    int64_t bytes = 0;
-    int b;
-    for (b = 0; sim && b < NBODY_BLOCKS; b++) bytes += (int64_t)sim->block[b].bytes;
-    return bytes;
+    nbody_kept *kept = &sim->kept;
+    int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
+    int slot, l;
+    if (!sim->table) return 0;
+    sim->table_kind = kind;
+    if (kept->slots == 0) {
+        kept->levels = 0;
+        return kind == 0 || kind != had;
+    }
+    slot = (level - 2) % kept->slots;
+    sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory +
+                 (size_t)slot * nbody_i_table_level(sim);
+    if (kept->levels >> level & 1) return 0;
+    for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
+    kept->levels |= (uint64_t)1 << level;
+    if (!law->potential) kept->length = 0; /* this one has no logarithms */
+    return 1;
 }
 
-NBODY_API void nbody_free(nbody *sim)
+/* ----------------------------------------------------------------------------------------------
+   >>deep-serial: trees of more than NBODY_KEY_LEVELS levels, on the CPU: >>deep
+   ---------------------------------------------------------------------------------------------- */
+
+/* Deep trees: on levels 0, 16 and 32, the keys that divide the bodies of a cell from here on. */
+static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys)
 {
-    int b;
-    if (!sim) return;
-    for (b = 0; b < NBODY_BLOCKS; b++)
-        nbody_i_give_back(&sim->desc.allocator, sim->block[b].memory, sim->block[b].bytes);
-    memset(sim, 0, sizeof *sim);
+    int32_t b;
+    if (cell->level % 16 != 0) return;
+    for (b = cell->first; b < cell->first + cell->count; b++)
+        keys[b] = nbody_i_deep_key(sim->frame, sim->x[b], sim->y[b], cell->level / 16);
+}
+
+/* Is there a cell of the last level that is to be divided, and not one point? */
+static int nbody_i_is_too_shallow(const nbody *sim)
+{
+    int32_t const *first = sim->frame->level_first;
+    int32_t c, b;
+    for (c = first[NBODY_KEY_LEVELS - 1]; c < first[NBODY_KEY_LEVELS]; c++) {
+        const nbody_cell *cell = &sim->cell[c];
+        if (sim->desc.leaf == 0) return 1;
+        for (b = 1; cell->count > sim->desc.leaf && b < cell->count; b++)
+            if (sim->x[cell->first + b] < sim->x[cell->first] ||
+                sim->x[cell->first + b] > sim->x[cell->first] ||
+                sim->y[cell->first + b] < sim->y[cell->first] ||
+                sim->y[cell->first + b] > sim->y[cell->first])
+                return 1;
+    }
+    return 0;
+}
+
+/* The corner of an aligned square of this side that has that of the frame inside; 0: too small. */
+static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2])
+{
+    int a, fits = 1;
+    for (a = 0; a < 2; a++) {
+        origin[a] = floor(frame->origin[a] / (edge / 4)) * (edge / 4);
+        fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
+    }
+    return fits;
+}
+
+/* Where bodies cluster on level 16: an aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
+   there is no need for more, or they would be too small; nothing is changed. */
+static int nbody_i_deepen(nbody *sim, int32_t levels)
+{
+    nbody_frame *frame = sim->frame;
+    double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_power(-52);
+    int32_t most = 1;
+    int a;
+    if (frame->deepest < NBODY_KEY_LEVELS || !nbody_i_is_too_shallow(sim)) return 0;
+    while (!nbody_i_align(frame, edge, origin)) edge *= 2;
+    while (most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge) most++;
+    if (most <= NBODY_KEY_LEVELS || !nbody_i_finite(edge * frame->length)) return 0;
+    sim->desc.levels = most;
+    frame->deep = 1;
+    frame->edge = edge;
+    frame->inverse = 1 / edge;
+    frame->size = edge * frame->length;
+    for (a = 0; a < 2; a++) {
+        frame->origin[a] = origin[a];
+        frame->min[a] = origin[a] * frame->length;
+    }
+    frame->chunks = 0;
+    if (nbody_i_law_in(&sim->desc, 0).core) nbody_i_set_core(frame, &sim->desc);
+    frame->mass = nbody_i_unit_of_masses(sim, frame->mass / 2);
+    return 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>series-serial: M2L by powers, one number at a time: >>series
+   ---------------------------------------------------------------------------------------------- */
+
+static void nbody_i_fill_series_table(nbody *sim)
+{
+    int offset, j;
+    int32_t a;
+    memset(sim->table, 0, nbody_i_series_table(sim) * sizeof *sim->table);
+    for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
+        for (j = 0; j <= sim->series / 2 && nbody_i_offset_is_far(offset); j++)
+            nbody_i_fill_series(sim, offset, j);
+    for (a = 0; a < sim->per_cell; a++) nbody_i_fill_powers(sim, a);
+}
+
+/* M2L by powers. */
+static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
+{
+    size_t const count = (size_t)sim->series;
+    int32_t const first = sim->frame->level_first[2];
+    int32_t at, k;
+    nbody_i_ready_table(sim, law, 2);
+    for (at = first; at < sim->frame->cells; at++)
+        for (k = 0; k < sim->series; k++)
+            sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
+    for (at = sim->frame->level_first[nbody_i_first_level(sim)]; at < sim->frame->cells; at++) {
+        nbody_i_around around;
+        nbody_i_find_around(sim, at, &around);
+        for (k = 0; k < sim->series; k++)
+            sim->local[(size_t)at * count + (size_t)k] =
+                nbody_i_local(sim, sim->cell[at].level, &around, k);
+    }
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3789,8 +4288,6 @@ NBODY_API void nbody_free(nbody *sim)
        an entry of the table of a softened law, which each level has of its own: 29, with a
                     logarithm 56. Filled in each evaluation where the square is fitted to the
                     bodies; kept if it is given, and if there is room for all
-       a function of yours: its call (desc.function_ns), twice with potentials, and 6 besides, by
-                    name 3
    ---------------------------------------------------------------------------------------------- */
 
 static double nbody_i_cell_cost(void) { return 2450; }
@@ -3798,14 +4295,11 @@ static double nbody_i_cell_cost(void) { return 2450; }
 /* The start of a run of sources, for each target. */
 static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
 
-/* A function of yours. Without function_ns: between a few operations (5 ns, by name 0.7) and an
-   exp. */
-static double nbody_i_call_cost(const nbody_desc *desc, int potential)
-{
-    int const named = nbody_i_is_named(&desc->function, potential);
-    double const ns = desc->function_ns > 0 ? desc->function_ns : named ? 2.5 : 8;
-    return ns / 0.47 * (potential ? 2 : 1) + (named ? 3 : 6);
-}
+#ifdef NBODY_WITH_FUNCTION
+static double nbody_i_call_cost(const nbody_desc *desc, int potential);
+#else
+#define nbody_i_call_cost(desc, potential) 0
+#endif
 
 static double nbody_i_term_cost(const nbody_desc *desc, int potential)
 {
@@ -3895,36 +4389,6 @@ static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potentia
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
 
-/* ----------------------------------------------------------------------------------------------
-   >>resolve: defaults and checks, before a body is read
-
-   nbody_defaults fills in and checks a desc; nbody_i_begin copies it into an nbody, with the nodes
-   that it asks for.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Bodies above which a cell is divided in an adaptive tree. Measured: the benchmark's group
-   `leaf`. With M2L by powers, forces and potentials take about as long for 40 to 100. */
-static int32_t nbody_i_table_leaf(const nbody_desc *desc)
-{
-    return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
-}
-
-static int32_t nbody_i_default_leaf(const nbody_desc *desc)
-{
-    if (desc->method == NBODY_VIRTUAL_PARTICLES) return 128;
-    if (desc->sources == NBODY_MASS_CENTRES) return desc->order == 1 ? 128 : 64;
-    if (nbody_i_series(desc)) return desc->order <= 8 ? 56 : 72;
-    return nbody_i_table_leaf(desc);
-}
-
-/* NBODY_AUTO in a periodic square: a term of DIRECT takes many times longer there, and a tree has
-   16 * 16 pairs of cells at least. */
-static void nbody_i_choose_periodic(nbody_desc *desc, int32_t n)
-{
-    desc->method = n <= 8 * (desc->order > 0 ? desc->order : 4) ? NBODY_DIRECT : NBODY_FORCE_NODES;
-}
-
-/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more. */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
 {
     nbody_desc tree = *desc;
@@ -3942,1092 +4406,332 @@ static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
         desc->leaf = nbody_i_cost_leaf(&tree, n, potential);
 }
 
-static void nbody_i_default_options(nbody_desc *desc, int32_t n)
-{
-    if (desc->method == NBODY_AUTO) nbody_i_choose_early(desc, n, 0);
-    if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
-    if (desc->sources == NBODY_SOURCES_AUTO)
-        desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
-                                                                             : NBODY_MASS_CENTRES;
-    if (desc->subcells == 0) desc->subcells = 8;
-    if (!(desc->gravity < 0 || desc->gravity > 0 || desc->gravity != desc->gravity))
-        desc->gravity = 1;
-    if (desc->mass_stride == 0) desc->mass_stride = sizeof(nbody_real);
-    if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
-}
-
-static nbody_result nbody_i_check_options(const nbody_desc *desc)
-{
-    int const nodes = desc->method == NBODY_FORCE_NODES,
-              tree = nodes || desc->method == NBODY_VIRTUAL_PARTICLES;
-    if ((int)desc->method < 0 || desc->method > NBODY_FORCE_NODES) return NBODY_BAD_OPTION;
-    if ((int)desc->law < 0 || desc->law > NBODY_FUNCTION) return NBODY_BAD_OPTION;
-    if ((int)desc->core < 0 || desc->core > NBODY_GAUSSIAN) return NBODY_BAD_OPTION;
-    if (desc->core == NBODY_GAUSSIAN &&
-        (desc->law == NBODY_INVERSE_SQUARE || desc->law == NBODY_FUNCTION))
-        return NBODY_BAD_OPTION;
-    if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
-    if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
-    if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
-        return NBODY_BAD_OPTION;
-    if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2)))
-        return NBODY_BAD_OPTION;
-    if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
-        return NBODY_BAD_OPTION;
-    if (desc->law == NBODY_FUNCTION && desc->method == NBODY_VIRTUAL_PARTICLES && desc->order == 2)
-        return NBODY_BAD_OPTION;
-    if (desc->law == NBODY_FUNCTION && !desc->function.force) return NBODY_BAD_ARGUMENT;
-    if (desc->subcells != 2 && desc->subcells != 4 && desc->subcells != 8) return NBODY_BAD_OPTION;
-    if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
-        desc->max_cells < 0)
-        return NBODY_BAD_LEVELS;
-    return NBODY_OK;
-}
-
-/* May potentials be requested? */
-static int nbody_i_has_potential(const nbody_desc *desc)
-{
-    return desc->law != NBODY_FUNCTION || desc->function.potential != NULL;
-}
-
-static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
-{
-    if (!nbody_i_finite((double)desc->gravity)) return NBODY_BAD_NUMBER;
-    if (!nbody_i_finite((double)desc->softening) || desc->softening < 0) return NBODY_BAD_NUMBER;
-    if (!nbody_i_finite((double)desc->min[0]) || !nbody_i_finite((double)desc->min[1]))
-        return NBODY_BAD_SQUARE;
-    if (!nbody_i_finite((double)desc->size) || desc->size < 0) return NBODY_BAD_SQUARE;
-    if (desc->mass_stride % sizeof(nbody_real) != 0) return NBODY_BAD_ARGUMENT;
-    if (desc->acc_stride % sizeof(nbody_real) != 0 || desc->acc_stride < 2 * sizeof(nbody_real))
-        return NBODY_BAD_ARGUMENT;
-    if (!desc->allocator.alloc != !desc->allocator.free) return NBODY_BAD_ALLOCATOR;
-    if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NBODY_BAD_ALLOCATOR;
-    return NBODY_OK;
-}
-
-/* What a periodic square needs: >>periodic says why. */
-static nbody_result nbody_i_check_periodic(const nbody_desc *desc)
-{
-    double const size = (double)desc->size, softening = (double)desc->softening,
-                 least = size * nbody_i_power(NBODY_I_REAL_KIND == 1 ? 22 : 51);
-    double const parts =
-        desc->core == NBODY_GAUSSIAN ? 4 * sqrt((double)NBODY_I_CORE_END) : 4;
-    if (desc->periodic < 0 || desc->periodic > 1) return NBODY_BAD_OPTION;
-    if (!desc->periodic) return NBODY_OK;
-    if (desc->law == NBODY_FUNCTION || desc->method == NBODY_VIRTUAL_PARTICLES)
-        return NBODY_BAD_OPTION;
-    if (desc->method == NBODY_FORCE_NODES && desc->sources != NBODY_CHEBYSHEV)
-        return NBODY_BAD_OPTION;
-    if (desc->levels > NBODY_KEY_LEVELS || (desc->levels > 0 && desc->levels < 3))
-        return NBODY_BAD_LEVELS;
-    if (!(size > 0) || fabs((double)desc->min[0]) > least || fabs((double)desc->min[1]) > least ||
-        !nbody_i_finite((double)(nbody_real)(size * 4)))
-        return NBODY_BAD_SQUARE;
-    return softening * parts <= size ? NBODY_OK : NBODY_BAD_NUMBER;
-}
-
-/* Levels of a tree whose leaves would hold from `most` / 4 to `most` bodies if they were evenly
-   spread. */
-static int32_t nbody_i_even_levels(int32_t n, int32_t most)
-{
-    int32_t levels = 1;
-    int64_t cells = 1;
-    for (; levels < NBODY_KEY_LEVELS && n > cells * most; cells *= 4) levels++;
-    return levels;
-}
-
-NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
-{
-    nbody_result result;
-    if (!out) return NBODY_BAD_ARGUMENT;
-    if (desc) *out = *desc;
-    else memset(out, 0, sizeof *out);
-    nbody_i_default_options(out, n);
-    result = nbody_i_check_options(out);
-    if (result == NBODY_OK) result = nbody_i_check_numbers(out);
-    if (result == NBODY_OK) result = nbody_i_check_periodic(out);
-    if (result != NBODY_OK || out->levels > 0) return result;
-    if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
-    out->levels = out->periodic ? NBODY_KEY_LEVELS : NBODY_MAX_LEVELS;
-    return NBODY_OK;
-}
-
-NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
-{
-    nbody_desc resolved;
-    int32_t levels;
-    if (nbody_defaults(&resolved, desc, n) != NBODY_OK) return 1;
-    levels = nbody_i_even_levels(n, nbody_i_default_leaf(&resolved));
-    return resolved.periodic && levels < 3 ? 3 : levels;
-}
-
-/* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must have the same
-   bits everywhere, and libraries differ. */
-static double nbody_i_cosine(double angle)
-{
-    double sum = 0;
-    int k;
-    for (k = 26; k >= 2; k -= 2) sum = (1 - sum) * angle * angle / (k * (k - 1));
-    return 1 - sum;
-}
-
-/* Node i of `side`, 0 .. 1: the formulas of >>rule, one half mirrored. */
-static double nbody_i_node_at(int linear, int side, int i)
-{
-    double const pi = 3.14159265358979324;
-    if (linear) return (i + 0.5) / side;
-    if (2 * i + 1 > side) return 1 - nbody_i_node_at(linear, side, side - 1 - i);
-    return (1 - nbody_i_cosine(pi * (i + 0.5) / side)) / 2;
-}
-
-/* The nodes, and the weights of L2L and M2M: node t of the child in half `bit` is at (bit + t) / 2
-   of the parent. */
-static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
-{
-    int i, j, bit;
-    memset(rule, 0, sizeof *rule);
-    rule->linear = linear;
-    rule->side = side;
-    rule->stencil = linear ? 2 : side;
-    for (i = 0; i < side; i++) rule->t[i] = (nbody_real)nbody_i_node_at(linear, side, i);
-    for (i = 0; i < side; i++) {
-        double product = 1;
-        for (j = 0; j < side; j++) if (j != i) product *= (double)rule->t[i] - (double)rule->t[j];
-        rule->scale[i] = (nbody_real)(1 / product);
-    }
-    for (bit = 0; bit < 2; bit++)
-        for (i = 0; i < side; i++) {
-            nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[i]) / 2);
-            for (j = 0; j < rule->stencil; j++) rule->to_child[bit][i][s.first + j] = s.weight[j];
-        }
-}
-
-/* Marks sim as not built; memory and desc are kept. */
-static void nbody_i_make_empty(nbody *sim)
-{
-    sim->n = 0;
-    sim->frame = NULL;
-    sim->id = sim->made = NULL;
-    sim->cell = NULL;
-    sim->x = sim->y = sim->m = sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-    sim->fx = sim->fy = sim->fp = sim->table = sim->moment = sim->local = NULL;
-    sim->lattice = NULL;
-    sim->images = NULL;
-    sim->bad_id = -1;
-    sim->cuda_error = 0;
-}
-
-static int nbody_i_same_allocator(const nbody_allocator *a, const nbody_allocator *b)
-{
-    return a->alloc == b->alloc && a->free == b->free && a->user == b->user;
-}
-
-/* FORCE_NODES: the nodes of a cell and their rule. Tables of another rule are forgotten. */
-static void nbody_i_set_rule(nbody *sim)
-{
-    int const linear = sim->desc.order == 1, side = linear ? 8 : sim->desc.order;
-    sim->nodes = side * side;
-    if (sim->rule.side == side && sim->rule.linear == linear) return;
-    nbody_i_make_rule(&sim->rule, linear, side);
-    sim->table_kind = 0;
-    memset(&sim->kept, 0, sizeof sim->kept);
-}
-
-/* Empties sim, checks and copies a desc, and sets what follows from it. */
-static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
-{
-    nbody_desc given;
-    nbody_result const result = nbody_defaults(&given, desc, n);
-    nbody_i_make_empty(sim);
-    if (result != NBODY_OK) return result;
-    if (nbody_bytes(sim) > 0 && !nbody_i_same_allocator(&sim->desc.allocator, &given.allocator))
-        return NBODY_BAD_ALLOCATOR;
-    sim->desc = given;
-    sim->nodes = 0;
-    if (given.method == NBODY_FORCE_NODES) nbody_i_set_rule(sim);
-    sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
-    sim->series = nbody_i_series(&sim->desc);
-    return NBODY_OK;
-}
-
-/* nbody_i_begin with NBODY_AUTO: sim->choose says what is still to be chosen. */
-static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
-                                         int potential)
-{
-    int const automatic = (!desc || desc->method == NBODY_AUTO) &&
-                          !(desc && (desc->leaf != 0 || desc->levels != 0));
-    nbody_desc early;
-    nbody_result result;
-    if (desc) early = *desc;
-    else memset(&early, 0, sizeof early);
-    if (early.method == NBODY_AUTO) nbody_i_choose_early(&early, n, potential);
-    result = nbody_i_begin(sim, &early, n);
-    sim->choose = automatic && sim->desc.method != NBODY_DIRECT && !sim->desc.periodic
-                      ? 1 + 2 * (potential != 0)
-                      : 0;
-    return result;
-}
-
-/* The stride in bytes, with the default for 0; returns 0 if it is invalid. */
-static size_t nbody_i_stride(size_t stride, int numbers)
-{
-    size_t const tight = (size_t)numbers * sizeof(nbody_real);
-    if (stride == 0) return tight;
-    return stride >= tight && stride % sizeof(nbody_real) == 0 ? stride : 0;
-}
-
-static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
-{
-    if (n < 0 || (n > 0 && !input->pos) || input->stride == 0) return NBODY_BAD_ARGUMENT;
-    return n > NBODY_I_N_MAX ? NBODY_TOO_MANY : NBODY_OK;
-}
-
-static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
-                                      const nbody_real *mass)
-{
-    nbody_i_input input;
-    input.pos = pos;
-    input.mass = mass;
-    input.stride = nbody_i_stride(stride, 2);
-    input.mass_stride = desc && desc->mass_stride ? desc->mass_stride : sizeof(nbody_real);
-    return input;
-}
-
 /* ----------------------------------------------------------------------------------------------
-   >>square-serial: bounds of the bodies, their largest mass, and the first bad one
+   >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
+
+   Costs are in the units of >>cost. One pass over the tree tells what it would cost with fewer
+   levels: where bodies cluster, that is often less. If it pays for another sort, the tree is made
+   again with so many. (MASS_CENTRES: not so.) The direct sum is compared, too. Above NBODY_I_MANY
+   bodies it cannot win, and fewer levels gain little.
    ---------------------------------------------------------------------------------------------- */
 
-/* Do sources lie where they do whatever the masses are? The bodies of DIRECT and CHEBYSHEV's points
-   do: they take masses of any sign, and serve several sets of masses. Centres of mass do not. */
-static int nbody_i_has_fixed_sources(const nbody_desc *desc)
-{
-    return desc->method == NBODY_DIRECT || desc->sources == NBODY_CHEBYSHEV;
-}
+enum { NBODY_I_MANY = 65536 };
 
-/* Bounds of bodies and their largest |mass|, and the first bad one, -1: none. */
-typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
-
-static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
-                                          int32_t first, int32_t end, nbody_i_bounds *bounds)
-{
-    int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
-    int32_t i;
-    int a;
-    memset(bounds, 0, sizeof *bounds);
-    for (i = first; i < end; i++) {
-        const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
-        double const m = (double)nbody_i_mass(input, i), weight = m < 0 ? -m : m;
-        bounds->bad = i;
-        if (!nbody_i_finite((double)p[0]) || !nbody_i_finite((double)p[1]) || !nbody_i_finite(m))
-            return NBODY_NOT_FINITE;
-        if (m < 0 && !any_sign) return NBODY_BAD_MASS;
-        if (weight > bounds->heaviest) bounds->heaviest = weight;
-        for (a = 0; a < 2; a++) {
-            double const x = (double)p[a];
-            if (i == first || x < bounds->least[a]) bounds->least[a] = x;
-            if (i == first || x > bounds->most[a]) bounds->most[a] = x;
-        }
-    }
-    bounds->bad = -1;
-    return NBODY_OK;
-}
-
-static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
-                                    nbody_i_bounds *bounds)
-{
-    nbody_result const result = nbody_i_measure_range(sim, input, 0, n, bounds);
-    sim->bad_id = bounds->bad;
-    return result;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>sort: bodies by the Morton number of their cell on the last level; a stable radix sort
-   ---------------------------------------------------------------------------------------------- */
-
-/* One counting pass over 8 bits of the keys, from a to b. 0: all keys have the same bits, and
-   nothing was moved. */
-static int nbody_i_radix_pass(const uint32_t *key_a, const uint32_t *id_a, uint32_t *key_b,
-                              uint32_t *id_b, int32_t n, int shift)
-{
-    int32_t place[256], i, at = 0;
-    int d;
-    memset(place, 0, sizeof place);
-    for (i = 0; i < n; i++) place[key_a[i] >> shift & 255]++;
-    if (place[key_a[0] >> shift & 255] == n) return 0;
-    for (d = 0; d < 256; d++) {
-        int32_t const count = place[d];
-        place[d] = at;
-        at += count;
-    }
-    for (i = 0; i < n; i++) {
-        int32_t const to = place[key_a[i] >> shift & 255]++;
-        key_b[to] = key_a[i];
-        id_b[to] = id_a[i];
-    }
-    return 1;
-}
-
-/* Keys of a body: one, in deep trees three. The sort begins with the last. */
-static int nbody_i_parts_of_key(const nbody *sim) { return sim->frame->deep ? 3 : 1; }
-
-static uint32_t nbody_i_key_of(const nbody *sim, const nbody_i_input *input, int32_t i, int part)
-{
-    const nbody_real *p = nbody_i_at(input->pos, input->stride, i);
-    if (!sim->frame->deep) return nbody_i_key(sim->frame, input, i, sim->desc.levels);
-    return nbody_i_deep_key(sim->frame, nbody_i_scaled((double)p[0], sim->frame->length),
-                            nbody_i_scaled((double)p[1], sim->frame->length), part);
-}
-
-static int nbody_i_bits_of_key(const nbody *sim)
-{
-    return sim->frame->deep ? 32 : 2 * (sim->desc.levels - 1);
-}
-
-/* Sorts from the lowest byte (each pass is stable), places the bodies, and returns their sorted
-   keys. */
-static uint32_t *nbody_i_sort(nbody *sim, const nbody_i_input *input)
-{
-    int32_t const n = sim->n;
-    uint32_t *key = (uint32_t *)sim->block[NBODY_I_WORK].memory, *id = key + n, *spare_key = id + n,
-             *spare_id = spare_key + n;
-    int part, shift;
-    int32_t i;
-    for (i = 0; i < n; i++) id[i] = (uint32_t)i;
-    for (part = nbody_i_parts_of_key(sim) - 1; part >= 0; part--) {
-        for (i = 0; i < n; i++) key[i] = nbody_i_key_of(sim, input, (int32_t)id[i], part);
-        for (shift = 0; shift < nbody_i_bits_of_key(sim); shift += 8) {
-            uint32_t *const had_key = key, *const had_id = id;
-            if (!nbody_i_radix_pass(key, id, spare_key, spare_id, n, shift)) continue;
-            key = spare_key;
-            id = spare_id;
-            spare_key = had_key;
-            spare_id = had_id;
-        }
-    }
-    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, (int32_t)id[i]);
-    return key;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>cells-serial: level by level, from the root down (Kalms section 5.3)
-
-   The cells of a level that are to be divided are counted, so that there is room; then they are
-   divided, and `beside` of their children is found. Where bodies still cluster on level 16,
-   nbody_i_deepen changes the square for a second build: >>deep.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Makes room for `more` cells. */
-static nbody_result nbody_i_make_room(nbody *sim, int64_t more, nbody_i_growth growth)
-{
-    size_t const have = (size_t)sim->frame->cells * sizeof(nbody_cell);
-    size_t const had = sim->block[NBODY_I_CELLS].bytes;
-    size_t const keep = have <= had ? have : 0; /* nbody_reserve counts cells that do not exist
-                                                   yet */
-    int64_t const cells = sim->frame->cells + more;
-    size_t const wanted = nbody_i_bytes((size_t)cells, sizeof(nbody_cell));
-    nbody_result result;
-    if (cells > INT32_MAX || wanted == 0) return NBODY_OUT_OF_MEMORY;
-    result = nbody_i_grow(sim, NBODY_I_CELLS, wanted, keep, growth);
-    sim->cell = (nbody_cell *)sim->block[NBODY_I_CELLS].memory;
-    return result;
-}
-
-/* Deep trees: on levels 0, 16 and 32, the keys that divide the bodies of a cell from here on. */
-static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys)
-{
-    int32_t b;
-    if (!sim->frame->deep || cell->level % 16 != 0) return;
-    for (b = cell->first; b < cell->first + cell->count; b++)
-        keys[b] = nbody_i_deep_key(sim->frame, sim->x[b], sim->y[b], cell->level / 16);
-}
-
-/* Where the bodies of each child of a cell begin: nbody_i_quarters. */
-static void nbody_i_quarters_of(const nbody *sim, const uint32_t *keys, const nbody_cell *cell,
-                                int32_t begin[5])
-{
-    nbody_i_quarters(keys, cell->first, cell->first + cell->count,
-                     nbody_i_shift_of(sim, cell->level), begin);
-}
-
-/* Divides one cell; its children are appended at `*end`. */
-static void nbody_i_divide(nbody *sim, const uint32_t *keys, int32_t at, int32_t *end)
-{
-    nbody_cell *cell = &sim->cell[at];
-    int32_t begin[5];
-    int q;
-    nbody_i_quarters_of(sim, keys, cell, begin);
-    cell->child = *end;
-    for (q = 0; q < 4; q++) {
-        if (begin[q] == begin[q + 1]) continue;
-        sim->cell[(*end)++] = nbody_i_child(cell, at, q, begin[q], begin[q + 1]);
-        cell->children++;
-        cell->quarters = (uint8_t)(cell->quarters | 1 << q);
-    }
-}
-
-static nbody_result nbody_i_begin_cells(nbody *sim)
-{
-    nbody_result const result = nbody_i_make_room(sim, 1, NBODY_I_AHEAD);
-    if (result != NBODY_OK) return result;
-    sim->cell[0] = nbody_i_root(sim->n);
-    sim->frame->cells = sim->frame->levels = 1;
-    sim->frame->level_first[1] = 1;
-    return NBODY_OK;
-}
-
-/* After the last level. */
-static void nbody_i_finish_cells(nbody *sim)
-{
-    nbody_frame *frame = sim->frame;
-    int32_t c;
-    for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
-    frame->cells_needed = frame->cells;
-    for (c = 0; c < frame->cells; c++)
-        if (sim->cell[c].child < 0)
-            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
-}
-
-static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
-{
-    nbody_frame *frame = sim->frame;
-    int32_t c, first = 0, end = 1;
-    nbody_result result = nbody_i_begin_cells(sim);
-    while (result == NBODY_OK && end > first) {
-        int64_t divided = 0;
-        for (c = first; c < end; c++) {
-            if (!nbody_i_is_divided(sim, &sim->cell[c])) continue;
-            nbody_i_next_keys(sim, &sim->cell[c], keys);
-            divided++;
-        }
-        result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
-        if (result != NBODY_OK) return result;
-        for (c = first; c < end; c++)
-            if (nbody_i_is_divided(sim, &sim->cell[c]))
-                nbody_i_divide(sim, keys, c, &frame->cells);
-        first = end;
-        end = frame->cells;
-        for (c = first; c < end; c++) nbody_i_find_beside(sim, &sim->cell[c]);
-        if (end > first) frame->level_first[++frame->levels] = end;
-    }
-    if (result == NBODY_OK) nbody_i_finish_cells(sim);
-    return result;
-}
-
-/* Is there a cell of the last level that is to be divided, and not one point? */
-static int nbody_i_is_too_shallow(const nbody *sim)
-{
-    int32_t const *first = sim->frame->level_first;
-    int32_t c, b;
-    for (c = first[NBODY_KEY_LEVELS - 1]; c < first[NBODY_KEY_LEVELS]; c++) {
-        const nbody_cell *cell = &sim->cell[c];
-        if (sim->desc.leaf == 0) return 1;
-        for (b = 1; cell->count > sim->desc.leaf && b < cell->count; b++)
-            if (sim->x[cell->first + b] < sim->x[cell->first] ||
-                sim->x[cell->first + b] > sim->x[cell->first] ||
-                sim->y[cell->first + b] < sim->y[cell->first] ||
-                sim->y[cell->first + b] > sim->y[cell->first])
-                return 1;
-    }
-    return 0;
-}
-
-/* The corner of an aligned square of this side that has that of the frame inside; 0: too small. */
-static int nbody_i_align(const nbody_frame *frame, double edge, double origin[2])
-{
-    int a, fits = 1;
-    for (a = 0; a < 2; a++) {
-        origin[a] = floor(frame->origin[a] / (edge / 4)) * (edge / 4);
-        fits = fits && frame->origin[a] + frame->edge <= origin[a] + edge;
-    }
-    return fits;
-}
-
-/* An aligned square, for up to so many levels, and as many as have cells that are not too small. 0:
-   no more than there are; nothing is changed. */
-static int nbody_i_deepen(nbody *sim, int32_t levels)
-{
-    nbody_frame *frame = sim->frame;
-    double edge = nbody_i_unit(frame->edge) / 2, origin[2], least = nbody_i_power(-52);
-    int32_t most = 1;
-    int a;
-    while (!nbody_i_align(frame, edge, origin)) edge *= 2;
-    while (most < levels && nbody_i_product(least, nbody_i_cells_per_side(most)) <= edge) most++;
-    if (most <= NBODY_KEY_LEVELS || !nbody_i_finite(edge * frame->length)) return 0;
-    sim->desc.levels = most;
-    frame->deep = 1;
-    frame->edge = edge;
-    frame->inverse = 1 / edge;
-    frame->size = edge * frame->length;
-    for (a = 0; a < 2; a++) {
-        frame->origin[a] = origin[a];
-        frame->min[a] = origin[a] * frame->length;
-    }
-    frame->chunks = 0;
-    (void)nbody_i_set_core(frame, &sim->desc);
-    frame->mass = nbody_i_unit_of_masses(sim, frame->mass / 2);
-    return 1;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>table-serial: the M2L table is filled before it is used
-
-   One table for all levels is filled once in the life of an nbody. A law with a table for each
-   level has it filled when the level is computed, unless it is still there from the last call.
-   ---------------------------------------------------------------------------------------------- */
-
-/* What `table` would hold for this law on a level; 0: it cannot be reused. */
-static int nbody_i_kind_of_table(const nbody *sim, const nbody_i_law *law, int level)
-{
-    if (sim->series) return 2;
-    if (!nbody_i_scale_free(law) || nbody_i_is_small(sim, level)) return 0;
-    return 1 + 2 * (law->law == NBODY_INVERSE);
-}
-
-static void nbody_i_fill_series_table(nbody *sim)
-{
-    int offset, j;
-    int32_t a;
-    memset(sim->table, 0, nbody_i_series_table(sim) * sizeof *sim->table);
-    for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
-        for (j = 0; j <= sim->series / 2 && nbody_i_offset_is_far(offset); j++)
-            nbody_i_fill_series(sim, offset, j);
-    for (a = 0; a < sim->per_cell; a++) nbody_i_fill_powers(sim, a);
-}
-
-/* Row offset * per_cell + b of the table. */
-static void nbody_i_fill_row(const nbody *sim, const nbody_i_law *law, int level, int32_t row)
-{
-    int const offset = (int)(row / sim->per_cell);
-    int32_t a;
-    if (!nbody_i_offset_is_far(offset)) return;
-    for (a = 0; a < nbody_i_row(sim); a++)
-        nbody_i_fill_entry(sim, law, level, offset, row % sim->per_cell, a);
-}
-
-static void nbody_i_fill_table(const nbody *sim, const nbody_i_law *law, int level)
-{
-    int32_t row;
-    for (row = 0; row < NBODY_I_OFFSETS * sim->per_cell; row++)
-        nbody_i_fill_row(sim, law, level, row);
-}
-
-/* Sets `table` to that of a level. 1: it must be filled. A scale-free table is kept for the life of
-   the nbody, and those of a softened law while square and softening are the same: level l has slot
-   (l - 2) % slots, so that all levels have their own if there is room. */
-static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level)
-{
-    nbody_kept *kept = &sim->kept;
-    int const had = sim->table_kind, kind = nbody_i_kind_of_table(sim, law, level);
-    int slot, l;
-    if (!sim->table) return 0;
-    sim->table_kind = kind;
-    if (kept->slots == 0) {
-        kept->levels = 0;
-        return kind == 0 || kind != had;
-    }
-    slot = (level - 2) % kept->slots;
-    sim->table = (nbody_real *)sim->block[NBODY_I_TABLE].memory +
-                 (size_t)slot * nbody_i_table_level(sim);
-    if (kept->levels >> level & 1) return 0;
-    for (l = 2 + slot; l < NBODY_MAX_LEVELS; l += kept->slots) kept->levels &= ~((uint64_t)1 << l);
-    kept->levels |= (uint64_t)1 << level;
-    if (!law->potential) kept->length = 0; /* this one has no logarithms */
-    return 1;
-}
-
-static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
-{
-    if (!nbody_i_find_table(sim, law, level)) return;
-    if (sim->series) nbody_i_fill_series_table(sim);
-    else nbody_i_fill_table(sim, law, level);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>lattice: the images of a source in a periodic square. Lengths are in sides of the square, and
-   everything is computed in double
-
-   The potential of unit mass at d, by all images but those that act one by one, is a polynomial:
-
-       sum over j and b of factor[j][b] |d|^(2 b) Re d^(4 j)
-
-   and the force is its gradient. Its constant term makes the mean of the whole potential 0: for
-   NBODY_INVERSE ln (2 pi eta^2), where eta = 0.76823 is Dedekind's function of i (the potential is
-   the logarithm of a theta function); what softening and cores add follows from their integrals.
-   ---------------------------------------------------------------------------------------------- */
-
-enum {
-    NBODY_I_DEGREE = 56,                     /* of the polynomial, at most */
-    NBODY_I_ANGLES = NBODY_I_DEGREE / 4 + 1, /* j = 0 .. */
-    NBODY_I_POWERS = NBODY_I_DEGREE / 2 + 1, /* b = 0 .. */
-    NBODY_I_IMAGES = 16                      /* pairs of cells on level 2: columns and rows apart */
-};
-
-/* What a lattice was made for. */
-typedef struct nbody_i_lattice_key {
-    double made, law, nodes, soften2, core2, log_side; /* made: 1 */
-} nbody_i_lattice_key;
-
-typedef struct nbody_i_lattice {
-    nbody_i_lattice_key key;
-    int32_t degree, angles;
-    int32_t powers[NBODY_I_ANGLES];          /* terms of factor[j] */
-    double factor[NBODY_I_ANGLES][NBODY_I_POWERS];
-} nbody_i_lattice;
-
-/* sum[p][j]: S(p, 4 j) over the lattice without 0 and the 8 points around it. */
-typedef struct nbody_i_lattice_sums {
-    double sum[NBODY_I_DEGREE + 2][NBODY_I_ANGLES];
-} nbody_i_lattice_sums;
-
-static double nbody_i_raised(double x, int power)
-{
-    double product = 1;
-    for (; power > 0; power /= 2, x *= x)
-        if (power % 2) product *= x;
-    return product;
-}
-
-/* What the four or eight points (x, y), (y, x), (-x, y) .. have in S(p, 4 j). */
-static double nbody_i_lattice_points(int x, int y, int p, int j)
-{
-    double const d2 = x * x + y * y, re = (double)(x * x - y * y) / d2, im = 2.0 * x * y / d2;
-    double angle = 1, last = 1, next;
-    int k;
-    /* cos(k t) from those of k - 1 and k - 2; t is 4 times the angle of the point, re and im are
-       cosine and sine of twice it */
-    for (k = 1; k <= j; k++) {
-        next = k == 1 ? re * re - im * im : 2 * (re * re - im * im) * angle - last;
-        last = angle;
-        angle = next;
-    }
-    return angle * nbody_i_raised(1 / sqrt(d2), p) * (y == 0 || y == x ? 4 : 8);
-}
-
-/* S(p, 4 j) from p = 13 on: by summation, as far as terms count. */
-static double nbody_i_sum_lattice(int p, int j)
-{
-    int const reach = 2 + 320 / p;
-    double sum = 0;
-    int x, y;
-    for (x = reach; x >= 2; x--)
-        for (y = 0; y <= x; y++) sum += nbody_i_lattice_points(x, y, p, j);
-    return sum;
-}
-
-/* Up to p = 12 the sums converge slowly, or not at all: values of their analytic continuation
-   (Epstein's zeta function, by its series of incomplete gamma functions with 30 digits). S(2, 0):
-   less its pole, so that it is the sum over a large circle of radius r minus 2 pi ln r
-   (Sierpinski). */
-static void nbody_i_make_lattice_sums(nbody_i_lattice_sums *sums)
-{
-    static const double all[12][4] = {{-3.9002649200019558828, 0, 0, 0},
-                                      {2.5849817595792532171, 0, 0, 0},
-                                      {9.0336216831009503057, 0, 0, 0},
-                                      {6.0268120396919401235, 3.1512120021538975382, 0, 0},
-                                      {5.0902582336654829457, 3.373865696467986292, 0, 0},
-                                      {4.6589136156038434402, 3.5429198881319924621, 0, 0},
-                                      {4.4231177876781660007, 3.6690008505201028512, 0, 0},
-                                      {4.2814306608057805856, 3.7617660261658303018,
-                                       4.2557730353651895184, 0},
-                                      {4.1912683627563304967, 3.8293237367610286442,
-                                       4.1801052452823683376, 0},
-                                      {4.1317748017458798703, 3.8781465978915269679,
-                                       4.1268719909520464669, 0},
-                                      {4.0915873133521373822, 3.913227593773251626,
-                                       4.0894210383207213012, 0},
-                                      {4.0640219277213034848, 3.9383268181932438203,
-                                       4.0630610150914297341, 3.9388490128279703748}};
-    int p, j;
-    memset(sums, 0, sizeof *sums);
-    for (p = 1; p <= NBODY_I_DEGREE + 1; p++)
-        for (j = 0; 4 * j <= p && j < NBODY_I_ANGLES; j++)
-            sums->sum[p][j] = p > 12 ? nbody_i_sum_lattice(p, j)
-                                     : all[p - 1][j] - nbody_i_lattice_points(1, 0, p, j) -
-                                           nbody_i_lattice_points(1, 1, p, j);
-}
-
-/* A_a of >>periodic. */
-static double nbody_i_rising(double s, int a)
-{
-    double product = 1;
-    int k;
-    for (k = 0; k < a; k++) product *= (s + k) / (k + 1);
-    return product;
-}
-
-/* Adds w |n - d|^(-2 s), summed over n; w has the power `used` of the softening. */
-static void nbody_i_add_powers(nbody_i_lattice *lattice, const nbody_i_lattice_sums *sums, double s,
-                               double w, int used)
-{
-    int j, b;
-    for (j = 0; used + 4 * j <= lattice->degree; j++)
-        for (b = 0; used + 4 * j + 2 * b <= lattice->degree; b++)
-            lattice->factor[j][b] += w * (j > 0 ? 2 : 1) * nbody_i_rising(s, b + 4 * j) *
-                                     nbody_i_rising(s, b) *
-                                     sums->sum[(int)(2 * s) + 2 * b + 4 * j][j];
-}
-
-/* NBODY_INVERSE: ln |n - d| = ln |n| - Re (d / n + d^2 / 2 n^2 ..), the background, and what
-   softening adds: ln(1 + e / |d|^2) / 2 = e / 2 |d|^2 - e^2 / 4 |d|^4 .., e = softening^2. */
-static void nbody_i_add_logarithms(nbody_i_lattice *lattice, const nbody_i_lattice_sums *sums)
-{
-    double const pi = 3.14159265358979324, e = lattice->key.soften2;
-    double w = e;
-    int j, k;
-    lattice->factor[0][0] += 1.3105329259115095 - 1.3862943611198906 /* of 8 points: ln 4 */;
-    lattice->factor[0][0] -= pi / 2 * lattice->key.core2;
-    lattice->factor[0][1] -= pi / 2;
-    for (j = 1; 4 * j <= lattice->degree; j++)
-        lattice->factor[j][0] -= sums->sum[4 * j][j] / (4 * j);
-    if (!(e > 0)) return;
-    lattice->factor[0][0] -= pi / 2 * e * (1 - log(e));
-    for (k = 1; 2 * k <= lattice->degree; k++, w *= -e)
-        nbody_i_add_powers(lattice, sums, k, w / (2 * k), 2 * k);
-}
-
-/* NBODY_INVERSE_SQUARE: -(|d|^2 + e)^(-1/2) = -|d|^-1 + e |d|^-3 / 2 ..; its integral over the
-   plane differs by 2 pi softening from that of -1 / |d|. */
-static void nbody_i_add_roots(nbody_i_lattice *lattice, const nbody_i_lattice_sums *sums)
-{
-    double const pi = 3.14159265358979324, e = lattice->key.soften2;
-    double w = -1;
-    int k;
-    lattice->factor[0][0] -= 2 * pi * sqrt(e);
-    for (k = 0; 2 * k <= lattice->degree && (k == 0 || e > 0); k++, w *= -e * (k - 0.5) / k)
-        nbody_i_add_powers(lattice, sums, k + 0.5, w, 2 * k);
-}
-
-/* The degree: terms shrink by (sqrt(1/2) + softening) / 2. */
-static int32_t nbody_i_lattice_degree(double softening)
-{
-    double const least = NBODY_I_REAL_KIND == 1 ? 1e-10 : 1e-17;
-    double term = 1;
-    int32_t degree = 0;
-    for (; term > least && degree < NBODY_I_DEGREE; degree += 2)
-        term *= (0.5 + softening * (1.4142135623730951 + softening)) / 4;
-    return degree;
-}
-
-static void nbody_i_make_lattice(nbody_i_lattice *lattice)
-{
-    nbody_i_lattice_sums sums;
-    int32_t j, b;
-    nbody_i_make_lattice_sums(&sums);
-    memset(lattice->factor, 0, sizeof lattice->factor);
-    lattice->degree = nbody_i_lattice_degree(sqrt(lattice->key.soften2));
-    lattice->angles = lattice->degree / 4 + 1;
-    if (lattice->key.law > 0) nbody_i_add_logarithms(lattice, &sums);
-    else nbody_i_add_roots(lattice, &sums);
-    lattice->factor[0][0] -= lattice->key.log_side;
-    for (j = 0; j < lattice->angles; j++) {
-        lattice->powers[j] = 1;
-        for (b = 0; b < NBODY_I_POWERS; b++)
-            if (lattice->factor[j][b] < 0 || lattice->factor[j][b] > 0) lattice->powers[j] = b + 1;
-    }
-}
-
-/* The eight images around the nearest. The sum of logarithms is that of a product. */
-NBODY_FN void nbody_i_add_ring(const nbody_i_lattice *lattice, double x, double y, int potential,
-                               double field[NBODY_I_PARTS])
-{
-    int const inverse = lattice->key.law > 0;
-    double product = 1;
-    int k;
-    for (k = 0; k < 9; k++) {
-        double const dx = x + (k % 3 - 1), dy = y + (k / 3 - 1),
-                     u = nbody_i_product(dx, dx) + nbody_i_product(dy, dy) + lattice->key.soften2;
-        double root, g;
-        if (k == 4) continue;
-        root = inverse ? 0 : 1 / sqrt(u);
-        g = inverse ? 1 / u : nbody_i_product(nbody_i_product(root, root), root);
-        field[NBODY_I_X] += nbody_i_product(g, dx);
-        field[NBODY_I_Y] += nbody_i_product(g, dy);
-        field[NBODY_I_POTENTIAL] -= root;
-        product *= u;
-    }
-    if (inverse && potential) field[NBODY_I_POTENTIAL] += nbody_i_log(product) / 2;
-}
-
-/* The polynomial and its gradient. power: d^(4 j - 1), then d^(4 j). */
-NBODY_FN void nbody_i_add_polynomial(const nbody_i_lattice *lattice, double x, double y,
-                                     double field[NBODY_I_PARTS])
-{
-    double const d2 = nbody_i_product(x, x) + nbody_i_product(y, y);
-    nbody_i_complex d, fourth, power = {0, 0};
-    int32_t j, b;
-    d.re = x;
-    d.im = y;
-    fourth = nbody_i_turn(nbody_i_turn(d, d), nbody_i_turn(d, d));
-    for (j = 0; j < lattice->angles; j++) {
-        double value = 0, slope = 0; /* of the polynomial in |d|^2 */
-        double re = 1;               /* of d^(4 j) */
-        for (b = lattice->powers[j] - 1; b >= 0; b--) {
-            slope = nbody_i_product(slope, d2) + value;
-            value = nbody_i_product(value, d2) + lattice->factor[j][b];
-        }
-        if (j == 1) power = nbody_i_turn(d, nbody_i_turn(d, d));
-        else if (j > 1) power = nbody_i_turn(power, fourth);
-        if (j > 0) re = nbody_i_product(power.re, x) - nbody_i_product(power.im, y);
-        field[NBODY_I_X] += nbody_i_product(nbody_i_product(2 * slope, x), re) +
-                            nbody_i_product(nbody_i_product(4 * j, value), power.re);
-        field[NBODY_I_Y] += nbody_i_product(nbody_i_product(2 * slope, y), re) -
-                            nbody_i_product(nbody_i_product(4 * j, value), power.im);
-        field[NBODY_I_POTENTIAL] += nbody_i_product(value, re);
-    }
-}
-
-/* All images of a source of unit mass at d from a target, but the nearest: |x|, |y| <= 1/2. The
-   potential is to be added to one with the logarithm of your lengths. */
-NBODY_FN void nbody_i_images(const nbody_i_lattice *lattice, double x, double y, int potential,
-                             double field[NBODY_I_PARTS])
-{
-    field[NBODY_I_X] = field[NBODY_I_Y] = field[NBODY_I_POTENTIAL] = 0;
-    nbody_i_add_ring(lattice, x, y, potential, field);
-    nbody_i_add_polynomial(lattice, x, y, field);
-}
-
-/* The nearest image, where it lies beyond the core. */
-NBODY_FN void nbody_i_add_nearest(const nbody_i_lattice *lattice, double x, double y,
-                                  double field[NBODY_I_PARTS])
-{
-    double const u = nbody_i_product(x, x) + nbody_i_product(y, y) + lattice->key.soften2,
-                 root = 1 / sqrt(u), g = lattice->key.law > 0 ? 1 / u : root / u;
-    field[NBODY_I_X] += nbody_i_product(g, x);
-    field[NBODY_I_Y] += nbody_i_product(g, y);
-    field[NBODY_I_POTENTIAL] +=
-        lattice->key.law > 0 ? nbody_i_log(u) / 2 + lattice->key.log_side : -root;
-}
-
-/* An entry of the table of level 2: columns and rows apart are -1 .. 2, as 2 is also -2. Images of
-   cells that touch act on deeper levels: -1 .. 1. */
-NBODY_FN void nbody_i_image_entry(const nbody *sim, int apart, int32_t b, int32_t a,
-                                  double entry[NBODY_I_PARTS])
-{
-    int const side = sim->rule.side, columns = apart % 4 - 1, rows = apart / 4 - 1;
-    double x = (columns + ((double)sim->rule.t[b % side] - (double)sim->rule.t[a % side])) / 4,
-           y = (rows + ((double)sim->rule.t[b / side] - (double)sim->rule.t[a / side])) / 4;
-    if (x > 0.5) x -= 1;
-    if (y > 0.5) y -= 1;
-    nbody_i_images(sim->lattice, x, y, 1, entry);
-    if (columns == 2 || rows == 2) nbody_i_add_nearest(sim->lattice, x, y, entry);
-}
-
-/* The rows of one pair of cells in `images`. The layout is that of >>table, with 16 offsets. */
-NBODY_FN nbody_real *nbody_i_image_rows(const nbody *sim, int apart, int component)
-{
-    return sim->images + (size_t)((apart * NBODY_I_PARTS + component) * sim->per_cell) *
-                             (size_t)nbody_i_row(sim);
-}
-
-NBODY_FN void nbody_i_fill_image_entry(const nbody *sim, int apart, int32_t b, int32_t a)
-{
-    double entry[NBODY_I_PARTS] = {0, 0, 0};
-    int p;
-    if (a < sim->nodes) nbody_i_image_entry(sim, apart, b, a, entry);
-    for (p = 0; p < NBODY_I_PARTS; p++)
-        nbody_i_image_rows(sim, apart, p)[b * nbody_i_row(sim) + a] = (nbody_real)entry[p];
-}
-
-static void nbody_i_fill_images(const nbody *sim)
-{
-    int apart;
-    int32_t a, b;
-    for (apart = 0; apart < NBODY_I_IMAGES; apart++)
-        for (b = 0; b < sim->per_cell; b++)
-            for (a = 0; a < nbody_i_row(sim); a++) nbody_i_fill_image_entry(sim, apart, b, a);
-}
-
-static size_t nbody_i_lattice_bytes(const nbody *sim)
-{
-    return sizeof(nbody_i_lattice) + (size_t)NBODY_I_IMAGES * NBODY_I_PARTS * (size_t)sim->nodes *
-                                         (size_t)nbody_i_row(sim) * sizeof(nbody_real);
-}
-
-/* Room for the lattice, without contents. */
-static nbody_result nbody_i_reserve_lattice(nbody *sim)
-{
-    size_t const bytes = nbody_i_lattice_bytes(sim), had = sim->block[NBODY_I_LATTICE].bytes;
-    nbody_result const result = nbody_i_grow(sim, NBODY_I_LATTICE, bytes, 0, NBODY_I_EXACT);
-    if (result == NBODY_OK && bytes > had) memset(sim->block[NBODY_I_LATTICE].memory, 0, bytes);
-    return result;
-}
-
-static nbody_i_lattice_key nbody_i_lattice_key_of(const nbody *sim)
-{
-    nbody_i_law const law = nbody_i_law_in(&sim->desc, 0);
-    double const edge2 = sim->frame->edge * sim->frame->edge;
-    nbody_i_lattice_key key;
-    key.made = 1;
-    key.law = law.law == NBODY_INVERSE;
-    key.nodes = sim->nodes;
-    key.soften2 = law.softened ? sim->frame->soften2 / edge2 : 0;
-    key.core2 = law.core ? sim->frame->core2 / edge2 : 0;
-    key.log_side = law.law == NBODY_INVERSE ? nbody_i_log(sim->frame->size) : 0;
-    return key;
-}
-
-static void nbody_i_bind_lattice(nbody *sim, void *memory)
-{
-    sim->lattice = (nbody_i_lattice *)memory;
-    sim->images = sim->nodes > 0 ? (nbody_real *)(void *)(sim->lattice + 1) : NULL;
-}
-
-/* Makes the lattice and its table, unless those that are there fit: they are kept as long as the
-   key is the same. */
-static nbody_result nbody_i_prepare_lattice(nbody *sim, nbody_i_growth growth)
-{
-    size_t const bytes = nbody_i_lattice_bytes(sim);
-    nbody_block *block = &sim->block[NBODY_I_LATTICE];
-    int const fresh = bytes > block->bytes;
-    nbody_i_lattice_key const key = nbody_i_lattice_key_of(sim);
-    nbody_result const result = nbody_i_grow(sim, NBODY_I_LATTICE, bytes, 0, growth);
-    if (result != NBODY_OK) return result;
-    nbody_i_bind_lattice(sim, block->memory);
-    if (!fresh && memcmp(&key, &sim->lattice->key, sizeof key) == 0) return NBODY_OK;
-    sim->lattice->key = key;
-    nbody_i_make_lattice(sim->lattice);
-    if (sim->images) nbody_i_fill_images(sim);
-    return NBODY_OK;
-}
-
-/* From sides of the square to units of the arrays: factors of forces, and of the potential. */
-NBODY_FN void nbody_i_lattice_scale(const nbody *sim, double scale[NBODY_I_PARTS])
-{
-    double const over = 1 / sim->frame->edge;
-    int const inverse = sim->lattice->key.law > 0;
-    scale[NBODY_I_X] = scale[NBODY_I_Y] = inverse ? over : over * over;
-    scale[NBODY_I_POTENTIAL] = inverse ? 1 : over;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>plain: NBODY_ONE_THREAD, the method one number at a time
-
-   This version runs on the CPU with desc.stage = NBODY_ONE_THREAD only. It is four loops over the
-   functions of one element (>>up, >>down, >>near-bodies): the text to read and to step through
-   first, and the reference in tests of the version with 16 lanes, which runs in all other stages:
-   see >>up-serial, >>down-serial and >>bodies-serial. Both give the same bits. On the GPU,
-   cuda/nbody.cu runs instead: its >>one-thread is the same loops.
-   ---------------------------------------------------------------------------------------------- */
-
-static int nbody_i_is_plain(const nbody *sim) { return sim->desc.stage == NBODY_ONE_THREAD; }
-
-/* The first level whose nodes are made from lists. */
-NBODY_FN int nbody_i_first_level(const nbody *sim) { return nbody_i_is_periodic(sim) ? 3 : 2; }
-
-/* Periodic squares: >>images. */
-static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law);
-static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
-                                  const nbody_i_outcome *out, int32_t first, int32_t count);
-
-/* P2M and M2M with MASS_CENTRES: each sub-cell with mass becomes a virtual particle. */
-static void nbody_i_plain_centres(nbody *sim, int32_t at)
+/* M2L and P2L of all far cells of a cell. */
+static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
 {
     const nbody_cell *cell = &sim->cell[at];
-    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
-    size_t const first = (size_t)at * (size_t)sim->per_cell;
-    int subcell;
-    sim->made[at] = 0;
-    for (subcell = 0; subcell < sim->per_cell; subcell++) {
-        nbody_i_moments const moments = nbody_i_subcell_moments(sim, cell, subcell);
-        if (moments.m > 0) {
-            nbody_i_store_centre(sim, &moments, grid.x, grid.y, first + (size_t)sim->made[at]++);
-        }
+    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = nbody_i_run_cost(),
+                 term = nbody_i_term_cost(&sim->desc, potential);
+    nbody_far walk = nbody_far_of(sim, at);
+    double cost = 0;
+    while (nbody_next_far(&walk)) {
+        const nbody_cell *source = &sim->cell[walk.cell];
+        if (nbody_i_by_table(sim, source, cell)) cost += pair;
+        else
+            cost += nbody_i_row(sim) *
+                    (term * nbody_i_run_of(sim, walk.cell, cell->level).count + run);
     }
+    return cost;
 }
 
-/* P2M (leaves) or M2M (parents) with CHEBYSHEV. */
-static void nbody_i_plain_masses(nbody *sim, int32_t at)
+/* The bodies of a cell in whole vectors: by functions of yours, of 4. */
+static int32_t nbody_i_targets(const nbody *sim, const nbody_cell *cell)
 {
-    int const side = sim->rule.side;
-    nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
-    int32_t k;
-    for (k = 0; k < sim->per_cell; k++) {
-        mass[k] = nbody_i_point_mass(sim, &sim->cell[at], (int)k % side, (int)k / side);
-    }
+    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
+    return (cell->count + lanes - 1) / lanes * lanes;
 }
 
-/* M2L by powers. */
-static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
+/* P2P and M2P on the bodies of a leaf. */
+static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
 {
-    size_t const count = (size_t)sim->series;
-    int32_t const first = sim->frame->level_first[2];
-    int32_t at, k;
-    nbody_i_ready_table(sim, law, 2);
-    for (at = first; at < sim->frame->cells; at++)
-        for (k = 0; k < sim->series; k++)
-            sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
-    for (at = sim->frame->level_first[nbody_i_first_level(sim)]; at < sim->frame->cells; at++) {
-        nbody_i_around around;
-        nbody_i_find_around(sim, at, &around);
-        for (k = 0; k < sim->series; k++)
-            sim->local[(size_t)at * count + (size_t)k] =
-                nbody_i_local(sim, sim->cell[at].level, &around, k);
-    }
+    nbody_near walk = nbody_near_of(sim, leaf);
+    double cost = 0;
+    while (nbody_next_near(&walk))
+        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, &sim->cell[leaf]);
 }
 
-/* L2L and M2L: the nodes of each level, after those of the level above. */
-static void nbody_i_plain_nodes(nbody *sim, const nbody_i_law *law)
+/* P2P on the bodies of a cell, if those of its level were not divided. */
+static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, double term)
 {
+    double cost = 0;
+    int k;
+    for (k = 0; k < cell->beside_count; k++)
+        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
+    return cost * nbody_i_targets(sim, cell);
+}
+
+/* The tables of so many levels that are filled in each evaluation. */
+static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potential)
+{
+    int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
+    double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
+    double cost = 0;
     int level;
-    int32_t at, a;
-    if (sim->series) nbody_i_plain_series(sim, law);
-    if (nbody_i_is_periodic(sim)) nbody_i_make_image_nodes(sim, 1, law);
-    for (level = nbody_i_first_level(sim); level < sim->frame->levels; level++) {
-        nbody_i_ready_table(sim, law, level);
-        for (at = sim->frame->level_first[level]; at < sim->frame->level_first[level + 1]; at++)
-            for (a = 0; a < sim->nodes; a++) {
-                nbody_i_target const t = nbody_i_node_force(sim, law, at, a);
-                nbody_i_store_node(sim, law, at, a, &t);
-            }
+    for (level = 2; level < levels && !sim->series; level++)
+        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
+                    ? nbody_i_level_cost(&sim->desc, potential)
+                    : fill;
+    return cost;
+}
+
+/* Costs of a level: all but P2P and M2P; those on leaves; P2P on the bodies of the other cells, if
+   this level were the last. */
+typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
+
+static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
+{
+    double const term = nbody_i_term_cost(&sim->desc, potential);
+    int32_t const end = sim->frame->level_first[level + 1];
+    nbody_i_level_costs cost = {0, 0, 0};
+    int32_t c;
+    for (c = sim->frame->level_first[level]; c < end; c++) {
+        cost.cells += nbody_i_cell_cost();
+        if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
+        if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
+        else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
+    }
+    return cost;
+}
+
+/* To make the tree once more, with fewer levels. */
+static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
+
+/* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
+   or more: it costs more than that. */
+static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
+{
+    int const last = sim->frame->levels - 1;
+    double above = sim->n * nbody_i_body_cost(&sim->desc), best = most;
+    int level;
+    for (level = 0; level <= last && above < best; level++) {
+        nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
+        double const all = above + cost.cells + cost.leaves + cost.whole +
+                           nbody_i_tables_cost(sim, level + 1, potential) +
+                           (level < last ? nbody_i_again_cost(sim) : 0);
+        above += cost.cells + cost.leaves;
+        if (all >= best || (level < last && (!levels || level < 2))) continue;
+        best = all;
+        if (levels) *levels = level + 1;
+    }
+    return best;
+}
+
+static void nbody_i_forget_sources(nbody *sim)
+{
+    sim->made = NULL;
+    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
+}
+
+/* How many sources a cell has with MASS_CENTRES, before they are made: sub-cells that are not empty
+   where q bodies for each are spread by chance, 1 - exp(-q) of all. */
+static void nbody_i_guess_sources(nbody *sim)
+{
+    int32_t const end = sim->frame->level_first[sim->frame->levels - 1];
+    int32_t c;
+    for (c = 0; c < end; c++) {
+        double const q = (double)sim->cell[c].count / sim->per_cell;
+        int32_t const some = (int32_t)(sim->per_cell * (1 - 1 / (1 + q + q * q / 2)));
+        sim->made[c] = sim->cell[c].child < 0 ? 0 : some;
     }
 }
 
-/* L2P and P2P: the bodies of a leaf; leaf -1: all bodies, by direct summation. */
-static void nbody_i_plain_bodies(const nbody *sim, const nbody_i_law *law,
-                                 const nbody_i_outcome *out, int32_t leaf)
+/* *cost: the most that is of interest, and then what the tree costs. */
+static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
 {
-    int32_t const first = leaf < 0 ? 0 : sim->cell[leaf].first;
-    int32_t const end = leaf < 0 ? sim->n : first + sim->cell[leaf].count;
-    int32_t place;
-    if (nbody_i_is_periodic(sim) && leaf < 0) {
-        nbody_i_sum_images_on(sim, 1, law, out, first, end - first);
-        return;
+    nbody_result result = NBODY_OK;
+    if (sim->desc.sources == NBODY_MASS_CENTRES) {
+        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+        if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
     }
-    for (place = first; place < end; place++) {
-        nbody_i_target const t = nbody_i_body(sim, law, leaf, place);
-        nbody_i_store(sim, out, sim->id[place], t.total, t.compensation);
+    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
+    nbody_i_forget_sources(sim);
+    return result;
+}
+
+static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
+{
+    int32_t i;
+    sim->cell = NULL;
+    sim->nodes = sim->series = sim->per_cell = 0;
+    sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
+    memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
+    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
+}
+
+/* *again: the tree is to be made again, with the levels that desc has now. */
+static nbody_result nbody_i_compare(nbody *sim, int *again)
+{
+    int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
+    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
+    double best = direct;
+    int32_t levels = sim->frame->levels;
+    nbody_result result;
+    if (sim->n > NBODY_I_MANY) return NBODY_OK;
+    result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
+    if (result != NBODY_OK) return result;
+    if (direct <= best) sim->desc.method = NBODY_DIRECT;
+    *again = direct > best && levels < sim->frame->levels;
+    if (!*again) return NBODY_OK;
+    sim->desc.levels = levels;
+    sim->frame->chunks = 0;
+    return NBODY_OK;
+}
+
+/* Makes the tree again with fewer levels, or drops it, where that costs less. before: the frame
+   without cells; that of a deep tree differs. */
+static nbody_result nbody_i_choose(nbody *sim, const nbody_i_input *input, nbody_i_leaves *make,
+                                   const nbody_frame *before)
+{
+    int again = 0;
+    nbody_result const result = nbody_i_compare(sim, &again);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.method == NBODY_DIRECT) {
+        *sim->frame = *before;
+        nbody_i_drop_tree(sim, input);
+        return NBODY_OK;
     }
+    return again ? make(sim, input) : NBODY_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>up-serial: P2M and M2M, from the last level to level 2 (Kalms section 5.6.3, step 2; he makes
-   the sources of level 1 too, where nothing is far)
-
-   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain).
+   >>reserve: memory for n evenly spread bodies
    ---------------------------------------------------------------------------------------------- */
 
-/* MASS_CENTRES: as nbody_i_plain_centres, for all sub-cells at once. */
-static void nbody_i_make_centres(nbody *sim, int32_t at)
+/* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
+   bodies by chance and have children, so one level more is counted, a quarter filled. */
+static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
 {
-    const nbody_cell *cell = &sim->cell[at];
-    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
-    nbody_i_moments moments[64];
-    size_t const first = (size_t)at * (size_t)sim->per_cell;
-    int c, k;
-    int32_t s;
-    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_moments(&moments[k]);
-    for (c = 0; c < cell->children; c++) {
-        nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
-        for (s = 0; s < run.count; s++) {
-            nbody_i_source const source = nbody_i_source_of(sim, &run, s);
-            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)],
-                               (double)source.x - grid.x, (double)source.y - grid.y, &source);
-        }
+    int64_t cells = 0, level_cells = 1;
+    int level, spare = 0;
+    memset(frame, 0, sizeof *frame);
+    for (level = 0; level < desc->levels && spare < 2; level++) {
+        frame->level_first[level] = (int32_t)cells;
+        frame->levels = level + 1;
+        cells += spare ? level_cells / 4 + 64 : level_cells;
+        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* nbody_build then reports it */
+        if (level_cells * desc->leaf >= n) spare++;
+        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
     }
-    sim->made[at] = 0;
-    for (k = 0; k < sim->per_cell; k++)
-        if (moments[k].m > 0)
-            nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
+    frame->cells = (int32_t)cells;
+    /* any of them may have sources */
+    if (spare) frame->level_first[frame->levels - 1] = frame->cells;
+}
+
+static nbody_result nbody_i_reserve_tree(nbody *sim, int32_t n)
+{
+    nbody_frame frame;
+    int64_t room;
+    nbody_result result;
+    nbody_i_even_frame(&sim->desc, n, &frame);
+    sim->frame = &frame;
+    room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
+    result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
+    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
+    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
+    return result;
+}
+
+NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
+{
+    nbody_result result;
+    if (!sim) return NBODY_BAD_ARGUMENT;
+    nbody_i_make_empty(sim);
+    if (n < 0) return NBODY_BAD_ARGUMENT;
+    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
+    result = nbody_i_begin_choice(sim, desc, n, 1);
+    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
+    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT)
+        result = nbody_i_reserve_tree(sim, n);
+    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
+    nbody_i_make_empty(sim);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-run: tasks by the caller's hook. What is cut, and how: >>pieces
+   ---------------------------------------------------------------------------------------------- */
+
+/* Terms that are worth a task: about 0.1 ms. */
+#ifndef NBODY_I_PIECE
+#define NBODY_I_PIECE 262144
+#endif
+
+/* Does piece number `piece` of a job. */
+typedef void nbody_i_work(void *job, int32_t piece, int32_t pieces);
+
+typedef struct nbody_i_tasks {
+    nbody_i_work *work;
+    void *job;
+    int32_t pieces;
+    uint8_t done[NBODY_MAX_TASKS]; /* each set by its own task */
+} nbody_i_tasks;
+
+/* Into how many pieces to cut work of about so many terms. */
+static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
+{
+    int64_t const worth = terms / NBODY_I_PIECE;
+    if (!parallel->run || parallel->tasks < 2 || worth < 2) return 1;
+    return worth < parallel->tasks ? (int32_t)worth : parallel->tasks;
+}
+
+static void nbody_i_do_task(void *context, int32_t index)
+{
+    nbody_i_tasks *tasks = (nbody_i_tasks *)context;
+    tasks->work(tasks->job, index, tasks->pieces);
+    tasks->done[index] = 1;
+}
+
+/* One piece: here and now. */
+static nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
+                                       nbody_i_work *work, void *job)
+{
+    nbody_i_tasks tasks;
+    int32_t k;
+    if (pieces == 1) {
+        work(job, 0, 1);
+        return NBODY_OK;
+    }
+    tasks.work = work;
+    tasks.job = job;
+    tasks.pieces = pieces;
+    memset(tasks.done, 0, sizeof tasks.done);
+    parallel->run(nbody_i_do_task, &tasks, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!tasks.done[k]) return NBODY_NOT_RUN;
+    return NBODY_OK;
+}
+
+/* The first of n elements that piece `piece` has; its end is the begin of the next. */
+static int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
+{
+    return (int32_t)((int64_t)n * piece / pieces);
+}
+
+/* Terms that pass by while one body is read and written. */
+enum { NBODY_I_TOUCH = 16 };
+
+/* Pieces of a sort, each with 256 counters, and the memory of these in units of a body's. */
+static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
+{
+    return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
+}
+
+static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
+{
+    int32_t const pieces = nbody_i_sort_pieces(sim, n);
+    return pieces > 1 ? 64 * (size_t)pieces : 0;
+}
+
+/* Does the plain text run? */
+static int nbody_i_is_plain(const nbody *sim)
+{
+#ifdef NBODY_PLAIN
+    (void)sim;
+    return 1;
+#else
+    return sim->desc.stage == NBODY_ONE_THREAD;
+#endif
 }
 
 /* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function with a parameter `sets`
@@ -5035,105 +4739,65 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
    own. */
 enum { NBODY_I_SETS = 4 };
 
-/* Adds one body to all points of its leaf. */
-static void nbody_i_spread_mass(const nbody_i_stencil *sx, const nbody_i_stencil *sy, int side,
-                                double m, double *mass)
-{
-    int i, j;
-    for (j = 0; j < side; j++)
-        for (i = 0; i < side; i++)
-            mass[i + j * side] += m * (double)(sx->weight[i] * sy->weight[j]);
-}
+#ifndef NBODY_PLAIN
 
-/* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
-static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
-{
-    const nbody_cell *cell = &sim->cell[at];
-    double mass[NBODY_I_SETS][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
-    int const side = sim->rule.side;
-    int32_t b;
-    int i, s;
-    for (s = 0; s < sets; s++)
-        for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
-    for (b = cell->first; b < cell->first + cell->count; b++) {
-        nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
-                              sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
-        for (s = 0; s < sets; s++)
-            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
-    }
-    for (s = 0; s < sets; s++)
-        for (i = 0; i < sim->per_cell; i++)
-            sim[s].vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[s][i];
+#ifdef __cplusplus
 }
+#endif
 
-/* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
-   which are the same for all j, are computed once. */
-static void nbody_i_m2m(const nbody *sim, int32_t child, nbody_real *to)
-{
-    const nbody_cell *cell = &sim->cell[child];
-    const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
-    int const side = sim->rule.side;
-    nbody_real along[NBODY_MAX_ORDER][NBODY_MAX_ORDER];
-    int a, b, i, j;
-    for (b = 0; b < side; b++) {
-        for (i = 0; i < side; i++) along[b][i] = 0;
-        for (a = 0; a < side; a++)
-            for (i = 0; i < side; i++)
-                along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
-    }
-    for (j = 0; j < side; j++)
-        for (i = 0; i < side; i++) {
-            nbody_real sum = 0;
-            for (b = 0; b < side; b++) sum += sim->rule.to_child[cell->y & 1][b][j] * along[b][i];
-            to[i + j * side] += sum;
-        }
-}
+#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__) && !defined(__CUDA_ARCH__)
+#include <immintrin.h>
+#define NBODY_I_X86 1
+#elif defined(__aarch64__) && defined(__ARM_NEON) && !defined(__TINYC__)
+#include <arm_neon.h>
+#define NBODY_I_NEON 1
+#endif
 
-static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
-{
-    const nbody_cell *cell = &sim->cell[at];
-    int i, c, s;
-    if (cell->child < 0) nbody_i_make_leaf_masses(sim, sets, at);
-    for (s = 0; s < sets && cell->child >= 0; s++) {
-        nbody_real *to = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
-        for (i = 0; i < sim->per_cell; i++) to[i] = 0;
-        for (c = 0; c < cell->children; c++) nbody_i_m2m(&sim[s], cell->child + c, to);
-    }
-}
+/* Compilers vectorise the loops over lanes; gcc 12 would unroll them first, and then not vectorise
+   them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define NBODY_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define NBODY_I_KEEP_LOOP
+#endif
 
-/* The sources of one cell, in each set of masses. */
-static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
-{
-    int const plain = nbody_i_is_plain(sim);
-    if (sim->desc.sources == NBODY_CHEBYSHEV) {
-        if (plain) nbody_i_plain_masses(sim, at);
-        else nbody_i_make_masses(sim, sets, at);
-    } else if (sim->cell[at].child >= 0) {
-        if (plain) nbody_i_plain_centres(sim, at);
-        else nbody_i_make_centres(sim, at);
-    } else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
-}
+#if defined(__GNUC__) || defined(__clang__)
+#define NBODY_I_INLINE static inline __attribute__((always_inline))
+#else
+#define NBODY_I_INLINE static inline
+#endif
 
-static void nbody_i_make_sources(nbody *sim, int sets)
-{
-    int level;
-    int32_t c;
-    for (level = sim->frame->levels - 1; level >= 2; level--)
-        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
-            nbody_i_make_sources_of(sim, sets, c);
-}
+/* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
+   gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
+   gcc does not align the stack for it, and not where clang needs assembler for a square root
+   (before 15, with -ffast-math). */
+#if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
+    !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
+    !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
+#ifdef __clang__
+#define NBODY_I_AVX2 __attribute__((target("avx2")))
+#else /* in C++ gcc would prepare its callers to be unwound */
+#define NBODY_I_AVX2 __attribute__((target("avx2"), nothrow))
+#endif
+#ifndef NBODY_I_HAS_AVX2 /* tests choose */
+#define NBODY_I_HAS_AVX2() __builtin_cpu_supports("avx2")
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ----------------------------------------------------------------------------------------------
    >>lanes: 16 targets at once, for vector instructions
 
-   The same sums as nbody_i_add, target by target, bit for bit. Runs on the CPU in every stage but
-   NBODY_ONE_THREAD. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
+   The same sums as nbody_i_add, target by target, bit for bit. The loops over the lanes become vector instructions (16 lanes: gcc makes poor
    code of 8, and 32 do not fit the registers).
 
    Without -march a compiler may use the oldest x86-64 only, 4 floats an instruction. So the two
-   functions that take nearly all time, nbody_i_sums and nbody_i_rows, are compiled twice, plain and
-   for AVX2 with 8 (wide), and each call of them takes what the CPU has. AVX2 rounds the same: there
-   are no fused operations in it. NBODY_PLAIN_LANES leaves the plain ones alone.
+   functions that take nearly all time, nbody_i_sums and nbody_i_rows, are compiled twice, for any
+   x86-64 and for AVX2 with 8 (avx2), and each call of them takes what the CPU has. AVX2 rounds the
+   same: there are no fused operations in it. NBODY_PLAIN_LANES leaves the first ones alone.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nbody_i_lanes {
@@ -5146,7 +4810,7 @@ typedef struct nbody_i_lanes {
 
 /* nbody_i_inverse_roots for AVX2. */
 #ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static inline void nbody_i_wide_roots(nbody_real *root, const nbody_real *u)
+NBODY_I_AVX2 static inline void nbody_i_avx2_roots(nbody_real *root, const nbody_real *u)
 {
     int k;
 #if NBODY_I_REAL_KIND == 1
@@ -5162,19 +4826,20 @@ NBODY_I_AVX2 static inline void nbody_i_wide_roots(nbody_real *root, const nbody
 #endif
 
 /* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
-   set errno. The plain form gives the same bits, 4 times slower. At most 8 floats at a time, as the
+   set errno. A loop over nbody_i_inverse_root has the same bits, and
+   takes 4 times as long. At most 8 floats at a time, as the
    compilers do by themselves around it, with AVX-512 too: a load of 16 waits for both stores of 8
    (a direct sum takes 3 times as long, gcc 12). */
-NBODY_I_INLINE void nbody_i_inverse_roots(int wide, nbody_real *root, const nbody_real *u)
+NBODY_I_INLINE void nbody_i_inverse_roots(int avx2, nbody_real *root, const nbody_real *u)
 {
     int k;
 #ifdef NBODY_I_AVX2
-    if (wide) {
-        nbody_i_wide_roots(root, u);
+    if (avx2) {
+        nbody_i_avx2_roots(root, u);
         return;
     }
 #endif
-    (void)wide;
+    (void)avx2;
 #if defined(NBODY_I_ROOT_BY_ASM) && NBODY_I_REAL_KIND == 1
     for (k = 0; k < NBODY_I_LANES; k += 4) {
         __m128 four = _mm_loadu_ps(u + k);
@@ -5256,9 +4921,9 @@ NBODY_I_INLINE void nbody_i_not_in_potential(const nbody_i_law *is, const nbody_
     for (k = 0; k < NBODY_I_LANES; k++) term[k] = d2[k] > 0 ? term[k] : 0;
 }
 
-/* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. wide, law and
+/* Sources first .. end - 1 of a run, without moments: nearly all time is spent here. avx2, law and
    potential are compile-time constants where this is called. */
-NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbody_law law,
+NBODY_I_INLINE void nbody_i_lanes_monopoles(int avx2, const nbody_i_law *is, nbody_law law,
                                             int core, int potential, const nbody_i_run *run,
                                             int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
@@ -5282,7 +4947,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbo
             d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
             u[k] = d2[k] + soften2;
         }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(avx2, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
@@ -5304,7 +4969,7 @@ NBODY_I_INLINE void nbody_i_lanes_monopoles(int wide, const nbody_i_law *is, nbo
 }
 
 /* nbody_i_lanes_monopoles with second moments and without potentials. */
-NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody_law law,
+NBODY_I_INLINE void nbody_i_lanes_moments(int avx2, const nbody_i_law *is, nbody_law law,
                                           const nbody_i_run *run, int32_t first, int32_t end,
                                           nbody_i_lanes *lanes)
 {
@@ -5323,7 +4988,7 @@ NBODY_I_INLINE void nbody_i_lanes_moments(int wide, const nbody_i_law *is, nbody
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
             u[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy) + is->soften2;
         }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(avx2, root, u);
         NBODY_I_KEEP_LOOP
         for (k = 0; k < NBODY_I_LANES; k++) {
             nbody_real const dx = source.x - lanes->x[k], dy = source.y - lanes->y[k];
@@ -5392,149 +5057,21 @@ static void nbody_i_lanes_moved(const nbody *sim, int sets, const nbody_i_law *l
 }
 
 /* Sources first .. end - 1 of a run, without or with second moments. */
-NBODY_I_INLINE void nbody_i_sums(int wide, const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_INLINE void nbody_i_sums(int avx2, const nbody_i_law *law, const nbody_i_run *run,
                                  int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
     int const is_square = law->law == square, fields = law->potential;
-    if (run->xx && is_square) nbody_i_lanes_moments(wide, law, square, run, first, end, lanes);
-    else if (run->xx) nbody_i_lanes_moments(wide, law, other, run, first, end, lanes);
+    if (run->xx && is_square) nbody_i_lanes_moments(avx2, law, square, run, first, end, lanes);
+    else if (run->xx) nbody_i_lanes_moments(avx2, law, other, run, first, end, lanes);
     else if (is_square && !fields)
-        nbody_i_lanes_monopoles(wide, law, square, 0, 0, run, first, end, lanes);
-    else if (is_square) nbody_i_lanes_monopoles(wide, law, square, 0, 1, run, first, end, lanes);
+        nbody_i_lanes_monopoles(avx2, law, square, 0, 0, run, first, end, lanes);
+    else if (is_square) nbody_i_lanes_monopoles(avx2, law, square, 0, 1, run, first, end, lanes);
     else if (law->core && !fields)
-        nbody_i_lanes_monopoles(wide, law, other, 1, 0, run, first, end, lanes);
-    else if (law->core) nbody_i_lanes_monopoles(wide, law, other, 1, 1, run, first, end, lanes);
-    else if (!fields) nbody_i_lanes_monopoles(wide, law, other, 0, 0, run, first, end, lanes);
-    else nbody_i_lanes_monopoles(wide, law, other, 0, 1, run, first, end, lanes);
-}
-
-/* What several sets share: d, g and phi of a chunk of sources on 16 targets. */
-typedef struct nbody_i_shared {
-    nbody_real dx[NBODY_CHUNK][NBODY_I_LANES], dy[NBODY_CHUNK][NBODY_I_LANES],
-        g[NBODY_CHUNK][NBODY_I_LANES], phi[NBODY_CHUNK][NBODY_I_LANES];
-} nbody_i_shared;
-
-/* Sources first .. end - 1: as nbody_i_lanes_monopoles, before masses come in. */
-NBODY_I_INLINE void nbody_i_share(int wide, const nbody_i_law *is, nbody_law law, int core,
-                                  int potential, const nbody_i_run *run, int32_t first, int32_t end,
-                                  const nbody_i_lanes *lanes, nbody_i_shared *shared)
-{
-    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES];
-    nbody_real const soften2 = is->soften2;
-    nbody_i_law constant = *is;
-    int32_t s;
-    int k;
-    constant.law = law;
-    constant.core = core;
-    for (s = first; s < end; s++) {
-        nbody_real const sx = run->x[s], sy = run->y[s];
-        nbody_real *to_x = shared->dx[s - first], *to_y = shared->dy[s - first],
-                   *g = shared->g[s - first], *phi = shared->phi[s - first];
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) {
-            nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
-            d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
-            u[k] = d2[k] + soften2;
-            to_x[k] = dx;
-            to_y[k] = dy;
-        }
-        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(wide, root, u);
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++)
-            g[k] = nbody_i_strength(&constant, u[k], law == NBODY_INVERSE ? 0 : root[k]);
-        if (!potential) continue;
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) phi[k] = nbody_i_potential(&constant, u[k], root[k]);
-        nbody_i_not_in_potential(is, lanes, d2, run->place < 0 ? -2 : run->place + s, phi);
-    }
-}
-
-/* Adds four sources of nbody_i_shared, times their masses in a set, to 16 sums of x and y, or of
-   potentials. Between the four the sums stay in registers. */
-NBODY_I_INLINE void nbody_i_add_four(const nbody_real *mass, const nbody_real *g,
-                                     const nbody_real *dx, const nbody_real *dy, nbody_real *x,
-                                     nbody_real *y)
-{
-    enum { L = NBODY_I_LANES };
-    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < L; k++) {
-        nbody_real const ag = nbody_i_times(a, g[k]), bg = nbody_i_times(b, g[L + k]),
-                         cg = nbody_i_times(c, g[2 * L + k]), dg = nbody_i_times(d, g[3 * L + k]);
-        x[k] = x[k] + nbody_i_times(ag, dx[k]) + nbody_i_times(bg, dx[L + k]) +
-               nbody_i_times(cg, dx[2 * L + k]) + nbody_i_times(dg, dx[3 * L + k]);
-        y[k] = y[k] + nbody_i_times(ag, dy[k]) + nbody_i_times(bg, dy[L + k]) +
-               nbody_i_times(cg, dy[2 * L + k]) + nbody_i_times(dg, dy[3 * L + k]);
-    }
-}
-
-NBODY_I_INLINE void nbody_i_add_four_potentials(const nbody_real *mass, const nbody_real *phi,
-                                                nbody_real *sum)
-{
-    enum { L = NBODY_I_LANES };
-    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < L; k++)
-        sum[k] = sum[k] + nbody_i_times(a, phi[k]) + nbody_i_times(b, phi[L + k]) +
-                 nbody_i_times(c, phi[2 * L + k]) + nbody_i_times(d, phi[3 * L + k]);
-}
-
-/* Adds what is shared, times the masses of one set. */
-NBODY_I_INLINE void nbody_i_add_shared(int potential, const nbody_i_shared *shared,
-                                       const nbody_real *mass, int32_t count, nbody_i_lanes *lanes)
-{
-    nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES], phi[NBODY_I_LANES];
-    int32_t s;
-    int k;
-    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
-    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
-    memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
-    for (s = 0; s + 4 <= count; s += 4) {
-        nbody_i_add_four(mass + s, shared->g[s], shared->dx[s], shared->dy[s], x, y);
-        if (potential) nbody_i_add_four_potentials(mass + s, shared->phi[s], phi);
-    }
-    for (; s < count; s++) {
-        nbody_real const m = mass[s];
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) {
-            nbody_real const mg = nbody_i_times(m, shared->g[s][k]);
-            x[k] += nbody_i_times(mg, shared->dx[s][k]);
-            y[k] += nbody_i_times(mg, shared->dy[s][k]);
-        }
-        if (!potential) continue;
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) phi[k] += nbody_i_times(m, shared->phi[s][k]);
-    }
-    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
-    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
-    memcpy(lanes->partial[NBODY_I_POTENTIAL], phi, sizeof phi);
-}
-
-/* Sources first .. end - 1 of a run, a chunk at most, with the masses of each set. lanes: one for
-   each set, the positions in the first. */
-NBODY_I_INLINE void nbody_i_sums_of_sets(int wide, const nbody_i_law *law, const nbody_i_run *run,
-                                         const nbody_real *const *mass, int sets, int32_t first,
-                                         int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
-    int const is_square = law->law == square, potential = law->potential;
-    nbody_i_shared shared;
-    int s;
-    if (is_square && !potential)
-        nbody_i_share(wide, law, square, 0, 0, run, first, end, lanes, &shared);
-    else if (is_square) nbody_i_share(wide, law, square, 0, 1, run, first, end, lanes, &shared);
-    else if (law->core && !potential)
-        nbody_i_share(wide, law, other, 1, 0, run, first, end, lanes, &shared);
-    else if (law->core) nbody_i_share(wide, law, other, 1, 1, run, first, end, lanes, &shared);
-    else if (!potential) nbody_i_share(wide, law, other, 0, 0, run, first, end, lanes, &shared);
-    else nbody_i_share(wide, law, other, 0, 1, run, first, end, lanes, &shared);
-    for (s = 0; s < sets; s++) {
-        if (potential) nbody_i_add_shared(1, &shared, mass[s] + first, end - first, &lanes[s]);
-        else nbody_i_add_shared(0, &shared, mass[s] + first, end - first, &lanes[s]);
-    }
+        nbody_i_lanes_monopoles(avx2, law, other, 1, 0, run, first, end, lanes);
+    else if (law->core) nbody_i_lanes_monopoles(avx2, law, other, 1, 1, run, first, end, lanes);
+    else if (!fields) nbody_i_lanes_monopoles(avx2, law, other, 0, 0, run, first, end, lanes);
+    else nbody_i_lanes_monopoles(avx2, law, other, 0, 1, run, first, end, lanes);
 }
 
 /* Adds 16 numbers of each row, times the row's factor, to 16 sums. */
@@ -5553,94 +5090,39 @@ NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbo
     memcpy(sum, at, sizeof at);
 }
 
-/* nbody_i_rows for four pairs of factors and sums. */
-NBODY_I_INLINE void nbody_i_rows_of_sets(const nbody_real *rows, int32_t step,
-                                         const nbody_real *const *factor, int32_t count,
-                                         nbody_real *const *sum)
-{
-    nbody_real at0[NBODY_I_LANES], at1[NBODY_I_LANES], at2[NBODY_I_LANES], at3[NBODY_I_LANES];
-    int32_t b;
-    int k;
-    memcpy(at0, sum[0], sizeof at0);
-    memcpy(at1, sum[1], sizeof at1);
-    memcpy(at2, sum[2], sizeof at2);
-    memcpy(at3, sum[3], sizeof at3);
-    for (b = 0; b < count; b++, rows += step) {
-        nbody_real const m0 = factor[0][b], m1 = factor[1][b], m2 = factor[2][b], m3 = factor[3][b];
-        NBODY_I_KEEP_LOOP
-        for (k = 0; k < NBODY_I_LANES; k++) {
-            at0[k] += nbody_i_times(rows[k], m0);
-            at1[k] += nbody_i_times(rows[k], m1);
-            at2[k] += nbody_i_times(rows[k], m2);
-            at3[k] += nbody_i_times(rows[k], m3);
-        }
-    }
-    memcpy(sum[0], at0, sizeof at0);
-    memcpy(sum[1], at1, sizeof at1);
-    memcpy(sum[2], at2, sizeof at2);
-    memcpy(sum[3], at3, sizeof at3);
-}
-
-static void nbody_i_plain_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
+static void nbody_i_base_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
                                int32_t end, nbody_i_lanes *lanes)
 {
     nbody_i_sums(0, law, run, first, end, lanes);
 }
 
-static void nbody_i_plain_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
+static void nbody_i_base_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
     nbody_i_rows(rows, step, factor, count, sum);
 }
 
-static void nbody_i_plain_sets(const nbody_i_law *law, const nbody_i_run *run,
-                               const nbody_real *const *mass, int sets, int32_t first, int32_t end,
-                               nbody_i_lanes *lanes)
-{
-    nbody_i_sums_of_sets(0, law, run, mass, sets, first, end, lanes);
-}
-
-static void nbody_i_plain_set_rows(const nbody_real *rows, int32_t step,
-                                   const nbody_real *const *factor, int32_t count,
-                                   nbody_real *const *sum)
-{
-    nbody_i_rows_of_sets(rows, step, factor, count, sum);
-}
-
 #ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static void nbody_i_wide_sums(const nbody_i_law *law, const nbody_i_run *run,
+NBODY_I_AVX2 static void nbody_i_avx2_sums(const nbody_i_law *law, const nbody_i_run *run,
                                            int32_t first, int32_t end, nbody_i_lanes *lanes)
 {
     nbody_i_sums(1, law, run, first, end, lanes);
 }
 
-NBODY_I_AVX2 static void nbody_i_wide_rows(const nbody_real *rows, int32_t step,
+NBODY_I_AVX2 static void nbody_i_avx2_rows(const nbody_real *rows, int32_t step,
                                            const nbody_real *factor, int32_t count,
                                            nbody_real sum[NBODY_I_LANES])
 {
     nbody_i_rows(rows, step, factor, count, sum);
 }
 
-NBODY_I_AVX2 static void nbody_i_wide_sets(const nbody_i_law *law, const nbody_i_run *run,
-                                           const nbody_real *const *mass, int sets, int32_t first,
-                                           int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_i_sums_of_sets(1, law, run, mass, sets, first, end, lanes);
-}
-
-NBODY_I_AVX2 static void nbody_i_wide_set_rows(const nbody_real *rows, int32_t step,
-                                               const nbody_real *const *factor, int32_t count,
-                                               nbody_real *const *sum)
-{
-    nbody_i_rows_of_sets(rows, step, factor, count, sum);
-}
-#define NBODY_I_CHOSEN(plain, wide) (NBODY_I_HAS_AVX2() ? wide : plain)
+#define NBODY_I_CHOSEN(base, avx2) (NBODY_I_HAS_AVX2() ? avx2 : base)
 #else
-#define NBODY_I_CHOSEN(plain, wide) plain
+#define NBODY_I_CHOSEN(base, avx2) base
 #endif
 
 /* The masses of a run in each set: of bodies, or of CHEBYSHEV's points. */
-static void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
+static inline void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run *run,
                                    const nbody_real *mass[NBODY_I_SETS])
 {
     int s;
@@ -5649,21 +5131,23 @@ static void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbody_i_run
         mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
 }
 
-/* NBODY_FUNCTION: >>function-serial. */
+#ifdef NBODY_WITH_FUNCTION
 static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
                                    const nbody_i_run *run, int32_t first, int32_t end,
                                    nbody_i_lanes *lanes);
+#else
+#define nbody_i_lanes_function(sim, sets, law, run, first, end, lanes) ((void)0)
+#endif
 
-/* Sources first .. end - 1 of a run in each set. */
+/* Sources first .. end - 1 of a run in each set: more/nbody_sets.h. */
+#ifdef NBODY_WITH_SETS
+#define NBODY_I_WITH_SETS
 static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
                                const nbody_i_run *run, int32_t first, int32_t end,
-                               nbody_i_lanes *lanes)
-{
-    const nbody_real *mass[NBODY_I_SETS];
-    nbody_i_masses_in_sets(sim, sets, run, mass);
-    NBODY_I_CHOSEN(nbody_i_plain_sets, nbody_i_wide_sets)
-    (law, run, mass, sets, first, end, lanes);
-}
+                               nbody_i_lanes *lanes);
+#else
+#define nbody_i_lanes_sets(sim, sets, law, run, first, end, lanes) ((void)0)
+#endif
 
 /* Sources first .. end - 1 of a run, by the fastest version that applies. */
 static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *law,
@@ -5676,7 +5160,7 @@ static void nbody_i_lanes_range(const nbody *sim, int sets, const nbody_i_law *l
     else if (sets > 1) nbody_i_lanes_sets(sim, sets, law, run, first, end, lanes);
     else if (run->xx ? law->potential : !run->x)
         nbody_i_lanes_fields(sim, law, run, first, end, lanes);
-    else NBODY_I_CHOSEN(nbody_i_plain_sums, nbody_i_wide_sums)(law, run, first, end, lanes);
+    else NBODY_I_CHOSEN(nbody_i_base_sums, nbody_i_avx2_sums)(law, run, first, end, lanes);
 }
 
 /* All of a run on all lanes; partial sums are added to the totals after every 64 terms. */
@@ -5697,7 +5181,7 @@ static void nbody_i_lanes_run(const nbody *sim, int sets, const nbody_i_law *law
 static void nbody_i_lanes_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
-    NBODY_I_CHOSEN(nbody_i_plain_rows, nbody_i_wide_rows)(rows, step, factor, count, sum);
+    NBODY_I_CHOSEN(nbody_i_base_rows, nbody_i_avx2_rows)(rows, step, factor, count, sum);
 }
 
 /* Of each set: the factors of the rows, and what they are added to. */
@@ -5706,23 +5190,19 @@ typedef struct nbody_i_sides {
     nbody_real *sum[NBODY_I_SETS];
 } nbody_i_sides;
 
-/* Rows times the factors of each set; two or three sets cost as much as four. */
+#ifdef NBODY_WITH_SETS
+static void nbody_i_lanes_rows_of_four(const nbody_real *rows, int32_t step, int sets,
+                                       nbody_i_sides *sides, int32_t count);
+#else
+#define nbody_i_lanes_rows_of_four(rows, step, sets, sides, count) ((void)0)
+#endif
+
+/* Rows times the factors of each set. */
 static void nbody_i_lanes_rows_of_sets(const nbody_real *rows, int32_t step, int sets,
                                        nbody_i_sides *sides, int32_t count)
 {
-    nbody_real vain[NBODY_I_LANES];
-    int s;
-    if (sets == 1) {
-        nbody_i_lanes_rows(rows, step, sides->factor[0], count, sides->sum[0]);
-        return;
-    }
-    memset(vain, 0, sizeof vain);
-    for (s = sets; s < NBODY_I_SETS; s++) {
-        sides->factor[s] = sides->factor[0];
-        sides->sum[s] = vain;
-    }
-    NBODY_I_CHOSEN(nbody_i_plain_set_rows, nbody_i_wide_set_rows)
-    (rows, step, sides->factor, count, sides->sum);
+    if (sets == 1) nbody_i_lanes_rows(rows, step, sides->factor[0], count, sides->sum[0]);
+    else nbody_i_lanes_rows_of_four(rows, step, sets, sides, count);
 }
 
 static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
@@ -5737,208 +5217,118 @@ static void nbody_i_carry_lanes_table(nbody_i_lanes *lanes, int sets,
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>function-serial: a law of the caller, 16 targets at a time
-
-   By pointer each pair is a call. Functions that the file names by NBODY_FORCE and NBODY_POTENTIAL
-   (>>function) are compiled into loops over 4 targets: numbers and bits are the same, and a loop
-   whose function holds no call becomes vector instructions. As in >>lanes, they are compiled twice.
+   >>up-lanes: P2M and M2M, all sources of a cell at once
    ---------------------------------------------------------------------------------------------- */
 
-#ifdef NBODY_FORCE
-enum { NBODY_I_FOUR = 4 }; /* targets, as doubles: one register of AVX2 */
-
-#ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static inline void nbody_i_wide_four_roots(double *root, const double *u)
+/* MASS_CENTRES: as nbody_i_plain_centres, for all sub-cells at once. */
+static void nbody_i_make_centres(nbody *sim, int32_t at)
 {
-    _mm256_storeu_pd(root, _mm256_sqrt_pd(_mm256_loadu_pd(u)));
-}
-#endif
-
-/* root[k] = sqrt(u[k]): intrinsics, as in nbody_i_inverse_roots. */
-NBODY_I_INLINE void nbody_i_four_roots(int wide, double *root, const double *u)
-{
-    int k;
-#ifdef NBODY_I_AVX2
-    if (wide) {
-        nbody_i_wide_four_roots(root, u);
-        return;
-    }
-#endif
-    (void)wide;
-#if defined(NBODY_I_X86) && defined(__AVX__)
-    for (k = 0; k < NBODY_I_FOUR; k += 4)
-        _mm256_storeu_pd(root + k, _mm256_sqrt_pd(_mm256_loadu_pd(u + k)));
-#elif defined(NBODY_I_X86)
-    for (k = 0; k < NBODY_I_FOUR; k += 2) _mm_storeu_pd(root + k, _mm_sqrt_pd(_mm_loadu_pd(u + k)));
-#elif defined(NBODY_I_NEON)
-    for (k = 0; k < NBODY_I_FOUR; k += 2) vst1q_f64(root + k, vsqrtq_f64(vld1q_f64(u + k)));
-#else
-    for (k = 0; k < NBODY_I_FOUR; k++) root[k] = sqrt(u[k]);
-#endif
-}
-
-/* What a source does to four targets, as nbody_i_pair; u = 0 where the two are at one point. */
-typedef struct nbody_i_four {
-    double x[NBODY_I_FOUR], y[NBODY_I_FOUR]; /* the targets */
-    double dx[NBODY_I_FOUR], dy[NBODY_I_FOUR], d2[NBODY_I_FOUR], u[NBODY_I_FOUR];
-    double strength[NBODY_I_FOUR], phi[NBODY_I_FOUR];
-} nbody_i_four;
-
-/* As nbody_i_function_pair. The functions are not called with 0: where u is 0 they get the unit of
-   length, and what they return does not count. */
-NBODY_I_INLINE void nbody_i_named_pairs(int wide, int potential, const nbody_i_law *law, double x,
-                                        double y, nbody_i_four *four)
-{
-    double const soften2 = (double)law->soften2, length = law->length;
-    double safe[NBODY_I_FOUR], r[NBODY_I_FOUR], f[NBODY_I_FOUR];
-    void *const user = law->function.user;
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) {
-        four->dx[k] = x - four->x[k];
-        four->dy[k] = y - four->y[k];
-        four->d2[k] = nbody_i_product(four->dx[k], four->dx[k]) +
-                      nbody_i_product(four->dy[k], four->dy[k]);
-        four->u[k] = four->d2[k] + soften2;
-        safe[k] = four->u[k] > 0 ? four->u[k] : 1;
-    }
-    nbody_i_four_roots(wide, r, safe);
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++)
-        f[k] = nbody_i_named_force(nbody_i_product(r[k], length), user);
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) four->strength[k] = four->d2[k] > 0 ? f[k] / r[k] : 0;
-#ifdef NBODY_POTENTIAL
-    if (!potential) return;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++)
-        f[k] = nbody_i_named_potential(nbody_i_product(r[k], length), user);
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) four->phi[k] = four->u[k] > 0 ? f[k] : 0;
-#else
-    (void)potential;
-#endif
-}
-
-/* Adds the terms to lanes first .. first + 3, as nbody_i_add_pair. */
-NBODY_I_INLINE void nbody_i_add_four_pairs(int potential, const nbody_i_four *four,
-                                           nbody_real mass, int first, nbody_i_lanes *lanes)
-{
-    nbody_real *const x = lanes->partial[NBODY_I_X] + first,
-                      *const y = lanes->partial[NBODY_I_Y] + first,
-                      *const phi = lanes->partial[NBODY_I_POTENTIAL] + first;
-    double const m = (double)mass;
-    int k;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) {
-        double const mg = nbody_i_product(m, four->strength[k]);
-        x[k] += (nbody_real)nbody_i_product(mg, four->dx[k]);
-        y[k] += (nbody_real)nbody_i_product(mg, four->dy[k]);
-    }
-    if (!potential) return;
-    NBODY_I_KEEP_LOOP
-    for (k = 0; k < NBODY_I_FOUR; k++) phi[k] += (nbody_real)nbody_i_product(m, four->phi[k]);
-}
-
-/* Sources first .. end - 1 of a run on lanes lane .. lane + 3 of each set. */
-NBODY_I_INLINE void nbody_i_named_sums(int wide, int potential, const nbody_i_law *law,
-                                       const nbody_i_run *run, const nbody_real *const *mass,
-                                       int sets, int32_t first, int32_t end, int lane,
-                                       nbody_i_lanes *lanes)
-{
-    nbody_i_four four;
-    int32_t i;
-    int k, s;
-    for (k = 0; k < NBODY_I_FOUR; k++) {
-        four.x[k] = (double)lanes->x[lane + k];
-        four.y[k] = (double)lanes->y[lane + k];
-    }
-    for (i = first; i < end; i++) {
-        int32_t const self = run->place < 0 ? -1 : run->place + i - lanes->place[0] - lane;
-        nbody_i_named_pairs(wide, potential, law, (double)run->x[i], (double)run->y[i], &four);
-        if (potential && lanes->place[0] >= 0 && self >= 0 && self < NBODY_I_FOUR)
-            four.phi[self] = 0;
-        for (s = 0; s < sets; s++)
-            nbody_i_add_four_pairs(potential, &four, mass[s][i], lane, &lanes[s]);
-    }
-}
-
-/* nbody_i_named_sums on all lanes. Of bodies, where the first occurs again, lanes are unused. */
-NBODY_I_INLINE void nbody_i_named_lanes(int wide, const nbody_i_law *law, const nbody_i_run *run,
-                                        const nbody_real *const *mass, int sets, int32_t first,
-                                        int32_t end, nbody_i_lanes *lanes)
-{
-    int lane;
-    for (lane = 0; lane < NBODY_I_LANES; lane += NBODY_I_FOUR) {
-        if (lane > 0 && lanes->place[0] >= 0 && lanes->place[lane] == lanes->place[0]) break;
-        if (law->potential)
-            nbody_i_named_sums(wide, 1, law, run, mass, sets, first, end, lane, lanes);
-        else nbody_i_named_sums(wide, 0, law, run, mass, sets, first, end, lane, lanes);
-    }
-}
-
-static void nbody_i_plain_named(const nbody_i_law *law, const nbody_i_run *run,
-                                const nbody_real *const *mass, int sets, int32_t first,
-                                int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_i_named_lanes(0, law, run, mass, sets, first, end, lanes);
-}
-
-#ifdef NBODY_I_AVX2
-NBODY_I_AVX2 static void nbody_i_wide_named(const nbody_i_law *law, const nbody_i_run *run,
-                                            const nbody_real *const *mass, int sets, int32_t first,
-                                            int32_t end, nbody_i_lanes *lanes)
-{
-    nbody_i_named_lanes(1, law, run, mass, sets, first, end, lanes);
-}
-#endif
-#endif /* NBODY_FORCE */
-
-/* Functions by pointer: each call serves all sets. Bodies: where the first occurs again, lanes are
-   unused. */
-static void nbody_i_called_lanes(const nbody *sim, int sets, const nbody_i_law *law,
-                                 const nbody_i_run *run, const nbody_real *const *mass,
-                                 int32_t first, int32_t end, nbody_i_lanes *lanes)
-{
-    int32_t i;
-    int k, p, s;
-    for (k = 0; k < NBODY_I_LANES; k++) {
-        nbody_i_target const t = nbody_i_target_at(lanes->x[k], lanes->y[k], lanes->place[k]);
-        if (k > 0 && t.place >= 0 && t.place == lanes->place[0]) break;
-        for (i = first; i < end; i++) {
-            nbody_i_source const source = nbody_i_source_of(sim, run, i);
-            nbody_i_pair const pair = nbody_i_function_pair(law, &source, &t);
-            for (s = 0; s < sets; s++) {
-                nbody_real partial[NBODY_I_PARTS];
-                for (p = 0; p < NBODY_I_PARTS; p++) partial[p] = lanes[s].partial[p][k];
-                nbody_i_add_pair(&pair, mass[s][i], partial);
-                for (p = 0; p < NBODY_I_PARTS; p++) lanes[s].partial[p][k] = partial[p];
-            }
+    const nbody_cell *cell = &sim->cell[at];
+    nbody_i_subgrid const grid = nbody_i_subgrid_of(sim, cell);
+    nbody_i_moments moments[64];
+    size_t const first = (size_t)at * (size_t)sim->per_cell;
+    int c, k;
+    int32_t s;
+    for (k = 0; k < sim->per_cell; k++) nbody_i_clear_moments(&moments[k]);
+    for (c = 0; c < cell->children; c++) {
+        nbody_i_run const run = nbody_i_given_by(sim, cell->child + c);
+        for (s = 0; s < run.count; s++) {
+            nbody_i_source const source = nbody_i_source_of(sim, &run, s);
+            nbody_i_accumulate(&moments[nbody_i_subcell_at(&grid, source.x, source.y)],
+                               (double)source.x - grid.x, (double)source.y - grid.y, &source);
         }
     }
+    sim->made[at] = 0;
+    for (k = 0; k < sim->per_cell; k++)
+        if (moments[k].m > 0)
+            nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
-/* Sources first .. end - 1 of a run, as nbody_i_add_function. */
-static void nbody_i_lanes_function(const nbody *sim, int sets, const nbody_i_law *law,
-                                   const nbody_i_run *run, int32_t first, int32_t end,
-                                   nbody_i_lanes *lanes)
+/* Adds one body to all points of its leaf. */
+static void nbody_i_spread_mass(const nbody_i_stencil *sx, const nbody_i_stencil *sy, int side,
+                                double m, double *mass)
 {
-    const nbody_real *mass[NBODY_I_SETS];
-    nbody_i_masses_in_sets(sim, sets, run, mass);
-#ifdef NBODY_FORCE
-    if (nbody_i_is_named(&law->function, law->potential) && run->x) {
-        NBODY_I_CHOSEN(nbody_i_plain_named, nbody_i_wide_named)
-        (law, run, mass, sets, first, end, lanes);
-        return;
+    int i, j;
+    for (j = 0; j < side; j++)
+        for (i = 0; i < side; i++)
+            mass[i + j * side] += m * (double)(sx->weight[i] * sy->weight[j]);
+}
+
+/* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
+static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    double mass[NBODY_I_SETS][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
+    int const side = sim->rule.side;
+    int32_t b;
+    int i, s;
+    for (s = 0; s < sets; s++)
+        for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
+    for (b = cell->first; b < cell->first + cell->count; b++) {
+        nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
+                              sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
+        for (s = 0; s < sets; s++)
+            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
     }
-#endif
-    nbody_i_called_lanes(sim, sets, law, run, mass, first, end, lanes);
+    for (s = 0; s < sets; s++)
+        for (i = 0; i < sim->per_cell; i++)
+            sim[s].vm[(size_t)at * (size_t)sim->per_cell + (size_t)i] = (nbody_real)mass[s][i];
+}
+
+/* M2M, CHEBYSHEV: adds one child. As nbody_i_mass_of_child, but the sums along the child's rows,
+   which are the same for all j, are computed once. */
+static void nbody_i_m2m(const nbody *sim, int32_t child, nbody_real *to)
+{
+    const nbody_cell *cell = &sim->cell[child];
+    const nbody_real *mass = sim->vm + (size_t)child * (size_t)sim->per_cell;
+    int const side = sim->rule.side;
+    nbody_real along[NBODY_MAX_ORDER][NBODY_MAX_ORDER];
+    int a, b, i, j;
+    for (b = 0; b < side; b++) {
+        for (i = 0; i < side; i++) along[b][i] = 0;
+        for (a = 0; a < side; a++)
+            for (i = 0; i < side; i++)
+                along[b][i] += sim->rule.to_child[cell->x & 1][a][i] * mass[a + b * side];
+    }
+    for (j = 0; j < side; j++)
+        for (i = 0; i < side; i++) {
+            nbody_real sum = 0;
+            for (b = 0; b < side; b++) sum += sim->rule.to_child[cell->y & 1][b][j] * along[b][i];
+            to[i + j * side] += sum;
+        }
+}
+
+static void nbody_i_make_masses(const nbody *sim, int sets, int32_t at)
+{
+    const nbody_cell *cell = &sim->cell[at];
+    int i, c, s;
+    if (cell->child < 0) nbody_i_make_leaf_masses(sim, sets, at);
+    for (s = 0; s < sets && cell->child >= 0; s++) {
+        nbody_real *to = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
+        for (i = 0; i < sim->per_cell; i++) to[i] = 0;
+        for (c = 0; c < cell->children; c++) nbody_i_m2m(&sim[s], cell->child + c, to);
+    }
+}
+
+/* The sources of one cell, in each set of masses. */
+static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
+{
+    if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_make_masses(sim, sets, at);
+    else if (sim->cell[at].child >= 0) nbody_i_make_centres(sim, at);
+    else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
+}
+
+static void nbody_i_make_sources(nbody *sim, int sets)
+{
+    int level;
+    int32_t c;
+    for (level = sim->frame->levels - 1; level >= 2; level--)
+        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
+            nbody_i_make_sources_of(sim, sets, c);
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>down-serial: L2L and M2L, from level 2 to the last (Kalms section 5.6.6, step 3)
-
-   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain).
+   >>down-lanes: L2L and M2L, 16 nodes at a time, of several cells
    ---------------------------------------------------------------------------------------------- */
 
 /* Cells of a level whose nodes are computed together, so that the table of one offset is read once
@@ -5999,7 +5389,7 @@ static void nbody_i_load_nodes(const nbody *sim, int sets, int32_t at, int32_t a
     }
 }
 
-static void nbody_i_turn_weights(const nbody_rule *rule, nbody_i_to_child *to_child)
+static void nbody_i_transpose_weights(const nbody_rule *rule, nbody_i_to_child *to_child)
 {
     int bit, i, a;
     memset(to_child, 0, sizeof *to_child);
@@ -6234,13 +5624,17 @@ static void nbody_i_make_nodes_of(const nbody *sim, int sets, const nbody_i_law 
                                 nbody_i_lanes_of(sim, batch, sets, c) + s);
 }
 
+#ifdef NBODY_WITH_PERIODIC
+static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law);
+#endif
+
 static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
 {
     int32_t const room = nbody_i_batch_room(sim, sets);
     nbody_i_batch batch;
     int level;
     int32_t at;
-    nbody_i_turn_weights(&sim->rule, &batch.to_child);
+    nbody_i_transpose_weights(&sim->rule, &batch.to_child);
     if (sim->series) nbody_i_ready_table(sim, law, 2);
     for (at = sim->frame->level_first[2]; sim->series && at < sim->frame->cells; at++)
         nbody_i_lanes_moment(sim, sets, at);
@@ -6257,192 +5651,7 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>images: periodic squares: the nodes of level 2, and what DIRECT and points do instead
-
-   The same functions in all stages.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Which cells exist on level 2, by 4 y + x; -1: empty. */
-NBODY_FN void nbody_i_find_sixteen(const nbody *sim, int32_t at[NBODY_I_IMAGES])
-{
-    int32_t c;
-    for (c = 0; c < NBODY_I_IMAGES; c++) at[c] = -1;
-    for (c = sim->frame->level_first[2]; c < sim->frame->level_first[3]; c++)
-        at[4 * sim->cell[c].y + sim->cell[c].x] = c;
-}
-
-/* Of the 16 cells, the one whose pair with cell (x, y) = (cell % 4, cell / 4) has the number
-   `apart`. */
-NBODY_FN int32_t nbody_i_sixteen_apart(const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
-                                       int apart)
-{
-    int32_t const x = (cell + apart + 3) % 4, y = (cell / 4 + apart / 4 + 3) % 4;
-    return sixteen[4 * y + x];
-}
-
-/* nbody_i_lattice_scale, for the table of level 2. */
-NBODY_FN void nbody_i_image_scale(const nbody *sim, nbody_real scale[NBODY_I_PARTS])
-{
-    double factor[NBODY_I_PARTS];
-    int p;
-    nbody_i_lattice_scale(sim, factor);
-    for (p = 0; p < NBODY_I_PARTS; p++) scale[p] = (nbody_real)factor[p];
-}
-
-/* M2L: all images of one cell on node a of another, as nbody_i_add_table. */
-NBODY_FN void nbody_i_add_image(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
-                                int32_t a, const nbody_real scale[NBODY_I_PARTS],
-                                nbody_i_target *t)
-{
-    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
-    int32_t b;
-    int p;
-    for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
-        const nbody_real *row = nbody_i_image_rows(sim, apart, p) + a;
-        for (b = 0; b < sim->per_cell; b++)
-            t->partial[p] += nbody_i_times(row[b * nbody_i_row(sim)], mass[b]);
-    }
-    t->terms += sim->per_cell;
-    if (t->terms >= NBODY_CHUNK) nbody_i_carry_table(t, scale);
-}
-
-/* M2L: all images of one cell, as nbody_i_add_offset. */
-static void nbody_i_add_images(const nbody *sim, const nbody_i_law *law, int apart, int32_t from,
-                               const nbody_real scale[NBODY_I_PARTS], nbody_i_lanes *lanes)
-{
-    int32_t const row = nbody_i_row(sim);
-    const nbody_real *mass = sim->vm + (size_t)from * (size_t)sim->per_cell;
-    int32_t a;
-    int p;
-    for (a = 0; a < row; a += NBODY_I_LANES, lanes++) {
-        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-            nbody_i_lanes_rows(nbody_i_image_rows(sim, apart, p) + a, row, mass, sim->per_cell,
-                               lanes->partial[p]);
-        lanes->terms += sim->per_cell;
-        if (lanes->terms >= NBODY_CHUNK) nbody_i_carry_lanes_table(lanes, 1, scale);
-    }
-}
-
-/* M2L on level 2: all images of the 16 cells at node a of cell (x, y) = (cell % 4, cell / 4), which
-   may be empty. Called on the GPU; the serial code has the lanes of the next function. */
-NBODY_FN nbody_i_target nbody_i_image_node(const nbody *sim, const nbody_i_law *law,
-                                           const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
-                                           int32_t a)
-{
-    nbody_i_target t = nbody_i_target_at(0, 0, -1);
-    nbody_real scale[NBODY_I_PARTS];
-    int apart;
-    nbody_i_image_scale(sim, scale);
-    for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
-        int32_t const from = nbody_i_sixteen_apart(sixteen, cell, apart);
-        if (from >= 0) nbody_i_add_image(sim, law, apart, from, a, scale, &t);
-    }
-    nbody_i_carry_table(&t, scale);
-    return t;
-}
-
-/* nbody_i_image_node at all nodes of the cell, 16 at a time. */
-static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
-                                   const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
-                                   nbody_real *const to[NBODY_I_PARTS])
-{
-    nbody_i_lanes lanes[NBODY_I_NODE_LANES];
-    nbody_real scale[NBODY_I_PARTS];
-    int32_t a;
-    int apart, p;
-    nbody_i_image_scale(sim, scale);
-    nbody_i_clear_lanes(lanes, NBODY_I_NODE_LANES);
-    for (apart = 0; apart < NBODY_I_IMAGES; apart++) {
-        int32_t const from = nbody_i_sixteen_apart(sixteen, cell, apart);
-        if (from >= 0) nbody_i_add_images(sim, law, apart, from, scale, lanes);
-    }
-    for (a = 0; a < nbody_i_row(sim); a += NBODY_I_LANES)
-        nbody_i_carry_lanes_table(&lanes[a / NBODY_I_LANES], 1, scale);
-    for (a = 0; a < sim->nodes; a++)
-        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
-            const nbody_i_lanes *group = &lanes[a / NBODY_I_LANES];
-            int const k = a % NBODY_I_LANES;
-            to[p][a] = group->total[p][k] + group->compensation[p][k];
-        }
-}
-
-/* The nodes of the cells of level 2. */
-static void nbody_i_make_image_nodes(const nbody *sim, int sets, const nbody_i_law *law)
-{
-    int32_t sixteen[NBODY_I_IMAGES], c;
-    int s;
-    nbody_i_find_sixteen(sim, sixteen);
-    for (s = 0; s < sets; s++)
-        for (c = 0; c < NBODY_I_IMAGES; c++) {
-            size_t const first = (size_t)(sixteen[c] < 0 ? 0 : sixteen[c]) * (size_t)sim->nodes;
-            nbody_real *to[NBODY_I_PARTS];
-            to[NBODY_I_X] = sim[s].fx + first;
-            to[NBODY_I_Y] = sim[s].fy + first;
-            to[NBODY_I_POTENTIAL] = law->potential ? sim[s].fp + first : NULL;
-            if (sixteen[c] >= 0) nbody_i_image_nodes_of(&sim[s], law, sixteen, c, to);
-        }
-}
-
-/* From a target to the nearest image of a source. */
-NBODY_FN double nbody_i_nearest(const nbody *sim, double d)
-{
-    double const edge = sim->frame->edge;
-    return d > edge / 2 ? d - edge : d < -edge / 2 ? d + edge : d;
-}
-
-/* DIRECT: all bodies on a target, place -1: a point. The nearest images act as everywhere, the
-   others in double. */
-NBODY_FN nbody_i_target nbody_i_sum_images(const nbody *sim, const nbody_i_law *law, nbody_real x,
-                                           nbody_real y, int32_t place)
-{
-    nbody_i_target t = nbody_i_target_at(0, 0, place);
-    double field[NBODY_I_PARTS], scale[NBODY_I_PARTS], sum[NBODY_I_PARTS] = {0, 0, 0};
-    int32_t from;
-    int p;
-    for (from = 0; from < sim->n; from++) {
-        double const dx = nbody_i_nearest(sim, (double)sim->x[from] - (double)x),
-                     dy = nbody_i_nearest(sim, (double)sim->y[from] - (double)y);
-        nbody_i_source source = {0, 0, 0, 0, 0, 0, 0};
-        source.x = (nbody_real)dx;
-        source.y = (nbody_real)dy;
-        source.m = sim->m[from];
-        source.place = from;
-        nbody_i_add(law, &source, 0, &t);
-        nbody_i_images(sim->lattice, dx / sim->frame->edge, dy / sim->frame->edge, law->potential,
-                       field);
-        for (p = 0; p < NBODY_I_PARTS; p++)
-            sum[p] += nbody_i_product((double)sim->m[from], field[p]);
-    }
-    nbody_i_carry_target(&t);
-    nbody_i_lattice_scale(sim, scale);
-    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = (nbody_real)(sum[p] * scale[p]);
-    nbody_i_carry_target(&t);
-    return t;
-}
-
-/* DIRECT: `count` bodies from `first` on. */
-static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law *law,
-                                  const nbody_i_outcome *out, int32_t first, int32_t count)
-{
-    int32_t place;
-    int s;
-    for (s = 0; s < sets; s++)
-        for (place = first; place < first + count; place++) {
-            nbody_i_target const t =
-                nbody_i_sum_images(&sim[s], law, sim->x[place], sim->y[place], place);
-            nbody_i_store(&sim[s], &out[s], sim->id[place], t.total, t.compensation);
-        }
-}
-
-/* The nodes of all 16 cells of level 2, for points: an empty cell has none. */
-typedef struct nbody_i_image_nodes {
-    nbody_real value[NBODY_I_PARTS][NBODY_I_IMAGES][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
-} nbody_i_image_nodes;
-
-/* ----------------------------------------------------------------------------------------------
-   >>bodies-serial: L2P, M2P and P2P, 16 bodies of a leaf at a time
-
-   Runs on the CPU in every stage but NBODY_ONE_THREAD (>>plain); nbody_i_make_forces chooses.
+   >>bodies-lanes: L2P, M2P and P2P, 16 bodies of a leaf at a time
    ---------------------------------------------------------------------------------------------- */
 
 /* Bodies first .. first + count - 1; unused lanes repeat the first, and are not stored. */
@@ -6539,11 +5748,8 @@ static void nbody_i_make_forces(const nbody *sim, int sets, const nbody_i_law *l
                                 const nbody_i_outcome *out)
 {
     int32_t c;
-    for (c = 0; c < sim->frame->cells; c++) {
-        if (sim->cell[c].child >= 0) continue;
-        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, c);
-        else nbody_i_make_forces_of(sim, sets, law, out, c);
-    }
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].child < 0) nbody_i_make_forces_of(sim, sets, law, out, c);
 }
 
 /* NBODY_DIRECT (Kalms section 3.1.1): body `first` and the 15 after it. */
@@ -6573,179 +5779,6 @@ static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *l
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>choose: NBODY_AUTO, when the cells are known: their terms are counted, O(cells)
-
-   Costs are in the units of >>cost. One pass over the tree tells what it would cost with fewer
-   levels: where bodies cluster, that is often less. If it pays for another sort, the tree is made
-   again with so many. (MASS_CENTRES: not so.) The direct sum is compared, too. Above NBODY_I_MANY
-   bodies it cannot win, and fewer levels gain little.
-   ---------------------------------------------------------------------------------------------- */
-
-enum { NBODY_I_MANY = 65536 };
-
-/* M2L and P2L of all far cells of a cell. */
-static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
-{
-    const nbody_cell *cell = &sim->cell[at];
-    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = nbody_i_run_cost(),
-                 term = nbody_i_term_cost(&sim->desc, potential);
-    nbody_far walk = nbody_far_of(sim, at);
-    double cost = 0;
-    while (nbody_next_far(&walk)) {
-        const nbody_cell *source = &sim->cell[walk.cell];
-        if (nbody_i_by_table(sim, source, cell)) cost += pair;
-        else
-            cost += nbody_i_row(sim) *
-                    (term * nbody_i_run_of(sim, walk.cell, cell->level).count + run);
-    }
-    return cost;
-}
-
-/* The bodies of a cell in whole vectors: by functions of yours, of 4. */
-static int32_t nbody_i_targets(const nbody *sim, const nbody_cell *cell)
-{
-    int32_t const lanes = sim->desc.law == NBODY_FUNCTION ? 4 : NBODY_I_LANES;
-    return (cell->count + lanes - 1) / lanes * lanes;
-}
-
-/* P2P and M2P on the bodies of a leaf. */
-static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
-{
-    nbody_near walk = nbody_near_of(sim, leaf);
-    double cost = 0;
-    while (nbody_next_near(&walk))
-        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
-    return cost * nbody_i_targets(sim, &sim->cell[leaf]);
-}
-
-/* P2P on the bodies of a cell, if those of its level were not divided. */
-static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, double term)
-{
-    double cost = 0;
-    int k;
-    for (k = 0; k < cell->beside_count; k++)
-        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
-    return cost * nbody_i_targets(sim, cell);
-}
-
-/* The tables of so many levels that are filled in each evaluation. */
-static double nbody_i_tables_cost(const nbody *sim, int32_t levels, int potential)
-{
-    int const kept = !sim->frame->fitted && nbody_i_slots(sim, levels) >= levels - 2;
-    double const fill = nbody_i_fill_cost(&sim->desc, kept, potential);
-    double cost = 0;
-    int level;
-    for (level = 2; level < levels && !sim->series; level++)
-        cost += !nbody_i_has_tables(&sim->desc) && nbody_i_is_small(sim, level)
-                    ? nbody_i_level_cost(&sim->desc, potential)
-                    : fill;
-    return cost;
-}
-
-/* Costs of a level: all but P2P and M2P; those on leaves; P2P on the bodies of the other cells, if
-   this level were the last. */
-typedef struct nbody_i_level_costs { double cells, leaves, whole; } nbody_i_level_costs;
-
-static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, int potential)
-{
-    double const term = nbody_i_term_cost(&sim->desc, potential);
-    int32_t const end = sim->frame->level_first[level + 1];
-    nbody_i_level_costs cost = {0, 0, 0};
-    int32_t c;
-    for (c = sim->frame->level_first[level]; c < end; c++) {
-        cost.cells += nbody_i_cell_cost();
-        if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
-        if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
-        else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
-    }
-    return cost;
-}
-
-/* To make the tree once more, with fewer levels. */
-static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
-
-/* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
-   or more: it costs more than that. */
-static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
-{
-    int const last = sim->frame->levels - 1;
-    double above = sim->n * nbody_i_body_cost(&sim->desc), best = most;
-    int level;
-    for (level = 0; level <= last && above < best; level++) {
-        nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
-        double const all = above + cost.cells + cost.leaves + cost.whole +
-                           nbody_i_tables_cost(sim, level + 1, potential) +
-                           (level < last ? nbody_i_again_cost(sim) : 0);
-        above += cost.cells + cost.leaves;
-        if (all >= best || (level < last && (!levels || level < 2))) continue;
-        best = all;
-        if (levels) *levels = level + 1;
-    }
-    return best;
-}
-
-static void nbody_i_forget_sources(nbody *sim)
-{
-    sim->made = NULL;
-    sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-}
-
-/* How many sources a cell has with MASS_CENTRES, before they are made: sub-cells that are not empty
-   where q bodies for each are spread by chance, 1 - exp(-q) of all. */
-static void nbody_i_guess_sources(nbody *sim)
-{
-    int32_t const end = sim->frame->level_first[sim->frame->levels - 1];
-    int32_t c;
-    for (c = 0; c < end; c++) {
-        double const q = (double)sim->cell[c].count / sim->per_cell;
-        int32_t const some = (int32_t)(sim->per_cell * (1 - 1 / (1 + q + q * q / 2)));
-        sim->made[c] = sim->cell[c].child < 0 ? 0 : some;
-    }
-}
-
-/* *cost: the most that is of interest, and then what the tree costs. */
-static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
-{
-    nbody_result result = NBODY_OK;
-    if (sim->desc.sources == NBODY_MASS_CENTRES) {
-        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-        if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
-    }
-    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
-    nbody_i_forget_sources(sim);
-    return result;
-}
-
-static void nbody_i_drop_tree(nbody *sim, const nbody_i_input *input)
-{
-    int32_t i;
-    sim->cell = NULL;
-    sim->nodes = sim->series = sim->per_cell = 0;
-    sim->frame->cells = sim->frame->levels = sim->frame->chunks = sim->frame->cells_needed = 0;
-    memset(sim->frame->level_first, 0, sizeof sim->frame->level_first);
-    for (i = 0; i < sim->n; i++) nbody_i_place(sim, input, i, i);
-}
-
-/* *again: the tree is to be made again, with the levels that desc has now. */
-static nbody_result nbody_i_choose(nbody *sim, int *again)
-{
-    int const any_depth = sim->desc.sources == NBODY_CHEBYSHEV && !sim->frame->deep;
-    double const direct = nbody_i_direct_cost(&sim->desc, sim->n, sim->choose > 1);
-    double best = direct;
-    int32_t levels = sim->frame->levels;
-    nbody_result result;
-    if (sim->n > NBODY_I_MANY) return NBODY_OK;
-    result = nbody_i_find_cost(sim, &best, any_depth ? &levels : NULL);
-    if (result != NBODY_OK) return result;
-    if (direct <= best) sim->desc.method = NBODY_DIRECT;
-    *again = direct > best && levels < sim->frame->levels;
-    if (!*again) return NBODY_OK;
-    sim->desc.levels = levels;
-    sim->frame->chunks = 0;
-    return NBODY_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>pieces: builds and evaluations, cut into tasks for desc.parallel
 
    Each loop over bodies or cells is divided among tasks, which call the functions above and write
@@ -6753,11 +5786,6 @@ static nbody_result nbody_i_choose(nbody *sim, int *again)
    joined in the order of the bodies. Cells are dealt out in turn, NBODY_I_BATCH at a time, so that
    dense and sparse regions are shared; what is sorted or counted is cut into ranges.
    ---------------------------------------------------------------------------------------------- */
-
-static int nbody_i_is_cut(const nbody *sim)
-{
-    return sim->desc.parallel.run && sim->desc.parallel.tasks > 1 && !nbody_i_is_plain(sim);
-}
 
 /* What the tasks of a build or an evaluation read; none of them changes it. */
 typedef struct nbody_i_job {
@@ -6985,7 +6013,7 @@ static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++) {
         if (!nbody_i_is_divided(sim, &sim->cell[first])) continue;
-        nbody_i_next_keys(sim, &sim->cell[first], job->keys);
+        if (sim->frame->deep) nbody_i_next_keys(sim, &sim->cell[first], job->keys);
         divided++;
         made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
     }
@@ -7061,6 +6089,13 @@ static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
     return result;
 }
 
+static nbody_result nbody_i_cut_leaves(nbody *sim, const nbody_i_input *input)
+{
+    uint32_t *keys = NULL;
+    nbody_result const result = nbody_i_cut_sort(sim, input, &keys);
+    return result == NBODY_OK ? nbody_i_cut_cells(sim, keys) : result;
+}
+
 /* ---- sources and nodes, level by level ---- */
 
 /* Batch number `batch` of the job's cells; 0: there is none. */
@@ -7100,7 +6135,7 @@ static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
     nbody_i_batch batch;
-    nbody_i_turn_weights(&job->sim->rule, &batch.to_child);
+    nbody_i_transpose_weights(&job->sim->rule, &batch.to_child);
     for (; (batch.count = nbody_i_batch_of(job, piece, &batch.first)) > 0; piece += pieces)
         nbody_i_make_nodes_of(job->sim, job->sets, job->law, job->level, &batch);
 }
@@ -7235,196 +6270,104 @@ static nbody_result nbody_i_cut_fields(nbody *sim, int sets, const nbody_i_law *
     return result == NBODY_OK ? nbody_i_cut_bodies(&job) : result;
 }
 
+#endif /* NBODY_PLAIN */
+
 /* ----------------------------------------------------------------------------------------------
-   >>api-serial: build, evaluate, reserve
+   >>faster: the seams: what is faster than >>plain, with the same bits
    ---------------------------------------------------------------------------------------------- */
 
-static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input, uint32_t **keys)
+static int nbody_i_is_cut(const nbody *sim)
 {
-    nbody_result result = NBODY_OK;
-    if (nbody_i_is_cut(sim)) {
-        result = nbody_i_cut_sort(sim, input, keys);
-        return result == NBODY_OK ? nbody_i_cut_cells(sim, *keys) : result;
-    }
-    *keys = nbody_i_sort(sim, input);
-    return nbody_i_make_cells(sim, *keys);
+    return sim->desc.parallel.run && sim->desc.parallel.tasks > 1 && !nbody_i_is_plain(sim);
 }
 
-/* The tree of n > 0 bodies. levels: as given; one key first, which is enough for most. */
-static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input)
+#ifndef NBODY_PLAIN
+
+/* All sources, in each set of masses. */
+static nbody_result nbody_i_fast_sources(nbody *sim, int sets)
 {
-    nbody_frame const first = *sim->frame;
-    int32_t const levels = sim->desc.levels;
-    uint32_t *keys = NULL;
-    int again = 0;
-    nbody_result result;
-    sim->desc.levels = levels < NBODY_KEY_LEVELS ? levels : NBODY_KEY_LEVELS;
-    result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS &&
-        sim->frame->deepest >= NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
-        nbody_i_deepen(sim, levels))
-        result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK && sim->choose) result = nbody_i_choose(sim, &again);
-    if (result == NBODY_OK && sim->desc.method == NBODY_DIRECT) {
-        *sim->frame = first; /* that of a deep tree differs */
-        nbody_i_drop_tree(sim, input);
-        return NBODY_OK;
-    }
-    if (result == NBODY_OK && again) result = nbody_i_make_leaves(sim, input, &keys);
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result != NBODY_OK) return result;
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, 1);
-    nbody_i_make_sources(sim, 1);
+    if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, sets);
+    nbody_i_make_sources(sim, sets);
     return NBODY_OK;
 }
 
-static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_t n)
+/* The steps of nbody_i_build, in tasks or not. */
+static nbody_result nbody_i_fast_build(nbody *sim, const nbody_i_input *input, int32_t n)
 {
+    int const cut = nbody_i_is_cut(sim);
     nbody_i_bounds bounds;
     int32_t i;
-    nbody_result result = nbody_i_is_cut(sim) ? nbody_i_cut_measure(sim, input, n, &bounds)
-                                              : nbody_i_measure(sim, input, n, &bounds);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_AHEAD);
+    nbody_result result = cut ? nbody_i_cut_measure(sim, input, n, &bounds)
+                              : nbody_i_measure(sim, input, n, &bounds);
+    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
-    sim->n = n;
-    if (sim->desc.periodic) nbody_i_bound_square(&sim->desc, bounds.least, bounds.most);
-    if (!nbody_i_make_frame(sim->frame, &sim->desc, bounds.least, bounds.most, bounds.heaviest))
-        return NBODY_TOO_LARGE;
-    sim->frame->periodic = sim->desc.periodic;
-    if (sim->desc.periodic) result = nbody_i_prepare_lattice(sim, NBODY_I_AHEAD);
-    if (result != NBODY_OK) return result;
-    if (sim->desc.method != NBODY_DIRECT && n > 0) return nbody_i_make_tree(sim, input);
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_places(sim, input);
-    for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
-    return NBODY_OK;
-}
-
-static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
-                                      const nbody_i_input *input, int32_t n, int potential)
-{
-    nbody_result result;
-    int32_t bad;
-    nbody_i_make_empty(sim);
-    result = nbody_i_check_input(input, n);
-    if (result == NBODY_OK) result = nbody_i_begin_choice(sim, desc, n, potential);
-    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
-        result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
-    if (result == NBODY_OK) return NBODY_OK;
-    bad = sim->bad_id;
-    nbody_i_make_empty(sim);
-    sim->bad_id = bad;
-    return result;
-}
-
-NBODY_API nbody_result nbody_build(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
-                                   size_t stride, const nbody_real *mass, int32_t n)
-{
-    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
-    if (!sim) return NBODY_BAD_ARGUMENT;
-    return nbody_i_build_for(sim, desc, &input, n, 0);
-}
-
-/* The nodes of all cells, after prepare_nodes. */
-static void nbody_i_make_all_nodes(nbody *sim, int sets, const nbody_i_law *law)
-{
-    if (nbody_i_is_plain(sim)) nbody_i_plain_nodes(sim, law);
-    else nbody_i_make_nodes(sim, sets, law);
-}
-
-/* The fields of at least one body, serially, after prepare_nodes. */
-static void nbody_i_make_fields(nbody *sim, int sets, const nbody_i_law *law,
-                                const nbody_i_outcome *out)
-{
-    if (!sim->cell) {
-        if (nbody_i_is_plain(sim)) nbody_i_plain_bodies(sim, law, out, -1);
-        else nbody_i_make_direct(sim, sets, law, out);
-        return;
+    if (sim->desc.method == NBODY_DIRECT || n == 0) {
+        if (cut) return nbody_i_cut_places(sim, input);
+        for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
+        return NBODY_OK;
     }
-    if (sim->nodes > 0) nbody_i_make_all_nodes(sim, sets, law);
-    nbody_i_make_forces(sim, sets, law, out);
+    result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_leaves);
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+    return result == NBODY_OK ? nbody_i_fast_sources(sim, 1) : result;
 }
 
-/* The fields of at least one body, when the tree, its sources and prepare_nodes are done. */
-static nbody_result nbody_i_fields_of_tree(nbody *sim, int sets, const nbody_i_outcome *out)
+static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
+                                nbody_result *result)
 {
-    nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
-    if (nbody_i_is_cut(sim)) return nbody_i_cut_fields(sim, sets, &law, out);
-    nbody_i_make_fields(sim, sets, &law, out);
-    return NBODY_OK;
+    if (nbody_i_is_plain(sim)) return 0;
+    *result = nbody_i_fast_build(sim, input, n);
+    return 1;
 }
 
-NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nbody_real *pos,
-                                    size_t stride, const nbody_real *mass, int32_t n,
-                                    nbody_real *acc, nbody_real *potential)
+static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, nbody_result *result)
 {
-    nbody_i_input const input = nbody_i_input_of(desc, pos, stride, mass);
-    nbody_result result =
-        sim ? nbody_i_build_for(sim, desc, &input, n, potential != NULL) : NBODY_BAD_ARGUMENT;
-    nbody_i_outcome out;
-    if (result != NBODY_OK || n == 0 || (!acc && !potential)) return result;
-    out.acc = acc;
-    out.potential = potential;
-    out.acc_stride = sim->desc.acc_stride;
-    if (sim->cell) result = nbody_i_prepare_nodes(sim, potential != NULL, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_fields_of_tree(sim, 1, &out);
-    if (result != NBODY_OK) nbody_i_make_empty(sim);
-    return result;
-}
-
-NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
-                                           const nbody_real *pos, size_t stride,
-                                           const nbody_real *mass, int32_t n, nbody_real *acc)
-{
-    if (n > 0 && !acc) {
-        if (sim) nbody_i_make_empty(sim);
-        return NBODY_BAD_ARGUMENT;
+    if (nbody_i_is_plain(sim)) return 0;
+    *result = NBODY_OK;
+    if (nbody_i_is_cut(sim)) *result = nbody_i_cut_fields(sim, sets, law, out);
+    else if (!sim->cell) nbody_i_make_direct(sim, sets, law, out);
+    else {
+        if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
+        nbody_i_make_forces(sim, sets, law, out);
     }
-    return nbody_fields(sim, desc, pos, stride, mass, n, acc, NULL);
+    return 1;
 }
 
-/* Cells of a tree of n evenly spread bodies, level by level. Some cells hold more than `leaf`
-   bodies by chance and have children, so one level more is counted, a quarter filled. */
-static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *frame)
+#else /* nothing is */
+
+static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
+                                nbody_result *result)
 {
-    int64_t cells = 0, level_cells = 1;
-    int level, spare = 0;
-    memset(frame, 0, sizeof *frame);
-    for (level = 0; level < desc->levels && spare < 2; level++) {
-        frame->level_first[level] = (int32_t)cells;
-        frame->levels = level + 1;
-        cells += spare ? level_cells / 4 + 64 : level_cells;
-        if (cells > NBODY_I_N_MAX) cells = NBODY_I_N_MAX; /* nbody_build then reports it */
-        if (level_cells * desc->leaf >= n) spare++;
-        level_cells = 4 * level_cells < n ? 4 * level_cells : n;
-    }
-    frame->cells = (int32_t)cells;
-    /* any of them may have sources */
-    if (spare) frame->level_first[frame->levels - 1] = frame->cells;
+    (void)sim, (void)input, (void)n, (void)result;
+    return 0;
 }
 
-NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
+static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
+                                 const nbody_i_outcome *out, nbody_result *result)
 {
-    nbody_frame frame;
-    nbody_result result;
-    if (!sim) return NBODY_BAD_ARGUMENT;
-    nbody_i_make_empty(sim);
-    if (n < 0) return NBODY_BAD_ARGUMENT;
-    if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    result = nbody_i_begin_choice(sim, desc, n, 1);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
-    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT) {
-        int64_t room;
-        nbody_i_even_frame(&sim->desc, n, &frame);
-        sim->frame = &frame;
-        room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
-        result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
-        if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
-        if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
-    }
-    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
-    nbody_i_make_empty(sim);
-    return result;
+    (void)sim, (void)sets, (void)law, (void)out, (void)result;
+    return 0;
+}
+
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>texts: version and results
+   ---------------------------------------------------------------------------------------------- */
+
+#define NBODY_I_TEXT(code, text) #code ": " text,
+
+NBODY_API int nbody_version(void)
+{
+    return NBODY_VERSION_MAJOR * 10000 + NBODY_VERSION_MINOR * 100 + NBODY_VERSION_PATCH;
+}
+
+NBODY_API const char *nbody_result_text(nbody_result result)
+{
+    static const char *const texts[] = {NBODY_RESULTS(NBODY_I_TEXT) "not a nbody_result"};
+    return texts[(int)result >= 0 && result < NBODY_RESULT_COUNT ? (int)result
+                                                                 : NBODY_RESULT_COUNT];
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -7722,11 +6665,11 @@ static uint64_t nbody_i_checksum(uint64_t sum, const void *bytes, size_t size)
 /* Of a whole file: its header, with 0 for the checksum, and what follows. */
 static uint64_t nbody_i_file_checksum(const nbody_i_header *header, const unsigned char *file)
 {
-    nbody_i_header plain = *header;
+    nbody_i_header zeroed = *header;
     uint64_t sum;
-    plain.checksum = 0;
-    sum = nbody_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
-    return nbody_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+    zeroed.checksum = 0;
+    sum = nbody_i_checksum(0xCBF29CE484222325ull, &zeroed, sizeof zeroed);
+    return nbody_i_checksum(sum, file + sizeof zeroed, (size_t)(zeroed.bytes - sizeof zeroed));
 }
 
 /* Of a desc that is resolved; a tree of it has `frame` (NULL: not known). */
@@ -7881,6 +6824,36 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
 /* ----------------------------------------------------------------------------------------------
    >>hooks: parts. A file that includes this one again, with another macro, gets that part as well
    ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_WITH_VORTEX
+#if defined(__has_include)
+#if !__has_include("more/nbody_vortex.h")
+#error "nbody.h: NBODY_WITH_VORTEX needs the file more/nbody_vortex.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_vortex.h"
+#endif
+
+#ifdef NBODY_WITH_FUNCTION
+#if defined(__has_include)
+#if !__has_include("more/nbody_function.h")
+#error "nbody.h: NBODY_WITH_FUNCTION needs the file more/nbody_function.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_function.h"
+#endif
+
+#ifdef NBODY_WITH_PERIODIC
+#if defined(__has_include)
+#if !__has_include("more/nbody_periodic.h")
+#error "nbody.h: NBODY_WITH_PERIODIC needs the file more/nbody_periodic.h: copy the folder more beside \
+nbody.h"
+#endif
+#endif
+#include "more/nbody_periodic.h"
+#endif
 
 #ifdef NBODY_WITH_STEP
 #if defined(__has_include)

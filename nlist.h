@@ -21,12 +21,20 @@
 
        manual          use, example, options, rules, layout, history, mesh, limits, not-here,
                        literature, changes
-       declarations    strict-math, config, results, parallel, desc, list, api, cuda-api
-       per element     numbers, each, match, carry, walls, units, cuda-templates
-       serial          memory, resolve, build, sources, skin, remap, process, save, reserve,
-                       validate, parallel-run, parallel-build, parallel-ugrid
-       CUDA            cuda/nlist.cu and cuda/nlist_templates.cu, with lists of their own
+       declarations    strict-math, config, results, parallel, desc, list, api
+       per element     numbers, match, each, carry, walls, units
+       the method      blocks, build
+       more of it      sources, skin, remap, process; resolve, memory
+       faster forms    faster, parallel-run, parallel-build, parallel-ugrid
+       stored, checked save, reserve, validate
+       CUDA            cuda-api, cuda-templates; cuda/nlist.cu and cuda/nlist_templates.cu have
+                       lists of their own
        end             parts, licence
+
+   To learn it from this file, read the figure at >>list; then, from top to bottom, >>match, >>each
+   and >>carry (which pairs are listed, how a row is read, how a contact is found again), and the
+   method itself, >>build; then >>skin, >>remap and >>process, as you need them. The rest makes it
+   faster, or stores and checks lists.
 
    >>use
 
@@ -96,7 +104,7 @@
 
    >>options
 
-       name                  default   where               meaning
+       name                  default   where               meaning (parts: the folder more)
        NLIST_IMPLEMENTATION  -         one file            makes the functions
        NLIST_CUDA            -         all files, or none  adds the GPU functions
        NLIST_STATIC          -         each file           functions are static: a copy in each file
@@ -107,6 +115,9 @@
                                                            lbvh.h; a mix does not link
        NLIST_WITH_BOXES      -         where it is used    adds more/nlist_boxes.h
        NLIST_WITH_TUNE       -         where it is used    adds more/nlist_tune.h
+       NLIST_PLAIN           -         the file that       the text of >>build alone, without its
+                                       implements          faster forms and tasks; the lists are
+                                                           the same
 
    >>rules
 
@@ -927,146 +938,9 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
                                     const nlist_real *pos, size_t stride, int32_t samples,
                                     uint32_t seed, int32_t *bad_id);
 
-/* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
-   NLIST_IMPLEMENTATION and NLIST_CUDA defines them. All pointers d_... are device memory. No call
-   waits for the stream unless its comment says so. Every launch error is returned as
-   NLIST_CUDA_ERROR. A pending CUDA error from before the call may be cleared.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef NLIST_CUDA
-
-/* Kernel argument, passed by value: a list whose arrays are in device memory. It is a type of its
-   own so that host code cannot follow device pointers by accident. */
-typedef struct nlist_device { nlist list; } nlist_device;
-
-/* Device-side status, read by nlist_cuda_check. */
-typedef struct nlist_cuda_facts {
-    int32_t current;            /* rows[current] is the list: a build swaps the two only when
-                                   everything has fitted */
-    int32_t filled;             /* builds that took effect */
-    int32_t needed_width;       /* of the last build: slots of the fullest row */
-    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that
-                                   atomicMax finds it; 0 = none */
-    int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than
-                                   half the skin */
-    int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
-    int32_t sticks_bits;        /* bits, as a float, of the most by which a sphere exceeds its box
-                                   in the tree; Inf: too far */
-    int32_t touched[2];         /* by generation: rows that have entries */
-    uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they
-                                   fitted or not */
-    uint64_t total;             /* entries in all rows */
-    uint64_t events[NLIST_EVENT_KINDS];
-    int64_t next_uid;           /* as list.next_uid */
-    double skin;                /* of the list */
-    int32_t triangles;          /* of the list, as list.triangles */
-    int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
-    int32_t full;               /* of the last build: something did not fit */
-    int32_t bad_box;            /* INT32_MAX - (first box that was refused); 0 = none */
-    int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
-    int32_t bad_starts;         /* 1: starts are not in order */
-    int32_t rows_cut;           /* as list.rows_cut */
-} nlist_cuda_facts;
-
-enum { NLIST_CUDA_SCRATCH = 16 };
-
-typedef struct nlist_cuda {
-    nlist_device device;        /* the argument of your kernels */
-    nlist_cuda_facts *d_facts;
-    struct CUstream_st *stream; /* of the last call */
-    int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
-    int32_t wanted_width;
-    int32_t by_radii;           /* the last build had desc.radii: only the device knows the
-                                   largest */
-    int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
-    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
-} nlist_cuda;
-
-/* Takes all memory for builds from positions and for sums over up to n particles, with `values`
-   numbers per particle (0: no sums with a unit). After it these calls allocate nothing, so that a
-   step can be captured in a CUDA graph. (Lists of triangles: set desc.layout to NLIST_DYNAMIC here,
-   too. nlist_cuda_build_pairs and nlist_cuda_remap allocate in their first call.) Waits for the
-   stream. The list is empty afterwards. */
-NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
-                                          int32_t values, struct CUstream_st *stream);
-
-/* As the builds above, with the same costs. The grid, the tree and pos must be complete on
-   `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
-   reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
-   is unspecified; that within a row is defined. On overflow the size needed is still computed,
-   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
-   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
-   previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
-   Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
-   rows and partners from n on, and triangles that the mesh does not have; kernels of your own must
-   do the same. A build that needs other memory than the last (another n, width, capacity) waits for
-   the stream where two generations are kept. */
-NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
-                                              const nlist_real *d_pos, size_t stride, int32_t n,
-                                              struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc,
-                                              const int32_t *d_pair, int64_t m, int32_t n,
-                                              struct CUstream_st *stream);
-#ifdef NLIST_I_UGRID_CUDA
-NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc,
-                                              const ugrid_cuda *grid, const nlist_real *d_pos,
-                                              size_t stride, int32_t n, struct CUstream_st *stream);
-#endif
-#ifdef NLIST_I_LBVH_CUDA
-NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
-                                             const lbvh_cuda *tree, const nlist_real *d_pos,
-                                             size_t stride, int32_t n, struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc,
-                                             const lbvh_cuda *tree, const nlist_mesh *mesh,
-                                             const nlist_real *d_pos, size_t stride, int32_t n,
-                                             struct CUstream_st *stream);
-#endif
-
-/* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
-   NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
-   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
-   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. With
-   desc.skip_invalid NLIST_NOT_FINITE comes last. The status of a build is kept until the next
-   build. Fetches n, built, triangles, total, event_count, current, and
-   entries and touched_count of both generations. */
-NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
-
-/* Frees the device memory in the order of the stream that the list was last used on: that stream
-   must still exist. One nlist_cuda belongs to one stream at a time. Before you use it on another
-   stream, or in kernels of your own there, order the two streams by an event. */
-NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
-
-/* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
-   build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
-   yet nothing is written, and d_facts may be NULL: build. */
-NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
-                                        struct CUstream_st *stream);
-
-/* As nlist_remap. New ids out of range or given twice are left out; nlist_cuda_check reports them.
-   d_new_id has as many numbers as the last build had particles, or, after a nlist_cuda_check,
-   list.n. Where that build did not fit and no check was made, the previous list is renumbered: its
-   particles beyond d_new_id are deleted, and ids of particles that it does not have denote new
-   ones. */
-NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
-                                        struct CUstream_st *stream);
-
-/* As nlist_remap_rows. */
-NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
-                                             int32_t rows, struct CUstream_st *stream);
-
-/* Copies a host list to the device, and a device list into a host list: rows, history, reference
-   positions, and (download) events. Both wait for the stream. NLIST_NOT_BUILT: there is nothing to
-   copy (download: or rows were cut, see nlist_cuda_check). */
-NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
-                                         struct CUstream_st *stream);
-NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
-                                           struct CUstream_st *stream);
-
-#endif /* NLIST_CUDA */
-
-/* Stop here if you only need the API. Its inline functions follow: at >>numbers the offset of two
-   points, at >>each the iterator and what belongs to an entry. */
+/* Stop here if you only need the API. Its inline functions follow: the offset of two points (at
+   >>numbers), the iterator and what belongs to an entry (>>each). The same on a GPU: >>cuda-api,
+   near the end. */
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that rounds alike on CPU and GPU
@@ -1089,7 +963,7 @@ NLIST_FN_WALK nlist_real nlist_i_kept(nlist_real x)
     return x;
 }
 
-/* a * b, rounded. nvcc would fuse a plain product with a sum that follows, round once, and give
+/* a * b, rounded. nvcc would fuse a product with a sum that follows, round once, and give
    other bits. */
 NLIST_FN_WALK nlist_real nlist_i_times(nlist_real a, nlist_real b)
 {
@@ -1214,6 +1088,129 @@ NLIST_FN_WALK void nlist_offset(const nlist *list, const nlist_real *p, const nl
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>match: which candidates are listed. One text for the serial code and the kernels.
+   ---------------------------------------------------------------------------------------------- */
+
+/* A query: the particle whose partners are searched for. */
+typedef struct nlist_i_query {
+    int32_t i;
+    nlist_real p[3];    /* its point, in the box */
+    nlist_real radius;  /* its own, 0 without radii */
+    nlist_real limit;   /* square of the reach where that is the same for all pairs */
+} nlist_i_query;
+
+/* Reach of two particles = gap + their radii. */
+NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
+
+/* The largest reach of a list. */
+NLIST_FN nlist_real nlist_i_largest_reach(const nlist_desc *desc, nlist_real largest)
+{
+    return nlist_i_gap(desc) + (largest + largest);
+}
+
+/* Square of the reach of particles with radii a and b. The sum a + b comes first, so that (i, j)
+   and (j, i) give the same bits. */
+NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
+{
+    nlist_real const reach = nlist_i_gap(desc) + (a + b);
+    return nlist_i_times(reach, reach);
+}
+
+/* The radius of particle i beside desc.radius: 0 without desc.radii. */
+NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i)
+{
+    if (desc->radii) return desc->radii[i];
+    return 0;
+}
+
+/* The query of particle i, which is at p. */
+NLIST_FN nlist_i_query nlist_i_query_of(const nlist_desc *desc, int32_t i, const nlist_real p[3])
+{
+    nlist_i_query query;
+    query.i = i;
+    query.p[0] = p[0];
+    query.p[1] = p[1];
+    query.p[2] = p[2];
+    query.radius = nlist_i_radius(desc, i);
+    query.limit = nlist_i_limit(desc, 0, 0);
+    return query;
+}
+
+/* The radius for a search of the source that misses no partner: a little more than the reach, since
+   sources round differently. 2^-20 are 8 units in the last place of a float, 2^-48 are 16 of a
+   double. */
+NLIST_FN nlist_real nlist_i_search_radius(nlist_real reach, const nlist_real p[3])
+{
+    nlist_real const part = NLIST_I_REAL_KIND == 1 ? (nlist_real)(1.0 / 1048576.0)
+                                                   : (nlist_real)(1.0 / 281474976710656.0);
+    nlist_real const size = (p[0] < 0 ? -p[0] : p[0]) + (p[1] < 0 ? -p[1] : p[1]) +
+                            (p[2] < 0 ? -p[2] : p[2]);
+    return reach + (reach + size) * part;
+}
+
+/* 1 if a pair belongs to the row of i rather than to that of j: by ids, or by uids (nlist_rows). */
+NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
+{
+    if (!desc->half) return i != j;
+    return uid ? uid[i] < uid[j] : i < j;
+}
+
+#define NLIST_I_GHOST 4611686018427387904 /* 2^62: in the uids of ghosts */
+
+/* The uid of particle i, as a local or as a ghost. */
+NLIST_FN int64_t nlist_i_uid(int64_t uid, int32_t i, int32_t rows)
+{
+    return (uid & (NLIST_I_GHOST - 1)) | (i < rows ? 0 : NLIST_I_GHOST);
+}
+
+/* 1 if a remap leaves a contact in the row of i. (A ghost that becomes a local can be the owner
+   now: the contact begins anew.) */
+NLIST_FN int nlist_i_stays(const int64_t *uid, int32_t i, int32_t j)
+{
+    return !uid || i == j || uid[i] < uid[j];
+}
+
+/* 1 if j stands in the row of i of the exclusions. */
+NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
+{
+    int64_t e;
+    for (e = desc->exclude_start[i]; e < desc->exclude_start[i + 1]; e++)
+        if (desc->exclude[e] == j) return 1;
+    return 0;
+}
+
+/* 1 if masks and exclusions allow a pair. */
+NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
+{
+    if (desc->masks && !(desc->masks[i] & desc->masks[j])) return 0;
+    if (desc->exclude_start && (nlist_i_excludes(desc, i, j) || nlist_i_excludes(desc, j, i)))
+        return 0;
+    return 1;
+}
+
+/* 1 if a pair is listed by all criteria except the distance. */
+NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
+{
+    return nlist_i_owns(desc, uid, i, j) && nlist_i_allows(desc, i, j);
+}
+
+/* 1 if a pair is listed, by all criteria. q: the point of j, in the box. */
+NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_query *query,
+                           int32_t j, const nlist_real q[3])
+{
+    nlist_real const d2 = nlist_i_distance2(list, query->p, q);
+    nlist_real limit = query->limit;
+    if (list->desc.radii) limit = nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
+    return d2 <= limit && nlist_i_may_list(&list->desc, uid, query->i, j);
+}
+
+/* 1 if the distance and the order of the two ids are the only criteria. */
+NLIST_FN int nlist_i_only_distance(const nlist_desc *desc, const int64_t *uid)
+{
+    return !desc->radii && !desc->masks && !desc->exclude_start && !uid;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>each: the partners of a particle
 
        nlist_each e = nlist_of(&list, i);
@@ -1246,6 +1243,7 @@ NLIST_FN_WALK const nlist_rows *nlist_i_rows(const nlist *list)
     return &list->rows[list->d_current ? *list->d_current : list->current];
 }
 
+/* The iterator before row i; empty for an i that is no row. bytes: of history per entry. */
 NLIST_FN_WALK nlist_each nlist_i_row(const nlist_rows *rows, int32_t bytes, int32_t i)
 {
     nlist_each e;
@@ -1392,126 +1390,6 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>match: which candidates are listed. One text for the serial code and the kernels.
-   ---------------------------------------------------------------------------------------------- */
-
-/* A query: the particle whose partners are searched for. */
-typedef struct nlist_i_query {
-    int32_t i;
-    nlist_real p[3];    /* its point, in the box */
-    nlist_real radius;  /* its own, 0 without radii */
-    nlist_real limit;   /* square of the reach where that is the same for all pairs */
-} nlist_i_query;
-
-/* Reach of two particles = gap + their radii. */
-NLIST_FN nlist_real nlist_i_gap(const nlist_desc *desc) { return desc->radius + desc->skin; }
-
-/* The largest reach of a list. */
-NLIST_FN nlist_real nlist_i_largest_reach(const nlist_desc *desc, nlist_real largest)
-{
-    return nlist_i_gap(desc) + (largest + largest);
-}
-
-/* Square of the reach of particles with radii a and b. The sum a + b comes first, so that (i, j)
-   and (j, i) give the same bits. */
-NLIST_FN nlist_real nlist_i_limit(const nlist_desc *desc, nlist_real a, nlist_real b)
-{
-    nlist_real const reach = nlist_i_gap(desc) + (a + b);
-    return nlist_i_times(reach, reach);
-}
-
-NLIST_FN nlist_real nlist_i_radius(const nlist_desc *desc, int32_t i)
-{
-    if (desc->radii) return desc->radii[i];
-    return 0;
-}
-
-NLIST_FN nlist_i_query nlist_i_query_of(const nlist_desc *desc, int32_t i, const nlist_real p[3])
-{
-    nlist_i_query query;
-    query.i = i;
-    query.p[0] = p[0];
-    query.p[1] = p[1];
-    query.p[2] = p[2];
-    query.radius = nlist_i_radius(desc, i);
-    query.limit = nlist_i_limit(desc, 0, 0);
-    return query;
-}
-
-/* The radius for a search of the source that misses no partner: a little more than the reach, since
-   sources round differently. 2^-20 are 8 units in the last place of a float, 2^-48 are 16 of a
-   double. */
-NLIST_FN nlist_real nlist_i_widen(nlist_real reach, const nlist_real p[3])
-{
-    nlist_real const part = NLIST_I_REAL_KIND == 1 ? (nlist_real)(1.0 / 1048576.0)
-                                                   : (nlist_real)(1.0 / 281474976710656.0);
-    nlist_real const size = (p[0] < 0 ? -p[0] : p[0]) + (p[1] < 0 ? -p[1] : p[1]) +
-                            (p[2] < 0 ? -p[2] : p[2]);
-    return reach + (reach + size) * part;
-}
-
-/* 1 if a pair belongs to the row of i rather than to that of j. */
-NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
-{
-    if (!desc->half) return i != j;
-    return uid ? uid[i] < uid[j] : i < j;
-}
-
-#define NLIST_I_GHOST 4611686018427387904 /* 2^62: in the uids of ghosts */
-
-/* The uid of particle i, as a local or as a ghost. */
-NLIST_FN int64_t nlist_i_uid(int64_t uid, int32_t i, int32_t rows)
-{
-    return (uid & (NLIST_I_GHOST - 1)) | (i < rows ? 0 : NLIST_I_GHOST);
-}
-
-/* 1 if a remap leaves a contact in the row of i. (A ghost that becomes a local can be the owner
-   now: the contact begins anew.) */
-NLIST_FN int nlist_i_stays(const int64_t *uid, int32_t i, int32_t j)
-{
-    return !uid || i == j || uid[i] < uid[j];
-}
-
-NLIST_FN int nlist_i_excludes(const nlist_desc *desc, int32_t i, int32_t j)
-{
-    int64_t e;
-    for (e = desc->exclude_start[i]; e < desc->exclude_start[i + 1]; e++)
-        if (desc->exclude[e] == j) return 1;
-    return 0;
-}
-
-/* 1 if masks and exclusions allow a pair. */
-NLIST_FN int nlist_i_allows(const nlist_desc *desc, int32_t i, int32_t j)
-{
-    if (desc->masks && !(desc->masks[i] & desc->masks[j])) return 0;
-    if (desc->exclude_start && (nlist_i_excludes(desc, i, j) || nlist_i_excludes(desc, j, i)))
-        return 0;
-    return 1;
-}
-
-/* 1 if a pair is listed by all criteria except the distance. */
-NLIST_FN int nlist_i_may_list(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
-{
-    return nlist_i_owns(desc, uid, i, j) && nlist_i_allows(desc, i, j);
-}
-
-/* 1 if a pair is listed, by all criteria. q: the point of j, in the box. */
-NLIST_FN int nlist_i_lists(const nlist *list, const int64_t *uid, const nlist_i_query *query,
-                           int32_t j, const nlist_real q[3])
-{
-    nlist_real const d2 = nlist_i_distance2(list, query->p, q);
-    nlist_real limit = query->limit;
-    if (list->desc.radii) limit = nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
-    return d2 <= limit && nlist_i_may_list(&list->desc, uid, query->i, j);
-}
-
-/* 1 if the distance and the order of the two ids are the only criteria. */
-NLIST_FN int nlist_i_only_distance(const nlist_desc *desc, const int64_t *uid)
-{
-    return !desc->radii && !desc->masks && !desc->exclude_start && !uid;
-}
-
-/* ----------------------------------------------------------------------------------------------
    >>carry: contact tracking
 
    The carry gives each entry of the new list the history of the same contact in the old one. The
@@ -1534,9 +1412,9 @@ NLIST_FN int nlist_i_only_distance(const nlist_desc *desc, const int64_t *uid)
 
 typedef struct nlist_i_matcher {
     const nlist_rows *rows;
-    const int32_t *new_of;  /* new ids of old particles, or NULL: unchanged */
+    const int32_t *new_of;  /* new ids of old particles, or NULL: unchanged, and keys */
     nlist_each cursor;      /* after the last one found */
-    int32_t i, keys;
+    int32_t i;
 } nlist_i_matcher;
 
 /* A matcher for row i of the old rows; it finds nothing if there is no such row. */
@@ -1545,16 +1423,10 @@ NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes
 {
     nlist_i_matcher matcher;
     matcher.rows = rows;
-    matcher.new_of = new_of;
+    matcher.new_of = keys ? NULL : new_of;
     matcher.cursor = nlist_i_row(rows, bytes, i);
     matcher.i = i;
-    matcher.keys = keys;
     return matcher;
-}
-
-NLIST_FN int32_t nlist_i_new_id_of(const nlist_i_matcher *matcher, int32_t id)
-{
-    return matcher->new_of && !matcher->keys ? matcher->new_of[id] : id;
 }
 
 /* 1 if the first of three integers that is not 0 is positive: of the images S and -S of a particle
@@ -1574,15 +1446,16 @@ NLIST_FN int nlist_i_same_image(const int32_t *a, const int32_t *b)
 /* The entry of `id` (a new id) in the old row, with this shift (or NULL), -1 = none. */
 NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
 {
+    const int32_t *const new_of = matcher->new_of;
     nlist_each e = matcher->cursor;
-    if (nlist_next(&e) && nlist_i_new_id_of(matcher, e.id) == id &&
+    if (nlist_next(&e) && (new_of ? new_of[e.id] : e.id) == id &&
         nlist_i_same_image(e.shift, shift)) {
         matcher->cursor = e;
         return e.entry;
     }
     e = nlist_i_row(matcher->rows, matcher->cursor.bytes, matcher->i);
     while (nlist_next(&e)) {
-        if (nlist_i_new_id_of(matcher, e.id) != id || !nlist_i_same_image(e.shift, shift)) continue;
+        if ((new_of ? new_of[e.id] : e.id) != id || !nlist_i_same_image(e.shift, shift)) continue;
         matcher->cursor = e;
         return e.entry;
     }
@@ -1610,10 +1483,11 @@ NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32
 /* Points closer than this are one point of contact: a thousandth of the reach. */
 NLIST_FN nlist_real nlist_i_same_point(nlist_real reach, const nlist_real p[3])
 {
-    return nlist_i_widen(reach * (nlist_real)(1.0 / 1024.0), p);
+    return nlist_i_search_radius(reach * (nlist_real)(1.0 / 1024.0), p);
 }
 
-NLIST_FN nlist_real nlist_i_between(const nlist_real a[3], const nlist_real b[3])
+/* The square of the distance of two points, without a period. */
+NLIST_FN nlist_real nlist_i_square_between(const nlist_real a[3], const nlist_real b[3])
 {
     nlist_real const x = a[0] - b[0], y = a[1] - b[1], z = a[2] - b[2];
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
@@ -1626,16 +1500,16 @@ NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const 
                                 nlist_real reach, int32_t t, const nlist_real q[3])
 {
     nlist_real const same = nlist_i_same_point(reach, p), same2 = nlist_i_times(same, same),
-                     d2 = nlist_i_between(p, q);
-    lbvh_overlap o = lbvh_overlap_sphere(tree, q, nlist_i_widen(same, q));
+                     d2 = nlist_i_square_between(p, q);
+    lbvh_overlap o = lbvh_overlap_sphere(tree, q, nlist_i_search_radius(same, q));
     while (lbvh_next(&o)) {
         nlist_real r[3], through[3], r2;
         if (o.id == t) continue;
         (void)nlist_mesh_closest(mesh, o.id, p, r);
-        r2 = nlist_i_between(p, r);
+        r2 = nlist_i_square_between(p, r);
         if (r2 > d2 || (r2 == d2 && o.id > t)) continue;
         (void)nlist_mesh_closest(mesh, o.id, q, through);
-        if (nlist_i_between(q, through) <= same2) return 1;
+        if (nlist_i_square_between(q, through) <= same2) return 1;
     }
     return 0;
 }
@@ -1648,7 +1522,7 @@ NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, cons
     nlist_real const limit = nlist_i_times(reach, reach);
     nlist_real q[3];
     int32_t const feature = nlist_mesh_closest(mesh, t, p, q);
-    if (!(nlist_i_between(p, q) <= limit) || nlist_i_superseded(tree, mesh, p, reach, t, q))
+    if (!(nlist_i_square_between(p, q) <= limit) || nlist_i_superseded(tree, mesh, p, reach, t, q))
         return -1;
     return nlist_key(t, feature);
 }
@@ -1674,7 +1548,7 @@ NLIST_FN int64_t nlist_i_wander(const nlist_rows *old_rows, const nlist_rows *ne
             nlist_key_triangle(was.id) >= mesh->triangles)
             continue;
         (void)nlist_mesh_closest(mesh, nlist_key_triangle(was.id), q, r);
-        if (!(nlist_i_between(q, r) <= near2)) continue;
+        if (!(nlist_i_square_between(q, r) <= near2)) continue;
         *taken |= (uint64_t)1 << k;
         return was.entry;
     }
@@ -1717,45 +1591,9 @@ NLIST_FN int nlist_i_order_defined(const nlist_desc *desc, nlist_mode mode)
     return mode == NLIST_PER_PARTICLE || (mode == NLIST_REDUCE && desc->layout == NLIST_STATIC);
 }
 
-
 #ifdef __cplusplus
 }
 #endif
-
-/* ----------------------------------------------------------------------------------------------
-   >>cuda-templates: for .cu files
-
-   Kernels call nlist_of and nlist_next on the list of a nlist_device; the host passes a functor,
-   which is called for each entry, or for sums.
-   ---------------------------------------------------------------------------------------------- */
-
-#if defined(NLIST_CUDA) && defined(__CUDACC__)
-
-/* The iterator for a nlist_device. These functions exist on the device only. */
-static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i);
-static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry);
-
-/* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
-
-       __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real
-       *other) const
-
-   own, other: Values numbers, 0 before the call; returns 0 when it adds nothing. how.values:
-   Values, or 0. Does not wait; NLIST_SUM_OVERFLOW comes from nlist_cuda_check, and then the sums
-   are those of the values that were not too large. */
-template <int Values, class Contact>
-static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact,
-                                   nlist_real *d_sums, struct CUstream_st *stream);
-
-/* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry
-   of the list. */
-template <class Contact>
-static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
-                                    struct CUstream_st *stream);
-
-#include "cuda/nlist_templates.cu" /* the definitions */
-
-#endif /* NLIST_CUDA && __CUDACC__ */
 
 #endif /* NLIST_H */
 
@@ -1770,13 +1608,12 @@ static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
 #include <float.h>
 #include <stdlib.h>
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-
-/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
+/* A function that is never inlined, so that registers suffice for its loop (boxes); and one that
+   always is. */
 #ifdef __GNUC__
 #define NLIST_I_NOINLINE static __attribute__((noinline))
 #define NLIST_I_ALWAYS_INLINE static inline __attribute__((always_inline))
@@ -1797,17 +1634,6 @@ extern "C" {
                                            of threads, fit int32_t */
 #define NLIST_I_VALUES 16               /* most values of a sum */
 
-/* Calls in pieces, for desc.parallel (>>parallel-run and on). */
-struct nlist_i_finder;
-static int32_t nlist_i_light_pieces(const struct nlist_i_finder *finder);
-static nlist_result nlist_i_particles_in_pieces(struct nlist_i_finder *finder);
-static nlist_result nlist_i_rows_in_pieces(struct nlist_i_finder *finder,
-                                           const nlist_rows *old_rows, int32_t to);
-#ifdef NLIST_I_UGRID
-static int32_t nlist_i_search_pieces(const struct nlist_i_finder *finder);
-static nlist_result nlist_i_ugrid_in_pieces(struct nlist_i_finder *finder);
-#endif
-
 NLIST_API int nlist_version(void)
 {
     return 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH;
@@ -1822,9 +1648,10 @@ NLIST_API const char *nlist_result_text(nlist_result result)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>memory: blocks that grow and are kept. Those of generation g begin at g * NLIST_I_GENERATION.
+   >>blocks: the memory of a list, and which arrays each layout has
    ---------------------------------------------------------------------------------------------- */
 
+/* Numbers of list.block. Those of generation g begin at g * NLIST_I_GENERATION. */
 enum {
     NLIST_I_COUNT, NLIST_I_SLOT, NLIST_I_START, NLIST_I_PARTNER, NLIST_I_OWN, NLIST_I_LINK,
     NLIST_I_HEAD, NLIST_I_TOUCHED, NLIST_I_UID, NLIST_I_REFERENCE, NLIST_I_HISTORY, NLIST_I_SHIFT,
@@ -1836,87 +1663,6 @@ enum {
     NLIST_I_WORK,                               /* work: pairs to sort, old ids, sums in units */
     NLIST_I_PART_BLOCKS                         /* the first of those of a part */
 };
-
-static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
-{
-    return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
-}
-
-static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block)
-{
-    if (block->memory && allocator->free)
-        allocator->free(block->memory, block->bytes, allocator->user);
-    else free(block->memory);
-    block->memory = NULL;
-    block->bytes = 0;
-}
-
-/* count * size in bytes, 0 where size_t cannot hold them. */
-static int nlist_i_bytes(size_t *bytes, int64_t count, size_t size)
-{
-    if (count < 0 || (size > 0 && (uint64_t)count > (uint64_t)(SIZE_MAX / 2) / size)) return 0;
-    *bytes = (size_t)count * size;
-    return 1;
-}
-
-/* The size to ask for where a block of `had` bytes must hold `bytes`: 1.5 times `had` at least, or
-   exactly `bytes`. */
-static size_t nlist_i_grown_size(const nlist *list, size_t had, size_t bytes)
-{
-    /* had < bytes <= SIZE_MAX / 2 (nlist_i_bytes) */
-    size_t const more = list->exact ? 0 : had + had / 2;
-    return more > bytes ? more : bytes;
-}
-
-/* Replaces a block by one of `bytes` bytes; the first `keep` bytes are copied. On failure it is as
-   it was. */
-static nlist_result nlist_i_replace(nlist *list, nlist_block *block, size_t bytes, size_t keep)
-{
-    nlist_block larger;
-    larger.bytes = bytes;
-    larger.memory = nlist_i_alloc(&list->desc.allocator, bytes);
-    if (!larger.memory) return NLIST_OUT_OF_MEMORY;
-    if (list->desc.allocator.alloc && (uintptr_t)larger.memory % 16 != 0) {
-        nlist_i_release(&list->desc.allocator, &larger);
-        return NLIST_BAD_ALLOCATOR;
-    }
-    if (keep > 0) memcpy(larger.memory, block->memory, keep);
-    nlist_i_release(&list->desc.allocator, block);
-    *block = larger;
-    return NLIST_OK;
-}
-
-/* Room for `count` elements of `size` bytes. The first `keep` bytes are kept. On failure the block
-   is as it was. */
-static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep)
-{
-    nlist_block *block = &list->block[which];
-    nlist_result result;
-    size_t bytes, grown;
-    if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
-    if (bytes <= block->bytes) return NLIST_OK;
-    grown = nlist_i_grown_size(list, block->bytes, bytes);
-    result = nlist_i_replace(list, block, grown, keep);
-    return result == NLIST_OUT_OF_MEMORY && grown > bytes
-               ? nlist_i_replace(list, block, bytes, keep)
-               : result;
-}
-
-NLIST_API void nlist_free(nlist *list)
-{
-    int b;
-    if (!list) return;
-    for (b = 0; b < NLIST_BLOCKS; b++) nlist_i_release(&list->desc.allocator, &list->block[b]);
-    memset(list, 0, sizeof *list);
-}
-
-NLIST_API int64_t nlist_bytes(const nlist *list)
-{
-    int64_t bytes = 0;
-    int b;
-    for (b = 0; list && b < NLIST_BLOCKS; b++) bytes += (int64_t)list->block[b].bytes;
-    return bytes;
-}
 
 /* Does this layout have slots, a rest with chains, the array partner? */
 static int nlist_i_has_slots(const nlist_desc *desc)
@@ -1932,214 +1678,26 @@ static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout !=
 /* 1 if two generations are kept, so that the next build can compare with the last. */
 static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
 
-/* Number and size of the elements of each block of a generation; size 0: not in use. */
-typedef struct nlist_i_sizes {
-    int64_t count[NLIST_I_GENERATION];
-    size_t size[NLIST_I_GENERATION];
-} nlist_i_sizes;
-
-static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
-{
-    sizes->count[which] = count;
-    sizes->size[which] = size;
-}
-
-/* The sizes of the arrays that only boxes have. */
-static void nlist_i_set_extra_sizes(nlist_i_sizes *sizes, const nlist_desc *desc, int32_t n,
-                                    int64_t entries)
-{
-    if (desc->shifts) nlist_i_set_size(sizes, NLIST_I_SHIFT, entries, 3 * sizeof(int32_t));
-    if (desc->distances) nlist_i_set_size(sizes, NLIST_I_DISTANCE, entries, sizeof(nlist_real));
-    if (desc->offsets) nlist_i_set_size(sizes, NLIST_I_OFFSET, entries, 3 * sizeof(nlist_real));
-    if (desc->nearest > 0) nlist_i_set_size(sizes, NLIST_I_WITHIN, n, sizeof(int32_t));
-}
-
-static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int32_t rows,
-                                              int64_t capacity, int uids)
-{
-    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)rows * desc->width : 0;
-    nlist_i_sizes sizes;
-    memset(&sizes, 0, sizeof sizes);
-    if (!nlist_i_has_partners(desc)) capacity = 0;
-    nlist_i_set_size(&sizes, NLIST_I_COUNT, rows, sizeof(int32_t));
-    if (nlist_i_has_slots(desc)) nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
-    if (nlist_i_has_partners(desc))
-        nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
-    if (desc->layout == NLIST_COMPACT)
-        nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)rows + 1, sizeof(int64_t));
-    if (nlist_i_has_rest(desc)) {
-        nlist_i_set_size(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
-        nlist_i_set_size(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
-        nlist_i_set_size(&sizes, NLIST_I_HEAD, rows, sizeof(int32_t));
-    }
-    if (desc->layout == NLIST_DYNAMIC)
-        nlist_i_set_size(&sizes, NLIST_I_TOUCHED, rows, sizeof(int32_t));
-    if (uids) nlist_i_set_size(&sizes, NLIST_I_UID, n, sizeof(int64_t));
-    if (desc->skin > 0)
-        nlist_i_set_size(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
-    if (desc->history > 0)
-        nlist_i_set_size(&sizes, NLIST_I_HISTORY, capacity <= INT64_MAX / 2 ? slots + capacity : -1,
-                         (size_t)desc->history);
-    nlist_i_set_extra_sizes(&sizes, desc, rows, capacity <= INT64_MAX / 2 ? slots + capacity : -1);
-    return sizes;
-}
-
-/* The memory of a block, NULL where it is not in use. */
-static void *nlist_i_memory(const nlist_block *block, const nlist_i_sizes *sizes, int which)
-{
-    return sizes->size[which] > 0 ? block[which].memory : NULL;
-}
-
-/* Points the arrays of a generation to their blocks; those that are not in use become NULL. */
-static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
-                         int32_t n, int32_t row_count, int64_t capacity, int uids)
-{
-    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, row_count, capacity, uids);
-    memset(rows, 0, sizeof *rows);
-    rows->n = row_count;
-    rows->particles = n;
-    rows->width = nlist_i_has_slots(desc) ? desc->width : 0;
-    rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
-    rows->count = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_COUNT);
-    rows->slot = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_SLOT);
-    rows->start = (int64_t *)nlist_i_memory(block, &sizes, NLIST_I_START);
-    rows->partner = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_PARTNER);
-    rows->own = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_OWN);
-    rows->link = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_LINK);
-    rows->head = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_HEAD);
-    rows->touched = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_TOUCHED);
-    rows->uid = (int64_t *)nlist_i_memory(block, &sizes, NLIST_I_UID);
-    rows->reference = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_REFERENCE);
-    rows->history = (unsigned char *)nlist_i_memory(block, &sizes, NLIST_I_HISTORY);
-    rows->shift = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_SHIFT);
-    rows->distance = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_DISTANCE);
-    rows->offset = (nlist_real *)nlist_i_memory(block, &sizes, NLIST_I_OFFSET);
-    rows->within = (int32_t *)nlist_i_memory(block, &sizes, NLIST_I_WITHIN);
-}
-
-/* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
+/* Defined behind the method, at >>memory and >>resolve. */
+static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep);
 static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
-                                            int64_t capacity, int uids)
-{
-    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, rows, capacity, uids);
-    nlist_result result = NLIST_OK;
-    int b;
-    for (b = 0; b < NLIST_I_GENERATION && result == NLIST_OK; b++)
-        result = nlist_i_grow(list, g * NLIST_I_GENERATION + b, sizes.count[b], sizes.size[b], 0);
-    if (result == NLIST_OK)
-        nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n,
-                     rows, capacity, uids);
-    return result;
-}
+                                            int64_t capacity, int uids);
+static void nlist_i_axes(nlist *list);
+static int nlist_i_periods_fit(const nlist *list, nlist_real largest);
+static size_t nlist_i_stride(size_t stride, int dim);
 
 /* ----------------------------------------------------------------------------------------------
-   >>resolve: defaults, and the checks that read no particle
-   ---------------------------------------------------------------------------------------------- */
+   >>build: the method, from top to bottom: a list from a grid, with history
 
-static nlist_result nlist_i_check_reach(const nlist_desc *desc)
-{
-    nlist_real const gap = desc->radius + desc->skin, square = gap * gap;
-    if (!(desc->radius >= 0) || !nlist_i_finite(desc->radius)) return NLIST_BAD_RADIUS;
-    if (!(desc->skin >= 0) || !nlist_i_finite(desc->skin)) return NLIST_BAD_SKIN;
-    if (!nlist_i_finite(square) || (gap > 0 && !(square >= NLIST_I_REAL_MIN)))
-        return NLIST_BAD_RADIUS;
-    return NLIST_OK;
-}
+   A build makes the new rows beside the old ones, in seven steps, which follow in this order:
 
-static nlist_result nlist_i_check_box(const nlist_desc *desc)
-{
-    int a;
-    for (a = 0; a < desc->dim; a++) {
-        if (!desc->periodic[a]) continue;
-        if (!nlist_i_finite(desc->min[a]) || !nlist_i_finite(desc->max[a]) ||
-            !(desc->min[a] < desc->max[a]))
-            return NLIST_BAD_BOX;
-        if (!nlist_i_finite(desc->max[a] - desc->min[a])) return NLIST_BAD_BOX;
-    }
-    return NLIST_OK;
-}
-
-static nlist_result nlist_i_check_layout(const nlist_desc *desc)
-{
-    int const least = desc->layout == NLIST_HYBRID ? 0 : 1;
-    if ((int)desc->layout < 0 || desc->layout > NLIST_HYBRID) return NLIST_BAD_OPTION;
-    if (desc->parallel.tasks < 0 || desc->parallel.tasks > 1024) return NLIST_BAD_OPTION;
-    if (desc->width < least || desc->width > 1024) return NLIST_BAD_WIDTH;
-    if (desc->rows < NLIST_NO_ROWS) return NLIST_BAD_ROWS;
-    if (desc->history < 0 || desc->history > 4096) return NLIST_BAD_HISTORY;
-    if (desc->capacity < 0) return NLIST_BAD_CAPACITY;
-    if (!desc->exclude_start != !desc->exclude) return NLIST_BAD_EXCLUSIONS;
-    if (!desc->allocator.alloc != !desc->allocator.free) return NLIST_BAD_ALLOCATOR;
-    if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NLIST_BAD_ALLOCATOR;
-    return NLIST_OK;
-}
-
-NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc)
-{
-    nlist_result result;
-    if (!out || !desc) return NLIST_BAD_ARGUMENT;
-    *out = *desc;
-    if (out->dim == 0) out->dim = 3;
-    if (out->dim != 2 && out->dim != 3) return NLIST_BAD_DIM;
-    if (out->width == 0 && out->layout != NLIST_HYBRID) out->width = out->half ? 8 : 16;
-    if (out->width < 0 && out->layout == NLIST_HYBRID) return NLIST_BAD_WIDTH;
-    result = nlist_i_check_reach(out);
-    if (result == NLIST_OK) result = nlist_i_check_box(out);
-    return result == NLIST_OK ? nlist_i_check_layout(out) : result;
-}
-
-static nlist_axis nlist_i_axis_of(int periodic, nlist_real min, nlist_real max)
-{
-    nlist_axis axis;
-    axis.periodic = periodic != 0;
-    axis.min = periodic ? min : 0;
-    axis.max = periodic ? max : 0;
-    axis.length = axis.max - axis.min;
-    axis.half = periodic ? axis.length / 2 : NLIST_I_REAL_MAX;
-    return axis;
-}
-
-static void nlist_i_axes(nlist *list)
-{
-    const nlist_desc *desc = &list->desc;
-    int a;
-    for (a = 0; a < 3; a++)
-        list->axis[a] = nlist_i_axis_of(a < desc->dim && desc->periodic[a], desc->min[a],
-                                        desc->max[a]);
-}
-
-/* A list of triangles is full, and DYNAMIC: COMPACT (0) means the default here. */
-static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
-{
-    nlist_desc resolved = *desc;
-    if (resolved.layout == NLIST_COMPACT) resolved.layout = NLIST_DYNAMIC;
-    resolved.half = 0;
-    return resolved;
-}
-
-/* 1 if the reach is at most half of every period. */
-static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
-{
-    nlist_real const reach = nlist_i_largest_reach(&list->desc, largest);
-    int a;
-    for (a = 0; a < 3; a++)
-        if (list->axis[a].periodic && !(reach <= list->axis[a].half)) return 0;
-    return 1;
-}
-
-/* The caller's stride, as bytes between two points; 0 = refused. */
-static size_t nlist_i_stride(size_t stride, int dim)
-{
-    size_t const least = (size_t)dim * sizeof(nlist_real);
-    if (stride == 0) return least;
-    return stride >= least && stride % sizeof(nlist_real) == 0 ? stride : 0;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>build: the steps of a build
-
-   Find all rows, check sizes, lay the rows out beside the old list, carry the history, swap the
-   generations.
+       begin      takes over desc, and checks it against the list that is there
+       prepare    checks the particles
+       find       searches the partners of every particle
+       measure    compares what was found with what is allowed, and takes memory
+       lay out    copies the rows to the arrays of the layout, in the order of ids
+       carry      gives each new entry the history of the same contact in the old list
+       end        makes the new rows the list; or, after a refusal, restores what was
 
    Rows are found in the order of the source, one after the other. begin and length say where each
    is. Here row 1 was found first, then row 0; row 2 is empty:
@@ -2148,12 +1706,14 @@ static size_t nlist_i_stride(size_t stride, int dim)
                                  begin    2  0  3
                                  length   1  2  0
 
-   Rows are laid out in the order of their ids.
+   Three steps have faster forms, in tasks or for common cases (>>faster). They are entered
+   here by functions ..._faster, which return 1 where they did the work. NLIST_PLAIN leaves them
+   out: then this text is all that runs.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_finder nlist_i_finder;
 
-/* Finds all rows, each once, in any order. */
+/* Finds all rows, each once, in any order: nlist_i_begin_row, _append ..., _end_row. */
 typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
 
 /* Fills in what entries have beside the partner (desc.shifts, distances, offsets), and
@@ -2171,13 +1731,14 @@ struct nlist_i_finder {
     nlist *list;
     int32_t n;
     int32_t rows;           /* to be found: those of particles 0 .. rows-1 */
-    const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
-    const nlist_real *pos;  /* positions, or NULL: given pairs, a remap */
+    int32_t to;             /* the generation that is written */
+    const nlist_real *pos;  /* positions; NULL: given pairs, a remap */
     size_t stride;
     nlist_real largest;     /* the largest of the radii */
     const int32_t *new_of;  /* a remap: new ids of old particles; else NULL */
     const int32_t *old_of;  /* and old ids of new ones, -1 = new */
-    void *source;           /* what is searched: a struct for each source (>>sources) */
+    const int64_t *uid;     /* uids that decide which row owns a pair (nlist_rows), or NULL: ids */
+    void *source;           /* what is searched: a struct for each source */
     nlist_i_extras_fn *extras; /* boxes, and a remap; else NULL */
     nlist_i_wander_fn *wander; /* triangles; else NULL */
 
@@ -2187,8 +1748,18 @@ struct nlist_i_finder {
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
     int fixed;              /* a task, which takes no memory: partners without room are counted */
-    nlist_result result;    /* of a callback */
 };
+
+/* The steps. */
+static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before);
+static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *pos, size_t stride);
+static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect);
+static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_result result);
+
+/* Their faster forms. */
+static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result);
+static int nlist_i_rows_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                               nlist_result *result);
 
 /* A build of n particles. */
 static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
@@ -2198,6 +1769,187 @@ static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
     finder.list = list;
     finder.n = n;
     return finder;
+}
+
+#ifdef NLIST_I_UGRID
+static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder);
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result);
+
+/* A grid as the source of a build. */
+typedef struct nlist_i_from_grid {
+    const ugrid *grid;
+    nlist_result result;    /* of the rows taken so far */
+} nlist_i_from_grid;
+
+/* desc without its box, which is neither used nor checked: the grid has one. */
+static nlist_desc nlist_i_ugrid_desc(const nlist_desc *desc)
+{
+    nlist_desc resolved = *desc;
+    memset(resolved.periodic, 0, sizeof resolved.periodic);
+    return resolved;
+}
+
+/* A grid of n points must have all of them. */
+static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, int32_t n)
+{
+    if (grid->n != n || (n > 0 && grid->cell_count == 0)) return NLIST_BAD_SOURCE;
+    if (grid->desc.outside == UGRID_LEAVE_OUT) return NLIST_BAD_SOURCE;
+    return n > 0 && grid->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
+}
+
+/* Takes the periodic box from the grid. */
+static void nlist_i_ugrid_axes(nlist *list, const ugrid *grid)
+{
+    int a;
+    for (a = 0; a < 3; a++) {
+        const ugrid_axis *axis = &grid->axis[a];
+        list->desc.periodic[a] = axis->periodic;
+        list->desc.min[a] = axis->min;
+        list->desc.max[a] = axis->max;
+    }
+    nlist_i_axes(list);
+}
+
+NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
+                                         const nlist_real *pos, size_t stride, int32_t n)
+{
+    nlist_i_finder finder = nlist_i_finder_of(list, n);
+    nlist_i_from_grid from;
+    nlist before;
+    nlist_desc resolved;
+    nlist_result result;
+    if (!list || !desc || !grid) return NLIST_BAD_ARGUMENT;
+    from.grid = grid;
+    from.result = NLIST_OK;
+    finder.source = &from;
+    resolved = nlist_i_ugrid_desc(desc);
+    result = nlist_i_begin(list, &resolved, 0, &before);
+    if (result == NLIST_OK) result = nlist_i_check_ugrid(list, grid, n);
+    if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(list, grid);
+    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
+    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_ugrid);
+    return nlist_i_end_build(list, &before, result);
+}
+#endif
+
+/* ---- begin ---- */
+
+/* Refuses a desc that the current list cannot change to. */
+static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *desc, int keys)
+{
+    const nlist_desc *had = &list->desc;
+    int holds = 0, b;
+    for (b = 0; b < NLIST_BLOCKS; b++) holds |= list->block[b].memory != NULL;
+    if (holds && (had->allocator.alloc != desc->allocator.alloc ||
+                  had->allocator.free != desc->allocator.free ||
+                  had->allocator.user != desc->allocator.user))
+        return NLIST_BAD_ALLOCATOR;
+    if (list->n == 0 || !nlist_i_keeps_two(had)) return NLIST_OK;
+    if (had->history != desc->history || !had->half != !desc->half || list->keys != keys ||
+        had->dim != desc->dim || !had->shifts != !desc->shifts)
+        return NLIST_BAD_HISTORY;
+    return NLIST_OK;
+}
+
+/* Takes over desc. keys: 1 for a list of triangles. `before` is what nlist_i_end_build restores if
+   the build is refused. */
+static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before)
+{
+    nlist_desc resolved;
+    nlist_result result;
+    *before = *list;
+    result = nlist_defaults(&resolved, desc);
+    if (result == NLIST_OK) result = nlist_i_check_change(list, &resolved, keys);
+    if (result != NLIST_OK) return result;
+    list->desc = resolved;
+    list->keys = keys;
+    list->triangles = list->boxed = list->rows_cut = 0;
+    list->bad_id = -1;
+    list->needed_width = 0;
+    list->needed_entries = 0;
+    nlist_i_axes(list);
+    return NLIST_OK;
+}
+
+/* ---- prepare ---- */
+
+/* Checks that positions and radii are finite, and finds the largest radius (as on a GPU, of
+   particles that are left out, too). */
+static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    int32_t i, left_out = -1;
+    finder->largest = 0;
+    for (i = 0; i < finder->n; i++) {
+        nlist_real const radius = nlist_i_radius(desc, i);
+        nlist_real p[3];
+        nlist_i_load(finder->pos, finder->stride, desc->dim, i, p);
+        finder->list->bad_id = i; /* if it is refused */
+        if (desc->skip_invalid && !nlist_i_point_finite(p)) {
+            if (left_out < 0) left_out = i;
+        } else {
+            if (!nlist_i_point_finite(p) || !nlist_i_finite(radius)) return NLIST_NOT_FINITE;
+            if (radius < 0) return NLIST_BAD_RADIUS;
+        }
+        if (radius > finder->largest && nlist_i_finite(radius)) finder->largest = radius;
+    }
+    finder->list->bad_id = left_out;
+    return NLIST_OK;
+}
+
+/* The rows that desc.rows asks for. */
+static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t *rows)
+{
+    *rows = desc->rows > 0 ? desc->rows : desc->rows == 0 ? n : 0;
+    return desc->rows > n || desc->rows < NLIST_NO_ROWS ? NLIST_BAD_ROWS : NLIST_OK;
+}
+
+/* Takes over the positions, with the checks that all builds from positions begin with. The greatest
+   reach must be positive, its square finite, and half of a period at most. */
+static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *pos, size_t stride)
+{
+    const nlist_desc *desc = &finder->list->desc;
+    nlist_real reach, square;
+    nlist_result result;
+    finder->pos = pos;
+    finder->stride = nlist_i_stride(stride, desc->dim);
+    if (finder->n < 0 || (finder->n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
+    if (finder->n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    result = nlist_i_set_rows(desc, finder->n, &finder->rows);
+    if (result != NLIST_OK) return result;
+    if (!nlist_i_check_faster(finder, &result)) result = nlist_i_check_particles(finder);
+    if (result != NLIST_OK || finder->n == 0) return result;
+    reach = nlist_i_largest_reach(desc, finder->largest);
+    square = reach * reach;
+    if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
+    return nlist_i_periods_fit(finder->list, finder->largest) ? NLIST_OK : NLIST_BAD_PERIOD;
+}
+
+/* desc.exclude_start begins with 0, and does not descend. */
+static nlist_result nlist_i_check_exclusions(const nlist_desc *desc, int32_t n)
+{
+    int32_t i;
+    if (!desc->exclude_start) return NLIST_OK;
+    if (desc->exclude_start[0] != 0) return NLIST_BAD_EXCLUSIONS;
+    for (i = 0; i < n; i++)
+        if (desc->exclude_start[i + 1] < desc->exclude_start[i]) return NLIST_BAD_EXCLUSIONS;
+    return NLIST_OK;
+}
+
+/* ---- find ---- */
+
+/* Work space for rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
+static nlist_result nlist_i_take_found(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)finder->n + 1,
+                                             sizeof(int64_t) + sizeof(int32_t), 0);
+    if (result != NLIST_OK) return result;
+    finder->begin = (int64_t *)list->block[NLIST_I_BEGIN].memory;
+    finder->length = (int32_t *)(void *)(finder->begin + finder->n);
+    finder->found = (int32_t *)list->block[NLIST_I_FOUND].memory;
+    finder->room = (int64_t)(list->block[NLIST_I_FOUND].bytes / sizeof(int32_t));
+    return NLIST_OK;
 }
 
 /* Room for `more` further partners. */
@@ -2214,12 +1966,14 @@ static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
     return NLIST_OK;
 }
 
+/* The partners that follow are those of this row. */
 static void nlist_i_begin_row(nlist_i_finder *finder, int32_t row)
 {
     finder->row = row;
     finder->begin[row] = finder->used;
 }
 
+/* The row has all partners that were appended. */
 static void nlist_i_end_row(nlist_i_finder *finder)
 {
     finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
@@ -2243,84 +1997,330 @@ static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i
                                                                  : NLIST_OK;
 }
 
-/* Checks that positions and radii are finite, and finds the largest radius (as on a GPU, of
-   particles that are left out, too). */
-static nlist_result nlist_i_check_particles(nlist_i_finder *finder)
+#ifdef NLIST_I_UGRID
+/* A row of ugrid_each_row: the places of the particles near that at `place`, or some of them (then
+   the row is continued by the next call). A place is an index in the order of the grid. */
+static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, int32_t count)
 {
-    const nlist_desc *desc = &finder->list->desc;
-    int32_t i, left_out = -1;
-    finder->largest = 0;
-    for (i = 0; i < finder->n; i++) {
-        nlist_real const radius = nlist_i_radius(desc, i);
-        nlist_real p[3];
-        nlist_i_load(finder->pos, finder->stride, desc->dim, i, p);
-        finder->list->bad_id = i;
-        if (desc->skip_invalid && !nlist_i_point_finite(p)) {
-            if (left_out < 0) left_out = i;
-        } else {
-            if (!nlist_i_point_finite(p) || !nlist_i_finite(radius)) return NLIST_NOT_FINITE;
-            if (radius < 0) return NLIST_BAD_RADIUS;
-        }
-        if (radius > finder->largest && nlist_i_finite(radius)) finder->largest = radius;
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    nlist_i_query query;
+    nlist_real p[3], q[3];
+    int32_t k;
+    ugrid_point(from->grid, place, p);
+    query = nlist_i_query_of(&finder->list->desc, ugrid_id(from->grid, place), p);
+    if (finder->row != query.i) nlist_i_begin_row(finder, query.i);
+    for (k = 0; k < count; k++) {
+        ugrid_point(from->grid, places[k], q);
+        from->result = nlist_i_test_candidate(finder, &query, ugrid_id(from->grid, places[k]), q);
+        if (from->result != NLIST_OK) return 1;
     }
-    finder->list->bad_id = left_out;
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+/* Finds the rows by a search of ugrid.h for each particle. (A half search of ugrid.h tests each
+   pair once, but finds half of a row's partners from their side: to sort those by row takes longer
+   than the tests.) */
+static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
+{
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    nlist_real const reach = nlist_i_largest_reach(&finder->list->desc, finder->largest);
+    ugrid grid = *from->grid;
+    ugrid_result searched;
+    nlist_result result;
+    int32_t i;
+    if (finder->n == 0) return NLIST_OK;
+    grid.rows = finder->rows;
+    memset(&grid.filter, 0, sizeof grid.filter); /* the list has its own */
+    from->grid = &grid;
+    finder->row = -1;
+    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
+    if (nlist_i_ugrid_faster(finder, reach, &result)) return result;
+    searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
+    if (searched == UGRID_STOPPED) return from->result;
+    return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
+}
+#endif
+
+/* ---- measure ---- */
+
+/* The number of entries of a row beyond its slots. */
+static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
+{
+    int32_t const slots = nlist_i_has_slots(desc) ? desc->width : 0;
+    return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
+}
+
+/* The slots and entries that the found rows need, compared with those allowed. */
+static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_desc *desc = &list->desc;
+    int32_t i;
+    for (i = 0; i < finder->rows; i++) {
+        if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
+        list->needed_entries += nlist_i_beyond(desc, finder->length[i]);
+    }
+    if (desc->layout == NLIST_STATIC && list->needed_width > desc->width) {
+        if (!desc->grow || list->needed_width > 1024) return NLIST_ROW_FULL;
+        /* a power of two stays one: NLIST_REDUCE, up to 32 */
+        while (desc->width < list->needed_width) desc->width *= 2;
+        if (desc->width > 1024) desc->width = 1024;
+    }
+    if (nlist_i_has_rest(desc) && list->needed_entries > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
+    if (desc->capacity > 0 && list->needed_entries > desc->capacity && !desc->grow)
+        return NLIST_LIST_FULL;
     return NLIST_OK;
 }
 
-/* The greatest reach must be positive, and its square finite. */
-static nlist_result nlist_i_check_largest(const nlist_i_finder *finder)
+/* Memory for the three arrays of events: at most all new entries begin or persist, and at most all
+   old ones end. */
+static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows *old_rows)
 {
-    nlist_real const reach = nlist_i_largest_reach(&finder->list->desc, finder->largest),
-                     square = reach * reach;
-    if (finder->n == 0) return NLIST_OK;
-    if (!(square >= NLIST_I_REAL_MIN) || !nlist_i_finite(square)) return NLIST_BAD_RADIUS;
-    return nlist_i_periods_fit(finder->list, finder->largest) ? NLIST_OK : NLIST_BAD_PERIOD;
+    nlist *list = finder->list;
+    int64_t were = 0;
+    int32_t i;
+    int kind;
+    if (!list->desc.events || finder->new_of) return NLIST_OK;
+    for (i = 0; i < old_rows->n; i++) were += old_rows->count[i];
+    for (kind = 0; kind < NLIST_EVENT_KINDS; kind++) {
+        int64_t const most = kind == NLIST_ENDED ? were : finder->used;
+        nlist_result const result =
+            nlist_i_grow(list, NLIST_I_EVENT + kind, most, sizeof(nlist_event),
+                         (size_t)list->event_count[kind] * sizeof(nlist_event));
+        list->event[kind] = (nlist_event *)list->block[NLIST_I_EVENT + kind].memory;
+        if (result != NLIST_OK) return result;
+    }
+    return NLIST_OK;
 }
 
-static nlist_result nlist_i_check_exclusions(const nlist_desc *desc, int32_t n)
+/* Takes the memory of the rows that are written, with room for desc.capacity entries or as many as
+   were found, and begins them. */
+static nlist_result nlist_i_take_rows(nlist_i_finder *finder, int uids)
+{
+    nlist *list = finder->list;
+    nlist_rows *rows = &list->rows[finder->to];
+    int64_t const needed = list->needed_entries, asked = list->desc.capacity;
+    nlist_result const result =
+        nlist_i_take_generation(list, finder->to, finder->n, finder->rows,
+                                asked > needed ? asked : needed, uids);
+    if (result != NLIST_OK) return result;
+    if (rows->start) rows->start[0] = 0;
+    rows->entries = needed;
+    return NLIST_OK;
+}
+
+/* ---- lay out ---- */
+
+/* Writes row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next
+   free entry. */
+static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length,
+                               int64_t at)
+{
+    int32_t k;
+    for (k = 0; k < rows->width; k++)
+        rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
+    if (!rows->head) return at;
+    rows->head[i] = length > rows->width ? (int32_t)at : -1;
+    for (k = rows->width; k < length; k++, at++) {
+        rows->own[at] = i;
+        rows->partner[at] = found[k];
+        rows->link[at] = k + 1 < length ? (int32_t)at + 1 : -1;
+    }
+    return at;
+}
+
+/* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. */
+static void nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
+                            int32_t last, int64_t at)
 {
     int32_t i;
-    if (!desc->exclude_start) return NLIST_OK;
-    if (desc->exclude_start[0] != 0) return NLIST_BAD_EXCLUSIONS;
-    for (i = 0; i < n; i++)
-        if (desc->exclude_start[i + 1] < desc->exclude_start[i]) return NLIST_BAD_EXCLUSIONS;
-    return NLIST_OK;
+    for (i = first; i < last; i++) {
+        int32_t const length = finder->length[i];
+        const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
+        rows->count[i] = length;
+        if (rows->start) {
+            if (length > 0) memcpy(rows->partner + at, found, (size_t)length * sizeof *found);
+            at += length;
+            rows->start[i + 1] = at;
+            continue;
+        }
+        at = nlist_i_put_row(rows, i, found, length, at);
+        if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
+    }
 }
 
-/* Refuses a desc that the current list cannot change to. */
-static nlist_result nlist_i_check_change(const nlist *list, const nlist_desc *desc, int keys)
+/* The reference positions of the skin: those of the build. A remap keeps those of the last build,
+   and sets NaN for new particles. */
+static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows,
+                                   nlist_rows *rows, int32_t first, int32_t last)
 {
-    const nlist_desc *had = &list->desc;
-    int holds = 0, b;
-    for (b = 0; b < NLIST_BLOCKS; b++) holds |= list->block[b].memory != NULL;
-    if (holds && (had->allocator.alloc != desc->allocator.alloc ||
-                  had->allocator.free != desc->allocator.free ||
-                  had->allocator.user != desc->allocator.user))
-        return NLIST_BAD_ALLOCATOR;
-    if (list->n == 0 || !nlist_i_keeps_two(had)) return NLIST_OK;
-    if (had->history != desc->history || !had->half != !desc->half || list->keys != keys ||
-        had->dim != desc->dim || !had->shifts != !desc->shifts)
-        return NLIST_BAD_HISTORY;
-    return NLIST_OK;
+    int const dim = finder->list->desc.dim;
+    int32_t i;
+    int a;
+    if (!rows->reference) return;
+    for (i = first; i < last; i++) {
+        nlist_real *to = rows->reference + (size_t)i * (size_t)dim;
+        int32_t const was = finder->old_of ? finder->old_of[i] : -1;
+        nlist_real p[3];
+        if (!finder->old_of && finder->pos) nlist_i_load(finder->pos, finder->stride, dim, i, p);
+        for (a = 0; a < dim; a++) {
+            if (was >= 0) to[a] = old_rows->reference[(size_t)was * (size_t)dim + (size_t)a];
+            else to[a] = !finder->old_of && finder->pos ? p[a] : (nlist_real)NAN;
+        }
+    }
 }
 
-/* Takes over desc. `before` is what nlist_i_end_build restores if the build is refused. */
-static nlist_result nlist_i_begin(nlist *list, const nlist_desc *desc, int keys, nlist *before)
+/* ---- carry ---- */
+
+/* Notes that a contact began, persists or ended. */
+static void nlist_i_add_event(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
 {
-    nlist_desc resolved;
+    nlist_event *event = &list->event[kind][list->event_count[kind]++];
+    event->i = !list->keys && j < i ? j : i;
+    event->j = !list->keys && j < i ? i : j;
+    event->entry = entry;
+}
+
+/* 1 if events report this entry: each pair is reported once. */
+static int nlist_i_reports(const nlist *list, int32_t i, const nlist_each *e)
+{
+    return list->keys || list->desc.half || i < e->id ||
+           (i == e->id && nlist_i_positive(e->shift));
+}
+
+/* Copies the bytes of each new entry of row i from the old row, or zeros; notes contacts that began
+   or persist. */
+static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows,
+                              const nlist_rows *rows, int32_t i)
+{
+    nlist *list = finder->list;
+    int32_t const bytes = list->desc.history, was = finder->old_of ? finder->old_of[i] : i;
+    nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->new_of, list->keys);
+    nlist_each e = nlist_i_row(rows, bytes, i);
+    int const events = list->desc.events && !finder->new_of;
+    uint64_t taken = 0;
+    while (nlist_next(&e)) {
+        int64_t old = nlist_i_match(&matcher, e.id, e.shift);
+        if (old < 0 && finder->wander)
+            old = finder->wander(finder, old_rows, rows, i, e.id, &taken);
+        if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes,
+                                          (size_t)bytes);
+        else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
+        if (events && nlist_i_reports(list, i, &e))
+            nlist_i_add_event(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
+    }
+}
+
+/* Notes the old entries of row i whose partner is not in the new row. (Triangles: a contact that
+   moved to a neighbouring triangle ends under its old key, and persists under the new one.) */
+static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *rows,
+                              int32_t i)
+{
+    nlist_i_matcher matcher = nlist_i_match_row(rows, list->desc.history, i, NULL, list->keys);
+    nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
+    while (nlist_next(&e))
+        if (nlist_i_reports(list, i, &e) && nlist_i_match(&matcher, e.id, e.shift) < 0)
+            nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
+}
+
+/* History and events of all rows. (A remap changes no contact: it makes no events.) */
+static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
+                          const nlist_rows *rows)
+{
+    nlist *list = finder->list;
+    int32_t i;
+    if (!nlist_i_keeps_two(&list->desc)) return;
+    if (!finder->new_of) memset(list->event_count, 0, sizeof list->event_count);
+    for (i = 0; i < finder->rows; i++) nlist_i_carry_row(finder, old_rows, rows, i);
+    if (!list->desc.events || finder->new_of) return;
+    for (i = 0; i < old_rows->n; i++) nlist_i_add_ended(list, old_rows, rows, i);
+}
+
+/* Uids of half lists with history or events, once particles have been renumbered. New particles
+   get higher ones than all before. They are made before the search, which needs them. Figure: at
+   nlist_remap. */
+static nlist_result nlist_i_keep_uids(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    const int64_t *had = list->rows[list->current].uid;
+    int const block = finder->to * NLIST_I_GENERATION + NLIST_I_UID;
     nlist_result result;
-    *before = *list;
-    result = nlist_defaults(&resolved, desc);
-    if (result == NLIST_OK) result = nlist_i_check_change(list, &resolved, keys);
+    int64_t *uid;
+    int32_t i;
+    if (list->n == 0 || !list->desc.half || !nlist_i_keeps_two(&list->desc)) return NLIST_OK;
+    if (!finder->new_of && !had) return NLIST_OK;
+    result = nlist_i_grow(list, block, finder->n, sizeof(int64_t), 0);
     if (result != NLIST_OK) return result;
-    list->desc = resolved;
-    list->keys = keys;
-    list->triangles = list->boxed = list->rows_cut = 0;
-    list->bad_id = -1;
-    list->needed_width = 0;
-    list->needed_entries = 0;
-    nlist_i_axes(list);
+    uid = (int64_t *)list->block[block].memory;
+    for (i = 0; i < finder->n; i++) {
+        int32_t const was = finder->new_of ? finder->old_of[i] : i < list->n ? i : -1;
+        uid[i] = nlist_i_uid(was < 0 ? list->next_uid + i : had ? had[was] : was, i,
+                             finder->rows);
+    }
+    finder->uid = uid;
     return NLIST_OK;
+}
+
+/* ---- end ---- */
+
+/* The rows that were written are the list from now on. */
+static void nlist_i_take_over(const nlist_i_finder *finder, int64_t next_uid)
+{
+    nlist *list = finder->list;
+    list->current = finder->to;
+    list->n = finder->n;
+    list->row_count = finder->rows;
+    list->total = finder->used;
+    list->next_uid = next_uid;
+    list->remembers = nlist_i_keeps_two(&list->desc);
+    list->built = 1;
+}
+
+/* The rows are found: lays them out, carries history, and makes them the list. */
+static nlist_result nlist_i_finish(nlist_i_finder *finder)
+{
+    nlist *list = finder->list;
+    nlist_rows *const rows = &list->rows[finder->to];
+    nlist_rows old_rows;
+    nlist_result result = nlist_i_check_sizes(finder);
+    if (result != NLIST_OK) return result;
+    memset(&old_rows, 0, sizeof old_rows); /* no rows: all contacts are new */
+    if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
+    result = nlist_i_take_events(finder, &old_rows);
+    if (result == NLIST_OK) result = nlist_i_take_rows(finder, finder->uid != NULL);
+    if (result != NLIST_OK) return result;
+    if (!nlist_i_rows_faster(finder, &old_rows, &result)) {
+        nlist_i_lay_out(finder, rows, 0, finder->rows, 0);
+        if (finder->extras) finder->extras(finder, &old_rows, rows, 0, finder->rows);
+        nlist_i_keep_reference(finder, &old_rows, rows, 0, finder->n);
+        nlist_i_carry(finder, &old_rows, rows);
+    }
+    if (result != NLIST_OK) return result;
+    nlist_i_take_over(finder, finder->uid ? list->next_uid + finder->n : finder->n);
+    return NLIST_OK;
+}
+
+/* 1 if the desc asks for what only boxes have. */
+static int nlist_i_has_extras(const nlist_desc *desc)
+{
+    return desc->shifts || desc->distances || desc->offsets || desc->sorted || desc->nearest;
+}
+
+/* Find, and all that follows. The new rows are written beside the old ones where these are still
+   needed, else over them. */
+static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect)
+{
+    nlist *list = finder->list;
+    int const beside = list->n > 0 && (nlist_i_keeps_two(&list->desc) || finder->new_of);
+    nlist_result result = nlist_i_check_exclusions(&list->desc, finder->n);
+    if (!finder->extras && nlist_i_has_extras(&list->desc)) return NLIST_BAD_OPTION;
+    finder->to = beside ? 1 - list->current : list->current;
+    if (result == NLIST_OK) result = nlist_i_take_found(finder);
+    if (result == NLIST_OK) result = nlist_i_keep_uids(finder);
+    if (result == NLIST_OK) result = collect(finder);
+    return result == NLIST_OK ? nlist_i_finish(finder) : result;
 }
 
 /* Arrays of a call are borrowed until it ends: forgets them. */
@@ -2375,369 +2375,31 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
     return nlist_i_forget_borrowed(list, result);
 }
 
-/* The generation for the new rows: the other one where the old rows are still needed, else the
-   same. */
-static int32_t nlist_i_target(const nlist_i_finder *finder)
-{
-    const nlist *list = finder->list;
-    return list->n > 0 && (nlist_i_keeps_two(&list->desc) || finder->new_of) ? 1 - list->current
-                                                                             : list->current;
-}
-
-/* The number of entries of a row beyond its slots. */
-static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
-{
-    int32_t const slots = nlist_i_has_slots(desc) ? desc->width : 0;
-    return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
-}
-
-/* The slots and entries that the found rows need. */
-static void nlist_i_measure(const nlist_i_finder *finder)
-{
-    nlist *list = finder->list;
-    int32_t i;
-    for (i = 0; i < finder->rows; i++) {
-        if (finder->length[i] > list->needed_width) list->needed_width = finder->length[i];
-        list->needed_entries += nlist_i_beyond(&list->desc, finder->length[i]);
-    }
-}
-
-/* Compares the sizes that the found rows need with those allowed. */
-static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
-{
-    nlist *list = finder->list;
-    nlist_desc *desc = &list->desc;
-    nlist_i_measure(finder);
-    if (desc->layout == NLIST_STATIC && list->needed_width > desc->width) {
-        if (!desc->grow || list->needed_width > 1024) return NLIST_ROW_FULL;
-        /* a power of two stays one: NLIST_REDUCE, up to 32 */
-        while (desc->width < list->needed_width) desc->width *= 2;
-        if (desc->width > 1024) desc->width = 1024;
-    }
-    if (nlist_i_has_rest(desc) && list->needed_entries > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    if (desc->capacity > 0 && list->needed_entries > desc->capacity && !desc->grow)
-        return NLIST_LIST_FULL;
-    return NLIST_OK;
-}
-
-/* Writes row i to its slots and, beyond them, to the rest, from entry `at` on. Returns the next
-   free entry. */
-static int64_t nlist_i_put_row(nlist_rows *rows, int32_t i, const int32_t *found, int32_t length,
-                               int64_t at)
-{
-    int32_t k;
-    for (k = 0; k < rows->width; k++)
-        rows->slot[(int64_t)i * rows->width + k] = k < length ? found[k] : -1;
-    if (!rows->head) return at;
-    rows->head[i] = length > rows->width ? (int32_t)at : -1;
-    for (k = rows->width; k < length; k++, at++) {
-        rows->own[at] = i;
-        rows->partner[at] = found[k];
-        rows->link[at] = k + 1 < length ? (int32_t)at + 1 : -1;
-    }
-    return at;
-}
-
-/* Copies the found rows first .. last-1 to the arrays of the layout, from entry `at` on. Returns
-   the next free entry. */
-static int64_t nlist_i_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int32_t first,
-                               int32_t last, int64_t at)
-{
-    int32_t i;
-    for (i = first; i < last; i++) {
-        int32_t const length = finder->length[i];
-        const int32_t *found = length > 0 ? finder->found + finder->begin[i] : NULL;
-        rows->count[i] = length;
-        if (rows->start) {
-            rows->start[i] = at;
-            if (length > 0) memcpy(rows->partner + at, found, (size_t)length * sizeof *found);
-            at += length;
-            continue;
-        }
-        at = nlist_i_put_row(rows, i, found, length, at);
-        if (rows->touched && length > 0) rows->touched[rows->touched_count++] = i;
-    }
-    return at;
-}
-
-/* All rows are laid out, up to entry `end`. */
-static void nlist_i_end_lay_out(const nlist_i_finder *finder, nlist_rows *rows, int64_t end)
-{
-    if (rows->start) rows->start[finder->rows] = end;
-    rows->entries = end;
-}
-
-static void nlist_i_lay_out_all(const nlist_i_finder *finder, nlist_rows *rows)
-{
-    nlist_i_end_lay_out(finder, rows, nlist_i_lay_out(finder, rows, 0, finder->rows, 0));
-}
-
-static void nlist_i_add_event(nlist *list, int kind, int32_t i, int32_t j, int64_t entry)
-{
-    nlist_event *event = &list->event[kind][list->event_count[kind]++];
-    event->i = !list->keys && j < i ? j : i;
-    event->j = !list->keys && j < i ? i : j;
-    event->entry = entry;
-}
-
-/* 1 if events report this entry: each pair is reported once. */
-static int nlist_i_reports(const nlist *list, int32_t i, const nlist_each *e)
-{
-    return list->keys || list->desc.half || i < e->id ||
-           (i == e->id && nlist_i_positive(e->shift));
-}
-
-/* Copies the bytes of each new entry of row i from the old row, or zeros; notes contacts that began
-   or persist. */
-static void nlist_i_carry_row(nlist_i_finder *finder, const nlist_rows *old_rows,
-                              const nlist_rows *new_rows, int32_t i)
-{
-    nlist *list = finder->list;
-    int32_t const bytes = list->desc.history, was = finder->old_of ? finder->old_of[i] : i;
-    nlist_i_matcher matcher = nlist_i_match_row(old_rows, bytes, was, finder->new_of, list->keys);
-    nlist_each e = nlist_i_row(new_rows, bytes, i);
-    int const events = list->desc.events && !finder->new_of;
-    uint64_t taken = 0;
-    while (nlist_next(&e)) {
-        int64_t old = nlist_i_match(&matcher, e.id, e.shift);
-        if (old < 0 && finder->wander)
-            old = finder->wander(finder, old_rows, new_rows, i, e.id, &taken);
-        if (bytes > 0 && old >= 0) memcpy(e.history, old_rows->history + old * bytes,
-                                          (size_t)bytes);
-        else if (bytes > 0) memset(e.history, 0, (size_t)bytes);
-        if (events && nlist_i_reports(list, i, &e))
-            nlist_i_add_event(list, old >= 0 ? NLIST_PERSISTED : NLIST_BEGUN, i, e.id, e.entry);
-    }
-}
-
-/* Notes the old entries of row i whose partner is not in the new row. (Triangles: a contact that
-   moved to a neighbouring triangle ends under its old key, and persists under the new one.) */
-static void nlist_i_add_ended(nlist *list, const nlist_rows *old_rows, const nlist_rows *new_rows,
-                              int32_t i)
-{
-    nlist_i_matcher matcher = nlist_i_match_row(new_rows, list->desc.history, i, NULL, list->keys);
-    nlist_each e = nlist_i_row(old_rows, list->desc.history, i);
-    while (nlist_next(&e))
-        if (nlist_i_reports(list, i, &e) && nlist_i_match(&matcher, e.id, e.shift) < 0)
-            nlist_i_add_event(list, NLIST_ENDED, i, e.id, e.entry);
-}
-
-/* History and events of all rows. */
-static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
-                          const nlist_rows *new_rows)
-{
-    nlist *list = finder->list;
-    int32_t i;
-    if (!nlist_i_keeps_two(&list->desc)) return;
-    if (!finder->new_of) memset(list->event_count, 0, sizeof list->event_count);
-    for (i = 0; i < finder->rows; i++) nlist_i_carry_row(finder, old_rows, new_rows, i);
-    for (i = 0; list->desc.events && !finder->new_of && i < old_rows->n; i++)
-        nlist_i_add_ended(list, old_rows, new_rows, i);
-}
-
-/* The reference positions of the skin: those of the build. A remap keeps those of the last build,
-   and sets NaN for new particles. */
-static void nlist_i_keep_reference(const nlist_i_finder *finder, const nlist_rows *old_rows,
-                                   nlist_rows *new_rows, int32_t first, int32_t last)
-{
-    int const dim = finder->list->desc.dim;
-    int32_t i;
-    int a;
-    if (!new_rows->reference) return;
-    for (i = first; i < last; i++) {
-        nlist_real *to = new_rows->reference + (size_t)i * (size_t)dim;
-        int32_t const was = finder->old_of ? finder->old_of[i] : -1;
-        nlist_real p[3];
-        if (!finder->old_of && finder->pos) nlist_i_load(finder->pos, finder->stride, dim, i, p);
-        for (a = 0; a < dim; a++) {
-            if (was >= 0) to[a] = old_rows->reference[(size_t)was * (size_t)dim + (size_t)a];
-            else to[a] = !finder->old_of && finder->pos ? p[a] : (nlist_real)NAN;
-        }
-    }
-}
-
-/* 1 if this list needs uids: half lists with history or events, once particles have been
-   renumbered. */
-static int nlist_i_needs_uids(const nlist_i_finder *finder)
-{
-    const nlist *list = finder->list;
-    return list->n > 0 && list->desc.half && nlist_i_keeps_two(&list->desc) &&
-           (finder->new_of || list->rows[list->current].uid);
-}
-
-/* Carries the uids over. New particles get higher ones than all before. The search needs uids, so
-   they are made before it (figure: >>remap). */
-static nlist_result nlist_i_carry_uids(nlist_i_finder *finder)
-{
-    nlist *list = finder->list;
-    const int64_t *had = list->rows[list->current].uid;
-    int const block = nlist_i_target(finder) * NLIST_I_GENERATION + NLIST_I_UID;
-    nlist_result result;
-    int64_t *uid;
-    int32_t i;
-    if (!nlist_i_needs_uids(finder)) return NLIST_OK;
-    result = nlist_i_grow(list, block, finder->n, sizeof(int64_t), 0);
-    if (result != NLIST_OK) return result;
-    uid = (int64_t *)list->block[block].memory;
-    for (i = 0; i < finder->n; i++) {
-        int32_t const was = finder->new_of ? finder->old_of[i] : i < list->n ? i : -1;
-        uid[i] = nlist_i_uid(was < 0 ? list->next_uid + i : had ? had[was] : was, i,
-                             finder->rows);
-    }
-    finder->uid = uid;
-    return NLIST_OK;
-}
-
-/* Memory for the three arrays of events: at most all new entries begin or persist, and at most all
-   old ones end. */
-static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows *old_rows)
-{
-    nlist *list = finder->list;
-    int64_t were = 0;
-    nlist_result result = NLIST_OK;
-    int32_t i;
-    int kind;
-    if (!list->desc.events || finder->new_of) return NLIST_OK;
-    for (i = 0; i < old_rows->n; i++) were += old_rows->count[i];
-    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
-        int64_t const most = kind == NLIST_ENDED ? were : finder->used;
-        result = nlist_i_grow(list, NLIST_I_EVENT + kind, most, sizeof(nlist_event),
-                              (size_t)list->event_count[kind] * sizeof(nlist_event));
-        list->event[kind] = (nlist_event *)list->block[NLIST_I_EVENT + kind].memory;
-    }
-    return result;
-}
-
-/* Lays out the rows and carries what they keep. */
-static nlist_result nlist_i_rows_in_one(nlist_i_finder *finder, const nlist_rows *old_rows,
-                                        int32_t to)
-{
-    nlist_rows *const rows = &finder->list->rows[to];
-    nlist_i_lay_out_all(finder, rows);
-    if (finder->extras) finder->extras(finder, old_rows, rows, 0, finder->rows);
-    nlist_i_keep_reference(finder, old_rows, rows, 0, finder->n);
-    nlist_i_carry(finder, old_rows, rows);
-    return NLIST_OK;
-}
-
-/* Entries that partner gets room for. */
-static int64_t nlist_i_room_for(const nlist *list)
-{
-    return list->desc.capacity > list->needed_entries ? list->desc.capacity : list->needed_entries;
-}
-
-/* The rows of generation g are the list from now on. */
-static void nlist_i_take_over(const nlist_i_finder *finder, int32_t g, int64_t next_uid)
-{
-    nlist *list = finder->list;
-    list->current = g;
-    list->n = finder->n;
-    list->row_count = finder->rows;
-    list->total = finder->used;
-    list->next_uid = next_uid;
-    list->remembers = nlist_i_keeps_two(&list->desc);
-    list->built = 1;
-}
-
-/* The rows are found: lays them out, carries history, and makes them the list. */
-static nlist_result nlist_i_finish(nlist_i_finder *finder)
-{
-    nlist *list = finder->list;
-    int32_t const to = nlist_i_target(finder);
-    int const uids = finder->uid != NULL;
-    nlist_result result = nlist_i_check_sizes(finder);
-    nlist_rows old_rows;
-    memset(&old_rows, 0, sizeof old_rows);
-    if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
-    if (result == NLIST_OK) result = nlist_i_take_events(finder, &old_rows);
-    if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, to, finder->n, finder->rows, nlist_i_room_for(list),
-                                         uids);
-    if (result != NLIST_OK) return result;
-    result = nlist_i_light_pieces(finder) > 1 ? nlist_i_rows_in_pieces(finder, &old_rows, to)
-                                              : nlist_i_rows_in_one(finder, &old_rows, to);
-    if (result != NLIST_OK) return result;
-    nlist_i_take_over(finder, to, uids ? list->next_uid + finder->n : finder->n);
-    return NLIST_OK;
-}
-
-/* Work space for rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
-static nlist_result nlist_i_take_found(nlist_i_finder *finder)
-{
-    nlist *list = finder->list;
-    nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)finder->n + 1,
-                                             sizeof(int64_t) + sizeof(int32_t), 0);
-    if (result != NLIST_OK) return result;
-    finder->begin = (int64_t *)list->block[NLIST_I_BEGIN].memory;
-    finder->length = (int32_t *)(void *)(finder->begin + finder->n);
-    finder->found = (int32_t *)list->block[NLIST_I_FOUND].memory;
-    finder->room = (int64_t)(list->block[NLIST_I_FOUND].bytes / sizeof(int32_t));
-    return NLIST_OK;
-}
-
-/* 1 if the desc asks for what only boxes have. */
-static int nlist_i_has_extras(const nlist_desc *desc)
-{
-    return desc->shifts || desc->distances || desc->offsets || desc->sorted || desc->nearest;
-}
-
-/* A build; `collect` finds the rows. */
-static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect)
-{
-    nlist_result result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
-    if (!finder->extras && nlist_i_has_extras(&finder->list->desc)) return NLIST_BAD_OPTION;
-    if (result == NLIST_OK) result = nlist_i_take_found(finder);
-    if (result == NLIST_OK) result = nlist_i_carry_uids(finder);
-    if (result == NLIST_OK) result = collect(finder);
-    return result == NLIST_OK ? nlist_i_finish(finder) : result;
-}
-
-/* The rows that desc.rows asks for. */
-static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t *rows)
-{
-    *rows = desc->rows > 0 ? desc->rows : desc->rows == 0 ? n : 0;
-    return desc->rows > n || desc->rows < NLIST_NO_ROWS ? NLIST_BAD_ROWS : NLIST_OK;
-}
-
-/* Takes over the positions, with the checks that all builds from positions begin with. */
-static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *pos, size_t stride)
-{
-    const nlist_desc *desc = &finder->list->desc;
-    nlist_result result;
-    finder->pos = pos;
-    finder->stride = nlist_i_stride(stride, desc->dim);
-    if (finder->n < 0 || (finder->n > 0 && !pos) || finder->stride == 0) return NLIST_BAD_ARGUMENT;
-    if (finder->n > NLIST_I_INT_MAX) return NLIST_TOO_MANY;
-    result = nlist_i_set_rows(desc, finder->n, &finder->rows);
-    if (result == NLIST_OK)
-        result = nlist_i_light_pieces(finder) > 1 ? nlist_i_particles_in_pieces(finder)
-                                                  : nlist_i_check_particles(finder);
-    return result == NLIST_OK ? nlist_i_check_largest(finder) : result;
-}
-
 /* ----------------------------------------------------------------------------------------------
-   >>sources: neighbour search. A place is an index in the order of a grid or tree.
+   >>sources: brute force, given pairs, trees, triangles
    ---------------------------------------------------------------------------------------------- */
 
+/* Tests all particles for each row, by ascending id. */
 static nlist_result nlist_i_collect_brute(nlist_i_finder *finder)
 {
     const nlist *list = finder->list;
-    nlist_result result = NLIST_OK;
     nlist_real p[3], q[3];
     int32_t i, j;
-    for (i = 0; i < finder->rows && result == NLIST_OK; i++) {
+    for (i = 0; i < finder->rows; i++) {
         nlist_i_query query;
         nlist_i_point(list, finder->pos, finder->stride, i, p);
         query = nlist_i_query_of(&list->desc, i, p);
         nlist_i_begin_row(finder, i);
-        for (j = 0; j < finder->n && result == NLIST_OK; j++) {
+        for (j = 0; j < finder->n; j++) {
+            nlist_result result;
             if (j == i) continue;
             nlist_i_point(list, finder->pos, finder->stride, j, q);
             result = nlist_i_test_candidate(finder, &query, j, q);
+            if (result != NLIST_OK) return result;
         }
         nlist_i_end_row(finder);
     }
-    return result;
+    return NLIST_OK;
 }
 
 NLIST_API nlist_result nlist_build_brute(nlist *list, const nlist_desc *desc, const nlist_real *pos,
@@ -2884,181 +2546,17 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
     return nlist_i_end_build(list, &before, result);
 }
 
-#ifdef NLIST_I_UGRID
-/* ugrid_each_row searches block by block of cells (ugrid.h >>search), and passes the rows on: ids
-   of partners, of which half lists keep those above the row's; or, with radii, masks, exclusions or
-   uids, places, which are asked about. A half search of ugrid.h tests each pair once, but finds
-   half of a row's partners from their side: to sort those by row takes longer than the tests. */
-
-/* The row of this particle comes, or goes on. */
-static void nlist_i_continue_row(nlist_i_finder *finder, int32_t i)
-{
-    if (finder->row == i) return;
-    nlist_i_begin_row(finder, i);
-    finder->length[i] = 0;
-}
-
-/* Appends the ids of the partners that row i lists, without a branch. There is room for all. */
-static void nlist_i_append_ids(nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                               int32_t count)
-{
-    int32_t *const to = finder->found + finder->used;
-    int32_t kept = 0, k;
-    if (!finder->list->desc.half) {
-        memcpy(to, ids, (size_t)count * sizeof *ids);
-        kept = count;
-    }
-    for (k = 0; k < count && finder->list->desc.half; k++) {
-        to[kept] = ids[k];
-        kept += ids[k] > i;
-    }
-    finder->used += kept;
-}
-
-/* How many of the partners row i lists. */
-static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, const int32_t *ids,
-                                   int32_t count)
-{
-    int32_t owned = 0, k;
-    for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
-    return owned;
-}
-
-/* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
-   rows of what was reserved do not hold all of them. */
-static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    int32_t k;
-    nlist_i_continue_row(finder, i);
-    if (finder->used + count <= finder->room) {
-        nlist_i_append_ids(finder, i, ids, count);
-    } else {
-        if (!finder->fixed)
-            finder->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
-        if (finder->result != NLIST_OK) return 1;
-        for (k = 0; k < count; k++)
-            if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
-                (void)nlist_i_append(finder, ids[k]); /* there is room, or it is counted */
-    }
-    nlist_i_end_row(finder);
-    return 0;
-}
-
-/* The query of the particle at a place. */
-static nlist_i_query nlist_i_query_at(const nlist_i_finder *finder, int32_t place)
-{
-    const ugrid *grid = (const ugrid *)finder->source;
-    nlist_real p[3];
-    ugrid_point(grid, place, p);
-    return nlist_i_query_of(&finder->list->desc, ugrid_id(grid, place), p);
-}
-
-/* 1 if masks, exclusions and radii allow the pair of a query and a place within the largest
-   reach. */
-static int nlist_i_allows_place(const nlist_i_finder *finder, const nlist_i_query *query,
-                                int32_t place)
-{
-    const nlist *list = finder->list;
-    const ugrid *grid = (const ugrid *)finder->source;
-    int32_t const j = ugrid_id(grid, place);
-    nlist_real q[3];
-    if (!nlist_i_allows(&list->desc, query->i, j)) return 0;
-    if (!list->desc.radii) return 1;
-    ugrid_point(grid, place, q);
-    return nlist_i_distance2(list, query->p, q) <=
-           nlist_i_limit(&list->desc, query->radius, list->desc.radii[j]);
-}
-
-/* The places of the row of a place: those that it lists. */
-static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, int32_t count)
-{
-    nlist_i_finder *finder = (nlist_i_finder *)user;
-    const nlist_desc *desc = &finder->list->desc;
-    nlist_i_query const query = nlist_i_query_at(finder, place);
-    int32_t k;
-    nlist_i_continue_row(finder, query.i);
-    for (k = 0; k < count; k++) {
-        int32_t const j = ugrid_id((const ugrid *)finder->source, places[k]);
-        if (!nlist_i_owns(desc, finder->uid, query.i, j) ||
-            !nlist_i_allows_place(finder, &query, places[k]))
-            continue;
-        finder->result = nlist_i_append(finder, j);
-        if (finder->result != NLIST_OK) return 1;
-    }
-    nlist_i_end_row(finder);
-    return 0;
-}
-
-static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
-{
-    ugrid grid = *(const ugrid *)finder->source;
-    const nlist_desc *desc = &finder->list->desc;
-    nlist_real const reach = nlist_i_largest_reach(desc, finder->largest);
-    ugrid_result searched;
-    int32_t i;
-    if (finder->n == 0) return NLIST_OK;
-    grid.rows = finder->rows;
-    memset(&grid.filter, 0, sizeof grid.filter); /* the list has its own */
-    finder->source = &grid;
-    finder->row = -1;
-    if (nlist_i_search_pieces(finder) > 1) return nlist_i_ugrid_in_pieces(finder);
-    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    if (nlist_i_only_distance(desc, finder->uid))
-        searched = ugrid_each_row(&grid, reach, 0, nlist_i_take_ids, finder);
-    else searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
-    if (searched == UGRID_STOPPED) return finder->result;
-    return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
-}
-
-/* Takes the periodic box from the grid. */
-static void nlist_i_ugrid_axes(nlist *list, const ugrid *grid)
-{
-    int a;
-    for (a = 0; a < 3; a++) {
-        const ugrid_axis *axis = &grid->axis[a];
-        list->desc.periodic[a] = axis->periodic;
-        list->desc.min[a] = axis->min;
-        list->desc.max[a] = axis->max;
-        list->axis[a] = nlist_i_axis_of(axis->periodic, axis->min, axis->max);
-    }
-}
-
-/* desc without its box, which is neither used nor checked. */
-static nlist_desc nlist_i_ugrid_desc(const nlist_desc *desc)
+/* A list of triangles is full, and DYNAMIC: COMPACT (0) means the default here. */
+static nlist_desc nlist_i_mesh_desc(const nlist_desc *desc)
 {
     nlist_desc resolved = *desc;
-    memset(resolved.periodic, 0, sizeof resolved.periodic);
+    if (resolved.layout == NLIST_COMPACT) resolved.layout = NLIST_DYNAMIC;
+    resolved.half = 0;
     return resolved;
 }
 
-static nlist_result nlist_i_check_ugrid(const nlist *list, const ugrid *grid, int32_t n)
-{
-    if (grid->n != n || (n > 0 && grid->cell_count == 0)) return NLIST_BAD_SOURCE;
-    if (grid->desc.outside == UGRID_LEAVE_OUT) return NLIST_BAD_SOURCE;
-    return n > 0 && grid->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
-}
-
-NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
-                                         const nlist_real *pos, size_t stride, int32_t n)
-{
-    nlist_i_finder finder = nlist_i_finder_of(list, n);
-    nlist before;
-    nlist_desc resolved;
-    nlist_result result;
-    if (!list || !desc || !grid) return NLIST_BAD_ARGUMENT;
-    resolved = nlist_i_ugrid_desc(desc);
-    result = nlist_i_begin(list, &resolved, 0, &before);
-    if (result == NLIST_OK) result = nlist_i_check_ugrid(list, grid, n);
-    if (result == NLIST_OK && n > 0) nlist_i_ugrid_axes(list, grid);
-    if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
-    finder.source = (void *)(uintptr_t)grid;
-    if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_ugrid);
-    return nlist_i_end_build(list, &before, result);
-}
-#endif /* NLIST_I_UGRID */
-
 #ifdef NLIST_I_LBVH
+/* The leaf at a place: its link is the id of the particle. */
 NLIST_FN const lbvh_node *nlist_i_leaf(const lbvh *tree, int32_t place)
 {
     return &tree->node[tree->first_leaf + place];
@@ -3087,68 +2585,78 @@ NLIST_FN nlist_real nlist_i_overhang(const nlist *list, const lbvh_node *leaf,
     return most;
 }
 
-/* 1 if image `turn` of p (nlist_i_image) is the one nearest to q, so that q is found once. Along
-   each axis: the image a period after (turn % 3 = 2) where d > half, the one before (0) where d <
+/* 1 if this image of p (nlist_i_image) is the one nearest to q, so that q is found once. Along
+   each axis: the image a period after (image % 3 = 2) where d > half, the one before (0) where d <
    -half, else p itself (1). */
 NLIST_FN int nlist_i_in_image(const nlist *list, const nlist_real p[3], const nlist_real q[3],
-                              int turn)
+                              int image)
 {
     int a;
-    for (a = 0; a < 3; a++, turn /= 3) {
+    for (a = 0; a < 3; a++, image /= 3) {
         nlist_real const d = q[a] - p[a];
-        if ((d > list->axis[a].half) - (d < -list->axis[a].half) != turn % 3 - 1) return 0;
+        if ((d > list->axis[a].half) - (d < -list->axis[a].half) != image % 3 - 1) return 0;
     }
     return 1;
 }
 
-/* Image `turn`, 0 .. 26, of p: along each axis a period before, p itself, or a period after.
+/* Image 0 .. 26 of p: along each axis a period before, p itself, or a period after.
    Returns 0 where an axis does not repeat. */
-NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int turn, nlist_real at[3])
+NLIST_FN int nlist_i_image(const nlist *list, const nlist_real p[3], int image, nlist_real at[3])
 {
     int a;
-    for (a = 0; a < 3; a++, turn /= 3) {
-        int const step = turn % 3 - 1;
+    for (a = 0; a < 3; a++, image /= 3) {
+        int const step = image % 3 - 1;
         if (step != 0 && !list->axis[a].periodic) return 0;
         at[a] = p[a] + (nlist_real)step * list->axis[a].length;
     }
     return 1;
 }
 
+/* A tree as the source of a build. */
+typedef struct nlist_i_from_tree {
+    const lbvh *tree;
+    nlist_real out;         /* the most by which spheres exceed their boxes */
+} nlist_i_from_tree;
+
 /* Finds the row of the particle at a place of the tree. The partner's radius is not added to the
-   search radius: its box holds it, up to `out`, the most by which spheres exceed their boxes. */
-static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, const lbvh *tree, int32_t place,
-                                     nlist_real out)
+   search radius: its box holds it, up to from->out. */
+static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, int32_t place)
 {
+    const nlist_i_from_tree *from = (const nlist_i_from_tree *)finder->source;
+    const lbvh *tree = from->tree;
     const nlist *list = finder->list;
-    nlist_result result = NLIST_OK;
     nlist_real p[3], q[3], at[3];
     nlist_i_query query;
-    int turn;
+    int image;
     nlist_i_point(list, finder->pos, finder->stride, nlist_i_leaf(tree, place)->link, p);
     query = nlist_i_query_of(&list->desc, nlist_i_leaf(tree, place)->link, p);
     nlist_i_begin_row(finder, query.i);
-    for (turn = 0; turn < 27 && result == NLIST_OK; turn++) {
+    for (image = 0; image < 27; image++) {
+        nlist_real const reach = nlist_i_gap(&list->desc) + query.radius + from->out * 2;
         lbvh_overlap o;
         if (!nlist_i_point_finite(p)) break; /* left out */
-        if (!nlist_i_image(list, p, turn, at)) continue;
-        o = lbvh_overlap_sphere(
-            tree, at, nlist_i_widen(nlist_i_gap(&list->desc) + query.radius + out * 2, at));
-        while (result == NLIST_OK && lbvh_next(&o)) {
+        if (!nlist_i_image(list, p, image, at)) continue;
+        o = lbvh_overlap_sphere(tree, at, nlist_i_search_radius(reach, at));
+        while (lbvh_next(&o)) {
+            nlist_result result;
             nlist_i_point(list, finder->pos, finder->stride, o.id, q);
-            if (nlist_i_in_image(list, p, q, turn))
-                result = nlist_i_test_candidate(finder, &query, o.id, q);
+            if (!nlist_i_in_image(list, p, q, image)) continue;
+            result = nlist_i_test_candidate(finder, &query, o.id, q);
+            if (result != NLIST_OK) return result;
         }
     }
     nlist_i_end_row(finder);
-    return result;
+    return NLIST_OK;
 }
 
+/* Finds the rows by a search of the tree for each leaf, from left to right. First pass: by how much
+   spheres exceed their boxes. */
 static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
 {
-    const lbvh *tree = (const lbvh *)finder->source;
+    nlist_i_from_tree *from = (nlist_i_from_tree *)finder->source;
+    const lbvh *tree = from->tree;
     const nlist *list = finder->list;
-    nlist_result result = NLIST_OK;
-    nlist_real out = 0, p[3];
+    nlist_real p[3];
     int32_t place;
     for (place = 0; place < finder->n; place++) {
         int32_t const i = nlist_i_leaf(tree, place)->link;
@@ -3157,27 +2665,39 @@ static nlist_result nlist_i_collect_lbvh(nlist_i_finder *finder)
         if (!nlist_i_point_finite(p)) continue; /* left out */
         overhang = nlist_i_overhang(list, nlist_i_leaf(tree, place), p,
                                     nlist_i_radius(&list->desc, i));
-        if (!(overhang <= out)) out = overhang;
+        if (!(overhang <= from->out)) from->out = overhang;
     }
-    if (!nlist_i_search_is_finite(&list->desc, finder->largest, out)) return NLIST_BAD_SOURCE;
-    for (place = 0; place < finder->n && result == NLIST_OK; place++)
-        if (nlist_i_leaf(tree, place)->link < finder->rows)
-            result = nlist_i_lbvh_row(finder, tree, place, out);
-    return result;
+    if (!nlist_i_search_is_finite(&list->desc, finder->largest, from->out)) return NLIST_BAD_SOURCE;
+    for (place = 0; place < finder->n; place++) {
+        nlist_result result;
+        if (nlist_i_leaf(tree, place)->link >= finder->rows) continue;
+        result = nlist_i_lbvh_row(finder, place);
+        if (result != NLIST_OK) return result;
+    }
+    return NLIST_OK;
+}
+
+/* A tree of n elements of the list's dimension. */
+static nlist_result nlist_i_check_tree(const nlist *list, const lbvh *tree, int32_t n)
+{
+    if (tree->n != n) return NLIST_BAD_SOURCE;
+    return n > 0 && tree->desc.dim != list->desc.dim ? NLIST_BAD_DIM : NLIST_OK;
 }
 
 NLIST_API nlist_result nlist_build_lbvh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_real *pos, size_t stride, int32_t n)
 {
     nlist_i_finder finder = nlist_i_finder_of(list, n);
+    nlist_i_from_tree from;
     nlist before;
     nlist_result result;
     if (!list || !tree) return NLIST_BAD_ARGUMENT;
+    from.tree = tree;
+    from.out = 0;
+    finder.source = &from;
     result = nlist_i_begin(list, desc, 0, &before);
-    if (result == NLIST_OK && tree->n != n) result = NLIST_BAD_SOURCE;
-    if (result == NLIST_OK && n > 0 && tree->desc.dim != list->desc.dim) result = NLIST_BAD_DIM;
+    if (result == NLIST_OK) result = nlist_i_check_tree(list, tree, n);
     if (result == NLIST_OK) result = nlist_i_prepare(&finder, pos, stride);
-    finder.source = (void *)(uintptr_t)tree;
     if (result == NLIST_OK) result = nlist_i_build(&finder, nlist_i_collect_lbvh);
     return nlist_i_end_build(list, &before, result);
 }
@@ -3188,11 +2708,11 @@ typedef struct nlist_i_from_mesh {
     const nlist_mesh *mesh;
 } nlist_i_from_mesh;
 
+/* Finds the keys of the triangles that each particle touches, by a search of the tree over them. */
 static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
 {
     const nlist_i_from_mesh *from = (const nlist_i_from_mesh *)finder->source;
     const nlist_desc *desc = &finder->list->desc;
-    nlist_result result = NLIST_OK;
     int32_t i;
     for (i = 0; i < finder->rows; i++) {
         nlist_real const reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
@@ -3200,9 +2720,10 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
         lbvh_overlap o;
         nlist_i_load(finder->pos, finder->stride, 3, i, p);
         nlist_i_begin_row(finder, i);
-        o = lbvh_overlap_sphere(from->tree, p, nlist_i_widen(reach, p));
+        o = lbvh_overlap_sphere(from->tree, p, nlist_i_search_radius(reach, p));
         while (lbvh_next(&o)) {
             int32_t const key = nlist_i_wall_key(from->tree, from->mesh, p, reach, o.id);
+            nlist_result result;
             if (key < 0) continue;
             result = nlist_i_append(finder, key);
             if (result != NLIST_OK) return result;
@@ -3225,6 +2746,7 @@ static int64_t nlist_i_wander_on_mesh(const nlist_i_finder *finder, const nlist_
                           nlist_i_gap(desc) + nlist_i_radius(desc, i), key, taken);
 }
 
+/* The triangles, the tree over them and desc fit together. */
 static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
                                        const nlist_mesh *mesh)
 {
@@ -3245,7 +2767,8 @@ static nlist_result nlist_i_check_mesh(const nlist_desc *desc, const lbvh *tree,
 static nlist_result nlist_i_check_indices(nlist *list, const nlist_mesh *mesh)
 {
     int64_t k;
-    for (k = 0; mesh->indices && k < 3 * (int64_t)mesh->triangles; k++) {
+    if (!mesh->indices) return NLIST_OK;
+    for (k = 0; k < 3 * (int64_t)mesh->triangles; k++) {
         if (mesh->indices[k] >= 0 && mesh->indices[k] < mesh->vertex_count) continue;
         list->bad_id = (int32_t)(k / 3);
         return NLIST_BAD_INDEX;
@@ -3369,6 +2892,7 @@ static void nlist_i_copy_extras(const nlist_i_finder *finder, const nlist_rows *
     }
 }
 
+/* A remap: the partners of the old rows that are left, under their new ids. */
 static nlist_result nlist_i_collect_old_rows(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -3523,10 +3047,12 @@ static void nlist_i_sum_entries(nlist_i_adder *adder)
         i = (int32_t)(e / rows->width);
         if (nlist_i_call(adder, i, rows->slot[e], e, own)) nlist_i_add(adder, i, own);
     }
-    for (e = 0; rows->own && e < rows->entries; e++)
-        if (nlist_i_call(adder, rows->own[e], rows->partner[e], slots + e, own))
-            nlist_i_add(adder, rows->own[e], own);
-    for (i = 0; rows->start && i < rows->n; i++)
+    if (rows->own)
+        for (e = 0; e < rows->entries; e++)
+            if (nlist_i_call(adder, rows->own[e], rows->partner[e], slots + e, own))
+                nlist_i_add(adder, rows->own[e], own);
+    if (!rows->start) return;
+    for (i = 0; i < rows->n; i++)
         for (e = rows->start[i]; e < rows->start[i + 1]; e++)
             if (nlist_i_call(adder, i, rows->partner[e], e, own)) nlist_i_add(adder, i, own);
 }
@@ -3569,6 +3095,7 @@ static void nlist_i_sum_runs(nlist_i_adder *adder)
     }
 }
 
+/* 1 if the lanes of a warp can be reduced by rows of this width. */
 static int nlist_i_width_reduces(int32_t width)
 {
     return width > 0 && width <= 32 && (width & (width - 1)) == 0;
@@ -3606,6 +3133,7 @@ static nlist_result nlist_i_check_sum(const nlist *list, const nlist_sums *how, 
                : NLIST_OK;
 }
 
+/* Sums all entries in the order of a mode. */
 static void nlist_i_sum_by(nlist_i_adder *adder, nlist_mode mode)
 {
     const nlist_rows *rows = adder->rows;
@@ -3613,7 +3141,8 @@ static void nlist_i_sum_by(nlist_i_adder *adder, nlist_mode mode)
     if (mode == NLIST_PER_CONTACT) {
         nlist_i_sum_entries(adder);
     } else if (mode == NLIST_REDUCE && !rows->start) {
-        for (i = 0; i < rows->n && rows->slot; i++) nlist_i_sum_slots(adder, i);
+        if (rows->slot)
+            for (i = 0; i < rows->n; i++) nlist_i_sum_slots(adder, i);
         if (rows->own) nlist_i_sum_runs(adder);
     } else if (rows->touched) {
         for (t = 0; t < rows->touched_count; t++) nlist_i_sum_row(adder, rows->touched[t]);
@@ -3650,7 +3179,8 @@ NLIST_API nlist_result nlist_sum(nlist *list, const nlist_sums *how, nlist_conta
     adder.values = how->values;
     nlist_i_sum_by(&adder, nlist_i_mode(list, how->mode));
     if (adder.overflow) return NLIST_SUM_OVERFLOW;
-    for (k = 0; adder.units && k < numbers; k++)
+    if (!adder.units) return NLIST_OK;
+    for (k = 0; k < numbers; k++)
         sums[k] += nlist_i_from_units(adder.units[k], how->unit);
     return NLIST_OK;
 }
@@ -3711,6 +3241,778 @@ NLIST_API nlist_result nlist_pairs(const nlist *list, int32_t *pair, int64_t cap
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>resolve: defaults, and the checks that read no particle
+   ---------------------------------------------------------------------------------------------- */
+
+/* radius and skin are numbers that are not negative, and the square of their sum is a normal
+   number. */
+static nlist_result nlist_i_check_reach(const nlist_desc *desc)
+{
+    nlist_real const gap = desc->radius + desc->skin, square = gap * gap;
+    if (!(desc->radius >= 0) || !nlist_i_finite(desc->radius)) return NLIST_BAD_RADIUS;
+    if (!(desc->skin >= 0) || !nlist_i_finite(desc->skin)) return NLIST_BAD_SKIN;
+    if (!nlist_i_finite(square) || (gap > 0 && !(square >= NLIST_I_REAL_MIN)))
+        return NLIST_BAD_RADIUS;
+    return NLIST_OK;
+}
+
+/* A periodic axis has a box: min below max, and a finite length. */
+static nlist_result nlist_i_check_box(const nlist_desc *desc)
+{
+    int a;
+    for (a = 0; a < desc->dim; a++) {
+        if (!desc->periodic[a]) continue;
+        if (!nlist_i_finite(desc->min[a]) || !nlist_i_finite(desc->max[a]) ||
+            !(desc->min[a] < desc->max[a]))
+            return NLIST_BAD_BOX;
+        if (!nlist_i_finite(desc->max[a] - desc->min[a])) return NLIST_BAD_BOX;
+    }
+    return NLIST_OK;
+}
+
+/* The layout, and the fields that are in a range, or NULL together. */
+static nlist_result nlist_i_check_layout(const nlist_desc *desc)
+{
+    int const least = desc->layout == NLIST_HYBRID ? 0 : 1;
+    if ((int)desc->layout < 0 || desc->layout > NLIST_HYBRID) return NLIST_BAD_OPTION;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > 1024) return NLIST_BAD_OPTION;
+    if (desc->width < least || desc->width > 1024) return NLIST_BAD_WIDTH;
+    if (desc->rows < NLIST_NO_ROWS) return NLIST_BAD_ROWS;
+    if (desc->history < 0 || desc->history > 4096) return NLIST_BAD_HISTORY;
+    if (desc->capacity < 0) return NLIST_BAD_CAPACITY;
+    if (!desc->exclude_start != !desc->exclude) return NLIST_BAD_EXCLUSIONS;
+    if (!desc->allocator.alloc != !desc->allocator.free) return NLIST_BAD_ALLOCATOR;
+    if (!desc->cuda_allocator.alloc != !desc->cuda_allocator.free) return NLIST_BAD_ALLOCATOR;
+    return NLIST_OK;
+}
+
+NLIST_API nlist_result nlist_defaults(nlist_desc *out, const nlist_desc *desc)
+{
+    nlist_result result;
+    if (!out || !desc) return NLIST_BAD_ARGUMENT;
+    *out = *desc;
+    if (out->dim == 0) out->dim = 3;
+    if (out->dim != 2 && out->dim != 3) return NLIST_BAD_DIM;
+    if (out->width == 0 && out->layout != NLIST_HYBRID) out->width = out->half ? 8 : 16;
+    if (out->width < 0 && out->layout == NLIST_HYBRID) return NLIST_BAD_WIDTH;
+    result = nlist_i_check_reach(out);
+    if (result == NLIST_OK) result = nlist_i_check_box(out);
+    return result == NLIST_OK ? nlist_i_check_layout(out) : result;
+}
+
+/* list->axis, by desc. */
+static void nlist_i_axes(nlist *list)
+{
+    const nlist_desc *desc = &list->desc;
+    int a;
+    for (a = 0; a < 3; a++) {
+        nlist_axis *axis = &list->axis[a];
+        axis->periodic = a < desc->dim && desc->periodic[a];
+        axis->min = axis->periodic ? desc->min[a] : 0;
+        axis->max = axis->periodic ? desc->max[a] : 0;
+        axis->length = axis->max - axis->min;
+        axis->half = axis->periodic ? axis->length / 2 : NLIST_I_REAL_MAX;
+    }
+}
+
+/* 1 if the reach is at most half of every period. */
+static int nlist_i_periods_fit(const nlist *list, nlist_real largest)
+{
+    nlist_real const reach = nlist_i_largest_reach(&list->desc, largest);
+    int a;
+    for (a = 0; a < 3; a++)
+        if (list->axis[a].periodic && !(reach <= list->axis[a].half)) return 0;
+    return 1;
+}
+
+/* The caller's stride, as bytes between two points; 0 = refused. */
+static size_t nlist_i_stride(size_t stride, int dim)
+{
+    size_t const least = (size_t)dim * sizeof(nlist_real);
+    if (stride == 0) return least;
+    return stride >= least && stride % sizeof(nlist_real) == 0 ? stride : 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>memory: blocks that grow and are kept (their numbers: >>blocks)
+   ---------------------------------------------------------------------------------------------- */
+
+/* Memory from the allocator, or from malloc. */
+static void *nlist_i_alloc(const nlist_allocator *allocator, size_t bytes)
+{
+    return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
+}
+
+/* Frees a block, which is empty afterwards. */
+static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block)
+{
+    if (block->memory && allocator->free)
+        allocator->free(block->memory, block->bytes, allocator->user);
+    else free(block->memory);
+    block->memory = NULL;
+    block->bytes = 0;
+}
+
+/* count * size in bytes, 0 where size_t cannot hold them. */
+static int nlist_i_bytes(size_t *bytes, int64_t count, size_t size)
+{
+    if (count < 0 || (size > 0 && (uint64_t)count > (uint64_t)(SIZE_MAX / 2) / size)) return 0;
+    *bytes = (size_t)count * size;
+    return 1;
+}
+
+/* The size to ask for where a block of `had` bytes must hold `bytes`: 1.5 times `had` at least, or
+   exactly `bytes`. */
+static size_t nlist_i_grown_size(const nlist *list, size_t had, size_t bytes)
+{
+    /* had < bytes <= SIZE_MAX / 2 (nlist_i_bytes) */
+    size_t const more = list->exact ? 0 : had + had / 2;
+    return more > bytes ? more : bytes;
+}
+
+/* Replaces a block by one of `bytes` bytes; the first `keep` bytes are copied. On failure it is as
+   it was. */
+static nlist_result nlist_i_replace(nlist *list, nlist_block *block, size_t bytes, size_t keep)
+{
+    nlist_block larger;
+    larger.bytes = bytes;
+    larger.memory = nlist_i_alloc(&list->desc.allocator, bytes);
+    if (!larger.memory) return NLIST_OUT_OF_MEMORY;
+    if (list->desc.allocator.alloc && (uintptr_t)larger.memory % 16 != 0) {
+        nlist_i_release(&list->desc.allocator, &larger);
+        return NLIST_BAD_ALLOCATOR;
+    }
+    if (keep > 0) memcpy(larger.memory, block->memory, keep);
+    nlist_i_release(&list->desc.allocator, block);
+    *block = larger;
+    return NLIST_OK;
+}
+
+/* Room for `count` elements of `size` bytes. The first `keep` bytes are kept. On failure the block
+   is as it was. */
+static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep)
+{
+    nlist_block *block = &list->block[which];
+    nlist_result result;
+    size_t bytes, grown;
+    if (!nlist_i_bytes(&bytes, count, size)) return NLIST_OUT_OF_MEMORY;
+    if (bytes <= block->bytes) return NLIST_OK;
+    grown = nlist_i_grown_size(list, block->bytes, bytes);
+    result = nlist_i_replace(list, block, grown, keep);
+    return result == NLIST_OUT_OF_MEMORY && grown > bytes
+               ? nlist_i_replace(list, block, bytes, keep)
+               : result;
+}
+
+NLIST_API void nlist_free(nlist *list)
+{
+    int b;
+    if (!list) return;
+    for (b = 0; b < NLIST_BLOCKS; b++) nlist_i_release(&list->desc.allocator, &list->block[b]);
+    memset(list, 0, sizeof *list);
+}
+
+NLIST_API int64_t nlist_bytes(const nlist *list)
+{
+    int64_t bytes = 0;
+    int b;
+    if (!list) return 0;
+    for (b = 0; b < NLIST_BLOCKS; b++) bytes += (int64_t)list->block[b].bytes;
+    return bytes;
+}
+
+/* Number and size of the elements of each block of a generation; size 0: not in use. */
+typedef struct nlist_i_sizes {
+    int64_t count[NLIST_I_GENERATION];
+    size_t size[NLIST_I_GENERATION];
+} nlist_i_sizes;
+
+/* Elements and size of one block. */
+static void nlist_i_set_size(nlist_i_sizes *sizes, int which, int64_t count, size_t size)
+{
+    sizes->count[which] = count;
+    sizes->size[which] = size;
+}
+
+/* The blocks that rows of this desc use: n particles of which `rows` have rows, `capacity` entries
+   in partner. */
+static nlist_i_sizes nlist_i_generation_sizes(const nlist_desc *desc, int32_t n, int32_t rows,
+                                              int64_t capacity, int uids)
+{
+    int64_t const slots = nlist_i_has_slots(desc) ? (int64_t)rows * desc->width : 0;
+    nlist_i_sizes sizes;
+    int64_t entries; /* of all arrays by entry; -1: more than memory has */
+    if (!nlist_i_has_partners(desc)) capacity = 0;
+    entries = capacity <= INT64_MAX / 2 ? slots + capacity : -1;
+    memset(&sizes, 0, sizeof sizes);
+    nlist_i_set_size(&sizes, NLIST_I_COUNT, rows, sizeof(int32_t));
+    if (nlist_i_has_slots(desc)) nlist_i_set_size(&sizes, NLIST_I_SLOT, slots, sizeof(int32_t));
+    if (nlist_i_has_partners(desc))
+        nlist_i_set_size(&sizes, NLIST_I_PARTNER, capacity, sizeof(int32_t));
+    if (desc->layout == NLIST_COMPACT)
+        nlist_i_set_size(&sizes, NLIST_I_START, (int64_t)rows + 1, sizeof(int64_t));
+    if (nlist_i_has_rest(desc)) {
+        nlist_i_set_size(&sizes, NLIST_I_OWN, capacity, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_LINK, capacity, sizeof(int32_t));
+        nlist_i_set_size(&sizes, NLIST_I_HEAD, rows, sizeof(int32_t));
+    }
+    if (desc->layout == NLIST_DYNAMIC)
+        nlist_i_set_size(&sizes, NLIST_I_TOUCHED, rows, sizeof(int32_t));
+    if (uids) nlist_i_set_size(&sizes, NLIST_I_UID, n, sizeof(int64_t));
+    if (desc->skin > 0)
+        nlist_i_set_size(&sizes, NLIST_I_REFERENCE, (int64_t)n * desc->dim, sizeof(nlist_real));
+    if (desc->history > 0)
+        nlist_i_set_size(&sizes, NLIST_I_HISTORY, entries, (size_t)desc->history);
+    if (desc->shifts) nlist_i_set_size(&sizes, NLIST_I_SHIFT, entries, 3 * sizeof(int32_t));
+    if (desc->distances) nlist_i_set_size(&sizes, NLIST_I_DISTANCE, entries, sizeof(nlist_real));
+    if (desc->offsets) nlist_i_set_size(&sizes, NLIST_I_OFFSET, entries, 3 * sizeof(nlist_real));
+    if (desc->nearest > 0) nlist_i_set_size(&sizes, NLIST_I_WITHIN, rows, sizeof(int32_t));
+    return sizes;
+}
+
+/* Points the arrays of a generation to their blocks; those that are not in use become NULL. */
+static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist_desc *desc,
+                         int32_t n, int32_t row_count, int64_t capacity, int uids)
+{
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(desc, n, row_count, capacity, uids);
+    void *at[NLIST_I_GENERATION];
+    int b;
+    for (b = 0; b < NLIST_I_GENERATION; b++)
+        at[b] = sizes.size[b] > 0 ? block[b].memory : NULL;
+    memset(rows, 0, sizeof *rows);
+    rows->n = row_count;
+    rows->particles = n;
+    rows->width = nlist_i_has_slots(desc) ? desc->width : 0;
+    rows->capacity = nlist_i_has_partners(desc) ? capacity : 0;
+    rows->count = (int32_t *)at[NLIST_I_COUNT];
+    rows->slot = (int32_t *)at[NLIST_I_SLOT];
+    rows->start = (int64_t *)at[NLIST_I_START];
+    rows->partner = (int32_t *)at[NLIST_I_PARTNER];
+    rows->own = (int32_t *)at[NLIST_I_OWN];
+    rows->link = (int32_t *)at[NLIST_I_LINK];
+    rows->head = (int32_t *)at[NLIST_I_HEAD];
+    rows->touched = (int32_t *)at[NLIST_I_TOUCHED];
+    rows->uid = (int64_t *)at[NLIST_I_UID];
+    rows->reference = (nlist_real *)at[NLIST_I_REFERENCE];
+    rows->history = (unsigned char *)at[NLIST_I_HISTORY];
+    rows->shift = (int32_t *)at[NLIST_I_SHIFT];
+    rows->distance = (nlist_real *)at[NLIST_I_DISTANCE];
+    rows->offset = (nlist_real *)at[NLIST_I_OFFSET];
+    rows->within = (int32_t *)at[NLIST_I_WITHIN];
+}
+
+/* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
+static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
+                                            int64_t capacity, int uids)
+{
+    nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, rows, capacity, uids);
+    int b;
+    for (b = 0; b < NLIST_I_GENERATION; b++) {
+        nlist_result const result = nlist_i_grow(list, g * NLIST_I_GENERATION + b, sizes.count[b],
+                                                 sizes.size[b], 0);
+        if (result != NLIST_OK) return result;
+    }
+    nlist_i_bind(&list->rows[g], list->block + g * NLIST_I_GENERATION, &list->desc, n, rows,
+                 capacity, uids);
+    return NLIST_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>faster: the faster forms of three steps of >>build. The lists are the same, bit for bit.
+
+       check     the particles, in tasks (>>parallel-build)
+       find      from a grid: ids of partners without a branch, in tasks (>>parallel-ugrid)
+       lay out   and carry, in tasks (>>parallel-build)
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NLIST_PLAIN /* they do nothing */
+
+static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    (void)finder, (void)result;
+    return 0;
+}
+static int nlist_i_rows_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                               nlist_result *result)
+{
+    (void)finder, (void)old_rows, (void)result;
+    return 0;
+}
+#ifdef NLIST_I_UGRID
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+{
+    (void)finder, (void)reach, (void)result;
+    return 0;
+}
+#endif
+
+#else
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of rows or particles, and so no two pieces write to the same number. What must
+   be joined is joined by the calling thread, in the order of the pieces.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The fewest particles of a search for which a task is worth its start: some tenths of a
+   millisecond. What costs less for each row takes NLIST_I_LIGHT times as many. */
+#ifndef NLIST_I_PIECE
+#define NLIST_I_PIECE 2048
+#endif
+enum { NLIST_I_LIGHT = 8, NLIST_I_TASKS = 256 };
+
+/* Into how many pieces work on n particles is cut. */
+static int32_t nlist_i_pieces(const nlist_parallel *parallel, int32_t n, int32_t fewest)
+{
+    int32_t const worth = n / fewest;
+    int32_t const most = parallel->tasks < NLIST_I_TASKS ? parallel->tasks : NLIST_I_TASKS;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+/* Pieces of the steps that cost less for each row than its search. */
+static int32_t nlist_i_light_pieces(const nlist_i_finder *finder)
+{
+    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_LIGHT * NLIST_I_PIECE);
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int32_t nlist_i_cut_at(int32_t n, int32_t pieces, int32_t k)
+{
+    return (int32_t)((int64_t)n * k / pieces);
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct nlist_i_all_tasks {
+    nlist_task *work;
+    void *context;
+    unsigned char done[NLIST_I_TASKS];
+} nlist_i_all_tasks;
+
+/* The task that the hook runs. */
+static void nlist_i_do_piece(void *context, int32_t k)
+{
+    nlist_i_all_tasks *job = (nlist_i_all_tasks *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static nlist_result nlist_i_in_pieces(const nlist *list, int32_t pieces, nlist_task *work,
+                                      void *context)
+{
+    const nlist_parallel *parallel = &list->desc.parallel;
+    nlist_i_all_tasks job;
+    int32_t k;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(nlist_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return NLIST_NOT_RUN;
+    return NLIST_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-build: the steps of a build (>>build) before and after its search
+
+       measure   entries of the rows of a piece
+                 sums over the pieces before: where it writes entries, touched rows, events
+       lay out   rows
+       carry     history and events of the new rows, then of the old ones
+                 events of the pieces are moved together
+   ---------------------------------------------------------------------------------------------- */
+
+/* A piece: first how much it has, then where it writes. */
+typedef struct nlist_i_part {
+    int64_t found, beyond, old; /* entries: all, beyond the slots, of old rows */
+    int64_t event[NLIST_EVENT_KINDS]; /* events that it wrote */
+    int32_t touched;            /* rows that have entries */
+    int32_t bad_id;
+    nlist_real largest;         /* radius */
+    nlist_result result;
+} nlist_i_part;
+
+typedef struct nlist_i_split {
+    nlist_i_finder *finder;
+    const nlist_rows *old_rows;
+    nlist_rows *rows;
+    int32_t pieces;
+    nlist_i_part part[NLIST_I_TASKS];
+} nlist_i_split;
+
+/* Cuts the rows, or the particles, into pieces. */
+static void nlist_i_begin_split(nlist_i_split *split, nlist_i_finder *finder)
+{
+    memset(split, 0, sizeof *split);
+    split->finder = finder;
+    split->pieces = nlist_i_light_pieces(finder);
+}
+
+/* nlist_i_check_particles for a piece, as a list of its own. */
+static void nlist_i_particles_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    nlist_i_part *part = &split->part[k];
+    nlist_i_finder finder = *split->finder;
+    nlist list = *finder.list;
+    int32_t const first = nlist_i_cut_at(finder.n, split->pieces, k);
+    finder.list = &list;
+    finder.n = nlist_i_cut_at(finder.n, split->pieces, k + 1) - first;
+    finder.pos = (const nlist_real *)((const char *)finder.pos + (size_t)first * finder.stride);
+    if (list.desc.radii) list.desc.radii += first;
+    part->result = nlist_i_check_particles(&finder);
+    part->bad_id = list.bad_id < 0 ? -1 : first + list.bad_id;
+    part->largest = finder.largest;
+}
+
+/* nlist_i_check_particles in tasks. */
+static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result)
+{
+    nlist *list = finder->list;
+    nlist_i_split split;
+    int32_t k;
+    if (nlist_i_light_pieces(finder) < 2) return 0;
+    nlist_i_begin_split(&split, finder);
+    *result = nlist_i_in_pieces(list, split.pieces, nlist_i_particles_piece, &split);
+    finder->largest = 0;
+    list->bad_id = -1;
+    for (k = 0; *result == NLIST_OK && k < split.pieces; k++) {
+        *result = split.part[k].result;
+        if (*result != NLIST_OK || list->bad_id < 0) list->bad_id = split.part[k].bad_id;
+        if (split.part[k].largest > finder->largest) finder->largest = split.part[k].largest;
+    }
+    return 1;
+}
+
+/* How much a piece has: of new rows, and of old ones. */
+static void nlist_i_measure_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    const nlist_i_finder *finder = split->finder;
+    nlist_i_part *part = &split->part[k];
+    int32_t const last = nlist_i_cut_at(finder->rows, split->pieces, k + 1),
+                  old_last = nlist_i_cut_at(split->old_rows->n, split->pieces, k + 1);
+    int32_t i;
+    for (i = nlist_i_cut_at(finder->rows, split->pieces, k); i < last; i++) {
+        part->found += finder->length[i];
+        part->beyond += nlist_i_beyond(&finder->list->desc, finder->length[i]);
+        part->touched += finder->length[i] > 0;
+    }
+    for (i = nlist_i_cut_at(split->old_rows->n, split->pieces, k); i < old_last; i++)
+        part->old += split->old_rows->count[i];
+}
+
+/* How much the pieces have becomes where they begin. */
+static void nlist_i_begin_parts(nlist_i_split *split)
+{
+    int64_t found = 0, beyond = 0, old = 0;
+    int32_t k, touched = 0;
+    for (k = 0; k < split->pieces; k++) {
+        nlist_i_part *part = &split->part[k];
+        nlist_i_part const has = *part;
+        part->found = found;
+        part->beyond = beyond;
+        part->old = old;
+        part->touched = touched;
+        found += has.found;
+        beyond += has.beyond;
+        old += has.old;
+        touched += has.touched;
+    }
+    if (split->rows->touched) split->rows->touched_count = touched;
+}
+
+/* nlist_i_lay_out for a piece. It notes its touched rows in a part of the array of its own. */
+static void nlist_i_lay_out_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    nlist_i_part const part = split->part[k];
+    int32_t const n = split->finder->rows;
+    nlist_rows rows = *split->rows;
+    if (rows.touched) rows.touched += part.touched;
+    rows.touched_count = 0;
+    nlist_i_lay_out(split->finder, &rows, nlist_i_cut_at(n, split->pieces, k),
+                    nlist_i_cut_at(n, split->pieces, k + 1), part.beyond);
+}
+
+/* Events of a piece begin where those of the pieces before would end if all their entries gave
+   one. */
+static void nlist_i_carry_piece(void *context, int32_t k)
+{
+    nlist_i_split *split = (nlist_i_split *)context;
+    nlist_i_part *part = &split->part[k];
+    nlist_i_finder finder = *split->finder;
+    nlist list = *finder.list;
+    int32_t const old = split->old_rows->n, pieces = split->pieces;
+    int32_t const first = nlist_i_cut_at(finder.rows, pieces, k),
+                  last = nlist_i_cut_at(finder.rows, pieces, k + 1),
+                  old_last = nlist_i_cut_at(old, pieces, k + 1);
+    int const keeps = nlist_i_keeps_two(&list.desc), events = list.desc.events && !finder.new_of;
+    int32_t i;
+    finder.list = &list;
+    if (events) {
+        list.event[NLIST_BEGUN] += part->found;
+        list.event[NLIST_PERSISTED] += part->found;
+        list.event[NLIST_ENDED] += part->old;
+    }
+    memset(list.event_count, 0, sizeof list.event_count);
+    if (finder.extras) finder.extras(&finder, split->old_rows, split->rows, first, last);
+    nlist_i_keep_reference(&finder, split->old_rows, split->rows,
+                           nlist_i_cut_at(finder.n, pieces, k),
+                           nlist_i_cut_at(finder.n, pieces, k + 1));
+    if (keeps)
+        for (i = first; i < last; i++)
+            nlist_i_carry_row(&finder, split->old_rows, split->rows, i);
+    if (events)
+        for (i = nlist_i_cut_at(old, pieces, k); i < old_last; i++)
+            nlist_i_add_ended(&list, split->old_rows, split->rows, i);
+    memcpy(part->event, list.event_count, sizeof part->event);
+}
+
+/* Moves the events of the pieces together. */
+static void nlist_i_join_events(const nlist_i_split *split)
+{
+    nlist *list = split->finder->list;
+    int32_t k;
+    int kind;
+    if (!nlist_i_keeps_two(&list->desc) || split->finder->new_of) return;
+    memset(list->event_count, 0, sizeof list->event_count);
+    if (!list->desc.events) return;
+    for (k = 0; k < split->pieces; k++) {
+        const nlist_i_part *part = &split->part[k];
+        for (kind = 0; kind < NLIST_EVENT_KINDS; kind++) {
+            nlist_event *const all = list->event[kind];
+            int64_t const from = kind == NLIST_ENDED ? part->old : part->found;
+            if (part->event[kind] > 0)
+                memmove(all + list->event_count[kind], all + from,
+                        (size_t)part->event[kind] * sizeof *all);
+            list->event_count[kind] += part->event[kind];
+        }
+    }
+}
+
+/* Steps lay out and carry of nlist_i_finish, in tasks. */
+static int nlist_i_rows_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                               nlist_result *result)
+{
+    nlist *list = finder->list;
+    nlist_i_split split;
+    if (nlist_i_light_pieces(finder) < 2) return 0;
+    nlist_i_begin_split(&split, finder);
+    split.old_rows = old_rows;
+    split.rows = &list->rows[finder->to];
+    *result = nlist_i_in_pieces(list, split.pieces, nlist_i_measure_piece, &split);
+    if (*result == NLIST_OK) {
+        nlist_i_begin_parts(&split);
+        *result = nlist_i_in_pieces(list, split.pieces, nlist_i_lay_out_piece, &split);
+    }
+    if (*result == NLIST_OK)
+        *result = nlist_i_in_pieces(list, split.pieces, nlist_i_carry_piece, &split);
+    if (*result == NLIST_OK) {
+        nlist_i_join_events(&split);
+    } else {
+        list->current = finder->to;
+        list->built = NLIST_I_OVERWRITTEN;
+    }
+    return 1;
+}
+
+#ifdef NLIST_I_UGRID
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-ugrid: the rows of a piece of the grid, in a part of `found` of its own
+
+   The parts are of equal size at first. A row that does not fit is counted only. If there was one,
+   each piece gets the room that it needs, and all search again: mostly in a first build.
+   ---------------------------------------------------------------------------------------------- */
+
+/* Appends the ids of the partners that row i lists, without a branch. There is room for all. */
+static void nlist_i_append_ids(nlist_i_finder *finder, int32_t i, const int32_t *ids,
+                               int32_t count)
+{
+    int32_t *const to = finder->found + finder->used;
+    int32_t kept = 0, k;
+    if (!finder->list->desc.half) {
+        memcpy(to, ids, (size_t)count * sizeof *ids);
+        finder->used += count;
+        return;
+    }
+    for (k = 0; k < count; k++) {
+        to[kept] = ids[k];
+        kept += ids[k] > i;
+    }
+    finder->used += kept;
+}
+
+/* How many of the partners row i lists. */
+static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, const int32_t *ids,
+                                   int32_t count)
+{
+    int32_t owned = 0, k;
+    for (k = 0; k < count; k++) owned += nlist_i_owns(&finder->list->desc, NULL, i, ids[k]);
+    return owned;
+}
+
+/* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
+   rows of what was reserved do not hold all of them. */
+static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    int32_t k;
+    if (finder->row != i) nlist_i_begin_row(finder, i);
+    if (finder->used + count <= finder->room) {
+        nlist_i_append_ids(finder, i, ids, count);
+    } else {
+        if (!finder->fixed)
+            from->result = nlist_i_need(finder, nlist_i_count_owned(finder, i, ids, count));
+        if (from->result != NLIST_OK) return 1;
+        for (k = 0; k < count; k++)
+            if (nlist_i_owns(&finder->list->desc, NULL, i, ids[k]))
+                (void)nlist_i_append(finder, ids[k]); /* there is room, or it is counted */
+    }
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+/* As nlist_i_take_row, where distances are tested already: with one radius for all, by ugrid.h. Who
+   owns the pair is asked first: half of the candidates end there. */
+static int nlist_i_take_allowed(void *user, int32_t place, const int32_t *places, int32_t count)
+{
+    nlist_i_finder *finder = (nlist_i_finder *)user;
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    const nlist *list = finder->list;
+    const nlist_desc *desc = &list->desc;
+    nlist_i_query query;
+    nlist_real p[3], q[3];
+    int32_t k;
+    ugrid_point(from->grid, place, p);
+    query = nlist_i_query_of(desc, ugrid_id(from->grid, place), p);
+    if (finder->row != query.i) nlist_i_begin_row(finder, query.i);
+    for (k = 0; k < count; k++) {
+        int32_t const j = ugrid_id(from->grid, places[k]);
+        if (!nlist_i_may_list(desc, finder->uid, query.i, j)) continue;
+        if (desc->radii) {
+            ugrid_point(from->grid, places[k], q);
+            if (!(nlist_i_distance2(list, p, q) <=
+                  nlist_i_limit(desc, query.radius, desc->radii[j])))
+                continue;
+        }
+        from->result = nlist_i_append(finder, j);
+        if (from->result != NLIST_OK) return 1;
+    }
+    nlist_i_end_row(finder);
+    return 0;
+}
+
+typedef struct nlist_i_search_split {
+    const nlist_i_finder *finder;
+    nlist_real reach;
+    int only_distance;          /* ids of partners are the rows */
+    int32_t pieces;
+    int64_t begin[NLIST_I_TASKS + 1];   /* the part of each piece */
+    int64_t used[NLIST_I_TASKS];        /* entries that it found */
+    unsigned char refused[NLIST_I_TASKS];
+} nlist_i_search_split;
+
+/* Pieces of a search of a grid. */
+static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
+{
+    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
+}
+
+/* The rows of one piece of the grid, to its part of `found`. */
+static void nlist_i_search_piece(void *context, int32_t k)
+{
+    nlist_i_search_split *split = (nlist_i_search_split *)context;
+    nlist_i_finder finder = *split->finder;
+    nlist_i_from_grid from = *(const nlist_i_from_grid *)finder.source;
+    finder.source = &from;
+    finder.row = -1;
+    finder.fixed = 1;
+    finder.used = split->begin[k];
+    finder.room = split->begin[k + 1];
+    split->refused[k] =
+        ugrid_each_row_in(from.grid, split->reach, split->only_distance ? 0 : UGRID_PLACES, k,
+                          split->pieces,
+                          split->only_distance ? nlist_i_take_ids : nlist_i_take_allowed,
+                          &finder) != UGRID_OK;
+    split->used[k] = finder.used - split->begin[k];
+}
+
+/* One search. `*all`: entries found; `*fit`: 1 if each part held them. */
+static nlist_result nlist_i_search_once(nlist_i_search_split *split, int64_t *all, int *fit)
+{
+    const nlist_i_finder *finder = split->finder;
+    nlist_result result;
+    int32_t i, k;
+    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
+    result = nlist_i_in_pieces(finder->list, split->pieces, nlist_i_search_piece, split);
+    *all = 0;
+    *fit = 1;
+    for (k = 0; result == NLIST_OK && k < split->pieces; k++) {
+        if (split->refused[k]) result = NLIST_BAD_SOURCE;
+        *all += split->used[k];
+        *fit &= split->used[k] <= split->begin[k + 1] - split->begin[k];
+    }
+    return result;
+}
+
+/* Room for all that was found, and an eighth more where memory is taken, so that the next build
+   fits at once. */
+static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
+{
+    finder->used = 0;
+    if (finder->room >= all) return NLIST_OK;
+    return nlist_i_need(finder, all + all / 8) == NLIST_OK ? NLIST_OK : nlist_i_need(finder, all);
+}
+
+/* Searches once; and once more where a part was too small. */
+static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder, nlist_real reach)
+{
+    nlist_i_search_split split;
+    nlist_result result;
+    int64_t all;
+    int32_t k;
+    int fit;
+    split.finder = finder;
+    split.reach = reach;
+    split.only_distance = nlist_i_only_distance(&finder->list->desc, finder->uid);
+    split.pieces = nlist_i_search_pieces(finder);
+    for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
+    result = nlist_i_search_once(&split, &all, &fit);
+    if (result == NLIST_OK && !fit) {
+        result = nlist_i_need_parts(finder, all);
+        if (result != NLIST_OK) return result;
+        for (split.begin[0] = 0, k = 0; k < split.pieces; k++)
+            split.begin[k + 1] = split.begin[k] + split.used[k];
+        result = nlist_i_search_once(&split, &all, &fit);
+    }
+    finder->used = all;
+    return result;
+}
+
+/* nlist_i_collect_ugrid, from its search on: by ids where only the distance decides; in tasks. */
+static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_result *result)
+{
+    nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
+    ugrid_result searched;
+    if (nlist_i_search_pieces(finder) > 1) {
+        *result = nlist_i_ugrid_in_pieces(finder, reach);
+        return 1;
+    }
+    if (nlist_i_only_distance(&finder->list->desc, finder->uid))
+        searched = ugrid_each_row(from->grid, reach, 0, nlist_i_take_ids, finder);
+    else searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_take_allowed, finder);
+    if (searched == UGRID_STOPPED) *result = from->result;
+    else *result = searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
+    return 1;
+}
+#endif /* NLIST_I_UGRID */
+
+#endif /* NLIST_PLAIN */
+
+/* ----------------------------------------------------------------------------------------------
    >>save
    ---------------------------------------------------------------------------------------------- */
 
@@ -3741,13 +4043,14 @@ static uint64_t nlist_i_checksum(uint64_t sum, const void *bytes, size_t size)
 static uint64_t nlist_i_file_checksum(const nlist_i_header *header, const unsigned char *file,
                                       int64_t size)
 {
-    nlist_i_header plain = *header;
+    nlist_i_header blank = *header;
     uint64_t sum;
-    plain.sum = 0;
-    sum = nlist_i_checksum(14695981039346656037u, &plain, sizeof plain);
-    return nlist_i_checksum(sum, file + sizeof plain, (size_t)size - sizeof plain);
+    blank.sum = 0;
+    sum = nlist_i_checksum(14695981039346656037u, &blank, sizeof blank);
+    return nlist_i_checksum(sum, file + sizeof blank, (size_t)size - sizeof blank);
 }
 
+/* The header of the file of a list; its checksum is still 0. */
 static nlist_i_header nlist_i_header_of(const nlist *list)
 {
     const nlist_rows *rows = nlist_i_rows(list);
@@ -3788,6 +4091,7 @@ static int64_t nlist_i_file_size(const nlist_i_header *header)
            header->total * entry;
 }
 
+/* Copies bytes to a file. Returns where the next go. */
 static unsigned char *nlist_i_write(unsigned char *to, const void *from, size_t size)
 {
     if (size > 0) memcpy(to, from, size);
@@ -3974,10 +4278,10 @@ static nlist_result nlist_i_check_file_uids(nlist_i_finder *finder)
     int32_t i;
     if (result != NLIST_OK) return result;
     for (i = 0; i < finder->n; i++) {
-        int64_t const is = nlist_i_file_uid(finder, i), plain = nlist_i_uid(is, 0, 1);
-        if (plain >= header->next_uid || nlist_i_uid(plain, i, finder->rows) != is)
+        int64_t const is = nlist_i_file_uid(finder, i), local = nlist_i_uid(is, 0, 1);
+        if (local >= header->next_uid || nlist_i_uid(local, i, finder->rows) != is)
             return NLIST_BAD_FILE;
-        uid[i] = (uint64_t)plain;
+        uid[i] = (uint64_t)local;
     }
     return nlist_i_all_differ(uid, finder->n) ? NLIST_OK : NLIST_BAD_FILE;
 }
@@ -4020,11 +4324,14 @@ static void nlist_i_read_rest(const nlist *list, const nlist_i_header *header,
                  total = (size_t)header->total;
     int32_t i;
     at += (size_t)header->rows * sizeof(int32_t) + total * sizeof(int32_t);
-    for (i = 0; i < header->rows && rows->history; i++) {
-        nlist_each e = nlist_i_row(rows, list->desc.history, i);
-        for (; nlist_next(&e); at += bytes) memcpy(e.history, at, bytes);
+    if (rows->history) {
+        for (i = 0; i < header->rows; i++) {
+            nlist_each e = nlist_i_row(rows, list->desc.history, i);
+            for (; nlist_next(&e); at += bytes) memcpy(e.history, at, bytes);
+        }
+    } else {
+        at += total * bytes;
     }
-    if (!rows->history) at += total * bytes;
     if (header->has_uid && rows->uid) memcpy(rows->uid, at, n * sizeof(int64_t));
     if (header->has_uid) at += n * sizeof(int64_t);
     if (rows->reference) memcpy(rows->reference, at, n * (size_t)header->dim * sizeof(nlist_real));
@@ -4077,18 +4384,17 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     from.bytes = (const unsigned char *)bytes + sizeof header;
     finder.source = &from;
     list->current = 1 - list->current; /* beside the old rows, until all is read */
+    finder.to = list->current;
     result = nlist_i_take_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
     if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
-    if (result == NLIST_OK)
-        result = nlist_i_take_generation(list, list->current, header.n, header.rows,
-                                         nlist_i_room_for(list), header.has_uid);
+    if (result == NLIST_OK) result = nlist_i_take_rows(&finder, header.has_uid);
     if (result == NLIST_OK) {
-        nlist_i_lay_out_all(&finder, &list->rows[list->current]);
-        nlist_i_read_rest(list, &header, from.bytes, &list->rows[list->current]);
+        nlist_i_lay_out(&finder, &list->rows[finder.to], 0, finder.rows, 0);
+        nlist_i_read_rest(list, &header, from.bytes, &list->rows[finder.to]);
         memset(list->event_count, 0, sizeof list->event_count);
         list->triangles = header.triangles;
-        nlist_i_take_over(&finder, list->current, header.next_uid);
+        nlist_i_take_over(&finder, header.next_uid);
     }
     return nlist_i_end_build(list, &before, result);
 }
@@ -4104,7 +4410,8 @@ static nlist_result nlist_i_reserve_work(nlist *list, int32_t n, int64_t found)
     nlist_result result =
         nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)n + 1, sizeof(int64_t) + sizeof(int32_t), 0);
     if (result == NLIST_OK) result = nlist_i_grow(list, NLIST_I_FOUND, found, sizeof(int32_t), 0);
-    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events; kind++)
+    if (!list->desc.events) return result;
+    for (kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++)
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, found, sizeof(nlist_event), 0);
     return result;
 }
@@ -4183,6 +4490,7 @@ static int nlist_i_chain_valid(const nlist_rows *rows, int32_t i, int32_t limit,
     return e == -1;
 }
 
+/* Row i of COMPACT: as long as count says, with partners that exist. */
 static int nlist_i_compact_valid(const nlist_rows *rows, int32_t i, int32_t limit)
 {
     int64_t e;
@@ -4350,370 +4658,198 @@ NLIST_API nlist_result nlist_verify(const nlist *list, const nlist_desc *desc,
     return result;
 }
 
-/* ----------------------------------------------------------------------------------------------
-   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
-
-   A piece is a range of rows or particles, and so no two pieces write to the same number. What must
-   be joined is joined by the calling thread, in the order of the pieces.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The fewest particles of a search for which a task is worth its start: some tenths of a
-   millisecond. What costs less for each row takes NLIST_I_LIGHT times as many. */
-#ifndef NLIST_I_PIECE
-#define NLIST_I_PIECE 2048
+#ifdef __cplusplus
+}
 #endif
-enum { NLIST_I_LIGHT = 8, NLIST_I_TASKS = 256 };
 
-/* Into how many pieces work on n particles is cut. */
-static int32_t nlist_i_pieces(const nlist_parallel *parallel, int32_t n, int32_t fewest)
-{
-    int32_t const worth = n / fewest;
-    int32_t const most = parallel->tasks < NLIST_I_TASKS ? parallel->tasks : NLIST_I_TASKS;
-    if (!parallel->run || most < 2 || worth < 2) return 1;
-    return worth < most ? worth : most;
-}
+#endif /* NLIST_IMPLEMENTATION */
 
-static int32_t nlist_i_light_pieces(const nlist_i_finder *finder)
-{
-    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_LIGHT * NLIST_I_PIECE);
-}
+#if defined(NLIST_CUDA) && !defined(NLIST_CUDA_H)
+#define NLIST_CUDA_H
 
-/* Where piece k of n elements begins, and piece k - 1 ends. */
-static int32_t nlist_i_cut_at(int32_t n, int32_t pieces, int32_t k)
-{
-    return (int32_t)((int64_t)n * k / pieces);
-}
-
-/* A piece sets its byte when it is done. */
-typedef struct nlist_i_all_tasks {
-    nlist_task *work;
-    void *context;
-    unsigned char done[NLIST_I_TASKS];
-} nlist_i_all_tasks;
-
-static void nlist_i_do_piece(void *context, int32_t k)
-{
-    nlist_i_all_tasks *job = (nlist_i_all_tasks *)context;
-    job->work(job->context, k);
-    job->done[k] = 1;
-}
-
-/* work(context, k) for every piece k. */
-static nlist_result nlist_i_in_pieces(const nlist *list, int32_t pieces, nlist_task *work,
-                                      void *context)
-{
-    const nlist_parallel *parallel = &list->desc.parallel;
-    nlist_i_all_tasks job;
-    int32_t k;
-    job.work = work;
-    job.context = context;
-    memset(job.done, 0, sizeof job.done);
-    parallel->run(nlist_i_do_piece, &job, pieces, parallel->user);
-    for (k = 0; k < pieces; k++) if (!job.done[k]) return NLIST_NOT_RUN;
-    return NLIST_OK;
-}
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>parallel-build: the steps of a build (>>build) before and after its search
-
-       measure   entries of the rows of a piece
-                 sums over the pieces before: where it writes entries, touched rows, events
-       lay out   rows
-       carry     history and events of the new rows, then of the old ones
-                 events of the pieces are moved together
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   NLIST_IMPLEMENTATION and NLIST_CUDA defines them. All pointers d_... are device memory. No call
+   waits for the stream unless its comment says so. Every launch error is returned as
+   NLIST_CUDA_ERROR. A pending CUDA error from before the call may be cleared.
    ---------------------------------------------------------------------------------------------- */
 
-/* A piece: first how much it has, then where it writes. */
-typedef struct nlist_i_part {
-    int64_t found, beyond, old; /* entries: all, beyond the slots, of old rows */
-    int64_t event[NLIST_EVENT_KINDS]; /* events that it wrote */
-    int32_t touched;            /* rows that have entries */
-    int32_t bad_id;
-    nlist_real largest;         /* radius */
-    nlist_result result;
-} nlist_i_part;
+/* Kernel argument, passed by value: a list whose arrays are in device memory. It is a type of its
+   own so that host code cannot follow device pointers by accident. */
+typedef struct nlist_device { nlist list; } nlist_device;
 
-typedef struct nlist_i_split {
-    nlist_i_finder *finder;
-    const nlist_rows *old_rows;
-    nlist_rows *rows;
-    int32_t pieces;
-    nlist_i_part part[NLIST_I_TASKS];
-} nlist_i_split;
+/* Device-side status, read by nlist_cuda_check. */
+typedef struct nlist_cuda_facts {
+    int32_t current;            /* rows[current] is the list: a build swaps the two only when
+                                   everything has fitted */
+    int32_t filled;             /* builds that took effect */
+    int32_t needed_width;       /* of the last build: slots of the fullest row */
+    int32_t first_bad;          /* INT32_MAX - (first particle, or pair, that was left out), so that
+                                   atomicMax finds it; 0 = none */
+    int32_t moved;              /* of the last nlist_cuda_moved: particles that moved by more than
+                                   half the skin */
+    int32_t reach_bits;         /* bits of the largest of desc.radii, as a float */
+    int32_t sticks_bits;        /* bits, as a float, of the most by which a sphere exceeds its box
+                                   in the tree; Inf: too far */
+    int32_t touched[2];         /* by generation: rows that have entries */
+    uint64_t entries[2];        /* by generation: entries of partner that were needed, whether they
+                                   fitted or not */
+    uint64_t total;             /* entries in all rows */
+    uint64_t events[NLIST_EVENT_KINDS];
+    int64_t next_uid;           /* as list.next_uid */
+    double skin;                /* of the list */
+    int32_t triangles;          /* of the list, as list.triangles */
+    int32_t overflow;           /* of the last nlist_cuda_sum: values beyond 2^40 units */
+    int32_t full;               /* of the last build: something did not fit */
+    int32_t bad_box;            /* INT32_MAX - (first box that was refused); 0 = none */
+    int32_t bad_images;         /* the same, for NLIST_TOO_MANY_IMAGES */
+    int32_t bad_starts;         /* 1: starts are not in order */
+    int32_t rows_cut;           /* as list.rows_cut */
+} nlist_cuda_facts;
 
-static void nlist_i_begin_split(nlist_i_split *split, nlist_i_finder *finder)
-{
-    memset(split, 0, sizeof *split);
-    split->finder = finder;
-    split->pieces = nlist_i_light_pieces(finder);
-}
+enum { NLIST_CUDA_SCRATCH = 16 };
 
-/* nlist_i_check_particles for a piece, as a list of its own. */
-static void nlist_i_particles_piece(void *context, int32_t k)
-{
-    nlist_i_split *split = (nlist_i_split *)context;
-    nlist_i_part *part = &split->part[k];
-    nlist_i_finder finder = *split->finder;
-    nlist list = *finder.list;
-    int32_t const first = nlist_i_cut_at(finder.n, split->pieces, k);
-    finder.list = &list;
-    finder.n = nlist_i_cut_at(finder.n, split->pieces, k + 1) - first;
-    finder.pos = (const nlist_real *)((const char *)finder.pos + (size_t)first * finder.stride);
-    if (list.desc.radii) list.desc.radii += first;
-    part->result = nlist_i_check_particles(&finder);
-    part->bad_id = list.bad_id < 0 ? -1 : first + list.bad_id;
-    part->largest = finder.largest;
-}
+typedef struct nlist_cuda {
+    nlist_device device;        /* the argument of your kernels */
+    nlist_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last call */
+    int64_t wanted_entries;     /* what the last check found to be needed, for the next build */
+    int32_t wanted_width;
+    int32_t by_radii;           /* the last build had desc.radii: only the device knows the
+                                   largest */
+    int32_t by_index;           /* the last call took ids: first_bad is an invalid one */
+    nlist_block scratch[NLIST_CUDA_SCRATCH]; /* device memory: temporary storage */
+} nlist_cuda;
 
-static nlist_result nlist_i_particles_in_pieces(nlist_i_finder *finder)
-{
-    nlist_i_split split;
-    nlist_result result;
-    int32_t k;
-    nlist_i_begin_split(&split, finder);
-    result = nlist_i_in_pieces(finder->list, split.pieces, nlist_i_particles_piece, &split);
-    finder->largest = 0;
-    finder->list->bad_id = -1;
-    for (k = 0; result == NLIST_OK && k < split.pieces; k++) {
-        result = split.part[k].result;
-        if (result != NLIST_OK || finder->list->bad_id < 0)
-            finder->list->bad_id = split.part[k].bad_id;
-        if (split.part[k].largest > finder->largest) finder->largest = split.part[k].largest;
-    }
-    return result;
-}
+/* Takes all memory for builds from positions and for sums over up to n particles, with `values`
+   numbers per particle (0: no sums with a unit). After it these calls allocate nothing, so that a
+   step can be captured in a CUDA graph. (Lists of triangles: set desc.layout to NLIST_DYNAMIC here,
+   too. nlist_cuda_build_pairs and nlist_cuda_remap allocate in their first call.) Waits for the
+   stream. The list is empty afterwards. */
+NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
+                                          int32_t values, struct CUstream_st *stream);
 
-static void nlist_i_measure_piece(void *context, int32_t k)
-{
-    nlist_i_split *split = (nlist_i_split *)context;
-    const nlist_i_finder *finder = split->finder;
-    nlist_i_part *part = &split->part[k];
-    int32_t const last = nlist_i_cut_at(finder->rows, split->pieces, k + 1),
-                  old_last = nlist_i_cut_at(split->old_rows->n, split->pieces, k + 1);
-    int32_t i;
-    for (i = nlist_i_cut_at(finder->rows, split->pieces, k); i < last; i++) {
-        part->found += finder->length[i];
-        part->beyond += nlist_i_beyond(&finder->list->desc, finder->length[i]);
-        part->touched += finder->length[i] > 0;
-    }
-    for (i = nlist_i_cut_at(split->old_rows->n, split->pieces, k); i < old_last; i++)
-        part->old += split->old_rows->count[i];
-}
+/* As the builds above, with the same costs. The grid, the tree and pos must be complete on
+   `stream`. Particles with NaN and pairs with ids out of range are left out; nlist_cuda_check
+   reports them. Without desc.deterministic the order of partner and touched in DYNAMIC and HYBRID
+   is unspecified; that within a row is defined. On overflow the size needed is still computed,
+   nlist_cuda_check reports it, and the next build takes the missing memory. (desc.grow does all
+   that within the call, and waits.) With history or events, and after a nlist_cuda_remap, the
+   previous list then stays the list; otherwise rows hold what fits, and `count` the full lengths.
+   Until a check, calls use the n and the mesh of the last build: sums and nlist_cuda_each leave out
+   rows and partners from n on, and triangles that the mesh does not have; kernels of your own must
+   do the same. A build that needs other memory than the last (another n, width, capacity) waits for
+   the stream where two generations are kept. */
+NLIST_API nlist_result nlist_cuda_build_brute(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const nlist_real *d_pos, size_t stride, int32_t n,
+                                              struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_pairs(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const int32_t *d_pair, int64_t m, int32_t n,
+                                              struct CUstream_st *stream);
+#ifdef NLIST_I_UGRID_CUDA
+NLIST_API nlist_result nlist_cuda_build_ugrid(nlist_cuda *gpu, const nlist_desc *desc,
+                                              const ugrid_cuda *grid, const nlist_real *d_pos,
+                                              size_t stride, int32_t n, struct CUstream_st *stream);
+#endif
+#ifdef NLIST_I_LBVH_CUDA
+NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_real *d_pos,
+                                             size_t stride, int32_t n, struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *desc,
+                                             const lbvh_cuda *tree, const nlist_mesh *mesh,
+                                             const nlist_real *d_pos, size_t stride, int32_t n,
+                                             struct CUstream_st *stream);
+#endif
 
-/* How much the pieces have becomes where they begin. Returns the entries of partner. */
-static int64_t nlist_i_begin_parts(nlist_i_split *split)
-{
-    int64_t found = 0, beyond = 0, old = 0;
-    int32_t k, touched = 0;
-    for (k = 0; k < split->pieces; k++) {
-        nlist_i_part *part = &split->part[k];
-        nlist_i_part const has = *part;
-        part->found = found;
-        part->beyond = beyond;
-        part->old = old;
-        part->touched = touched;
-        found += has.found;
-        beyond += has.beyond;
-        old += has.old;
-        touched += has.touched;
-    }
-    if (split->rows->touched) split->rows->touched_count = touched;
-    return beyond;
-}
+/* Waits for the stream and returns the status of the last build, remap or sum: NLIST_OK,
+   NLIST_ROW_FULL (device.list.needed_width), NLIST_LIST_FULL (needed_entries), NLIST_NOT_FINITE or
+   NLIST_BAD_INDEX (bad_id), NLIST_BAD_RADIUS, NLIST_BAD_PERIOD, NLIST_BAD_SOURCE, NLIST_BAD_BOX,
+   NLIST_TOO_MANY_IMAGES (bad_id: the box), NLIST_BAD_STARTS, NLIST_SUM_OVERFLOW. With
+   desc.skip_invalid NLIST_NOT_FINITE comes last. The status of a build is kept until the next
+   build. Fetches n, built, triangles, total, event_count, current, and
+   entries and touched_count of both generations. */
+NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *stream);
 
-static void nlist_i_lay_out_piece(void *context, int32_t k)
-{
-    nlist_i_split *split = (nlist_i_split *)context;
-    nlist_i_part const part = split->part[k];
-    int32_t const n = split->finder->rows;
-    nlist_rows rows = *split->rows;
-    if (rows.touched) rows.touched += part.touched;
-    rows.touched_count = 0;
-    nlist_i_lay_out(split->finder, &rows, nlist_i_cut_at(n, split->pieces, k),
-                    nlist_i_cut_at(n, split->pieces, k + 1), part.beyond);
-}
+/* Frees the device memory in the order of the stream that the list was last used on: that stream
+   must still exist. One nlist_cuda belongs to one stream at a time. Before you use it on another
+   stream, or in kernels of your own there, order the two streams by an event. */
+NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* Events of a piece begin where those of the pieces before would end if all their entries gave
-   one. */
-static void nlist_i_carry_piece(void *context, int32_t k)
-{
-    nlist_i_split *split = (nlist_i_split *)context;
-    nlist_i_part *part = &split->part[k];
-    nlist_i_finder finder = *split->finder;
-    nlist list = *finder.list;
-    int32_t const old = split->old_rows->n, pieces = split->pieces;
-    int32_t const first = nlist_i_cut_at(finder.rows, pieces, k),
-                  last = nlist_i_cut_at(finder.rows, pieces, k + 1),
-                  old_last = nlist_i_cut_at(old, pieces, k + 1);
-    int const keeps = nlist_i_keeps_two(&list.desc), events = list.desc.events && !finder.new_of;
-    int32_t i;
-    finder.list = &list;
-    if (events) {
-        list.event[NLIST_BEGUN] += part->found;
-        list.event[NLIST_PERSISTED] += part->found;
-        list.event[NLIST_ENDED] += part->old;
-    }
-    memset(list.event_count, 0, sizeof list.event_count);
-    if (finder.extras) finder.extras(&finder, split->old_rows, split->rows, first, last);
-    nlist_i_keep_reference(&finder, split->old_rows, split->rows,
-                           nlist_i_cut_at(finder.n, pieces, k),
-                           nlist_i_cut_at(finder.n, pieces, k + 1));
-    for (i = first; keeps && i < last; i++)
-        nlist_i_carry_row(&finder, split->old_rows, split->rows, i);
-    for (i = nlist_i_cut_at(old, pieces, k); events && i < old_last; i++)
-        nlist_i_add_ended(&list, split->old_rows, split->rows, i);
-    memcpy(part->event, list.event_count, sizeof part->event);
-}
+/* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
+   build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
+   yet nothing is written, and d_facts may be NULL: build. */
+NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
+                                        struct CUstream_st *stream);
 
-/* Moves the events of the pieces together. */
-static void nlist_i_join_events(const nlist_i_split *split)
-{
-    nlist *list = split->finder->list;
-    int32_t k;
-    int kind;
-    if (!nlist_i_keeps_two(&list->desc) || split->finder->new_of) return;
-    memset(list->event_count, 0, sizeof list->event_count);
-    for (k = 0; list->desc.events && k < split->pieces; k++) {
-        const nlist_i_part *part = &split->part[k];
-        for (kind = 0; kind < NLIST_EVENT_KINDS; kind++) {
-            nlist_event *const all = list->event[kind];
-            int64_t const from = kind == NLIST_ENDED ? part->old : part->found;
-            if (part->event[kind] > 0)
-                memmove(all + list->event_count[kind], all + from,
-                        (size_t)part->event[kind] * sizeof *all);
-            list->event_count[kind] += part->event[kind];
-        }
-    }
-}
+/* As nlist_remap. New ids out of range or given twice are left out; nlist_cuda_check reports them.
+   d_new_id has as many numbers as the last build had particles, or, after a nlist_cuda_check,
+   list.n. Where that build did not fit and no check was made, the previous list is renumbered: its
+   particles beyond d_new_id are deleted, and ids of particles that it does not have denote new
+   ones. */
+NLIST_API nlist_result nlist_cuda_remap(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                        struct CUstream_st *stream);
 
-/* nlist_i_rows_in_one in pieces. */
-static nlist_result nlist_i_rows_in_pieces(nlist_i_finder *finder, const nlist_rows *old_rows,
-                                           int32_t to)
-{
-    nlist *list = finder->list;
-    nlist_i_split split;
-    nlist_result result;
-    nlist_i_begin_split(&split, finder);
-    split.old_rows = old_rows;
-    split.rows = &list->rows[to];
-    result = nlist_i_in_pieces(list, split.pieces, nlist_i_measure_piece, &split);
-    if (result == NLIST_OK) {
-        nlist_i_end_lay_out(finder, split.rows, nlist_i_begin_parts(&split));
-        result = nlist_i_in_pieces(list, split.pieces, nlist_i_lay_out_piece, &split);
-    }
-    if (result == NLIST_OK)
-        result = nlist_i_in_pieces(list, split.pieces, nlist_i_carry_piece, &split);
-    if (result == NLIST_OK) {
-        nlist_i_join_events(&split);
-    } else {
-        list->current = to;
-        list->built = NLIST_I_OVERWRITTEN;
-    }
-    return result;
-}
+/* As nlist_remap_rows. */
+NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_new_id, int32_t n,
+                                             int32_t rows, struct CUstream_st *stream);
 
-#ifdef NLIST_I_UGRID
-/* ----------------------------------------------------------------------------------------------
-   >>parallel-ugrid: the rows of a piece of the grid, in a part of `found` of its own
-
-   The parts are of equal size at first. A row that does not fit is counted only. If there was one,
-   each piece gets the room that it needs, and all search again: mostly in a first build.
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct nlist_i_search_split {
-    const nlist_i_finder *finder;
-    nlist_real reach;
-    int only_distance;          /* ids of partners are the rows */
-    int32_t pieces;
-    int64_t begin[NLIST_I_TASKS + 1];   /* the part of each piece */
-    int64_t used[NLIST_I_TASKS];        /* entries that it found */
-    unsigned char refused[NLIST_I_TASKS];
-} nlist_i_search_split;
-
-static int32_t nlist_i_search_pieces(const nlist_i_finder *finder)
-{
-    return nlist_i_pieces(&finder->list->desc.parallel, finder->n, NLIST_I_PIECE);
-}
-
-static void nlist_i_search_piece(void *context, int32_t k)
-{
-    nlist_i_search_split *split = (nlist_i_search_split *)context;
-    nlist_i_finder finder = *split->finder;
-    const ugrid *grid = (const ugrid *)finder.source;
-    finder.row = -1;
-    finder.fixed = 1;
-    finder.used = split->begin[k];
-    finder.room = split->begin[k + 1];
-    split->refused[k] =
-        UGRID_OK != ugrid_each_row_in(grid, split->reach, split->only_distance ? 0 : UGRID_PLACES,
-                                      k, split->pieces,
-                                      split->only_distance ? nlist_i_take_ids : nlist_i_take_row,
-                                      &finder);
-    split->used[k] = finder.used - split->begin[k];
-}
-
-/* One search. `*all`: entries found; `*fit`: 1 if each part held them. */
-static nlist_result nlist_i_search_once(nlist_i_search_split *split, int64_t *all, int *fit)
-{
-    const nlist_i_finder *finder = split->finder;
-    nlist_result result;
-    int32_t i, k;
-    for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    result = nlist_i_in_pieces(finder->list, split->pieces, nlist_i_search_piece, split);
-    *all = 0;
-    *fit = 1;
-    for (k = 0; result == NLIST_OK && k < split->pieces; k++) {
-        if (split->refused[k]) result = NLIST_BAD_SOURCE;
-        *all += split->used[k];
-        *fit &= split->used[k] <= split->begin[k + 1] - split->begin[k];
-    }
-    return result;
-}
-
-/* Room for all that was found, and an eighth more where memory is taken, so that the next build
-   fits at once. */
-static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
-{
-    finder->used = 0;
-    if (finder->room >= all) return NLIST_OK;
-    return nlist_i_need(finder, all + all / 8) == NLIST_OK ? NLIST_OK : nlist_i_need(finder, all);
-}
-
-static nlist_result nlist_i_ugrid_in_pieces(nlist_i_finder *finder)
-{
-    const nlist_desc *desc = &finder->list->desc;
-    nlist_i_search_split split;
-    nlist_result result;
-    int64_t all;
-    int32_t k;
-    int fit;
-    split.finder = finder;
-    split.reach = nlist_i_largest_reach(desc, finder->largest);
-    split.only_distance = nlist_i_only_distance(desc, finder->uid);
-    split.pieces = nlist_i_search_pieces(finder);
-    for (k = 0; k <= split.pieces; k++) split.begin[k] = finder->room / split.pieces * k;
-    result = nlist_i_search_once(&split, &all, &fit);
-    if (result == NLIST_OK && !fit) {
-        result = nlist_i_need_parts(finder, all);
-        if (result != NLIST_OK) return result;
-        for (split.begin[0] = 0, k = 0; k < split.pieces; k++)
-            split.begin[k + 1] = split.begin[k] + split.used[k];
-        result = nlist_i_search_once(&split, &all, &fit);
-    }
-    finder->used = all;
-    return result;
-}
-#endif /* NLIST_I_UGRID */
+/* Copies a host list to the device, and a device list into a host list: rows, history, reference
+   positions, and (download) events. Both wait for the stream. NLIST_NOT_BUILT: there is nothing to
+   copy (download: or rows were cut, see nlist_cuda_check). */
+NLIST_API nlist_result nlist_cuda_upload(nlist_cuda *gpu, const nlist *list,
+                                         struct CUstream_st *stream);
+NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
+                                           struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }
 #endif
 
-#ifdef NLIST_CUDA
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-templates: for .cu files
+
+   Kernels call nlist_of and nlist_next on the list of a nlist_device; the host passes a functor,
+   which is called for each entry, or for sums.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef __CUDACC__
+
+/* The iterator for a nlist_device. These functions exist on the device only. */
+static __device__ __forceinline__ nlist_each nlist_of(const nlist_device *device, int32_t i);
+static __device__ __forceinline__ void *nlist_history(const nlist_device *device, int64_t entry);
+
+/* d_sums[Values * i + v] += contributions, as nlist_sum. The contact is a functor with
+
+       __device__ int operator()(int32_t i, int32_t j, void *history, nlist_real *own, nlist_real
+       *other) const
+
+   own, other: Values numbers, 0 before the call; returns 0 when it adds nothing. how.values:
+   Values, or 0. Does not wait; NLIST_SUM_OVERFLOW comes from nlist_cuda_check, and then the sums
+   are those of the values that were not too large. */
+template <int Values, class Contact>
+static nlist_result nlist_cuda_sum(nlist_cuda *gpu, const nlist_sums *how, const Contact &contact,
+                                   nlist_real *d_sums, struct CUstream_st *stream);
+
+/* contact(int32_t i, int32_t j, void *history, int64_t entry), a __device__ functor, once per entry
+   of the list. */
+template <class Contact>
+static nlist_result nlist_cuda_each(nlist_cuda *gpu, const Contact &contact,
+                                    struct CUstream_st *stream);
+
+#include "cuda/nlist_templates.cu" /* the definitions */
+
+#endif /* __CUDACC__ */
+
+#endif /* NLIST_CUDA_H */
+
+#if defined(NLIST_CUDA) && defined(NLIST_I_IMPLEMENTED) && !defined(NLIST_CUDA_IMPLEMENTATION_DONE)
+#define NLIST_CUDA_IMPLEMENTATION_DONE
 #include "cuda/nlist.cu"
 #endif
-
-#endif /* NLIST_IMPLEMENTATION */
 
 /* ----------------------------------------------------------------------------------------------
    >>parts: files of the folder more (>>options); each has guards of its own

@@ -1,4 +1,4 @@
-/* ugrid.h - v0.1.0 - uniform grids for neighbour search among particles in 2D and 3D, C99 and CUDA.
+/* ugrid.h - v0.2.0 - uniform grids for neighbour search among particles in 2D and 3D, C99 and CUDA.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
@@ -14,16 +14,24 @@
    law). The serial code and the CUDA kernels call the same functions for one particle. So both
    give the same bits wherever an order is defined.
 
-   >>contents: the banners in order; search for >> and the name
+   >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, example, options, rules, method, limits, not-here, literature, changes
-       declarations    strict-math, config, results, parallel, desc, filter, grid, api, cuda-api
-       per element     cells, outside, points, entries, walk, passes, stb_ds, cuda-templates
-       serial          memory, resolve, fit, build, attributes, search, lanes, filtered, query,
-                       points-at, each, validate, save, parallel-run, parallel-build,
-                       parallel-search, parallel-points, parallel-attributes
+       declarations    strict-math, config, results, parallel, desc, filter, grid, api
+       per element     cells, numbers, periodic, outside, points, entries, walk, walk-special,
+                       passes, cuda-api, stb_ds, cuda-templates
+       method          memory, resolve, fit, build, search, query, each, attributes
+       faster forms    faster, count-faster, search-faster, lanes, query-faster, parallel-run,
+                       parallel-build, parallel-search, parallel-points, parallel-attributes
+       checks          validate, save
        CUDA            cuda/ugrid.cu, with a list of its own
        end             licence
+
+   To learn it from this file, read the sections with a figure: >>cells (numbers, the example),
+   >>entries (TIGHT), >>walk (strips, half walks) and >>build (the five builds, from ugrid_build at
+   its end), each with the functions below it; then >>search and >>query: a list of neighbours is a
+   walk around each particle. That is the method, whole: UGRID_PLAIN compiles no more. What makes it
+   faster begins at >>faster. In cuda/ugrid.cu the sections have the same names.
 
    >>use
 
@@ -85,8 +93,11 @@
                                                            (each then implements, too)
        UGRID_API             extern    all files           linkage of the functions (dllexport)
        UGRID_REAL            float     all files           float or double; a mix does not link
-       UGRID_PLAIN_LANES     -         the file that       no choice of instructions at run time
-                                       implements          (x86: AVX-512 or AVX2 where the CPU has
+       UGRID_PLAIN           -         the file that       the method without its faster forms: no
+                                       implements          vectors, no prefetching, no threads; the
+                                                           results are the same
+       UGRID_PLAIN_LANES     -         the same            no choice of instructions at run time
+                                                           (x86: AVX-512 or AVX2 where the CPU has
                                                            it); the results are the same
 
    >>rules
@@ -95,6 +106,8 @@
                     bounding box of the particle touches (TIGHT).
             place   sorted index. SORT and COUNT: particle order[k] is at place k. FIXED, LIST and
                     TIGHT keep your order: place k is particle k.
+            ghost   a particle that others list, and that has no row of its own (desc.rows); all
+                    others are locals.
             row     all cells with the same y (and z); a strip is a piece of one. Row i of a list:
                     the neighbours of particle i.
             ring    a layer of cells around a cell: n rings make 2 n + 1 cells along each axis.
@@ -177,8 +190,8 @@
 
    >>changes
 
-   0.2.0  rows for some; a filter of pairs; particles outside the box, or not finite, left out;
-          UGRID_FIXED grows; threads; save, load, upload
+   0.2.0  2026-11-28: rows for some; a filter of pairs; particles outside the box, or not finite,
+          left out; UGRID_FIXED grows; threads; save, load, upload; UGRID_PLAIN
    0.1.0  first version
 */
 
@@ -238,7 +251,7 @@
 #include <string.h>
 
 #define UGRID_VERSION_MAJOR 0
-#define UGRID_VERSION_MINOR 1
+#define UGRID_VERSION_MINOR 2
 #define UGRID_VERSION_PATCH 0
 
 /* ----------------------------------------------------------------------------------------------
@@ -279,7 +292,8 @@
 /* Functions of one element, shared by CPU and GPU: `static inline` in C, and under nvcc also for
    the device. UGRID_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
    gcc does not inline a function that respects NaN and the order of roundings. These are therefore
-   compiled with the caller's options, and ugrid_i_kept keeps their order of operations. */
+   compiled with the caller's options, and ugrid_i_kept keeps their order of operations.
+   UGRID_FN_RARE: not inlined on a CPU, where it would take the registers of such a loop. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #include <float.h>
@@ -289,6 +303,7 @@
 #define UGRID_FN static __host__ __device__ __forceinline__
 #endif
 #define UGRID_FN_WALK static __host__ __device__ __forceinline__
+#define UGRID_FN_RARE static __host__ __device__ __forceinline__
 #define UGRID_ALIGN_RECORD __align__(16)
 #else
 #define UGRID_FN static inline
@@ -296,6 +311,11 @@
 #define UGRID_FN_WALK static inline __attribute__((always_inline))
 #else
 #define UGRID_FN_WALK static inline
+#endif
+#ifdef __GNUC__
+#define UGRID_FN_RARE static __attribute__((noinline, unused))
+#else
+#define UGRID_FN_RARE static inline
 #endif
 #define UGRID_ALIGN_RECORD
 #endif
@@ -327,20 +347,6 @@
 #define ugrid_each_row_in       ugrid_f64_each_row_in
 #define ugrid_result_text       ugrid_f64_result_text
 #define ugrid_version           ugrid_f64_version
-#define ugrid_cuda_fit              ugrid_f64_cuda_fit
-#define ugrid_cuda_reserve          ugrid_f64_cuda_reserve
-#define ugrid_cuda_build            ugrid_f64_cuda_build
-#define ugrid_cuda_free             ugrid_f64_cuda_free
-#define ugrid_cuda_check            ugrid_f64_cuda_check
-#define ugrid_cuda_upload           ugrid_f64_cuda_upload
-#define ugrid_cuda_download         ugrid_f64_cuda_download
-#define ugrid_cuda_gather           ugrid_f64_cuda_gather
-#define ugrid_cuda_scatter          ugrid_f64_cuda_scatter
-#define ugrid_cuda_cell_sums        ugrid_f64_cuda_cell_sums
-#define ugrid_cuda_count_pairs      ugrid_f64_cuda_count_pairs
-#define ugrid_cuda_count_neighbors  ugrid_f64_cuda_count_neighbors
-#define ugrid_cuda_neighbors        ugrid_f64_cuda_neighbors
-#define ugrid_cuda_neighbors_at     ugrid_f64_cuda_neighbors_at
 #endif
 
 #ifdef __cplusplus
@@ -897,131 +903,8 @@ UGRID_FN_WALK void ugrid_offset(const ugrid *grid, const ugrid_real *a, const ug
 UGRID_FN_WALK ugrid_real ugrid_distance2(const ugrid *grid, const ugrid_real *a,
                                          const ugrid_real *b);
 
-/* ----------------------------------------------------------------------------------------------
-   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
-   UGRID_IMPLEMENTATION and UGRID_CUDA defines them. All pointers d_... are device memory. No call
-   synchronises unless its comment says so. Every launch error is returned as UGRID_CUDA_ERROR. A
-   pending CUDA error from before the call may be cleared.
-   ---------------------------------------------------------------------------------------------- */
-
-#ifdef UGRID_CUDA
-
-/* Kernel argument, passed by value: a grid whose arrays are in device memory. It is a type of its
-   own so that host code cannot walk through device pointers by accident. */
-typedef struct ugrid_device { ugrid grid; } ugrid_device;
-
-/* Device-side status, read by ugrid_cuda_check. All zero: nothing to report. */
-typedef struct ugrid_cuda_facts {
-    int32_t first_bad;      /* INT32_MAX - (first particle with a NaN or infinite position), 0 =
-                               none */
-    int32_t needed_slots;   /* FIXED: entries in the fullest cell if they exceed desc.slots (only
-                               that many are stored) */
-    int32_t first_outside;  /* as first_bad, of particles outside the box */
-    int32_t outside;        /* their number */
-    int32_t invalid;        /* the number of those not finite */
-    int64_t others;         /* in the cells of sampled particles (>>split in cuda/ugrid.cu) */
-} ugrid_cuda_facts;
-
-enum { UGRID_CUDA_SCRATCH = 7 };
-
-typedef struct ugrid_cuda {
-    ugrid_device device;        /* the argument of your kernels */
-    ugrid_cuda_facts *d_facts;
-    struct CUstream_st *stream; /* of the last build or search */
-    ugrid_block block[UGRID_BLOCKS];         /* device memory: the arrays of the grid */
-    ugrid_block scratch[UGRID_CUDA_SCRATCH]; /* device memory: temporary storage of builds and
-                                                searches */
-    int32_t *near_samples;      /* pinned host memory: what the last build saw (>>order in
-                                   cuda/ugrid.cu); null where that does not matter */
-    int32_t in_order;           /* 1: the last build took desc.coherent, or what was seen before
-                                   it, for its particles being nearly in cell order */
-    int32_t may_split;          /* 1: the last build chose desc.split itself */
-    double crowd;               /* particles per unit of volume, as those of the grid of the last
-                                   ugrid_cuda_check see it, where may_split: for the next choice of
-                                   desc.split */
-} ugrid_cuda;
-
-/* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Synchronises the
-   stream. */
-UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
-                                      int32_t n, struct CUstream_st *stream);
-
-/* As ugrid_reserve, for builds and for searches of up to n particles (neighbors_at: query points).
-   After it they allocate nothing, so that a step can be captured in a CUDA graph. Where lists use
-   strips, this includes 72 bytes per particle (2D: 24) for ugrid_cuda_neighbors, which otherwise
-   allocates them at its first call. */
-UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
-                                          struct CUstream_st *stream);
-
-/* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite
-   position are in no cell (SORT, COUNT: at the last places), and so are those that desc.outside
-   refuses. A full cell of UGRID_FIXED keeps what fits. ugrid_cuda_check reports all. Order within a
-   cell: that of the serial build for UGRID_SORT and desc.deterministic, otherwise unspecified. */
-UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
-                                        const ugrid_real *d_pos, size_t stride, int32_t n,
-                                        struct CUstream_st *stream);
-
-/* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
-   UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
-   outside and invalid. Of several the first in this order; with desc.skip_invalid UGRID_NOT_FINITE
-   comes last: particles were left out, and all else is well. Where desc.split is open, it samples
-   how crowded the cells are: the next build may then cut them, which changes the order by place,
-   and no list by id. */
-UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
-
-/* Frees the device memory in the order of the stream that the grid was last used on: that stream
-   must still exist. Waits for it where near_samples is not null. One ugrid_cuda belongs to one
-   stream at a time. Before you use it on another stream, or in kernels of your own there, order the
-   two streams by an event. */
-UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
-
-/* Copies a host grid into a device grid (its memory is reused), for searches there: as built or
-   loaded here, every array in the same bits. desc.rows: only the default. desc.cuda_allocator is
-   the device grid's if it has one, else the host grid's. Borrowed positions are not copied: set
-   gpu->device.grid.pos and .stride to a device copy before a search that borrows them. Waits for
-   the stream. UGRID_NOT_BUILT: there is nothing to copy. */
-UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
-                                         struct CUstream_st *stream);
-
-/* Copies a device grid into a host grid (its memory is reused), for inspection or for searches on
-   the CPU. Borrowed positions are not copied: set grid->pos and grid->stride to a host copy before
-   a search that borrows them, and before ugrid_validate and ugrid_verify. Synchronises the stream.
-   UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
-UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
-                                           struct CUstream_st *stream);
-
-/* As ugrid_gather and ugrid_scatter; `bytes` below 2^31. */
-UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes,
-                                         void *d_dst, struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes,
-                                          void *d_dst, struct CUstream_st *stream);
-
-/* As ugrid_cell_sums, by atomics in no fixed order; values by particle, or by place with
-   UGRID_PLACES. Threads of a warp that share a cell are reduced first (Blog), unless flags has
-   UGRID_PLAIN_ATOMICS. */
-enum { UGRID_PLAIN_ATOMICS = 4 };
-UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values,
-                                            int32_t width, int flags, ugrid_real *d_sums,
-                                            struct CUstream_st *stream);
-
-/* As the searches above; results stay on the device. d_pairs: one int64_t. d_offsets: n + 1
-   (neighbors_at: m + 1). A list that does not fit is truncated at `capacity` entries; the last
-   offset is the size needed. */
-UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs,
-                                              struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
-                                                  int32_t *d_counts, struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
-                                            int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
-                                            struct CUstream_st *stream);
-UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points,
-                                               size_t stride, int32_t m, ugrid_real radius,
-                                               int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
-                                               struct CUstream_st *stream);
-#endif /* UGRID_CUDA */
-
 /* Stop here if you only need the API. The walk through nearby particles follows, and is part of
-   it. */
+   it; the same on a GPU is >>cuda-api. */
 
 /* ----------------------------------------------------------------------------------------------
    >>cells: from a position to a cell number
@@ -1043,6 +926,83 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
        +----+----+----+----+   +----+----+----+----+
        |  0 |  1 |  2 |  3 |   |    |  3 |    |  0 |
        +----+----+----+----+   +----+----+----+----+
+   ---------------------------------------------------------------------------------------------- */
+
+/* Cell coordinate of x along one axis of a box: floor((x - min) * cells / (max - min)), clamped to
+   0 .. cells - 1 (Kureck equation 2.3); 0 for a NaN. Every rounding here is monotone, so x <= y
+   gives cell(x) <= cell(y): a particle between the two ends of a search is in a cell between
+   theirs, whatever was rounded. */
+UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
+{
+    ugrid_real t = (x - axis->min) * axis->per_cell;
+    t = t > 0 ? t : 0;
+    t = t < axis->last ? t : axis->last;
+    return (int32_t)t;
+}
+
+/* Inserts two zero bits after each of the lower 10 bits. Each line moves the upper half of every
+   group up:
+     9876543210 -> 98 76543210 -> 98 7654 3210 -> 98 76 54 32 10 -> 9 8 7 6 5 4 3 2 1 0. */
+UGRID_FN uint32_t ugrid_i_spread3(uint32_t v)
+{
+    v = (v | (v << 16)) & 0x030000FFu;
+    v = (v | (v << 8)) & 0x0300F00Fu;
+    v = (v | (v << 4)) & 0x030C30C3u;
+    return (v | (v << 2)) & 0x09249249u;
+}
+
+/* Inserts one zero bit after each of the lower 15 bits. */
+UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
+{
+    v = (v | (v << 8)) & 0x00FF00FFu;
+    v = (v | (v << 4)) & 0x0F0F0F0Fu;
+    v = (v | (v << 2)) & 0x33333333u;
+    return (v | (v << 1)) & 0x55555555u;
+}
+
+/* Morton code, bits ... y1 x1 y0 x0 (3D: ... z0 y0 x0), the Z-order curve: along x, y = 0: 0 1 4 5,
+   y = 1: 2 3 6 7, y = 2: 8 9 12 13, and so on. The lowest bit is of x. (In the codes of lbvh.h it
+   is of the last axis, and the highest of x: these are other numbers.) */
+UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
+{
+    if (dim == 2)
+        return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
+    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 |
+                     ugrid_i_spread3((uint32_t)z) << 2);
+}
+
+/* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
+   with these primes). The modulus is a power of two and takes the low bits only; the shift mixes
+   higher bits into them. */
+UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
+{
+    uint32_t h = ((uint32_t)x * 73856093u) ^ ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
+    h ^= h >> 15;
+    return (int32_t)(h & (uint32_t)(buckets - 1));
+}
+
+/* The number of a cell (Kureck section 2.3.1, `hash`; Barbieri section 1 for the curve). */
+UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t z)
+{
+    if (grid->desc.unbounded) return ugrid_i_hash(x, y, z, grid->cell_count);
+    if (grid->desc.cell_order == UGRID_MORTON) return ugrid_i_morton(grid->desc.dim, x, y, z);
+    return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
+}
+
+/* Has each row of cells consecutive numbers? Then a strip of cells is one range of places. */
+UGRID_FN int ugrid_i_has_strips(ugrid_cell_order order) { return order == UGRID_ROWS; }
+
+/* The lowest number of a strip: of the cells x .. last in row y, z. (Of UGRID_ROWS it is that of x.
+   An order that numbers some rows from their end on has it at `last` there.) */
+UGRID_FN int32_t ugrid_i_strip_number(const ugrid *grid, int32_t x, int32_t last, int32_t y,
+                                      int32_t z)
+{
+    (void)last;
+    return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>numbers: roundings that no compiler may change; numbers that are not finite
    ---------------------------------------------------------------------------------------------- */
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
@@ -1105,6 +1065,19 @@ UGRID_FN int ugrid_i_point_finite(const ugrid_real p[3])
     return ugrid_i_finite(p[0]) & ugrid_i_finite(p[1]) & ugrid_i_finite(p[2]);
 }
 
+/* A NaN, by its bits: the same on every machine. */
+UGRID_FN_WALK ugrid_real ugrid_i_nan(void)
+{
+#if UGRID_I_REAL_KIND == 1
+    uint32_t const bits = 0x7FC00000u;
+#else
+    uint64_t const bits = 0x7FF8000000000000u;
+#endif
+    ugrid_real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* floor(t) as an integer, clamped to +-2^29 (NaN: -2^29), so that the sum of two fits int32_t. No
    cast overflows, no libm is called. */
 UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
@@ -1117,21 +1090,32 @@ UGRID_FN int32_t ugrid_i_floor(ugrid_real t)
     return below - (t < (ugrid_real)below);
 }
 
-/* floor(t) as a real: the number of periods. From 2^52 on every number is an integer. */
-UGRID_FN ugrid_real ugrid_i_periods(ugrid_real t)
+/* A bound of the rounding errors of the few operations that give a distance: 16 of them, x * 2^-20
+   (double: 32, x * 2^-48). Multiplication by a power of two is exact, so a fused multiply-add gives
+   the same bits. */
+UGRID_FN ugrid_real ugrid_i_rounding(ugrid_real x)
 {
-    ugrid_real const limit = (ugrid_real)4503599627370496.0;
-    ugrid_real below;
-    if (!(t > -limit) || t >= limit) return t;
-    below = (ugrid_real)(int64_t)t;
-    return below > t ? below - 1 : below;
+    return x * (UGRID_I_REAL_KIND == 1 ? (ugrid_real)(1.0 / 1048576.0)
+                                       : (ugrid_real)(1.0 / 281474976710656.0));
 }
 
-/* x outside the box of a periodic axis, wrapped into it. */
+/* ----------------------------------------------------------------------------------------------
+   >>periodic: positions on a periodic axis, wrapped into the box; the cell of a point
+   ---------------------------------------------------------------------------------------------- */
+
+/* x outside the box of a periodic axis, wrapped into it. `periods` is floor(t), as a real: from
+   2^52 on every number is an integer. */
 UGRID_FN ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
+    ugrid_real const t = ugrid_i_over(x - axis->min, axis->length),
+                     limit = (ugrid_real)4503599627370496.0;
+    ugrid_real periods = t;
     if (!ugrid_i_finite(x)) return x;
-    x -= ugrid_i_times(axis->length, ugrid_i_periods(ugrid_i_over(x - axis->min, axis->length)));
+    if (t > -limit && t < limit) {
+        periods = (ugrid_real)(int64_t)t;
+        if (periods > t) periods -= 1;
+    }
+    x -= ugrid_i_times(axis->length, periods);
     /* rounding can leave x on the upper border, which is min */
     return (x >= axis->min && x < axis->max) ? x : axis->min;
 }
@@ -1142,18 +1126,6 @@ UGRID_FN_WALK ugrid_real ugrid_i_wrap(const ugrid_axis *axis, ugrid_real x)
 {
     if (!axis->periodic || (x >= axis->min && x < axis->max)) return x;
     return ugrid_i_wrap_outside(axis, x);
-}
-
-/* Cell coordinate of x along one axis of a box: floor((x - min) * cells / (max - min)), clamped to
-   0 .. cells - 1 (Kureck equation 2.3); 0 for a NaN. Every rounding here is monotone, so x <= y
-   gives cell(x) <= cell(y): a particle between the two ends of a search is in a cell between
-   theirs, whatever was rounded. */
-UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
-{
-    ugrid_real t = (x - axis->min) * axis->per_cell;
-    t = t > 0 ? t : 0;
-    t = t < axis->last ? t : axis->last;
-    return (int32_t)t;
 }
 
 /* Cell coordinate of x before it is wrapped or clamped. */
@@ -1168,54 +1140,6 @@ UGRID_FN int32_t ugrid_i_cell_along(const ugrid *grid, int a, ugrid_real x)
     const ugrid_axis *axis = &grid->axis[a];
     if (grid->desc.unbounded) return ugrid_i_raw_coordinate(axis, x);
     return ugrid_i_coordinate(axis, ugrid_i_wrap(axis, x));
-}
-
-/* Inserts two zero bits after each of the lower 10 bits. Each line moves the upper half of every
-   group up:
-     9876543210 -> 98 76543210 -> 98 7654 3210 -> 98 76 54 32 10 -> 9 8 7 6 5 4 3 2 1 0. */
-UGRID_FN uint32_t ugrid_i_spread3(uint32_t v)
-{
-    v = (v | (v << 16)) & 0x030000FFu;
-    v = (v | (v << 8)) & 0x0300F00Fu;
-    v = (v | (v << 4)) & 0x030C30C3u;
-    return (v | (v << 2)) & 0x09249249u;
-}
-
-/* Inserts one zero bit after each of the lower 15 bits. */
-UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
-{
-    v = (v | (v << 8)) & 0x00FF00FFu;
-    v = (v | (v << 4)) & 0x0F0F0F0Fu;
-    v = (v | (v << 2)) & 0x33333333u;
-    return (v | (v << 1)) & 0x55555555u;
-}
-
-/* Morton code, bits ... y1 x1 y0 x0 (3D: ... z0 y0 x0), the Z-order curve: along x, y = 0: 0 1 4 5,
-   y = 1: 2 3 6 7, y = 2: 8 9 12 13, and so on. */
-UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
-{
-    if (dim == 2)
-        return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
-    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 |
-                     ugrid_i_spread3((uint32_t)z) << 2);
-}
-
-/* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
-   with these primes). The modulus is a power of two and takes the low bits only; the shift mixes
-   higher bits into them. */
-UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
-{
-    uint32_t h = ((uint32_t)x * 73856093u) ^ ((uint32_t)y * 19349663u) ^ ((uint32_t)z * 83492791u);
-    h ^= h >> 15;
-    return (int32_t)(h & (uint32_t)(buckets - 1));
-}
-
-/* The number of a cell (Kureck section 2.3.1, `hash`; Barbieri section 1 for the curve). */
-UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t z)
-{
-    if (grid->desc.unbounded) return ugrid_i_hash(x, y, z, grid->cell_count);
-    if (grid->desc.cell_order == UGRID_MORTON) return ugrid_i_morton(grid->desc.dim, x, y, z);
-    return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
 }
 
 /* The index of the third coordinate, in 3D. A constant in kernels: a variable index would move the
@@ -1247,18 +1171,6 @@ UGRID_FN int32_t ugrid_cell_at(const ugrid *grid, const ugrid_real *p)
    and up, by ascending id.
    ---------------------------------------------------------------------------------------------- */
 
-UGRID_FN_WALK ugrid_real ugrid_i_nan(void)
-{
-#if UGRID_I_REAL_KIND == 1
-    uint32_t const bits = 0x7FC00000u;
-#else
-    uint64_t const bits = 0x7FF8000000000000u;
-#endif
-    ugrid_real x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* 1 if a particle at p is left out, or refused. p: three coordinates, as given. */
 UGRID_FN_WALK int ugrid_i_is_outside(const ugrid *grid, const ugrid_real *p)
 {
@@ -1268,6 +1180,12 @@ UGRID_FN_WALK int ugrid_i_is_outside(const ugrid *grid, const ugrid_real *p)
         if (!grid->axis[a].periodic)
             outside |= (p[a] < grid->axis[a].min) | (p[a] > grid->axis[a].max);
     return outside;
+}
+
+/* Is a particle at p in no cell, of a build that was not refused? */
+UGRID_FN int ugrid_i_is_left_out(const ugrid *grid, const ugrid_real p[3])
+{
+    return !ugrid_i_point_finite(p) || ugrid_i_is_outside(grid, p);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1287,6 +1205,7 @@ UGRID_FN_WALK void ugrid_i_load(const ugrid_real *pos, size_t stride, int dim, i
     if (dim == 3) p[2] = last; /* not by ?:, which clang assumes to be finite under -ffast-math */
 }
 
+/* Has a particle an entry in every cell that it touches (>>entries)? */
 UGRID_FN_WALK int ugrid_i_tight(const ugrid *grid) { return grid->desc.placement == UGRID_TIGHT; }
 
 /* SORT and COUNT with LOOSE: the particles are sorted by cell. All others keep the caller's
@@ -1349,6 +1268,7 @@ UGRID_FN_WALK ugrid_real ugrid_i_nearest(ugrid_real d, const ugrid_axis *axis)
     return ugrid_i_kept(ugrid_i_kept(d - above) + below);
 }
 
+/* Is some axis periodic? */
 UGRID_FN_WALK int ugrid_i_is_periodic(const ugrid *grid)
 {
     return grid->axis[0].periodic | grid->axis[1].periodic | grid->axis[2].periodic;
@@ -1501,20 +1421,13 @@ UGRID_FN int ugrid_i_tight_cell(const ugrid *grid, const ugrid_real *p, int32_t 
     return 1;
 }
 
-/* The cell number of entry `local` of a particle at p, or -1 for an unused entry. */
+/* The cell number of entry `local` of a particle at p; -1: it is in no cell, or touches fewer. */
 UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, int32_t local)
 {
     int32_t x, y, z;
-    if (ugrid_i_is_outside(grid, p)) return -1;
+    if (ugrid_i_is_left_out(grid, p)) return -1;
     if (!ugrid_i_tight(grid)) return ugrid_cell_at(grid, p);
     return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) ? ugrid_i_number(grid, x, y, z) : -1;
-}
-
-/* Bit a is set if the entry is not in the first cell of its AABB along axis a. */
-UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
-{
-    int32_t const x = grid->axis[0].span, y = grid->axis[1].span;
-    return (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -1554,12 +1467,17 @@ UGRID_FN int32_t ugrid_i_tight_bits(const ugrid *grid, int32_t local)
    of one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does
    the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1.
    Across the border of a periodic axis labels continue beyond the last cell.
+
+   Around a point of a LOOSE grid with a box this section is all there is. TIGHT grids, unbounded
+   ones and half walks with ghosts test each entry once more: >>walk-special.
    ---------------------------------------------------------------------------------------------- */
 
 /* The cells of one axis that a walk visits. */
 typedef struct ugrid_sweep {
     int32_t low;    /* the first, before wrapping */
     int32_t width;  /* how many, each once */
+    int32_t over;   /* how many of these lie beyond the end of a periodic axis, that is, at its
+                       beginning; else 0 */
     int32_t turns;  /* number of turns: width; MODULAR: the number of labels; a strip: its pieces, 2
                        if it wraps */
     int32_t turn;
@@ -1574,52 +1492,37 @@ typedef struct ugrid_near {
     const ugrid *grid;
     ugrid_sweep x, y, z;
     int32_t self;       /* the id to exclude, or -1 */
-    int32_t own_number; /* half walk: the cell of self; else -1 */
-    int32_t above;      /* half walk: only entries above this place (sorted) or id (others) count */
+    int32_t own_number; /* half walk, LOOSE: the cell of self; else -1 */
+    int32_t above;      /* half walk, LOOSE: only entries above this place (sorted) or id (others)
+                           count in that cell */
     int32_t above_local;/* half walk with ghosts, sorted: locals up to this place do not count */
+    int32_t only_ids_above;     /* in the visited cell; TIGHT half walk: in all */
     int32_t forced_bits;/* TIGHT: axes on which only first cells count */
     int32_t number;     /* of the cell visited */
     int32_t cursor, step, left; /* remaining entries of this cell: index, distance, number; lists:
                                    left = 1 until the end */
-    int32_t only_ids_above;     /* in this cell */
-    uint8_t strips, modular, whole, done;
+    uint8_t strips, modular;    /* as desc.walk says */
+    uint8_t special;    /* entries are tested once more (>>walk-special) */
+    uint8_t whole;      /* unbounded: all buckets are visited, as cells 0, 1, 2, ... of x */
+    uint8_t done;
 } ugrid_near;
 
-/* A bound of the rounding errors of the few operations that give a distance: 16 of them, x * 2^-20
-   (double: 32, x * 2^-48). Multiplication by a power of two is exact, so a fused multiply-add gives
-   the same bits. */
-UGRID_FN ugrid_real ugrid_i_widen(ugrid_real x)
-{
-    return x * (UGRID_I_REAL_KIND == 1 ? (ugrid_real)(1.0 / 1048576.0)
-                                       : (ugrid_real)(1.0 / 281474976710656.0));
-}
+/* Where a walk of >>walk-special begins, and which of its entries it returns. */
+UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
+                                         const ugrid_real *to, ugrid_real radius);
+UGRID_FN_RARE int ugrid_i_next_special(ugrid_near *walk);
 
-/* The extent of a search beyond x along an axis: `radius`, widened so that rounding loses no pair
-   at the radius. TIGHT: the AABBs of the partners extend towards x by half an edge. So for spheres
-   of diameter `size` that touch (radius = size), the cells of the own AABB are enough. */
-UGRID_FN ugrid_real ugrid_i_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x,
-                                  ugrid_real radius)
+/* The extent of a search beyond a point along an axis: `radius`, and so much more that rounding
+   loses no pair at the radius. */
+UGRID_FN ugrid_real ugrid_i_reach(const ugrid_axis *axis, ugrid_real radius)
 {
-    ugrid_real reach = radius + ugrid_i_widen(radius);
-    if (ugrid_i_tight(grid)) {
-        reach = reach > grid->tight_half ? reach - grid->tight_half : 0;
-        reach += ugrid_i_widen(x < 0 ? -x : x) + ugrid_i_widen(2 * grid->tight_half);
-    }
-    return reach + axis->margin;
-}
-
-/* The period of the labels of MODULAR: 2 * rings + 1, with rings = ceil(radius / width of a cell),
-   at least 1. */
-UGRID_FN int32_t ugrid_i_labels(const ugrid_axis *axis, ugrid_real radius)
-{
-    int32_t const rings = -ugrid_i_floor(-(radius * axis->per_cell));
-    return 2 * (rings < 1 ? 1 : rings) + 1;
+    return radius + ugrid_i_rounding(radius) + axis->margin;
 }
 
 /* The cells low .. high of a closed axis, clamped to the border cells. */
 UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0, 0, 0, 0};
     int32_t const last = axis->cells - 1;
     sweep.low = low < 0 ? 0 : low < last ? low : last;
     sweep.width = (high < 0 ? 0 : high < last ? high : last) - sweep.low + 1;
@@ -1630,71 +1533,53 @@ UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, i
    around it, else a range from low on, which may wrap. */
 UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0, 0, 0, 0};
     if (!axis->periodic) return ugrid_i_closed_sweep(axis, low, high);
     sweep.width = high - low + 1;
-    if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
-    else sweep.width = axis->cells;
+    if (sweep.width < axis->cells) {
+        sweep.low = ugrid_i_wrap_cell(axis, low);
+        if (sweep.low + sweep.width > axis->cells)
+            sweep.over = sweep.low + sweep.width - axis->cells;
+    } else {
+        sweep.width = axis->cells;
+    }
     return sweep;
+}
+
+/* In how many turns the sweep along axis a is made. MODULAR: as many as there are labels, 2 * rings
+   + 1, with rings = ceil(radius / width of a cell), at least 1. Not if these are more than the
+   cells: in a small box, and at the end of the coordinates of an unbounded grid (ugrid_i_floor). */
+UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, ugrid_real radius,
+                               const ugrid_sweep *sweep)
+{
+    const ugrid_axis *axis = &walk->grid->axis[a];
+    int32_t const most = walk->grid->desc.unbounded ? sweep->width + 2 : axis->cells;
+    int32_t rings, labels;
+    if (walk->strips && a == 0) return sweep->over > 0 ? 2 : 1;
+    if (!walk->modular) return sweep->width;
+    rings = -ugrid_i_floor(-(radius * axis->per_cell));
+    labels = 2 * (rings < 1 ? 1 : rings) + 1;
+    return labels > sweep->width && labels <= most ? labels : sweep->width;
 }
 
 /* The cells from `radius` below `from` to `radius` above `to`. */
-UGRID_FN ugrid_sweep ugrid_i_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
+UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
                                    ugrid_real radius)
 {
-    const ugrid *grid = walk->grid;
-    const ugrid_axis *axis = &grid->axis[a];
-    ugrid_sweep sweep = {0, 1, 1, 0, 0};
-    int32_t low, high, labels;
-    if (a >= grid->desc.dim) return sweep;
-    low = ugrid_i_raw_coordinate(axis, from - ugrid_i_reach(grid, axis, from, radius));
-    high = ugrid_i_raw_coordinate(axis, to + ugrid_i_reach(grid, axis, to, radius));
-    if (axis->periodic && axis->span > 1 && high - low + axis->span > axis->cells) {
-        /* TIGHT: the cells of the walk and those of an AABB could overlap in two blocks, one at
-           each end. So a particle is taken from the first of its cells only, which may lie span-1
-           cells before the walk. */
-        walk->forced_bits |= 1 << a;
-        low -= axis->span - 1;
-    }
-    if (grid->desc.unbounded) {
-        sweep.low = low;
-        sweep.width = high - low + 1;
-    } else {
-        sweep = ugrid_i_clip_sweep(axis, low, high);
-    }
-    sweep.turns = sweep.width;
-    if (walk->strips && a == 0) {
-        sweep.turns = sweep.low + sweep.width > axis->cells ? 2 : 1;
-    } else if (walk->modular) {
-        labels = ugrid_i_labels(axis, radius);
-        /* not if there are more labels than cells: in a small box, and at the end of the
-           coordinates of an unbounded grid (ugrid_i_floor) */
-        if (labels > sweep.width &&
-            labels <= (grid->desc.unbounded ? sweep.width + 2 : axis->cells))
-            sweep.turns = labels;
-    }
+    const ugrid_axis *axis = &walk->grid->axis[a];
+    ugrid_real const reach = ugrid_i_reach(axis, radius);
+    ugrid_sweep sweep = {0, 1, 0, 1, 0, 0};
+    if (a >= walk->grid->desc.dim) return sweep;
+    sweep = ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - reach),
+                               ugrid_i_raw_coordinate(axis, to + reach));
+    sweep.turns = ugrid_i_turns(walk, a, radius, &sweep);
     return sweep;
-}
-
-/* In an unbounded grid the cube may touch more cells than there are buckets. Then every bucket is
-   visited instead. */
-UGRID_FN void ugrid_i_limit_to_buckets(ugrid_near *walk)
-{
-    int32_t const buckets = walk->grid->cell_count;
-    if (!walk->grid->desc.unbounded) return;
-    if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
-    walk->whole = 1;
-    walk->modular = 0;
-    walk->forced_bits = 7;
-    walk->x.low = 0;
-    walk->x.width = walk->x.turns = buckets;
-    walk->y.turns = walk->z.turns = 1;
 }
 
 /* A walk that visits nothing. */
 UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
 {
-    ugrid_sweep const none = {0, 0, 0, 0, 0};
+    ugrid_sweep const none = {0, 0, 0, 0, 0, 0};
     ugrid_near walk;
     walk.id = walk.place = walk.begin = walk.end = -1;
     walk.grid = grid;
@@ -1703,6 +1588,7 @@ UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
     walk.forced_bits = walk.number = walk.cursor = walk.step = walk.left = 0;
     walk.strips = grid->desc.walk == UGRID_STRIPS || grid->desc.walk == UGRID_HYBRID;
     walk.modular = grid->desc.walk == UGRID_MODULAR || grid->desc.walk == UGRID_HYBRID;
+    walk.special = ugrid_i_tight(grid) || grid->desc.unbounded;
     walk.whole = 0;
     walk.done = 1;
     return walk;
@@ -1714,10 +1600,13 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
                                      const ugrid_real *to, ugrid_real radius)
 {
     ugrid_near walk = ugrid_i_near_none(grid);
-    walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
-    walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
-    walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
-    ugrid_i_limit_to_buckets(&walk);
+    if (walk.special) {
+        ugrid_i_begin_special(&walk, from, to, radius);
+    } else {
+        walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
+        walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
+        walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
+    }
     walk.x.turn = -1; /* the first advance makes it 0 */
     walk.done = 0;
     return walk;
@@ -1765,12 +1654,13 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
     ugrid_near walk = ugrid_near_place(grid, place, radius);
     if (walk.done) return walk;
     if (walk.self >= grid->rows) return ugrid_i_near_none(grid);
-    if (grid->rows < grid->n && ugrid_i_sorted(grid)) {
+    if (ugrid_i_tight(grid)) {
+        walk.only_ids_above = walk.self;
+    } else if (grid->rows < grid->n && ugrid_i_sorted(grid)) {
         walk.above_local = place;
-        return walk;
-    }
-    walk.above = place;
-    if (!ugrid_i_tight(grid)) {
+        walk.special = 1;
+    } else {
+        walk.above = place;
         ugrid_point(grid, place, p);
         walk.own_number = ugrid_cell_at(grid, p);
     }
@@ -1778,99 +1668,88 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
 }
 
 /* A sweep that wraps visits its cells in ascending order, too: of 10 cells, from low = 8 on, 0 1 8
-   9. `over` is the number of cells at the beginning. */
-UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep, int32_t offset)
+   9. */
+UGRID_FN int32_t ugrid_i_ascending(const ugrid_sweep *sweep, int32_t offset)
 {
-    int32_t const over = sweep->low + sweep->width - axis->cells;
-    return offset < over ? offset : sweep->low + offset - (over > 0 ? over : 0);
+    return offset < sweep->over ? offset : sweep->low + offset - sweep->over;
 }
 
 /* Sets the cell of this turn; 0 if MODULAR has no cell with this label here. There a turn is a
    label, (low + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
-UGRID_FN int ugrid_i_turn(const ugrid_near *walk, ugrid_sweep *sweep, const ugrid_axis *axis,
-                          int modular)
+UGRID_FN int ugrid_i_turn_cell(ugrid_sweep *sweep, int modular)
 {
+    int32_t const before_end = sweep->width - sweep->over;
     int32_t offset = sweep->turn;
-    if (modular) {
-        int32_t const phase = sweep->low % sweep->turns;
-        offset -= phase;
-        if (offset < 0) offset += sweep->turns;
-        if (offset >= sweep->turns) offset -= sweep->turns;
-        if (offset >= sweep->width) return 0;
+    if (!modular) {
+        sweep->cell = ugrid_i_ascending(sweep, offset);
+        return 1;
     }
-    sweep->cell = sweep->low + offset;
-    if (walk->grid->desc.unbounded) return 1;
-    if (modular) sweep->cell = ugrid_i_wrap_cell(axis, sweep->cell);
-    else if (sweep->low + sweep->width > axis->cells)
-        sweep->cell = ugrid_i_ascending(axis, sweep, offset);
+    offset -= sweep->low % sweep->turns;
+    if (offset < 0) offset += sweep->turns;
+    if (offset >= sweep->turns) offset -= sweep->turns;
+    if (offset >= sweep->width) return 0;
+    sweep->cell = offset < before_end ? sweep->low + offset : offset - before_end;
     return 1;
 }
 
 /* The strip of this turn: sets its first cell and returns the number of its cells. On a periodic
    axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1 the one
    at the end. */
-UGRID_FN int32_t ugrid_i_strip(ugrid_near *walk)
+UGRID_FN int32_t ugrid_i_strip(ugrid_sweep *x)
 {
-    ugrid_sweep *x = &walk->x;
-    int32_t const cells = walk->grid->axis[0].cells, over = x->low + x->width - cells;
-    x->cell = x->turns == 2 && x->turn == 0 ? 0 : x->low;
-    if (x->turns == 1) return x->width;
-    return x->turn == 0 ? over : cells - x->low;
+    int const at_beginning = x->over > 0 && x->turn == 0;
+    x->cell = at_beginning ? 0 : x->low;
+    return at_beginning ? x->over : x->width - x->over;
 }
 
-/* Opens the range of places of cells number .. number+cells-1. A half walk skips cells below the
-   own one without reading their start, and in its own strip begins after itself (Kureck section
-   3.2, items 1 to 3; item 4 is the strip). */
-UGRID_FN void ugrid_i_open_sorted(ugrid_near *walk, int32_t cells)
+/* The index of slot s of a cell. */
+UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
 {
-    const ugrid *grid = walk->grid;
-    if (walk->number + cells - 1 < walk->own_number) {
-        walk->left = 0;
-        walk->begin = walk->end = 0;
-        return;
-    }
-    walk->begin = grid->start[walk->number];
-    walk->end = grid->start[walk->number + cells];
-    if (walk->own_number >= 0 && walk->begin <= walk->above) walk->begin = walk->above + 1;
-    if (walk->end < walk->begin) walk->end = walk->begin;
-    walk->cursor = walk->begin;
-    walk->step = 1;
-    walk->left = walk->end - walk->begin;
+    return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s
+                                                        : s * grid->cell_count + number;
 }
 
-/* Opens the occupied slots of the visited cell. */
-UGRID_FN void ugrid_i_open_slots(ugrid_near *walk)
-{
-    const ugrid *grid = walk->grid;
-    int by_row = grid->desc.slot_layout == UGRID_SLOTS_BY_ROW;
-    int32_t const count = grid->count[walk->number];
-    walk->cursor = by_row ? walk->number * grid->desc.slots : walk->number;
-    walk->step = by_row ? 1 : grid->cell_count;
-    walk->left = count < grid->desc.slots ? count : grid->desc.slots;
-}
-
-/* Opens the visited cell (or strip of cells): its entries are returned next. */
+/* Opens the visited cell, or strip of cells: its entries are returned next. */
 UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
 {
     const ugrid *grid = walk->grid;
-    walk->only_ids_above = -1;
-    if (ugrid_i_sorted(grid)) { ugrid_i_open_sorted(walk, cells); return; }
-    if (walk->own_number >= 0) { /* half walk, LOOSE */
-        if (walk->number < walk->own_number) walk->only_ids_above = grid->rows - 1; /* ghosts */
-        if (walk->number == walk->own_number) walk->only_ids_above = walk->above;
-        if (walk->only_ids_above == grid->n - 1) { walk->left = 0; return; }
-    } else {
-        walk->only_ids_above = walk->above; /* TIGHT half walk, or -1 */
-    }
-    if (grid->start) { /* TIGHT: a range of entries */
-        walk->cursor = grid->start[walk->number];
-        walk->step = 1;
-        walk->left = grid->start[walk->number + 1] - walk->cursor;
+    walk->step = 1;
+    if (grid->start) {
+        walk->cursor = walk->begin = grid->start[walk->number];
+        walk->end = grid->start[walk->number + cells];
+        walk->left = walk->end - walk->begin;
     } else if (grid->slot) {
-        ugrid_i_open_slots(walk);
+        int32_t const count = grid->count[walk->number];
+        walk->cursor = ugrid_i_slot(grid, walk->number, 0);
+        if (grid->desc.slot_layout == UGRID_SLOTS_BY_COLUMN) walk->step = grid->cell_count;
+        walk->left = count < grid->desc.slots ? count : grid->desc.slots;
     } else {
         walk->cursor = grid->head[walk->number];
         walk->left = walk->cursor >= 0;
+    }
+}
+
+/* The same in a half walk, LOOSE. Cells below the own one have no partner but ghosts, and are
+   skipped without reading them; the own cell, or strip, begins after the particle itself (Kureck
+   section 3.2, items 1 to 3; item 4 is the strip). */
+UGRID_FN void ugrid_i_open_half(ugrid_near *walk, int32_t cells)
+{
+    const ugrid *grid = walk->grid;
+    int const ranges = ugrid_i_sorted(grid), ghosts = !ranges && grid->rows < grid->n;
+    if (walk->number + cells - 1 < walk->own_number && !ghosts) {
+        walk->begin = walk->end = 0;
+        return;
+    }
+    ugrid_i_open(walk, cells);
+    if (ranges) {
+        if (walk->begin <= walk->above) walk->begin = walk->above + 1;
+        if (walk->end < walk->begin) walk->end = walk->begin;
+        walk->cursor = walk->begin;
+        walk->left = walk->end - walk->begin;
+    } else {
+        walk->only_ids_above = walk->number < walk->own_number    ? grid->rows - 1
+                               : walk->number == walk->own_number ? walk->above
+                                                                  : -1;
     }
 }
 
@@ -1889,91 +1768,57 @@ UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 /* Goes to the next cell, or strip of cells, of the walk. 0 at the end. */
 UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
 {
-    const ugrid *grid = walk->grid;
+    ugrid_sweep *const x = &walk->x, *const y = &walk->y, *const z = &walk->z;
     int32_t cells = 1;
     walk->left = 0;
     if (walk->done || !ugrid_i_advance(walk)) return 0; /* a finished walk stays finished */
-    if (walk->whole) {
-        walk->number = walk->x.turn;
+    if (!ugrid_i_turn_cell(y, walk->modular) || !ugrid_i_turn_cell(z, walk->modular)) return 1;
+    if (walk->strips) {
+        cells = ugrid_i_strip(x);
+        walk->number =
+            ugrid_i_strip_number(walk->grid, x->cell, x->cell + cells - 1, y->cell, z->cell);
     } else {
-        if (!ugrid_i_turn(walk, &walk->y, &grid->axis[1], walk->modular)) return 1;
-        if (!ugrid_i_turn(walk, &walk->z, &grid->axis[2], walk->modular)) return 1;
-        if (walk->strips) cells = ugrid_i_strip(walk);
-        else if (!ugrid_i_turn(walk, &walk->x, &grid->axis[0], walk->modular)) return 1;
-        walk->number = ugrid_i_number(grid, walk->x.cell, walk->y.cell, walk->z.cell);
+        if (!ugrid_i_turn_cell(x, walk->modular)) return 1;
+        walk->number = walk->whole ? x->cell
+                                   : ugrid_i_number(walk->grid, x->cell, y->cell, z->cell);
     }
-    ugrid_i_open(walk, cells);
+    if (walk->own_number >= 0) ugrid_i_open_half(walk, cells);
+    else ugrid_i_open(walk, cells);
     return 1;
 }
 
-/* The next entry of the visited cell. 0 after the last. */
-UGRID_FN_WALK int ugrid_i_take(ugrid_near *walk, int32_t *entry)
+/* The next entry of the visited cell: in LOOSE grids its id and place. 0 after the last. */
+UGRID_FN_WALK int ugrid_i_next_entry(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
+    int32_t const at = walk->cursor;
     if (walk->left <= 0) return 0;
     if (grid->head) {
-        *entry = walk->place = walk->cursor;
-        walk->cursor = grid->next ? grid->next[*entry] : grid->record[*entry].link;
+        walk->id = walk->place = at;
+        walk->cursor = grid->next ? grid->next[at] : grid->record[at].link;
         walk->left = walk->cursor >= 0;
-    } else {
-        *entry = grid->order ? grid->order[walk->cursor] : grid->slot[walk->cursor];
-        walk->place = walk->cursor;
-        if (--walk->left > 0) walk->cursor += walk->step;
+        return 1;
     }
+    if (grid->slot) {
+        walk->id = walk->place = grid->slot[at];
+    } else {
+        walk->id = grid->order[at];
+        walk->place = at;
+    }
+    if (--walk->left > 0) walk->cursor += walk->step;
     return 1;
-}
-
-/* Unbounded: does this entry belong to the visited cell, or only share its bucket? (Otherwise it
-   would be returned once for each cell of the walk with this bucket.) */
-UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk, int32_t entry)
-{
-    const ugrid *grid = walk->grid;
-    ugrid_real p[3];
-    int32_t x, y, z = 0;
-    if (ugrid_i_tight(grid)) {
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, walk->id, p);
-        if (!ugrid_i_tight_cell(grid, p, entry % grid->spans, &x, &y, &z)) return 0;
-    } else {
-        ugrid_point(grid, walk->place, p);
-        x = ugrid_i_cell_along(grid, 0, p[0]);
-        y = ugrid_i_cell_along(grid, 1, p[1]);
-        if (grid->desc.dim == 3) z = ugrid_i_cell_along(grid, 2, p[2]);
-    }
-    return x == walk->x.cell && y == walk->y.cell && z == walk->z.cell;
-}
-
-/* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. The bits of the walk are set where
-   the visited cell is not its first. */
-UGRID_FN int ugrid_i_mask_test(const ugrid_near *walk, int32_t entry)
-{
-    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) |
-                         (walk->y.cell != walk->y.low) << 1 | (walk->z.cell != walk->z.low) << 2;
-    return (ours & ugrid_i_tight_bits(walk->grid, entry % walk->grid->spans)) == 0;
-}
-
-/* Is this entry to be returned? Sets walk->id. */
-UGRID_FN_WALK int ugrid_i_accept(ugrid_near *walk, int32_t entry)
-{
-    const ugrid *grid = walk->grid;
-    walk->id = entry;
-    if (ugrid_i_tight(grid)) {
-        walk->id = walk->place = entry / grid->spans;
-        if (!ugrid_i_mask_test(walk, entry)) return 0;
-    } else if (!ugrid_i_sorted(grid)) {
-        walk->place = entry;
-    }
-    if (walk->id == walk->self || walk->id <= walk->only_ids_above) return 0;
-    if (walk->place <= walk->above_local && walk->id < grid->rows) return 0;
-    return !grid->desc.unbounded || walk->whole || ugrid_i_in_visited_cell(walk, entry);
 }
 
 /* The next candidate in walk->id and walk->place; 0 after the last. */
 UGRID_FN_WALK int ugrid_next(ugrid_near *walk)
 {
-    int32_t entry;
     do {
-        while (ugrid_i_take(walk, &entry))
-            if (ugrid_i_accept(walk, entry)) return 1;
+        if (walk->special) {
+            if (ugrid_i_next_special(walk)) return 1;
+        } else {
+            while (ugrid_i_next_entry(walk))
+                if (walk->id != walk->self && walk->id > walk->only_ids_above) return 1;
+        }
     } while (ugrid_i_next_cell(walk));
     return 0;
 }
@@ -1989,7 +1834,7 @@ UGRID_FN int ugrid_has_ranges(const ugrid *grid)
 UGRID_FN ugrid_walk ugrid_i_list_walk(const ugrid *grid)
 {
     if (!ugrid_has_ranges(grid)) return grid->desc.walk;
-    return grid->desc.cell_order == UGRID_ROWS ? UGRID_STRIPS : UGRID_CELLS;
+    return ugrid_i_has_strips(grid->desc.cell_order) ? UGRID_STRIPS : UGRID_CELLS;
 }
 
 /* Walks by ranges, for callers that write the inner loop themselves: places walk->begin ..
@@ -2004,9 +1849,143 @@ UGRID_FN int ugrid_next_range(ugrid_near *walk)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>walk-special: walks through TIGHT grids and unbounded ones, and half walks with ghosts
+
+   They visit cells as the others do, and test each entry once more:
+
+       TIGHT       an entry is one of several of its particle. The mask test (>>entries) takes one
+                   of them: the walk has bits as a particle has, 1 on each axis where the visited
+                   cell is not its first.
+       unbounded   cells that share a bucket share their entries: an entry must be of the visited
+                   cell. Where a walk touches more cells than there are buckets, it visits every
+                   bucket once instead, and takes each entry (TIGHT: the first of its particle).
+       ghosts      (sorted, half) a local takes the locals above its place, and all ghosts.
+   ---------------------------------------------------------------------------------------------- */
+
+/* ugrid_i_reach of a TIGHT grid: the AABBs of the partners extend towards x by half an edge. So for
+   spheres of diameter `size` that touch (radius = size), the cells of the own AABB are enough. */
+UGRID_FN ugrid_real ugrid_i_tight_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x,
+                                        ugrid_real radius)
+{
+    ugrid_real reach = radius + ugrid_i_rounding(radius);
+    reach = reach > grid->tight_half ? reach - grid->tight_half : 0;
+    reach += ugrid_i_rounding(x < 0 ? -x : x) + ugrid_i_rounding(2 * grid->tight_half);
+    return reach + axis->margin;
+}
+
+/* ugrid_i_sweep of these walks. */
+UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real from, ugrid_real to,
+                                           ugrid_real radius)
+{
+    const ugrid *grid = walk->grid;
+    const ugrid_axis *axis = &grid->axis[a];
+    ugrid_real below = ugrid_i_reach(axis, radius), above = below;
+    ugrid_sweep sweep = {0, 1, 0, 1, 0, 0};
+    int32_t low, high;
+    if (a >= grid->desc.dim) return sweep;
+    if (ugrid_i_tight(grid)) {
+        below = ugrid_i_tight_reach(grid, axis, from, radius);
+        above = ugrid_i_tight_reach(grid, axis, to, radius);
+    }
+    low = ugrid_i_raw_coordinate(axis, from - below);
+    high = ugrid_i_raw_coordinate(axis, to + above);
+    if (axis->periodic && axis->span > 1 && high - low + axis->span > axis->cells) {
+        /* the cells of the walk and those of an AABB could overlap in two blocks, one at each end.
+           So a particle is taken from the first of its cells only, which may lie span-1 cells
+           before the walk */
+        walk->forced_bits |= 1 << a;
+        low -= axis->span - 1;
+    }
+    if (grid->desc.unbounded) {
+        sweep.low = low;
+        sweep.width = high - low + 1;
+    } else {
+        sweep = ugrid_i_clip_sweep(axis, low, high);
+    }
+    sweep.turns = ugrid_i_turns(walk, a, radius, &sweep);
+    return sweep;
+}
+
+/* The part of ugrid_i_near_box. */
+UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
+                                         const ugrid_real *to, ugrid_real radius)
+{
+    int32_t const buckets = walk->grid->cell_count;
+    walk->x = ugrid_i_special_sweep(walk, 0, from[0], to[0], radius);
+    walk->y = ugrid_i_special_sweep(walk, 1, from[1], to[1], radius);
+    walk->z = ugrid_i_special_sweep(walk, 2, from[2], to[2], radius);
+    if (!walk->grid->desc.unbounded) return;
+    if ((double)walk->x.width * walk->y.width * walk->z.width <= (double)buckets) return;
+    walk->whole = 1;
+    walk->modular = 0;
+    walk->forced_bits = 7;
+    walk->x.low = 0;
+    walk->x.width = walk->x.turns = buckets;
+    walk->y.turns = walk->z.turns = 1;
+}
+
+/* Unbounded: is the candidate in the visited cell, or does it only share the bucket? */
+UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    ugrid_real p[3];
+    int32_t x, y, z = 0;
+    ugrid_point(grid, walk->place, p);
+    x = ugrid_i_raw_coordinate(&grid->axis[0], p[0]);
+    y = ugrid_i_raw_coordinate(&grid->axis[1], p[1]);
+    if (grid->desc.dim == 3) z = ugrid_i_raw_coordinate(&grid->axis[2], p[2]);
+    return x == walk->x.cell && y == walk->y.cell && z == walk->z.cell;
+}
+
+/* The same of an entry of a TIGHT particle. */
+UGRID_FN int ugrid_i_tight_in_visited_cell(const ugrid_near *walk, int32_t local)
+{
+    const ugrid *grid = walk->grid;
+    ugrid_real p[3];
+    int32_t x, y, z;
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, walk->id, p);
+    return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) && x == walk->x.cell &&
+           y == walk->y.cell && z == walk->z.cell;
+}
+
+/* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. Bit a of an entry is set if it is not
+   in the first cell of its AABB along axis a. */
+UGRID_FN int ugrid_i_next_tight(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    int32_t const x = grid->axis[0].span, y = grid->axis[1].span, spans = grid->spans;
+    int32_t const ours = walk->forced_bits | (walk->x.cell != walk->x.low) |
+                         (walk->y.cell != walk->y.low) << 1 | (walk->z.cell != walk->z.low) << 2;
+    while (ugrid_i_next_entry(walk)) {
+        int32_t const id = walk->id / spans, local = walk->id - id * spans;
+        int32_t const theirs =
+            (local % x != 0) | (local / x % y != 0) << 1 | (local / (x * y) != 0) << 2;
+        walk->id = walk->place = id;
+        if (ours & theirs || id == walk->self || id <= walk->only_ids_above) continue;
+        if (!grid->desc.unbounded || walk->whole) return 1;
+        if (ugrid_i_tight_in_visited_cell(walk, local)) return 1;
+    }
+    return 0;
+}
+
+/* The part of ugrid_next: the next entry of the visited cell that counts. */
+UGRID_FN_RARE int ugrid_i_next_special(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    if (ugrid_i_tight(grid)) return ugrid_i_next_tight(walk);
+    while (ugrid_i_next_entry(walk)) {
+        if (walk->id == walk->self || walk->id <= walk->only_ids_above) continue;
+        if (walk->place <= walk->above_local && walk->id < grid->rows) continue;
+        if (!grid->desc.unbounded || walk->whole || ugrid_i_in_visited_cell(walk)) return 1;
+    }
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>passes: which hits a filtered search keeps (>>filter)
    ---------------------------------------------------------------------------------------------- */
 
+/* Does the filter keep anything from being listed? */
 UGRID_FN int ugrid_i_filters(const ugrid *grid)
 {
     const ugrid_filter *filter = &grid->filter;
@@ -2030,11 +2009,13 @@ UGRID_FN ugrid_result ugrid_i_check_filter(const ugrid *grid, ugrid_real radius)
     return ugrid_i_radius_valid(ugrid_i_largest_reach(grid, radius)) ? UGRID_OK : UGRID_BAD_RADIUS;
 }
 
+/* The radius of a particle; CUDA does not refuse those above the largest. */
 UGRID_FN ugrid_real ugrid_i_filter_radius(const ugrid_filter *filter, int32_t i)
 {
     return filter->radii[i] < filter->largest ? filter->radii[i] : filter->largest;
 }
 
+/* Is j among those that i excludes? */
 UGRID_FN int ugrid_i_excludes(const ugrid_filter *filter, int32_t i, int32_t j)
 {
     int64_t e;
@@ -2065,6 +2046,147 @@ UGRID_FN int ugrid_i_passes(const ugrid *grid, ugrid_real radius, int once, int3
     return !filter->exclude_start ||
            !(ugrid_i_excludes(filter, i, j) || ugrid_i_excludes(filter, j, i));
 }
+
+/* ----------------------------------------------------------------------------------------------
+   >>cuda-api: the same on a GPU. Plain C may call these functions; one .cu file with
+   UGRID_IMPLEMENTATION and UGRID_CUDA defines them. All pointers d_... are device memory. No call
+   synchronises unless its comment says so. Every launch error is returned as UGRID_CUDA_ERROR. A
+   pending CUDA error from before the call may be cleared.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef UGRID_CUDA
+
+/* The second names of a double build (>>config). */
+#if UGRID_I_REAL_KIND == 2
+#define ugrid_cuda_fit              ugrid_f64_cuda_fit
+#define ugrid_cuda_reserve          ugrid_f64_cuda_reserve
+#define ugrid_cuda_build            ugrid_f64_cuda_build
+#define ugrid_cuda_free             ugrid_f64_cuda_free
+#define ugrid_cuda_check            ugrid_f64_cuda_check
+#define ugrid_cuda_upload           ugrid_f64_cuda_upload
+#define ugrid_cuda_download         ugrid_f64_cuda_download
+#define ugrid_cuda_gather           ugrid_f64_cuda_gather
+#define ugrid_cuda_scatter          ugrid_f64_cuda_scatter
+#define ugrid_cuda_cell_sums        ugrid_f64_cuda_cell_sums
+#define ugrid_cuda_count_pairs      ugrid_f64_cuda_count_pairs
+#define ugrid_cuda_count_neighbors  ugrid_f64_cuda_count_neighbors
+#define ugrid_cuda_neighbors        ugrid_f64_cuda_neighbors
+#define ugrid_cuda_neighbors_at     ugrid_f64_cuda_neighbors_at
+#endif
+
+/* Kernel argument, passed by value: a grid whose arrays are in device memory. It is a type of its
+   own so that host code cannot walk through device pointers by accident. */
+typedef struct ugrid_device { ugrid grid; } ugrid_device;
+
+/* Device-side status, read by ugrid_cuda_check. All zero: nothing to report. */
+typedef struct ugrid_cuda_facts {
+    int32_t first_bad;      /* INT32_MAX - (first particle with a NaN or infinite position), 0 =
+                               none */
+    int32_t needed_slots;   /* FIXED: entries in the fullest cell if they exceed desc.slots (only
+                               that many are stored) */
+    int32_t first_outside;  /* as first_bad, of particles outside the box */
+    int32_t outside;        /* their number */
+    int32_t invalid;        /* the number of those not finite */
+    int64_t others;         /* in the cells of sampled particles (>>split in cuda/ugrid.cu) */
+} ugrid_cuda_facts;
+
+enum { UGRID_CUDA_SCRATCH = 7 };
+
+typedef struct ugrid_cuda {
+    ugrid_device device;        /* the argument of your kernels */
+    ugrid_cuda_facts *d_facts;
+    struct CUstream_st *stream; /* of the last build or search */
+    ugrid_block block[UGRID_BLOCKS];         /* device memory: the arrays of the grid */
+    ugrid_block scratch[UGRID_CUDA_SCRATCH]; /* device memory: temporary storage of builds and
+                                                searches */
+    int32_t *near_samples;      /* pinned host memory: what the last build saw (>>order in
+                                   cuda/ugrid.cu); null where that does not matter */
+    int32_t in_order;           /* 1: the last build took desc.coherent, or what was seen before
+                                   it, for its particles being nearly in cell order */
+    int32_t may_split;          /* 1: the last build chose desc.split itself */
+    double crowd;               /* particles per unit of volume, as those of the grid of the last
+                                   ugrid_cuda_check see it, where may_split: for the next choice of
+                                   desc.split */
+} ugrid_cuda;
+
+/* As ugrid_fit, for device points, but UGRID_NOT_FINITE does not say which. Synchronises the
+   stream. */
+UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos, size_t stride,
+                                      int32_t n, struct CUstream_st *stream);
+
+/* As ugrid_reserve, for builds and for searches of up to n particles (neighbors_at: query points).
+   After it they allocate nothing, so that a step can be captured in a CUDA graph. Where lists use
+   strips, this includes 72 bytes per particle (2D: 24) for ugrid_cuda_neighbors, which otherwise
+   allocates them at its first call. */
+UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,
+                                          struct CUstream_st *stream);
+
+/* As ugrid_build. desc needs min, max (or unbounded) and cell. Particles with a NaN or infinite
+   position are in no cell (SORT, COUNT: at the last places), and so are those that desc.outside
+   refuses. A full cell of UGRID_FIXED keeps what fits. ugrid_cuda_check reports all. Order within a
+   cell: that of the serial build for UGRID_SORT and desc.deterministic, otherwise unspecified. */
+UGRID_API ugrid_result ugrid_cuda_build(ugrid_cuda *gpu, const ugrid_desc *desc,
+                                        const ugrid_real *d_pos, size_t stride, int32_t n,
+                                        struct CUstream_st *stream);
+
+/* Synchronises the stream and returns the status of the build: UGRID_OK, UGRID_NOT_FINITE or
+   UGRID_OUTSIDE_BOX (device.grid.bad_id), or UGRID_CELL_FULL (device.grid.needed_slots). Fetches
+   outside and invalid. Of several the first in this order; with desc.skip_invalid UGRID_NOT_FINITE
+   comes last: particles were left out, and all else is well. Where desc.split is open, it samples
+   how crowded the cells are: the next build may then cut them, which changes the order by place,
+   and no list by id. */
+UGRID_API ugrid_result ugrid_cuda_check(ugrid_cuda *gpu, struct CUstream_st *stream);
+
+/* Frees the device memory in the order of the stream that the grid was last used on: that stream
+   must still exist. Waits for it where near_samples is not null. One ugrid_cuda belongs to one
+   stream at a time. Before you use it on another stream, or in kernels of your own there, order the
+   two streams by an event. */
+UGRID_API void ugrid_cuda_free(ugrid_cuda *gpu);
+
+/* Copies a host grid into a device grid (its memory is reused), for searches there: as built or
+   loaded here, every array in the same bits. desc.rows: only the default. desc.cuda_allocator is
+   the device grid's if it has one, else the host grid's. Borrowed positions are not copied: set
+   gpu->device.grid.pos and .stride to a device copy before a search that borrows them. Waits for
+   the stream. UGRID_NOT_BUILT: there is nothing to copy. */
+UGRID_API ugrid_result ugrid_cuda_upload(ugrid_cuda *gpu, const ugrid *grid,
+                                         struct CUstream_st *stream);
+
+/* Copies a device grid into a host grid (its memory is reused), for inspection or for searches on
+   the CPU. Borrowed positions are not copied: set grid->pos and grid->stride to a host copy before
+   a search that borrows them, and before ugrid_validate and ugrid_verify. Synchronises the stream.
+   UGRID_CUDA_ERROR: grid->cuda_error, and the grid is empty. */
+UGRID_API ugrid_result ugrid_cuda_download(ugrid *grid, const ugrid_cuda *gpu,
+                                           struct CUstream_st *stream);
+
+/* As ugrid_gather and ugrid_scatter; `bytes` below 2^31. */
+UGRID_API ugrid_result ugrid_cuda_gather(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                         void *d_dst, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_scatter(ugrid_cuda *gpu, const void *d_src, size_t bytes,
+                                          void *d_dst, struct CUstream_st *stream);
+
+/* As ugrid_cell_sums, by atomics in no fixed order; values by particle, or by place with
+   UGRID_PLACES. Threads of a warp that share a cell are reduced first (Blog), unless flags has
+   UGRID_PLAIN_ATOMICS. */
+enum { UGRID_PLAIN_ATOMICS = 4 };
+UGRID_API ugrid_result ugrid_cuda_cell_sums(ugrid_cuda *gpu, const ugrid_real *d_values,
+                                            int32_t width, int flags, ugrid_real *d_sums,
+                                            struct CUstream_st *stream);
+
+/* As the searches above; results stay on the device. d_pairs: one int64_t. d_offsets: n + 1
+   (neighbors_at: m + 1). A list that does not fit is truncated at `capacity` entries; the last
+   offset is the size needed. */
+UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius, int64_t *d_pairs,
+                                              struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_count_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                                  int32_t *d_counts, struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors(ugrid_cuda *gpu, ugrid_real radius, int flags,
+                                            int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                            struct CUstream_st *stream);
+UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real *d_points,
+                                               size_t stride, int32_t m, ugrid_real radius,
+                                               int64_t *d_offsets, int32_t *d_ids, int64_t capacity,
+                                               struct CUstream_st *stream);
+#endif /* UGRID_CUDA */
 
 /* ----------------------------------------------------------------------------------------------
    >>stb_ds: queries that append to an stb_ds array, when stb_ds.h was included before this file
@@ -2193,7 +2315,9 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #endif /* UGRID_H */
 
 /* ==============================================================================================
-   Implementation
+   Implementation. First the method, plain and whole: >>memory to >>attributes. Then its faster
+   forms (>>faster), which the file with UGRID_PLAIN does without, and what checks and stores a
+   grid.
    ============================================================================================== */
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
@@ -2202,61 +2326,18 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #include <float.h>
 #include <stdlib.h>
 
-/* The loops over candidates have forms for AVX2 and AVX-512, chosen at run time (>>lanes): with gcc
-   and clang on x86-64. Not on Windows, where gcc does not align the stack for them. */
-enum { UGRID_I_PLAIN, UGRID_I_AVX2, UGRID_I_AVX512 };
+/* Instructions chosen at run time (>>lanes): with gcc and clang on x86-64. Not on Windows, where
+   gcc does not align the stack for them. */
 #if defined(__x86_64__) && (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 7)) && \
     !defined(_WIN32) && !defined(__TINYC__) && !defined(__INTEL_COMPILER) && \
-    !defined(__NVCOMPILER) && !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES)
+    !defined(__NVCOMPILER) && !defined(__CUDACC__) && !defined(UGRID_PLAIN_LANES) && \
+    !defined(UGRID_PLAIN)
 #include <immintrin.h>
 #define UGRID_I_FORMS
-#define UGRID_I_ON_LINE __attribute__((aligned(64)))  /* of the cache: vectors lie on one */
-#define UGRID_I_FOR_AVX2   __attribute__((target("avx2")))
-#define UGRID_I_FOR_AVX512 __attribute__((target("avx512f,avx512vl,popcnt")))
-#ifndef UGRID_I_FORM /* tests choose */
-#define UGRID_I_FORM() \
-    (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt") ? UGRID_I_AVX512 \
-     : __builtin_cpu_supports("avx2")                                       ? UGRID_I_AVX2 \
-                                                                            : UGRID_I_PLAIN)
-#endif
-#else
-#define UGRID_I_ON_LINE
-#undef UGRID_I_FORM
-#define UGRID_I_FORM() UGRID_I_PLAIN
-#endif
-
-/* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
-   vectorise them. */
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
-#define UGRID_I_KEEP_LOOP _Pragma("GCC unroll 1")
-#else
-#define UGRID_I_KEEP_LOOP
 #endif
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(__GNUC__) || defined(_MSC_VER)
-#define UGRID_I_RESTRICT __restrict
-#else
-#define UGRID_I_RESTRICT
-#endif
-
-/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
-#ifdef __GNUC__
-#define UGRID_I_APART static __attribute__((noinline))
-#define UGRID_I_TOGETHER static inline __attribute__((always_inline))
-#else
-#define UGRID_I_APART static
-#define UGRID_I_TOGETHER static inline
-#endif
-
-/* Prefetches a cache line that will be written soon. */
-#ifdef __GNUC__
-#define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
-#else
-#define UGRID_I_PREFETCH(address) ((void)(address))
 #endif
 
 #if UGRID_I_REAL_KIND == 1
@@ -2274,36 +2355,50 @@ extern "C" {
 #define UGRID_I_INT_MAX 2147482624      /* 2^31 - 1024: ids, places and cell numbers, rounded up to
                                            whole blocks of threads, fit int32_t */
 
-enum { UGRID_I_TASKS = 1024 };  /* the most pieces */
+enum { UGRID_I_TASKS = 1024 };  /* the most pieces of desc.parallel */
 
-/* Points that are numbered, and candidates that are tested, together; rows of the buffer of
-   candidates have room for as many more. */
-enum { UGRID_I_LANES = 16 };
-
-/* Calls in pieces, for desc.parallel (>>parallel-run and on). */
+/* The seams: where the method goes on to its faster forms (>>faster). Each returns whether it did
+   the work; `*result` is then what it came to. The text below needs none of them: both give the
+   same bits. UGRID_PLAIN: none does anything. */
 struct ugrid_i_mover;
 struct ugrid_i_adder;
 struct ugrid_i_counter;
 struct ugrid_i_list;
-struct ugrid_i_points;
-static int32_t ugrid_i_fit_pieces(const ugrid_desc *desc, int32_t n);
-static int32_t ugrid_i_build_pieces(const ugrid *grid, int32_t n);
-static int64_t ugrid_i_build_words(const ugrid *grid, int32_t n);
-static int32_t ugrid_i_search_pieces(const ugrid *grid);
-static int32_t ugrid_i_light_pieces(const ugrid *grid);
-static int32_t ugrid_i_points_pieces(const struct ugrid_i_points *at);
-static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
-                                          int32_t n, int32_t *bad_id);
-static ugrid_result ugrid_i_left_out_in_pieces(ugrid *grid);
-static ugrid_result ugrid_i_build_in_pieces(ugrid *grid);
-static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs);
-static ugrid_result ugrid_i_counts_in_pieces(struct ugrid_i_counter *counter, ugrid_real radius,
-                                             int flags);
-static ugrid_result ugrid_i_list_in_pieces(struct ugrid_i_list *list, ugrid_real radius,
-                                           int flags);
-static ugrid_result ugrid_i_points_in_pieces(struct ugrid_i_points *at, ugrid_real radius);
-static ugrid_result ugrid_i_move_in_pieces(const struct ugrid_i_mover *mover);
-static ugrid_result ugrid_i_add_in_pieces(const struct ugrid_i_adder *adder);
+struct ugrid_i_queries;
+struct ugrid_i_search;
+#ifdef UGRID_PLAIN
+#define ugrid_i_faster_words(grid, n)                              0
+#define ugrid_i_fit_faster(desc, pos, stride, n, bad_id, result)   0
+#define ugrid_i_left_out_faster(grid, result)                      0
+#define ugrid_i_build_faster(grid, result)                         0
+#define ugrid_i_search_faster(search, stopped)                     0
+#define ugrid_i_query_faster(walk, p, limit, ids, capacity, found) 0
+#define ugrid_i_pairs_faster(grid, radius, pairs, result)          0
+#define ugrid_i_counts_faster(counter, radius, flags, result)      0
+#define ugrid_i_list_faster(list, radius, flags, result)           0
+#define ugrid_i_queries_faster(queries, list, radius, result)      0
+#define ugrid_i_move_faster(mover, result)                         0
+#define ugrid_i_sums_faster(adder, result)                         0
+#else
+static int64_t ugrid_i_faster_words(const ugrid *grid, int32_t n);
+static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
+                              int32_t *bad_id, ugrid_result *result);
+static int ugrid_i_left_out_faster(ugrid *grid, ugrid_result *result);
+static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result);
+static int ugrid_i_search_faster(const struct ugrid_i_search *search, int *stopped);
+static int ugrid_i_query_faster(ugrid_near *walk, const ugrid_real *p, ugrid_real limit,
+                                int32_t *ids, int32_t capacity, int32_t *found);
+static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *pairs,
+                                ugrid_result *result);
+static int ugrid_i_counts_faster(struct ugrid_i_counter *counter, ugrid_real radius, int flags,
+                                 ugrid_result *result);
+static int ugrid_i_list_faster(struct ugrid_i_list *list, ugrid_real radius, int flags,
+                               ugrid_result *result);
+static int ugrid_i_queries_faster(const struct ugrid_i_queries *queries, struct ugrid_i_list *list,
+                                  ugrid_real radius, ugrid_result *result);
+static int ugrid_i_move_faster(const struct ugrid_i_mover *mover, ugrid_result *result);
+static int ugrid_i_sums_faster(const struct ugrid_i_adder *adder, ugrid_result *result);
+#endif
 
 UGRID_API int ugrid_version(void)
 {
@@ -2338,6 +2433,7 @@ static void *ugrid_i_alloc(const ugrid_allocator *allocator, size_t bytes)
     return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
 }
 
+/* Frees a block and empties it. */
 static void ugrid_i_release(const ugrid_allocator *allocator, ugrid_block *block)
 {
     if (block->memory && allocator->free)
@@ -2390,6 +2486,7 @@ static int ugrid_i_has_starts(const ugrid_desc *desc)
     return desc->method == UGRID_COUNT || desc->method == UGRID_SORT;
 }
 
+/* Does it keep the place of each particle? */
 static int ugrid_i_has_inverse(const ugrid_desc *desc)
 {
     return ugrid_i_has_starts(desc) && desc->placement == UGRID_LOOSE && desc->inverse;
@@ -2406,30 +2503,27 @@ static int ugrid_i_has_records(const ugrid_desc *desc)
 static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS])
 {
     const ugrid_desc *desc = &grid->desc;
-    int64_t const entries = (int64_t)n * grid->spans, cells = grid->cell_count;
+    int64_t const entries = (int64_t)n * grid->spans, cells = grid->cell_count,
+                  words = ugrid_i_faster_words(grid, n);
+    size_t const index = sizeof(int32_t), key = sizeof(uint64_t);
     int fits;
     memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
     /* start, count or head */
-    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, sizeof(int32_t));
-    if (ugrid_i_has_starts(desc))
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, sizeof(int32_t));
-    if (ugrid_i_has_inverse(desc))
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, sizeof(int32_t));
+    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, index);
+    if (ugrid_i_has_starts(desc)) fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, index);
+    if (ugrid_i_has_inverse(desc)) fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, index);
     if (ugrid_i_has_records(desc))
         fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
     if (desc->method == UGRID_FIXED)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, sizeof(int32_t));
-    if (desc->method == UGRID_LIST)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, sizeof(int32_t));
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, index);
+    if (desc->method == UGRID_LIST) fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, index);
     if (desc->method == UGRID_COUNT)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, sizeof(int32_t));
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, index);
     if (desc->method == UGRID_SORT) {
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, sizeof(uint64_t));
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, sizeof(uint64_t));
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, key);
+        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, key);
     }
-    if (ugrid_i_build_pieces(grid, n) > 1)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], ugrid_i_build_words(grid, n),
-                              sizeof(uint64_t));
+    if (words > 0) fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], words, key);
     return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
 }
 
@@ -2461,7 +2555,8 @@ UGRID_API int64_t ugrid_bytes(const ugrid *grid)
 {
     int64_t bytes = 0;
     int b;
-    for (b = 0; grid && b < UGRID_BLOCKS; b++) bytes += (int64_t)grid->block[b].bytes;
+    if (!grid) return 0;
+    for (b = 0; b < UGRID_BLOCKS; b++) bytes += (int64_t)grid->block[b].bytes;
     return bytes;
 }
 
@@ -2469,6 +2564,7 @@ UGRID_API int64_t ugrid_bytes(const ugrid *grid)
    >>resolve: from a desc to axes, cells and a method. Nothing is allocated and no point is read.
    ---------------------------------------------------------------------------------------------- */
 
+/* Did the caller give a box? */
 static int ugrid_i_box_given(const ugrid_desc *desc)
 {
     int a;
@@ -2477,6 +2573,7 @@ static int ugrid_i_box_given(const ugrid_desc *desc)
     return 0;
 }
 
+/* Is some axis that exists periodic? */
 static int ugrid_i_any_periodic(const ugrid_desc *desc)
 {
     return desc->periodic[0] || desc->periodic[1] || (desc->dim == 3 && desc->periodic[2]);
@@ -2497,32 +2594,26 @@ static int ugrid_i_options_exist(const ugrid_desc *desc)
     return !(desc->unbounded && ugrid_i_any_periodic(desc));
 }
 
-static int ugrid_i_box_valid(const ugrid_desc *desc)
+/* Is a box one that a grid can have? */
+static ugrid_result ugrid_i_check_box(const ugrid_desc *desc)
 {
     int a;
-    for (a = 0; a < desc->dim; a++) {
-        ugrid_real const length = desc->max[a] - desc->min[a];
-        /* also when one is NaN */
-        if (!(length > 0) || !ugrid_i_finite(desc->min[a]) || !ugrid_i_finite(desc->max[a]))
-            return 0;
+    for (a = 0; a < desc->dim; a++) { /* also when one is NaN */
+        if (!(desc->max[a] - desc->min[a] > 0)) return UGRID_BAD_BOX;
+        if (!ugrid_i_finite(desc->min[a]) || !ugrid_i_finite(desc->max[a])) return UGRID_BAD_BOX;
     }
-    return 1;
+    for (a = 0; a < desc->dim; a++)
+        if (!ugrid_i_finite(desc->max[a] - desc->min[a])) return UGRID_BOX_TOO_WIDE;
+    return UGRID_OK;
 }
 
-/* Does the length of some axis of a valid box exceed the largest number? */
-static int ugrid_i_box_too_wide(const ugrid_desc *desc)
-{
-    int a;
-    for (a = 0; a < desc->dim; a++) if (!ugrid_i_finite(desc->max[a] - desc->min[a])) return 1;
-    return 0;
-}
-
+/* Do the cells allow the walk that the caller wants? */
 static int ugrid_i_walk_possible(const ugrid_desc *desc)
 {
     int const strips = desc->walk == UGRID_STRIPS || desc->walk == UGRID_HYBRID;
     int const starts = desc->method == UGRID_AUTO || ugrid_i_has_starts(desc);
-    return !strips || (starts && desc->cell_order == UGRID_ROWS && desc->placement == UGRID_LOOSE &&
-                       !desc->unbounded);
+    return !strips || (starts && ugrid_i_has_strips(desc->cell_order) &&
+                       desc->placement == UGRID_LOOSE && !desc->unbounded);
 }
 
 /* The refusals that do not depend on the points. */
@@ -2540,9 +2631,7 @@ static ugrid_result ugrid_i_check_desc(const ugrid_desc *desc)
     if (desc->placement == UGRID_TIGHT && desc->method == UGRID_LIST_PACKED)
         return UGRID_BAD_PLACEMENT;
     if (!ugrid_i_walk_possible(desc)) return UGRID_BAD_WALK;
-    if (desc->unbounded || !ugrid_i_box_given(desc)) return UGRID_OK;
-    if (!ugrid_i_box_valid(desc)) return UGRID_BAD_BOX;
-    return ugrid_i_box_too_wide(desc) ? UGRID_BOX_TOO_WIDE : UGRID_OK;
+    return desc->unbounded || !ugrid_i_box_given(desc) ? UGRID_OK : ugrid_i_check_box(desc);
 }
 
 UGRID_API ugrid_result ugrid_defaults(ugrid_desc *out, const ugrid_desc *desc)
@@ -2594,30 +2683,16 @@ static double ugrid_i_axis_cells(const ugrid_desc *desc, int a)
     return a == 0 ? cells * desc->split : cells;
 }
 
-static int ugrid_i_bit_length(uint32_t v)
-{
-    int bits = 0;
-    while (v) { bits++; v >>= 1; }
-    return bits;
-}
-
-/* The smallest power of two that is at least v (v <= 2^30). */
-static int32_t ugrid_i_power_of_two(int32_t v)
-{
-    int32_t power = 1;
-    while (power < v) power *= 2;
-    return power;
-}
-
-/* The number of buckets: as given; otherwise about n, within max_cells. */
+/* The number of buckets, a power of two: as given; otherwise about n, within max_cells. */
 static int32_t ugrid_i_count_buckets(const ugrid_desc *desc, int32_t n)
 {
-    int32_t buckets = ugrid_i_power_of_two(desc->buckets ? desc->buckets
-                                           : n < 64      ? 64
-                                           : n > 1 << 30 ? 1 << 30
-                                                         : n);
-    while (!desc->buckets && buckets > desc->max_cells) buckets /= 2;
-    return buckets ? buckets : 1;
+    int32_t const most = 1 << 30, about_n = n < 64 ? 64 : n > most ? most : n,
+                  least = desc->buckets ? desc->buckets : about_n;
+    int32_t buckets = 1;
+    while (buckets < least) buckets *= 2;
+    if (!desc->buckets)
+        while (buckets > 1 && buckets > desc->max_cells) buckets /= 2;
+    return buckets;
 }
 
 /* The number of cell numbers, as a double (it may exceed any integer). */
@@ -2626,11 +2701,13 @@ static double ugrid_i_count_cells(const ugrid_desc *desc, int32_t n, const doubl
     double most = 1;
     int a;
     if (desc->unbounded) return ugrid_i_count_buckets(desc, n);
-    if (desc->cell_order == UGRID_ROWS) return cells[0] * cells[1] * cells[2];
+    if (desc->cell_order != UGRID_MORTON) return cells[0] * cells[1] * cells[2];
     for (a = 0; a < desc->dim; a++) while (most < cells[a]) most *= 2;
     return desc->dim == 2 ? most * most : most * most * most;
 }
 
+/* An axis with so many cells; the third in 2D and those of an unbounded grid have one, and no
+   box. */
 static void ugrid_i_resolve_axis(ugrid *grid, int a, double cells)
 {
     const ugrid_desc *desc = &grid->desc;
@@ -2727,22 +2804,23 @@ static ugrid_result ugrid_i_resolve(ugrid *grid, int32_t n)
 static double ugrid_i_root(double v, int dim)
 {
     double root = v > 1 ? v : 1;
-    int turn;
-    for (turn = 0; turn < 2200 && root * (dim > 1 ? root : 1) * (dim > 2 ? root : 1) > v * 1.001;
-         turn++) {
-        double const rest = v / ((dim > 1 ? root : 1) * (dim > 2 ? root : 1));
-        root = ((dim - 1) * root + rest) / dim;
+    int step;
+    for (step = 0; step < 2200; step++) {
+        double const others = (dim > 1 ? root : 1) * (dim > 2 ? root : 1);
+        if (root * others <= v * 1.001) break;
+        root = ((dim - 1) * root + v / others) / dim;
     }
     return root;
 }
 
 /* About 2 particles per cell: cell = (2 * volume / n) ^ (1 / dim). An axis shorter than a cell has
-   one cell in any case: the next turn leaves it out. */
+   one cell in any case: the next step leaves it out. */
 static ugrid_real ugrid_i_fit_cell(const ugrid_desc *desc, int32_t n)
 {
     double cell = 0;
-    int a, turn;
-    for (turn = 0; turn < desc->dim && n > 0; turn++) {
+    int a, step;
+    if (n <= 0) return 1;
+    for (step = 0; step < desc->dim; step++) {
         double volume = 2;
         int axes = 0;
         for (a = 0; a < desc->dim; a++) {
@@ -2817,13 +2895,12 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
     if (stride == 0) stride = (size_t)dim * sizeof *pos;
     if (!desc->unbounded && !ugrid_i_box_given(desc)) {
         if (ugrid_i_any_periodic(desc)) return UGRID_BAD_BOX;
-        if (ugrid_i_fit_pieces(desc, n) > 1)
-            result = ugrid_i_fit_in_pieces(desc, pos, stride, n, bad_id);
-        else result = ugrid_i_fit_box(desc, pos, stride, n, &points, bad_id);
+        if (!ugrid_i_fit_faster(desc, pos, stride, n, bad_id, &result))
+            result = ugrid_i_fit_box(desc, pos, stride, n, &points, bad_id);
         if (result != UGRID_OK) return result;
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
-        if (ugrid_i_box_too_wide(desc)) return UGRID_BOX_TOO_WIDE;
+        if (ugrid_i_check_box(desc) != UGRID_OK) return UGRID_BOX_TOO_WIDE;
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     return UGRID_OK;
@@ -2832,8 +2909,10 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
 /* ----------------------------------------------------------------------------------------------
    >>build: the particles of the example of >>cells, in cells 3 10 5 1 5 6, become
 
-       COUNT, SORT   count   0 1 0 1 0 2 1 0 0 0 1 0      particles of each cell
-                     start   0 0 1 1 2 2 4 5 5 5 5 6 6    exclusive prefix sum of count
+       COUNT         count   0 1 0 1 0 2 1 0 0 0 1 0      particles of each cell
+                     end     0 1 1 2 2 4 5 5 5 5 6 6      inclusive prefix sum of count
+       COUNT, SORT   start   0 0 1 1 2 2 4 5 5 5 5 6 6    exclusive prefix sum, and the total: what
+                                                          COUNT has after the scatter
                      order   3 0 2 4 5 1                  ids: cell c has order[start[c]] to
                                                           order[start[c+1] - 1]
        FIXED         count   0 1 0 1 0 2 1 0 0 0 1 0
@@ -2841,63 +2920,10 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
                              . . . . . 4 . . . . . .      then slot 1
        LIST          head    -1 3 -1 0 -1 4 5 -1 -1 -1 1 -1
                      next    -1 -1 -1 -1 2 -1             cell 5: 4, then 2
+
+   count, end and start are one array, grid.start, one after the other. Most functions below work on
+   a copy of the grid, `view`, which the stores into its arrays cannot change.
    ---------------------------------------------------------------------------------------------- */
-
-/* The cell number of point i in a box with UGRID_ROWS and closed axes, LOOSE. Returns 1 if the
-   point is not finite. There is no branch, so that compilers vectorise loops over it. */
-UGRID_I_TOGETHER int32_t ugrid_i_number_one(const ugrid_axis axis[3], const ugrid_real *pos,
-                                            size_t stride, int32_t dim, int32_t i, int32_t *number)
-{
-    ugrid_real p[3];
-    int32_t x, y, z;
-    ugrid_i_load(pos, stride, dim, i, p);
-    x = ugrid_i_coordinate(&axis[0], p[0]);
-    y = ugrid_i_coordinate(&axis[1], p[1]);
-    z = dim == 3 ? ugrid_i_coordinate(&axis[2], p[2]) : 0;
-    *number = (z * axis[1].cells + y) * axis[0].cells + x;
-    return !ugrid_i_point_finite(p);
-}
-
-/* The cell numbers of all points; 0 if some point is not finite. */
-UGRID_I_TOGETHER int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
-                                         int32_t *UGRID_I_RESTRICT numbers)
-{
-    ugrid_axis const axis[3] = {grid->axis[0], grid->axis[1], grid->axis[2]};
-    const ugrid_real *const pos = grid->pos;
-    int32_t const n = grid->n;
-    int32_t i, bad = 0;
-    int lane;
-    for (i = 0; i <= n - UGRID_I_LANES; i += UGRID_I_LANES) {
-        UGRID_I_KEEP_LOOP
-        for (lane = 0; lane < UGRID_I_LANES; lane++)
-            bad |= ugrid_i_number_one(axis, pos, stride, dim, i + lane, &numbers[i + lane]);
-    }
-    for (; i < n; i++) bad |= ugrid_i_number_one(axis, pos, stride, dim, i, &numbers[i]);
-    return !bad;
-}
-
-/* The same. Tightly packed points in 3D, the common case, get a loop with these constants. */
-UGRID_I_TOGETHER int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
-{
-    size_t const tight = 3 * sizeof(ugrid_real);
-    if (grid->desc.dim == 3 && grid->stride == tight)
-        return ugrid_i_number_rows(grid, tight, 3, numbers);
-    return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
-}
-
-/* ugrid_i_number_simple compiled for AVX2 (>>lanes). */
-#ifdef UGRID_I_FORMS
-UGRID_I_FOR_AVX2 UGRID_I_APART int ugrid_i_number_simple_avx2(const ugrid *grid, int32_t *numbers)
-{
-    return ugrid_i_number_simple(grid, numbers);
-}
-#endif
-
-/* Does a build that was not refused leave out a particle at p? */
-static int ugrid_i_is_left_out(const ugrid *grid, const ugrid_real *p)
-{
-    return !ugrid_i_point_finite(p) || ugrid_i_is_outside(grid, p);
-}
 
 /* Is a particle at p refused for not being finite? */
 static int ugrid_i_refuses(const ugrid *grid, const ugrid_real p[3])
@@ -2905,72 +2931,19 @@ static int ugrid_i_refuses(const ugrid *grid, const ugrid_real p[3])
     return !grid->desc.skip_invalid && !ugrid_i_point_finite(p);
 }
 
-/* The cell of entry `local` of a particle at p; -1: none. */
-static int32_t ugrid_i_cell_of_local(const ugrid *grid, const ugrid_real p[3], int32_t local)
-{
-    return ugrid_i_point_finite(p) ? ugrid_i_entry_number(grid, p, local) : -1;
-}
-
-/* The cell of an entry of the grid; -1: none. */
-static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
-{
-    ugrid_real p[3];
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
-    return ugrid_i_cell_of_local(grid, p, entry % grid->spans);
-}
-
-/* ugrid_i_number_rows for any grid, entry by entry (-1: unused). */
-static int ugrid_i_number_any(const ugrid *grid, int32_t *numbers)
-{
-    int32_t i, local;
-    for (i = 0; i < grid->n; i++) {
-        ugrid_real p[3];
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (ugrid_i_refuses(grid, p)) return 0;
-        for (local = 0; local < grid->spans; local++)
-            numbers[i * grid->spans + local] = ugrid_i_cell_of_local(grid, p, local);
-    }
-    return 1;
-}
-
-static int32_t ugrid_i_first_not_finite(const ugrid *grid)
-{
-    int32_t i;
-    for (i = 0; i < grid->n; i++) {
-        ugrid_real p[3];
-        ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
-        if (!ugrid_i_point_finite(p)) return i;
-    }
-    return -1;
-}
-
-/* Were particles left out? */
-static int ugrid_i_lacks_some(const ugrid *grid) { return grid->outside > 0 || grid->invalid > 0; }
-
-/* One entry a particle, in a box with UGRID_ROWS and closed axes that holds all. */
-static int ugrid_i_is_simple(const ugrid *grid)
-{
-    return !ugrid_i_tight(grid) && !grid->desc.unbounded && grid->desc.cell_order == UGRID_ROWS &&
-           !ugrid_i_any_periodic(&grid->desc) && !ugrid_i_lacks_some(grid);
-}
-
-/* The cell number of every entry (-1: unused) into numbers[]; 0 if some particle is refused. */
-static int ugrid_i_number_all(const ugrid *grid, int32_t *numbers)
-{
-    if (!ugrid_i_is_simple(grid)) return ugrid_i_number_any(grid, numbers);
-#ifdef UGRID_I_FORMS
-    if (UGRID_I_FORM() != UGRID_I_PLAIN) return ugrid_i_number_simple_avx2(grid, numbers);
-#endif
-    return ugrid_i_number_simple(grid, numbers);
-}
-
-/* The cell number of every entry into numbers[], or UGRID_NOT_FINITE with the first bad_id. */
+/* COUNT: the cell number of every entry (-1: none). */
 static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
 {
-    ugrid const view = *grid; /* a copy, which the stores into numbers[] cannot change */
-    if (ugrid_i_number_all(&view, numbers)) return UGRID_OK;
-    grid->bad_id = ugrid_i_first_not_finite(&view);
-    return UGRID_NOT_FINITE;
+    ugrid const view = *grid;
+    int32_t i, local;
+    for (i = 0; i < view.n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < view.spans; local++)
+            numbers[i * view.spans + local] = ugrid_i_entry_number(&view, p, local);
+    }
+    return UGRID_OK;
 }
 
 /* The count of each number into start[]. */
@@ -3025,189 +2998,54 @@ static void ugrid_i_finish_order(ugrid *grid)
     ugrid const view = *grid;
     int32_t i, k = view.entries;
     ugrid_real p[3];
-    for (i = 0; ugrid_i_lacks_some(&view) && ugrid_i_sorted(&view) && i < view.n; i++) {
-        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (ugrid_i_is_left_out(&view, p)) ugrid_i_put_at(&view, k++, i);
-    }
-    if (grid->record) for (k = 0; k < grid->n; k++) grid->order[k] = grid->record[k].link;
+    if (ugrid_i_sorted(&view) && view.outside + view.invalid > 0)
+        for (i = 0; i < view.n; i++) {
+            ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+            if (ugrid_i_is_left_out(&view, p)) ugrid_i_put_at(&view, k++, i);
+        }
+    if (view.record) for (k = 0; k < view.n; k++) view.order[k] = view.record[k].link;
 }
 
-enum { UGRID_I_SOON = 24 };     /* entries ahead; measured */
-
-/* Asks for the cache line where an entry will be put soon, after those between. */
-static void ugrid_i_prefetch_place(const ugrid *grid, const int32_t *numbers, int32_t e)
-{
-    if (e >= 0 && numbers[e] >= 0 && grid->record)
-        UGRID_I_PREFETCH(&grid->record[grid->start[numbers[e]] - 1]);
-}
-
-/* Puts all entries, from the last one on: each cell is filled from its end. */
-static void ugrid_i_scatter_any(const ugrid *grid, const int32_t *numbers)
-{
-    ugrid const view = *grid;
-    int32_t e;
-    for (e = view.n * view.spans - 1; e >= 0; e--) {
-        ugrid_i_prefetch_place(&view, numbers, e - UGRID_I_SOON);
-        if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
-    }
-}
-
-/* Puts all entries where a record is a position as it was given, and nothing else is written. */
-static void ugrid_i_scatter_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
-                                    size_t stride, int32_t dim)
-{
-    const ugrid_real *const pos = grid->pos;
-    int32_t *UGRID_I_RESTRICT const start = grid->start;
-    ugrid_record *UGRID_I_RESTRICT const record = grid->record;
-    int32_t e;
-    for (e = grid->n - 1; e >= 0; e--) {
-        ugrid_record one;
-        if (e >= UGRID_I_SOON) UGRID_I_PREFETCH(&record[start[numbers[e - UGRID_I_SOON]] - 1]);
-        ugrid_i_load(pos, stride, dim, e, one.x);
-        one.link = e;
-        record[--start[numbers[e]]] = one;
-    }
-}
-
-static void ugrid_i_scatter(const ugrid *grid, const int32_t *numbers)
-{
-    size_t const tight = 3 * sizeof(ugrid_real);
-    if (!ugrid_i_is_simple(grid) || !grid->record || grid->inverse)
-        ugrid_i_scatter_any(grid, numbers);
-    else if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
-        ugrid_i_scatter_records(grid, numbers, tight, 3);
-    else ugrid_i_scatter_records(grid, numbers, grid->stride, grid->desc.dim);
-}
-
-/* COUNT in two rounds, where the records are more than the caches of a core hold: first into
-   buckets of adjacent cells, then each bucket by a counting sort, which stays in a cache. The
-   numbers of a bucket are in order[] until it is sorted; numbers[] is then memory for a copy of
-   it. */
-#ifndef UGRID_I_MANY /* tests choose */
-#define UGRID_I_MANY 3000000    /* particles from which on; measured */
-#endif
-enum { UGRID_I_ROUND_BUCKETS = 512, UGRID_I_ORDER_SAMPLES = 256 };
-
-typedef struct ugrid_i_rounds {
-    int shift;                  /* bucket = cell >> shift */
-    int32_t buckets;
-    int32_t end[UGRID_I_ROUND_BUCKETS]; /* the places of each bucket; before that where to go on */
-} ugrid_i_rounds;
-
-/* Are the particles in an order in which neighbours in memory are near each other? Then one round
-   meets the same cache lines again. */
-static int ugrid_i_is_coherent(const ugrid *grid, const int32_t *numbers)
-{
-    int32_t const step = grid->n / UGRID_I_ORDER_SAMPLES, reach = grid->cell_count / 16;
-    int32_t k, within = 0;
-    for (k = 0; k < UGRID_I_ORDER_SAMPLES; k++) {
-        int32_t const apart = numbers[k * step] - numbers[k * step + 8];
-        within += apart <= reach && -apart <= reach;
-    }
-    return 2 * within > UGRID_I_ORDER_SAMPLES;
-}
-
-/* Where each bucket begins. 0 if one is too large for the copy. */
-static int ugrid_i_begin_rounds(const ugrid *grid, const int32_t *numbers, ugrid_i_rounds *rounds)
-{
-    int32_t const room = (int32_t)((size_t)grid->n * sizeof *numbers / sizeof(ugrid_record));
-    int32_t e, b, sum = 0, largest = 0;
-    memset(rounds, 0, sizeof *rounds);
-    while ((grid->cell_count - 1) >> rounds->shift >= UGRID_I_ROUND_BUCKETS) rounds->shift++;
-    rounds->buckets = ((grid->cell_count - 1) >> rounds->shift) + 1;
-    for (e = 0; e < grid->n; e++) rounds->end[numbers[e] >> rounds->shift]++;
-    for (b = 0; b < rounds->buckets; b++) {
-        int32_t const count = rounds->end[b];
-        largest = count > largest ? count : largest;
-        rounds->end[b] = sum;
-        sum += count;
-    }
-    return largest <= room;
-}
-
-/* The first round: records, and their numbers in order[], bucket by bucket; ids ascend. */
-static void ugrid_i_deal_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
-                                 size_t stride, int32_t dim, ugrid_i_rounds *rounds)
-{
-    ugrid_record *UGRID_I_RESTRICT const record = grid->record;
-    int32_t *UGRID_I_RESTRICT const order = grid->order;
-    const ugrid_real *const pos = grid->pos;
-    int32_t const n = grid->n;
-    int32_t e;
-    for (e = 0; e < n; e++) {
-        ugrid_record one;
-        int32_t const at = rounds->end[numbers[e] >> rounds->shift]++;
-        if (e + UGRID_I_SOON < n)
-            UGRID_I_PREFETCH(&record[rounds->end[numbers[e + UGRID_I_SOON] >> rounds->shift]]);
-        ugrid_i_load(pos, stride, dim, e, one.x);
-        one.link = e;
-        record[at] = one;
-        order[at] = numbers[e];
-    }
-}
-
-/* The second round of a bucket: its cells cell .. cell+cells-1 and its places first .. last-1. */
-static void ugrid_i_order_bucket(const ugrid *grid, ugrid_record *copy, int32_t cell, int32_t cells,
-                                 int32_t first, int32_t last)
-{
-    int32_t *const start = grid->start, *const order = grid->order;
-    ugrid_record *const record = grid->record;
-    int32_t k, c, sum = first;
-    memset(start + cell, 0, (size_t)cells * sizeof *start);
-    for (k = first; k < last; k++) start[order[k]]++;
-    for (c = cell; c < cell + cells; c++) start[c] = sum += start[c];
-    memcpy(copy, record + first, (size_t)(last - first) * sizeof *copy);
-    for (k = last - 1; k >= first; k--) {
-        if (k >= first + UGRID_I_SOON)
-            UGRID_I_PREFETCH(&record[start[order[k - UGRID_I_SOON]] - 1]);
-        record[--start[order[k]]] = copy[k - first];
-    }
-    for (k = first; k < last; k++) order[k] = record[k].link;
-}
-
-/* COUNT in two rounds. Returns 0, and does nothing, where one round is faster. */
-static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
-{
-    size_t const tight = 3 * sizeof(ugrid_real);
-    ugrid_i_rounds rounds;
-    int32_t b, first = 0;
-    if (grid->n < UGRID_I_MANY || !ugrid_i_is_simple(grid) || !grid->record || grid->inverse ||
-        ugrid_i_is_coherent(grid, numbers) || !ugrid_i_begin_rounds(grid, numbers, &rounds))
-        return 0;
-    if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
-        ugrid_i_deal_records(grid, numbers, tight, 3, &rounds);
-    else ugrid_i_deal_records(grid, numbers, grid->stride, grid->desc.dim, &rounds);
-    for (b = 0; b < rounds.buckets; b++) {
-        int32_t const cell = b << rounds.shift, rest = grid->cell_count - cell,
-                      width = (int32_t)1 << rounds.shift;
-        ugrid_i_order_bucket(grid, (ugrid_record *)(void *)numbers, cell,
-                             rest < width ? rest : width, first, rounds.end[b]);
-        first = rounds.end[b];
-    }
-    grid->entries = grid->start[grid->cell_count] = grid->n;
-    return 1;
-}
-
-/* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter; many particles in two
-   rounds, which give the same arrays. The scatter starts with the last entry and fills each cell
-   from its end. So ids ascend, and every end becomes the start of its cell: cell 5 ends at 4, so
-   particle 4 goes to place 3 and particle 2 to place 2. */
+/* COUNT, a counting sort (Barbieri section 1): count, prefix sum, scatter. The scatter starts with
+   the last entry and fills each cell from its end. So ids ascend, and every end becomes the start
+   of its cell: cell 5 ends at 4, so particle 4 goes to place 3 and particle 2 to place 2. */
 static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
+    ugrid const view = *grid;
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
     ugrid_result const result = ugrid_i_number_entries(grid, numbers);
-    if (result != UGRID_OK || ugrid_i_build_two_rounds(grid, numbers)) return result;
+    int32_t e;
+    if (result != UGRID_OK) return result;
     ugrid_i_count_numbers(grid, numbers);
     grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
-    ugrid_i_scatter(grid, numbers);
+    for (e = view.n * view.spans - 1; e >= 0; e--)
+        if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
     ugrid_i_finish_order(grid);
+    return UGRID_OK;
+}
+
+/* SORT: keys[k] = (cell number, entry) for every used entry; grid->entries: their number. */
+static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
+{
+    ugrid const view = *grid;
+    int32_t i, local, entries = 0;
+    for (i = 0; i < view.n; i++) {
+        ugrid_real p[3];
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
+        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
+        for (local = 0; local < view.spans; local++) {
+            int32_t const number = ugrid_i_entry_number(&view, p, local);
+            if (number >= 0)
+                keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
+        }
+    }
+    grid->entries = entries;
     return UGRID_OK;
 }
 
 /* One pass of a stable radix sort of keys[0 .. m-1] by `bits` bits (at most 11) from bit `shift`,
    into out[]. */
-static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys,
-                               uint64_t *UGRID_I_RESTRICT out, int32_t m, int shift, int bits)
+static void ugrid_i_radix_pass(const uint64_t *keys, uint64_t *out, int32_t m, int shift, int bits)
 {
     int32_t begin[1 << 11], digit, i, sum = 0;
     uint64_t const mask = ((uint64_t)1 << bits) - 1;
@@ -3219,6 +3057,14 @@ static void ugrid_i_radix_pass(const uint64_t *UGRID_I_RESTRICT keys,
         sum += count;
     }
     for (i = 0; i < m; i++) out[begin[(keys[i] >> shift) & mask]++] = keys[i];
+}
+
+/* The number of bits of v. */
+static int ugrid_i_bit_length(uint32_t v)
+{
+    int bits = 0;
+    while (v) { bits++; v >>= 1; }
+    return bits;
 }
 
 /* Sorts by the cell number in the upper half of each key, in as few passes of at most 11 bits as
@@ -3236,25 +3082,6 @@ static uint64_t *ugrid_i_radix_sort(uint64_t *keys, uint64_t *other, int32_t m, 
         keys = sorted;
     }
     return keys;
-}
-
-/* keys[k] = (cell number, entry) for every used entry; grid->entries: their number. */
-static ugrid_result ugrid_i_make_keys(ugrid *grid, uint64_t *keys)
-{
-    ugrid const view = *grid;
-    int32_t i, local, entries = 0;
-    for (i = 0; i < view.n; i++) {
-        ugrid_real p[3];
-        ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
-        if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
-        for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_cell_of_local(&view, p, local);
-            if (number >= 0)
-                keys[entries++] = (uint64_t)number << 32 | (uint32_t)(i * view.spans + local);
-        }
-    }
-    grid->entries = entries;
-    return UGRID_OK;
 }
 
 /* SORT (Barbieri section 1, Kureck section 2.3.1): sort (cell, entry); a cell starts where the
@@ -3280,13 +3107,6 @@ static ugrid_result ugrid_i_build_sort(ugrid *grid)
     return UGRID_OK;
 }
 
-/* The index of slot s of a cell. */
-UGRID_FN int32_t ugrid_i_slot(const ugrid *grid, int32_t number, int32_t s)
-{
-    return grid->desc.slot_layout == UGRID_SLOTS_BY_ROW ? number * grid->desc.slots + s
-                                                        : s * grid->cell_count + number;
-}
-
 /* FIXED (Barbieri section 1): the counter gives the slot. It also counts entries that do not fit,
    which gives the size needed. */
 static ugrid_result ugrid_i_build_fixed(ugrid *grid)
@@ -3299,7 +3119,7 @@ static ugrid_result ugrid_i_build_fixed(ugrid *grid)
         ugrid_i_load(view.pos, view.stride, view.desc.dim, i, p);
         if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
-            int32_t const number = ugrid_i_cell_of_local(&view, p, local);
+            int32_t const number = ugrid_i_entry_number(&view, p, local);
             int32_t s;
             if (number < 0) continue;
             s = view.count[number]++;
@@ -3330,7 +3150,7 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
         if (ugrid_i_refuses(&view, p)) { grid->bad_id = i; return UGRID_NOT_FINITE; }
         for (local = 0; local < view.spans; local++) {
             int32_t const entry = i * view.spans + local,
-                          number = ugrid_i_cell_of_local(&view, p, local);
+                          number = ugrid_i_entry_number(&view, p, local);
             int32_t const link = number < 0 ? -1 : view.head[number];
             if (view.next) view.next[entry] = link;
             else view.record[i] = ugrid_i_record(&view, i, link);
@@ -3342,18 +3162,13 @@ static ugrid_result ugrid_i_build_list(ugrid *grid)
     return UGRID_OK;
 }
 
-/* Can a build leave particles out, or refuse them for being outside? */
-static int ugrid_i_chooses(const ugrid_desc *desc)
-{
-    return desc->outside != UGRID_CLAMP || desc->skip_invalid;
-}
-
 /* desc.outside, desc.skip_invalid: counts particles outside the box, and those not finite. */
 static ugrid_result ugrid_i_count_left_out(ugrid *grid)
 {
     int32_t i, first = -1;
     ugrid_real p[3];
-    for (i = 0; ugrid_i_chooses(&grid->desc) && i < grid->n; i++) {
+    if (grid->desc.outside == UGRID_CLAMP && !grid->desc.skip_invalid) return UGRID_OK;
+    for (i = 0; i < grid->n; i++) {
         ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, i, p);
         if (!ugrid_i_point_finite(p)) {
             if (grid->bad_id < 0) grid->bad_id = i;
@@ -3370,9 +3185,11 @@ static ugrid_result ugrid_i_count_left_out(ugrid *grid)
     return UGRID_OUTSIDE_BOX;
 }
 
+/* Fills the arrays of a grid that is prepared. */
 static ugrid_result ugrid_i_build_method(ugrid *grid)
 {
-    if (ugrid_i_build_pieces(grid, grid->n) > 1) return ugrid_i_build_in_pieces(grid);
+    ugrid_result result;
+    if (ugrid_i_build_faster(grid, &result)) return result;
     switch (grid->desc.method) {
     case UGRID_SORT:        return ugrid_i_build_sort(grid);
     case UGRID_FIXED:       return ugrid_i_build_fixed(grid);
@@ -3412,8 +3229,10 @@ static ugrid_result ugrid_i_prepare(ugrid *grid, int32_t n, int exact)
 {
     size_t bytes[UGRID_BLOCKS];
     ugrid_result result = ugrid_i_resolve(grid, n);
-    if (result == UGRID_OK) result = ugrid_i_sizes(grid, n, bytes);
-    if (result == UGRID_OK) result = ugrid_i_grow(grid, bytes, exact);
+    if (result != UGRID_OK) return result;
+    result = ugrid_i_sizes(grid, n, bytes);
+    if (result != UGRID_OK) return result;
+    result = ugrid_i_grow(grid, bytes, exact);
     if (result == UGRID_OK) ugrid_i_bind(grid, grid->block);
     return result;
 }
@@ -3477,19 +3296,479 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
     result = ugrid_i_begin(grid, desc);
     if (result != UGRID_OK) return result;
     result = ugrid_fit(&grid->desc, pos, stride, n, &grid->bad_id);
-    if (result == UGRID_OK) result = ugrid_i_prepare(grid, n, 0);
-    if (result == UGRID_OK) result = ugrid_i_set_rows(grid, n);
+    if (result != UGRID_OK) return result;
+    result = ugrid_i_prepare(grid, n, 0);
+    if (result != UGRID_OK) return result;
+    result = ugrid_i_set_rows(grid, n);
     if (result != UGRID_OK) return result;
     grid->pos = pos;
     grid->stride = stride ? stride : (size_t)grid->desc.dim * sizeof *pos;
     grid->n = n;
-    result = ugrid_i_fit_pieces(&grid->desc, n) > 1 ? ugrid_i_left_out_in_pieces(grid)
-                                                   : ugrid_i_count_left_out(grid);
+    if (!ugrid_i_left_out_faster(grid, &result)) result = ugrid_i_count_left_out(grid);
     if (result == UGRID_OK) result = ugrid_i_build_method(grid);
     if (result == UGRID_CELL_FULL && grid->desc.grow) result = ugrid_i_build_again(grid);
     grid->built = result == UGRID_OK;
     if (!grid->built) grid->n = grid->rows = grid->entries = 0;
     return result;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>search: the neighbours of each particle, by its walk, passed row by row to a function
+   ---------------------------------------------------------------------------------------------- */
+
+/* The names are ids, or places with UGRID_PLACES, and of a search that counts only their number
+   matters. The pieces of one row come one after the other, and places ascend. */
+typedef struct ugrid_i_search {
+    const ugrid *grid;
+    ugrid_real radius;
+    ugrid_real reach;   /* of the walks: the radius, or as the filter needs */
+    int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
+    int filtered;       /* the filter is asked for each hit */
+    int count_only;     /* `take` does not read the names */
+    int32_t first, last;/* places first .. last-1 are searched for */
+    int form;           /* of the faster loops: UGRID_I_FORM() */
+    ugrid_row_fn *take; /* receives some neighbours of the particle at a place; non-zero: the
+                           search ends */
+    void *user;
+} ugrid_i_search;
+
+enum { UGRID_I_HITS = 256 };    /* the most names in a piece of a row */
+
+/* The row of a point at p by its walk, passed on in pieces; `row`: a place, or a query. */
+static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
+                            ugrid_near walk)
+{
+    const ugrid *grid = search->grid;
+    ugrid_real const limit = search->reach * search->reach;
+    ugrid_real q[3], d2;
+    int32_t names[UGRID_I_HITS], hits = 0;
+    while (ugrid_next(&walk)) {
+        ugrid_point(grid, walk.place, q);
+        d2 = ugrid_i_distance2_in_box(grid, p, q);
+        if (d2 > limit) continue;
+        if (search->filtered &&
+            !ugrid_i_passes(grid, search->radius, search->half, walk.self, walk.id, d2))
+            continue;
+        names[hits++] = search->places ? walk.place : walk.id;
+        if (hits < UGRID_I_HITS) continue;
+        if (search->take(search->user, row, names, hits)) return 1;
+        hits = 0;
+    }
+    return hits > 0 && search->take(search->user, row, names, hits);
+}
+
+/* The row of the particle at a place. A ghost has none. */
+static int ugrid_i_place_row(const ugrid_i_search *search, int32_t place)
+{
+    const ugrid *grid = search->grid;
+    ugrid_real p[3];
+    if (ugrid_id(grid, place) >= grid->rows) return 0;
+    ugrid_point(grid, place, p);
+    return ugrid_i_walk_row(search, place, p,
+                            search->half ? ugrid_near_half(grid, place, search->reach)
+                                         : ugrid_near_place(grid, place, search->reach));
+}
+
+/* The rows of all places. 1 if `take` ended the search. */
+static int ugrid_i_place_rows(const ugrid_i_search *search)
+{
+    int32_t place;
+    for (place = search->first; place < search->last; place++)
+        if (ugrid_i_place_row(search, place)) return 1;
+    return 0;
+}
+
+/* A search of the whole grid; the public calls check its arguments. */
+static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, int flags,
+                                        int count_only, ugrid_row_fn *take, void *user)
+{
+    ugrid_i_search search;
+    search.grid = grid;
+    search.radius = radius;
+    search.reach = ugrid_i_largest_reach(grid, radius);
+    search.half = (flags & UGRID_HALF) != 0;
+    search.places = (flags & UGRID_PLACES) != 0;
+    search.filtered = ugrid_i_filters(grid);
+    search.count_only = count_only;
+    search.first = 0;
+    search.last = grid->n;
+    search.form = 0;
+    search.take = take;
+    search.user = user;
+    return search;
+}
+
+/* Runs a search. 1 if `take` ended it. */
+static int ugrid_i_run_search(const ugrid_i_search *given)
+{
+    ugrid_i_search search = *given;
+    ugrid view = *given->grid;
+    int stopped;
+    view.desc.walk = ugrid_i_list_walk(&view);
+    search.grid = &view;
+    return ugrid_i_search_faster(&search, &stopped) ? stopped : ugrid_i_place_rows(&search);
+}
+
+/* A search of the whole grid. */
+static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
+                       ugrid_row_fn *take, void *user)
+{
+    ugrid_i_search const search = ugrid_i_search_of(grid, radius, flags, count_only, take, user);
+    return ugrid_i_run_search(&search);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>query: the public searches
+   ---------------------------------------------------------------------------------------------- */
+
+/* The checks of a search over all particles. */
+static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
+{
+    ugrid_result result = ugrid_i_check_search(grid, radius, flags);
+    int32_t i;
+    if (result != UGRID_OK || !ugrid_i_filters(grid)) return result;
+    result = ugrid_i_check_filter(grid, radius);
+    if (result != UGRID_OK || !grid->filter.radii) return result;
+    for (i = 0; i < grid->n; i++)
+        if (!(grid->filter.radii[i] >= 0) || !(grid->filter.radii[i] <= grid->filter.largest))
+            return UGRID_BAD_FILTER;
+    return UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
+                                   int32_t *ids, int32_t capacity, int32_t *found)
+{
+    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_real at[3], q[3];
+    ugrid_near walk;
+    if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
+    *found = 0;
+    if (result != UGRID_OK) return result;
+    ugrid_i_wrap_point(grid, p, at);
+    if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
+    walk = ugrid_near_within(grid, at, radius);
+    if (!ugrid_i_query_faster(&walk, at, radius * radius, ids, capacity, found))
+        while (ugrid_next(&walk)) {
+            ugrid_point(grid, walk.place, q);
+            if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
+            if (*found < capacity) ids[*found] = walk.id;
+            ++*found;
+        }
+    return *found > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+}
+
+/* Adds the length of a row to a total. */
+static int ugrid_i_take_total(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    (void)place;
+    (void)names;
+    *(int64_t *)user += count;
+    return 0;
+}
+
+UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs)
+{
+    ugrid_result result = ugrid_i_check_rows(grid, radius, 0);
+    if (!pairs) return UGRID_BAD_ARGUMENT;
+    *pairs = 0;
+    if (result != UGRID_OK) return result;
+    if (ugrid_i_pairs_faster(grid, radius, pairs, &result)) return result;
+    ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
+    return UGRID_OK;
+}
+
+/* Rows of a list: by place there is one for each place, those of ghosts are empty. */
+static int32_t ugrid_i_rows(const ugrid *grid, int flags)
+{
+    return flags & UGRID_PLACES ? grid->n : grid->rows;
+}
+
+typedef struct ugrid_i_counter { const ugrid *grid; int32_t *counts; int places; } ugrid_i_counter;
+
+/* Adds the length of a row to its count. */
+static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_counter const *counter = (ugrid_i_counter const *)user;
+    (void)names;
+    counter->counts[counter->places ? place : ugrid_id(counter->grid, place)] += count;
+    return 0;
+}
+
+UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                             int32_t *counts)
+{
+    ugrid_result result = ugrid_i_check_rows(grid, radius, flags);
+    int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
+    ugrid_i_counter counter = {grid, counts, flags & UGRID_PLACES};
+    if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
+    if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
+    if (ugrid_i_counts_faster(&counter, radius, flags, &result)) return result;
+    ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
+    return UGRID_OK;
+}
+
+/* A list under construction. */
+typedef struct ugrid_i_list {
+    const ugrid *grid;
+    int64_t *offsets;   /* rows by id: offsets[id] is where the row goes on */
+    int32_t *ids;
+    int64_t capacity, total;
+    int32_t rows;       /* by place: so many offsets are set */
+    int32_t last;       /* the place after the last one whose row the list gets */
+} ugrid_i_list;
+
+/* An empty list. */
+static ugrid_i_list ugrid_i_list_of(const ugrid *grid, int64_t *offsets, int32_t *ids,
+                                    int64_t capacity)
+{
+    ugrid_i_list const list = {grid, offsets, ids, capacity, 0, 0, grid->n};
+    return list;
+}
+
+/* Stores names from index `at` on, as far as they fit, unless they are there. */
+static void ugrid_i_put_names(int32_t *ids, int64_t capacity, int64_t at, const int32_t *names,
+                              int32_t count)
+{
+    int64_t const room = capacity - at;
+    if (room < count) count = room > 0 ? (int32_t)room : 0;
+    if (count > 0 && names != ids + at) memcpy(ids + at, names, (size_t)count * sizeof *names);
+}
+
+/* Rows by place come in order: each is appended, and the offsets up to it are set. */
+static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    while (list->rows <= place) list->offsets[list->rows++] = list->total;
+    ugrid_i_put_names(list->ids, list->capacity, list->total, names, count);
+    list->total += count;
+    return 0;
+}
+
+/* Rows by id: adds the length of a row to its offset. */
+static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    (void)names;
+    list->offsets[ugrid_id(list->grid, place)] += count;
+    return 0;
+}
+
+/* Rows by id: offsets[id] is the cursor of the row. At the end it is the begin of the next row. */
+static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
+    ugrid_i_put_names(list->ids, list->capacity, *cursor, names, count);
+    *cursor += count;
+    return 0;
+}
+
+/* Exclusive prefix sum: `count` lengths become begins, and the sum follows them. Returns it. */
+static int64_t ugrid_i_begins(int64_t *length, int32_t count)
+{
+    int64_t sum = 0;
+    int32_t k;
+    for (k = 0; k < count; k++) {
+        int64_t const own = length[k];
+        length[k] = sum;
+        sum += own;
+    }
+    return length[count] = sum;
+}
+
+/* Cursors at the ends of their rows become begins again. */
+static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
+{
+    memmove(offsets + 1, offsets, (size_t)rows * sizeof *offsets);
+    offsets[0] = 0;
+}
+
+/* Rows by id, in two passes, count and fill, because rows come in the order of the grid. */
+static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
+{
+    int32_t const rows = list->grid->rows;
+    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
+    ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
+    list->total = ugrid_i_begins(list->offsets, rows);
+    if (list->capacity == 0) return;
+    ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
+    ugrid_i_ends_to_begins(list->offsets, rows);
+}
+
+UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
+                                       int64_t *offsets, int32_t *ids, int64_t capacity,
+                                       int64_t *needed)
+{
+    ugrid_result result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_i_list list;
+    if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
+    *needed = 0;
+    if (result != UGRID_OK) return result;
+    list = ugrid_i_list_of(grid, offsets, ids, capacity);
+    if (ugrid_i_list_faster(&list, radius, flags, &result)) {
+        if (result != UGRID_OK) return result;
+    } else if (flags & UGRID_PLACES) {
+        ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
+        while (list.rows <= grid->n) offsets[list.rows++] = list.total;
+    } else {
+        ugrid_i_list_by_id(&list, radius, flags);
+    }
+    *needed = list.total;
+    return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+}
+
+/* The points of ugrid_neighbors_at. */
+typedef struct ugrid_i_queries {
+    const ugrid_real *points;
+    size_t stride;
+    int32_t m;
+} ugrid_i_queries;
+
+/* Query q, in the box; 0 where it is not finite: its row is empty. */
+static int ugrid_i_query_point(const ugrid_i_queries *queries, const ugrid *grid, int32_t q,
+                               ugrid_real p[3])
+{
+    ugrid_i_load(queries->points, queries->stride, grid->desc.dim, q, p);
+    ugrid_i_wrap_point(grid, p, p);
+    return ugrid_i_point_finite(p);
+}
+
+/* Rows in the caller's order, each by its own walk. */
+static void ugrid_i_query_rows(const ugrid_i_queries *queries, ugrid_i_list *list,
+                               ugrid_real radius)
+{
+    const ugrid *grid = list->grid;
+    ugrid_i_search const search =
+        ugrid_i_search_of(grid, radius, 0, 0, ugrid_i_take_in_order, list);
+    ugrid_real p[3];
+    int32_t q;
+    for (q = 0; q < queries->m; q++)
+        if (ugrid_i_query_point(queries, grid, q, p))
+            (void)ugrid_i_walk_row(&search, q, p, ugrid_near_within(grid, p, radius));
+    while (list->rows <= queries->m) list->offsets[list->rows++] = list->total;
+}
+
+UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
+                                          size_t stride, int32_t m, ugrid_real radius,
+                                          int64_t *offsets, int32_t *ids, int64_t capacity,
+                                          int64_t *needed)
+{
+    ugrid_result result = ugrid_i_check_search(grid, radius, 0);
+    ugrid_i_queries queries;
+    ugrid_i_list list;
+    ugrid view;
+    if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
+        (capacity > 0 && !ids))
+        return UGRID_BAD_ARGUMENT;
+    *needed = 0;
+    if (result != UGRID_OK) return result;
+    if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
+    view = *grid;
+    view.desc.walk = ugrid_i_list_walk(grid);
+    memset(&view.filter, 0, sizeof view.filter); /* which is for pairs of particles */
+    queries.points = points;
+    queries.stride = stride ? stride : (size_t)grid->desc.dim * sizeof *points;
+    queries.m = m;
+    list = ugrid_i_list_of(&view, offsets, ids, capacity);
+    if (!ugrid_i_queries_faster(&queries, &list, radius, &result))
+        ugrid_i_query_rows(&queries, &list, radius);
+    if (result != UGRID_OK) return result;
+    *needed = list.total;
+    return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>each: the public searches that call a function of yours
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_i_caller {
+    const ugrid *grid;
+    ugrid_pair_fn *fn;
+    ugrid_row_fn *row_fn;
+    void *user;
+} ugrid_i_caller;
+
+/* fn for each pair of a row. */
+static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_caller const *caller = (ugrid_i_caller const *)user;
+    int32_t const id = ugrid_id(caller->grid, place);
+    int32_t k;
+    for (k = 0; k < count; k++) if (caller->fn(caller->user, id, names[k])) return 1;
+    return 0;
+}
+
+UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
+                                       ugrid_pair_fn *fn, void *user)
+{
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_i_caller caller = {grid, fn, NULL, user};
+    if (!fn) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
+    if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
+    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
+                                                                            : UGRID_OK;
+}
+
+/* row_fn for a row, by id. */
+static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, int32_t count)
+{
+    ugrid_i_caller const *caller = (ugrid_i_caller const *)user;
+    return caller->row_fn(caller->user, ugrid_id(caller->grid, place), names, count);
+}
+
+/* Where piece k of n elements begins, and piece k - 1 ends. */
+static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
+{
+    return (int32_t)((int64_t)n * k / pieces);
+}
+
+/* Is the grid searched cell by cell? */
+static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
+
+/* The first cell that begins at a place or after it. */
+static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
+{
+    int32_t low = 0, high = grid->cell_count;
+    while (low < high) {
+        int32_t const middle = low + (high - low) / 2;
+        if (grid->start[middle] < place) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* The first place of piece k of a search: where a cell begins, if the grid is searched by cells. */
+static int32_t ugrid_i_piece_from(const ugrid *grid, int32_t pieces, int32_t k)
+{
+    int32_t const place = ugrid_i_cut(grid->n, pieces, k);
+    int32_t cell;
+    if (!ugrid_i_by_cells(grid) || k == pieces) return place;
+    cell = ugrid_i_cell_from(grid, place);
+    return cell < grid->cell_count ? grid->start[cell] : grid->n;
+}
+
+UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, int flags,
+                                         int32_t piece, int32_t pieces, ugrid_row_fn *fn,
+                                         void *user)
+{
+    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
+    ugrid_i_caller caller = {grid, NULL, fn, user};
+    ugrid_i_search search;
+    if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
+    if (result != UGRID_OK) return result;
+    search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
+    if (search.places) search.take = fn, search.user = user;
+    search.first = ugrid_i_piece_from(grid, pieces, piece);
+    search.last = ugrid_i_piece_from(grid, pieces, piece + 1);
+    return ugrid_i_run_search(&search) ? UGRID_STOPPED : UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
+                                      ugrid_row_fn *fn, void *user)
+{
+    return ugrid_each_row_in(grid, radius, flags, 0, 1, fn, user);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -3520,13 +3799,15 @@ static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last
             memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(grid, k) * bytes, bytes);
 }
 
+/* The checks and the work of gather and scatter. */
 static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
                                      int back)
 {
     ugrid_i_mover const mover = {grid, src, dst, bytes, back};
+    ugrid_result result;
     if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
-    if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_move_in_pieces(&mover);
+    if (ugrid_i_move_faster(&mover, &result)) return result;
     ugrid_i_move(&mover, 0, grid->n);
     return UGRID_OK;
 }
@@ -3541,6 +3822,7 @@ UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t 
     return ugrid_i_move_all(grid, src, bytes, dst, 1);
 }
 
+/* Adds the values of one particle. */
 static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
 {
     int32_t w;
@@ -3572,34 +3854,336 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
                                        ugrid_real *sums)
 {
     ugrid_i_adder const adder = {grid, values, sums, width};
+    ugrid_result result;
     int32_t k;
     if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
     if (!grid->built) return UGRID_NOT_BUILT;
     memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
     if (grid->n == 0) return UGRID_OK;
     if (ugrid_i_sorted(grid)) {
-        if (ugrid_i_light_pieces(grid) > 1) return ugrid_i_add_in_pieces(&adder);
+        if (ugrid_i_sums_faster(&adder, &result)) return result;
         ugrid_i_add_cells(&adder, 0, grid->cell_count);
-    } else {
-        for (k = 0; k < grid->n; k++) {
-            ugrid_real p[3];
-            ugrid_point(grid, k, p);
-            if (ugrid_i_is_left_out(grid, p)) continue;
-            ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
-                        values + (size_t)k * (size_t)width, width);
-        }
+        return UGRID_OK;
+    }
+    for (k = 0; k < grid->n; k++) {
+        ugrid_real p[3];
+        ugrid_point(grid, k, p);
+        if (ugrid_i_is_left_out(grid, p)) continue;
+        ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
+                    values + (size_t)k * (size_t)width, width);
     }
     return UGRID_OK;
 }
 
+/* ==============================================================================================
+   >>faster: the faster forms, entered at the seams. They give the bits of the text above.
+   ============================================================================================== */
+
+#ifndef UGRID_PLAIN
+
+/* The forms of the loops over candidates (>>lanes). */
+enum { UGRID_I_PORTABLE, UGRID_I_AVX2, UGRID_I_AVX512 };
+#ifdef UGRID_I_FORMS
+#define UGRID_I_ON_LINE __attribute__((aligned(64)))  /* of the cache: vectors lie on one */
+#define UGRID_I_FOR_AVX2   __attribute__((target("avx2")))
+#define UGRID_I_FOR_AVX512 __attribute__((target("avx512f,avx512vl,popcnt")))
+#ifndef UGRID_I_FORM /* tests choose */
+#define UGRID_I_FORM() \
+    (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt") ? UGRID_I_AVX512 \
+     : __builtin_cpu_supports("avx2")                                       ? UGRID_I_AVX2 \
+                                                                            : UGRID_I_PORTABLE)
+#endif
+#else
+#define UGRID_I_ON_LINE
+#undef UGRID_I_FORM
+#define UGRID_I_FORM() UGRID_I_PORTABLE
+#endif
+
+/* Compilers vectorise loops of constant length; gcc 12 would unroll them first, and then not
+   vectorise them. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define UGRID_I_KEEP_LOOP _Pragma("GCC unroll 1")
+#else
+#define UGRID_I_KEEP_LOOP
+#endif
+
+#if defined(__GNUC__) || defined(_MSC_VER)
+#define UGRID_I_RESTRICT __restrict
+#else
+#define UGRID_I_RESTRICT
+#endif
+
+/* Functions that are not inlined, so that registers suffice for their loop, and those that are. */
+#ifdef __GNUC__
+#define UGRID_I_NOINLINE static __attribute__((noinline))
+#define UGRID_I_ALWAYS_INLINE static inline __attribute__((always_inline))
+#else
+#define UGRID_I_NOINLINE static
+#define UGRID_I_ALWAYS_INLINE static inline
+#endif
+
+/* Prefetches a cache line that will be written soon. */
+#ifdef __GNUC__
+#define UGRID_I_PREFETCH(address) __builtin_prefetch(address, 1)
+#else
+#define UGRID_I_PREFETCH(address) ((void)(address))
+#endif
+
+/* Points that are numbered, and candidates that are tested, in one loop of constant length; rows of
+   the buffer of candidates have room for as many more. */
+enum { UGRID_I_LANES = 16 };
+
 /* ----------------------------------------------------------------------------------------------
-   >>search: the neighbours of a block of points, passed row by row to a callback
+   >>count-faster: COUNT. Most grids are simple: their cell numbers come from a loop without a
+   branch, and their records are copies of positions. The memory where an entry goes is prefetched.
+   Many particles go there in two rounds.
+   ---------------------------------------------------------------------------------------------- */
+
+/* The cell number of point i in a box with UGRID_ROWS and closed axes, LOOSE. Returns 1 if the
+   point is not finite. There is no branch, so that compilers vectorise loops over it. */
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_number_one(const ugrid_axis axis[3], const ugrid_real *pos,
+                                                 size_t stride, int32_t dim, int32_t i,
+                                                 int32_t *number)
+{
+    ugrid_real p[3];
+    int32_t x, y, z;
+    ugrid_i_load(pos, stride, dim, i, p);
+    x = ugrid_i_coordinate(&axis[0], p[0]);
+    y = ugrid_i_coordinate(&axis[1], p[1]);
+    z = dim == 3 ? ugrid_i_coordinate(&axis[2], p[2]) : 0;
+    *number = (z * axis[1].cells + y) * axis[0].cells + x;
+    return !ugrid_i_point_finite(p);
+}
+
+/* The cell numbers of all points; 0 if some point is not finite. */
+UGRID_I_ALWAYS_INLINE int ugrid_i_number_rows(const ugrid *grid, size_t stride, int32_t dim,
+                                              int32_t *UGRID_I_RESTRICT numbers)
+{
+    ugrid_axis const axis[3] = {grid->axis[0], grid->axis[1], grid->axis[2]};
+    const ugrid_real *const pos = grid->pos;
+    int32_t const n = grid->n;
+    int32_t i, bad = 0;
+    int lane;
+    for (i = 0; i <= n - UGRID_I_LANES; i += UGRID_I_LANES) {
+        UGRID_I_KEEP_LOOP
+        for (lane = 0; lane < UGRID_I_LANES; lane++)
+            bad |= ugrid_i_number_one(axis, pos, stride, dim, i + lane, &numbers[i + lane]);
+    }
+    for (; i < n; i++) bad |= ugrid_i_number_one(axis, pos, stride, dim, i, &numbers[i]);
+    return !bad;
+}
+
+/* The same. Tightly packed points in 3D, the common case, get a loop with these constants. */
+UGRID_I_ALWAYS_INLINE int ugrid_i_number_simple(const ugrid *grid, int32_t *numbers)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    if (grid->desc.dim == 3 && grid->stride == tight)
+        return ugrid_i_number_rows(grid, tight, 3, numbers);
+    return ugrid_i_number_rows(grid, grid->stride, grid->desc.dim, numbers);
+}
+
+#ifdef UGRID_I_FORMS
+/* The same for AVX2 (>>lanes). */
+UGRID_I_FOR_AVX2 UGRID_I_NOINLINE int ugrid_i_number_simple_avx2(const ugrid *grid,
+                                                                 int32_t *numbers)
+{
+    return ugrid_i_number_simple(grid, numbers);
+}
+#endif
+
+/* One entry a particle, in a box with UGRID_ROWS and closed axes that holds all. */
+static int ugrid_i_is_simple(const ugrid *grid)
+{
+    return !ugrid_i_tight(grid) && !grid->desc.unbounded && grid->desc.cell_order == UGRID_ROWS &&
+           !ugrid_i_any_periodic(&grid->desc) && grid->outside + grid->invalid == 0;
+}
+
+/* ugrid_i_number_entries. */
+static ugrid_result ugrid_i_number_faster(ugrid *grid, int32_t *numbers)
+{
+    ugrid const view = *grid;
+    ugrid_real p[3];
+    int finite;
+    if (!ugrid_i_is_simple(grid)) return ugrid_i_number_entries(grid, numbers);
+#ifdef UGRID_I_FORMS
+    if (UGRID_I_FORM() != UGRID_I_PORTABLE) finite = ugrid_i_number_simple_avx2(&view, numbers);
+    else
+#endif
+        finite = ugrid_i_number_simple(&view, numbers);
+    if (finite) return UGRID_OK;
+    for (grid->bad_id = 0; grid->bad_id < view.n; grid->bad_id++) {
+        ugrid_i_load(view.pos, view.stride, view.desc.dim, grid->bad_id, p);
+        if (!ugrid_i_point_finite(p)) break;
+    }
+    return UGRID_NOT_FINITE;
+}
+
+enum { UGRID_I_SOON = 24 };     /* entries ahead; measured */
+
+/* Puts all entries, from the last one on, as ugrid_i_build_count does. */
+static void ugrid_i_scatter_any(const ugrid *grid, const int32_t *numbers)
+{
+    ugrid const view = *grid;
+    int32_t e;
+    for (e = view.n * view.spans - 1; e >= 0; e--) {
+        int32_t const soon = e - UGRID_I_SOON;
+        if (soon >= 0 && numbers[soon] >= 0 && view.record)
+            UGRID_I_PREFETCH(&view.record[view.start[numbers[soon]] - 1]);
+        if (numbers[e] >= 0) ugrid_i_put_at(&view, --view.start[numbers[e]], e);
+    }
+}
+
+/* Puts all entries where a record is a position as it was given, and nothing else is written. */
+static void ugrid_i_scatter_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
+                                    size_t stride, int32_t dim)
+{
+    const ugrid_real *const pos = grid->pos;
+    int32_t *UGRID_I_RESTRICT const start = grid->start;
+    ugrid_record *UGRID_I_RESTRICT const record = grid->record;
+    int32_t e;
+    for (e = grid->n - 1; e >= 0; e--) {
+        ugrid_record one;
+        if (e >= UGRID_I_SOON) UGRID_I_PREFETCH(&record[start[numbers[e - UGRID_I_SOON]] - 1]);
+        ugrid_i_load(pos, stride, dim, e, one.x);
+        one.link = e;
+        record[--start[numbers[e]]] = one;
+    }
+}
+
+/* COUNT in two rounds, where the records are more than the caches of a core hold: first into
+   buckets of adjacent cells, then each bucket by a counting sort, which stays in a cache. The
+   numbers of a bucket are in order[] until it is sorted; numbers[] is then memory for a copy of
+   it. */
+#ifndef UGRID_I_MANY /* tests choose */
+#define UGRID_I_MANY 3000000    /* particles from which on; measured */
+#endif
+enum { UGRID_I_ROUND_BUCKETS = 512, UGRID_I_ORDER_SAMPLES = 256 };
+
+typedef struct ugrid_i_rounds {
+    int shift;                  /* bucket = cell >> shift */
+    int32_t buckets;
+    int32_t end[UGRID_I_ROUND_BUCKETS]; /* the places of each bucket; before that where to go on */
+} ugrid_i_rounds;
+
+/* Are the particles in an order in which neighbours in memory are near each other? Then one round
+   meets the same cache lines again. */
+static int ugrid_i_is_coherent(const ugrid *grid, const int32_t *numbers)
+{
+    int32_t const step = grid->n / UGRID_I_ORDER_SAMPLES, most = grid->cell_count / 16;
+    int32_t k, within = 0;
+    for (k = 0; k < UGRID_I_ORDER_SAMPLES; k++) {
+        int32_t const distance = numbers[k * step] - numbers[k * step + 8];
+        within += distance <= most && -distance <= most;
+    }
+    return 2 * within > UGRID_I_ORDER_SAMPLES;
+}
+
+/* Where each bucket begins. 0 if one is too large for the copy. */
+static int ugrid_i_begin_rounds(const ugrid *grid, const int32_t *numbers, ugrid_i_rounds *rounds)
+{
+    int32_t const room = (int32_t)((size_t)grid->n * sizeof *numbers / sizeof(ugrid_record));
+    int32_t e, b, sum = 0, largest = 0;
+    memset(rounds, 0, sizeof *rounds);
+    while ((grid->cell_count - 1) >> rounds->shift >= UGRID_I_ROUND_BUCKETS) rounds->shift++;
+    rounds->buckets = ((grid->cell_count - 1) >> rounds->shift) + 1;
+    for (e = 0; e < grid->n; e++) rounds->end[numbers[e] >> rounds->shift]++;
+    for (b = 0; b < rounds->buckets; b++) {
+        int32_t const count = rounds->end[b];
+        largest = count > largest ? count : largest;
+        rounds->end[b] = sum;
+        sum += count;
+    }
+    return largest <= room;
+}
+
+/* The first round: records, and their numbers in order[], bucket by bucket; ids ascend. */
+static void ugrid_i_deal_records(const ugrid *grid, const int32_t *UGRID_I_RESTRICT numbers,
+                                 size_t stride, int32_t dim, ugrid_i_rounds *rounds)
+{
+    ugrid_record *UGRID_I_RESTRICT const record = grid->record;
+    int32_t *UGRID_I_RESTRICT const order = grid->order;
+    const ugrid_real *const pos = grid->pos;
+    int32_t const n = grid->n;
+    int32_t e;
+    for (e = 0; e < n; e++) {
+        ugrid_record one;
+        int32_t const at = rounds->end[numbers[e] >> rounds->shift]++;
+        if (e + UGRID_I_SOON < n)
+            UGRID_I_PREFETCH(&record[rounds->end[numbers[e + UGRID_I_SOON] >> rounds->shift]]);
+        ugrid_i_load(pos, stride, dim, e, one.x);
+        one.link = e;
+        record[at] = one;
+        order[at] = numbers[e];
+    }
+}
+
+/* The second round of a bucket: its cells cell .. cell+cells-1 and its places first .. last-1. */
+static void ugrid_i_order_bucket(const ugrid *grid, ugrid_record *copy, int32_t cell, int32_t cells,
+                                 int32_t first, int32_t last)
+{
+    int32_t *const start = grid->start, *const order = grid->order;
+    ugrid_record *const record = grid->record;
+    int32_t k, c, sum = first;
+    memset(start + cell, 0, (size_t)cells * sizeof *start);
+    for (k = first; k < last; k++) start[order[k]]++;
+    for (c = cell; c < cell + cells; c++) start[c] = sum += start[c];
+    memcpy(copy, record + first, (size_t)(last - first) * sizeof *copy);
+    for (k = last - 1; k >= first; k--) {
+        if (k >= first + UGRID_I_SOON)
+            UGRID_I_PREFETCH(&record[start[order[k - UGRID_I_SOON]] - 1]);
+        record[--start[order[k]]] = copy[k - first];
+    }
+    for (k = first; k < last; k++) order[k] = record[k].link;
+}
+
+/* COUNT of a simple grid in two rounds. Returns 0, and does nothing, where one round is faster. */
+static int ugrid_i_build_two_rounds(ugrid *grid, int32_t *numbers)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    ugrid_i_rounds rounds;
+    int32_t b, first = 0;
+    if (grid->n < UGRID_I_MANY || ugrid_i_is_coherent(grid, numbers)) return 0;
+    if (!ugrid_i_begin_rounds(grid, numbers, &rounds)) return 0;
+    if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
+        ugrid_i_deal_records(grid, numbers, tight, 3, &rounds);
+    else ugrid_i_deal_records(grid, numbers, grid->stride, grid->desc.dim, &rounds);
+    for (b = 0; b < rounds.buckets; b++) {
+        int32_t const cell = b << rounds.shift, rest = grid->cell_count - cell,
+                      width = (int32_t)1 << rounds.shift;
+        ugrid_i_order_bucket(grid, (ugrid_record *)(void *)numbers, cell,
+                             rest < width ? rest : width, first, rounds.end[b]);
+        first = rounds.end[b];
+    }
+    grid->entries = grid->start[grid->cell_count] = grid->n;
+    return 1;
+}
+
+/* ugrid_i_build_count. */
+static ugrid_result ugrid_i_count_faster(ugrid *grid)
+{
+    size_t const tight = 3 * sizeof(ugrid_real);
+    int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
+    int const copies = ugrid_i_is_simple(grid) && grid->record && !grid->inverse;
+    ugrid_result const result = ugrid_i_number_faster(grid, numbers);
+    if (result != UGRID_OK) return result;
+    if (copies && ugrid_i_build_two_rounds(grid, numbers)) return UGRID_OK;
+    ugrid_i_count_numbers(grid, numbers);
+    grid->entries = ugrid_i_prefix_sum(grid->start, grid->cell_count);
+    if (!copies) ugrid_i_scatter_any(grid, numbers);
+    else if (grid->desc.dim == 3 && grid->stride == tight) /* constants, as in numbering */
+        ugrid_i_scatter_records(grid, numbers, tight, 3);
+    else ugrid_i_scatter_records(grid, numbers, grid->stride, grid->desc.dim);
+    ugrid_i_finish_order(grid);
+    return UGRID_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>search-faster: the neighbours of a block of points, by loops that compilers make vectors of
 
    A block is the particles of a cell, or of some adjacent cells of a row that hold few, or the
-   query points in a cell. There are two algorithms with the same rows. If the grid has ranges and
-   records, the points of a block share their candidates:
+   query points in a cell. If the grid has ranges and records, its points share their candidates:
 
-       block a b c     collect   The box around a, b, c, widened by the radius, touches some cells.
+       block a b c     collect   The box around a, b, c, extended by the radius, touches some cells.
                                  Their records are copied once into a buffer, one array per
                                  coordinate.
        buffer          test      d2 of each candidate to a: one long loop without a branch
@@ -3608,41 +4192,12 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
          z  . . . .              Then the same for b and c. (27 cells of 7 particles: 189 copies for
          name                    7 * 189 tests.)
 
-   Otherwise, and if a block has more than UGRID_I_GATHER candidates, each point has its own walk.
+   If a block has more than UGRID_I_GATHER candidates, each of its points has its own walk.
    ---------------------------------------------------------------------------------------------- */
 
-/* Receives some neighbours of the point `row`, a place or a query: their names (ids, or places with
-   UGRID_PLACES), or only their number. The pieces of one row come one after the other, and places
-   ascend. A non-zero result ends the search. */
-typedef struct ugrid_i_sink {
-    ugrid_row_fn *take;
-    void *user;
-} ugrid_i_sink;
-
-/* A list under construction. offsets[row + 1] is the end of the row so far. */
-typedef struct ugrid_i_list {
-    const ugrid *grid;
-    int64_t *offsets;
-    int32_t *ids;
-    int64_t capacity, total;
-    int32_t rows;       /* rows begun (by place) */
-    int32_t last;       /* the place after the last one whose row the list gets */
-} ugrid_i_list;
-
-typedef struct ugrid_i_search {
-    const ugrid *grid;
-    ugrid_real radius;
-    int half, places;   /* as flags UGRID_HALF, UGRID_PLACES */
-    int count_only;     /* the callback gets no names */
-    int32_t first, last;/* the cells that are searched; without ranges and records the places */
-    int form;           /* of the loops over candidates: UGRID_I_FORM() */
-    ugrid_i_sink sink;
-} ugrid_i_search;
-
-/* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. HITS: the most
-   names in a piece of a walk's row. RANGES: ranges that are copied together. JOINED: the most cells
-   of a block. */
-enum { UGRID_I_GATHER = 2048, UGRID_I_HITS = 256, UGRID_I_RANGES = 64, UGRID_I_JOINED = 8 };
+/* GATHER: 27 cells of up to 75 particles; 48 KB of stack for float, 80 for double. RANGES: ranges
+   that are copied at a time. JOINED: the most cells of a block. */
+enum { UGRID_I_GATHER = 2048, UGRID_I_RANGES = 64, UGRID_I_JOINED = 8 };
 enum { UGRID_I_ROOM = (int)UGRID_I_GATHER + (int)UGRID_I_LANES };
 
 typedef struct ugrid_i_candidates {
@@ -3659,9 +4214,8 @@ typedef struct ugrid_i_candidates {
     int images;         /* the nearest image may differ from the candidate itself */
 } ugrid_i_candidates;
 
-static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count);
 
-/* ugrid_i_row_plain and ugrid_i_copy_plain in vectors (>>lanes). */
+/* ugrid_i_row_portable and ugrid_i_copy_portable in vectors (>>lanes). */
 #ifdef UGRID_I_FORMS
 static int32_t ugrid_i_row_avx2(const ugrid_i_search *search, ugrid_i_candidates *set,
                                 const ugrid_real p[3], int32_t before, int32_t after,
@@ -3679,8 +4233,8 @@ static void ugrid_i_copy_avx512(const ugrid_i_search *search, ugrid_i_candidates
    has room for all candidates and a vector; otherwise into the buffer. */
 static int32_t *ugrid_i_hits_of(const ugrid_i_search *search, ugrid_i_candidates *set)
 {
-    const ugrid_i_list *list = (const ugrid_i_list *)search->sink.user;
-    if (search->sink.take != ugrid_i_take_in_order ||
+    const ugrid_i_list *list = (const ugrid_i_list *)search->user;
+    if (search->take != ugrid_i_take_in_order ||
         list->capacity - list->total < set->count + UGRID_I_LANES)
         return set->hits;
     return list->ids + list->total;
@@ -3691,12 +4245,6 @@ typedef struct ugrid_i_block_of {
     ugrid_real from[3], to[3];  /* the box around them, in the grid's box */
     int32_t first, count;       /* particles: places first .. first + count-1; queries: first -1 */
 } ugrid_i_block_of;
-
-/* 1 if the particle at a place has a row (desc.rows). */
-UGRID_FN int ugrid_i_has_row(const ugrid *grid, int32_t place)
-{
-    return grid->rows == grid->n || ugrid_id(grid, place) < grid->rows;
-}
 
 /* Adds a point to the box around a block. */
 static void ugrid_i_extend(ugrid_i_block_of *block, const ugrid_real p[3])
@@ -3714,13 +4262,12 @@ static void ugrid_i_extend(ugrid_i_block_of *block, const ugrid_real p[3])
    of the block do not wrap and span less than half the box. */
 UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
-    return axis->periodic &&
-           (sweep->low + sweep->width > axis->cells || 2 * sweep->width >= axis->cells);
+    return axis->periodic && (sweep->over > 0 || 2 * sweep->width >= axis->cells);
 }
 
 /* Appends the records begin .. end-1 to the buffer. */
-UGRID_I_TOGETHER void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t end,
-                                   ugrid_i_candidates *set)
+UGRID_I_ALWAYS_INLINE void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, int32_t end,
+                                        ugrid_i_candidates *set)
 {
     int32_t k;
     for (k = begin; k < end; k++) {
@@ -3734,8 +4281,8 @@ UGRID_I_TOGETHER void ugrid_i_copy(const ugrid_i_search *search, int32_t begin, 
 
 /* ugrid_i_copy in a half search with ghosts: all ghosts, and locals above place `first`. Each
    record is written, and the end advances for those that are kept. */
-UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
-                                       int32_t first, ugrid_i_candidates *set)
+UGRID_I_NOINLINE void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t begin, int32_t end,
+                                          int32_t first, ugrid_i_candidates *set)
 {
     const ugrid_record *const record = search->grid->record;
     int32_t const rows = search->grid->rows;
@@ -3754,12 +4301,13 @@ UGRID_I_APART void ugrid_i_copy_ghosts(const ugrid_i_search *search, int32_t beg
 }
 
 /* Copies the ranges that were collected. */
-static void ugrid_i_copy_plain(const ugrid_i_search *search, ugrid_i_candidates *set)
+static void ugrid_i_copy_portable(const ugrid_i_search *search, ugrid_i_candidates *set)
 {
     int32_t r;
     for (r = 0; r < set->ranges; r++) ugrid_i_copy(search, set->begin[r], set->end[r], set);
 }
 
+/* The same in the form of the search. `first`: the first place of the block. */
 static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
                                 ugrid_i_candidates *set)
 {
@@ -3771,28 +4319,19 @@ static void ugrid_i_copy_ranges(const ugrid_i_search *search, int32_t first,
     else if (search->form == UGRID_I_AVX512) ugrid_i_copy_avx512(search, set);
     else if (search->form == UGRID_I_AVX2) ugrid_i_copy_avx2(search, set);
 #endif
-    else ugrid_i_copy_plain(search, set);
+    else ugrid_i_copy_portable(search, set);
     set->ranges = 0;
-}
-
-/* Makes the lanes after the last candidate points at 0 0 0: vectors may read them. */
-static void ugrid_i_pad(ugrid_i_candidates *set)
-{
-    ugrid_real *const x = set->x + set->count, *const y = set->y + set->count,
-                      *const z = set->z + set->count;
-    int lane;
-    for (lane = 0; lane < UGRID_I_LANES; lane++) x[lane] = y[lane] = z[lane] = 0;
 }
 
 /* Collects the candidates of a block. 0: they do not fit. In a half search with rows for all, the
    walk begins at the block. */
-UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                                     ugrid_i_candidates *set)
+UGRID_I_ALWAYS_INLINE int ugrid_i_collect(const ugrid_i_search *search,
+                                          const ugrid_i_block_of *block, ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
     int32_t const first = block->first, own = first + search->half;
-    ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->radius);
-    int32_t count = 0;
+    ugrid_near walk = ugrid_i_near_box(grid, block->from, block->to, search->reach);
+    int32_t count = 0, k;
     set->count = set->own = set->ranges = 0;
     set->images = ugrid_i_sees_images(&grid->axis[0], &walk.x) |
                   ugrid_i_sees_images(&grid->axis[1], &walk.y) |
@@ -3810,14 +4349,15 @@ UGRID_I_TOGETHER int ugrid_i_collect(const ugrid_i_search *search, const ugrid_i
         if (set->ranges == UGRID_I_RANGES) ugrid_i_copy_ranges(search, first, set);
     }
     ugrid_i_copy_ranges(search, first, set);
-    ugrid_i_pad(set);
+    /* vectors may read the lanes after the last candidate */
+    for (k = set->count; k < set->count + UGRID_I_LANES; k++) set->x[k] = set->y[k] = set->z[k] = 0;
     return 1;
 }
 
 /* Squared distances from p to all candidates, and to the padding. images: to their nearest images;
    a constant, so that each form is a loop of its own. */
-UGRID_I_TOGETHER void ugrid_i_distances(const ugrid *grid, ugrid_i_candidates *set,
-                                        const ugrid_real p[3], int images)
+UGRID_I_ALWAYS_INLINE void ugrid_i_distances(const ugrid *grid, ugrid_i_candidates *set,
+                                             const ugrid_real p[3], int images)
 {
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     ugrid_axis const ax = grid->axis[0], ay = grid->axis[1], az = grid->axis[2];
@@ -3838,16 +4378,18 @@ UGRID_I_TOGETHER void ugrid_i_distances(const ugrid *grid, ugrid_i_candidates *s
     }
 }
 
-UGRID_I_TOGETHER void ugrid_i_distances_to(const ugrid *grid, ugrid_i_candidates *set,
-                                           const ugrid_real p[3])
+/* The same in one of two loops. */
+UGRID_I_ALWAYS_INLINE void ugrid_i_distances_to(const ugrid *grid, ugrid_i_candidates *set,
+                                                const ugrid_real p[3])
 {
     if (set->images) ugrid_i_distances(grid, set, p, 1);
     else ugrid_i_distances(grid, set, p, 0);
 }
 
 /* The number of candidates from .. to-1 within the limit, where no images occur: one by one. */
-UGRID_I_TOGETHER int32_t ugrid_i_count_some(const ugrid_i_candidates *set, const ugrid_real p[3],
-                                            int32_t from, int32_t to, ugrid_real limit)
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_count_some(const ugrid_i_candidates *set,
+                                                 const ugrid_real p[3], int32_t from, int32_t to,
+                                                 ugrid_real limit)
 {
     int32_t k, count = 0;
     for (k = from; k < to; k++)
@@ -3857,8 +4399,9 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_some(const ugrid_i_candidates *set, const
 
 /* The number of candidates from `from` on within the limit, in vectors. The padding after the last
    candidate is counted and subtracted again: its points are all the same. */
-UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const ugrid_real p[3],
-                                            int32_t from, ugrid_real limit)
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_count_from(const ugrid_i_candidates *set,
+                                                 const ugrid_real p[3], int32_t from,
+                                                 ugrid_real limit)
 {
     ugrid_real const px = p[0], py = p[1], pz = p[2];
     int32_t hits[UGRID_I_LANES] = {0}, count = 0, k;
@@ -3874,8 +4417,8 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_from(const ugrid_i_candidates *set, const
 }
 
 /* ugrid_i_count_some by distances that were computed. */
-UGRID_I_TOGETHER int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from,
-                                                 int32_t to, ugrid_real limit)
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, int32_t from,
+                                                      int32_t to, ugrid_real limit)
 {
     int32_t k, count = 0;
     for (k = from; k < to; k++) count += set->d2[k] <= limit;
@@ -3883,9 +4426,9 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_distances(const ugrid_i_candidates *set, 
 }
 
 /* Counts all candidates but before .. after-1. */
-UGRID_I_TOGETHER int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set,
-                                           const ugrid_real p[3], int32_t before, int32_t after,
-                                           ugrid_real limit)
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates *set,
+                                                const ugrid_real p[3], int32_t before,
+                                                int32_t after, ugrid_real limit)
 {
     if (set->images) {
         ugrid_i_distances(grid, set, p, 1);
@@ -3898,9 +4441,9 @@ UGRID_I_TOGETHER int32_t ugrid_i_count_row(const ugrid *grid, ugrid_i_candidates
 
 /* Appends the names from .. to-1 whose distance is within the limit. Every name is written, and the
    end advances for hits only: there is no branch to mispredict. */
-UGRID_I_TOGETHER int32_t ugrid_i_append(const ugrid_i_candidates *set, int32_t from, int32_t to,
-                                        ugrid_real limit, int32_t *UGRID_I_RESTRICT hits,
-                                        int32_t at)
+UGRID_I_ALWAYS_INLINE int32_t ugrid_i_append(const ugrid_i_candidates *set, int32_t from,
+                                             int32_t to, ugrid_real limit,
+                                             int32_t *UGRID_I_RESTRICT hits, int32_t at)
 {
     const ugrid_real *UGRID_I_RESTRICT d2 = set->d2;
     const int32_t *UGRID_I_RESTRICT name = set->name;
@@ -3914,11 +4457,11 @@ UGRID_I_TOGETHER int32_t ugrid_i_append(const ugrid_i_candidates *set, int32_t f
 
 /* All candidates but before .. after-1 that are within the limit: their number. Their names are
    written to hits[], unless they are only counted. */
-UGRID_I_APART int32_t ugrid_i_row_plain(const ugrid_i_search *search, ugrid_i_candidates *set,
-                                        const ugrid_real p[3], int32_t before, int32_t after,
-                                        int32_t *hits)
+UGRID_I_NOINLINE int32_t ugrid_i_row_portable(const ugrid_i_search *search, ugrid_i_candidates *set,
+                                              const ugrid_real p[3], int32_t before, int32_t after,
+                                              int32_t *hits)
 {
-    ugrid_real const limit = search->radius * search->radius;
+    ugrid_real const limit = search->reach * search->reach;
     if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
     ugrid_i_distances_to(search->grid, set, p);
     return ugrid_i_append(set, after, set->count, limit, hits,
@@ -3927,9 +4470,9 @@ UGRID_I_APART int32_t ugrid_i_row_plain(const ugrid_i_search *search, ugrid_i_ca
 
 /* The row of point j of a block, at p: all candidates but itself; in a half search without the
    places before it in the block, too. */
-UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid_i_block_of *block,
-                                       ugrid_i_candidates *set, int32_t row, const ugrid_real p[3],
-                                       int32_t j)
+UGRID_I_ALWAYS_INLINE int ugrid_i_block_row(const ugrid_i_search *search,
+                                            const ugrid_i_block_of *block, ugrid_i_candidates *set,
+                                            int32_t row, const ugrid_real p[3], int32_t j)
 {
     int32_t before = search->half ? set->own : set->own + j,
                   after = set->own + j + !search->half;
@@ -3943,38 +4486,8 @@ UGRID_I_TOGETHER int ugrid_i_block_row(const ugrid_i_search *search, const ugrid
         found = ugrid_i_row_avx2(search, set, p, before, after, hits);
     else
 #endif
-        found = ugrid_i_row_plain(search, set, p, before, after, hits);
-    return found > 0 && search->sink.take(search->sink.user, row, hits, found);
-}
-
-/* The row of one point by its own walk, passed on in pieces. */
-static int ugrid_i_walk_row(const ugrid_i_search *search, int32_t row, const ugrid_real p[3],
-                            ugrid_near walk)
-{
-    const ugrid *grid = search->grid;
-    ugrid_real const limit = search->radius * search->radius;
-    ugrid_real q[3];
-    int32_t names[UGRID_I_HITS], hits = 0;
-    while (ugrid_next(&walk)) {
-        ugrid_point(grid, walk.place, q);
-        if (ugrid_i_distance2_in_box(grid, p, q) > limit) continue;
-        names[hits++] = search->places ? walk.place : walk.id;
-        if (hits == UGRID_I_HITS) {
-            if (search->sink.take(search->sink.user, row, names, hits)) return 1;
-            hits = 0;
-        }
-    }
-    return hits > 0 && search->sink.take(search->sink.user, row, names, hits);
-}
-
-static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
-{
-    ugrid_real p[3];
-    if (!ugrid_i_has_row(search->grid, place)) return 0;
-    ugrid_point(search->grid, place, p);
-    return ugrid_i_walk_row(search, place, p,
-                            search->half ? ugrid_near_half(search->grid, place, search->radius)
-                                         : ugrid_near_place(search->grid, place, search->radius));
+        found = ugrid_i_row_portable(search, set, p, before, after, hits);
+    return found > 0 && search->take(search->user, row, hits, found);
 }
 
 /* The particles at places first .. last-1 that have rows, as a block. They come first in a cell
@@ -3982,11 +4495,12 @@ static int ugrid_i_walk_place(const ugrid_i_search *search, int32_t place)
 static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
                                 ugrid_i_block_of *block)
 {
+    int const all = grid->rows == grid->n;
     int32_t k;
     memset(block, 0, sizeof *block);
     block->first = first;
     for (k = first; k < last; k++) {
-        if (!ugrid_i_has_row(grid, k)) continue;
+        if (!all && ugrid_id(grid, k) >= grid->rows) continue;
         if (first + block->count < k) return 0;
         ugrid_i_extend(block, grid->record[k].x);
     }
@@ -3995,75 +4509,152 @@ static int ugrid_i_block_locals(const ugrid *grid, int32_t first, int32_t last,
 
 /* The end of the block that begins with a cell: how many cells of its row share their candidates.
    Few particles, as a walk over cells costs more than the tests that are added. */
-static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell)
+static int32_t ugrid_i_block_end(const ugrid_i_search *search, int32_t cell, int32_t last)
 {
     const ugrid *grid = search->grid;
     const int32_t *const start = grid->start;
     int32_t const width = grid->axis[0].cells, left = width - cell % width,
                   particles = search->form == UGRID_I_AVX512 ? 20 : 10; /* measured */
     int32_t most = left < UGRID_I_JOINED ? cell + left : cell + UGRID_I_JOINED, end = cell + 1;
-    if (grid->desc.cell_order != UGRID_ROWS) return end;
-    if (most > search->last) most = search->last;
+    if (!ugrid_i_has_strips(grid->desc.cell_order)) return end;
+    if (most > last) most = last;
     while (end < most && start[end + 1] - start[cell] <= particles) end++;
     return end;
 }
 
 /* All rows of the cells cell .. end-1, as one block; cell by cell where this does not fit. */
-static int ugrid_i_search_cells(const ugrid_i_search *search, int32_t cell, int32_t end,
-                                ugrid_i_candidates *set)
+static int ugrid_i_block_rows(const ugrid_i_search *search, int32_t cell, int32_t end,
+                              ugrid_i_candidates *set)
 {
     const ugrid *grid = search->grid;
-    int32_t const first = grid->start[cell];
-    int32_t last = grid->start[end], k;
+    int32_t const first = grid->start[cell], last = grid->start[end];
+    int32_t k;
     ugrid_i_block_of block;
     int fits = ugrid_i_block_locals(grid, first, last, &block);
     if (fits && block.count == 0) return 0;
     fits = fits && ugrid_i_collect(search, &block, set);
-    if (!fits && cell + 1 < end) {
-        for (k = cell; k < end; k++) if (ugrid_i_search_cells(search, k, k + 1, set)) return 1;
-        return 0;
+    if (fits) {
+        for (k = 0; k < block.count; k++)
+            if (ugrid_i_block_row(search, &block, set, first + k, grid->record[first + k].x, k))
+                return 1;
+    } else if (cell + 1 < end) {
+        for (k = cell; k < end; k++) if (ugrid_i_block_rows(search, k, k + 1, set)) return 1;
+    } else {
+        for (k = first; k < last; k++) if (ugrid_i_place_row(search, k)) return 1;
     }
-    if (fits) last = first + block.count;
-    for (k = first; k < last; k++)
-        if (fits ? ugrid_i_block_row(search, &block, set, k, grid->record[k].x, k - first)
-                 : ugrid_i_walk_place(search, k))
-            return 1;
     return 0;
 }
 
-/* Is the grid searched cell by cell? */
-static int ugrid_i_by_cells(const ugrid *grid) { return ugrid_has_ranges(grid) && grid->record; }
-
-/* Runs the search over its cells or places. 1 if the callback ended it. */
-static int ugrid_i_search_all(const ugrid_i_search *given)
+/* All rows of a search, block by block. 1 if `take` ended it. */
+static int ugrid_i_cell_rows(const ugrid_i_search *search)
 {
-    ugrid_i_search search = *given;
-    ugrid view = *given->grid;
-    int32_t k, cell, end;
+    const ugrid *grid = search->grid;
+    int32_t const last =
+        search->last < grid->n ? ugrid_i_cell_from(grid, search->last) : grid->cell_count;
+    int32_t cell = ugrid_i_cell_from(grid, search->first), end;
     ugrid_i_candidates set;
-    search.grid = &view;
-    view.desc.walk = ugrid_i_list_walk(&view);
-    if (!ugrid_i_by_cells(&view)) {
-        for (k = search.first; k < search.last; k++)
-            if (ugrid_i_walk_place(&search, k)) return 1;
-        return 0;
-    }
-    for (cell = search.first; cell < search.last; cell = end) {
-        end = ugrid_i_block_end(&search, cell);
-        if (view.start[cell] == view.start[end]) continue;
-        if (ugrid_i_search_cells(&search, cell, end, &set)) return 1;
+    for (; cell < last; cell = end) {
+        end = ugrid_i_block_end(search, cell, last);
+        if (grid->start[cell] == grid->start[end]) continue;
+        if (ugrid_i_block_rows(search, cell, end, &set)) return 1;
     }
     return 0;
+}
+
+/* A filtered search by cells has the largest reach, and passes its rows on through the filter. */
+typedef struct ugrid_i_filtering {
+    const ugrid_i_search *search;       /* the caller's */
+    int32_t kept[UGRID_I_GATHER];
+} ugrid_i_filtering;
+
+/* Passes on the places that the filter keeps, by the names that the caller wants. */
+static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places, int32_t count)
+{
+    ugrid_i_filtering *filtering = (ugrid_i_filtering *)user;
+    const ugrid_i_search *search = filtering->search;
+    const ugrid *grid = search->grid;
+    int32_t const i = ugrid_id(grid, place);
+    int32_t k, kept = 0;
+    ugrid_real p[3], q[3];
+    ugrid_point(grid, place, p);
+    for (k = 0; k < count; k++) {
+        int32_t const j = ugrid_id(grid, places[k]);
+        ugrid_point(grid, places[k], q);
+        if (ugrid_i_passes(grid, search->radius, search->half, i, j,
+                           ugrid_i_distance2_in_box(grid, p, q)))
+            filtering->kept[kept++] = search->places ? places[k] : j;
+    }
+    return kept > 0 && search->take(search->user, place, filtering->kept, kept);
+}
+
+/* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
+   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the first 33 ids
+   UGRID_I_IDS_AHEAD places before. (Lists of 1M points took 1.5 times as long without it.) */
+enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
+
+/* The particle some places after this one; if it has no row, that of this one. */
+static int32_t ugrid_i_id_ahead(const ugrid_i_list *list, int32_t place, int32_t distance)
+{
+    int32_t const id =
+        ugrid_id(list->grid, place < list->last - distance ? place + distance : list->last - 1);
+    return id < list->grid->rows ? id : ugrid_id(list->grid, place); /* a ghost has no row */
+}
+
+/* ugrid_i_take_row_length, and ugrid_i_take_by_id, with prefetching. */
+static int ugrid_i_take_row_length_ahead(void *user, int32_t place, const int32_t *names,
+                                         int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_OFFSETS_AHEAD)]);
+    return ugrid_i_take_row_length(user, place, names, count);
+}
+
+static int ugrid_i_take_by_id_ahead(void *user, int32_t place, const int32_t *names,
+                                    int32_t count)
+{
+    ugrid_i_list *list = (ugrid_i_list *)user;
+    int64_t const soon = list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_IDS_AHEAD)];
+    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_OFFSETS_AHEAD)]);
+    if (soon <= list->capacity - 48) { /* 16 ids per cache line */
+        UGRID_I_PREFETCH(list->ids + soon);
+        UGRID_I_PREFETCH(list->ids + soon + 16);
+        UGRID_I_PREFETCH(list->ids + soon + 32);
+    }
+    return ugrid_i_take_by_id(user, place, names, count);
+}
+
+/* ugrid_i_place_rows. */
+static int ugrid_i_search_faster(const ugrid_i_search *given, int *stopped)
+{
+    ugrid_i_search wanted = *given, search;
+    ugrid_i_filtering filtering;
+    wanted.form = UGRID_I_FORM();
+    if (given->take == ugrid_i_take_row_length) wanted.take = ugrid_i_take_row_length_ahead;
+    if (given->take == ugrid_i_take_by_id) wanted.take = ugrid_i_take_by_id_ahead;
+    search = wanted;
+    if (!ugrid_i_by_cells(given->grid)) {
+        *stopped = ugrid_i_place_rows(&search);
+        return 1;
+    }
+    if (wanted.filtered) {
+        filtering.search = &wanted;
+        search.filtered = search.count_only = 0;
+        search.places = 1;
+        search.take = ugrid_i_take_through;
+        search.user = &filtering;
+    }
+    *stopped = ugrid_i_cell_rows(&search);
+    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>lanes: the loops of >>search over candidates in vector instructions
+   >>lanes: the loops of >>search-faster over candidates in vector instructions
 
    They have three forms, which give the same bits; a search takes the best one that the CPU has.
-   UGRID_PLAIN_LANES leaves only the first. Cell numbers (>>build) have the first two.
+   UGRID_PLAIN_LANES leaves only the first. Cell numbers (>>count-faster) have the first two.
 
-       plain     C, in >>search. The inner loops of constant length become vectors at -O2, too;
-                 without -march of 4 floats, which is what the oldest x86-64 has.
+       portable  C, in >>search-faster. The inner loops of constant length become vectors at -O2,
+                 too; without -march of 4 floats, which is what the oldest x86-64 has.
        avx2      The same text compiled for AVX2, 8 floats (_avx2). Only the copy and the append,
                  of which compilers make no vectors, are written by hand.
        avx512    16 floats or 8 doubles, written by hand (_avx512). A comparison gives one bit for
@@ -4075,6 +4666,7 @@ static int ugrid_i_search_all(const ugrid_i_search *given)
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef UGRID_I_FORMS
+
 
 /* ugrid_i_append, 4 names at a time: those of hits are moved to the front and written with the
    others, and the end advances by their number. */
@@ -4104,12 +4696,13 @@ UGRID_I_FOR_AVX2 static inline int32_t ugrid_i_append_avx2(const ugrid_i_candida
     return ugrid_i_append(set, k, to, limit, hits, at);
 }
 
-UGRID_I_FOR_AVX2 UGRID_I_APART int32_t ugrid_i_row_avx2(const ugrid_i_search *search,
-                                                        ugrid_i_candidates *set,
-                                                        const ugrid_real p[3], int32_t before,
-                                                        int32_t after, int32_t *hits)
+/* ugrid_i_row_portable. */
+UGRID_I_FOR_AVX2 UGRID_I_NOINLINE int32_t ugrid_i_row_avx2(const ugrid_i_search *search,
+                                                           ugrid_i_candidates *set,
+                                                           const ugrid_real p[3], int32_t before,
+                                                           int32_t after, int32_t *hits)
 {
-    ugrid_real const limit = search->radius * search->radius;
+    ugrid_real const limit = search->reach * search->reach;
     if (search->count_only) return ugrid_i_count_row(search->grid, set, p, before, after, limit);
     ugrid_i_distances_to(search->grid, set, p);
     return ugrid_i_append_avx2(set, after, set->count, limit, hits,
@@ -4139,6 +4732,7 @@ typedef struct ugrid_i_test {
     int images;
     int32_t *hits;                  /* NULL: only counted */
 } ugrid_i_test;
+
 
 /* ugrid_i_kept of a vector. */
 UGRID_I_ALL_AVX512 ugrid_i_vector ugrid_i_kept_avx512(ugrid_i_vector x)
@@ -4229,10 +4823,12 @@ UGRID_I_ALL_AVX512 int32_t ugrid_i_all_avx512(ugrid_i_test test, int images, int
     return at;
 }
 
-UGRID_I_FOR_AVX512 UGRID_I_APART int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
-                                                            ugrid_i_candidates *set,
-                                                            const ugrid_real p[3], int32_t before,
-                                                            int32_t after, int32_t *hits)
+/* ugrid_i_row_portable. */
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE int32_t ugrid_i_row_avx512(const ugrid_i_search *search,
+                                                               ugrid_i_candidates *set,
+                                                               const ugrid_real p[3],
+                                                               int32_t before, int32_t after,
+                                                               int32_t *hits)
 {
     ugrid_i_test test;
     test.axis = search->grid->axis;
@@ -4240,7 +4836,7 @@ UGRID_I_FOR_AVX512 UGRID_I_APART int32_t ugrid_i_row_avx512(const ugrid_i_search
     test.x = UGRID_I_512(set1)(p[0]);
     test.y = UGRID_I_512(set1)(p[1]);
     test.z = UGRID_I_512(set1)(p[2]);
-    test.limit = UGRID_I_512(set1)(search->radius * search->radius);
+    test.limit = UGRID_I_512(set1)(search->reach * search->reach);
     if (search->count_only)
         return set->images ? ugrid_i_all_avx512(test, 1, NULL, before, after)
                            : ugrid_i_all_avx512(test, 0, NULL, before, after);
@@ -4249,6 +4845,7 @@ UGRID_I_FOR_AVX512 UGRID_I_APART int32_t ugrid_i_row_avx512(const ugrid_i_search
 }
 
 #if UGRID_I_REAL_KIND == 1
+/* Two records, side by side. */
 UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *one,
                                                           const ugrid_record *other)
 {
@@ -4257,11 +4854,11 @@ UGRID_I_FOR_AVX2 static inline __m256 ugrid_i_two_records(const ugrid_record *on
                                 _mm_loadu_ps((const float *)(const void *)other), 1);
 }
 
-/* ugrid_i_copy_plain, 8 records at a time: two matrices of 4 x 4 that are transposed side by side.
-   What was read beyond the end of a range is overwritten by the next one, or lies after the last
+/* ugrid_i_copy_portable, 8 records at a time: two matrices of 4 x 4, transposed side by side. What
+   was read beyond the end of a range is overwritten by the next one, or lies after the last
    candidate. At the end of the grid some records are copied one by one. */
-UGRID_I_FOR_AVX2 UGRID_I_APART void ugrid_i_copy_avx2(const ugrid_i_search *search,
-                                                      ugrid_i_candidates *set)
+UGRID_I_FOR_AVX2 UGRID_I_NOINLINE void ugrid_i_copy_avx2(const ugrid_i_search *search,
+                                                         ugrid_i_candidates *set)
 {
     const ugrid_record *const record = search->grid->record;
     __m256i const ascending = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -4289,10 +4886,10 @@ UGRID_I_FOR_AVX2 UGRID_I_APART void ugrid_i_copy_avx2(const ugrid_i_search *sear
     }
 }
 
-/* ugrid_i_copy_plain, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
+/* ugrid_i_copy_portable, 16 records at a time: 4 vectors of 4. Index 4 i + c of two of them is
    coordinate c of their record i; 3 is the name. */
-UGRID_I_FOR_AVX512 UGRID_I_APART void ugrid_i_copy_avx512(const ugrid_i_search *search,
-                                                          ugrid_i_candidates *set)
+UGRID_I_FOR_AVX512 UGRID_I_NOINLINE void ugrid_i_copy_avx512(const ugrid_i_search *search,
+                                                             ugrid_i_candidates *set)
 {
     const ugrid_record *const record = search->grid->record;
     __m512i const ascending =
@@ -4329,91 +4926,24 @@ UGRID_I_FOR_AVX512 UGRID_I_APART void ugrid_i_copy_avx512(const ugrid_i_search *
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>filtered: a search with the largest reach passes its rows on through the filter (>>filter)
+   >>query-faster: points that are no particles: one of them by ranges, and many sorted by cell
+
+   Query points of ugrid_neighbors_at come in any order, and points of one cell share their
+   candidates (>>search-faster). So they are visited sorted by cell, and their rows are written in
+   the caller's order, in three passes. The only work space is the caller's array of offsets, one
+   word of 64 bits a query:
+
+       sort     cell of query | query       sorted in place
+       count    visit[k]      | length[q]   upper half: the k-th query of the order; lower half: the
+                                            length of row q
+       fill     visit[k]      | end[q]      where row q ends so far, counted from the begin of its
+                                            section: a section is a 1024th of the rows
+
+   At the end the words become offsets.
    ---------------------------------------------------------------------------------------------- */
 
-/* The checks of a search over all particles. */
-static ugrid_result ugrid_i_check_rows(const ugrid *grid, ugrid_real radius, int flags)
-{
-    ugrid_result result = ugrid_i_check_search(grid, radius, flags);
-    int32_t i;
-    if (result != UGRID_OK || !ugrid_i_filters(grid)) return result;
-    result = ugrid_i_check_filter(grid, radius);
-    for (i = 0; result == UGRID_OK && grid->filter.radii && i < grid->n; i++)
-        if (!(grid->filter.radii[i] >= 0) || !(grid->filter.radii[i] <= grid->filter.largest))
-            result = UGRID_BAD_FILTER;
-    return result;
-}
-
-typedef struct ugrid_i_filtering {
-    const ugrid_i_search *search;       /* the caller's */
-    int32_t kept[UGRID_I_GATHER];
-} ugrid_i_filtering;
-
-/* Passes on the places that the filter keeps, by the names that the caller wants. */
-static int ugrid_i_take_through(void *user, int32_t place, const int32_t *places, int32_t count)
-{
-    ugrid_i_filtering *filtering = (ugrid_i_filtering *)user;
-    const ugrid_i_search *search = filtering->search;
-    const ugrid *grid = search->grid;
-    int32_t const i = ugrid_id(grid, place);
-    int32_t k, kept = 0;
-    ugrid_real p[3], q[3];
-    ugrid_point(grid, place, p);
-    for (k = 0; k < count; k++) {
-        int32_t const j = ugrid_id(grid, places[k]);
-        ugrid_point(grid, places[k], q);
-        if (ugrid_i_passes(grid, search->radius, search->half, i, j,
-                           ugrid_i_distance2_in_box(grid, p, q)))
-            filtering->kept[kept++] = search->places ? places[k] : j;
-    }
-    return kept > 0 && search->sink.take(search->sink.user, place, filtering->kept, kept);
-}
-
-/* Runs a search; 1 if the callback ended it. */
-static int ugrid_i_search_filtered(const ugrid_i_search *search)
-{
-    ugrid_i_search wide = *search;
-    ugrid_i_filtering filtering;
-    filtering.search = search;
-    if (!ugrid_i_filters(search->grid)) return ugrid_i_search_all(search);
-    wide.radius = ugrid_i_largest_reach(search->grid, search->radius);
-    wide.places = 1;
-    wide.count_only = 0;
-    wide.sink.take = ugrid_i_take_through;
-    wide.sink.user = &filtering;
-    return ugrid_i_search_all(&wide);
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>query: the public searches
-   ---------------------------------------------------------------------------------------------- */
-
-/* A search of the whole grid; the public calls check its arguments. */
-static ugrid_i_search ugrid_i_search_of(const ugrid *grid, ugrid_real radius, int flags,
-                                        int count_only, ugrid_row_fn *take, void *user)
-{
-    ugrid_i_search search;
-    search.grid = grid;
-    search.first = 0;
-    search.last = ugrid_i_by_cells(grid) ? grid->cell_count : grid->n;
-    search.radius = radius;
-    search.half = (flags & UGRID_HALF) != 0;
-    search.places = (flags & UGRID_PLACES) != 0;
-    search.count_only = count_only;
-    search.form = UGRID_I_FORM();
-    search.sink.take = take;
-    search.sink.user = user;
-    return search;
-}
-
-/* Passes all rows to `take`, through the filter. 1: it ended the search. */
-static int ugrid_i_run(const ugrid *grid, ugrid_real radius, int flags, int count_only,
-                       ugrid_row_fn *take, void *user)
-{
-    ugrid_i_search const search = ugrid_i_search_of(grid, radius, flags, count_only, take, user);
-    return ugrid_i_search_filtered(&search);
-}
+/* Fewer queries than FEW are not sorted. */
+enum { UGRID_I_SECTIONS = 1024, UGRID_I_FEW = 32 };
 
 enum { UGRID_I_QUERY = 64 };
 
@@ -4434,246 +4964,34 @@ static int32_t ugrid_i_query_places(const ugrid *grid, int32_t place, int32_t co
     return found + hits;
 }
 
-/* ugrid_i_query_places for all ranges of a walk. */
-static int32_t ugrid_i_query_ranges(ugrid_near *walk, const ugrid_real *at, ugrid_real reach2,
-                                    int32_t *ids, int32_t capacity)
+/* ugrid_query for all ranges of a walk. */
+static int ugrid_i_query_faster(ugrid_near *walk, const ugrid_real *p, ugrid_real limit,
+                                int32_t *ids, int32_t capacity, int32_t *found)
 {
     const ugrid *grid = walk->grid;
-    int32_t found = 0;
+    if (!ugrid_has_ranges(grid)) return 0;
     while (ugrid_next_range(walk)) {
         int32_t place = walk->begin;
         for (; place < walk->end; place += UGRID_I_QUERY) {
             int32_t const left = walk->end - place;
-            found = ugrid_i_query_places(grid, place, left < UGRID_I_QUERY ? left : UGRID_I_QUERY,
-                                         at, reach2, ids, capacity, found);
+            *found = ugrid_i_query_places(grid, place, left < UGRID_I_QUERY ? left : UGRID_I_QUERY,
+                                          p, limit, ids, capacity, *found);
         }
     }
-    return found;
+    return 1;
 }
-
-UGRID_API ugrid_result ugrid_query(const ugrid *grid, const ugrid_real *p, ugrid_real radius,
-                                   int32_t *ids, int32_t capacity, int32_t *found)
-{
-    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
-    ugrid_real at[3], q[3];
-    ugrid_near walk;
-    if (!p || !found || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
-    *found = 0;
-    if (result != UGRID_OK) return result;
-    ugrid_i_wrap_point(grid, p, at);
-    if (!ugrid_i_point_finite(at)) return UGRID_NOT_FINITE;
-    walk = ugrid_near_within(grid, at, radius);
-    if (ugrid_has_ranges(grid))
-        *found = ugrid_i_query_ranges(&walk, at, radius * radius, ids, capacity);
-    else while (ugrid_next(&walk)) {
-        ugrid_point(grid, walk.place, q);
-        if (ugrid_i_distance2_in_box(grid, at, q) > radius * radius) continue;
-        if (*found < capacity) ids[*found] = walk.id;
-        ++*found;
-    }
-    return *found > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
-}
-
-static int ugrid_i_take_total(void *user, int32_t place, const int32_t *names, int32_t count)
-{
-    (void)place;
-    (void)names;
-    *(int64_t *)user += count;
-    return 0;
-}
-
-UGRID_API ugrid_result ugrid_count_pairs(const ugrid *grid, ugrid_real radius, int64_t *pairs)
-{
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, 0);
-    if (!pairs) return UGRID_BAD_ARGUMENT;
-    *pairs = 0;
-    if (result == UGRID_OK && ugrid_i_search_pieces(grid) > 1)
-        return ugrid_i_pairs_in_pieces(grid, radius, pairs);
-    if (result == UGRID_OK) ugrid_i_run(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, pairs);
-    return result;
-}
-
-/* Rows of a list: by place there is one for each place, those of ghosts are empty. */
-static int32_t ugrid_i_rows(const ugrid *grid, int flags)
-{
-    return flags & UGRID_PLACES ? grid->n : grid->rows;
-}
-
-typedef struct ugrid_i_counter { const ugrid *grid; int32_t *counts; int places; } ugrid_i_counter;
-
-static int ugrid_i_take_count(void *user, int32_t place, const int32_t *names, int32_t count)
-{
-    ugrid_i_counter const *counter = (ugrid_i_counter const *)user;
-    (void)names;
-    counter->counts[counter->places ? place : ugrid_id(counter->grid, place)] += count;
-    return 0;
-}
-
-UGRID_API ugrid_result ugrid_count_neighbors(const ugrid *grid, ugrid_real radius, int flags,
-                                             int32_t *counts)
-{
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    int32_t const rows = grid ? ugrid_i_rows(grid, flags) : 0;
-    ugrid_i_counter counter = {grid, counts, flags & UGRID_PLACES};
-    if (rows > 0 && !counts) return UGRID_BAD_ARGUMENT;
-    if (result != UGRID_OK) return result;
-    if (rows > 0) memset(counts, 0, (size_t)rows * sizeof *counts);
-    if (ugrid_i_search_pieces(grid) > 1) return ugrid_i_counts_in_pieces(&counter, radius, flags);
-    ugrid_i_run(grid, radius, flags, 1, ugrid_i_take_count, &counter);
-    return UGRID_OK;
-}
-
-/* Stores names from index `at` on, as far as they fit, unless they are there. */
-static void ugrid_i_put_names(int32_t *ids, int64_t capacity, int64_t at, const int32_t *names,
-                              int32_t count)
-{
-    int64_t const room = capacity - at;
-    if (room < count) count = room > 0 ? (int32_t)room : 0;
-    if (count > 0 && names != ids + at) memcpy(ids + at, names, (size_t)count * sizeof *names);
-}
-
-/* Rows by place come in order: each is appended, and the offsets up to it are set. */
-static int ugrid_i_take_in_order(void *user, int32_t place, const int32_t *names, int32_t count)
-{
-    ugrid_i_list *list = (ugrid_i_list *)user;
-    while (list->rows <= place) list->offsets[list->rows++] = list->total;
-    ugrid_i_put_names(list->ids, list->capacity, list->total, names, count);
-    list->total += count;
-    return 0;
-}
-
-/* Rows by id are scattered in memory, and places come in order. So the memory of later rows is
-   prefetched: an offset UGRID_I_OFFSETS_AHEAD places before its row, the first 33 ids
-   UGRID_I_IDS_AHEAD places before. (Lists of 1M points took 1.5 times as long without it. It is not
-   in a function of its own: gcc 12 finds that such a function has no effect, and removes it.) */
-enum { UGRID_I_OFFSETS_AHEAD = 16, UGRID_I_IDS_AHEAD = 8 };
-
-static int32_t ugrid_i_id_ahead(const ugrid_i_list *list, int32_t place, int32_t distance)
-{
-    int32_t const id =
-        ugrid_id(list->grid, place < list->last - distance ? place + distance : list->last - 1);
-    return id < list->grid->rows ? id : ugrid_id(list->grid, place); /* a ghost has no row */
-}
-
-static int ugrid_i_take_row_length(void *user, int32_t place, const int32_t *names, int32_t count)
-{
-    ugrid_i_list *list = (ugrid_i_list *)user;
-    (void)names;
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_OFFSETS_AHEAD)]);
-    list->offsets[ugrid_id(list->grid, place)] += count;
-    return 0;
-}
-
-/* Rows by id: offsets[id] is the cursor of the row. At the end it is the begin of the next row. */
-static int ugrid_i_take_by_id(void *user, int32_t place, const int32_t *names, int32_t count)
-{
-    ugrid_i_list *list = (ugrid_i_list *)user;
-    int64_t *cursor = &list->offsets[ugrid_id(list->grid, place)];
-    int64_t const soon = list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_IDS_AHEAD)];
-    UGRID_I_PREFETCH(&list->offsets[ugrid_i_id_ahead(list, place, UGRID_I_OFFSETS_AHEAD)]);
-    if (soon <= list->capacity - 48) { /* 16 ids per cache line */
-        UGRID_I_PREFETCH(list->ids + soon);
-        UGRID_I_PREFETCH(list->ids + soon + 16);
-        UGRID_I_PREFETCH(list->ids + soon + 32);
-    }
-    ugrid_i_put_names(list->ids, list->capacity, *cursor, names, count);
-    *cursor += count;
-    return 0;
-}
-
-/* Exclusive prefix sum: `count` lengths become begins, and the sum follows them. Returns it. */
-static int64_t ugrid_i_begins(int64_t *length, int32_t count)
-{
-    int64_t sum = 0;
-    int32_t k;
-    for (k = 0; k < count; k++) {
-        int64_t const own = length[k];
-        length[k] = sum;
-        sum += own;
-    }
-    return length[count] = sum;
-}
-
-/* Cursors at the ends of their rows become begins again. */
-static void ugrid_i_ends_to_begins(int64_t *offsets, int32_t rows)
-{
-    memmove(offsets + 1, offsets, (size_t)rows * sizeof *offsets);
-    offsets[0] = 0;
-}
-
-/* An empty list. */
-static ugrid_i_list ugrid_i_list_of(const ugrid *grid, int64_t *offsets, int32_t *ids,
-                                    int64_t capacity)
-{
-    ugrid_i_list const list = {grid, offsets, ids, capacity, 0, 0, grid->n};
-    return list;
-}
-
-/* Rows by id, in two passes, count and fill, because rows come in the order of the grid. */
-static void ugrid_i_list_by_id(ugrid_i_list *list, ugrid_real radius, int flags)
-{
-    int32_t const rows = list->grid->rows;
-    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
-    ugrid_i_run(list->grid, radius, flags, 1, ugrid_i_take_row_length, list);
-    list->total = ugrid_i_begins(list->offsets, rows);
-    if (list->capacity == 0) return;
-    ugrid_i_run(list->grid, radius, flags, 0, ugrid_i_take_by_id, list);
-    ugrid_i_ends_to_begins(list->offsets, rows);
-}
-
-UGRID_API ugrid_result ugrid_neighbors(const ugrid *grid, ugrid_real radius, int flags,
-                                       int64_t *offsets, int32_t *ids, int64_t capacity,
-                                       int64_t *needed)
-{
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_list list;
-    if (!offsets || !needed || capacity < 0 || (capacity > 0 && !ids)) return UGRID_BAD_ARGUMENT;
-    *needed = 0;
-    if (result != UGRID_OK) return result;
-    list = ugrid_i_list_of(grid, offsets, ids, capacity);
-    if (ugrid_i_search_pieces(grid) > 1) {
-        ugrid_result const ran = ugrid_i_list_in_pieces(&list, radius, flags);
-        if (ran != UGRID_OK) return ran;
-    } else if (flags & UGRID_PLACES) {
-        ugrid_i_run(grid, radius, flags, capacity == 0, ugrid_i_take_in_order, &list);
-        while (list.rows <= grid->n) offsets[list.rows++] = list.total;
-    } else {
-        ugrid_i_list_by_id(&list, radius, flags);
-    }
-    *needed = list.total;
-    return list.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>points-at: the neighbours of query points
-
-   Query points come in any order, and points of one cell share their candidates (>>search). So they
-   are visited sorted by cell, and their rows are written in the caller's order, in three turns. The
-   only work space is the caller's array of offsets, one word of 64 bits a query:
-
-       sort     cell of query | query       sorted in place
-       count    visit[k]      | length[q]   upper half: the k-th query of the order; lower half: the
-                                            length of row q
-       fill     visit[k]      | end[q]      where row q ends so far, counted from the begin of its
-                                            section: a section is a 1024th of the rows
-
-   At the end the words become offsets.
-   ---------------------------------------------------------------------------------------------- */
-
-/* Fewer queries than FEW are not sorted. */
-enum { UGRID_I_SECTIONS = 1024, UGRID_I_FEW = 32 };
 
 typedef struct ugrid_i_points {
-    ugrid grid;                 /* a copy, with the walk of lists */
-    const ugrid_real *points;   /* the caller's */
-    size_t stride;
-    int32_t m, section;         /* rows, rows per section */
+    const ugrid *grid;
+    ugrid_i_queries queries;
+    int32_t section;            /* rows per section */
     int64_t *word;              /* offsets, while they are work space */
     int32_t *ids;
     int64_t capacity, total;
     int64_t begin[UGRID_I_SECTIONS + 1]; /* of the sections */
 } ugrid_i_points;
 
+/* For few words, and at the ends of the sort below. */
 static void ugrid_i_insertion_sort(int64_t *word, int32_t count)
 {
     int32_t k, at;
@@ -4715,33 +5033,21 @@ static void ugrid_i_flag_sort(int64_t *word, int32_t count, int top)
         ugrid_i_flag_sort(word + k, end[bin] - k, shift);
 }
 
-/* Query q, in the box; 0 where it is not finite: its row is empty. */
-static int ugrid_i_point_at(const ugrid_i_points *at, int32_t q, ugrid_real p[3])
-{
-    ugrid_i_load(at->points, at->stride, at->grid.desc.dim, q, p);
-    ugrid_i_wrap_point(&at->grid, p, p);
-    return ugrid_i_point_finite(p);
-}
-
-/* The k-th query of the order. */
-static int32_t ugrid_i_visit(const ugrid_i_points *at, int32_t k)
-{
-    return (int32_t)(at->word[k] >> 32);
-}
-
+/* word[k] = visit[k] | 0. */
 static void ugrid_i_sort_points(ugrid_i_points *at)
 {
     int64_t *const word = at->word;
-    int32_t cells = at->grid.cell_count, q;
+    int32_t const m = at->queries.m;
+    int32_t cells = at->grid->cell_count, q;
     int top = 32;
     ugrid_real p[3];
     for (; cells > 0; cells /= 2) top++;
-    for (q = 0; q < at->m; q++) {
-        int const finite = ugrid_i_point_at(at, q, p);
-        word[q] = (int64_t)(finite ? ugrid_cell_at(&at->grid, p) : 0) * ((int64_t)1 << 32) + q;
+    for (q = 0; q < m; q++) {
+        int const finite = ugrid_i_query_point(&at->queries, at->grid, q, p);
+        word[q] = (int64_t)(finite ? ugrid_cell_at(at->grid, p) : 0) * ((int64_t)1 << 32) + q;
     }
-    ugrid_i_flag_sort(word, at->m, top);
-    for (q = 0; q < at->m; q++) word[q] = (word[q] & 0x7FFFFFFF) * ((int64_t)1 << 32);
+    ugrid_i_flag_sort(word, m, top);
+    for (q = 0; q < m; q++) word[q] = (word[q] & 0x7FFFFFFF) * ((int64_t)1 << 32);
 }
 
 /* The rows of the queries from k on that are in one cell, at most a block of UGRID_I_HITS. Returns
@@ -4749,39 +5055,43 @@ static void ugrid_i_sort_points(ugrid_i_points *at)
 static int32_t ugrid_i_search_points(const ugrid_i_search *search, const ugrid_i_points *at,
                                      int32_t k, ugrid_i_candidates *set)
 {
+    const ugrid *grid = at->grid;
     ugrid_real p[UGRID_I_HITS][3];
     int32_t q[UGRID_I_HITS], cell = -1, j;
     ugrid_i_block_of block;
     int fits;
     memset(&block, 0, sizeof block);
     block.first = -1;
-    for (; k < at->m && block.count < UGRID_I_HITS; k++) {
+    for (; k < at->queries.m && block.count < UGRID_I_HITS; k++) {
         ugrid_real *const point = p[block.count];
-        q[block.count] = ugrid_i_visit(at, k);
-        if (!ugrid_i_point_at(at, q[block.count], point)) continue;
-        if (block.count == 0) cell = ugrid_cell_at(&at->grid, point);
-        else if (ugrid_cell_at(&at->grid, point) != cell) break;
+        q[block.count] = (int32_t)(at->word[k] >> 32);
+        if (!ugrid_i_query_point(&at->queries, grid, q[block.count], point)) continue;
+        if (block.count == 0) cell = ugrid_cell_at(grid, point);
+        else if (ugrid_cell_at(grid, point) != cell) break;
         ugrid_i_extend(&block, point);
     }
     if (block.count == 0) return k;
-    fits = ugrid_has_ranges(&at->grid) && at->grid.record && ugrid_i_collect(search, &block, set);
+    fits = ugrid_i_by_cells(grid) && ugrid_i_collect(search, &block, set);
     for (j = 0; j < block.count; j++) {
         if (fits) (void)ugrid_i_block_row(search, &block, set, q[j], p[j], j);
         else (void)ugrid_i_walk_row(search, q[j], p[j],
-                                    ugrid_near_within(&at->grid, p[j], search->radius));
+                                    ugrid_near_within(grid, p[j], search->reach));
     }
     return k;
 }
 
+/* Passes the rows of all queries to `take`, in sorted order. */
 static void ugrid_i_run_points(ugrid_i_points *at, ugrid_real radius, int count_only,
                                ugrid_row_fn *take)
 {
-    ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, count_only, take, at);
+    ugrid_i_search search = ugrid_i_search_of(at->grid, radius, 0, count_only, take, at);
     ugrid_i_candidates set;
     int32_t k = 0;
-    while (k < at->m) k = ugrid_i_search_points(&search, at, k, &set);
+    search.form = UGRID_I_FORM();
+    while (k < at->queries.m) k = ugrid_i_search_points(&search, at, k, &set);
 }
 
+/* The pass that counts: adds to the length of a row. */
 static int ugrid_i_take_length_at(void *user, int32_t q, const int32_t *names, int32_t count)
 {
     (void)names;
@@ -4789,6 +5099,7 @@ static int ugrid_i_take_length_at(void *user, int32_t q, const int32_t *names, i
     return 0;
 }
 
+/* The pass that fills: writes a piece of a row, and advances its end. */
 static int ugrid_i_take_ids_at(void *user, int32_t q, const int32_t *names, int32_t count)
 {
     ugrid_i_points *at = (ugrid_i_points *)user;
@@ -4804,7 +5115,7 @@ static int ugrid_i_begin_sections(ugrid_i_points *at)
 {
     int64_t within = 0;
     int32_t q;
-    for (q = 0; q < at->m; q++) {
+    for (q = 0; q < at->queries.m; q++) {
         int64_t const length = at->word[q] & 0xFFFFFFFF;
         if (q % at->section == 0) {
             at->begin[q / at->section] = at->total;
@@ -4834,113 +5145,634 @@ static void ugrid_i_fill_points(ugrid_i_points *at, ugrid_real radius)
     int const filled = at->capacity > 0;
     int32_t q;
     if (filled) ugrid_i_run_points(at, radius, 0, ugrid_i_take_ids_at);
-    for (q = at->m - 1; q >= filled; q--)
+    for (q = at->queries.m - 1; q >= filled; q--)
         at->word[q] = at->begin[(q - filled) / at->section] + (at->word[q - filled] & 0xFFFFFFFF);
     if (filled) at->word[0] = at->begin[0];
 }
 
-/* Rows in the caller's order, each by its own walk: for a few queries, and for lists of which a
-   section has 2^32 entries. */
-static void ugrid_i_points_in_order(ugrid_i_points *at, ugrid_real radius)
-{
-    ugrid_i_list list = ugrid_i_list_of(&at->grid, at->word, at->ids, at->capacity);
-    ugrid_i_search const search = ugrid_i_search_of(&at->grid, radius, 0, 0, ugrid_i_take_in_order,
-                                                    &list);
-    ugrid_real p[3];
-    int32_t q;
-    for (q = 0; q < at->m; q++)
-        if (ugrid_i_point_at(at, q, p))
-            (void)ugrid_i_walk_row(&search, q, p, ugrid_near_within(&at->grid, p, radius));
-    while (list.rows <= at->m) at->word[list.rows++] = list.total;
-    at->total = list.total;
-}
+/* Does all rows in pieces (>>parallel-points). 0: a section has 2^32 entries, or it is not worth
+   it. */
+static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid_result *result);
 
-static void ugrid_i_points_by_cell(ugrid_i_points *at, ugrid_real radius)
+/* ugrid_i_query_rows, but for a few queries, and for lists of which a section has 2^32 entries. */
+static int ugrid_i_queries_faster(const ugrid_i_queries *queries, ugrid_i_list *list,
+                                  ugrid_real radius, ugrid_result *result)
 {
-    if (ugrid_i_count_points(at, radius) < 0) { ugrid_i_points_in_order(at, radius); return; }
-    ugrid_i_fill_points(at, radius);
-    at->word[at->m] = at->total;
-}
-
-UGRID_API ugrid_result ugrid_neighbors_at(const ugrid *grid, const ugrid_real *points,
-                                          size_t stride, int32_t m, ugrid_real radius,
-                                          int64_t *offsets, int32_t *ids, int64_t capacity,
-                                          int64_t *needed)
-{
-    ugrid_result const result = ugrid_i_check_search(grid, radius, 0);
-    ugrid_result ran = UGRID_OK;
     ugrid_i_points at;
-    if (m < 0 || (m > 0 && !points) || !offsets || !needed || capacity < 0 ||
-        (capacity > 0 && !ids))
-        return UGRID_BAD_ARGUMENT;
-    *needed = 0;
-    if (result != UGRID_OK) return result;
-    if (!ugrid_i_stride_valid(stride, grid->desc.dim)) return UGRID_BAD_ARGUMENT;
-    at.grid = *grid;
-    at.grid.desc.walk = ugrid_i_list_walk(grid);
-    at.points = points;
-    at.stride = stride ? stride : (size_t)grid->desc.dim * sizeof *points;
-    at.m = m;
-    at.section = m / UGRID_I_SECTIONS + 1;
-    at.word = offsets;
-    at.ids = ids;
-    at.capacity = capacity;
-    at.total = 0;
-    if (m < UGRID_I_FEW || grid->n == 0) ugrid_i_points_in_order(&at, radius);
-    else if (ugrid_i_points_pieces(&at) > 1) ran = ugrid_i_points_in_pieces(&at, radius);
-    else ugrid_i_points_by_cell(&at, radius);
-    if (ran != UGRID_OK) return ran;
-    *needed = at.total;
-    return at.total > capacity ? UGRID_BUFFER_TOO_SMALL : UGRID_OK;
+    if (queries->m < UGRID_I_FEW || list->grid->n == 0) return 0;
+    at.grid = list->grid;
+    at.queries = *queries;
+    at.section = queries->m / UGRID_I_SECTIONS + 1;
+    at.word = list->offsets;
+    at.ids = list->ids;
+    at.capacity = list->capacity;
+    *result = UGRID_OK;
+    if (!ugrid_i_points_in_pieces(&at, radius, result)) {
+        if (ugrid_i_count_points(&at, radius) < 0) return 0;
+        ugrid_i_fill_points(&at, radius);
+        at.word[queries->m] = at.total;
+    }
+    list->total = at.total;
+    return 1;
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>each: the public searches that call a function of yours
+   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
+
+   A piece is a range of what the work writes, and so no two pieces write to the same number. What
+   must be joined is joined by the calling thread, in the order of the pieces.
    ---------------------------------------------------------------------------------------------- */
 
-typedef struct ugrid_i_caller {
-    const ugrid *grid;
-    ugrid_pair_fn *fn;
-    ugrid_row_fn *row_fn;
-    void *user;
-} ugrid_i_caller;
+/* The fewest particles of a search for which a task is worth its start: some tenths of a
+   millisecond. What costs less for each particle takes UGRID_I_LIGHT times as many. */
+#ifndef UGRID_I_PIECE
+#define UGRID_I_PIECE 2048
+#endif
+enum { UGRID_I_LIGHT = 8 };
 
-static int ugrid_i_take_pairs(void *user, int32_t place, const int32_t *names, int32_t count)
+/* Into how many pieces work on n elements is cut. */
+static int32_t ugrid_i_pieces(const ugrid_parallel *parallel, int32_t n, int32_t fewest)
 {
-    ugrid_i_caller const *caller = (ugrid_i_caller const *)user;
-    int32_t const id = ugrid_id(caller->grid, place);
+    int32_t const worth = n / fewest;
+    int32_t const most = parallel->tasks < UGRID_I_TASKS ? parallel->tasks : UGRID_I_TASKS;
+    if (!parallel->run || most < 2 || worth < 2) return 1;
+    return worth < most ? worth : most;
+}
+
+/* The same for what costs less. */
+static int32_t ugrid_i_light_pieces(const ugrid *grid)
+{
+    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
+}
+
+/* A piece sets its byte when it is done. */
+typedef struct ugrid_i_all_tasks {
+    ugrid_task *work;
+    void *context;
+    unsigned char done[UGRID_I_TASKS];
+} ugrid_i_all_tasks;
+
+/* Does one piece. */
+static void ugrid_i_do_piece(void *context, int32_t k)
+{
+    ugrid_i_all_tasks *job = (ugrid_i_all_tasks *)context;
+    job->work(job->context, k);
+    job->done[k] = 1;
+}
+
+/* work(context, k) for every piece k. */
+static ugrid_result ugrid_i_in_pieces(const ugrid_parallel *parallel, int32_t pieces,
+                                      ugrid_task *work, void *context)
+{
+    ugrid_i_all_tasks job;
     int32_t k;
-    for (k = 0; k < count; k++) if (caller->fn(caller->user, id, names[k])) return 1;
-    return 0;
+    job.work = work;
+    job.context = context;
+    memset(job.done, 0, sizeof job.done);
+    parallel->run(ugrid_i_do_piece, &job, pieces, parallel->user);
+    for (k = 0; k < pieces; k++) if (!job.done[k]) return UGRID_NOT_RUN;
+    return UGRID_OK;
 }
 
-UGRID_API ugrid_result ugrid_each_pair(const ugrid *grid, ugrid_real radius, int flags,
-                                       ugrid_pair_fn *fn, void *user)
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-build: COUNT and SORT in pieces, which give the same arrays: a counting sort in two
+   rounds, each without a number that two pieces write. A bucket is a range of cells.
+
+       tally     piece of particles   cell numbers, and how many are in each bucket
+                                      a prefix sum over buckets, and over pieces within each: where
+                                      each piece writes in each bucket
+       deal      piece of particles   (cell number, entry) to its bucket: entries ascend there
+       sort      piece of buckets     the counting sort of ugrid_i_build_count within each bucket
+   ---------------------------------------------------------------------------------------------- */
+
+enum { UGRID_I_BUCKETS = 1024, UGRID_I_BUILD_TASKS = 64 };
+
+/* The pieces of a pass over the particles, and those of a build. */
+static int32_t ugrid_i_fit_pieces(const ugrid_desc *desc, int32_t n)
 {
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller = {grid, fn, NULL, user};
-    if (!fn) return UGRID_BAD_ARGUMENT;
+    int32_t const pieces = ugrid_i_pieces(&desc->parallel, n, UGRID_I_LIGHT * UGRID_I_PIECE);
+    return pieces < UGRID_I_BUILD_TASKS ? pieces : UGRID_I_BUILD_TASKS;
+}
+
+static int32_t ugrid_i_build_pieces(const ugrid *grid, int32_t n)
+{
+    return ugrid_i_has_starts(&grid->desc) ? ugrid_i_fit_pieces(&grid->desc, n) : 1;
+}
+
+/* Words of 64 bits: a key for each entry, and the tallies of the pieces. */
+static int64_t ugrid_i_faster_words(const ugrid *grid, int32_t n)
+{
+    int64_t const pieces = ugrid_i_build_pieces(grid, n);
+    return pieces > 1 ? (int64_t)n * grid->spans + pieces * (UGRID_I_BUCKETS / 2) : 0;
+}
+
+/* The particles of piece k as a grid of their own. Returns the first one. */
+static int32_t ugrid_i_piece_of(ugrid *part, int32_t pieces, int32_t k)
+{
+    int32_t const first = ugrid_i_cut(part->n, pieces, k);
+    part->n = ugrid_i_cut(part->n, pieces, k + 1) - first;
+    part->pos = (const ugrid_real *)((const char *)part->pos + (size_t)first * part->stride);
+    return first;
+}
+
+/* The box of a piece, and its first particle that is refused; or how many are left out. */
+typedef struct ugrid_i_surveyed {
+    ugrid_real min[3], max[3];
+    int32_t points;     /* in the box */
+    int32_t bad_id, outside, invalid;
+    ugrid_result result;
+} ugrid_i_surveyed;
+
+typedef struct ugrid_i_survey {
+    ugrid grid;         /* of all particles */
+    int32_t pieces;
+    ugrid_i_surveyed of[UGRID_I_BUILD_TASKS];
+} ugrid_i_survey;
+
+/* ugrid_i_fit_box for a piece. */
+static void ugrid_i_fit_piece(void *context, int32_t k)
+{
+    ugrid_i_survey *all = (ugrid_i_survey *)context;
+    ugrid_i_surveyed *own = &all->of[k];
+    ugrid part = all->grid;
+    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
+    int32_t bad = -1;
+    own->result =
+        ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &own->points, &bad);
+    own->bad_id = first + bad;
+    memcpy(own->min, part.desc.min, sizeof own->min);
+    memcpy(own->max, part.desc.max, sizeof own->max);
+}
+
+/* Adds the box of a piece to that of the pieces before it. */
+static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_surveyed *own, int first)
+{
+    int a;
+    if (own->points == 0) return;
+    for (a = 0; a < desc->dim; a++) {
+        if (first || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
+        if (first || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
+    }
+}
+
+/* ugrid_i_fit_box in pieces. */
+static int ugrid_i_fit_faster(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
+                              int32_t *bad_id, ugrid_result *result)
+{
+    ugrid_i_survey all;
+    int32_t k, points = 0;
+    memset(&all, 0, sizeof all);
+    all.grid.desc = *desc;
+    all.grid.pos = pos;
+    all.grid.stride = stride;
+    all.grid.n = n;
+    all.pieces = ugrid_i_fit_pieces(desc, n);
+    if (all.pieces < 2) return 0;
+    *result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
+    if (*result != UGRID_OK) return 1;
+    for (k = 0; k < all.pieces; k++) {
+        ugrid_i_join_box(desc, &all.of[k], points == 0);
+        points += all.of[k].points;
+        *result = all.of[k].result;
+        if (*result == UGRID_OK) continue;
+        if (bad_id) *bad_id = all.of[k].bad_id;
+        return 1;
+    }
+    return 1;
+}
+
+/* ugrid_i_count_left_out for a piece. */
+static void ugrid_i_left_out_piece(void *context, int32_t k)
+{
+    ugrid_i_survey *all = (ugrid_i_survey *)context;
+    ugrid_i_surveyed *own = &all->of[k];
+    ugrid part = all->grid;
+    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
+    own->result = ugrid_i_count_left_out(&part);
+    own->outside = part.outside;
+    own->invalid = part.invalid;
+    own->bad_id = part.bad_id < 0 ? -1 : first + part.bad_id;
+}
+
+/* The same for all, in pieces. A particle that is not finite and refused ends the count, and is
+   reported before one that is outside; one that is left out, after it. */
+static int ugrid_i_left_out_faster(ugrid *grid, ugrid_result *result)
+{
+    ugrid_i_survey all;
+    int32_t k;
+    if (grid->desc.outside == UGRID_CLAMP && !grid->desc.skip_invalid) return 0;
+    memset(&all, 0, sizeof all);
+    all.grid = *grid;
+    all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
+    if (all.pieces < 2) return 0;
+    *result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_left_out_piece, &all);
+    if (*result != UGRID_OK) return 1;
+    for (k = 0; k < all.pieces; k++) {
+        const ugrid_i_surveyed *own = &all.of[k];
+        grid->outside += own->outside;
+        grid->invalid += own->invalid;
+        if (own->result == UGRID_OK && (*result != UGRID_OK || grid->bad_id >= 0)) continue;
+        if (own->result != UGRID_OK && own->result == *result) continue;
+        *result = own->result;
+        grid->bad_id = own->bad_id;
+        if (*result == UGRID_NOT_FINITE) return 1;
+    }
+    return 1;
+}
+
+typedef struct ugrid_i_deal {
+    ugrid grid;                 /* a copy */
+    int32_t *numbers;           /* [n * spans] cells, -1: unused */
+    uint64_t *keys;             /* (cell, entry), by bucket */
+    int32_t *tally;             /* [pieces][UGRID_I_BUCKETS] */
+    int32_t pieces, buckets;
+    int shift;                  /* bucket = cell >> shift */
+    int32_t begin[UGRID_I_BUCKETS + 1];     /* the first key of each bucket */
+    int32_t bad_id[UGRID_I_BUILD_TASKS];    /* by piece: its first particle that is not finite, or
+                                               -1 */
+} ugrid_i_deal;
+
+/* Numbers the entries of a piece, and counts them by bucket. */
+static void ugrid_i_tally_piece(void *context, int32_t k)
+{
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t *const tally = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    int const shift = deal->shift;
+    ugrid part = deal->grid;
+    int32_t const first = ugrid_i_piece_of(&part, deal->pieces, k), entries = part.n * part.spans;
+    int32_t *const numbers = deal->numbers + (size_t)first * (size_t)part.spans;
+    int32_t e;
+    memset(tally, 0, UGRID_I_BUCKETS * sizeof *tally);
+    deal->bad_id[k] = -1;
+    if (ugrid_i_number_faster(&part, numbers) != UGRID_OK) {
+        deal->bad_id[k] = first + part.bad_id;
+        return;
+    }
+    for (e = 0; e < entries; e++) if (numbers[e] >= 0) tally[numbers[e] >> shift]++;
+}
+
+/* Tallies become begins. Returns the number of keys. */
+static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
+{
+    int32_t b, k, sum = 0;
+    for (b = 0; b < deal->buckets; b++) {
+        deal->begin[b] = sum;
+        for (k = 0; k < deal->pieces; k++) {
+            int32_t *const tally = &deal->tally[(size_t)k * UGRID_I_BUCKETS + (size_t)b];
+            int32_t const count = *tally;
+            *tally = sum;
+            sum += count;
+        }
+    }
+    return deal->begin[deal->buckets] = sum;
+}
+
+/* Puts the keys of a piece into their buckets. */
+static void ugrid_i_deal_piece(void *context, int32_t k)
+{
+    ugrid_i_deal *deal = (ugrid_i_deal *)context;
+    int32_t *const at = deal->tally + (size_t)k * UGRID_I_BUCKETS;
+    const int32_t *const numbers = deal->numbers;
+    uint64_t *const keys = deal->keys;
+    int32_t const n = deal->grid.n, spans = deal->grid.spans;
+    int32_t const end = ugrid_i_cut(n, deal->pieces, k + 1) * spans;
+    int const shift = deal->shift;
+    int32_t e;
+    for (e = ugrid_i_cut(n, deal->pieces, k) * spans; e < end; e++)
+        if (numbers[e] >= 0)
+            keys[at[numbers[e] >> shift]++] = (uint64_t)numbers[e] << 32 | (uint32_t)e;
+}
+
+/* The counting sort of ugrid_i_build_count among the cells and the places of a bucket. */
+static void ugrid_i_sort_bucket(const ugrid *grid, const uint64_t *keys, int32_t first,
+                                int32_t last, int32_t cell, int32_t cells)
+{
+    int32_t k, c, sum = first;
+    memset(grid->start + cell, 0, (size_t)cells * sizeof *grid->start);
+    for (k = first; k < last; k++) grid->start[keys[k] >> 32]++;
+    for (c = cell; c < cell + cells; c++) grid->start[c] = sum += grid->start[c];
+    for (k = last - 1; k >= first; k--)
+        ugrid_i_put_at(grid, --grid->start[keys[k] >> 32], (int32_t)(keys[k] & 0xFFFFFFFFu));
+    if (grid->record) for (k = first; k < last; k++) grid->order[k] = grid->record[k].link;
+}
+
+/* The first bucket of piece k: pieces have about the same work, which is 8 for a key and 1 for a
+   cell. */
+static int32_t ugrid_i_bucket_from(const ugrid_i_deal *deal, int32_t k)
+{
+    int64_t const all = 8 * (int64_t)deal->begin[deal->buckets] + deal->grid.cell_count;
+    int32_t b = 0;
+    if (k == deal->pieces) return deal->buckets;
+    while (b < deal->buckets &&
+           8 * (int64_t)deal->begin[b] + ((int64_t)b << deal->shift) < all * k / deal->pieces)
+        b++;
+    return b;
+}
+
+/* Sorts the buckets of a piece. */
+static void ugrid_i_sort_piece(void *context, int32_t k)
+{
+    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
+    ugrid const view = deal->grid;
+    int32_t const end = ugrid_i_bucket_from(deal, k + 1), width = (int32_t)1 << deal->shift;
+    int32_t b;
+    for (b = ugrid_i_bucket_from(deal, k); b < end; b++) {
+        int32_t const cell = b << deal->shift, rest = view.cell_count - cell;
+        ugrid_i_sort_bucket(&view, deal->keys, deal->begin[b], deal->begin[b + 1], cell,
+                            rest < width ? rest : width);
+    }
+}
+
+/* COUNT and SORT in pieces. */
+static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
+{
+    const ugrid_parallel *parallel = &grid->desc.parallel;
+    ugrid_i_deal deal;
+    ugrid_result result;
+    int32_t k;
+    memset(&deal, 0, sizeof deal);
+    deal.grid = *grid;
+    deal.pieces = ugrid_i_build_pieces(grid, grid->n);
+    deal.numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
+    deal.keys = (uint64_t *)grid->block[UGRID_I_WORK_B].memory;
+    deal.tally = (int32_t *)(deal.keys + (size_t)grid->n * (size_t)grid->spans);
+    while ((grid->cell_count - 1) >> deal.shift >= UGRID_I_BUCKETS) deal.shift++;
+    deal.buckets = ((grid->cell_count - 1) >> deal.shift) + 1;
+    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_tally_piece, &deal);
     if (result != UGRID_OK) return result;
-    if (flags & UGRID_PLACES) return UGRID_BAD_OPTION;
-    return ugrid_i_run(grid, radius, flags, 0, ugrid_i_take_pairs, &caller) ? UGRID_STOPPED
-                                                                            : UGRID_OK;
+    for (k = 0; k < deal.pieces; k++) {
+        if (deal.bad_id[k] < 0) continue;
+        grid->bad_id = deal.bad_id[k];
+        return UGRID_NOT_FINITE;
+    }
+    grid->entries = grid->start[grid->cell_count] = ugrid_i_begin_buckets(&deal);
+    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_deal_piece, &deal);
+    if (result != UGRID_OK) return result;
+    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_sort_piece, &deal);
+    if (result == UGRID_OK && grid->outside + grid->invalid > 0) ugrid_i_finish_order(grid);
+    return result;
 }
 
-static int ugrid_i_take_rows(void *user, int32_t place, const int32_t *names, int32_t count)
+/* ugrid_i_build_method for COUNT, and for SORT in pieces. */
+static int ugrid_i_build_faster(ugrid *grid, ugrid_result *result)
 {
-    ugrid_i_caller const *caller = (ugrid_i_caller const *)user;
-    return caller->row_fn(caller->user, ugrid_id(caller->grid, place), names, count);
+    if (ugrid_i_build_pieces(grid, grid->n) > 1) *result = ugrid_i_build_in_pieces(grid);
+    else if (grid->desc.method == UGRID_COUNT) *result = ugrid_i_count_faster(grid);
+    else return 0;
+    return 1;
 }
 
-UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int flags,
-                                      ugrid_row_fn *fn, void *user)
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-search: the searches over all particles. A piece has the rows of some adjacent cells,
+   with about as many particles as the others.
+   ---------------------------------------------------------------------------------------------- */
+
+/* What the rows of a piece are passed to. */
+enum { UGRID_I_TO_USER, UGRID_I_TO_TOTAL, UGRID_I_TO_LIST };
+
+typedef struct ugrid_i_split {
+    ugrid_i_search search;      /* of all rows */
+    ugrid_i_list list;          /* the same */
+    int to;
+    int32_t pieces;
+    int64_t total[UGRID_I_TASKS + 1]; /* by piece: where its list begins; after a count the end */
+} ugrid_i_split;
+
+/* The rows of one piece. */
+static void ugrid_i_search_piece(void *context, int32_t k)
 {
-    return ugrid_each_row_in(grid, radius, flags, 0, 1, fn, user);
+    ugrid_i_split *split = (ugrid_i_split *)context;
+    ugrid_i_search search = split->search;
+    ugrid_i_list list = split->list;
+    int const in_order = search.take == ugrid_i_take_in_order;
+    search.first = list.rows = ugrid_i_piece_from(search.grid, split->pieces, k);
+    search.last = list.last = ugrid_i_piece_from(search.grid, split->pieces, k + 1);
+    list.total = split->total[k];
+    if (in_order && !search.count_only && list.capacity > split->total[k + 1])
+        list.capacity = split->total[k + 1]; /* the next piece writes there */
+    if (split->to == UGRID_I_TO_TOTAL) search.user = &list.total;
+    if (split->to == UGRID_I_TO_LIST) search.user = &list;
+    (void)ugrid_i_run_search(&search);
+    if (in_order) while (list.rows < list.last) list.offsets[list.rows++] = list.total;
+    if (search.count_only) split->total[k] = list.total;
 }
+
+/* Runs a search in pieces. */
+static ugrid_result ugrid_i_run_split(ugrid_i_split *split)
+{
+    const ugrid *grid = split->search.grid;
+    return ugrid_i_in_pieces(&grid->desc.parallel, split->pieces, ugrid_i_search_piece, split);
+}
+
+/* A search in pieces, whose list or total is empty. 0: one piece. */
+static int ugrid_i_begin_split(ugrid_i_split *split, const ugrid *grid, const ugrid_i_list *list,
+                               int to)
+{
+    memset(split, 0, sizeof *split);
+    if (list) split->list = *list;
+    split->to = to;
+    split->pieces = ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_PIECE);
+    return split->pieces > 1;
+}
+
+/* ugrid_count_pairs in pieces. */
+static int ugrid_i_pairs_faster(const ugrid *grid, ugrid_real radius, int64_t *pairs,
+                                ugrid_result *result)
+{
+    ugrid_i_split split;
+    if (!ugrid_i_begin_split(&split, grid, NULL, UGRID_I_TO_TOTAL)) return 0;
+    split.search = ugrid_i_search_of(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, NULL);
+    *result = ugrid_i_run_split(&split);
+    if (*result == UGRID_OK) *pairs = ugrid_i_begins(split.total, split.pieces);
+    return 1;
+}
+
+/* ugrid_count_neighbors in pieces. */
+static int ugrid_i_counts_faster(ugrid_i_counter *counter, ugrid_real radius, int flags,
+                                 ugrid_result *result)
+{
+    int32_t const rows = ugrid_i_rows(counter->grid, flags);
+    ugrid_i_split split;
+    if (!ugrid_i_begin_split(&split, counter->grid, NULL, UGRID_I_TO_USER)) return 0;
+    split.search = ugrid_i_search_of(counter->grid, radius, flags, 1, ugrid_i_take_count, counter);
+    *result = ugrid_i_run_split(&split);
+    if (*result != UGRID_OK && rows > 0)
+        memset(counter->counts, 0, (size_t)rows * sizeof *counter->counts);
+    return 1;
+}
+
+/* Lists by place: each piece counts its rows, with offsets from its own begin, and lists them when
+   the begins are known. Serial lists need no second search. */
+static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+{
+    ugrid_i_list *const list = &split->list;
+    int64_t const capacity = list->capacity;
+    int32_t k, place = 0, last;
+    ugrid_result result;
+    list->capacity = 0;
+    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_in_order, NULL);
+    result = ugrid_i_run_split(split);
+    list->capacity = capacity;
+    if (result != UGRID_OK) return result;
+    list->total = ugrid_i_begins(split->total, split->pieces);
+    list->offsets[list->grid->n] = list->total;
+    if (capacity > 0) {
+        split->search.count_only = 0;
+        return ugrid_i_run_split(split);
+    }
+    for (k = 0; k < split->pieces; k++) {
+        last = ugrid_i_piece_from(list->grid, split->pieces, k + 1);
+        for (; place < last; place++) list->offsets[place] += split->total[k];
+    }
+    return UGRID_OK;
+}
+
+/* ugrid_i_list_by_id in pieces. */
+static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
+{
+    ugrid_i_list *const list = &split->list;
+    int32_t const rows = list->grid->rows;
+    ugrid_result result;
+    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
+    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_row_length, NULL);
+    result = ugrid_i_run_split(split);
+    if (result != UGRID_OK) return result;
+    list->total = ugrid_i_begins(list->offsets, rows);
+    if (list->capacity == 0) return UGRID_OK;
+    split->search = ugrid_i_search_of(list->grid, radius, flags, 0, ugrid_i_take_by_id, NULL);
+    result = ugrid_i_run_split(split);
+    if (result == UGRID_OK) ugrid_i_ends_to_begins(list->offsets, rows);
+    return result;
+}
+
+/* ugrid_neighbors in pieces. */
+static int ugrid_i_list_faster(ugrid_i_list *list, ugrid_real radius, int flags,
+                               ugrid_result *result)
+{
+    int32_t const rows = ugrid_i_rows(list->grid, flags);
+    ugrid_i_split split;
+    if (!ugrid_i_begin_split(&split, list->grid, list, UGRID_I_TO_LIST)) return 0;
+    *result = flags & UGRID_PLACES ? ugrid_i_places_in_pieces(&split, radius, flags)
+                                   : ugrid_i_ids_in_pieces(&split, radius, flags);
+    list->total = split.list.total;
+    if (*result != UGRID_OK) memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
+    return 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-points: the neighbours of query points. A piece has some adjacent queries of the
+   caller's order, and their words (>>query-faster). It sorts them by cell and has one section.
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_i_points_split {
+    const ugrid_i_points *at;   /* all queries */
+    ugrid_real radius;
+    int32_t pieces;
+    int fill;                   /* 0: rows are counted, 1: listed */
+    int64_t total[UGRID_I_TASKS + 1]; /* by piece: its entries, -1 where a section cannot hold them;
+                                         then its begin */
+} ugrid_i_points_split;
+
+/* Counts or lists the rows of a piece. */
+static void ugrid_i_points_piece(void *context, int32_t k)
+{
+    ugrid_i_points_split *split = (ugrid_i_points_split *)context;
+    ugrid_i_points at = *split->at;
+    ugrid_i_queries *const queries = &at.queries;
+    int32_t const first = ugrid_i_cut(queries->m, split->pieces, k);
+    queries->points = (const ugrid_real *)((const char *)queries->points +
+                                           (size_t)first * queries->stride);
+    at.word += first;
+    queries->m = at.section = ugrid_i_cut(queries->m, split->pieces, k + 1) - first;
+    at.begin[0] = split->total[k];
+    if (split->fill) ugrid_i_fill_points(&at, split->radius);
+    else split->total[k] = ugrid_i_count_points(&at, split->radius);
+}
+
+static int ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius, ugrid_result *result)
+{
+    const ugrid_parallel *parallel = &at->grid->desc.parallel;
+    int32_t const m = at->queries.m;
+    ugrid_i_points_split split;
+    int32_t k;
+    memset(&split, 0, sizeof split);
+    split.at = at;
+    split.radius = radius;
+    split.pieces = ugrid_i_pieces(parallel, m, UGRID_I_PIECE);
+    if (split.pieces < 2) return 0;
+    at->total = 0;
+    *result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
+    if (*result == UGRID_OK) {
+        for (k = 0; k < split.pieces; k++) if (split.total[k] < 0) return 0;
+        at->total = at->word[m] = ugrid_i_begins(split.total, split.pieces);
+        split.fill = 1;
+        *result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
+    }
+    if (*result != UGRID_OK) memset(at->word, 0, ((size_t)m + 1) * sizeof *at->word);
+    return 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>parallel-attributes: gather and scatter by places, sums by cells
+   ---------------------------------------------------------------------------------------------- */
+
+/* ugrid_i_move for a piece. */
+static void ugrid_i_move_piece(void *context, int32_t k)
+{
+    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
+    int32_t const n = mover->grid->n, pieces = ugrid_i_light_pieces(mover->grid);
+    ugrid_i_move(mover, ugrid_i_cut(n, pieces, k), ugrid_i_cut(n, pieces, k + 1));
+}
+
+/* ugrid_i_move in pieces. */
+static int ugrid_i_move_faster(const ugrid_i_mover *mover, ugrid_result *result)
+{
+    int32_t const pieces = ugrid_i_light_pieces(mover->grid);
+    ugrid_i_mover shared = *mover;
+    if (pieces < 2) return 0;
+    *result = ugrid_i_in_pieces(&mover->grid->desc.parallel, pieces, ugrid_i_move_piece, &shared);
+    return 1;
+}
+
+/* ugrid_i_add_cells for a piece. */
+static void ugrid_i_add_piece(void *context, int32_t k)
+{
+    const ugrid_i_adder *adder = (const ugrid_i_adder *)context;
+    const ugrid *grid = adder->grid;
+    int32_t const pieces = ugrid_i_light_pieces(grid);
+    int32_t const first = ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k));
+    ugrid_i_add_cells(adder, first,
+                      k + 1 < pieces ? ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k + 1))
+                                     : grid->cell_count);
+}
+
+/* ugrid_i_add_cells in pieces. */
+static int ugrid_i_sums_faster(const ugrid_i_adder *adder, ugrid_result *result)
+{
+    const ugrid *grid = adder->grid;
+    int32_t const pieces = ugrid_i_light_pieces(grid);
+    ugrid_i_adder shared = *adder;
+    if (pieces < 2) return 0;
+    *result = ugrid_i_in_pieces(&grid->desc.parallel, pieces, ugrid_i_add_piece, &shared);
+    if (*result != UGRID_OK)
+        memset(adder->sums, 0,
+               (size_t)grid->cell_count * (size_t)adder->width * sizeof *adder->sums);
+    return 1;
+}
+
+#endif /* UGRID_PLAIN */
 
 /* ----------------------------------------------------------------------------------------------
    >>validate
    ---------------------------------------------------------------------------------------------- */
+
+/* The cell of an entry of the grid; -1: none. */
+static int32_t ugrid_i_cell_of_entry(const ugrid *grid, int32_t entry)
+{
+    ugrid_real p[3];
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, entry / grid->spans, p);
+    return ugrid_i_entry_number(grid, p, entry % grid->spans);
+}
 
 /* Marks an entry as seen: it must exist, be seen for the first time, and belong to cell
    `number`. */
@@ -5000,6 +5832,7 @@ static int ugrid_i_places_agree(const ugrid *grid, unsigned char *seen)
     return 1;
 }
 
+/* Are the arrays consistent? `seen`: a zero for each entry. */
 static ugrid_result ugrid_i_validate(const ugrid *grid, unsigned char *seen)
 {
     int64_t entries = 0;
@@ -5032,14 +5865,6 @@ UGRID_API ugrid_result ugrid_validate(const ugrid *grid)
     result = ugrid_i_validate(grid, (unsigned char *)seen.memory);
     ugrid_i_release(&grid->desc.allocator, &seen);
     return result;
-}
-
-/* Sample k: evenly spaced in 0 .. n - 1, from a start that depends on the seed. 2654435761, near
-   2^32 / golden ratio, spreads small seeds. */
-static int32_t ugrid_i_sample(int32_t n, int32_t samples, uint32_t seed, int32_t k)
-{
-    uint64_t const start = (uint64_t)(seed * 2654435761u) * (uint64_t)n >> 32;
-    return (int32_t)((start + (uint64_t)k * (uint64_t)n / (uint64_t)samples) % (uint64_t)n);
 }
 
 /* Is particle j in any cell? */
@@ -5093,7 +5918,10 @@ UGRID_API ugrid_result ugrid_verify(const ugrid *grid, ugrid_real radius, int32_
     if (!met.memory) return UGRID_OUT_OF_MEMORY;
     memset(met.memory, 0, met.bytes);
     for (k = 0; k < samples && result == UGRID_OK; k++) {
-        int32_t const i = ugrid_i_sample(grid->n, samples, seed, k);
+        /* evenly spaced, from a start that depends on the seed. 2654435761, near 2^32 / golden
+           ratio, spreads small seeds */
+        uint64_t const n = (uint64_t)grid->n, start = (uint64_t)(seed * 2654435761u) * n >> 32;
+        int32_t const i = (int32_t)((start + (uint64_t)k * n / (uint64_t)samples) % n);
         if (ugrid_i_agrees_with_brute_force(grid, radius, i, (unsigned char *)met.memory)) continue;
         if (bad_id) *bad_id = i;
         result = UGRID_INVALID;
@@ -5170,17 +5998,7 @@ static void ugrid_i_file_pieces(const ugrid *grid, uint64_t bytes[UGRID_I_FILE_P
     bytes[5] = desc->method == UGRID_LIST ? n * (uint64_t)grid->spans * sizeof(int32_t) : 0;
 }
 
-static int32_t ugrid_i_flags_of(const ugrid_desc *desc)
-{
-    int32_t flags = 0;
-    int a;
-    for (a = 0; a < 3; a++) if (desc->periodic[a]) flags |= 1 << a;
-#define UGRID_I_FLAG(field, bit) if (desc->field) flags |= bit;
-    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
-#undef UGRID_I_FLAG
-    return flags;
-}
-
+/* The header of a grid, but for the checksum. */
 static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
 {
     const ugrid_desc *desc = &grid->desc;
@@ -5197,7 +6015,10 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     header.cell_count = grid->cell_count;
     header.outside_count = grid->outside;
     header.invalid_count = grid->invalid;
-    header.flags = ugrid_i_flags_of(desc);
+    for (k = 0; k < 3; k++) if (desc->periodic[k]) header.flags |= 1 << k;
+#define UGRID_I_FLAG(field, bit) if (desc->field) header.flags |= bit;
+    UGRID_I_FILE_FLAGS(UGRID_I_FLAG)
+#undef UGRID_I_FLAG
 #define UGRID_I_FIELD(field, type) header.field = (int32_t)desc->field;
     UGRID_I_FILE_FIELDS(UGRID_I_FIELD)
 #undef UGRID_I_FIELD
@@ -5212,6 +6033,7 @@ static ugrid_i_header ugrid_i_header_of(const ugrid *grid)
     return header;
 }
 
+/* Copies an array; returns where the next one goes. */
 static unsigned char *ugrid_i_write(unsigned char *to, const void *from, size_t size)
 {
     if (size > 0) memcpy(to, from, size);
@@ -5256,7 +6078,8 @@ static unsigned char *ugrid_i_write_slots(unsigned char *to, const ugrid *grid)
 static int32_t ugrid_i_fullest(const ugrid *grid)
 {
     int32_t most = 0, c;
-    for (c = 0; grid->count && c < grid->cell_count; c++)
+    if (!grid->count) return 0;
+    for (c = 0; c < grid->cell_count; c++)
         if (grid->count[c] > most) most = grid->count[c];
     return most;
 }
@@ -5288,6 +6111,7 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
     return UGRID_OK;
 }
 
+/* The desc that a header has the fields of. */
 static ugrid_desc ugrid_i_desc_of_header(const ugrid_i_header *header)
 {
     ugrid_desc desc;
@@ -5454,609 +6278,6 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
         grid->n = grid->rows = grid->entries = grid->outside = grid->invalid = 0;
         grid->pos = NULL;
     }
-    return result;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>parallel-run: work in pieces, each of which is a task of desc.parallel.run (>>parallel)
-
-   A piece is a range of what the work writes, and so no two pieces write to the same number. What
-   must be joined is joined by the calling thread, in the order of the pieces.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The fewest particles of a search for which a task is worth its start: some tenths of a
-   millisecond. What costs less for each particle takes UGRID_I_LIGHT times as many. */
-#ifndef UGRID_I_PIECE
-#define UGRID_I_PIECE 2048
-#endif
-enum { UGRID_I_LIGHT = 8 };
-
-/* Into how many pieces work on n elements is cut. */
-static int32_t ugrid_i_pieces(const ugrid_parallel *parallel, int32_t n, int32_t fewest)
-{
-    int32_t const worth = n / fewest;
-    int32_t const most = parallel->tasks < UGRID_I_TASKS ? parallel->tasks : UGRID_I_TASKS;
-    if (!parallel->run || most < 2 || worth < 2) return 1;
-    return worth < most ? worth : most;
-}
-
-static int32_t ugrid_i_search_pieces(const ugrid *grid)
-{
-    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_PIECE);
-}
-
-static int32_t ugrid_i_light_pieces(const ugrid *grid)
-{
-    return ugrid_i_pieces(&grid->desc.parallel, grid->n, UGRID_I_LIGHT * UGRID_I_PIECE);
-}
-
-/* Where piece k of n elements begins, and piece k - 1 ends. */
-static int32_t ugrid_i_cut(int32_t n, int32_t pieces, int32_t k)
-{
-    return (int32_t)((int64_t)n * k / pieces);
-}
-
-/* A piece sets its byte when it is done. */
-typedef struct ugrid_i_all_tasks {
-    ugrid_task *work;
-    void *context;
-    unsigned char done[UGRID_I_TASKS];
-} ugrid_i_all_tasks;
-
-static void ugrid_i_do_piece(void *context, int32_t k)
-{
-    ugrid_i_all_tasks *job = (ugrid_i_all_tasks *)context;
-    job->work(job->context, k);
-    job->done[k] = 1;
-}
-
-/* work(context, k) for every piece k. */
-static ugrid_result ugrid_i_in_pieces(const ugrid_parallel *parallel, int32_t pieces,
-                                      ugrid_task *work, void *context)
-{
-    ugrid_i_all_tasks job;
-    int32_t k;
-    job.work = work;
-    job.context = context;
-    memset(job.done, 0, sizeof job.done);
-    parallel->run(ugrid_i_do_piece, &job, pieces, parallel->user);
-    for (k = 0; k < pieces; k++) if (!job.done[k]) return UGRID_NOT_RUN;
-    return UGRID_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>parallel-build: COUNT and SORT in pieces, which give the same arrays: a counting sort in two
-   rounds, each without a number that two pieces write. A bucket is a range of cells.
-
-       tally     piece of particles   cell numbers, and how many are in each bucket
-                                      a prefix sum over buckets, and over pieces within each: where
-                                      each piece writes in each bucket
-       deal      piece of particles   (cell number, entry) to its bucket: entries ascend there
-       sort      piece of buckets     the counting sort of ugrid_i_build_count within each bucket
-   ---------------------------------------------------------------------------------------------- */
-
-enum { UGRID_I_BUCKETS = 1024, UGRID_I_BUILD_TASKS = 64 };
-
-static int32_t ugrid_i_fit_pieces(const ugrid_desc *desc, int32_t n)
-{
-    int32_t const pieces = ugrid_i_pieces(&desc->parallel, n, UGRID_I_LIGHT * UGRID_I_PIECE);
-    return pieces < UGRID_I_BUILD_TASKS ? pieces : UGRID_I_BUILD_TASKS;
-}
-
-static int32_t ugrid_i_build_pieces(const ugrid *grid, int32_t n)
-{
-    ugrid_method const method = grid->desc.method;
-    return method == UGRID_COUNT || method == UGRID_SORT ? ugrid_i_fit_pieces(&grid->desc, n) : 1;
-}
-
-/* Words of 64 bits: a key for each entry, and the tallies of the pieces. */
-static int64_t ugrid_i_build_words(const ugrid *grid, int32_t n)
-{
-    int64_t const pieces = ugrid_i_build_pieces(grid, n);
-    return (int64_t)n * grid->spans + pieces * (UGRID_I_BUCKETS / 2);
-}
-
-/* The particles of piece k as a grid of their own. Returns the first one. */
-static int32_t ugrid_i_piece_of(ugrid *part, int32_t pieces, int32_t k)
-{
-    int32_t const first = ugrid_i_cut(part->n, pieces, k);
-    part->n = ugrid_i_cut(part->n, pieces, k + 1) - first;
-    part->pos = (const ugrid_real *)((const char *)part->pos + (size_t)first * part->stride);
-    return first;
-}
-
-/* The box of a piece, and its first particle that is refused; or how many are left out. */
-typedef struct ugrid_i_surveyed {
-    ugrid_real min[3], max[3];
-    int32_t points;     /* in the box */
-    int32_t bad_id, outside, invalid;
-    ugrid_result result;
-} ugrid_i_surveyed;
-
-typedef struct ugrid_i_survey {
-    ugrid grid;         /* of all particles */
-    int32_t pieces;
-    ugrid_i_surveyed of[UGRID_I_BUILD_TASKS];
-} ugrid_i_survey;
-
-static void ugrid_i_fit_piece(void *context, int32_t k)
-{
-    ugrid_i_survey *all = (ugrid_i_survey *)context;
-    ugrid_i_surveyed *own = &all->of[k];
-    ugrid part = all->grid;
-    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
-    int32_t bad = -1;
-    own->result =
-        ugrid_i_fit_box(&part.desc, part.pos, part.stride, part.n, &own->points, &bad);
-    own->bad_id = first + bad;
-    memcpy(own->min, part.desc.min, sizeof own->min);
-    memcpy(own->max, part.desc.max, sizeof own->max);
-}
-
-/* Adds the box of a piece to that of the pieces before it. */
-static void ugrid_i_join_box(ugrid_desc *desc, const ugrid_i_surveyed *own, int first)
-{
-    int a;
-    for (a = 0; own->points > 0 && a < desc->dim; a++) {
-        if (first || own->min[a] < desc->min[a]) desc->min[a] = own->min[a];
-        if (first || own->max[a] > desc->max[a]) desc->max[a] = own->max[a];
-    }
-}
-
-static ugrid_result ugrid_i_fit_in_pieces(ugrid_desc *desc, const ugrid_real *pos, size_t stride,
-                                          int32_t n, int32_t *bad_id)
-{
-    ugrid_i_survey all;
-    ugrid_result result;
-    int32_t k, points = 0;
-    memset(&all, 0, sizeof all);
-    all.grid.desc = *desc;
-    all.grid.pos = pos;
-    all.grid.stride = stride;
-    all.grid.n = n;
-    all.pieces = ugrid_i_fit_pieces(desc, n);
-    result = ugrid_i_in_pieces(&desc->parallel, all.pieces, ugrid_i_fit_piece, &all);
-    for (k = 0; result == UGRID_OK && k < all.pieces; k++) {
-        ugrid_i_join_box(desc, &all.of[k], points == 0);
-        points += all.of[k].points;
-        result = all.of[k].result;
-        if (result != UGRID_OK && bad_id) *bad_id = all.of[k].bad_id;
-    }
-    return result;
-}
-
-static void ugrid_i_left_out_piece(void *context, int32_t k)
-{
-    ugrid_i_survey *all = (ugrid_i_survey *)context;
-    ugrid_i_surveyed *own = &all->of[k];
-    ugrid part = all->grid;
-    int32_t const first = ugrid_i_piece_of(&part, all->pieces, k);
-    own->result = ugrid_i_count_left_out(&part);
-    own->outside = part.outside;
-    own->invalid = part.invalid;
-    own->bad_id = part.bad_id < 0 ? -1 : first + part.bad_id;
-}
-
-/* ugrid_i_count_left_out in pieces. A particle that is not finite and refused ends the count, and
-   is reported before one that is outside; one that is left out, after it. */
-static ugrid_result ugrid_i_left_out_in_pieces(ugrid *grid)
-{
-    ugrid_i_survey all;
-    ugrid_result result, found = UGRID_OK;
-    int32_t k;
-    if (!ugrid_i_chooses(&grid->desc)) return UGRID_OK;
-    memset(&all, 0, sizeof all);
-    all.grid = *grid;
-    all.pieces = ugrid_i_fit_pieces(&grid->desc, grid->n);
-    result = ugrid_i_in_pieces(&grid->desc.parallel, all.pieces, ugrid_i_left_out_piece, &all);
-    for (k = 0; result == UGRID_OK && k < all.pieces && found != UGRID_NOT_FINITE; k++) {
-        const ugrid_i_surveyed *own = &all.of[k];
-        grid->outside += own->outside;
-        grid->invalid += own->invalid;
-        if (own->result == UGRID_OK && (found != UGRID_OK || grid->bad_id >= 0)) continue;
-        if (own->result != UGRID_OK && own->result == found) continue;
-        found = own->result;
-        grid->bad_id = own->bad_id;
-    }
-    return result == UGRID_OK ? found : result;
-}
-
-typedef struct ugrid_i_deal {
-    ugrid grid;                 /* a copy */
-    int32_t *numbers;           /* [n * spans] cells, -1: unused */
-    uint64_t *keys;             /* (cell, entry), by bucket */
-    int32_t *tally;             /* [pieces][UGRID_I_BUCKETS] */
-    int32_t pieces, buckets;
-    int shift;                  /* bucket = cell >> shift */
-    int32_t begin[UGRID_I_BUCKETS + 1];         /* the first key of each bucket */
-    unsigned char bad[UGRID_I_BUILD_TASKS];     /* by piece: a particle is not finite */
-} ugrid_i_deal;
-
-static void ugrid_i_tally_piece(void *context, int32_t k)
-{
-    ugrid_i_deal *deal = (ugrid_i_deal *)context;
-    int32_t *const tally = deal->tally + (size_t)k * UGRID_I_BUCKETS;
-    int const shift = deal->shift;
-    ugrid part = deal->grid;
-    int32_t const first = ugrid_i_piece_of(&part, deal->pieces, k), entries = part.n * part.spans;
-    int32_t *const numbers = deal->numbers + (size_t)first * (size_t)part.spans;
-    int32_t e;
-    memset(tally, 0, UGRID_I_BUCKETS * sizeof *tally);
-    deal->bad[k] = !ugrid_i_number_all(&part, numbers);
-    if (deal->bad[k]) return;
-    for (e = 0; e < entries; e++) if (numbers[e] >= 0) tally[numbers[e] >> shift]++;
-}
-
-/* Tallies become begins. Returns the number of keys. */
-static int32_t ugrid_i_begin_buckets(ugrid_i_deal *deal)
-{
-    int32_t b, k, sum = 0;
-    for (b = 0; b < deal->buckets; b++) {
-        deal->begin[b] = sum;
-        for (k = 0; k < deal->pieces; k++) {
-            int32_t *const tally = &deal->tally[(size_t)k * UGRID_I_BUCKETS + (size_t)b];
-            int32_t const count = *tally;
-            *tally = sum;
-            sum += count;
-        }
-    }
-    return deal->begin[deal->buckets] = sum;
-}
-
-static void ugrid_i_deal_piece(void *context, int32_t k)
-{
-    ugrid_i_deal *deal = (ugrid_i_deal *)context;
-    int32_t *const at = deal->tally + (size_t)k * UGRID_I_BUCKETS;
-    const int32_t *const numbers = deal->numbers;
-    uint64_t *const keys = deal->keys;
-    int32_t const n = deal->grid.n, spans = deal->grid.spans;
-    int32_t const end = ugrid_i_cut(n, deal->pieces, k + 1) * spans;
-    int const shift = deal->shift;
-    int32_t e;
-    for (e = ugrid_i_cut(n, deal->pieces, k) * spans; e < end; e++)
-        if (numbers[e] >= 0)
-            keys[at[numbers[e] >> shift]++] = (uint64_t)numbers[e] << 32 | (uint32_t)e;
-}
-
-/* The counting sort of ugrid_i_build_count among the cells and the places of a bucket. */
-static void ugrid_i_sort_bucket(const ugrid *grid, const uint64_t *keys, int32_t first,
-                                int32_t last, int32_t cell, int32_t cells)
-{
-    int32_t k, c, sum = first;
-    memset(grid->start + cell, 0, (size_t)cells * sizeof *grid->start);
-    for (k = first; k < last; k++) grid->start[keys[k] >> 32]++;
-    for (c = cell; c < cell + cells; c++) grid->start[c] = sum += grid->start[c];
-    for (k = last - 1; k >= first; k--)
-        ugrid_i_put_at(grid, --grid->start[keys[k] >> 32], (int32_t)(keys[k] & 0xFFFFFFFFu));
-    if (grid->record) for (k = first; k < last; k++) grid->order[k] = grid->record[k].link;
-}
-
-/* The first bucket of piece k: pieces have about the same work, which is 8 for a key and 1 for a
-   cell. */
-static int32_t ugrid_i_bucket_from(const ugrid_i_deal *deal, int32_t k)
-{
-    int64_t const all = 8 * (int64_t)deal->begin[deal->buckets] + deal->grid.cell_count;
-    int32_t b = 0;
-    if (k == deal->pieces) return deal->buckets;
-    while (b < deal->buckets &&
-           8 * (int64_t)deal->begin[b] + ((int64_t)b << deal->shift) < all * k / deal->pieces)
-        b++;
-    return b;
-}
-
-static void ugrid_i_sort_piece(void *context, int32_t k)
-{
-    const ugrid_i_deal *deal = (const ugrid_i_deal *)context;
-    ugrid const view = deal->grid;
-    int32_t const end = ugrid_i_bucket_from(deal, k + 1), width = (int32_t)1 << deal->shift;
-    int32_t b;
-    for (b = ugrid_i_bucket_from(deal, k); b < end; b++) {
-        int32_t const cell = b << deal->shift, rest = view.cell_count - cell;
-        ugrid_i_sort_bucket(&view, deal->keys, deal->begin[b], deal->begin[b + 1], cell,
-                            rest < width ? rest : width);
-    }
-}
-
-static void ugrid_i_begin_deal(ugrid_i_deal *deal, const ugrid *grid)
-{
-    memset(deal, 0, sizeof *deal);
-    deal->grid = *grid;
-    deal->pieces = ugrid_i_build_pieces(grid, grid->n);
-    deal->numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
-    deal->keys = (uint64_t *)grid->block[UGRID_I_WORK_B].memory;
-    deal->tally = (int32_t *)(deal->keys + (size_t)grid->n * (size_t)grid->spans);
-    while ((grid->cell_count - 1) >> deal->shift >= UGRID_I_BUCKETS) deal->shift++;
-    deal->buckets = ((grid->cell_count - 1) >> deal->shift) + 1;
-}
-
-static ugrid_result ugrid_i_build_in_pieces(ugrid *grid)
-{
-    const ugrid_parallel *parallel = &grid->desc.parallel;
-    ugrid_i_deal deal;
-    ugrid_result result;
-    int32_t k;
-    ugrid_i_begin_deal(&deal, grid);
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_tally_piece, &deal);
-    for (k = 0; result == UGRID_OK && k < deal.pieces; k++)
-        if (deal.bad[k]) {
-            grid->bad_id = ugrid_i_first_not_finite(grid);
-            result = UGRID_NOT_FINITE;
-        }
-    if (result != UGRID_OK) return result;
-    grid->entries = grid->start[grid->cell_count] = ugrid_i_begin_buckets(&deal);
-    result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_deal_piece, &deal);
-    if (result == UGRID_OK)
-        result = ugrid_i_in_pieces(parallel, deal.pieces, ugrid_i_sort_piece, &deal);
-    if (result == UGRID_OK && ugrid_i_lacks_some(grid)) ugrid_i_finish_order(grid);
-    return result;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>parallel-search: the searches over all particles. A piece has the rows of some adjacent cells,
-   with about as many particles as the others.
-   ---------------------------------------------------------------------------------------------- */
-
-/* What the rows of a piece are passed to. */
-enum { UGRID_I_TO_USER, UGRID_I_TO_TOTAL, UGRID_I_TO_LIST };
-
-typedef struct ugrid_i_split {
-    ugrid_i_search search;      /* of all rows */
-    ugrid_i_list list;          /* the same */
-    int to;
-    int32_t pieces;
-    int64_t total[UGRID_I_TASKS + 1]; /* by piece: where its list begins; after a count the end */
-} ugrid_i_split;
-
-/* The first cell that begins at a place or after it. */
-static int32_t ugrid_i_cell_from(const ugrid *grid, int32_t place)
-{
-    int32_t low = 0, high = grid->cell_count;
-    while (low < high) {
-        int32_t const middle = low + (high - low) / 2;
-        if (grid->start[middle] < place) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-/* The first cell or place of piece k, and its first place. */
-static int32_t ugrid_i_piece_from(const ugrid *grid, int32_t pieces, int32_t k, int32_t *place)
-{
-    int32_t const at = *place = ugrid_i_cut(grid->n, pieces, k);
-    int32_t cell;
-    if (!ugrid_i_by_cells(grid)) return at;
-    cell = k < pieces ? ugrid_i_cell_from(grid, at) : grid->cell_count;
-    *place = cell < grid->cell_count ? grid->start[cell] : grid->n;
-    return cell;
-}
-
-static void ugrid_i_search_piece(void *context, int32_t k)
-{
-    ugrid_i_split *split = (ugrid_i_split *)context;
-    ugrid_i_search search = split->search;
-    ugrid_i_list list = split->list;
-    search.first = ugrid_i_piece_from(search.grid, split->pieces, k, &list.rows);
-    search.last = ugrid_i_piece_from(search.grid, split->pieces, k + 1, &list.last);
-    list.total = split->total[k];
-    if (search.sink.take == ugrid_i_take_in_order && !search.count_only &&
-        list.capacity > split->total[k + 1])
-        list.capacity = split->total[k + 1]; /* the next piece writes there */
-    if (split->to == UGRID_I_TO_TOTAL) search.sink.user = &list.total;
-    if (split->to == UGRID_I_TO_LIST) search.sink.user = &list;
-    ugrid_i_search_filtered(&search);
-    if (search.sink.take == ugrid_i_take_in_order)
-        while (list.rows < list.last) list.offsets[list.rows++] = list.total;
-    if (search.count_only) split->total[k] = list.total;
-}
-
-/* Runs a search in pieces. */
-static ugrid_result ugrid_i_run_split(ugrid_i_split *split)
-{
-    const ugrid *grid = split->search.grid;
-    return ugrid_i_in_pieces(&grid->desc.parallel, split->pieces, ugrid_i_search_piece, split);
-}
-
-static void ugrid_i_begin_split(ugrid_i_split *split, const ugrid_i_list *list, int to)
-{
-    memset(split, 0, sizeof *split);
-    if (list) split->list = *list;
-    split->to = to;
-}
-
-static ugrid_result ugrid_i_pairs_in_pieces(const ugrid *grid, ugrid_real radius, int64_t *pairs)
-{
-    ugrid_i_split split;
-    ugrid_result result;
-    ugrid_i_begin_split(&split, NULL, UGRID_I_TO_TOTAL);
-    split.search = ugrid_i_search_of(grid, radius, UGRID_HALF, 1, ugrid_i_take_total, NULL);
-    split.pieces = ugrid_i_search_pieces(grid);
-    result = ugrid_i_run_split(&split);
-    if (result == UGRID_OK) *pairs = ugrid_i_begins(split.total, split.pieces);
-    return result;
-}
-
-static ugrid_result ugrid_i_counts_in_pieces(ugrid_i_counter *counter, ugrid_real radius,
-                                             int flags)
-{
-    int32_t const rows = ugrid_i_rows(counter->grid, flags);
-    ugrid_i_split split;
-    ugrid_result result;
-    ugrid_i_begin_split(&split, NULL, UGRID_I_TO_USER);
-    split.search = ugrid_i_search_of(counter->grid, radius, flags, 1, ugrid_i_take_count, counter);
-    split.pieces = ugrid_i_search_pieces(counter->grid);
-    result = ugrid_i_run_split(&split);
-    if (result != UGRID_OK && rows > 0)
-        memset(counter->counts, 0, (size_t)rows * sizeof *counter->counts);
-    return result;
-}
-
-/* Lists by place: each piece counts its rows, with offsets from its own begin, and lists them when
-   the begins are known. Serial lists need no second search. */
-static ugrid_result ugrid_i_places_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
-{
-    ugrid_i_list *const list = &split->list;
-    int64_t const capacity = list->capacity;
-    int32_t k, place = 0, last;
-    ugrid_result result;
-    list->capacity = 0;
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_in_order, NULL);
-    result = ugrid_i_run_split(split);
-    list->capacity = capacity;
-    if (result != UGRID_OK) return result;
-    list->total = ugrid_i_begins(split->total, split->pieces);
-    list->offsets[list->grid->n] = list->total;
-    if (capacity > 0) {
-        split->search.count_only = 0;
-        return ugrid_i_run_split(split);
-    }
-    for (k = 0; k < split->pieces; k++) {
-        ugrid_i_piece_from(list->grid, split->pieces, k + 1, &last);
-        for (; place < last; place++) list->offsets[place] += split->total[k];
-    }
-    return UGRID_OK;
-}
-
-/* ugrid_i_list_by_id in pieces. */
-static ugrid_result ugrid_i_ids_in_pieces(ugrid_i_split *split, ugrid_real radius, int flags)
-{
-    ugrid_i_list *const list = &split->list;
-    int32_t const rows = list->grid->rows;
-    ugrid_result result;
-    memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 1, ugrid_i_take_row_length, NULL);
-    result = ugrid_i_run_split(split);
-    if (result != UGRID_OK) return result;
-    list->total = ugrid_i_begins(list->offsets, rows);
-    if (list->capacity == 0) return UGRID_OK;
-    split->search = ugrid_i_search_of(list->grid, radius, flags, 0, ugrid_i_take_by_id, NULL);
-    result = ugrid_i_run_split(split);
-    if (result == UGRID_OK) ugrid_i_ends_to_begins(list->offsets, rows);
-    return result;
-}
-
-static ugrid_result ugrid_i_list_in_pieces(ugrid_i_list *list, ugrid_real radius, int flags)
-{
-    int32_t const rows = ugrid_i_rows(list->grid, flags);
-    ugrid_i_split split;
-    ugrid_result result;
-    ugrid_i_begin_split(&split, list, UGRID_I_TO_LIST);
-    split.pieces = ugrid_i_search_pieces(list->grid);
-    if (flags & UGRID_PLACES) result = ugrid_i_places_in_pieces(&split, radius, flags);
-    else result = ugrid_i_ids_in_pieces(&split, radius, flags);
-    list->total = split.list.total;
-    if (result != UGRID_OK) memset(list->offsets, 0, ((size_t)rows + 1) * sizeof *list->offsets);
-    return result;
-}
-
-UGRID_API ugrid_result ugrid_each_row_in(const ugrid *grid, ugrid_real radius, int flags,
-                                         int32_t piece, int32_t pieces, ugrid_row_fn *fn,
-                                         void *user)
-{
-    ugrid_result const result = ugrid_i_check_rows(grid, radius, flags);
-    ugrid_i_caller caller = {grid, NULL, fn, user};
-    ugrid_i_search search;
-    int32_t place;
-    if (!fn || piece < 0 || piece >= pieces) return UGRID_BAD_ARGUMENT;
-    if (result != UGRID_OK) return result;
-    search = ugrid_i_search_of(grid, radius, flags, 0, ugrid_i_take_rows, &caller);
-    if (flags & UGRID_PLACES) search.sink.take = fn, search.sink.user = user;
-    search.first = ugrid_i_piece_from(grid, pieces, piece, &place);
-    search.last = ugrid_i_piece_from(grid, pieces, piece + 1, &place);
-    return ugrid_i_search_filtered(&search) ? UGRID_STOPPED : UGRID_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>parallel-points: the neighbours of query points. A piece has some adjacent queries of the
-   caller's order, and their words (>>points-at). It sorts them by cell and has one section.
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct ugrid_i_points_split {
-    const ugrid_i_points *at;   /* all queries */
-    ugrid_real radius;
-    int32_t pieces;
-    int fill;                   /* 0: rows are counted, 1: listed */
-    int64_t total[UGRID_I_TASKS + 1]; /* by piece: its entries, -1 where a section cannot hold them;
-                                         then its begin */
-} ugrid_i_points_split;
-
-static int32_t ugrid_i_points_pieces(const ugrid_i_points *at)
-{
-    return ugrid_i_pieces(&at->grid.desc.parallel, at->m, UGRID_I_PIECE);
-}
-
-static void ugrid_i_points_piece(void *context, int32_t k)
-{
-    ugrid_i_points_split *split = (ugrid_i_points_split *)context;
-    ugrid_i_points at = *split->at;
-    int32_t const first = ugrid_i_cut(at.m, split->pieces, k);
-    at.points = (const ugrid_real *)((const char *)at.points + (size_t)first * at.stride);
-    at.word += first;
-    at.m = at.section = ugrid_i_cut(at.m, split->pieces, k + 1) - first;
-    at.begin[0] = split->total[k];
-    if (split->fill) ugrid_i_fill_points(&at, split->radius);
-    else split->total[k] = ugrid_i_count_points(&at, split->radius);
-}
-
-static ugrid_result ugrid_i_points_in_pieces(ugrid_i_points *at, ugrid_real radius)
-{
-    const ugrid_parallel *parallel = &at->grid.desc.parallel;
-    ugrid_i_points_split split;
-    ugrid_result result;
-    int32_t k;
-    memset(&split, 0, sizeof split);
-    split.at = at;
-    split.radius = radius;
-    split.pieces = ugrid_i_points_pieces(at);
-    result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
-    for (k = 0; result == UGRID_OK && k < split.pieces; k++)
-        if (split.total[k] < 0) { ugrid_i_points_by_cell(at, radius); return UGRID_OK; }
-    if (result == UGRID_OK) {
-        at->total = at->word[at->m] = ugrid_i_begins(split.total, split.pieces);
-        split.fill = 1;
-        result = ugrid_i_in_pieces(parallel, split.pieces, ugrid_i_points_piece, &split);
-    }
-    if (result != UGRID_OK) memset(at->word, 0, ((size_t)at->m + 1) * sizeof *at->word);
-    return result;
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>parallel-attributes: gather and scatter by places, sums by cells
-   ---------------------------------------------------------------------------------------------- */
-
-static void ugrid_i_move_piece(void *context, int32_t k)
-{
-    const ugrid_i_mover *mover = (const ugrid_i_mover *)context;
-    int32_t const n = mover->grid->n, pieces = ugrid_i_light_pieces(mover->grid);
-    ugrid_i_move(mover, ugrid_i_cut(n, pieces, k), ugrid_i_cut(n, pieces, k + 1));
-}
-
-static ugrid_result ugrid_i_move_in_pieces(const ugrid_i_mover *mover)
-{
-    ugrid_i_mover shared = *mover;
-    return ugrid_i_in_pieces(&mover->grid->desc.parallel, ugrid_i_light_pieces(mover->grid),
-                             ugrid_i_move_piece, &shared);
-}
-
-static void ugrid_i_add_piece(void *context, int32_t k)
-{
-    const ugrid_i_adder *adder = (const ugrid_i_adder *)context;
-    const ugrid *grid = adder->grid;
-    int32_t const pieces = ugrid_i_light_pieces(grid);
-    int32_t const first = ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k));
-    ugrid_i_add_cells(adder, first,
-                      k + 1 < pieces ? ugrid_i_cell_from(grid, ugrid_i_cut(grid->n, pieces, k + 1))
-                                     : grid->cell_count);
-}
-
-static ugrid_result ugrid_i_add_in_pieces(const ugrid_i_adder *adder)
-{
-    const ugrid *grid = adder->grid;
-    ugrid_i_adder shared = *adder;
-    ugrid_result const result = ugrid_i_in_pieces(
-        &grid->desc.parallel, ugrid_i_light_pieces(grid), ugrid_i_add_piece, &shared);
-    if (result != UGRID_OK)
-        memset(adder->sums, 0,
-               (size_t)grid->cell_count * (size_t)adder->width * sizeof *adder->sums);
     return result;
 }
 

@@ -1,5 +1,5 @@
-/* cuda/lbvh.cu - the CUDA part of lbvh.h, which includes this file; sections and names follow the
-   serial code there. SPDX-License-Identifier: MIT OR Unlicense
+/* cuda/lbvh.cu - v0.2.0 - the CUDA part of lbvh.h, which includes this file. Sections and names
+   follow the serial code there. SPDX-License-Identifier: MIT OR Unlicense
 
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
@@ -30,6 +30,7 @@ constexpr int lbvh_i_block_threads = 256;
 /* Leaves side by side whose common box is stored (>>leaves): half as many as a warp has lanes. */
 constexpr int lbvh_i_slice = 16;
 
+/* The number of this thread in the launch. */
 __device__ __forceinline__ int32_t lbvh_i_thread()
 {
     return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -123,6 +124,7 @@ cudaError_t lbvh_i_exclusive_sum(void *temp, size_t &temp_bytes, In in, Out out,
     return cub::DeviceScan::ExclusiveSum(temp, temp_bytes, in, out, m, stream);
 }
 
+/* Notes an error of CUDA: true if there was one. */
 bool lbvh_i_failed(lbvh_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
@@ -170,6 +172,7 @@ lbvh_result lbvh_i_cuda_grow(lbvh_cuda *gpu, lbvh_block *block, size_t bytes, lb
     return LBVH_CUDA_ERROR;
 }
 
+/* A block of work space as an array. */
 template <class T> T *lbvh_i_scratch(lbvh_cuda *gpu, int which)
 {
     return static_cast<T *>(gpu->scratch[which].memory);
@@ -189,6 +192,7 @@ struct lbvh_i_sort {
     cub::DoubleBuffer<int32_t> ids;
 };
 
+/* The keys and ids of a sort, and their spares. */
 lbvh_i_sort lbvh_i_sort_of(lbvh_cuda *gpu)
 {
     return {{lbvh_i_scratch<uint32_t>(gpu, LBVH_I_KEYS_A),
@@ -328,13 +332,16 @@ lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOC
     return result;
 }
 
+/* Work space of at least these sizes. */
 lbvh_result lbvh_i_grow_scratch(lbvh_cuda *gpu, const size_t scratch[LBVH_CUDA_SCRATCH],
                                 lbvh_i_growth growth, cudaStream_t stream)
 {
-    lbvh_result result = LBVH_OK;
-    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
-        result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], growth, stream);
-    return result;
+    for (int b = 0; b < LBVH_CUDA_SCRATCH; b++) {
+        lbvh_result const result = lbvh_i_cuda_grow(gpu, &gpu->scratch[b], scratch[b], growth,
+                                                    stream);
+        if (result != LBVH_OK) return result;
+    }
+    return LBVH_OK;
 }
 
 /* Grows the memory of m searches. */
@@ -353,9 +360,12 @@ lbvh_result lbvh_i_cuda_prepare(lbvh_cuda *gpu, int32_t n, lbvh_i_growth growth,
     lbvh *tree = &gpu->device.tree;
     size_t bytes[LBVH_BLOCKS], scratch[LBVH_CUDA_SCRATCH] = {};
     lbvh_result result = lbvh_i_build_sizes(gpu, n, bytes, scratch);
-    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++)
+    if (result != LBVH_OK) return result;
+    for (int b = 0; b < LBVH_BLOCKS; b++) {
         result = lbvh_i_cuda_grow(gpu, &gpu->block[b], bytes[b], growth, stream);
-    if (result == LBVH_OK) result = lbvh_i_grow_scratch(gpu, scratch, growth, stream);
+        if (result != LBVH_OK) return result;
+    }
+    result = lbvh_i_grow_scratch(gpu, scratch, growth, stream);
     if (result != LBVH_OK) return result;
     lbvh_i_bind(tree, gpu->block);
     gpu->d_facts = reinterpret_cast<lbvh_cuda_facts *>(tree->prefix + ((size_t)n + 8) / 8 * 8);
@@ -429,6 +439,7 @@ struct lbvh_i_keyed_codes {
     __device__ uint64_t operator[](int32_t k) const { return code ? code[id[k]] : key[k]; }
 };
 
+/* True where keys were sorted. */
 __device__ __forceinline__ bool lbvh_i_given(const lbvh_i_sorted_codes &codes)
 {
     return codes.code != nullptr;
@@ -631,6 +642,7 @@ struct lbvh_i_active_subtrees : lbvh_i_subtrees<lbvh_i_round_threads> {
     __device__ int32_t first(int b) const { return first_leaf[b]; }
 };
 
+/* Stores a subtree in shared memory, in two words of 16 bytes. */
 template <class Subtrees>
 __device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node &node)
 {
@@ -645,6 +657,7 @@ __device__ __forceinline__ void lbvh_i_put(Subtrees &s, int at, const lbvh_node 
 #endif
 }
 
+/* Loads it. */
 template <class Subtrees> __device__ __forceinline__ lbvh_node lbvh_i_get(const Subtrees &s, int at)
 {
     lbvh_node node;
@@ -944,6 +957,7 @@ __device__ int32_t lbvh_i_other_end(const lbvh &tree, int bits, int32_t i)
     return i + d * length;
 }
 
+/* A thread for each inner node: its children, and their parent. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_split_kernel(__grid_constant__ const lbvh_device device, int32_t *parent,
                         int32_t *arrived)
@@ -1036,12 +1050,14 @@ lbvh_result lbvh_i_cuda_merge(lbvh_cuda *gpu, lbvh_i_input input, Codes codes, c
     return result;
 }
 
+/* The boxes of all slices. */
 lbvh_result lbvh_i_make_slices(lbvh_cuda *gpu, cudaStream_t stream)
 {
     return lbvh_i_launch(gpu, stream, gpu->device.tree.n, lbvh_i_block_threads,
                          lbvh_i_slices_kernel, gpu->device);
 }
 
+/* LBVH_SPLIT: all nodes at once, then boxes from the leaves up. */
 lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t *ids,
                               cudaStream_t stream)
 {
@@ -1056,6 +1072,7 @@ lbvh_result lbvh_i_cuda_split(lbvh_cuda *gpu, lbvh_i_input input, const int32_t 
     return result == LBVH_OK ? lbvh_i_make_slices(gpu, stream) : result;
 }
 
+/* Nothing is known of the elements yet. */
 lbvh_result lbvh_i_clear_facts(lbvh_cuda *gpu, cudaStream_t stream)
 {
     return lbvh_i_failed(gpu, cudaMemsetAsync(gpu->d_facts, 0, sizeof *gpu->d_facts, stream))
@@ -1108,6 +1125,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (box != LBVH_OK) lbvh_i_report(facts, box, i);
 }
 
+/* lbvh_boxes, a thread for each element. */
 __global__ void __launch_bounds__(lbvh_i_block_threads)
     lbvh_i_element_boxes_kernel(__grid_constant__ const lbvh_desc desc, lbvh_i_input input,
                                 int32_t n, lbvh_real *boxes)
@@ -1173,6 +1191,7 @@ __device__ __forceinline__ lbvh_i_warp_batch &lbvh_i_my_batch()
     return batches[threadIdx.x / 32];
 }
 
+/* lbvh_i_meets for a test that is known when compiling. */
 template <lbvh_i_test Test>
 __device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const lbvh_node &leaf)
 {
@@ -1182,6 +1201,7 @@ __device__ __forceinline__ bool lbvh_i_meets_leaf(const lbvh_overlap &o, const l
            o.reach2;
 }
 
+/* The same for inner nodes. */
 template <lbvh_i_test Test>
 __device__ __forceinline__ bool lbvh_i_meets_node(const lbvh_overlap &o, const lbvh_node &node)
 {
@@ -1218,15 +1238,15 @@ template <lbvh_i_test Test>
 __device__ __forceinline__ bool lbvh_i_packet_near_leaf(const lbvh_i_packet &packet,
                                                         const lbvh_node &leaf)
 {
-    lbvh_real away[3] = {0, 0, 0};
-    for (int a = 0; a < 3 && Test != LBVH_I_BOX; a++)
+    lbvh_real away[3];
+    if (Test == LBVH_I_BOX) return lbvh_boxes_touch(&leaf, packet.min, packet.max);
+    for (int a = 0; a < 3; a++)
         away[a] = Test == LBVH_I_POINT_LEAVES
                       ? lbvh_i_outside(packet.min[a], packet.max[a], leaf.min[a])
                       : lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a],
                                               packet.min[a] - leaf.max[a]),
                                    0);
-    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, packet.min, packet.max)
-                              : lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
+    return lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
 }
 
 /* An empty search, for lanes without one: from infinity down to minus infinity. */
@@ -1238,10 +1258,10 @@ __device__ __forceinline__ lbvh_overlap lbvh_i_no_search(const lbvh *tree)
 }
 
 /* Leaves of a batch are tested so many at a time. */
-constexpr int lbvh_i_turn = 8;
+constexpr int lbvh_i_at_once = 8;
 
 /* Every lane tests its own search against the first `many` leaves of a half, and some more of the
-   last turn. Returns a bit for each hit. */
+   last step. Returns a bit for each hit. */
 template <lbvh_i_test Test, bool Later, bool Masked>
 __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, int32_t after,
                                                        const lbvh_node *leaf, const uint32_t *mask,
@@ -1249,9 +1269,9 @@ __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, in
 {
     unsigned hits = 0;
 #pragma unroll 1
-    for (int begin = 0; begin < many; begin += lbvh_i_turn)
+    for (int begin = 0; begin < many; begin += lbvh_i_at_once)
 #pragma unroll
-        for (int c = 0; c < lbvh_i_turn; c++) {
+        for (int c = 0; c < lbvh_i_at_once; c++) {
             lbvh_node const other = lbvh_i_fetch(&leaf[begin + c]);
             bool meets = lbvh_i_meets_leaf<Test>(o, other);
             if (Later) meets = meets & (other.skip > after);
@@ -1270,14 +1290,14 @@ __device__ __forceinline__ unsigned lbvh_i_test_leaves(const lbvh_overlap &o, in
 __device__ __forceinline__ unsigned lbvh_i_test_points(const lbvh_overlap &o, const lbvh_node *leaf,
                                                        int many)
 {
-    int const tested = (many + lbvh_i_turn - 1) / lbvh_i_turn * lbvh_i_turn;
+    int const tested = (many + lbvh_i_at_once - 1) / lbvh_i_at_once * lbvh_i_at_once;
     float const limit = (float)o.reach2;
     float closest = limit;
     unsigned hits = 0;
 #pragma unroll 1
-    for (int begin = 0; begin < many; begin += lbvh_i_turn)
+    for (int begin = 0; begin < many; begin += lbvh_i_at_once)
 #pragma unroll
-        for (int c = 0; c < lbvh_i_turn; c++) {
+        for (int c = 0; c < lbvh_i_at_once; c++) {
             lbvh_node const other = lbvh_i_fetch(&leaf[begin + c]);
             float const x = (float)(other.min[0] - o.min[0]), y = (float)(other.min[1] - o.min[1]),
                         z = (float)(other.min[2] - o.min[2]),
@@ -1361,6 +1381,7 @@ __device__ __forceinline__ lbvh_node lbvh_i_fetch_leaf(const lbvh_node *from)
     return lbvh_i_fetch(from);
 }
 
+/* Stores a leaf of a batch; of a point not its max, which is its min. */
 template <lbvh_i_test Test>
 __device__ __forceinline__ void lbvh_i_store_leaf(lbvh_node *to, const lbvh_node &leaf)
 {
@@ -1458,6 +1479,7 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
     __syncwarp();
 }
 
+/* The walk of a packet, compiled with masks and without. */
 template <lbvh_i_test Test, bool Later, bool Shrinks = false, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet(const lbvh &tree, const lbvh_overlap &o,
                                                    int32_t after, int32_t at,
@@ -1716,6 +1738,7 @@ lbvh_result lbvh_i_order_queries(lbvh_cuda *gpu, const lbvh_queries &queries, co
     return result;
 }
 
+/* True if the queries are put in an order. */
 bool lbvh_i_sorts_queries(const lbvh_queries &queries)
 {
     return queries.data && !(queries.flags & LBVH_SORTED);
@@ -1751,6 +1774,7 @@ struct lbvh_i_thread_query {
     bool finds_itself; /* its own place is among the hits, and is left out */
 };
 
+/* The search of this thread's query. */
 template <lbvh_i_test Test>
 __device__ __forceinline__ lbvh_i_thread_query lbvh_i_begin_query(const lbvh &tree,
                                                                   const lbvh_queries &queries,
@@ -1904,9 +1928,9 @@ __device__ __forceinline__ int32_t lbvh_i_begin_in_stage(int64_t length)
 
 /* Writes rows that follow each other in the stage, where they do so in memory too: neighbouring
    lanes write neighbouring words. Returns whether they do. */
-__device__ __forceinline__ bool lbvh_i_write_together(const int32_t *stage, int32_t staged,
-                                                      int32_t length, int64_t slot, int32_t *ids,
-                                                      int64_t capacity)
+__device__ __forceinline__ bool lbvh_i_write_coalesced(const int32_t *stage, int32_t staged,
+                                                       int32_t length, int64_t slot, int32_t *ids,
+                                                       int64_t capacity)
 {
     int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)slot, 0);
     int32_t const end = __shfl_sync(0xFFFFFFFFu, staged + length, 31);
@@ -1960,19 +1984,19 @@ __device__ __forceinline__ int32_t lbvh_i_loaded_leaf(const lbvh_i_fill_room &ro
 __device__ __forceinline__ void lbvh_i_load_chunks(const lbvh_i_kept_hits &kept, int32_t taken,
                                                    int first, lbvh_i_fill_room &room)
 {
-    constexpr int turns = lbvh_i_chunk_words / 4 / 32;
+    constexpr int items = lbvh_i_chunk_words / 4 / 32;
     int const lane = (int)(threadIdx.x % 32);
-    uint4 words[lbvh_i_fill_chunks][turns];
+    uint4 words[lbvh_i_fill_chunks][items];
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < lbvh_i_fill_chunks; c++) {
         int32_t const chunk = __shfl_sync(0xFFFFFFFFu, taken, (first + c) % 32);
         const uint4 *const from = reinterpret_cast<const uint4 *>(kept.at(chunk, 0));
-        for (int t = 0; t < turns; t++) words[c][t] = from[32 * t + lane];
+        for (int t = 0; t < items; t++) words[c][t] = from[32 * t + lane];
     }
 #pragma unroll
     for (int c = 0; c < lbvh_i_fill_chunks; c++)
-        for (int t = 0; t < turns; t++) room.write.words[c][32 * t + lane] = words[c][t];
+        for (int t = 0; t < items; t++) room.write.words[c][32 * t + lane] = words[c][t];
     __syncwarp();
 }
 
@@ -2042,7 +2066,7 @@ __device__ __forceinline__ void lbvh_i_write_kept(const lbvh &tree, const lbvh_q
             at = 0;
         }
     }
-    if (whole && !lbvh_i_write_together(room.write.stage, staged, at, slot, ids, capacity))
+    if (whole && !lbvh_i_write_coalesced(room.write.stage, staged, at, slot, ids, capacity))
         lbvh_i_write_staged(room.write.stage, staged, at, slot, ids, capacity);
 }
 
@@ -2085,6 +2109,7 @@ lbvh_i_test lbvh_i_test_of(const lbvh &tree, const lbvh_queries &queries)
                                                                   : LBVH_I_SPHERE;
 }
 
+/* Counts, by the kernel for this kind of search. */
 template <class Count>
 lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
                                  Count *rows, lbvh_i_kept_hits kept, cudaStream_t stream)
@@ -2098,6 +2123,7 @@ lbvh_result lbvh_i_launch_counts(lbvh_cuda *gpu, const lbvh_queries &queries, co
                          order, rows, kept);
 }
 
+/* Fills rows, likewise. */
 lbvh_result lbvh_i_launch_fill(lbvh_cuda *gpu, const lbvh_queries &queries, const int32_t *order,
                                const int64_t *offsets, int32_t *ids, int64_t capacity,
                                lbvh_i_kept_hits kept, cudaStream_t stream)
@@ -2143,6 +2169,7 @@ lbvh_result lbvh_i_begin_search(lbvh_cuda *gpu, const lbvh_queries *queries, boo
 /* A warp with more windows does not walk as one packet. Points in order have 2 or 3. */
 constexpr int lbvh_i_most_windows = 6;
 
+/* The squared distance from the point to a leaf. */
 template <lbvh_i_test Test>
 __device__ __forceinline__ lbvh_real lbvh_i_leaf_distance2(const lbvh_overlap &o,
                                                            const lbvh_node &leaf)
@@ -2237,10 +2264,13 @@ __device__ __forceinline__ void lbvh_i_load_window(const lbvh &tree, int32_t beg
     int32_t const at = tree.first_leaf + begin + lane;
     bool const counts = begin + lane < tree.n && (!tree.mask || (tree.mask[at] & filter));
     lbvh_node leaf = {};
-    if (counts) leaf = lbvh_i_fetch(&tree.node[at]);
-    for (int a = 0; a < 3 && !counts; a++) {
-        leaf.min[a] = lbvh_i_infinity();
-        leaf.max[a] = -lbvh_i_infinity();
+    if (counts) {
+        leaf = lbvh_i_fetch(&tree.node[at]);
+    } else {
+        for (int a = 0; a < 3; a++) {
+            leaf.min[a] = lbvh_i_infinity();
+            leaf.max[a] = -lbvh_i_infinity();
+        }
     }
     __syncwarp();
     batch.leaf[lane] = leaf;
@@ -2321,9 +2351,11 @@ __device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overla
         highest = begin > highest ? begin : highest;
         lbvh_i_measure_window<Test, Room>(tree, o, begin, batch, smallest);
     }
-    for (int w = 1; w <= more && highest >= 0; w++) {
-        lbvh_i_measure_window<Test, Room>(tree, o, lowest - 32 * w, batch, smallest);
-        lbvh_i_measure_window<Test, Room>(tree, o, highest + 32 * w, batch, smallest);
+    if (highest >= 0) {
+        for (int w = 1; w <= more; w++) {
+            lbvh_i_measure_window<Test, Room>(tree, o, lowest - 32 * w, batch, smallest);
+            lbvh_i_measure_window<Test, Room>(tree, o, highest + 32 * w, batch, smallest);
+        }
     }
     if (o.at >= 0) o.reach2 = lbvh_i_min(o.reach2, smallest[0]);
     return true;
@@ -2401,6 +2433,7 @@ auto lbvh_i_nearest_kernel_of(int32_t k)
                      : lbvh_i_nearest_kernel<Test, 32>;
 }
 
+/* lbvh_nearest_rows, by the kernel for k. */
 lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, const int32_t *order,
                                   int32_t k, lbvh_real reach, int32_t *ids, lbvh_real *distances2,
                                   int32_t *found, cudaStream_t stream)
@@ -2450,25 +2483,33 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
    7, its elements are divided again, by the bits in which they differ.
    ---------------------------------------------------------------------------------------------- */
 
-/* Of the first launch: threads of a block; the most blocks, elements of a share, and bits of
-   equally long intervals; elements of an interval between splitters, on average. Of the second: the
-   most elements of a bucket; so many on average at most, and at least. Fewer keys than the last are
-   sorted faster by CUB, in one block. */
 #ifdef CUDA_EMU
-constexpr int lbvh_i_sort_block = 256, lbvh_i_sort_blocks_most = 1, lbvh_i_share_most = 1280,
-              lbvh_i_table_bits = 3, lbvh_i_interval = 24, lbvh_i_bucket_most = 256,
-              lbvh_i_bucket = 128, lbvh_i_bucket_least = 64, lbvh_i_keys_least = 65;
+constexpr bool lbvh_i_small = true; /* small sizes: all cases occur in small tests */
 #else
-constexpr int lbvh_i_sort_block = 1024, lbvh_i_sort_blocks_most = 152, lbvh_i_share_most = 12288,
-              lbvh_i_table_bits = 11, lbvh_i_interval = 768, lbvh_i_bucket_most = 7008,
-              lbvh_i_bucket = 4000, lbvh_i_bucket_least = 1024, lbvh_i_keys_least = 4097;
+constexpr bool lbvh_i_small = false;
 #endif
+
+/* The first launch. */
+constexpr int lbvh_i_sort_block = lbvh_i_small ? 256 : 1024;        /* threads of a block */
+constexpr int lbvh_i_sort_blocks_most = lbvh_i_small ? 1 : 152;     /* blocks at most */
+constexpr int lbvh_i_share_most = lbvh_i_small ? 1280 : 12288;      /* elements of a share */
+constexpr int lbvh_i_table_bits = lbvh_i_small ? 3 : 11;    /* of the number of long intervals */
+constexpr int lbvh_i_interval = lbvh_i_small ? 24 : 768;    /* elements between splitters, about */
+
+/* The second launch. */
+constexpr int lbvh_i_bucket_most = lbvh_i_small ? 256 : 7008;   /* elements of a bucket at most */
+constexpr int lbvh_i_bucket = lbvh_i_small ? 128 : 4000;        /* on average at most, */
+constexpr int lbvh_i_bucket_least = lbvh_i_small ? 64 : 1024;   /* and at least */
+
+/* Fewer keys are sorted faster by CUB, in one block. */
+constexpr int lbvh_i_keys_least = lbvh_i_small ? 65 : 4097;
+
 constexpr int lbvh_i_intervals_most = 1 << lbvh_i_table_bits, lbvh_i_share_samples = 32;
 
 /* Elements of a thread of the second launch, and the ranges of a bucket in which cells are equally
    long. Cells are divided until none holds more than `crowd`; those with no more than `few` are
    left as they are. */
-constexpr int lbvh_i_sort_turns = 8, lbvh_i_ranges_most = 64, lbvh_i_crowd = 64, lbvh_i_few = 16;
+constexpr int lbvh_i_sort_items = 8, lbvh_i_ranges_most = 64, lbvh_i_crowd = 64, lbvh_i_few = 16;
 
 /* An element: code, id, interval. */
 struct alignas(16) lbvh_i_record {
@@ -2558,7 +2599,7 @@ __device__ __forceinline__ char *lbvh_i_shared()
 
 /* All threads of the launch wait here for each other. What they stored before, all can load after.
    CUDA_EMU: the launch has one block. */
-__device__ __forceinline__ void lbvh_i_meet()
+__device__ __forceinline__ void lbvh_i_grid_barrier()
 {
 #ifdef CUDA_EMU
     __syncthreads();
@@ -2611,6 +2652,7 @@ __device__ __forceinline__ void lbvh_i_scan_counters(int32_t *counters, int m, i
     __syncthreads();
 }
 
+/* The largest x of the warp, in all lanes. */
 __device__ __forceinline__ lbvh_real lbvh_i_warp_max(lbvh_real x)
 {
     for (int step = 16; step > 0; step /= 2)
@@ -2623,19 +2665,19 @@ __device__ __forceinline__ lbvh_real lbvh_i_warp_max(lbvh_real x)
 __device__ __forceinline__ bool lbvh_i_copy_points(const lbvh_i_from_elements &from,
                                                    const lbvh_i_share &own)
 {
-    constexpr int turns = 8;
+    constexpr int items = 8;
     if (from.desc.kind != LBVH_POINTS || from.desc.dim != 3 ||
         from.input.stride != sizeof(lbvh_i_slot))
         return false;
     const lbvh_real *const x = lbvh_i_at(from.input.data, from.input.stride, own.first);
     lbvh_real *const to = own.slot->x;
     int const block = (int)blockDim.x, last = 3 * own.size - 1;
-    for (int k = (int)threadIdx.x; k <= last; k += turns * block) {
-        lbvh_real some[turns];
+    for (int k = (int)threadIdx.x; k <= last; k += items * block) {
+        lbvh_real some[items];
 #pragma unroll
-        for (int t = 0; t < turns; t++) some[t] = x[k + t * block < last ? k + t * block : last];
+        for (int t = 0; t < items; t++) some[t] = x[k + t * block < last ? k + t * block : last];
 #pragma unroll
-        for (int t = 0; t < turns; t++)
+        for (int t = 0; t < items; t++)
             if (k + t * block <= last) to[k + t * block] = some[t];
     }
     __syncthreads();
@@ -2697,7 +2739,7 @@ __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements 
                                                      const lbvh_i_share &own)
 {
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
-    lbvh_i_meet();
+    lbvh_i_grid_barrier();
     if (warp < 6) {
         lbvh_real all = -lbvh_i_infinity();
         for (int b = lane; b < (int)gridDim.x; b += 32)
@@ -2722,7 +2764,7 @@ __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements 
 __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_keys &, const lbvh_i_parts &,
                                                      const lbvh_i_share &)
 {
-    lbvh_i_meet(); /* no counts yet */
+    lbvh_i_grid_barrier(); /* no counts yet */
 }
 
 /* Is an element left out? */
@@ -2746,6 +2788,7 @@ __device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_keys &,
     return slot.word[0];
 }
 
+/* The code of a slot, once it is stored there. */
 __device__ __forceinline__ uint64_t lbvh_i_stored_code(const lbvh_i_slot &slot)
 {
     return (uint64_t)slot.word[1] << 32 | slot.word[0];
@@ -2808,7 +2851,7 @@ __device__ __forceinline__ void lbvh_i_choose_splitters(const lbvh_i_parts &part
     uint64_t *const list = own.room->now.sample;
     int const blocks = (int)gridDim.x, block = (int)blockIdx.x, lane = (int)(threadIdx.x % 32),
               samples = each * blocks;
-    lbvh_i_meet();
+    lbvh_i_grid_barrier();
     for (int s = (int)threadIdx.x; s < samples; s += (int)blockDim.x)
         list[s / each * stride + s % each] = parts.memory->sample[s];
     __syncthreads();
@@ -2834,7 +2877,7 @@ __device__ __forceinline__ void lbvh_i_load_splitters(const lbvh_i_parts &parts,
     lbvh_i_share_intervals &room = own.room->now.intervals;
     int32_t *const table = own.room->table;
     int const splitters = parts.sampled - 1;
-    lbvh_i_meet();
+    lbvh_i_grid_barrier();
     for (int c = (int)threadIdx.x; c < parts.equal; c += (int)blockDim.x) table[c] = 0;
     __syncthreads();
     for (int j = (int)threadIdx.x; j < splitters; j += (int)blockDim.x) {
@@ -2892,6 +2935,7 @@ __device__ __forceinline__ void lbvh_i_report_slot(const lbvh_i_from_keys &, con
 {
 }
 
+/* No interval has an element yet. */
 __device__ __forceinline__ void lbvh_i_empty_counts(const lbvh_i_share &own)
 {
     for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x)
@@ -2967,7 +3011,7 @@ __device__ __forceinline__ int32_t lbvh_i_begin_intervals(const lbvh_i_share &ow
     int32_t *const begin = own.room->now.intervals.splitter_id;
     int32_t largest = 0;
     if (threadIdx.x == 0) own.room->largest = 0;
-    lbvh_i_meet();
+    lbvh_i_grid_barrier();
     for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
         begin[j] = total[j];
         largest = max(largest, begin[j]);
@@ -3067,15 +3111,15 @@ struct lbvh_i_bucket_room {
     int32_t warp_sums[lbvh_i_sort_block / 32];
     int32_t interval[2]; /* the bucket's first, and the one after its last */
 };
-static_assert(lbvh_i_sort_turns == 8 && lbvh_i_bucket_most % 32 == 0 &&
-                  lbvh_i_sort_turns * lbvh_i_sort_block >= lbvh_i_bucket_most,
+static_assert(lbvh_i_sort_items == 8 && lbvh_i_bucket_most % 32 == 0 &&
+                  lbvh_i_sort_items * lbvh_i_sort_block >= lbvh_i_bucket_most,
               "a thread has 8 cells, and 8 elements");
 
 /* The elements of a thread. */
 struct lbvh_i_own_elements {
-    uint64_t code[lbvh_i_sort_turns];
-    int32_t id[lbvh_i_sort_turns];
-    uint32_t cell[lbvh_i_sort_turns]; /* and rank there */
+    uint64_t code[lbvh_i_sort_items];
+    int32_t id[lbvh_i_sort_items];
+    uint32_t cell[lbvh_i_sort_items]; /* and rank there */
 };
 
 /* Places of a cell. */
@@ -3083,6 +3127,7 @@ struct lbvh_i_cell_places {
     int begin, end;
 };
 
+/* The cell to which a place of the bucket belongs: its first place, and the one behind it. */
 __device__ __forceinline__ lbvh_i_cell_places lbvh_i_cell_at(const lbvh_i_bucket_room &room,
                                                              int place)
 {
@@ -3094,6 +3139,7 @@ __device__ __forceinline__ lbvh_i_cell_places lbvh_i_cell_at(const lbvh_i_bucket
     return {32 * first + 31 - __clz((int)below), 32 * last + __ffs((int)above) - 1};
 }
 
+/* No cell has an element yet. */
 __device__ __forceinline__ void lbvh_i_empty_cells(lbvh_i_bucket_room &room)
 {
     if (8 * threadIdx.x < lbvh_i_bucket_most)
@@ -3131,7 +3177,7 @@ __device__ __forceinline__ bool lbvh_i_distribute(lbvh_i_bucket_room &room, int 
 {
     int const thread = (int)threadIdx.x, block = (int)blockDim.x;
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m) continue;
         uint32_t const cell = own.cell[t], half = cell % 2 * 16;
         own.cell[t] |= (atomicAdd(&room.count[cell / 2], 1u << half) >> half) << 16;
@@ -3139,7 +3185,7 @@ __device__ __forceinline__ bool lbvh_i_distribute(lbvh_i_bucket_room &room, int 
     __syncthreads();
     bool const crowded = lbvh_i_scan_cells(room);
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m || (move >> t & 1) == 0) continue;
         uint32_t const cell = own.cell[t] & 0xFFFF, rank = own.cell[t] >> 16,
                        place = (room.count[cell / 2] >> cell % 2 * 16 & 0xFFFF) + rank;
@@ -3172,8 +3218,9 @@ __device__ __forceinline__ void lbvh_i_note_bits(lbvh_i_bucket_room &room, int m
         bool const large = cell.end - cell.begin > lbvh_i_few,
                    alike = __all_sync(0xFFFFFFFFu,
                                       cell.begin == __shfl_sync(0xFFFFFFFFu, cell.begin, 0));
-        for (int step = 16; alike && step > 0; step /= 2)
-            bit = max(bit, __shfl_xor_sync(0xFFFFFFFFu, bit, step));
+        if (alike)
+            for (int step = 16; step > 0; step /= 2)
+                bit = max(bit, __shfl_xor_sync(0xFFFFFFFFu, bit, step));
         if (large && (!alike || lane == 0))
             (void)atomicMax(&room.count[cell.begin / 2], (uint32_t)bit);
     }
@@ -3189,7 +3236,7 @@ __device__ __forceinline__ bool lbvh_i_divide_cells(lbvh_i_bucket_room &room, in
     lbvh_i_empty_cells(room);
     lbvh_i_note_bits(room, m);
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         int const place = t * (int)blockDim.x + (int)threadIdx.x;
         if (place >= m) continue;
         lbvh_i_cell_places const cell = lbvh_i_cell_at(room, place);
@@ -3220,7 +3267,7 @@ __device__ __forceinline__ bool lbvh_i_fill_cells(lbvh_i_bucket_room &room,
         room.begins[w] = (w == m / 32 ? 1u << m % 32 : 0) | (w == 0);
     lbvh_i_empty_cells(room);
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m) continue;
         int4 const one = reinterpret_cast<const int4 *>(record)[t * block + thread];
         own.code[t] = (uint64_t)(uint32_t)one.y << 32 | (uint32_t)one.x;
@@ -3228,7 +3275,7 @@ __device__ __forceinline__ bool lbvh_i_fill_cells(lbvh_i_bucket_room &room,
         own.cell[t] = (uint32_t)(one.w - first) >> shift;
     }
 #pragma unroll
-    for (int t = 0; t < lbvh_i_sort_turns; t++) {
+    for (int t = 0; t < lbvh_i_sort_items; t++) {
         if (t * block + thread >= m) continue;
         lbvh_i_code_range const range = room.range[own.cell[t]];
         uint64_t const x = (range.by_id ? (uint64_t)own.id[t] : own.code[t]) - range.low;
@@ -3311,7 +3358,8 @@ __device__ void lbvh_i_sort_large_bucket(lbvh_i_bucket_room &room, lbvh_i_record
         lbvh_i_sorted const merged = to;
         to = from, from = merged;
     }
-    for (int32_t k = (int32_t)threadIdx.x; from.record && k < m; k += (int32_t)blockDim.x)
+    if (!from.record) return; /* in place already */
+    for (int32_t k = (int32_t)threadIdx.x; k < m; k += (int32_t)blockDim.x)
         to.set(k, from.get(k));
 }
 
@@ -3384,6 +3432,7 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     lbvh_i_sort_records(room, parts.record + first, m, from, shift, codes + first, ids + first);
 }
 
+/* An attribute of the current device. */
 int lbvh_i_device_attribute(cudaDeviceAttr attribute)
 {
     int device = 0, value = 0;
@@ -3429,6 +3478,7 @@ size_t lbvh_i_sort_bytes(int32_t n)
     return sizeof(lbvh_i_sort_memory) + (size_t)most * sizeof(lbvh_i_record);
 }
 
+/* How n elements are divided, and where in TEMP their records lie. */
 lbvh_i_parts lbvh_i_parts_of(lbvh_cuda *gpu, int32_t n, int bits)
 {
     char *const temp = lbvh_i_scratch<char>(gpu, LBVH_I_TEMP);
@@ -3450,8 +3500,9 @@ lbvh_i_parts lbvh_i_parts_of(lbvh_cuda *gpu, int32_t n, int bits)
 /* Sorts n elements or keys to codes and ids. false: they are too many, or fewer multiprocessors are
    at hand than the device has; then nothing was launched. */
 template <class Source>
-bool lbvh_i_sort_together(lbvh_cuda *gpu, const Source &from, int32_t n, int bits, uint64_t *codes,
-                          int32_t *ids, cudaStream_t stream, lbvh_result *result)
+bool lbvh_i_sort_by_samples(lbvh_cuda *gpu, const Source &from, int32_t n, int bits,
+                            uint64_t *codes, int32_t *ids, cudaStream_t stream,
+                            lbvh_result *result)
 {
     if (n > lbvh_i_sort_most()) return false;
     lbvh_i_parts const parts = lbvh_i_parts_of(gpu, n, bits);
@@ -3467,15 +3518,15 @@ bool lbvh_i_sort_together(lbvh_cuda *gpu, const Source &from, int32_t n, int bit
                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                 (int)shared[1])))
         return true;
-    cudaLaunchAttribute together = {};
-    together.id = cudaLaunchAttributeCooperative;
-    together.val.cooperative = 1;
+    cudaLaunchAttribute cooperative = {};
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)lbvh_i_blocks(n, parts.share));
     config.blockDim = dim3((unsigned)lbvh_i_sort_block);
     config.dynamicSmemBytes = shared[0];
     config.stream = stream;
-    config.attrs = &together;
+    config.attrs = &cooperative;
     config.numAttrs = 1;
     *result = lbvh_i_launch_config(gpu, config, lbvh_i_partition_kernel<Source>, from, parts);
     if (*result != LBVH_OK)
@@ -3490,24 +3541,26 @@ bool lbvh_i_sort_together(lbvh_cuda *gpu, const Source &from, int32_t n, int bit
     return true;
 }
 
+/* Sorts elements by their codes, if two launches can. False: nothing was done. */
 bool lbvh_i_sort_elements(lbvh_cuda *gpu, lbvh_i_input input, uint64_t *codes, int32_t *ids,
                           cudaStream_t stream, lbvh_result *result)
 {
     const lbvh &tree = gpu->device.tree;
     lbvh_i_from_elements const from = {tree.desc, input, lbvh_i_bounds_given(&tree.desc) != 0,
                                        gpu->d_facts};
-    return lbvh_i_sort_together(gpu, from, tree.n, lbvh_i_code_bits(&tree.desc), codes, ids, stream,
-                                result);
+    return lbvh_i_sort_by_samples(gpu, from, tree.n, lbvh_i_code_bits(&tree.desc), codes, ids,
+                                  stream, result);
 }
 
+/* Sorts keys: in two launches, or by digits. */
 lbvh_result lbvh_i_sort_keys(lbvh_cuda *gpu, lbvh_i_sort *sort, int32_t n, int bits,
                              cudaStream_t stream)
 {
     lbvh_i_from_keys const from = {sort->keys.Current()};
     lbvh_result result = LBVH_OK;
     if (n >= lbvh_i_keys_least &&
-        lbvh_i_sort_together(gpu, from, n, bits, lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG),
-                             sort->ids.Current(), stream, &result))
+        lbvh_i_sort_by_samples(gpu, from, n, bits, lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG),
+                               sort->ids.Current(), stream, &result))
         return result;
     return lbvh_i_sort_by_digits(gpu, sort, n, bits, stream);
 }
@@ -3560,7 +3613,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     for (int64_t i = lbvh_i_thread(); i < n; i += gridDim.x * blockDim.x) {
         lbvh_result const box = lbvh_box_of(&device.tree.desc, input.data, input.stride, (int32_t)i,
                                             min, max);
-        for (int a = 0; a < 3 && box == LBVH_OK; a++) {
+        if (box != LBVH_OK) continue; /* left out */
+        for (int a = 0; a < 3; a++) {
             lbvh_real const half_centre = lbvh_i_half_centre(min[a], max[a]);
             most[a] = lbvh_i_max(most[a], half_centre);
             most[3 + a] = lbvh_i_max(most[3 + a], -half_centre);
@@ -3700,8 +3754,9 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     int const lower = lbvh_i_code_bits(&tree.desc) - 32;
     bool const relative = Long && facts->clustered;
     if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
-    for (int s = (int)threadIdx.x; relative && s < codes.samples; s += (int)blockDim.x)
-        sample[s] = codes.sample[s];
+    if (relative)
+        for (int s = (int)threadIdx.x; s < codes.samples; s += (int)blockDim.x)
+            sample[s] = codes.sample[s];
     __syncthreads();
     for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
         lbvh_result valid;
@@ -3796,20 +3851,20 @@ __device__ void lbvh_i_sort_ids(int32_t *ids, int32_t m, const uint64_t *code)
 }
 
 /* Ids that a thread merges at a time: their searches overlap. */
-constexpr int lbvh_i_merge_turns = 4;
+constexpr int lbvh_i_merge_items = 4;
 
 /* Merges neighbouring sorted chunks of m ids, `width` long, a power of 2: an id moves by the number
    of ids of the other chunk that come before it, found by steps of halved length. */
 __device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m, int64_t width,
                                     const uint64_t *code)
 {
-    constexpr int turns = lbvh_i_merge_turns;
-    for (int64_t x = threadIdx.x; x < m; x += turns * (int)blockDim.x) {
-        int32_t id[turns];
-        uint64_t own[turns];
-        int64_t other[turns], length[turns], count[turns];
+    constexpr int items = lbvh_i_merge_items;
+    for (int64_t x = threadIdx.x; x < m; x += items * (int)blockDim.x) {
+        int32_t id[items];
+        uint64_t own[items];
+        int64_t other[items], length[items], count[items];
 #pragma unroll
-        for (int t = 0; t < turns; t++) {
+        for (int t = 0; t < items; t++) {
             int64_t const k = x + t * (int)blockDim.x < m ? x + t * (int)blockDim.x : x,
                           rest = m - (k / width ^ 1) * width;
             id[t] = from[k];
@@ -3820,7 +3875,7 @@ __device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m,
         }
         for (int64_t step = width; step > 0; step /= 2) {
 #pragma unroll
-            for (int t = 0; t < turns; t++) {
+            for (int t = 0; t < items; t++) {
                 int64_t const next = count[t] + step;
                 if (next > length[t]) continue;
                 int32_t const there = from[other[t] + next - 1];
@@ -3828,7 +3883,7 @@ __device__ void lbvh_i_merge_chunks(const int32_t *from, int32_t *to, int64_t m,
             }
         }
 #pragma unroll
-        for (int t = 0; t < turns; t++) {
+        for (int t = 0; t < items; t++) {
             int64_t const k = x + t * (int)blockDim.x;
             if (k < m) to[k / (2 * width) * (2 * width) + k % width + count[t]] = id[t];
         }
@@ -3865,9 +3920,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
             int32_t *const merged = to;
             to = from, from = merged;
         }
-        for (int32_t x = (int32_t)threadIdx.x; from != ties.id + first && x < m;
-             x += (int32_t)blockDim.x)
-            to[x] = from[x];
+        if (from == ties.id + first) continue; /* in place already */
+        for (int32_t x = (int32_t)threadIdx.x; x < m; x += (int32_t)blockDim.x) to[x] = from[x];
     }
 }
 
@@ -4071,7 +4125,8 @@ __device__ __forceinline__ unsigned long long lbvh_i_exchange(unsigned long long
 
 /* A subtree meets its sibling. False: that one has not arrived, and will go on. What the warp wrote
    before is visible to the one that goes on: the exchange, and a __syncwarp before and after. */
-__device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh_i_siblings *s)
+__device__ __forceinline__ bool lbvh_i_meet_sibling(const lbvh_i_ploc_space &space,
+                                                     lbvh_i_siblings *s)
 {
     bool const is_right = s->at_first >= s->at_end;
     int32_t const border = is_right ? s->first : s->end, far_end = is_right ? s->end : s->first;
@@ -4089,6 +4144,7 @@ __device__ __forceinline__ bool lbvh_i_meet(const lbvh_i_ploc_space &space, lbvh
     return true;
 }
 
+/* The box of a cluster. */
 __device__ __forceinline__ lbvh_i_lane_box lbvh_i_box_at(const lbvh_i_window &w, int i)
 {
     lbvh_i_box_begin const begin = w.begin[i];
@@ -4096,6 +4152,7 @@ __device__ __forceinline__ lbvh_i_lane_box lbvh_i_box_at(const lbvh_i_window &w,
     return {{begin.min[0], begin.min[1], begin.min[2]}, {begin.max_x, end.max_y, end.max_z}};
 }
 
+/* Stores it. */
 __device__ __forceinline__ void lbvh_i_put_box(lbvh_i_window &w, int i, const lbvh_i_lane_box &box)
 {
     w.begin[i] = {{box.min[0], box.min[1], box.min[2]}, box.max[0]};
@@ -4282,7 +4339,7 @@ __global__ void __launch_bounds__(lbvh_i_cluster_block, lbvh_i_cluster_blocks)
             active = own.first > 0 || own.end < tree.n;
         }
         __syncwarp(); /* what the lanes wrote, before a sibling hears of it */
-        joins = active = active && lbvh_i_meet(space, &own);
+        joins = active = active && lbvh_i_meet_sibling(space, &own);
         __syncwarp(); /* what the sibling's lanes wrote, before all lanes read it */
     }
 }
@@ -4369,15 +4426,16 @@ lbvh_result lbvh_i_copy_tree(lbvh_cuda *gpu, const lbvh *to, const lbvh *from, c
                              cudaStream_t stream)
 {
     lbvh_block there[LBVH_BLOCKS], here[LBVH_BLOCKS];
-    lbvh_result result = LBVH_OK;
     lbvh_i_arrays_of(to, there);
     lbvh_i_arrays_of(from, here);
-    for (int b = 0; b < 3 && result == LBVH_OK; b++)
-        result = lbvh_i_copy(gpu, there[b].memory, here[b].memory, here[b].bytes, kind, stream);
-    if (result == LBVH_OK && from->code)
-        result = lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind,
-                             stream);
-    return result;
+    for (int b = 0; b < 3; b++) {
+        lbvh_result const result = lbvh_i_copy(gpu, there[b].memory, here[b].memory, here[b].bytes,
+                                               kind, stream);
+        if (result != LBVH_OK) return result;
+    }
+    if (!from->code) return LBVH_OK;
+    return lbvh_i_copy(gpu, to->code, from->code, (size_t)from->n * sizeof *from->code, kind,
+                       stream);
 }
 
 } // namespace
@@ -4417,10 +4475,10 @@ LBVH_API lbvh_result lbvh_cuda_bytes_for(const lbvh_desc *desc, int32_t n, int32
     if (result == LBVH_OK)
         result = lbvh_i_search_sizes(&gpu, queries > n ? queries : n, queries > 0, queries > 0,
                                      scratch);
-    for (int b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)blocks[b];
-    for (int b = 0; b < LBVH_CUDA_SCRATCH && result == LBVH_OK; b++)
-        *bytes += (int64_t)scratch[b];
-    return result;
+    if (result != LBVH_OK) return result;
+    for (int b = 0; b < LBVH_BLOCKS; b++) *bytes += (int64_t)blocks[b];
+    for (int b = 0; b < LBVH_CUDA_SCRATCH; b++) *bytes += (int64_t)scratch[b];
+    return LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, const lbvh_real *d_data,

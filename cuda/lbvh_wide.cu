@@ -32,6 +32,7 @@ namespace {
 /* What a part of the walk meets. */
 struct lbvh_i_tally { int32_t nodes, leaves, elements; };
 
+/* What two parts of the walk meet. */
 __device__ __forceinline__ lbvh_i_tally lbvh_i_both(const lbvh_i_tally &a, const lbvh_i_tally &b)
 {
     return {a.nodes + b.nodes, a.leaves + b.leaves, a.elements + b.elements};
@@ -372,6 +373,7 @@ __device__ __forceinline__ lbvh_i_way lbvh_i_begin_way(uint32_t within)
     return way;
 }
 
+/* The least ticket: the nearest child. */
 __device__ __forceinline__ uint32_t lbvh_i_least_ticket(const lbvh_i_group &group)
 {
     uint32_t const two = __vminu2(__vminu2(group.ticket[0], group.ticket[1]),
@@ -1046,6 +1048,7 @@ int32_t lbvh_i_ray_threads(int32_t n)
     return n < most ? n : most;
 }
 
+/* lbvh_closest_hits and lbvh_any_hits. */
 lbvh_result lbvh_i_cuda_trace(lbvh_cuda_wide *gpu, const lbvh_rays *rays, lbvh_ray_hit *hits,
                               uint8_t *hit, cudaStream_t stream)
 {

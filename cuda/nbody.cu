@@ -17,10 +17,9 @@
 
    >>contents
 
-       all stages     >>memory >>launch >>together >>square-cuda >>sort-cuda >>cells-cuda,
+       all stages     >>memory >>launch >>cooperative >>square-cuda >>sort-cuda >>cells-cuda,
                       of deep trees >>deep-cuda
        stages 1 to 3  >>up-cuda >>table-cuda (all stages) >>series-cuda >>down-cuda >>bodies-cuda
-       periodic       >>images-cuda (all stages)
        one thread     >>one-thread
        NBODY_FAST     >>complete >>fast >>groups >>families >>open >>transfer >>fast-leaves
        calls          >>api-cuda >>check >>upload >>download */
@@ -44,10 +43,28 @@ constexpr int nbody_i_block_threads = 256;
 constexpr int64_t nbody_i_many_blocks = 1056;
 constexpr int nbody_i_warps = 5; /* >>fast: of a block, at most, of 16 targets each */
 constexpr int32_t nbody_i_group = 320, nbody_i_piece = 128; /* >>groups: bodies */
-constexpr int nbody_i_together = 2; /* >>together: blocks of each multiprocessor */
+constexpr int nbody_i_blocks_per_sm = 2; /* >>cooperative: blocks of each multiprocessor */
 constexpr int64_t nbody_i_square_cells = 21; /* on levels 0 to 2, which a periodic square needs */
 constexpr int nbody_i_sums = 8; /* doubles that a block has in PARTIAL at least, for parts */
 constexpr unsigned nbody_i_all_lanes = 0xFFFFFFFFu;
+
+/* cuda/nbody_periodic.cu */
+#ifdef NBODY_WITH_PERIODIC
+size_t nbody_i_cuda_lattice_bytes(const nbody *sim);
+nbody_result nbody_i_host_lattice(nbody *sim, const struct nbody_i_lattice **lattice);
+nbody_result nbody_i_cuda_lattice(nbody_cuda *gpu, cudaStream_t stream);
+nbody_result nbody_i_cuda_image_nodes(nbody_cuda *gpu, int potential, bool store,
+                                      cudaStream_t stream);
+nbody_result nbody_i_cuda_direct_images(nbody_cuda *gpu, const nbody_i_outcome &out,
+                                        cudaStream_t stream);
+#else
+#define nbody_i_cuda_lattice_bytes(sim) 0
+#define nbody_i_bind_lattice(sim, memory) ((void)0)
+#define nbody_i_host_lattice(sim, lattice) NBODY_OK
+#define nbody_i_cuda_lattice(gpu, stream) NBODY_OK
+#define nbody_i_cuda_image_nodes(gpu, potential, store, stream) NBODY_OK
+#define nbody_i_cuda_direct_images(gpu, out, stream) NBODY_OK
+#endif
 
 __device__ __forceinline__ int64_t nbody_i_thread()
 {
@@ -74,7 +91,7 @@ struct nbody_i_chunk { int32_t leaf, first, count; };
    numbers, so that all start at 0. */
 struct nbody_i_facts {
     unsigned long long least[2], most[2], heaviest;
-    unsigned arrived[3];                        /* >>together */
+    unsigned arrived[3];                        /* >>cooperative */
     int32_t first_bad[2];                       /* INT_MAX - (first that is not finite, that has a
                                                    negative mass), 0: none */
     int32_t too_large;
@@ -234,8 +251,7 @@ nbody_result nbody_i_cuda_sizes(const nbody *sim, int32_t n, int32_t cells, bool
     bytes[NBODY_I_BODIES] = (size_t)n * NBODY_I_BODY;
     scratch[NBODY_I_FACTS] = sizeof(nbody_i_facts);
     scratch[NBODY_I_PARTIAL] = (size_t)nbody_i_many_blocks * nbody_i_sums * sizeof(double);
-    if (sim->desc.periodic)
-        bytes[NBODY_I_LATTICE] = nbody_i_lattice_bytes(sim) + sizeof(nbody_i_image_nodes);
+    if (sim->desc.periodic) bytes[NBODY_I_LATTICE] = nbody_i_cuda_lattice_bytes(sim);
     if (sim->desc.method == NBODY_DIRECT && sim->desc.stage == NBODY_FAST)
         scratch[NBODY_I_PARTIAL] += (size_t)nbody_i_direct_parts(n) * (size_t)n * NBODY_I_PARTS *
                                     sizeof(nbody_real);
@@ -294,10 +310,13 @@ nbody_result nbody_i_cuda_prepare(nbody_cuda *gpu, int32_t n, bool potential, nb
 /* May kernels be asked for these functions? Only if they are those that they were compiled with. */
 nbody_result nbody_i_check_function(const nbody_desc *desc)
 {
+    (void)desc;
+#ifdef NBODY_WITH_FUNCTION
     nbody_function const *given = &desc->function;
-    return desc->law != NBODY_FUNCTION || nbody_i_is_named(given, given->potential != nullptr)
-               ? NBODY_OK
-               : NBODY_BAD_OPTION;
+    if (desc->law == NBODY_FUNCTION && !nbody_i_is_named(given, given->potential != nullptr))
+        return NBODY_BAD_OPTION;
+#endif
+    return NBODY_OK;
 }
 
 /* NBODY_FAST has no kernels for these. */
@@ -390,14 +409,14 @@ int64_t nbody_i_blocks_for(int64_t pieces, int threads)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>together: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks, of
+   >>cooperative: NBODY_FAST, kernels of all levels. Each level needs the one before it: the blocks, of
    which there are as many as run at the same time, wait for each other. Where the launch of a
    kernel for a level would cost more than its few cells, or has none, that takes less time.
    ---------------------------------------------------------------------------------------------- */
 
 /* Where blocks cannot wait for each other, one block does all. */
 template <class... Parameters, class... Arguments>
-nbody_result nbody_i_launch_together(nbody_cuda *gpu, cudaStream_t stream,
+nbody_result nbody_i_launch_cooperative(nbody_cuda *gpu, cudaStream_t stream,
                                      void (*kernel)(Parameters...), const Arguments &...arguments)
 {
     int device = 0, processors = 1, possible = 0;
@@ -407,7 +426,7 @@ nbody_result nbody_i_launch_together(nbody_cuda *gpu, cudaStream_t stream,
         nbody_i_failed(gpu, cudaDeviceGetAttribute(&possible, cudaDevAttrCooperativeLaunch,
                                                    device)))
         return NBODY_CUDA_ERROR;
-    int64_t const blocks = (int64_t)nbody_i_together * processors;
+    int64_t const blocks = (int64_t)nbody_i_blocks_per_sm * processors;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
@@ -994,8 +1013,8 @@ __device__ bool nbody_i_make_existing(const nbody &sim, const nbody_i_order &ord
 }
 
 /* Those levels, then one by one. */
-__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
-    nbody_i_cells_together_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_blocks_per_sm)
+    nbody_i_cells_cooperative_kernel(__grid_constant__ const nbody_device device, nbody_i_order order,
                                   int32_t room, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
@@ -1109,12 +1128,12 @@ nbody_result nbody_i_cuda_cells(nbody_cuda *gpu, const nbody_i_order &order, cud
     nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
     int32_t const room = nbody_i_cell_room(&sim->desc, sim->n);
     int const divided = sim->desc.levels - 1;
-    bool const together = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
+    bool const cooperative = sim->desc.stage == NBODY_FAST && sim->desc.levels <= NBODY_KEY_LEVELS;
     nbody_result result = NBODY_OK;
-    if (together)
-        result = nbody_i_launch_together(gpu, stream, nbody_i_cells_together_kernel, gpu->device,
+    if (cooperative)
+        result = nbody_i_launch_cooperative(gpu, stream, nbody_i_cells_cooperative_kernel, gpu->device,
                                          order, room, facts);
-    for (int level = together ? divided + 1 : 0; level <= divided && result == NBODY_OK; level++) {
+    for (int level = cooperative ? divided + 1 : 0; level <= divided && result == NBODY_OK; level++) {
         int64_t const threads = nbody_i_at_most(nbody_i_level_bound(&sim->desc, sim->n, level));
         if (sim->desc.levels > NBODY_KEY_LEVELS && (level == 16 || level == 32))
             result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
@@ -1570,131 +1589,6 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
         nbody_i_carry_target(&t);
         if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.total, t.compensation);
     }
-}
-
-/* ----------------------------------------------------------------------------------------------
-   >>images-cuda: periodic squares, as >>lattice and >>images in nbody.h. The same kernels in all
-   stages; NBODY_ONE_THREAD has one thread of them.
-
-   The sums over the lattice follow from the desc alone. The host makes them, keeps them in the
-   nbody's block of its own memory, and passes them as an argument of a kernel: a copy would wait
-   for the host's memory, and a graph would read it again.
-   ---------------------------------------------------------------------------------------------- */
-
-/* The lattice in host memory, without a table; made, if there is another or none. */
-nbody_result nbody_i_host_lattice(nbody *sim, const nbody_i_lattice **lattice)
-{
-    nbody_frame frame = {};
-    nbody host = *sim;
-    double least[2], most[2];
-    nbody_i_bound_square(&sim->desc, least, most);
-    if (!nbody_i_make_frame(&frame, &sim->desc, least, most, 1)) return NBODY_TOO_LARGE;
-    host.frame = &frame;
-    host.nodes = 0;
-    nbody_result const result = nbody_i_prepare_lattice(&host, NBODY_I_EXACT);
-    sim->block[NBODY_I_LATTICE] = host.block[NBODY_I_LATTICE];
-    if (lattice) *lattice = host.lattice;
-    return result;
-}
-
-/* One block. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_lattice_kernel(__grid_constant__ const nbody_i_lattice lattice, nbody_i_lattice *to)
-{
-    constexpr int factors = NBODY_I_ANGLES * NBODY_I_POWERS;
-    for (int k = (int)threadIdx.x; k < factors; k += nbody_i_block_threads)
-        to->factor[k / NBODY_I_POWERS][k % NBODY_I_POWERS] =
-            lattice.factor[k / NBODY_I_POWERS][k % NBODY_I_POWERS];
-    if (threadIdx.x < NBODY_I_ANGLES) to->powers[threadIdx.x] = lattice.powers[threadIdx.x];
-    if (threadIdx.x > 0) return;
-    to->key = lattice.key;
-    to->degree = lattice.degree;
-    to->angles = lattice.angles;
-}
-
-/* The M2L table of level 2: a thread for each entry. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_image_table_kernel(__grid_constant__ const nbody_device device)
-{
-    const nbody &sim = device.sim;
-    int32_t const row = nbody_i_row(&sim);
-    int64_t const entries = (int64_t)sim.per_cell * row;
-    for (int64_t k = nbody_i_thread(); k < NBODY_I_IMAGES * entries; k += nbody_i_threads())
-        nbody_i_fill_image_entry(&sim, (int)(k / entries), (int32_t)(k % entries / row),
-                                 (int32_t)(k % row));
-}
-
-nbody_result nbody_i_cuda_lattice(nbody_cuda *gpu, cudaStream_t stream)
-{
-    nbody *sim = &gpu->device.sim;
-    const nbody_i_lattice *lattice = nullptr;
-    static_assert(sizeof *lattice <= 4000, "the parameters of a kernel are 4096 bytes at most");
-    nbody_result result = nbody_i_host_lattice(sim, &lattice);
-    if (result == NBODY_OK)
-        result = nbody_i_launch(gpu, stream, nbody_i_block_threads, nbody_i_block_threads,
-                                nbody_i_lattice_kernel, *lattice, sim->lattice);
-    if (result != NBODY_OK || !sim->images) return result;
-    int64_t const entries = (int64_t)NBODY_I_IMAGES * sim->per_cell * nbody_i_row(sim);
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(entries), nbody_i_block_threads,
-                          nbody_i_image_table_kernel, gpu->device);
-}
-
-/* M2L of level 2: a thread for each node of the 16 cells, empty ones too, for points in them. With
-   `store`, those of cells that exist are stored as theirs. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_image_nodes_kernel(__grid_constant__ const nbody_device device, int potential,
-                               bool store, nbody_i_image_nodes *to)
-{
-    const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_law_of(&sim, potential);
-    int32_t sixteen[NBODY_I_IMAGES];
-    nbody_i_find_sixteen(&sim, sixteen);
-    for (int64_t k = nbody_i_thread(); k < NBODY_I_IMAGES * sim.nodes; k += nbody_i_threads()) {
-        int32_t const cell = (int32_t)(k / sim.nodes), a = (int32_t)(k % sim.nodes);
-        nbody_i_target const t = nbody_i_image_node(&sim, &law, sixteen, cell, a);
-        for (int p = 0; p < NBODY_I_PARTS; p++)
-            to->value[p][cell][a] = t.total[p] + t.compensation[p];
-        if (store && sixteen[cell] >= 0) nbody_i_store_node(&sim, &law, sixteen[cell], a, &t);
-    }
-}
-
-nbody_i_image_nodes *nbody_i_image_nodes_on_gpu(const nbody *sim)
-{
-    unsigned char *lattice = reinterpret_cast<unsigned char *>(sim->lattice);
-    return reinterpret_cast<nbody_i_image_nodes *>(lattice + nbody_i_lattice_bytes(sim));
-}
-
-nbody_result nbody_i_cuda_image_nodes(nbody_cuda *gpu, int potential, bool store,
-                                      cudaStream_t stream)
-{
-    nbody *sim = &gpu->device.sim;
-    bool const alone = sim->desc.stage == NBODY_ONE_THREAD;
-    return nbody_i_launch(gpu, stream, alone ? 1 : NBODY_I_IMAGES * sim->nodes,
-                          alone ? 1 : nbody_i_block_threads, nbody_i_image_nodes_kernel,
-                          gpu->device, potential, store, nbody_i_image_nodes_on_gpu(sim));
-}
-
-/* DIRECT: a thread for each body. */
-__global__ void __launch_bounds__(nbody_i_block_threads)
-    nbody_i_direct_images_kernel(__grid_constant__ const nbody_device device, nbody_i_outcome out)
-{
-    const nbody &sim = device.sim;
-    nbody_i_law const law = nbody_i_law_of(&sim, out.potential != nullptr);
-    for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads()) {
-        nbody_i_target const t =
-            nbody_i_sum_images(&sim, &law, sim.x[k], sim.y[k], (int32_t)k);
-        nbody_i_store(&sim, &out, sim.id[k], t.total, t.compensation);
-    }
-}
-
-nbody_result nbody_i_cuda_direct_images(nbody_cuda *gpu, const nbody_i_outcome &out,
-                                        cudaStream_t stream)
-{
-    nbody *sim = &gpu->device.sim;
-    bool const alone = sim->desc.stage == NBODY_ONE_THREAD;
-    return nbody_i_launch(gpu, stream, alone ? 1 : nbody_i_at_most(sim->n),
-                          alone ? 1 : nbody_i_block_threads, nbody_i_direct_images_kernel,
-                          gpu->device, out);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -2815,7 +2709,7 @@ __device__ __forceinline__ void nbody_i_m2m(const nbody &sim, int level,
 }
 
 /* From the last level but one, as the last has only leaves, to level 2. */
-template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+template <int Order> __global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_blocks_per_sm)
     nbody_i_m2m_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
 {
     const nbody &sim = device.sim;
@@ -2862,7 +2756,7 @@ __device__ __forceinline__ void nbody_i_l2l_fast(const nbody &sim, int parts, in
 
 /* From level 3 to the last. */
 template <int Order>
-__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_together)
+__global__ void __launch_bounds__(nbody_i_block_threads, nbody_i_blocks_per_sm)
     nbody_i_l2l_kernel(__grid_constant__ const nbody_device device, int parts,
                        nbody_i_facts *facts)
 {
@@ -3174,7 +3068,7 @@ nbody_result nbody_i_cuda_fast_sources(nbody_cuda *gpu, cudaStream_t stream)
         gpu, stream, leaves, block,
         four ? nbody_i_leaves_fast_kernel<4> : nbody_i_leaves_fast_kernel<0>, gpu->device);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch_together(gpu, stream,
+    return nbody_i_launch_cooperative(gpu, stream,
                                    four ? nbody_i_m2m_kernel<4> : nbody_i_m2m_kernel<0>,
                                    gpu->device, facts);
 }
@@ -3238,7 +3132,7 @@ nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
                                             nbody_i_block_threads),
             nbody_i_block_threads, nbody_i_open_kernel<Law, Potential>, gpu->device);
     if (result != NBODY_OK) return result;
-    return nbody_i_launch_together(
+    return nbody_i_launch_cooperative(
         gpu, stream, sim->rule.side == 4 ? nbody_i_l2l_kernel<4> : nbody_i_l2l_kernel<0>,
         gpu->device, NBODY_I_PARTS - !Potential,
         nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
@@ -3732,6 +3626,6 @@ NBODY_API void nbody_cuda_free(nbody_cuda *gpu)
         nbody_i_cuda_release(&allocator, &gpu->block[b], gpu->stream);
     for (int b = 0; b < NBODY_CUDA_SCRATCH; b++)
         nbody_i_cuda_release(&allocator, &gpu->scratch[b], gpu->stream);
-    nbody_free(&gpu->device.sim); /* host memory: >>images-cuda */
+    nbody_free(&gpu->device.sim); /* host memory of periodic squares */
     memset(gpu, 0, sizeof *gpu);
 }

@@ -20,6 +20,10 @@
 
 namespace {
 
+#ifndef NBODY_WITH_PERIODIC
+#define nbody_i_image_nodes_on_gpu(sim) nullptr
+#endif
+
 /* Points in order: by cell, if they read nodes. */
 struct nbody_i_sorted_points {
     nbody_i_input input;
@@ -230,7 +234,7 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
     nbody_i_sorted_points points = {{d_points, nullptr, step, 0}, m, nullptr, nullptr, false};
     nbody_i_outcome const out = {d_acc, d_potential, 2 * sizeof(nbody_real)};
     const nbody_i_image_nodes *nodes =
-        sim->desc.periodic ? nbody_i_image_nodes_on_gpu(sim) : nullptr;
+        nbody_i_is_periodic(sim) ? nbody_i_image_nodes_on_gpu(sim) : nullptr;
     nbody_result result = NBODY_OK;
     if (nbody_i_reads_nodes(sim, m)) {
         result = nbody_i_cuda_begin_points(gpu, &points, potential, stream);

@@ -58,6 +58,7 @@ constexpr int NLIST_I_FACTS = NLIST_I_BEGIN; /* the facts use a block of the ser
 constexpr int nlist_i_block = 256;
 constexpr int nlist_i_words = 18; /* words of bits per particle, kept by a first pass */
 
+/* Notes the error of a CUDA call. True if there is one. */
 bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
 {
     if (error == cudaSuccess) return false;
@@ -66,6 +67,7 @@ bool nlist_i_failed(nlist_cuda *gpu, cudaError_t error)
     return true;
 }
 
+/* Device memory from the allocator, or from cudaMallocAsync; NULL if there is none. */
 void *nlist_i_cuda_alloc(const nlist_cuda_allocator *allocator, size_t bytes, cudaStream_t stream)
 {
     void *memory = nullptr;
@@ -75,6 +77,7 @@ void *nlist_i_cuda_alloc(const nlist_cuda_allocator *allocator, size_t bytes, cu
     return nullptr;
 }
 
+/* Frees a block in the order of the stream; it is empty afterwards. */
 void nlist_i_cuda_release(const nlist_cuda_allocator *allocator, nlist_block *block,
                           cudaStream_t stream)
 {
@@ -230,6 +233,7 @@ bool nlist_i_has_shape(const nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_
            !rows->offset == !desc->offsets && !rows->within == !(desc->nearest > 0);
 }
 
+/* Gives generation g the arrays and sizes that the desc asks for; their content is lost. */
 nlist_result nlist_i_shape_generation(nlist_cuda *gpu, int32_t g, int32_t n, int32_t row_count,
                                       int64_t capacity, bool uids, cudaStream_t stream)
 {
@@ -282,12 +286,12 @@ nlist_result nlist_i_shape_events(nlist_cuda *gpu, cudaStream_t stream)
     nlist *list = &gpu->device.list;
     nlist_result result = NLIST_OK;
     int64_t most = 0;
+    if (!list->desc.events) return NLIST_OK;
     for (const nlist_rows &rows : list->rows) {
         int64_t const room = (int64_t)rows.n * rows.width + rows.capacity;
         most = room > most ? room : most;
     }
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && list->desc.events;
-         kind++) {
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
         result = nlist_i_cuda_grow_keeping(gpu, &list->block[NLIST_I_EVENT + kind], most,
                                            sizeof(nlist_event), stream);
         list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
@@ -325,8 +329,8 @@ struct nlist_i_add_lengths {
     }
 };
 
-/* Exclusive prefix sum of m numbers, plain or as above. (CUB would return an error that the caller
-   has not read: it is cleared first, here and before sorts.) */
+/* Exclusive prefix sum of m numbers, as they are or as above. (CUB would return an error that the
+   caller has not read: it is cleared first, here and before sorts.) */
 cudaError_t nlist_i_exclusive_sum(void *temp, size_t &temp_bytes, const int64_t *in, int64_t *out,
                                   int64_t m, bool touches, cudaStream_t stream)
 {
@@ -394,6 +398,7 @@ struct nlist_i_job {
     bool pairs;                     /* the caller's pairs, else positions or a remap */
 };
 
+/* The number of this thread in the grid. */
 __device__ __forceinline__ int32_t nlist_i_thread()
 {
     return (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -471,6 +476,7 @@ __device__ __forceinline__ void nlist_i_warp_max(int32_t *word, int32_t x)
     if (threadIdx.x % 32 == 0 && x > 0) atomicMax(word, x);
 }
 
+/* The largest of desc.radii. Those that are no radius are reported. */
 __global__ void nlist_i_radii_kernel(__grid_constant__ const nlist_device device,
                                      __grid_constant__ const nlist_i_job job)
 {
@@ -494,7 +500,7 @@ __device__ __forceinline__ int32_t nlist_i_was(const nlist_i_job &job, const nli
     return was < old_rows.particles && job.facts->filled > 0 ? was : -1;
 }
 
-/* As nlist_i_carry_uids. */
+/* As nlist_i_keep_uids. */
 __global__ void nlist_i_uids_kernel(__grid_constant__ const nlist_device device,
                                     __grid_constant__ const nlist_i_job job)
 {
@@ -860,14 +866,14 @@ struct nlist_i_lbvh_source {
                /* Inf: a box is too far away (nlist_i_overhang_kernel) */
                job.facts->sticks_bits < 0x7F800000;
     }
-    /* The search around image `turn` of a particle; without one (searches = false) reach2 is -1. */
+    /* The search around one image of a particle; without one (searches = false) reach2 is -1. */
     __device__ lbvh_overlap search(const nlist &list, const nlist_i_query &query, nlist_real out,
                                    bool searches, const nlist_real at[3]) const
     {
         nlist_real const nowhere[3] = {0, 0, 0};
         lbvh_overlap o = lbvh_overlap_sphere(
             &tree.tree, searches ? at : nowhere,
-            searches ? nlist_i_widen(nlist_i_gap(&list.desc) + query.radius + out, at) : 0);
+            searches ? nlist_i_search_radius(nlist_i_gap(&list.desc) + query.radius + out, at) : 0);
         if (!searches || o.at < 0) o.reach2 = -1;
         return o;
     }
@@ -880,14 +886,14 @@ struct nlist_i_lbvh_source {
                              list.axis[2].periodic;
         nlist_real at[3], q[3];
         /* 13: the particle itself */
-        for (int turn = repeats ? 0 : 13; turn < (repeats ? 27 : 14); turn++) {
-            if (!nlist_i_image(&list, query.p, turn, at)) continue; /* the same for all lanes */
+        for (int image = repeats ? 0 : 13; image < (repeats ? 27 : 14); image++) {
+            if (!nlist_i_image(&list, query.p, image, at)) continue; /* the same for all lanes */
             lbvh_overlap const o = search(list, query, out, place >= 0, at);
             nlist_i_packet const packet(tree.tree, o);
             packet.walk(o, [&](int32_t id) {
                 if (!nlist_i_owns(&list.desc, rows.uid, query.i, id)) return;
                 nlist_i_point(&list, job.pos, job.stride, id, q);
-                if (nlist_i_in_image(&list, query.p, q, turn) &&
+                if (nlist_i_in_image(&list, query.p, q, image) &&
                     nlist_i_lists(&list, rows.uid, &query, id, q))
                     found(id);
             });
@@ -938,7 +944,8 @@ struct nlist_i_mesh_source {
                          const nlist_i_query &query, nlist_i_pass, Found found) const
     {
         nlist_real const reach = nlist_i_gap(&list.desc) + query.radius;
-        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p, nlist_i_widen(reach, query.p));
+        lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p,
+                                             nlist_i_search_radius(reach, query.p));
         while (lbvh_next(&o)) {
             int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, query.p, reach, o.id);
             if (key >= 0) found(key);
@@ -1068,7 +1075,7 @@ struct nlist_i_writer {
 };
 
 /* The entries of partner that a row needs, with the bit that counts it as touched
-   (nlist_i_add_lengths). COMPACT: the plain number. */
+   (nlist_i_add_lengths). COMPACT: the number. */
 __device__ __forceinline__ int64_t nlist_i_length(const nlist_rows &rows, int32_t count)
 {
     int32_t const beyond = count > rows.width ? count - rows.width : 0;
@@ -1192,12 +1199,13 @@ struct nlist_i_compact_row {
 
 /* The lanes first .. last-1, whose rows are in the stage from its begin on; `before`: `staged` of
    the first. staged: no = they do not fit. */
-struct nlist_i_turn {
+struct nlist_i_batch {
     int first, last;
     int32_t before;
     bool staged;
 };
 
+/* The lane's row, and where it begins in the stage: the sum of the lengths before it. */
 __device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exists, int32_t i,
                                                                       const int64_t *offsets)
 {
@@ -1213,10 +1221,10 @@ __device__ __forceinline__ nlist_i_compact_row nlist_i_compact_row_of(bool exist
     return row;
 }
 
-/* The turn that begins with lane `first`. whole_warp: all lanes search at the same time, so that
-   there is one turn, staged or not. */
-__device__ __forceinline__ nlist_i_turn nlist_i_next_turn(const nlist_i_compact_row &row, int first,
-                                                          bool whole_warp)
+/* The batch that begins with lane `first`. whole_warp: all lanes search at the same time, so that
+   there is one batch, staged or not. */
+__device__ __forceinline__ nlist_i_batch nlist_i_next_batch(const nlist_i_compact_row &row,
+                                                            int first, bool whole_warp)
 {
     int const lane = (int)(threadIdx.x % 32);
     int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
@@ -1235,17 +1243,17 @@ __device__ __forceinline__ int32_t nlist_i_room_of(const nlist_rows &rows,
     return free >= row.length ? row.length : free > 0 ? (int32_t)free : 0;
 }
 
-/* Writes the staged rows of a turn: each half of the warp one row at a time, with three entries of
+/* Writes the staged rows of a batch: each half of the warp one row at a time, with three entries of
    each of two rows on their way. names: of what is in the stage, or NULL. */
 __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
                                                    const nlist_i_compact_row &row,
-                                                   const nlist_i_turn &turn, const int32_t *stage,
+                                                   const nlist_i_batch &batch, const int32_t *stage,
                                                    const int32_t *names)
 {
     constexpr int half = 16, pairs = 2, entries = 3;
     int const lane = (int)(threadIdx.x % 32), own = lane % half;
     int32_t const own_room = nlist_i_room_of(rows, row);
-    for (int pair = turn.first; pair < turn.last; pair += 2 * pairs) {
+    for (int pair = batch.first; pair < batch.last; pair += 2 * pairs) {
         int32_t *to[pairs];
         const int32_t *from[pairs];
         int32_t room[pairs], name[pairs][entries];
@@ -1253,9 +1261,9 @@ __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
         for (int k = 0; k < pairs; k++) {
             int const r = pair + 2 * k + lane / half, there = min(r, 31);
             to[k] = rows.partner + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, there);
-            from[k] = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, there) - turn.before);
+            from[k] = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, there) - batch.before);
             room[k] = __shfl_sync(0xFFFFFFFFu, own_room, there);
-            if (r >= turn.last) room[k] = 0;
+            if (r >= batch.last) room[k] = 0;
 #pragma unroll
             for (int e = 0; e < entries; e++) {
                 int32_t const at = own + half * e;
@@ -1274,7 +1282,7 @@ __device__ __forceinline__ void nlist_i_flush_rows(const nlist_rows &rows,
     }
 }
 
-/* The lane's row in a turn: in the stage, or in the list, as far as that has room. */
+/* The lane's row in a batch: in the stage, or in the list, as far as that has room. */
 struct nlist_i_compact_writer {
     int32_t *to;
     int32_t room, at;
@@ -1321,7 +1329,7 @@ __global__ void __launch_bounds__(nlist_i_search_block)
     constexpr bool whole_warp = nlist_i_by_whole_warp<Source>;
     const int32_t *names = nullptr; /* of what is put */
     for (int first = 0; first < 32;) {
-        nlist_i_turn const now = nlist_i_next_turn(row, first, whole_warp);
+        nlist_i_batch const now = nlist_i_next_batch(row, first, whole_warp);
         bool const mine = searches && lane >= now.first && lane < now.last;
         nlist_i_compact_writer writer =
             now.staged
@@ -1520,6 +1528,7 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
 }
 
 #ifdef NLIST_I_LBVH_CUDA
+/* The same for lists of triangles: a thread per row. */
 nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
                                    const nlist_i_mesh_carry &carry, cudaStream_t stream)
 {
@@ -1528,6 +1537,7 @@ nlist_result nlist_i_carry_history(nlist_cuda *gpu, const nlist_i_job &job,
 }
 #endif
 
+/* As nlist_i_reports. */
 __device__ __forceinline__ bool nlist_i_reports_pair(const nlist &list, int32_t i,
                                                      const nlist_each &e)
 {
@@ -1643,6 +1653,7 @@ __global__ void nlist_i_swap_kernel(__grid_constant__ const nlist_device device,
    >>build: the host calls the kernels in order
    ---------------------------------------------------------------------------------------------- */
 
+/* Count, scan and search, for one source. */
 template <class Source>
 nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const Source &source,
                                cudaStream_t stream)
@@ -1667,6 +1678,7 @@ nlist_result nlist_i_find_rows(nlist_cuda *gpu, const nlist_i_job &job, const So
                           gpu->device, job, source, offsets);
 }
 
+/* Count, scan and write, for events of new rows and then of old ones. */
 template <class Carry>
 nlist_result nlist_i_find_events(nlist_cuda *gpu, const nlist_i_job &job, const Carry &carry,
                                  cudaStream_t stream)
@@ -1940,6 +1952,7 @@ nlist_result nlist_i_take_keys(nlist_cuda *gpu, int64_t m, size_t *temp, cudaStr
                : result;
 }
 
+/* Sorts the pairs as keys, and finds the rows in them. */
 nlist_result nlist_i_find_in_pairs(nlist_cuda *gpu, const nlist_i_job &job, const int32_t *d_pair,
                                    int64_t m, cudaStream_t stream)
 {
@@ -2013,6 +2026,7 @@ nlist_result nlist_i_find_twins(nlist_cuda *gpu, const nlist_i_job &job,
                           offsets);
 }
 
+/* Finds the rows in a grid with records, by the form of search that fits the list. */
 template <ugrid_path Path>
 nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
                                      const ugrid_device &view, cudaStream_t stream)
@@ -2028,6 +2042,7 @@ nlist_result nlist_i_find_in_records(nlist_cuda *gpu, const nlist_i_job &job,
     return nlist_i_find_rows(gpu, job, nlist_i_ugrid_source<Path, true>{view, words}, stream);
 }
 
+/* Finds the rows in a grid, by the path that it allows. */
 nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, const ugrid_cuda *grid,
                                    cudaStream_t stream)
 {
@@ -2080,9 +2095,7 @@ NLIST_API nlist_result nlist_cuda_build_lbvh(nlist_cuda *gpu, const nlist_desc *
     nlist before;
     if (!gpu || !tree) return NLIST_BAD_ARGUMENT;
     nlist_result result = nlist_i_cuda_begin(gpu, desc, 0, &before, stream);
-    if (result == NLIST_OK && tree->device.tree.n != n) result = NLIST_BAD_SOURCE;
-    if (result == NLIST_OK && n > 0 && tree->device.tree.desc.dim != gpu->device.list.desc.dim)
-        result = NLIST_BAD_DIM;
+    if (result == NLIST_OK) result = nlist_i_check_tree(&gpu->device.list, &tree->device.tree, n);
     if (result == NLIST_OK) result = nlist_i_cuda_prepare(gpu, &job, d_pos, stride, n);
     if (result != NLIST_OK) return nlist_i_refuse(gpu, before, result);
     return nlist_i_cuda_build(
@@ -2128,6 +2141,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 
 namespace {
 
+/* Counts the particles that have moved: as nlist_moved. */
 __global__ void nlist_i_moved_kernel(__grid_constant__ const nlist_device device,
                                      const nlist_real *pos, size_t stride, int32_t n,
                                      nlist_cuda_facts *facts)
@@ -2233,18 +2247,21 @@ __global__ void nlist_i_old_extras_kernel(__grid_constant__ const nlist_device d
     while (nlist_next(&old)) {
         int32_t const id = job.new_of[old.id];
         if (id < 0 || !nlist_i_stays(rows.uid, i, id) || !nlist_next(&e)) continue;
-        for (int a = 0; a < 3 && rows.shift && old_rows.shift; a++)
-            rows.shift[3 * e.entry + a] = old_rows.shift[3 * old.entry + a];
-        if (rows.distance && old_rows.distance) rows.distance[e.entry] =
-            old_rows.distance[old.entry];
-        for (int a = 0; a < 3 && rows.offset && old_rows.offset; a++)
-            rows.offset[3 * e.entry + a] = old_rows.offset[3 * old.entry + a];
+        if (rows.shift && old_rows.shift)
+            for (int a = 0; a < 3; a++)
+                rows.shift[3 * e.entry + a] = old_rows.shift[3 * old.entry + a];
+        if (rows.distance && old_rows.distance)
+            rows.distance[e.entry] = old_rows.distance[old.entry];
+        if (rows.offset && old_rows.offset)
+            for (int a = 0; a < 3; a++)
+                rows.offset[3 * e.entry + a] = old_rows.offset[3 * old.entry + a];
     }
     if (rows.within)
         rows.within[i] = rows.count[i] + (was >= 0 && was < old_rows.n && old_rows.within
                                               ? old_rows.within[was] - old_rows.count[was] : 0);
 }
 
+/* Launches nlist_i_old_extras_kernel for lists that have such arrays. */
 nlist_result nlist_i_copy_old_extras(nlist_cuda *gpu, const nlist_i_job &job, cudaStream_t stream)
 {
     const nlist_desc *desc = &gpu->device.list.desc;
@@ -2303,6 +2320,7 @@ NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_n
 
 namespace {
 
+/* sums += units, as numbers. */
 __global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_t numbers,
                                          double unit, nlist_real *sums)
 {
@@ -2310,6 +2328,7 @@ __global__ void nlist_i_add_units_kernel(const unsigned long long *units, int64_
     if (k < numbers) sums[k] += nlist_i_from_units((int64_t)units[k], unit);
 }
 
+/* Memory for sums in units. */
 nlist_result nlist_i_take_units(nlist_cuda *gpu, int64_t numbers, cudaStream_t stream)
 {
     return nlist_i_cuda_grow(gpu, &gpu->scratch[NLIST_I_UNITS], numbers, sizeof(unsigned long long),
@@ -2554,6 +2573,7 @@ int nlist_i_copies(const nlist_rows *to, const nlist_rows *from, const nlist_des
     return copies;
 }
 
+/* Copies arrays, and waits. */
 nlist_result nlist_i_copy_all(nlist_cuda *gpu, const nlist_i_copy *copy, int copies,
                               cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -2625,8 +2645,8 @@ nlist_result nlist_i_take_download(nlist *list, const nlist *from)
     const nlist_rows *rows = &from->rows[from->current];
     nlist_result result = nlist_i_take_generation(list, 0, rows->particles, rows->n, rows->entries,
                                                   rows->uid != nullptr);
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK && from->desc.events;
-         kind++) {
+    if (!from->desc.events) return result;
+    for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, from->event_count[kind],
                               sizeof(nlist_event), 0);
         list->event[kind] = static_cast<nlist_event *>(list->block[NLIST_I_EVENT + kind].memory);
@@ -2661,7 +2681,7 @@ NLIST_API nlist_result nlist_cuda_download(nlist *list, const nlist_cuda *gpu,
     result = nlist_i_take_download(list, from);
     if (result != NLIST_OK) return result;
     int copies = nlist_i_copies(&list->rows[0], rows, &from->desc, copy);
-    for (int kind = 0; kind < NLIST_EVENT_KINDS && from->desc.events; kind++) {
+    for (int kind = 0; kind < (from->desc.events ? NLIST_EVENT_KINDS : 0); kind++) {
         list->event_count[kind] = from->event_count[kind];
         copy[copies] = {list->event[kind], from->event[kind],
                         (size_t)from->event_count[kind] * sizeof(nlist_event)};

@@ -85,6 +85,7 @@ struct nlist_i_systems {
     int32_t *begin;         /* [cells + 1] */
 };
 
+/* The vectors of each system. Systems that are refused are reported, and have no particles. */
 __global__ void nlist_i_frames_kernel(__grid_constant__ const nlist_device device,
                                       __grid_constant__ const nlist_i_job job,
                                       __grid_constant__ const nlist_i_systems systems)
@@ -136,13 +137,16 @@ __device__ __forceinline__ int32_t nlist_i_load_member(const nlist &list, const 
 __device__ __forceinline__ void nlist_i_raise(unsigned long long *bound, unsigned long long bits,
                                               bool one_system)
 {
-    for (int step = 16; step > 0 && one_system; step /= 2) {
-        unsigned long long const other = __shfl_xor_sync(0xFFFFFFFFu, bits, step);
-        bits = other > bits ? other : bits;
+    if (one_system) {
+        for (int step = 16; step > 0; step /= 2) {
+            unsigned long long const other = __shfl_xor_sync(0xFFFFFFFFu, bits, step);
+            bits = other > bits ? other : bits;
+        }
     }
     if (bits > 0 && (!one_system || threadIdx.x % 32 == 0)) atomicMax(bound, bits);
 }
 
+/* The extent of each system, by atomics of its particles. */
 __global__ void nlist_i_extents_kernel(__grid_constant__ const nlist_device device,
                                        __grid_constant__ const nlist_i_job job,
                                        __grid_constant__ const nlist_i_systems systems)
@@ -168,6 +172,7 @@ __global__ void nlist_i_extents_kernel(__grid_constant__ const nlist_device devi
     nlist_i_raise(&most[6], s < 0 ? 0 : nlist_i_ordered_bits(largest), one_system);
 }
 
+/* Cuts each system into cells. */
 __global__ void nlist_i_cut_kernel(__grid_constant__ const nlist_device device,
                                    __grid_constant__ const nlist_i_job job,
                                    __grid_constant__ const nlist_i_systems systems)
@@ -192,6 +197,7 @@ __global__ void nlist_i_cut_kernel(__grid_constant__ const nlist_device device,
     frame.n = 0;
 }
 
+/* The key of each particle: its cell in the array of all. */
 __global__ void nlist_i_cells_kernel(__grid_constant__ const nlist_device device,
                                      __grid_constant__ const nlist_i_job job,
                                      __grid_constant__ const nlist_i_systems systems)
@@ -209,6 +215,7 @@ __global__ void nlist_i_cells_kernel(__grid_constant__ const nlist_device device
     systems.id[i] = i;
 }
 
+/* Copies the particles to the order of cells. */
 __global__ void nlist_i_records_kernel(__grid_constant__ const nlist_device device,
                                        __grid_constant__ const nlist_i_job job,
                                        __grid_constant__ const nlist_i_systems systems)
@@ -344,9 +351,11 @@ __global__ void __launch_bounds__(nlist_i_search_block)
         nlist_i_each_listed(list, job, systems, rows.uid, place,
                             [&](const nlist_i_image_entry &e) {
             if (!nlist_next(&at)) return; /* it did not fit */
-            for (int a = 0; a < 3 && rows.shift; a++) rows.shift[3 * at.entry + a] = e.shift[a];
+            if (rows.shift)
+                for (int a = 0; a < 3; a++) rows.shift[3 * at.entry + a] = e.shift[a];
             if (rows.distance) rows.distance[at.entry] = nlist_i_root_real(e.d2);
-            for (int a = 0; a < 3 && rows.offset; a++) rows.offset[3 * at.entry + a] = e.d[a];
+            if (rows.offset)
+                for (int a = 0; a < 3; a++) rows.offset[3 * at.entry + a] = e.d[a];
         });
         if (rows.within)
             nlist_i_each_image(list, job, systems, rows.uid, place,
@@ -372,11 +381,13 @@ __device__ __forceinline__ void nlist_i_exchange_entries(const nlist_rows &rows,
     int64_t const slots = (int64_t)rows.n * rows.width;
     nlist_i_exchange(a < slots ? rows.slot[a] : rows.partner[a - slots],
                      b < slots ? rows.slot[b] : rows.partner[b - slots]);
-    for (int k = 0; k < 3 && rows.shift; k++)
-        nlist_i_exchange(rows.shift[3 * a + k], rows.shift[3 * b + k]);
+    if (rows.shift)
+        for (int k = 0; k < 3; k++)
+            nlist_i_exchange(rows.shift[3 * a + k], rows.shift[3 * b + k]);
     if (rows.distance) nlist_i_exchange(rows.distance[a], rows.distance[b]);
-    for (int k = 0; k < 3 && rows.offset; k++)
-        nlist_i_exchange(rows.offset[3 * a + k], rows.offset[3 * b + k]);
+    if (rows.offset)
+        for (int k = 0; k < 3; k++)
+            nlist_i_exchange(rows.offset[3 * a + k], rows.offset[3 * b + k]);
 }
 
 /* 1 if entry a comes before entry b of a COMPACT list: by partner, then shift. */
@@ -516,6 +527,7 @@ nlist_result nlist_i_fill_cells(nlist_cuda *gpu, const nlist_i_job &job,
                           systems, job.n);
 }
 
+/* Finds the rows, then what entries have beside the partner, then sorts. */
 nlist_result nlist_i_find_in_boxes(nlist_cuda *gpu, const nlist_i_job &job, nlist_i_systems systems,
                                    cudaStream_t stream)
 {
@@ -536,6 +548,7 @@ nlist_result nlist_i_find_in_boxes(nlist_cuda *gpu, const nlist_i_job &job, nlis
                           gpu->device, job);
 }
 
+/* A build of one box or of many. */
 nlist_result nlist_i_build_in_boxes(nlist_cuda *gpu, const nlist_desc *desc,
                                     const nlist_i_systems &systems, const nlist_real *d_pos,
                                     size_t stride, int32_t n, cudaStream_t stream)

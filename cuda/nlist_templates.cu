@@ -60,6 +60,7 @@ static nlist_result nlist_i_launch(nlist_cuda *gpu, struct CUstream_st *stream, 
     return NLIST_CUDA_ERROR;
 }
 
+/* The number of this thread in the grid, and how many there are. */
 static __device__ __forceinline__ int64_t nlist_i_global_thread()
 {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -75,6 +76,7 @@ constexpr int64_t nlist_i_round_threads = 132 * 2048;
 constexpr int nlist_i_sum_block = 128;
 constexpr int nlist_i_row_lanes = 8; /* lanes that share a row of COMPACT */
 
+/* The smaller of two numbers. */
 static __host__ __device__ __forceinline__ int64_t nlist_i_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -7,12 +7,12 @@
 
    A kernel gives each thread one turn of a serial loop of ugrid.h. What a turn does with its
    particle is the same UGRID_FN function on both sides. (No serial code corresponds to >>pieces,
-   >>parts, >>together, >>hits and >>twins.) Sorts and scans of whole arrays are calls of CUB. A
+   >>parts, >>cooperative, >>hits and >>twins.) Sorts and scans of whole arrays are calls of CUB. A
    warp is 32 threads that run together, its lanes 0 .. 31; __shfl, __ballot and similar functions
    read registers of other lanes (Blog). In a mask of lanes, 31 - __clz(mask) is the highest and
    __ffs(mask) - 1 the lowest.
 
-   >>contents: launch, each, pieces; memory, order, split, fit, build, parts, together,
+   >>contents: launch, each, pieces; memory, order, split, fit, build, parts, cooperative,
    build-sorted, attributes, search, hits, twins, query */
 
 #ifndef UGRID_I_CUDA_TEMPLATES
@@ -114,7 +114,7 @@ template <bool Periodic>
 __device__ __forceinline__ ugrid_sweep ugrid_i_strip_sweep(const ugrid_axis &axis, ugrid_real x,
                                                            ugrid_real radius)
 {
-    ugrid_real const reach = radius + ugrid_i_widen(radius);
+    ugrid_real const reach = radius + ugrid_i_rounding(radius);
     int32_t const low = ugrid_i_raw_coordinate(&axis, x - (reach + axis.margin)),
                   high = ugrid_i_raw_coordinate(&axis, x + (reach + axis.margin));
     return Periodic ? ugrid_i_clip_sweep(&axis, low, high) : ugrid_i_closed_sweep(&axis, low, high);
@@ -128,7 +128,7 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
                                                    ugrid_real radius, int32_t above, Row row)
 {
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
-    ugrid_sweep const none = {0, 1, 1, 0, 0};
+    ugrid_sweep const none = {0, 1, 0, 1, 0, 0};
     ugrid_sweep const x = ugrid_i_strip_sweep<Periodic>(ax, p[0], radius),
                       y = ugrid_i_strip_sweep<Periodic>(ay, p[1], radius),
                       z = grid.desc.dim == 2 ? none
@@ -136,19 +136,23 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
     int32_t const own_row = above < 0 ? 0
                                       : ugrid_i_coordinate(&az, p[2]) * ay.cells +
                                             ugrid_i_coordinate(&ay, p[1]);
-    /* cells at the beginning of the row, or <= 0 */
-    int32_t const wraps = Periodic ? x.low + x.width - ax.cells : 0;
-    int32_t const straight = wraps > 0 ? x.width - wraps : x.width;
+    /* cells at the beginning of the row */
+    int32_t const wraps = Periodic ? x.over : 0, straight = x.width - wraps;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
-        int32_t const cell_z = Periodic ? ugrid_i_ascending(&az, &z, turn_z) : z.low + turn_z;
+        int32_t const cell_z = Periodic ? ugrid_i_ascending(&z, turn_z) : z.low + turn_z;
         for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
-            int32_t const cell_y = Periodic ? ugrid_i_ascending(&ay, &y, turn_y) : y.low + turn_y;
+            int32_t const cell_y = Periodic ? ugrid_i_ascending(&y, turn_y) : y.low + turn_y;
             int32_t const row_number = cell_z * ay.cells + cell_y;
             if (row_number < own_row) continue;
-            const int32_t *const start = grid.start + row_number * ax.cells;
-            int32_t begin = start[x.low];
-            if (wraps > 0) row(start[0] > above ? start[0] : above + 1, start[wraps]);
-            row(begin > above ? begin : above + 1, start[x.low + straight]);
+            const int32_t *const start =
+                grid.start +
+                ugrid_i_strip_number(&grid, x.low, x.low + straight - 1, cell_y, cell_z);
+            if (wraps > 0) {
+                const int32_t *const first =
+                    grid.start + ugrid_i_strip_number(&grid, 0, wraps - 1, cell_y, cell_z);
+                row(first[0] > above ? first[0] : above + 1, first[wraps]);
+            }
+            row(start[0] > above ? start[0] : above + 1, start[straight]);
         }
     }
 }
@@ -473,8 +477,9 @@ template <class F>
 __device__ __forceinline__ void ugrid_i_box_strip(const ugrid &grid, const ugrid_i_box &box,
                                                   int32_t y, int32_t z, int32_t above, F f)
 {
-    const int32_t *const start = grid.start + (z * grid.axis[1].cells + y) * grid.axis[0].cells;
-    f(max(start[box.x0], above + 1), start[box.x1 + 1]);
+    const int32_t *const start =
+        grid.start + ugrid_i_strip_number(&grid, box.x0, box.x1, y, z);
+    f(max(start[0], above + 1), start[box.x1 - box.x0 + 1]);
 }
 
 /* f(begin, end) for each piece of the strips of a box, of places above `above`. */
@@ -493,8 +498,8 @@ __device__ __forceinline__ void ugrid_i_each_piece(const ugrid &grid, const ugri
    sign of x*x + y*y + z*z - limit. Let u = 2^-24, and S the sum of the squares without rounding. Up
    to S = 2 limit, the three roundings here change it by at most 6 u limit, and those of
    ugrid_i_square by 7 u limit; above, both are far from the limit. So the sign is right where the
-   result exceeds 16 u limit, which ugrid_i_widen gives; FLT_MIN is for numbers so small that they
-   have fewer digits. Otherwise (one piece of some thousand) the piece is tested as everywhere. */
+   result exceeds 16 u limit (ugrid_i_rounding); FLT_MIN is for numbers so small that they have
+   fewer digits. Otherwise (one piece of some thousand) the piece is tested as everywhere. */
 static __device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid,
                                                          const ugrid_record own[2],
                                                          ugrid_real limit, int32_t begin,
@@ -515,7 +520,7 @@ static __device__ __forceinline__ void ugrid_i_twin_hits(const ugrid &grid,
             closest = min(closest, (ugrid_real)fabsf(excess));
         }
     });
-    bool const sure = closest > ugrid_i_widen(limit) + (ugrid_real)FLT_MIN;
+    bool const sure = closest > ugrid_i_rounding(limit) + (ugrid_real)FLT_MIN;
 #pragma unroll
     for (int t = 0; t < 2; t++)
         found[t] = sure ? ugrid_i_drop_rest(found[t], begin, end)
@@ -531,13 +536,13 @@ ugrid_i_search_alone(const ugrid &grid, int32_t place, ugrid_real radius, ugrid_
     ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
     ugrid_i_box const box = ugrid_i_box_of(grid, own.x, radius, true);
     int const lane = (int)(threadIdx.x % 32);
-    int32_t const wide = box.y1 - box.y0 + 1, strips = wide * (box.z1 - box.z0 + 1);
+    int32_t const width = box.y1 - box.y0 + 1, strips = width * (box.z1 - box.z0 + 1);
     int32_t words = 0, length = 0;
     for (int32_t first = 0; first < strips; first += 32) {
         int32_t const strip = first + lane;
         int32_t begin = 0, end = 0;
         if (strip < strips)
-            ugrid_i_box_strip(grid, box, box.y0 + strip % wide, box.z0 + strip / wide,
+            ugrid_i_box_strip(grid, box, box.y0 + strip % width, box.z0 + strip / width,
                               half ? place : -1,
                               [&](int32_t from, int32_t to) { begin = from, end = to; });
         int32_t const pieces = begin < end ? (end - begin + 31) / 32 : 0;
@@ -642,8 +647,9 @@ __device__ __forceinline__ int32_t ugrid_i_thread()
    ---------------------------------------------------------------------------------------------- */
 
 /* Scratch blocks. SORT: keys and entries, two buffers each (the other buffer of the entries is the
-   grid's order). COUNT: numbers and ranks, or the items of >>parts, or the counters of >>together,
-   in KEYS_A. STARTS: of cells, for FIXED from sorted entries. TEMP: temporary storage of CUB. */
+   grid's order). COUNT: numbers and ranks, or the items of >>parts, or the counters of
+   >>cooperative, in KEYS_A. STARTS: of cells, for FIXED from sorted entries. TEMP: temporary
+   storage of CUB. */
 enum {
     UGRID_I_KEYS_A,
     UGRID_I_KEYS_B,
@@ -923,7 +929,7 @@ constexpr int32_t ugrid_i_split_into = 4, ugrid_i_split_least = 1 << 19, ugrid_i
 bool ugrid_i_split_possible(const ugrid *grid, int32_t n)
 {
     const ugrid_desc *desc = &grid->desc;
-    bool const strips = desc->walk == UGRID_STRIPS && desc->cell_order == UGRID_ROWS,
+    bool const strips = desc->walk == UGRID_STRIPS && ugrid_i_has_strips(desc->cell_order),
                closed = !desc->unbounded && !desc->periodic[0] && !desc->periodic[1] &&
                         !desc->periodic[2],
                fits = ugrid_i_split_into * grid->needed_cells <= desc->max_cells &&
@@ -1178,7 +1184,7 @@ __device__ int32_t ugrid_i_number_of(const ugrid &grid, int32_t e, ugrid_cuda_fa
     int32_t const i = loose ? e : e / grid.spans;
     ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p);
     if (!loose && e != i * grid.spans) /* reported once */
-        return ugrid_i_point_finite(p) ? ugrid_i_entry_number(&grid, p, e - i * grid.spans) : -1;
+        return ugrid_i_entry_number(&grid, p, e - i * grid.spans);
     if (ugrid_i_has_no_cell(grid, p, i, facts)) return loose ? grid.cell_count : -1;
     return loose ? ugrid_cell_at(&grid, p) : ugrid_i_entry_number(&grid, p, e - i * grid.spans);
 }
@@ -1312,20 +1318,20 @@ constexpr int ugrid_i_parts_least = 16384;                          /* particles
 constexpr int ugrid_i_bins_max = 8192, ugrid_i_parts_max = 4096;
 
 /* What a block of step 4 orders in shared memory: at most so many items and cells. Two blocks per
-   multiprocessor, or (Wide) one. */
-template <class Thing, bool Wide> struct ugrid_i_shape {
+   multiprocessor, or (OneBlock) one. */
+template <class Thing, bool OneBlock> struct ugrid_i_shape {
     using Item = Thing;
-    static constexpr bool wide = Wide;
+    static constexpr bool one_block_per_sm = OneBlock;
     static constexpr int block = ugrid_i_order_block,
-                         items = (Wide ? 128 : 80) * 1024 / (int)sizeof(Item),
-                         cells = Wide ? 16384 : 4096, bin_cells = Wide ? 8192 : 512;
+                         items = (OneBlock ? 128 : 80) * 1024 / (int)sizeof(Item),
+                         cells = OneBlock ? 16384 : 4096, bin_cells = OneBlock ? 8192 : 512;
 };
 
 /* Step 3: particles that a block partitions at a time, 8 per thread. Large tiles need 180 KB of
    shared memory. */
 template <class Item> constexpr int ugrid_i_small_tile = sizeof(Item) > 16 ? 2048 : 4096;
 template <class Item> constexpr int ugrid_i_large_tile = 2 * ugrid_i_small_tile<Item>;
-constexpr int ugrid_i_tile_turns = 8;
+constexpr int ugrid_i_tile_per_thread = 8;
 
 /* The fewest large tiles per multiprocessor; below that, small tiles. */
 constexpr int ugrid_i_large_tiles_least = 4;
@@ -1337,7 +1343,7 @@ struct ugrid_i_parts {
     double bin_width;       /* 2^32 / scale */
     double target;          /* approximate number of particles of a part */
     double cells_target;    /* and of cells: room is left for the last bin, with its rounding */
-    bool large_tiles, wide; /* wide: see ugrid_i_shape */
+    bool large_tiles, one_block_per_sm; /* see ugrid_i_shape */
     int32_t *count;         /* [bins] particles of each */
     int32_t *made;          /* [1] the number of parts */
     uint16_t *part_of;      /* [bins] */
@@ -1362,7 +1368,7 @@ __device__ int32_t ugrid_i_first_of_bin(const ugrid_i_parts &parts, int32_t bin)
 /* The cell number of a particle's point; cell_count if it is in no cell. */
 __device__ int32_t ugrid_i_number_at(const ugrid &grid, const ugrid_real p[3])
 {
-    if (!ugrid_i_point_finite(p) || ugrid_i_is_outside(&grid, p)) return grid.cell_count;
+    if (ugrid_i_is_left_out(&grid, p)) return grid.cell_count;
     return ugrid_cell_at(&grid, p);
 }
 
@@ -1543,15 +1549,15 @@ template <class Item, int Tile> struct ugrid_i_tile {
                                                    tile */
     int32_t shift[ugrid_i_parts_max];           /* of each part: offset from the tile to the
                                                    array */
-    int32_t warp_sums[(size_t)(Tile / ugrid_i_tile_turns / 32 + 1)];
+    int32_t warp_sums[(size_t)(Tile / ugrid_i_tile_per_thread / 32 + 1)];
 };
 
 /* The positions of a thread's particles of a tile; beyond the end, the last one again. */
 __device__ __forceinline__ void ugrid_i_load_tile(const ugrid &grid, int64_t begin,
-                                                  ugrid_real p[ugrid_i_tile_turns][3])
+                                                  ugrid_real p[ugrid_i_tile_per_thread][3])
 {
 #pragma unroll
-    for (int t = 0; t < ugrid_i_tile_turns; t++) {
+    for (int t = 0; t < ugrid_i_tile_per_thread; t++) {
         int64_t const i = begin + t * (int32_t)blockDim.x + (int32_t)threadIdx.x;
         ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, (int32_t)(i < grid.n ? i : grid.n - 1),
                      p[t]);
@@ -1560,29 +1566,29 @@ __device__ __forceinline__ void ugrid_i_load_tile(const ugrid &grid, int64_t beg
 
 /* 3. Sorts tile by tile by part, and stores each tile. */
 template <class Item, int Tile>
-__global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
+__global__ void __launch_bounds__(Tile / ugrid_i_tile_per_thread)
     ugrid_i_partition_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
                              Item *parted)
 {
-    constexpr int turns = ugrid_i_tile_turns, block = Tile / turns;
+    constexpr int per_thread = ugrid_i_tile_per_thread, block = Tile / per_thread;
     const ugrid &grid = device.grid;
     ugrid_i_tile<Item, Tile> &tile =
         *reinterpret_cast<ugrid_i_tile<Item, Tile> *>(ugrid_i_shared());
     int32_t const count = *parts.made, thread = (int32_t)threadIdx.x;
     int64_t const step = (int64_t)gridDim.x * Tile;
-    ugrid_real p[turns][3];
+    ugrid_real p[per_thread][3];
     int64_t begin = (int64_t)blockIdx.x * Tile;
     if (begin < grid.n) ugrid_i_load_tile(grid, begin, p);
     for (; begin < grid.n; begin += step) {
         int32_t const size = grid.n - begin < Tile ? (int32_t)(grid.n - begin) : Tile;
-        int32_t part[turns], rank[turns];
+        int32_t part[per_thread], rank[per_thread];
         for (int32_t q = thread; q <= count; q += block) tile.first[q] = 0;
         __syncthreads();
 #pragma unroll
-        for (int t = 0; t < turns; t++)
+        for (int t = 0; t < per_thread; t++)
             part[t] = parts.part_of[ugrid_i_bin_of(parts, ugrid_i_number_at(grid, p[t]))];
 #pragma unroll
-        for (int t = 0; t < turns; t++) { /* count by part; the counter returns the rank */
+        for (int t = 0; t < per_thread; t++) { /* count by part; the counter returns the rank */
             if (t * block + thread >= size) part[t] = -1;
             rank[t] = ugrid_i_count_run(tile.first, part[t], part[t] >= 0);
         }
@@ -1593,7 +1599,7 @@ __global__ void __launch_bounds__(Tile / ugrid_i_tile_turns)
             tile.shift[q] =
                 atomicAdd(&parts.cursor[q], tile.first[q + 1] - tile.first[q]) - tile.first[q];
 #pragma unroll
-        for (int t = 0; t < turns; t++) {
+        for (int t = 0; t < per_thread; t++) {
             if (part[t] < 0) continue;
             int32_t const k = tile.first[part[t]] + rank[t];
             ugrid_i_make_item(grid, p[t], (int32_t)(begin + t * block + thread), &tile.item[k]);
@@ -1618,7 +1624,7 @@ template <class Shape> struct ugrid_i_order_part {
 
 /* Items that a thread of step 4 sorts. */
 template <class Shape>
-constexpr int ugrid_i_order_turns = (Shape::items + Shape::block - 1) / Shape::block;
+constexpr int ugrid_i_order_per_thread = (Shape::items + Shape::block - 1) / Shape::block;
 
 /* Puts an item at place k. */
 __device__ void ugrid_i_put_item(const ugrid &grid, int32_t k, const ugrid_record &item)
@@ -1649,7 +1655,7 @@ __device__ __forceinline__ void ugrid_i_load_part(const typename Shape::Item *it
                                                   ugrid_i_order_part<Shape> &own, int32_t size)
 {
 #pragma unroll
-    for (int t = 0; t < ugrid_i_order_turns<Shape>; t++) {
+    for (int t = 0; t < ugrid_i_order_per_thread<Shape>; t++) {
         int32_t const k = t * Shape::block + (int32_t)threadIdx.x;
         if (k < Shape::items) own.item[k] = item[k < size ? k : size - 1];
     }
@@ -1662,11 +1668,11 @@ __device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid,
                                                        const ugrid_i_part &part, int32_t size,
                                                        int32_t cells)
 {
-    constexpr int turns = ugrid_i_order_turns<Shape>;
+    constexpr int per_thread = ugrid_i_order_per_thread<Shape>;
     int32_t const thread = (int32_t)threadIdx.x;
-    int32_t cell[turns], rank[turns];
+    int32_t cell[per_thread], rank[per_thread];
 #pragma unroll
-    for (int t = 0; t < turns; t++) {
+    for (int t = 0; t < per_thread; t++) {
         int32_t const k = t * Shape::block + thread;
         cell[t] = k < size ? ugrid_i_item_number(grid, own.item[k]) - part.cell : -1;
         rank[t] = ugrid_i_count_run(own.first, cell[t], cell[t] >= 0);
@@ -1674,7 +1680,7 @@ __device__ __forceinline__ void ugrid_i_sort_in_shared(const ugrid &grid,
     __syncthreads();
     ugrid_i_start_cells(grid, own, part, cells);
 #pragma unroll
-    for (int t = 0; t < turns; t++)
+    for (int t = 0; t < per_thread; t++)
         if (cell[t] >= 0)
             own.from[own.first[cell[t]] + rank[t]] = (uint16_t)(t * Shape::block + thread);
     __syncthreads();
@@ -1707,7 +1713,7 @@ __device__ void ugrid_i_sort_in_global(const ugrid &grid, const typename Shape::
 
 /* 4. A block sorts each part by cell. */
 template <class Shape>
-__global__ void __launch_bounds__(Shape::block, Shape::wide ? 1 : 2)
+__global__ void __launch_bounds__(Shape::block, Shape::one_block_per_sm ? 1 : 2)
     ugrid_i_order_kernel(__grid_constant__ const ugrid_device device, ugrid_i_parts parts,
                          const typename Shape::Item *parted, int32_t *near_samples)
 {
@@ -1763,7 +1769,7 @@ ugrid_i_parts ugrid_i_plan_shape(const ugrid *grid, int32_t n, size_t shared)
     parts.room = (int32_t)room;
     parts.scale = (uint32_t)(((uint64_t)parts.bins << 32) / (uint64_t)cells);
     parts.bin_width = 4294967296.0 / parts.scale;
-    parts.wide = Shape::wide;
+    parts.one_block_per_sm = Shape::one_block_per_sm;
     return parts;
 }
 
@@ -1779,7 +1785,7 @@ template <class Item> ugrid_i_parts ugrid_i_plan_parts(const ugrid_cuda *gpu, in
     return parts.bins > 0 ? parts : ugrid_i_plan_shape<ugrid_i_shape<Item, true>>(grid, n, shared);
 }
 
-constexpr int32_t ugrid_i_together_cells = 48 * 1024; /* >>together */
+constexpr int32_t ugrid_i_cooperative_cells = 48 * 1024; /* >>cooperative */
 
 /* Bytes of the arrays of ugrid_i_parts in scratch memory, for the largest plan. */
 constexpr size_t ugrid_i_parts_bytes = (ugrid_i_parts_max + 1) * sizeof(ugrid_i_part) +
@@ -1791,7 +1797,7 @@ void ugrid_i_count_sizes(const ugrid *grid, int32_t n, size_t bytes[UGRID_BLOCKS
 {
     bool const parts = n >= ugrid_i_parts_least && !ugrid_i_tight(grid);
     scratch[UGRID_I_KEYS_A] = (size_t)n * (size_t)grid->spans * 2 * sizeof(int32_t);
-    if (grid->cell_count <= ugrid_i_together_cells) /* counters of >>together */
+    if (grid->cell_count <= ugrid_i_cooperative_cells) /* counters of >>cooperative */
         scratch[UGRID_I_KEYS_A] = std::max(scratch[UGRID_I_KEYS_A],
                                            ((size_t)grid->cell_count + 4) * sizeof(int32_t));
     if (!parts) return;
@@ -1824,7 +1830,7 @@ ugrid_result ugrid_i_partition(ugrid_cuda *gpu, const ugrid_i_parts &parts, Item
                                cudaStream_t stream)
 {
     /* two blocks per multiprocessor if its shared memory has room for both: an H200 has 227 KB */
-    int const block = Tile / ugrid_i_tile_turns,
+    int const block = Tile / ugrid_i_tile_per_thread,
               per = sizeof(ugrid_i_tile<Item, Tile>) > 110 * 1024 ? 1 : 2;
     return ugrid_i_launch_shared(gpu, stream,
                                  ugrid_i_resident_threads(gpu->device.grid.n, Tile, block, per),
@@ -1865,42 +1871,44 @@ ugrid_result ugrid_i_build_parts(ugrid_cuda *gpu, ugrid_i_parts parts, cudaStrea
                  ? ugrid_i_partition<Item, ugrid_i_large_tile<Item>>(gpu, parts, parted, stream)
                  : ugrid_i_partition<Item, ugrid_i_small_tile<Item>>(gpu, parts, parted, stream);
     if (result != UGRID_OK) return result;
-    return parts.wide ? ugrid_i_order_parts<ugrid_i_shape<Item, true>>(gpu, parts, parted, stream)
-                      : ugrid_i_order_parts<ugrid_i_shape<Item, false>>(gpu, parts, parted, stream);
+    if (parts.one_block_per_sm)
+        return ugrid_i_order_parts<ugrid_i_shape<Item, true>>(gpu, parts, parted, stream);
+    return ugrid_i_order_parts<ugrid_i_shape<Item, false>>(gpu, parts, parted, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>together: COUNT of some thousand particles in one launch, whose blocks wait for each other.
+   >>cooperative: COUNT of some thousand particles in one launch, whose blocks wait for each other.
    (This is in none of the sources.)
 
    Launches one after another cost more here than what they do. All blocks of this one run at the
    same time, so each can wait for all. A thread keeps its particles in registers all the while:
 
-   1. Empty the counters, and load the particles. Meet.
-   2. Count them by cell; the counter returns the rank. Meet.
+   1. Empty the counters, and load the particles. Barrier.
+   2. Count them by cell; the counter returns the rank. Barrier.
    3. Every block makes the same prefix sums of all counters, in its shared memory: to share that
-      work would take another meeting.
+      work would take another barrier.
    4. Store each particle at the start of its cell + its rank.
    ---------------------------------------------------------------------------------------------- */
 
-constexpr int ugrid_i_together_block = 1024, ugrid_i_together_turns = 2, ugrid_i_together_quads = 4;
+constexpr int ugrid_i_cooperative_block = 1024, ugrid_i_cooperative_per_thread = 2,
+              ugrid_i_cooperative_quads = 4;
 
 /* The shared memory of a block. */
 struct ugrid_i_prefix_sums {
     /* and one more */
-    int32_t warp_sums[ugrid_i_together_quads * (ugrid_i_together_block / 32 + 1)];
-    int32_t first[ugrid_i_together_cells]; /* by cell; only as many as there are counters */
+    int32_t warp_sums[ugrid_i_cooperative_quads * (ugrid_i_cooperative_block / 32 + 1)];
+    int32_t first[ugrid_i_cooperative_cells]; /* by cell; only as many as there are counters */
 };
 
 /* One for each cell and one for particles in no cell, rounded up to whole quads. */
-__host__ __device__ int32_t ugrid_i_together_counters(const ugrid *grid)
+__host__ __device__ int32_t ugrid_i_cooperative_counters(const ugrid *grid)
 {
     return (grid->cell_count + 4) / 4 * 4;
 }
 
 /* All threads of the launch wait here for each other. What they stored before, all can load after.
    CUDA_EMU: the launch has one block. */
-__device__ __forceinline__ void ugrid_i_meet()
+__device__ __forceinline__ void ugrid_i_grid_barrier()
 {
 #ifdef CUDA_EMU
     __syncthreads();
@@ -1929,7 +1937,7 @@ __device__ void ugrid_i_scan_warp_sums(int32_t *sums, int32_t m)
 __device__ __forceinline__ void ugrid_i_sum_counters(const int32_t *count, int32_t m,
                                                      ugrid_i_prefix_sums &own)
 {
-    constexpr int quads = ugrid_i_together_quads;
+    constexpr int quads = ugrid_i_cooperative_quads;
     int32_t const lane = (int32_t)(threadIdx.x % 32), warp = (int32_t)(threadIdx.x / 32),
                   block = (int32_t)blockDim.x, warps = block / 32;
     int32_t carry = 0;
@@ -1972,29 +1980,29 @@ __device__ __forceinline__ void ugrid_i_put_particle(const ugrid &grid, const ug
     if (grid.inverse) grid.inverse[id] = k;
 }
 
-__global__ void __launch_bounds__(ugrid_i_together_block)
-    ugrid_i_together_kernel(__grid_constant__ const ugrid_device device, int32_t *count,
+__global__ void __launch_bounds__(ugrid_i_cooperative_block)
+    ugrid_i_cooperative_kernel(__grid_constant__ const ugrid_device device, int32_t *count,
                             ugrid_cuda_facts *facts)
 {
-    constexpr int turns = ugrid_i_together_turns;
+    constexpr int per_thread = ugrid_i_cooperative_per_thread;
     const ugrid &grid = device.grid;
     ugrid_i_prefix_sums &own = *reinterpret_cast<ugrid_i_prefix_sums *>(ugrid_i_shared());
     int32_t const thread = ugrid_i_thread(), threads = (int32_t)(gridDim.x * blockDim.x),
-                  counters = ugrid_i_together_counters(&grid);
-    ugrid_real p[turns][3];
-    int32_t number[turns], rank[turns];
+                  counters = ugrid_i_cooperative_counters(&grid);
+    ugrid_real p[per_thread][3];
+    int32_t number[per_thread], rank[per_thread];
 
     for (int32_t c = thread; c < counters; c += threads) count[c] = 0;
     if (thread == 0) *facts = {};
 #pragma unroll
-    for (int t = 0; t < turns; t++) {
+    for (int t = 0; t < per_thread; t++) {
         int32_t const i = t * threads + thread;
         if (i < grid.n) ugrid_i_load(grid.pos, grid.stride, grid.desc.dim, i, p[t]);
     }
-    ugrid_i_meet();
+    ugrid_i_grid_barrier();
 
 #pragma unroll
-    for (int t = 0; t < turns; t++) {
+    for (int t = 0; t < per_thread; t++) {
         int32_t const i = t * threads + thread;
         number[t] = -1;
         if (t * threads >= grid.n) continue; /* the same for all */
@@ -2003,18 +2011,18 @@ __global__ void __launch_bounds__(ugrid_i_together_block)
                                                                   : ugrid_cell_at(&grid, p[t]);
         rank[t] = ugrid_i_count_run(count, number[t], number[t] >= 0);
     }
-    ugrid_i_meet();
+    ugrid_i_grid_barrier();
 
     ugrid_i_sum_counters(count, counters, own);
     for (int32_t c = thread; c <= grid.cell_count; c += threads) grid.start[c] = own.first[c];
 #pragma unroll
-    for (int t = 0; t < turns; t++)
+    for (int t = 0; t < per_thread; t++)
         if (number[t] >= 0)
             ugrid_i_put_particle(grid, p[t], t * threads + thread, own.first[number[t]] + rank[t]);
 }
 
 /* As many blocks as surely run at the same time, one on each multiprocessor. */
-int32_t ugrid_i_together_blocks()
+int32_t ugrid_i_cooperative_blocks()
 {
 #ifdef CUDA_EMU
     return 1;
@@ -2025,49 +2033,49 @@ int32_t ugrid_i_together_blocks()
 #endif
 }
 
-/* Threads of a block: particles in one turn, evenly over the blocks, if that is possible. */
-int32_t ugrid_i_together_threads(int32_t n, int32_t blocks)
+/* Threads of a block: one particle each, evenly over the blocks, if that is possible. */
+int32_t ugrid_i_cooperative_threads(int32_t n, int32_t blocks)
 {
     int32_t const share = ((n + blocks - 1) / blocks + 31) / 32 * 32;
-    return std::min(std::max(share, 256), ugrid_i_together_block);
+    return std::min(std::max(share, 256), ugrid_i_cooperative_block);
 }
 
 /* The shared memory of a block, without the counters that there are not. */
-size_t ugrid_i_together_shared(const ugrid *grid)
+size_t ugrid_i_cooperative_shared(const ugrid *grid)
 {
     return sizeof(ugrid_i_prefix_sums) -
            sizeof(int32_t) *
-               (size_t)(ugrid_i_together_cells - ugrid_i_together_counters(grid));
+               (size_t)(ugrid_i_cooperative_cells - ugrid_i_cooperative_counters(grid));
 }
 
-bool ugrid_i_fits_together(const ugrid *grid)
+bool ugrid_i_fits_cooperative(const ugrid *grid)
 {
     int32_t const most =
-        ugrid_i_together_blocks() * ugrid_i_together_block * ugrid_i_together_turns;
-    return grid->n <= most && grid->cell_count <= ugrid_i_together_cells - 4 &&
-           ugrid_i_together_shared(grid) <=
+        ugrid_i_cooperative_blocks() * ugrid_i_cooperative_block * ugrid_i_cooperative_per_thread;
+    return grid->n <= most && grid->cell_count <= ugrid_i_cooperative_cells - 4 &&
+           ugrid_i_cooperative_shared(grid) <=
                (size_t)ugrid_i_device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
 }
 
 /* false: where fewer multiprocessors are at hand than the device has, the blocks may not all run at
    the same time, and nothing was launched. */
-bool ugrid_i_build_together(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *result)
+bool ugrid_i_build_cooperative(ugrid_cuda *gpu, cudaStream_t stream, ugrid_result *result)
 {
     const ugrid *grid = &gpu->device.grid;
-    int32_t const blocks = ugrid_i_together_blocks(),
-                  block = ugrid_i_together_threads(grid->n, blocks),
+    int32_t const blocks = ugrid_i_cooperative_blocks(),
+                  block = ugrid_i_cooperative_threads(grid->n, blocks),
                   needed = std::max((grid->n + block - 1) / block, 1);
-    cudaLaunchAttribute together = {};
-    together.id = cudaLaunchAttributeCooperative;
-    together.val.cooperative = 1;
+    cudaLaunchAttribute cooperative = {};
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)std::min(blocks, needed));
     config.blockDim = dim3((unsigned)block);
-    config.dynamicSmemBytes = ugrid_i_together_shared(grid);
+    config.dynamicSmemBytes = ugrid_i_cooperative_shared(grid);
     config.stream = stream;
-    config.attrs = &together;
+    config.attrs = &cooperative;
     config.numAttrs = 1;
-    *result = ugrid_i_launch_config(gpu, config, ugrid_i_together_kernel, gpu->device,
+    *result = ugrid_i_launch_config(gpu, config, ugrid_i_cooperative_kernel, gpu->device,
                                     ugrid_i_scratch<int32_t>(gpu, UGRID_I_KEYS_A), gpu->d_facts);
     return *result == UGRID_OK ||
            grid->cuda_error != (int32_t)cudaErrorCooperativeLaunchTooLarge;
@@ -2090,7 +2098,7 @@ ugrid_result ugrid_i_cuda_build_count(ugrid_cuda *gpu, cudaStream_t stream)
     ugrid_result result = UGRID_OK;
     bool const done =
         !ugrid_i_tight(grid) &&
-        ((ugrid_i_fits_together(grid) && ugrid_i_build_together(gpu, stream, &result)) ||
+        ((ugrid_i_fits_cooperative(grid) && ugrid_i_build_cooperative(gpu, stream, &result)) ||
          (grid->record ? ugrid_i_builds_parts<ugrid_record>(gpu, stream, &result)
                        : ugrid_i_builds_parts<ugrid_i_tag>(gpu, stream, &result)));
     return done ? result : ugrid_i_cuda_build_count_one_round(gpu, stream);
@@ -2498,8 +2506,8 @@ __global__ void __launch_bounds__(128)
 
 /* Rows are staged in shared memory, warp by warp. Each lane finds hits of its own row, one at a
    time, and a direct store of 4 bytes per lane would touch 32 sectors. From the stage each row is
-   stored in one piece. 1280 = 32 rows of 40. A warp with longer rows takes turns: in each, as many
-   lanes as fit find their hits. A row that does not fit at all is stored directly. */
+   stored in one piece. 1280 = 32 rows of 40. A warp with longer rows handles them in groups: as
+   many lanes as fit find their hits at a time. A row that does not fit is stored directly. */
 constexpr int ugrid_i_stage = 1280, ugrid_i_fill_warps = 4;
 
 struct ugrid_i_row {
@@ -2507,13 +2515,13 @@ struct ugrid_i_row {
     int32_t length, staged; /* its length, its first index in the stage */
 };
 
-/* The lanes first .. last-1 whose rows are in the stage in this turn. */
-struct ugrid_i_turn {
+/* The lanes first .. last-1 whose rows are in the stage at the same time. */
+struct ugrid_i_row_group {
     int first, last;
     bool staged; /* no: the row of one lane does not fit */
 };
 
-__device__ ugrid_i_turn ugrid_i_next_turn(const ugrid_i_row &row, int first)
+__device__ ugrid_i_row_group ugrid_i_next_group(const ugrid_i_row &row, int first)
 {
     int const lane = (int)(threadIdx.x % 32);
     int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
@@ -2522,15 +2530,16 @@ __device__ ugrid_i_turn ugrid_i_next_turn(const ugrid_i_row &row, int first)
     return {first, first + (fits ? __popc(fits) : 1), fits != 0};
 }
 
-/* Stores the staged rows of a turn in the list. Rows by place are contiguous there as in the stage:
-   one piece. */
-__device__ void ugrid_i_flush_together(const ugrid_i_row &row, const ugrid_i_turn &turn,
+/* Stores the rows of a group in the list. Rows by place are contiguous there as in the stage: one
+   piece. */
+__device__ void ugrid_i_flush_by_place(const ugrid_i_row &row, const ugrid_i_row_group &group,
                                        const int32_t *stage, int32_t *ids, int64_t capacity)
 {
     int const lane = (int)(threadIdx.x % 32);
-    int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, turn.first);
-    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, turn.first),
-                  total = __shfl_sync(0xFFFFFFFFu, row.staged + row.length, turn.last - 1) - before;
+    int64_t const begin = __shfl_sync(0xFFFFFFFFu, (long long)row.begin, group.first);
+    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, group.first),
+                  end = __shfl_sync(0xFFFFFFFFu, row.staged + row.length, group.last - 1),
+                  total = end - before;
     int32_t const room = capacity - begin > total ? total
                          : capacity > begin       ? (int32_t)(capacity - begin)
                                                   : 0;
@@ -2547,15 +2556,15 @@ __device__ int32_t ugrid_i_room_of(const ugrid_i_row &row, int64_t capacity)
 /* Rows by id are scattered: each half of the warp stores one row at a time, and has three entries
    of each of two rows on their way. `names`: of the places in the stage; none if it has the
    names. */
-__device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const ugrid_i_turn &turn,
+__device__ void ugrid_i_flush_by_id(const ugrid_i_row &row, const ugrid_i_row_group &group,
                                    const int32_t *names, const int32_t *stage, int32_t *ids,
                                    int64_t capacity)
 {
     constexpr int half = 16, rows = 2, entries = 3;
     int const lane = (int)(threadIdx.x % 32), own = lane % half;
-    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, turn.first),
+    int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, group.first),
                   own_room = ugrid_i_room_of(row, capacity);
-    for (int pair = turn.first; pair < turn.last; pair += 2 * rows) {
+    for (int pair = group.first; pair < group.last; pair += 2 * rows) {
         int32_t *to[rows];
         const int32_t *from[rows];
         int32_t room[rows], name[rows][entries];
@@ -2565,7 +2574,7 @@ __device__ void ugrid_i_flush_rows(const ugrid_i_row &row, const ugrid_i_turn &t
             to[k] = ids + __shfl_sync(0xFFFFFFFFu, (long long)row.begin, there);
             from[k] = stage + (__shfl_sync(0xFFFFFFFFu, row.staged, there) - before);
             room[k] = __shfl_sync(0xFFFFFFFFu, own_room, there);
-            if (r >= turn.last) room[k] = 0;
+            if (r >= group.last) room[k] = 0;
 #pragma unroll
             for (int e = 0; e < entries; e++) {
                 int32_t const at = own + half * e;
@@ -2614,7 +2623,7 @@ __device__ ugrid_i_writer ugrid_i_writer_of(const ugrid_i_row &row, bool staged,
     return {ids + row.begin, ugrid_i_room_of(row, capacity), 0};
 }
 
-/* fill(writer) for the row of each lane, turn by turn. `names`: of the places that it puts; null:
+/* fill(writer) for the row of each lane, group by group. `names`: of the places that it puts; null:
    it puts what the list shall have. */
 template <class Fill>
 __device__ __forceinline__ void ugrid_i_fill_rows(bool exists, int32_t number, bool places,
@@ -2626,18 +2635,18 @@ __device__ __forceinline__ void ugrid_i_fill_rows(bool exists, int32_t number, b
     int const lane = (int)(threadIdx.x % 32);
     ugrid_i_row const row = ugrid_i_row_of(exists, number, offsets);
     for (int first = 0; first < 32;) {
-        ugrid_i_turn const turn = ugrid_i_next_turn(row, first);
+        ugrid_i_row_group const group = ugrid_i_next_group(row, first);
         int32_t const before = __shfl_sync(0xFFFFFFFFu, row.staged, first);
-        ugrid_i_writer writer = ugrid_i_writer_of(row, turn.staged, before, stage, ids, capacity);
-        bool const mine = exists && lane >= turn.first && lane < turn.last;
+        ugrid_i_writer writer = ugrid_i_writer_of(row, group.staged, before, stage, ids, capacity);
+        bool const mine = exists && lane >= group.first && lane < group.last;
         if (mine) fill(writer);
-        if (mine && names && !turn.staged)
+        if (mine && names && !group.staged)
             for (int32_t k = 0; k < writer.room; k++) writer.to[k] = names[writer.to[k]];
         __syncwarp();
-        if (turn.staged && places) ugrid_i_flush_together(row, turn, stage, ids, capacity);
-        else if (turn.staged) ugrid_i_flush_rows(row, turn, names, stage, ids, capacity);
+        if (group.staged && places) ugrid_i_flush_by_place(row, group, stage, ids, capacity);
+        else if (group.staged) ugrid_i_flush_by_id(row, group, names, stage, ids, capacity);
         __syncwarp();
-        first = turn.last;
+        first = group.last;
     }
 }
 
@@ -2671,7 +2680,7 @@ ugrid_result ugrid_i_reserve_hits(ugrid_cuda *gpu, int32_t n, int exact, cudaStr
 {
     const ugrid *grid = &gpu->device.grid;
     if (!grid->record || !ugrid_i_sorted(grid) || grid->desc.unbounded ||
-        grid->desc.cell_order != UGRID_ROWS)
+        !ugrid_i_has_strips(grid->desc.cell_order))
         return UGRID_OK;
     return ugrid_i_cuda_grow(gpu, &gpu->scratch[UGRID_I_HIT_BITS],
                              ((size_t)n + 1) * (size_t)ugrid_i_words_of(grid) * sizeof(uint32_t),
@@ -2977,15 +2986,15 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
         ugrid_result const result = ugrid_i_measure_extent(desc, d_pos, stride, n, stream, &extent);
         if (result != UGRID_OK) return result;
         if (extent.bad_id != UINT_MAX && !desc->skip_invalid) return UGRID_NOT_FINITE;
-        bool const any = extent.min[0] <= extent.max[0];
-        for (int a = 0; a < desc->dim && any; a++) {
-            desc->min[a] = ugrid_i_real_of(extent.min[a]);
-            desc->max[a] = ugrid_i_real_of(extent.max[a]);
-        }
+        if (extent.min[0] <= extent.max[0]) /* some point is finite */
+            for (int a = 0; a < desc->dim; a++) {
+                desc->min[a] = ugrid_i_real_of(extent.min[a]);
+                desc->max[a] = ugrid_i_real_of(extent.max[a]);
+            }
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     if (fits_box) ugrid_i_fit_flat_axes(desc, cell_given);
-    return fits_box && ugrid_i_box_too_wide(desc) ? UGRID_BOX_TOO_WIDE : UGRID_OK;
+    return fits_box && ugrid_i_check_box(desc) != UGRID_OK ? UGRID_BOX_TOO_WIDE : UGRID_OK;
 }
 
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,

@@ -14,7 +14,7 @@
 
        manual          rules
        declarations    optimize-api
-       serial          rotations, top
+       serial          rotations, parallel-rotations, top
        CUDA            cuda/lbvh_optimize.cu, with a list of its own
 
    >>rules: those of lbvh.h, and
@@ -146,6 +146,7 @@ LBVH_FN int32_t lbvh_i_height(const lbvh *tree, int32_t at)
     return lbvh_is_leaf(tree, at) ? 0 : tree->node[tree->first_leaf + at].skip;
 }
 
+/* The height of a node from those of its children. */
 LBVH_FN void lbvh_i_note_height(const lbvh *tree, int32_t at)
 {
     const lbvh_node *node = &tree->node[at];
@@ -161,6 +162,7 @@ LBVH_FN double lbvh_i_area_around(const lbvh *tree, int32_t p, int32_t q)
     return lbvh_i_area(tree->desc.dim, around.min, around.max);
 }
 
+/* Keeps the rotation that gains most. */
 LBVH_FN void lbvh_i_offer(lbvh_i_rotation *best, double gain, int32_t *one, int32_t *other)
 {
     if (!(gain > best->gain)) return; /* nor a NaN */
@@ -330,12 +332,41 @@ static void lbvh_i_take_places(lbvh *tree)
     if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
 }
 
+#ifndef LBVH_PLAIN
+/* The seam to >>parallel-rotations (lbvh.h, >>seams). */
+LBVH_I_HOT int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result);
+#endif
+
+LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
+{
+    lbvh_result result;
+    int32_t done;
+    if (rotations) *rotations = 0;
+    if (!tree) return LBVH_BAD_ARGUMENT;
+    if (!tree->built) return LBVH_NOT_BUILT;
+    if (tree->n < 3) return LBVH_OK;
+    if (LBVH_I_SEAM(lbvh_i_optimize_faster(tree, rotations, &result))) return result;
+    done = lbvh_i_rotate_all(tree);
+    if (done > 0) lbvh_i_number_leaves(tree);
+    if (done > 0) lbvh_i_take_places(tree);
+    lbvh_i_merge(tree);
+    if (rotations) *rotations = done;
+    return LBVH_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>parallel-rotations: the same pass in tasks (lbvh.h, >>parallel-build)
+   ---------------------------------------------------------------------------------------------- */
+
+#ifndef LBVH_PLAIN
+
+/* A task: the ascents of its leaves. */
 static void lbvh_i_rotate_piece(void *context, int32_t k)
 {
     lbvh_i_ascend_piece((lbvh_i_build_job *)context, k, lbvh_i_rotate_up);
 }
 
-/* lbvh_optimize in tasks (lbvh.h, >>parallel-build). */
+/* lbvh_optimize in tasks. */
 static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
 {
     lbvh_i_build_job job;
@@ -356,21 +387,14 @@ static lbvh_result lbvh_i_optimize_in_pieces(lbvh *tree, int32_t *rotations)
     return result;
 }
 
-LBVH_API lbvh_result lbvh_optimize(lbvh *tree, int32_t *rotations)
+LBVH_I_HOT int lbvh_i_optimize_faster(lbvh *tree, int32_t *rotations, lbvh_result *result)
 {
-    int32_t done;
-    if (rotations) *rotations = 0;
-    if (!tree) return LBVH_BAD_ARGUMENT;
-    if (!tree->built) return LBVH_NOT_BUILT;
-    if (tree->n < 3) return LBVH_OK;
-    if (lbvh_i_build_pieces(tree, tree->n) > 1) return lbvh_i_optimize_in_pieces(tree, rotations);
-    done = lbvh_i_rotate_all(tree);
-    if (done > 0) lbvh_i_number_leaves(tree);
-    if (done > 0) lbvh_i_take_places(tree);
-    lbvh_i_merge(tree);
-    if (rotations) *rotations = done;
-    return LBVH_OK;
+    if (lbvh_i_build_pieces(tree, tree->n) < 2) return 0;
+    *result = lbvh_i_optimize_in_pieces(tree, rotations);
+    return 1;
 }
+
+#endif /* LBVH_PLAIN */
 
 /* ------------------------------------------------------------------------------------------------
    >>top: lbvh_split_top, top-down splits by area above subtrees that stay (the surface area
@@ -418,6 +442,7 @@ typedef struct lbvh_i_top {
 /* A split: the subtrees from `at` on, in the order along `axis`, become the right child. */
 typedef struct lbvh_i_top_split { double cost; int32_t at, uneven; int axis; } lbvh_i_top_split;
 
+/* The subtree of a node, whose first leaf is `first`. */
 static lbvh_i_subtree lbvh_i_subtree_at(const lbvh *tree, int32_t node, int32_t first)
 {
     lbvh_i_subtree s;
@@ -493,7 +518,7 @@ static void lbvh_i_order_top(const lbvh_i_top *top, int axis)
         top->key[k] = (uint64_t)upper << 32 | (uint32_t)k;
         lbvh_i_count_digits(&histogram, upper);
     }
-    lbvh_i_radix(top->key, top->spare, top->count, &histogram);
+    lbvh_i_radix_counted(top->key, top->spare, top->count, &histogram);
     for (k = 0; k < top->count; k++) top->order[axis][k] = lbvh_i_key_id(top->key[k]);
 }
 
@@ -507,14 +532,14 @@ static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, 
     lbvh_node around = node[top->subtree[order[last]].node];
     int32_t k;
     for (k = last; k > first; k--) {
-        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        lbvh_i_unite(&around, &around, &node[top->subtree[order[k]].node]);
         top->right[k] = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), last - k + 1);
     }
     around = node[top->subtree[order[first]].node];
     for (k = first; k < last; k++) {
         int32_t const off = 2 * k + 1 - first - last, uneven = off < 0 ? -off : off;
         double cost;
-        lbvh_i_widen(&around, &node[top->subtree[order[k]].node]);
+        lbvh_i_unite(&around, &around, &node[top->subtree[order[k]].node]);
         cost = lbvh_i_product(lbvh_i_area(dim, around.min, around.max), k - first + 1) +
                top->right[k + 1];
         if (!(cost < best->cost || (cost == best->cost && uneven < best->uneven))) continue;
@@ -523,7 +548,7 @@ static double lbvh_i_try_splits(const lbvh_i_top *top, int axis, int32_t first, 
         best->uneven = uneven;
         best->axis = axis;
     }
-    lbvh_i_widen(&around, &node[top->subtree[order[last]].node]);
+    lbvh_i_unite(&around, &around, &node[top->subtree[order[last]].node]);
     return lbvh_i_area(dim, around.min, around.max);
 }
 

@@ -380,6 +380,7 @@ typedef struct lbvh_i_collapse {
     lbvh_i_branches *branches;  /* in pieces; else NULL */
 } lbvh_i_collapse;
 
+/* 1 if a span becomes a leaf. */
 LBVH_FN int lbvh_i_span_is_leaf(lbvh_i_span span, int32_t leaf)
 {
     return span.last - span.first < leaf;
@@ -556,7 +557,8 @@ LBVH_FN void lbvh_i_fill_leaf(const lbvh_i_collapse *job, lbvh_i_span span)
     for (place = span.first; place <= span.last; place++)
         if (!lbvh_left_out(lbvh_i_leaf(tree, place)))
             lbvh_i_fill_slot(job, slot + (size_t)found++, place);
-    for (rest = found; in_blocks && rest < LBVH_WIDE_LEAF; rest++)
+    if (!in_blocks) return;
+    for (rest = found; rest < LBVH_WIDE_LEAF; rest++)
         lbvh_i_fill_slot(job, slot + (size_t)rest, -1);
 }
 
@@ -697,11 +699,13 @@ static lbvh_result lbvh_i_collapse_in_pieces(lbvh_i_collapse *job, const lbvh_pa
     if (result != LBVH_OK || !all || all->count == 0) return result;
     if (all->pieces > all->count) all->pieces = all->count;
     result = lbvh_i_in_pieces(parallel, all->pieces, lbvh_i_collapse_piece, job);
-    for (i = 0; i < all->count && result == LBVH_OK; i++)
+    if (result != LBVH_OK) return result;
+    for (i = 0; i < all->count; i++)
         if (all->branch[i].nodes < 0) return LBVH_INVALID;
-    return result == LBVH_OK && !job->wide ? lbvh_i_collapse_all(job) : result;
+    return job->wide ? LBVH_OK : lbvh_i_collapse_all(job);
 }
 
+/* `*out` = `*desc` with its defaults, checked. */
 static lbvh_result lbvh_i_wide_defaults(lbvh_wide_desc *out, const lbvh_wide_desc *desc)
 {
     memset(out, 0, sizeof *out);
@@ -840,8 +844,9 @@ LBVH_API lbvh_result lbvh_wide_bytes_for(const lbvh_wide_desc *desc, const lbvh 
     job.tree = tree;
     job.leaf = given.leaf;
     result = lbvh_i_wide_sizes(&given, &job, sizes);
-    for (b = 0; b < LBVH_BLOCKS && result == LBVH_OK; b++) *bytes += (int64_t)sizes[b];
-    return result;
+    if (result != LBVH_OK) return result;
+    for (b = 0; b < LBVH_BLOCKS; b++) *bytes += (int64_t)sizes[b];
+    return LBVH_OK;
 }
 
 LBVH_API void lbvh_wide_free(lbvh_wide *wide)
@@ -972,6 +977,7 @@ LBVH_FN_HOT void lbvh_i_read_row(const uint8_t plane[LBVH_WIDE], lbvh_real q[LBV
 #endif
 }
 
+/* The four numbers of a block from here on. */
 LBVH_FN_HOT void lbvh_i_read_lanes(const lbvh_real *from, lbvh_real to[LBVH_WIDE_LEAF])
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
@@ -1115,6 +1121,7 @@ LBVH_I_LANES_FN __m256i lbvh_i_key_lanes(__m256i kind, __m256 distance, __m256 m
                            _mm256_or_si256(none, _mm256_castps_si256(missed)));
 }
 
+/* The kinds of the 8 children. */
 LBVH_I_LANES_FN __m256i lbvh_i_kind_lanes(const lbvh_wide_node *node)
 {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)node->kind));
@@ -1153,6 +1160,7 @@ LBVH_I_LANES_FN __m256i lbvh_i_child_lanes(const lbvh_wide_node *node, __m256i k
     return _mm256_blendv_epi8(leaf, inner, is_inner);
 }
 
+/* Puts the children that are entered on the stack, the nearest one on top: the new top. */
 LBVH_I_LANES_FN int lbvh_i_push_lanes(lbvh_i_waiting *stack, int top,
                                       const lbvh_wide_node *node, uint32_t number, __m256i kind,
                                       __m256i key, int calls)
@@ -1300,6 +1308,7 @@ LBVH_I_LANES_FN __m128 lbvh_i_hit_lanes(const lbvh_i_beam *ray, const float *v)
    >>wide-trace: the walk of a ray; several rays in turn
    ---------------------------------------------------------------------------------------------- */
 
+/* The number of the lowest bit that is set. */
 LBVH_FN_HOT int lbvh_i_lowest_bit(uint32_t bits)
 {
 #if defined(__CUDA_ARCH__)
@@ -1378,6 +1387,8 @@ LBVH_I_HOT void lbvh_i_hit_triangles(const lbvh_wide *wide, lbvh_i_beam *ray, si
     lbvh_i_keep_hits(wide, ray, block, hit, t);
 }
 
+/* How the stack names child c of a node: an inner node, or a leaf (with `calls` its place in the
+   node). */
 LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, int c,
                                   int calls)
 {
@@ -1476,12 +1487,14 @@ typedef struct lbvh_i_bundle {
 
 static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray);
 
+/* t_max of ray r. */
 LBVH_FN lbvh_real lbvh_i_reach_of(const lbvh_rays *rays, int32_t r)
 {
     if (rays->t_maxs) return rays->t_maxs[r];
     return rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
 }
 
+/* The filter of ray r. */
 LBVH_FN uint32_t lbvh_i_filter_of(const lbvh_rays *rays, int32_t r)
 {
     if (rays->filters) return rays->filters[r];
@@ -1512,6 +1525,7 @@ static int lbvh_i_next_beam(lbvh_i_bundle *bundle, lbvh_i_beam *ray)
     return 0;
 }
 
+/* The next ray of the bundle begins at the root. 0: there is none. */
 static int lbvh_i_begin_walk(lbvh_i_bundle *bundle, lbvh_i_walker *walker)
 {
     walker->top = lbvh_i_push_root(&walker->stack);
@@ -1538,7 +1552,8 @@ static int lbvh_i_end_walk(lbvh_i_bundle *bundle, lbvh_i_walker **live, int w, i
     return w;
 }
 
-static void lbvh_i_walk_plain(lbvh_i_bundle *bundle)
+/* Several rays in turn, one step each. */
+static void lbvh_i_walk_scalar(lbvh_i_bundle *bundle)
 {
     lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
     int w, count = lbvh_i_begin_walks(bundle, walker, live);
@@ -1592,6 +1607,7 @@ LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker
     return 1;
 }
 
+/* The same by lanes. */
 LBVH_I_AVX2 static void lbvh_i_walk_lanes(lbvh_i_bundle *bundle)
 {
     lbvh_i_walker walker[LBVH_I_WALKERS], *live[LBVH_I_WALKERS];
@@ -1803,6 +1819,7 @@ LBVH_I_LANES_FN __m256 lbvh_i_closest_lanes(const lbvh_i_bundle *bundle, const l
         hit, _mm256_castsi256_ps(_mm256_loadu_si256((const __m256i *)(const void *)keeps)));
 }
 
+/* Replaces the numbers where the mask says so. */
 LBVH_I_LANES_FN void lbvh_i_keep_lanes(float to[8], __m256 v, __m256 where)
 {
     _mm256_storeu_ps(to, _mm256_blendv_ps(_mm256_loadu_ps(to), v, where));
@@ -1949,6 +1966,7 @@ LBVH_I_AVX2 static int lbvh_i_begin_pack(lbvh_i_bundle *bundle, lbvh_i_pack *pac
     return 0;
 }
 
+/* Stores the results of a pack. */
 static void lbvh_i_end_pack(const lbvh_i_bundle *bundle, const lbvh_i_pack *pack)
 {
     int r;
@@ -2031,6 +2049,7 @@ static lbvh_ray_hit lbvh_i_hit_of(const lbvh_i_tracer *tracer, const lbvh_i_beam
     return hit;
 }
 
+/* Checks rays; `*checked` has their stride. */
 static lbvh_result lbvh_i_check_rays(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
                                      const void *out, lbvh_rays *checked)
 {
@@ -2054,6 +2073,7 @@ LBVH_FN lbvh_real lbvh_i_wide_size(const lbvh_wide *wide, int a)
                                   lbvh_i_quantum(root->exponent[a]);
 }
 
+/* Where the memory of children lies, for prefetching. */
 static lbvh_i_next lbvh_i_next_of(const lbvh_wide *wide, int calls)
 {
     lbvh_i_next next;
@@ -2065,6 +2085,7 @@ static lbvh_i_next lbvh_i_next_of(const lbvh_wide *wide, int calls)
     return next;
 }
 
+/* What all rays of a call share. */
 static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, void *user, int any)
 {
     lbvh_i_tracer tracer;
@@ -2093,6 +2114,7 @@ static int32_t lbvh_i_wide_pieces(const lbvh_wide *wide, int32_t n)
     return lbvh_i_pieces_of(&wide->desc.parallel, n, LBVH_I_PIECE / 4, LBVH_I_MOST_PIECES);
 }
 
+/* All rays of a bundle, by what the processor has. */
 static void lbvh_i_walk_bundle(lbvh_i_bundle *bundle)
 {
 #ifdef LBVH_I_AVX2
@@ -2106,9 +2128,10 @@ static void lbvh_i_walk_bundle(lbvh_i_bundle *bundle)
         return;
     }
 #endif
-    lbvh_i_walk_plain(bundle);
+    lbvh_i_walk_scalar(bundle);
 }
 
+/* A task: a part of the rays. */
 static void lbvh_i_rays_piece(void *all, int32_t k)
 {
     lbvh_i_bundle piece = *(const lbvh_i_bundle *)all;
@@ -2127,6 +2150,7 @@ static void lbvh_i_hit_nothing(const lbvh_i_bundle *bundle)
     }
 }
 
+/* lbvh_closest_hits (hits) and lbvh_any_hits (hit). */
 static lbvh_result lbvh_i_trace(const lbvh_wide *wide, const lbvh_rays *rays, lbvh_ray_fn *fn,
                                 void *user, lbvh_ray_hit *hits, uint8_t *hit)
 {
@@ -2169,6 +2193,7 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
    >>wide-near: elements around a point. Decoded planes are exact (>>wide).
    ---------------------------------------------------------------------------------------------- */
 
+/* A decoded plane of child c: row 0 .. 2 low x y z, 3 .. 5 high. */
 LBVH_FN_HOT lbvh_real lbvh_i_plane(const lbvh_wide_node *node, int row, int c)
 {
     int const a = row % 3;
@@ -2239,6 +2264,7 @@ LBVH_FN void lbvh_i_copied_box(const lbvh_wide *wide, size_t slot, lbvh_node *bo
     }
 }
 
+/* The squared distance from p to a copied element. */
 LBVH_FN lbvh_real lbvh_i_copied_distance2(const lbvh_wide *wide, size_t slot,
                                           const lbvh_real p[3])
 {
@@ -2367,7 +2393,8 @@ LBVH_FN lbvh_closest lbvh_i_no_point(void)
     return none;
 }
 
-static void lbvh_i_points_plain(const lbvh_i_points *job, int32_t i, int32_t end)
+/* The points i .. end-1, one after another. */
+static void lbvh_i_points_scalar(const lbvh_i_points *job, int32_t i, int32_t end)
 {
     lbvh_i_around search;
     memset(&search, 0, sizeof search);
@@ -2416,6 +2443,7 @@ LBVH_I_LANES_FN __m256i lbvh_i_away_lanes(const float *p, const lbvh_wide_node *
 /* Vectors of 4 triangles, by axis. */
 typedef struct lbvh_i_lanes3 { __m128 x, y, z; } lbvh_i_lanes3;
 
+/* A vertex of four triangles. */
 LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_corner_lanes(const float *v)
 {
     lbvh_i_lanes3 a;
@@ -2576,6 +2604,7 @@ static int lbvh_i_begin_seeker(const lbvh_i_points *job, lbvh_i_seeker *seeker, 
     return 0;
 }
 
+/* The search of a point ends. */
 static void lbvh_i_end_seeker(const lbvh_wide *wide, const lbvh_i_seeker *seeker)
 {
     lbvh_closest *closest = seeker->closest;
@@ -2587,6 +2616,7 @@ static void lbvh_i_end_seeker(const lbvh_wide *wide, const lbvh_i_seeker *seeker
 
 enum { LBVH_I_SEEKERS = 6 };
 
+/* The same by lanes, several points in turn. */
 LBVH_I_AVX2 static void lbvh_i_points_lanes(const lbvh_i_points *job, int32_t i, int32_t end)
 {
     lbvh_i_next const next = lbvh_i_next_of(job->wide, 0);
@@ -2609,6 +2639,7 @@ LBVH_I_AVX2 static void lbvh_i_points_lanes(const lbvh_i_points *job, int32_t i,
 
 #endif /* LBVH_I_AVX2 */
 
+/* A task: a part of the points. */
 static void lbvh_i_points_piece(void *context, int32_t k)
 {
     const lbvh_i_points *job = (const lbvh_i_points *)context;
@@ -2620,7 +2651,7 @@ static void lbvh_i_points_piece(void *context, int32_t k)
         return;
     }
 #endif
-    lbvh_i_points_plain(job, begin, end);
+    lbvh_i_points_scalar(job, begin, end);
 }
 
 LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real *points,
@@ -2644,7 +2675,8 @@ LBVH_API lbvh_result lbvh_closest_points(const lbvh_wide *wide, const lbvh_real 
     job.pieces = lbvh_i_wide_pieces(wide, n);
     if (job.pieces == 1) lbvh_i_points_piece(&job, 0);
     else result = lbvh_i_in_pieces(&wide->desc.parallel, job.pieces, lbvh_i_points_piece, &job);
-    for (i = 0; i < n && result != LBVH_OK; i++) closest[i] = lbvh_i_no_point();
+    if (result != LBVH_OK)
+        for (i = 0; i < n; i++) closest[i] = lbvh_i_no_point();
     return result;
 }
 
@@ -2840,19 +2872,26 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
    must come next.
    ---------------------------------------------------------------------------------------------- */
 
+/* What the header of a file says of a wide tree. */
+typedef struct lbvh_i_wide_facts {
+    int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf;
+} lbvh_i_wide_facts;
+
 /* The header, and the arrays in the order of the file; 0: the sizes are beyond a size_t. */
 static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_header *header,
                                  size_t bytes[LBVH_BLOCKS])
 {
+    lbvh_i_wide_facts facts;
     int b;
+    facts.dim = wide->dim;
+    facts.nodes = wide->nodes;
+    facts.leaves = wide->leaves;
+    facts.elements = wide->elements;
+    facts.numbers = wide->numbers;
+    facts.has_masks = wide->mask != NULL;
+    facts.leaf = wide->desc.leaf;
     *header = lbvh_i_begin_header("lbvhw.h\n");
-    header->of.wide.dim = wide->dim;
-    header->of.wide.nodes = wide->nodes;
-    header->of.wide.leaves = wide->leaves;
-    header->of.wide.elements = wide->elements;
-    header->of.wide.numbers = wide->numbers;
-    header->of.wide.has_masks = wide->mask != NULL;
-    header->of.wide.leaf = wide->desc.leaf;
+    memcpy(header->of.part, &facts, sizeof facts);
     if (lbvh_i_wide_array_bytes(wide->numbers, wide->mask != NULL, wide->nodes, wide->leaves,
                                 wide->elements, bytes) != LBVH_OK)
         return 0;
@@ -2892,15 +2931,17 @@ static int lbvh_i_wide_header_valid(const lbvh_i_header *header, int64_t size, l
 {
     static uint32_t some_masks;
     lbvh_i_header expected;
+    lbvh_i_wide_facts facts;
+    memcpy(&facts, header->of.part, sizeof facts);
     memset(shape, 0, sizeof *shape);
-    shape->dim = header->of.wide.dim;
-    shape->nodes = header->of.wide.nodes;
-    shape->leaves = header->of.wide.leaves;
-    shape->elements = header->of.wide.elements;
-    shape->numbers = header->of.wide.numbers;
-    shape->desc.leaf = header->of.wide.leaf;
+    shape->dim = facts.dim;
+    shape->nodes = facts.nodes;
+    shape->leaves = facts.leaves;
+    shape->elements = facts.elements;
+    shape->numbers = facts.numbers;
+    shape->desc.leaf = facts.leaf;
     shape->desc.copy = shape->numbers > 0;
-    shape->mask = header->of.wide.has_masks ? &some_masks : NULL;
+    shape->mask = facts.has_masks ? &some_masks : NULL;
     if (shape->dim != 2 && shape->dim != 3) return 0;
     if (shape->numbers != 0 && shape->numbers != 6 && (shape->numbers != 9 || shape->dim != 3))
         return 0;

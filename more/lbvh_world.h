@@ -187,9 +187,9 @@ typedef struct lbvh_world {
     int32_t objects, sleepers;  /* alive; and sleeping */
     lbvh_object *object;        /* [count] */
     lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
-                                   step reads of an object lies side by side: the link and skip of
-                                   the first hold its user number, the link of the second its
-                                   generation (0: removed) */
+                                   step reads of an object lies side by side: link and skip, which
+                                   a box does not need, hold the user number (lbvh_world_user) and
+                                   the generation (lbvh_i_generation) */
     lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
     unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
     int32_t pairs, active;
@@ -294,11 +294,28 @@ LBVH_FN_WALK lbvh_node *lbvh_i_box_stored(const lbvh_world *world, int32_t index
 }
 
 /* The user number of the object with this index; of a removed one, until an insertion uses its
-   index again. */
+   index again. Its halves are the link and the skip of the given box. */
 LBVH_FN_WALK uint64_t lbvh_world_user(const lbvh_world *world, int32_t index)
 {
     const lbvh_node *box = lbvh_i_box_given(world, index);
     return (uint64_t)(uint32_t)box->link << 32 | (uint32_t)box->skip;
+}
+LBVH_FN void lbvh_i_set_user(const lbvh_world *world, int32_t index, uint64_t user)
+{
+    lbvh_node *box = lbvh_i_box_given(world, index);
+    box->link = (int32_t)(uint32_t)(user >> 32);
+    box->skip = (int32_t)(uint32_t)user;
+}
+
+/* The generation of the object with this index, 0 while there is none: the link of the stored box.
+   (lbvh_object.generation goes on where an object was removed.) */
+LBVH_FN_WALK uint32_t lbvh_i_generation(const lbvh_world *world, int32_t index)
+{
+    return (uint32_t)lbvh_i_box_stored(world, index)->link;
+}
+LBVH_FN void lbvh_i_set_generation(const lbvh_world *world, int32_t index, uint32_t generation)
+{
+    lbvh_i_box_stored(world, index)->link = (int32_t)generation;
 }
 
 /* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
@@ -374,6 +391,7 @@ typedef struct lbvh_world_overlap {
     int32_t tree, at;
 } lbvh_world_overlap;
 
+/* A filter that every object passes. */
 LBVH_FN lbvh_filter lbvh_i_all(void)
 {
     lbvh_filter filter;
@@ -490,6 +508,7 @@ LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbv
 /* 1 if a round shape touches the box up to t_max; `*t`: where. */
 LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *box, lbvh_real *t);
 
+/* Puts node `at` of tree t on the stack. */
 LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh_real enters)
 {
     cast->ray.node[cast->ray.top] = 2 * at + t;
@@ -517,7 +536,8 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
         cast.half[a] = extents[a];
         usable = usable && extents[a] >= 0;
     }
-    for (t = 1; t >= 0 && usable; t--)
+    if (!usable) return cast;
+    for (t = 1; t >= 0; t--)
         if (world->tree[t].leaves > 0 &&
             lbvh_i_cast_enters(&cast, &world->tree[t].node[0], &enters))
             lbvh_i_cast_push(&cast, t, 0, enters);
@@ -661,6 +681,7 @@ typedef struct lbvh_world_near {
     lbvh_near walk;         /* its stack holds 2 node + tree */
 } lbvh_world_near;
 
+/* Puts node `at` of tree t on the stack, if it is within reach. */
 LBVH_FN void lbvh_i_near_object_push(lbvh_world_near *search, int32_t t, int32_t at,
                                      lbvh_real away2)
 {
@@ -684,7 +705,8 @@ LBVH_FN lbvh_world_near lbvh_world_near_point(const lbvh_world *world, const lbv
     search.reach2 = search.walk.reach2;
     usable = search.walk.top;
     search.walk.top = 0;
-    for (t = 1; t >= 0 && usable; t--)
+    if (!usable) return search;
+    for (t = 1; t >= 0; t--)
         if (world->tree[t].leaves > 0)
             lbvh_i_near_object_push(&search, t, 0,
                                     lbvh_box_distance2(&world->tree[t].node[0], search.walk.p));
@@ -763,7 +785,7 @@ enum {
 enum { LBVH_I_LINE = 64 };      /* bytes of a cache line */
 
 enum {
-    LBVH_I_TOGETHER = 8,        /* searches that go through a tree together */
+    LBVH_I_GROUP = 8,           /* searches of a group, which goes through a tree once */
     LBVH_I_VISITS = 512         /* room for their visits, beside one for each object */
 };
 
@@ -791,6 +813,7 @@ static lbvh_node *lbvh_i_start_of_nodes(const lbvh_block *block)
     return (lbvh_node *)(void *)(start + LBVH_I_LINE - sizeof(lbvh_node) % LBVH_I_LINE);
 }
 
+/* Points the arrays at their blocks. */
 static void lbvh_i_bind_world(lbvh_world *world)
 {
     lbvh_block *b = world->block;
@@ -1169,6 +1192,7 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
     if (from->n > 0) lbvh_i_unite_categories(tree);
 }
 
+/* Of the reasons of an update the gravest counts. */
 static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 {
     if (world->reason < reason) world->reason = reason;
@@ -1210,6 +1234,7 @@ static void lbvh_i_rebuild(lbvh_world *world, int t)
    >>world-pairs: the lists of pairs. Entry 2 p + side is pair p in the list of its object[side].
    ---------------------------------------------------------------------------------------------- */
 
+/* The caller's bytes of a pair. */
 static void *lbvh_i_data_of(const lbvh_world *world, int32_t p)
 {
     return world->pair_data + (size_t)p * (size_t)world->desc.pair_bytes;
@@ -1345,9 +1370,9 @@ static void lbvh_i_review_pairs(lbvh_world *world, int32_t index)
 LBVH_FN_HOT void lbvh_i_prefetch_pairs(const lbvh_world *world, const int32_t *index,
                                        int32_t count)
 {
-    int32_t entry[LBVH_I_TOGETHER], k, step, left = count;
+    int32_t entry[LBVH_I_GROUP], k, step, left = count;
     for (k = 0; k < count; k++) entry[k] = world->object[index[k]].first_pair;
-    for (step = 0; left > 0 && step < 2 * LBVH_I_TOGETHER; step++)
+    for (step = 0; left > 0 && step < 2 * LBVH_I_GROUP; step++)
         for (left = k = 0; k < count; k++) {
             const lbvh_pair *pair;
             int32_t const side = entry[k] % 2;
@@ -1384,9 +1409,9 @@ typedef struct lbvh_i_wanted {
 /* Searches that go through a tree together. Each one's way down is a chain of loads, each of which
    waits for the one before; those of several searches overlap. */
 typedef struct lbvh_i_group {
-    int32_t index[LBVH_I_TOGETHER];
-    int32_t first[LBVH_I_TOGETHER + 1]; /* where in `found` what each one met begins */
-    lbvh_i_wanted wanted[LBVH_I_TOGETHER];
+    int32_t index[LBVH_I_GROUP];
+    int32_t first[LBVH_I_GROUP + 1]; /* where in `found` what each one met begins */
+    lbvh_i_wanted wanted[LBVH_I_GROUP];
     lbvh_visit *waiting, *visited;      /* [room] nodes to go into; objects met */
     int32_t *found;                     /* [found_room] objects met, by search */
     int32_t count, met, room, found_room;
@@ -1457,7 +1482,7 @@ static int lbvh_i_search_tree(const lbvh_world *world, lbvh_i_group *group, int 
 /* Sorts what the searches met by search, stable. */
 static void lbvh_i_sort_met(const lbvh_world *world, lbvh_i_group *group)
 {
-    int32_t next[LBVH_I_TOGETHER], k, s, sum = 0;
+    int32_t next[LBVH_I_GROUP], k, s, sum = 0;
     memset(next, 0, sizeof next);
     for (k = 0; k < group->met; k++) next[group->visited[k].search]++;
     for (s = 0; s < group->count; s++) {
@@ -1596,6 +1621,7 @@ static void lbvh_i_find_nearest(lbvh_i_sweep *sweep)
     (void)lbvh_i_slope(sweep, first + (last - first) * (down / (down - up)));
 }
 
+/* The larger one of `most` and |x|. */
 static double lbvh_i_magnitude(double most, lbvh_real x)
 {
     double const size = x < 0 ? -(double)x : (double)x;
@@ -1659,14 +1685,16 @@ LBVH_API int lbvh_i_cast_touches(const lbvh_world_cast *cast, const lbvh_node *b
    >>world-calls: what becomes of an object
    ---------------------------------------------------------------------------------------------- */
 
+/* The object of an id; NULL: there is none. */
 static lbvh_object *lbvh_i_object(const lbvh_world *world, lbvh_id id)
 {
     uint64_t const index = id & 0xFFFFFFFFu;
     if (!world || id >> 32 == 0 || index >= (uint64_t)world->count) return NULL;
-    if ((uint32_t)world->box[2 * index + 1].link != (uint32_t)(id >> 32)) return NULL;
+    if (lbvh_i_generation(world, (int32_t)index) != (uint32_t)(id >> 32)) return NULL;
     return &world->object[index];
 }
 
+/* Notes what the next update has to do with an object, which it then lists. */
 static void lbvh_i_note_change(lbvh_world *world, int32_t index, int what)
 {
     lbvh_object *object = &world->object[index];
@@ -1710,6 +1738,7 @@ static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *bo
     return LBVH_OK;
 }
 
+/* A filter with its defaults. */
 static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
 {
     lbvh_filter given = lbvh_i_all();
@@ -1735,17 +1764,17 @@ static lbvh_result lbvh_i_new_index(lbvh_world *world, int32_t *index)
     return LBVH_OK;
 }
 
-/* A new object at an index, with its boxes, in which further numbers lie (lbvh_world.box). */
-static void lbvh_i_put_object(lbvh_world *world, int32_t index, lbvh_node given, lbvh_node stored,
-                              const lbvh_filter *filter, lbvh_state state, uint64_t user)
+/* A new object at an index, with its boxes. */
+static void lbvh_i_put_object(lbvh_world *world, int32_t index, const lbvh_node *given,
+                              const lbvh_node *stored, const lbvh_filter *filter, lbvh_state state,
+                              uint64_t user)
 {
     lbvh_object *object = &world->object[index];
-    given.link = (int32_t)(uint32_t)(user >> 32);
-    given.skip = (int32_t)(uint32_t)user;
-    stored.link = (int32_t)object->generation;
-    stored.skip = 0;
-    *lbvh_i_box_given(world, index) = given;
-    *lbvh_i_box_stored(world, index) = stored;
+    *lbvh_i_box_given(world, index) = *given;
+    *lbvh_i_box_stored(world, index) = *stored;
+    lbvh_i_box_stored(world, index)->skip = 0;
+    lbvh_i_set_user(world, index, user);
+    lbvh_i_set_generation(world, index, object->generation);
     object->filter = lbvh_i_resolve_filter(filter);
     object->leaf = object->first_pair = -1;
     object->state = object->wanted = (uint8_t)state;
@@ -1769,7 +1798,7 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
     if (result == LBVH_OK) result = lbvh_i_store_box(world, &given, NULL, &stored);
     if (result == LBVH_OK) result = lbvh_i_new_index(world, &index);
     if (result != LBVH_OK) return result;
-    lbvh_i_put_object(world, index, given, stored, filter, state, user);
+    lbvh_i_put_object(world, index, &given, &stored, filter, state, user);
     world->objects++;
     world->sleepers += state == LBVH_SLEEPING;
     lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
@@ -1787,13 +1816,14 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
     }
 }
 
-/* If the stored box of `given` holds the caller's box, that becomes the given one, with -0 as 0.
-   What is within a stored box is finite. In 2D the last axis is the second one, again. */
-LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *box)
+/* boxes: an object's two, the given one and the stored one. If the stored one holds the caller's
+   box, that becomes the given one, with -0 as 0. What is within a stored box is finite. In 2D the
+   last axis is the second one, again. */
+LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], int dim, const lbvh_real *box)
 {
 #ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers do not count, and stay */
-    float *const at = (float *)(void *)given, *const stored = at + 8;
+    float *const at = (float *)(void *)&boxes[0], *const stored = (float *)(void *)&boxes[1];
     __m128 const none = _mm_setzero_ps(), first = _mm_add_ps(_mm_loadu_ps(box), none),
                  last = _mm_add_ps(_mm_loadu_ps(box + 2 * (dim - 2)), none), /* 3D: z to z */
                  lower = dim == 2 ? _mm_movelh_ps(first, none) : first,
@@ -1808,7 +1838,8 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node *given, int dim, const lbvh_real *b
     at[6] = _mm_cvtss_f32(_mm_movehl_ps(upper, upper));
     return 1;
 #else
-    const lbvh_node *const stored = given + 1;
+    lbvh_node *const given = &boxes[0];
+    const lbvh_node *const stored = &boxes[1];
     int const last = dim - 1;
     lbvh_real const x = box[0], y = box[1], z = box[last], right = box[last + 1],
                     top = box[last + 2], back = box[2 * last + 1];
@@ -1862,7 +1893,7 @@ LBVH_API lbvh_result lbvh_world_remove(lbvh_world *world, lbvh_id id)
     if (!world) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
     object->alive = 0;
-    lbvh_i_box_stored(world, (int32_t)(object - world->object))->link = 0;
+    lbvh_i_set_generation(world, (int32_t)(object - world->object), 0);
     world->objects--;
     world->sleepers -= object->wanted == LBVH_SLEEPING;
     lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_GONE);
@@ -2037,7 +2068,8 @@ static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, const int32
     lbvh_object *object = &world->object[index];
     int32_t k;
     world->token++;
-    for (k = 0; *fits && k < count; k++) world->mark[found[k]] = world->token;
+    if (*fits)
+        for (k = 0; k < count; k++) world->mark[found[k]] = world->token;
     world->mark[index] = 0;
     lbvh_i_review_pairs(world, index);
     if (!lbvh_i_searches(object)) return;
@@ -2049,10 +2081,10 @@ static void lbvh_i_update_pairs_of(lbvh_world *world, int32_t index, const int32
 /* How many of `left` objects search together. */
 static int32_t lbvh_i_group_of(int32_t left)
 {
-    return left < LBVH_I_TOGETHER ? left : (int32_t)LBVH_I_TOGETHER;
+    return left < LBVH_I_GROUP ? left : (int32_t)LBVH_I_GROUP;
 }
 
-/* Those of up to LBVH_I_TOGETHER objects that search. */
+/* Those of up to LBVH_I_GROUP objects that search. */
 static void lbvh_i_begin_group(const lbvh_world *world, lbvh_i_group *group, const int32_t *index,
                                int32_t count, int later)
 {
@@ -2063,7 +2095,7 @@ static void lbvh_i_begin_group(const lbvh_world *world, lbvh_i_group *group, con
         if (lbvh_i_searches(&world->object[index[k]])) group->index[group->count++] = index[k];
 }
 
-/* The pairs of up to LBVH_I_TOGETHER changed objects. */
+/* The pairs of up to LBVH_I_GROUP changed objects. */
 static void lbvh_i_update_pairs_of_group(lbvh_world *world, const int32_t *index, int32_t count,
                                          int later, int *fits)
 {
@@ -2096,7 +2128,7 @@ static void lbvh_i_update_pairs_of_list(lbvh_world *world, const int32_t *index,
     if (*fits && lbvh_i_world_pieces(world, n) > 1 &&
         lbvh_i_update_pairs_in_pieces(world, index, n, later, fits))
         return;
-    for (k = 0; k < n; k += LBVH_I_TOGETHER)
+    for (k = 0; k < n; k += LBVH_I_GROUP)
         lbvh_i_update_pairs_of_group(world, index + k, lbvh_i_group_of(n - k), later, fits);
 }
 
@@ -2410,6 +2442,7 @@ static void lbvh_i_range_of_world(const lbvh_i_world_job *job, int32_t k, int32_
     *end = (int32_t)lbvh_i_cut(job->n, job->pieces, k + 1);
 }
 
+/* A task: the searches of its objects, group by group. */
 static void lbvh_i_search_world_piece(void *context, int32_t k)
 {
     lbvh_i_world_job *job = (lbvh_i_world_job *)context;
@@ -2419,7 +2452,7 @@ static void lbvh_i_search_world_piece(void *context, int32_t k)
     group.waiting = job->visits + 2 * (size_t)k * LBVH_I_PIECE_VISITS;
     group.visited = group.waiting + LBVH_I_PIECE_VISITS;
     lbvh_i_range_of_world(job, k, &i, &end);
-    for (; i < end; i += LBVH_I_TOGETHER) {
+    for (; i < end; i += LBVH_I_GROUP) {
         int32_t const count = lbvh_i_group_of(end - i);
         int32_t s = 0;
         int searched;
@@ -2444,7 +2477,7 @@ static void lbvh_i_take_world_piece(const lbvh_i_world_job *job, lbvh_world *wor
     const int32_t *found = job->found + (size_t)k * (size_t)job->room;
     int32_t i, m, end;
     lbvh_i_range_of_world(job, k, &i, &end);
-    for (; i < end; i += LBVH_I_TOGETHER) {
+    for (; i < end; i += LBVH_I_GROUP) {
         int32_t const count = lbvh_i_group_of(end - i);
         if (job->met[i] < 0) {
             lbvh_i_update_pairs_of_group(world, job->index + i, count, job->later, fits);

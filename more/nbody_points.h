@@ -130,6 +130,38 @@ NBODY_FN nbody_near nbody_i_near_in(const nbody *sim, int32_t cell, nbody_real x
     return nbody_i_near_from(sim, cell, x, y, sim->cell[cell].beside[0]);
 }
 
+#ifdef __cplusplus
+}
+#endif
+#endif /* NBODY_POINTS_H */
+
+#if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_POINTS_IMPLEMENTATION_DONE)
+#define NBODY_POINTS_IMPLEMENTATION_DONE
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>points-serial: the fields at target points that are not bodies
+
+   FORCE_NODES, many points: the local expansion of the cell that contains a point is evaluated
+   there (L2P), as for a body. The expansions are those of the last evaluation, or are made for the
+   call. In a leaf lists 1 and 3 remain, as for a body. A point may also lie in an empty quarter of
+   a cell that is divided: its walk then begins at the cells adjacent to that cell.
+
+   Few points: the sources of far cells act on each point (M2P), as in a tree code. The same holds
+   for points that no cell of level 2 contains. It takes 3 to 20 times as long, but needs no
+   nodes. Which way is taken depends on the numbers of points and bodies alone.
+
+   The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
+   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together (as
+   bodies are, >>lanes), if their walks are the same. In a periodic square the images that act
+   on them are then the same, too. The bits are those of one point after the other. That is how
+   NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
+   ---------------------------------------------------------------------------------------------- */
+
+#ifdef NBODY_WITH_PERIODIC
 /* L2P from the nodes of a point's cell of level 2. */
 NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody_i_law *law,
                                                    const nbody_i_image_nodes *square,
@@ -143,9 +175,16 @@ NBODY_I_SELDOM NBODY_FN void nbody_i_l2p_of_square(const nbody *sim, const nbody
                               &sim->rule, nbody_i_within(sim->frame, 2, 1, row, t->y));
     int p;
     for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
-        t->partial[p] = nbody_i_between(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
+        t->partial[p] = nbody_i_interpolate(&sim->rule, &sx, &sy, square->value[p][4 * row + column]);
     nbody_i_carry_target(t);
 }
+#else
+typedef struct nbody_i_image_nodes { int none; } nbody_i_image_nodes;
+enum { NBODY_I_IMAGES = 0 };
+#define nbody_i_l2p_of_square(sim, law, square, t) ((void)0)
+#define nbody_i_sum_images(sim, law, x, y, place) nbody_i_target_at(x, y, place)
+#define nbody_i_fill_image_nodes(sim, law, nodes) ((void)(nodes))
+#endif
 
 /* The local expansion at a point. square: NULL, or of a periodic square. l2p_cell: as
    nbody_i_l2p_cell returns it. */
@@ -183,37 +222,6 @@ NBODY_FN nbody_i_target nbody_i_point(const nbody *sim, const nbody_i_law *law,
     return t;
 }
 
-#ifdef __cplusplus
-}
-#endif
-#endif /* NBODY_POINTS_H */
-
-#if defined(NBODY_I_IMPLEMENTED) && !defined(NBODY_POINTS_IMPLEMENTATION_DONE)
-#define NBODY_POINTS_IMPLEMENTATION_DONE
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* ----------------------------------------------------------------------------------------------
-   >>points-serial: the fields at target points that are not bodies
-
-   FORCE_NODES, many points: the local expansion of the cell that contains a point is evaluated
-   there (L2P), as for a body. The expansions are those of the last evaluation, or are made for the
-   call. In a leaf lists 1 and 3 remain, as for a body. A point may also lie in an empty quarter of
-   a cell that is divided: its walk then begins at the cells adjacent to that cell.
-
-   Few points: the sources of far cells act on each point (M2P), as in a tree code. The same holds
-   for points that no cell of level 2 contains. It takes 3 to 20 times as long, but needs no
-   nodes. Which way is taken depends on the numbers of points and bodies alone.
-
-   The points of a call are sorted by bin: the cell that contains them. All are sorted at once, or,
-   without memory for that, in batches of 4096. Up to 16 points of a bin are summed together (as
-   bodies are, >>lanes), if their walks are the same. In a periodic square the images that act
-   on them are then the same, too. The bits are those of one point after the other. That is how
-   NBODY_ONE_THREAD does it, and DIRECT in a periodic square.
-   ---------------------------------------------------------------------------------------------- */
-
 typedef struct nbody_i_points {
     const nbody *sim;
     const nbody_real *pos;
@@ -235,12 +243,6 @@ typedef struct nbody_i_points {
 static int nbody_i_reads_nodes(const nbody *sim, int32_t m)
 {
     return sim->cell && sim->nodes > 0 && m >= NBODY_I_MANY_POINTS && m >= sim->n / 16;
-}
-
-/* The k-th point in this order. */
-static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
-{
-    return points->order ? points->order[k] : k;
 }
 
 /* The first of points first .. end - 1 that is not finite, or -1. */
@@ -286,6 +288,14 @@ static int32_t nbody_i_bin_of(const nbody *sim, nbody_real x, nbody_real y)
 }
 
 static int32_t nbody_i_bins(const nbody *sim) { return sim->frame->cells + NBODY_I_IMAGES; }
+
+#ifndef NBODY_PLAIN
+
+/* The k-th point in this order. */
+static int32_t nbody_i_nth_point(const nbody_i_points *points, int32_t k)
+{
+    return points->order ? points->order[k] : k;
+}
 
 static int32_t nbody_i_l2p_cell_of(const nbody_i_points *points, int32_t bin)
 {
@@ -418,6 +428,8 @@ static void nbody_i_fields_of_point_batch(const nbody_i_points *points,
     }
 }
 
+#endif /* NBODY_PLAIN */
+
 /* Are points summed one by one? */
 static int nbody_i_points_alone(const nbody *sim)
 {
@@ -502,14 +514,18 @@ static void nbody_i_field_of_point(const nbody_i_points *points, int32_t i)
 
 static void nbody_i_fields_of_points(const nbody_i_points *points, int32_t first, int32_t end)
 {
-    int const alone = nbody_i_points_alone(points->sim);
     int32_t i;
-    for (i = first; i < end && !alone; i += NBODY_I_AT_ONCE) {
+    if (nbody_i_points_alone(points->sim)) {
+        for (i = first; i < end; i++) nbody_i_field_of_point(points, i);
+        return;
+    }
+#ifndef NBODY_PLAIN
+    for (i = first; i < end; i += NBODY_I_AT_ONCE) {
         nbody_i_point_batch batch;
         nbody_i_fill_point_batch(points, i, end, &batch);
         nbody_i_fields_of_point_batch(points, &batch);
     }
-    for (i = first; i < end && alone; i++) nbody_i_field_of_point(points, i);
+#endif
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -590,6 +606,23 @@ static nbody_result nbody_i_all_points(const nbody_i_points *given, int32_t m, i
     return NBODY_OK;
 }
 
+#ifdef NBODY_WITH_PERIODIC
+#ifdef NBODY_PLAIN
+/* At all nodes of a cell. */
+static void nbody_i_image_nodes_of(const nbody *sim, const nbody_i_law *law,
+                                   const int32_t sixteen[NBODY_I_IMAGES], int32_t cell,
+                                   nbody_real *const to[NBODY_I_PARTS])
+{
+    int32_t a;
+    int p;
+    for (a = 0; a < sim->nodes; a++) {
+        nbody_i_target const t = nbody_i_image_node(sim, law, sixteen, cell, a);
+        for (p = 0; p < NBODY_I_PARTS - !law->potential; p++)
+            to[p][a] = t.total[p] + t.compensation[p];
+    }
+}
+#endif
+
 static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
                                      nbody_i_image_nodes *nodes)
 {
@@ -602,6 +635,7 @@ static void nbody_i_fill_image_nodes(const nbody *sim, const nbody_i_law *law,
         nbody_i_image_nodes_of(sim, law, sixteen, c, to);
     }
 }
+#endif
 
 /* In a periodic square the nodes of level 2 come first. */
 static nbody_result nbody_i_points_of_square(nbody_i_points *given, int32_t m, int32_t *bad)
@@ -618,6 +652,24 @@ static nbody_result nbody_i_points_of_tree(nbody_i_points *given, int32_t m, int
                                            : nbody_i_all_points(given, m, bad);
 }
 
+/* The nodes of all cells, after prepare_nodes: in tasks, by lanes, or by the plain text. */
+static nbody_result nbody_i_nodes_of_tree(nbody *sim, const nbody_i_law *law)
+{
+#ifndef NBODY_PLAIN
+    if (nbody_i_is_cut(sim)) {
+        nbody_i_job job = nbody_i_job_of(sim, 1);
+        job.law = law;
+        return nbody_i_cut_nodes(&job);
+    }
+    if (!nbody_i_is_plain(sim)) {
+        nbody_i_make_nodes(sim, 1, law);
+        return NBODY_OK;
+    }
+#endif
+    nbody_i_plain_nodes(sim, law);
+    return NBODY_OK;
+}
+
 /* A copy with nodes in memory of its own, and a table. */
 static nbody_result nbody_i_copy_with_nodes(nbody *own, const nbody *sim, const nbody_i_law *law)
 {
@@ -628,13 +680,7 @@ static nbody_result nbody_i_copy_with_nodes(nbody *own, const nbody *sim, const 
     own->table_kind = 0;
     memset(&own->kept, 0, sizeof own->kept);
     result = nbody_i_prepare_nodes(own, law->potential, NBODY_I_EXACT);
-    if (result == NBODY_OK && nbody_i_is_cut(own)) {
-        nbody_i_job job = nbody_i_job_of(own, 1);
-        job.law = law;
-        return nbody_i_cut_nodes(&job);
-    }
-    if (result == NBODY_OK) nbody_i_make_all_nodes(own, 1, law);
-    return result;
+    return result == NBODY_OK ? nbody_i_nodes_of_tree(own, law) : result;
 }
 
 /* The points read nodes: those of the last evaluation, or of a copy. */

@@ -8,13 +8,13 @@
 
        manual         use
        declarations   sets-api
-       serial         sets-serial
+       serial         sets-lanes, sets-serial
        CUDA           cuda/nbody_sets.cu
 
    >>use
 
-   #define NBODY_WITH_SETS before the include of nbody.h, in each file that calls these functions and
-   in the one with NBODY_IMPLEMENTATION. Options, units, memory, threads and results are those of
+   #define NBODY_WITH_SETS before the include of nbody.h, in each file that calls these functions
+   and in the one with NBODY_IMPLEMENTATION. Options, units, memory, threads and results are those of
    nbody.h, and so is the licence, at its end.
 */
 
@@ -85,6 +85,230 @@ NBODY_API nbody_result nbody_cuda_fields_sets(nbody_cuda *gpu, int32_t sets,
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#ifndef NBODY_PLAIN
+
+#ifndef NBODY_I_WITH_SETS
+#error "nbody.h: define NBODY_WITH_SETS before NBODY_IMPLEMENTATION, in the same include"
+#endif
+
+/* ----------------------------------------------------------------------------------------------
+   >>sets-lanes: one pass for up to four sets, as >>lanes in nbody.h
+   ---------------------------------------------------------------------------------------------- */
+
+/* What several sets share: d, g and phi of a chunk of sources on 16 targets. */
+typedef struct nbody_i_shared {
+    nbody_real dx[NBODY_CHUNK][NBODY_I_LANES], dy[NBODY_CHUNK][NBODY_I_LANES],
+        g[NBODY_CHUNK][NBODY_I_LANES], phi[NBODY_CHUNK][NBODY_I_LANES];
+} nbody_i_shared;
+
+/* Sources first .. end - 1: as nbody_i_lanes_monopoles, before masses come in. */
+NBODY_I_INLINE void nbody_i_share(int avx2, const nbody_i_law *is, nbody_law law, int core,
+                                  int potential, const nbody_i_run *run, int32_t first, int32_t end,
+                                  const nbody_i_lanes *lanes, nbody_i_shared *shared)
+{
+    nbody_real d2[NBODY_I_LANES], u[NBODY_I_LANES], root[NBODY_I_LANES];
+    nbody_real const soften2 = is->soften2;
+    nbody_i_law constant = *is;
+    int32_t s;
+    int k;
+    constant.law = law;
+    constant.core = core;
+    for (s = first; s < end; s++) {
+        nbody_real const sx = run->x[s], sy = run->y[s];
+        nbody_real *to_x = shared->dx[s - first], *to_y = shared->dy[s - first],
+                   *g = shared->g[s - first], *phi = shared->phi[s - first];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const dx = sx - lanes->x[k], dy = sy - lanes->y[k];
+            d2[k] = nbody_i_times(dx, dx) + nbody_i_times(dy, dy);
+            u[k] = d2[k] + soften2;
+            to_x[k] = dx;
+            to_y[k] = dy;
+        }
+        if (law == NBODY_INVERSE_SQUARE) nbody_i_inverse_roots(avx2, root, u);
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++)
+            g[k] = nbody_i_strength(&constant, u[k], law == NBODY_INVERSE ? 0 : root[k]);
+        if (!potential) continue;
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) phi[k] = nbody_i_potential(&constant, u[k], root[k]);
+        nbody_i_not_in_potential(is, lanes, d2, run->place < 0 ? -2 : run->place + s, phi);
+    }
+}
+
+/* Adds four sources of nbody_i_shared, times their masses in a set, to 16 sums of x and y, or of
+   potentials. Between the four the sums stay in registers. */
+NBODY_I_INLINE void nbody_i_add_four(const nbody_real *mass, const nbody_real *g,
+                                     const nbody_real *dx, const nbody_real *dy, nbody_real *x,
+                                     nbody_real *y)
+{
+    enum { L = NBODY_I_LANES };
+    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
+    int k;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < L; k++) {
+        nbody_real const ag = nbody_i_times(a, g[k]), bg = nbody_i_times(b, g[L + k]),
+                         cg = nbody_i_times(c, g[2 * L + k]), dg = nbody_i_times(d, g[3 * L + k]);
+        x[k] = x[k] + nbody_i_times(ag, dx[k]) + nbody_i_times(bg, dx[L + k]) +
+               nbody_i_times(cg, dx[2 * L + k]) + nbody_i_times(dg, dx[3 * L + k]);
+        y[k] = y[k] + nbody_i_times(ag, dy[k]) + nbody_i_times(bg, dy[L + k]) +
+               nbody_i_times(cg, dy[2 * L + k]) + nbody_i_times(dg, dy[3 * L + k]);
+    }
+}
+
+NBODY_I_INLINE void nbody_i_add_four_potentials(const nbody_real *mass, const nbody_real *phi,
+                                                nbody_real *sum)
+{
+    enum { L = NBODY_I_LANES };
+    nbody_real const a = mass[0], b = mass[1], c = mass[2], d = mass[3];
+    int k;
+    NBODY_I_KEEP_LOOP
+    for (k = 0; k < L; k++)
+        sum[k] = sum[k] + nbody_i_times(a, phi[k]) + nbody_i_times(b, phi[L + k]) +
+                 nbody_i_times(c, phi[2 * L + k]) + nbody_i_times(d, phi[3 * L + k]);
+}
+
+/* Adds what is shared, times the masses of one set. */
+NBODY_I_INLINE void nbody_i_add_shared(int potential, const nbody_i_shared *shared,
+                                       const nbody_real *mass, int32_t count, nbody_i_lanes *lanes)
+{
+    nbody_real x[NBODY_I_LANES], y[NBODY_I_LANES], phi[NBODY_I_LANES];
+    int32_t s;
+    int k;
+    memcpy(x, lanes->partial[NBODY_I_X], sizeof x);
+    memcpy(y, lanes->partial[NBODY_I_Y], sizeof y);
+    memcpy(phi, lanes->partial[NBODY_I_POTENTIAL], sizeof phi);
+    for (s = 0; s + 4 <= count; s += 4) {
+        nbody_i_add_four(mass + s, shared->g[s], shared->dx[s], shared->dy[s], x, y);
+        if (potential) nbody_i_add_four_potentials(mass + s, shared->phi[s], phi);
+    }
+    for (; s < count; s++) {
+        nbody_real const m = mass[s];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            nbody_real const mg = nbody_i_times(m, shared->g[s][k]);
+            x[k] += nbody_i_times(mg, shared->dx[s][k]);
+            y[k] += nbody_i_times(mg, shared->dy[s][k]);
+        }
+        if (!potential) continue;
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) phi[k] += nbody_i_times(m, shared->phi[s][k]);
+    }
+    memcpy(lanes->partial[NBODY_I_X], x, sizeof x);
+    memcpy(lanes->partial[NBODY_I_Y], y, sizeof y);
+    memcpy(lanes->partial[NBODY_I_POTENTIAL], phi, sizeof phi);
+}
+
+/* Sources first .. end - 1 of a run, a chunk at most, with the masses of each set. lanes: one for
+   each set, the positions in the first. */
+NBODY_I_INLINE void nbody_i_sums_of_sets(int avx2, const nbody_i_law *law, const nbody_i_run *run,
+                                         const nbody_real *const *mass, int sets, int32_t first,
+                                         int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_law const square = NBODY_INVERSE_SQUARE, other = NBODY_INVERSE;
+    int const is_square = law->law == square, potential = law->potential;
+    nbody_i_shared shared;
+    int s;
+    if (is_square && !potential)
+        nbody_i_share(avx2, law, square, 0, 0, run, first, end, lanes, &shared);
+    else if (is_square) nbody_i_share(avx2, law, square, 0, 1, run, first, end, lanes, &shared);
+    else if (law->core && !potential)
+        nbody_i_share(avx2, law, other, 1, 0, run, first, end, lanes, &shared);
+    else if (law->core) nbody_i_share(avx2, law, other, 1, 1, run, first, end, lanes, &shared);
+    else if (!potential) nbody_i_share(avx2, law, other, 0, 0, run, first, end, lanes, &shared);
+    else nbody_i_share(avx2, law, other, 0, 1, run, first, end, lanes, &shared);
+    for (s = 0; s < sets; s++) {
+        if (potential) nbody_i_add_shared(1, &shared, mass[s] + first, end - first, &lanes[s]);
+        else nbody_i_add_shared(0, &shared, mass[s] + first, end - first, &lanes[s]);
+    }
+}
+
+/* nbody_i_rows for four pairs of factors and sums. */
+NBODY_I_INLINE void nbody_i_rows_of_sets(const nbody_real *rows, int32_t step,
+                                         const nbody_real *const *factor, int32_t count,
+                                         nbody_real *const *sum)
+{
+    nbody_real at0[NBODY_I_LANES], at1[NBODY_I_LANES], at2[NBODY_I_LANES], at3[NBODY_I_LANES];
+    int32_t b;
+    int k;
+    memcpy(at0, sum[0], sizeof at0);
+    memcpy(at1, sum[1], sizeof at1);
+    memcpy(at2, sum[2], sizeof at2);
+    memcpy(at3, sum[3], sizeof at3);
+    for (b = 0; b < count; b++, rows += step) {
+        nbody_real const m0 = factor[0][b], m1 = factor[1][b], m2 = factor[2][b], m3 = factor[3][b];
+        NBODY_I_KEEP_LOOP
+        for (k = 0; k < NBODY_I_LANES; k++) {
+            at0[k] += nbody_i_times(rows[k], m0);
+            at1[k] += nbody_i_times(rows[k], m1);
+            at2[k] += nbody_i_times(rows[k], m2);
+            at3[k] += nbody_i_times(rows[k], m3);
+        }
+    }
+    memcpy(sum[0], at0, sizeof at0);
+    memcpy(sum[1], at1, sizeof at1);
+    memcpy(sum[2], at2, sizeof at2);
+    memcpy(sum[3], at3, sizeof at3);
+}
+
+static void nbody_i_base_sets(const nbody_i_law *law, const nbody_i_run *run,
+                               const nbody_real *const *mass, int sets, int32_t first, int32_t end,
+                               nbody_i_lanes *lanes)
+{
+    nbody_i_sums_of_sets(0, law, run, mass, sets, first, end, lanes);
+}
+
+static void nbody_i_base_set_rows(const nbody_real *rows, int32_t step,
+                                   const nbody_real *const *factor, int32_t count,
+                                   nbody_real *const *sum)
+{
+    nbody_i_rows_of_sets(rows, step, factor, count, sum);
+}
+
+#ifdef NBODY_I_AVX2
+NBODY_I_AVX2 static void nbody_i_avx2_sets(const nbody_i_law *law, const nbody_i_run *run,
+                                           const nbody_real *const *mass, int sets, int32_t first,
+                                           int32_t end, nbody_i_lanes *lanes)
+{
+    nbody_i_sums_of_sets(1, law, run, mass, sets, first, end, lanes);
+}
+
+NBODY_I_AVX2 static void nbody_i_avx2_set_rows(const nbody_real *rows, int32_t step,
+                                               const nbody_real *const *factor, int32_t count,
+                                               nbody_real *const *sum)
+{
+    nbody_i_rows_of_sets(rows, step, factor, count, sum);
+}
+#endif
+
+/* Sources first .. end - 1 of a run in each set. */
+static void nbody_i_lanes_sets(const nbody *sim, int sets, const nbody_i_law *law,
+                               const nbody_i_run *run, int32_t first, int32_t end,
+                               nbody_i_lanes *lanes)
+{
+    const nbody_real *mass[NBODY_I_SETS];
+    nbody_i_masses_in_sets(sim, sets, run, mass);
+    NBODY_I_CHOSEN(nbody_i_base_sets, nbody_i_avx2_sets)
+    (law, run, mass, sets, first, end, lanes);
+}
+
+/* Two or three sets cost as much as four. */
+static void nbody_i_lanes_rows_of_four(const nbody_real *rows, int32_t step, int sets,
+                                       nbody_i_sides *sides, int32_t count)
+{
+    nbody_real vain[NBODY_I_LANES];
+    int s;
+    memset(vain, 0, sizeof vain);
+    for (s = sets; s < NBODY_I_SETS; s++) {
+        sides->factor[s] = sides->factor[0];
+        sides->sum[s] = vain;
+    }
+    NBODY_I_CHOSEN(nbody_i_base_set_rows, nbody_i_avx2_set_rows)
+    (rows, step, sides->factor, count, sides->sum);
+}
+
+#endif /* NBODY_PLAIN */
 
 /* ----------------------------------------------------------------------------------------------
    >>sets-serial: other masses for the bodies of a tree, and several sets of them
@@ -183,6 +407,25 @@ static void nbody_i_place_masses(nbody *sim, const nbody_i_input *input)
     for (place = 0; place < sim->n; place++) nbody_i_place_mass(sim, input, place, sim->id[place]);
 }
 
+/* The sources of each set; the plain text has one set. */
+static nbody_result nbody_i_sources_of_sets(nbody *sim, int sets)
+{
+#ifndef NBODY_PLAIN
+    if (!nbody_i_is_plain(sim)) return nbody_i_fast_sources(sim, sets);
+#endif
+    (void)sets;
+    nbody_i_plain_sources(sim);
+    return NBODY_OK;
+}
+
+static nbody_result nbody_i_fields_of_sets(nbody *sim, int sets, const nbody_i_outcome *out)
+{
+    nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
+    nbody_result result;
+    if (nbody_i_fields_faster(sim, sets, &law, out, &result)) return result;
+    return nbody_i_fields_of_tree(sim, out);
+}
+
 /* One pass: sets first .. first + sets - 1, whose masses are checked. Without outputs the masses
    and the sources are made. */
 static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbody_real *mass,
@@ -201,9 +444,8 @@ static nbody_result nbody_i_pass(nbody *sim, int32_t first, int sets, const nbod
         nbody_i_place_masses(&all.sim[s], &input);
         all.out[s] = nbody_i_outcome_of(sim, acc, potential, first + s);
     }
-    if (sim->cell && nbody_i_is_cut(sim)) result = nbody_i_cut_sources(all.sim, sets);
-    else if (sim->cell) nbody_i_make_sources(all.sim, sets);
-    if (result == NBODY_OK && fields) result = nbody_i_fields_of_tree(all.sim, sets, all.out);
+    if (sim->cell) result = nbody_i_sources_of_sets(all.sim, sets);
+    if (result == NBODY_OK && fields) result = nbody_i_fields_of_sets(all.sim, sets, all.out);
     sim->table_kind = all.sim[0].table_kind;
     sim->kept = all.sim[0].kept;
     return result;

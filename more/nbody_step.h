@@ -344,6 +344,7 @@ extern "C" {
    >>estimate-serial: direct sums of the samples, 64 at a time, which are also the tasks
    ---------------------------------------------------------------------------------------------- */
 
+#ifdef NBODY_WITH_PERIODIC
 /* Periodic squares: as nbody_i_add_exact, body `from` and its images on another body. */
 NBODY_FN void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t from,
                                        nbody_i_exact *sum)
@@ -362,6 +363,9 @@ NBODY_FN void nbody_i_add_exact_images(const nbody *sim, int32_t place, int32_t 
     sum->all += sqrt(x * x + y * y);
     nbody_i_add_given(sim, m, dx, dy, g, sum);
 }
+#else
+#define nbody_i_add_exact_images(sim, place, from, sum) ((void)0)
+#endif
 
 /* Samples at once: their errors are added in order. */
 enum { NBODY_I_SAMPLES = 64 };

@@ -13,7 +13,7 @@
 
    >>contents: the banners in order; search for >>name: (the colon leads to the banner)
 
-       manual          use, example, options, rules, limits, literature
+       manual          use, example, options, rules, limits, literature, changes
        declarations    boxes-api
        per element     boxes: the lattice, cells, images
        serial          boxes-serial, lanes, parallel-boxes
@@ -82,6 +82,10 @@
    M. P. Allen, D. J. Tildesley, Computer Simulation of Liquids, 2017, sections 1.6 and 5.3 (linked
    cells, images). H. Cohen, A Course in Computational Algebraic Number Theory, 1993, section 1.3
    (reduction of a lattice; Lagrange, Gauss).
+
+   >>changes
+
+   0.2.0  2026-11-28. First version.
 */
 
 #ifndef NLIST_H
@@ -247,12 +251,14 @@ NLIST_FN double nlist_i_product(double a, double b)
 #endif
 }
 
+/* a . b, every operation rounded. */
 NLIST_FN double nlist_i_dot(const double a[3], const double b[3])
 {
     return (nlist_i_product(a[0], b[0]) + nlist_i_product(a[1], b[1])) +
            nlist_i_product(a[2], b[2]);
 }
 
+/* c = a x b, every operation rounded. */
 NLIST_FN void nlist_i_cross(const double a[3], const double b[3], double c[3])
 {
     c[0] = nlist_i_product(a[1], b[2]) - nlist_i_product(a[2], b[1]);
@@ -438,6 +444,7 @@ NLIST_FN int nlist_i_frame_of(nlist_i_frame *frame, const nlist_box *box, int di
     return nlist_i_invert_frame(frame);
 }
 
+/* The fraction of p along vector a. */
 NLIST_FN double nlist_i_fraction(const nlist_i_frame *frame, int a, const nlist_real p[3])
 {
     double const q[3] = {(double)p[0], (double)p[1], (double)p[2]};
@@ -455,7 +462,8 @@ NLIST_FN double nlist_i_blur(const nlist_i_frame *frame, double reach, double mo
     for (a = 0; a < 3; a++) {
         /* |s of vector a| <= images, and it contributes |basis| times the caller's vectors */
         double const images = nlist_i_product(frame->thick[a], reach + 4 * most);
-        for (b = 0; b < 3 && frame->periodic[a]; b++) {
+        if (!frame->periodic[a]) continue;
+        for (b = 0; b < 3; b++) {
             double const v[3] = {(double)frame->cell[b][0], (double)frame->cell[b][1],
                                  (double)frame->cell[b][2]};
             double const times = nlist_i_magnitude(frame->basis[a][b]);
@@ -642,6 +650,7 @@ typedef struct nlist_i_walk {
     int32_t at[3];
 } nlist_i_walk;
 
+/* The walk around a cell. */
 NLIST_FN nlist_i_walk nlist_i_walk_of(const nlist_i_frame *frame, int32_t cell)
 {
     nlist_i_walk walk;
@@ -668,6 +677,7 @@ NLIST_FN int32_t nlist_i_floor_over(int32_t x, int32_t n)
     return x >= 0 ? (x < n ? 0 : x / n) : x >= -n ? -1 : -1 - (-1 - x) / n;
 }
 
+/* The next run of cells; 0 at the end. A run ends where its row of cells does, or the image. */
 NLIST_FN int nlist_i_next_run(nlist_i_walk *walk)
 {
     const nlist_i_frame *frame = walk->frame;
@@ -952,11 +962,14 @@ static void nlist_i_write_ids(const nlist_i_search *search, int32_t i, const int
     const nlist_i_candidate *candidate = search->candidate;
     const int32_t *id = search->id;
     int32_t k;
-    for (k = 0; out->i && k < count; k++) out->i[at + k] = i;
-    for (k = 0; out->j && k < count; k++) out->j[at + k] = id[candidate[number[k]].place];
-    for (k = 0; search->long_i && k < count; k++) search->long_i[at + k] = i;
-    for (k = 0; search->long_j && k < count; k++)
-        search->long_j[at + k] = id[candidate[number[k]].place];
+    if (out->i)
+        for (k = 0; k < count; k++) out->i[at + k] = i;
+    if (out->j)
+        for (k = 0; k < count; k++) out->j[at + k] = id[candidate[number[k]].place];
+    if (search->long_i)
+        for (k = 0; k < count; k++) search->long_i[at + k] = i;
+    if (search->long_j)
+        for (k = 0; k < count; k++) search->long_j[at + k] = id[candidate[number[k]].place];
 }
 
 /* Writes the offsets, distances and shifts of the entries of a row, from entry `at` on. */
@@ -1222,6 +1235,7 @@ static nlist_result nlist_i_hit_room(nlist_i_search *search)
     return result;
 }
 
+/* The row of the particle at a place, which is candidate `number` itself. */
 static nlist_result nlist_i_find_row(nlist_i_search *search, int32_t place, int32_t number)
 {
     int32_t const i = search->id[place];
@@ -1527,6 +1541,7 @@ static int64_t nlist_i_most_runs(const nlist_i_frame *frame)
            ((2 * (int64_t)frame->range[2] + 1) / frame->cells[2] + 2);
 }
 
+/* The cells of a box. */
 static int32_t nlist_i_cell_count(const nlist_i_frame *frame)
 {
     return frame->cells[0] * frame->cells[1] * frame->cells[2];
@@ -1653,6 +1668,7 @@ static nlist_result nlist_i_each_cell(nlist_i_search *search, int32_t first, int
     return result;
 }
 
+/* Finds the rows of one system. */
 static nlist_result nlist_i_find_system(nlist_i_search *search)
 {
     search->next = 0;
@@ -1662,6 +1678,7 @@ static nlist_result nlist_i_find_system(nlist_i_search *search)
     return nlist_i_each_cell(search, 0, nlist_i_cell_count(&search->frame), nlist_i_search_cell);
 }
 
+/* Writes the rows of one system, which are found. */
 static nlist_result nlist_i_write_system(nlist_i_search *search)
 {
 #ifndef NLIST_PLAIN
@@ -1685,6 +1702,7 @@ static nlist_result nlist_i_each_system(nlist_i_search *search,
     return result;
 }
 
+/* A search that has found nothing yet. */
 static void nlist_i_begin_search(nlist_i_search *search, nlist_i_finder *finder)
 {
     memset(search, 0, sizeof *search);
@@ -1703,17 +1721,20 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
     int32_t i;
     search->only_distance = !search->keeps &&
                             nlist_i_only_distance(&finder->list->desc, finder->uid);
-    for (i = 0; i < finder->rows && finder->list->desc.skip_invalid; i++) {
-        finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
-        if (search->source->within) search->source->within[i] = 0;
+    if (finder->list->desc.skip_invalid) {
+        for (i = 0; i < finder->rows; i++) {
+            finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
+            if (search->source->within) search->source->within[i] = 0;
+        }
     }
     result = nlist_i_each_system(search, nlist_i_find_system);
     finder->list->rows_cut = search->rows_cut;
-    for (i = 0; i < finder->rows && search->ordered && result == NLIST_OK; i++) {
+    if (result != NLIST_OK || !search->ordered) return result;
+    for (i = 0; i < finder->rows; i++) {
         finder->begin[i] = sum;
         sum += finder->length[i];
     }
-    return result;
+    return NLIST_OK;
 }
 
 /* Writes the rows that nlist_i_find_rows has found, in the order of ids. It takes no memory, and
@@ -1727,6 +1748,7 @@ static nlist_result nlist_i_write_rows(nlist_i_search *search)
 
 /* ---- the calls ---- */
 
+/* starts begins with 0, and does not descend. */
 static nlist_result nlist_i_check_starts(const int32_t *starts, int32_t systems)
 {
     int32_t s;
@@ -1735,6 +1757,7 @@ static nlist_result nlist_i_check_starts(const int32_t *starts, int32_t systems)
     return NLIST_OK;
 }
 
+/* desc.nearest is not negative, and only of full lists. */
 static nlist_result nlist_i_check_box_desc(const nlist_desc *desc)
 {
     return desc->nearest < 0 || (desc->nearest > 0 && desc->half) ? NLIST_BAD_OPTION : NLIST_OK;
@@ -1811,6 +1834,7 @@ static nlist_i_boxes nlist_i_boxes_of(const nlist_box *box, const int32_t *start
     return source;
 }
 
+/* A build from boxes. */
 static nlist_i_finder nlist_i_finder_of_boxes(nlist *list, nlist_i_boxes *source)
 {
     nlist_i_finder finder = nlist_i_finder_of(list, source->starts[source->systems]);
@@ -1872,13 +1896,16 @@ static nlist_result nlist_i_search_arrays(nlist_i_finder *finder, nlist_arrays *
     result = nlist_i_find_rows(&search);
     arrays->count = search.out.count = search.used;
     arrays->rows_cut = search.out.rows_cut = list->rows_cut;
-    if (result == NLIST_OK && owned && search.ordered)
-        result = nlist_i_grow_arrays(list, NLIST_I_OUT, wanted, 0, search.used, &search.out);
-    if (result == NLIST_OK && !owned && search.used > arrays->capacity)
-        result = NLIST_BUFFER_TOO_SMALL;
-    if (result == NLIST_OK && search.ordered) result = nlist_i_write_rows(&search);
-    if (result == NLIST_OK && owned) *arrays = search.out;
-    return result;
+    if (result != NLIST_OK) return result;
+    if (!owned && search.used > arrays->capacity) return NLIST_BUFFER_TOO_SMALL;
+    if (search.ordered) {
+        if (owned)
+            result = nlist_i_grow_arrays(list, NLIST_I_OUT, wanted, 0, search.used, &search.out);
+        if (result == NLIST_OK) result = nlist_i_write_rows(&search);
+        if (result != NLIST_OK) return result;
+    }
+    if (owned) *arrays = search.out;
+    return NLIST_OK;
 }
 
 /* Begins a search of the boxes that the finder names. Its list provides memory; nothing it holds
@@ -2134,6 +2161,7 @@ typedef struct nlist_i_spans {
     nlist_i_span span[NLIST_I_TASKS];
 } nlist_i_spans;
 
+/* Into how many pieces the search of a box is cut. */
 static int32_t nlist_i_box_pieces(const nlist_i_search *search)
 {
     return nlist_i_pieces(&search->finder->list->desc.parallel, search->frame.n, NLIST_I_PIECE);
@@ -2151,6 +2179,7 @@ static int32_t nlist_i_cell_from(const nlist_i_search *search, int32_t place)
     return low;
 }
 
+/* Cuts the cells of a box into pieces. */
 static void nlist_i_begin_spans(nlist_i_spans *spans, const nlist_i_search *search)
 {
     int32_t const n = search->frame.n;
@@ -2184,6 +2213,7 @@ static nlist_i_search nlist_i_search_of(const nlist_i_spans *spans, int32_t k)
     return own;
 }
 
+/* The most candidates around a cell of a piece. */
 static void nlist_i_measure_span(void *context, int32_t k)
 {
     nlist_i_spans *spans = (nlist_i_spans *)context;
@@ -2223,6 +2253,7 @@ static nlist_result nlist_i_take_spans(nlist_i_search *search, nlist_i_spans *sp
 
 /* ---- find ---- */
 
+/* Finds rows of a piece until one has no room. */
 static void nlist_i_find_span(void *context, int32_t k)
 {
     nlist_i_spans *spans = (nlist_i_spans *)context;
@@ -2322,6 +2353,7 @@ static nlist_result nlist_i_spread_hits(nlist_i_spans *spans)
 
 /* ---- write ---- */
 
+/* Writes the rows of a piece, which are found. */
 static void nlist_i_write_span(void *context, int32_t k)
 {
     nlist_i_spans *spans = (nlist_i_spans *)context;
@@ -2370,6 +2402,7 @@ static nlist_result nlist_i_keep_parts(nlist_i_search *search, nlist_i_spans *sp
 
 /* ---- one system ---- */
 
+/* nlist_i_find_system in tasks: measure; find, in rounds, until no row is left; write. */
 static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
 {
     nlist *list = search->finder->list;
@@ -2400,6 +2433,7 @@ static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
     return result;
 }
 
+/* nlist_i_write_system in tasks, with the parts that nlist_i_find_in_pieces kept. */
 static nlist_result nlist_i_write_in_pieces(nlist_i_search *search)
 {
     const nlist *list = search->finder->list;

@@ -7,7 +7,7 @@
 
    >>contents: the banners in order; search for >>name: (the colon leads to the banner)
 
-       manual          use, rules
+       manual          use, rules, changes
        declarations    tune
        serial          tuner
 
@@ -32,6 +32,10 @@
    smaller ratios, down to 1.1. (Cheaper: by 1 % at least.) When the cost of the chosen skin has
    changed by a quarter, it begins anew. Pairs within the radius do not depend on the skin; the
    order of sums does. The tuner allocates nothing. It belongs to one thread at a time.
+
+   >>changes
+
+   0.2.0  2026-11-28. First version.
 */
 
 #ifndef NLIST_H
@@ -128,6 +132,7 @@ NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner)
     return skin;
 }
 
+/* The search has ended with the best skin; says why. */
 static void nlist_i_end_tuning(nlist_tuner *tuner)
 {
     tuner->settled = 1;

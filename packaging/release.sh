@@ -1,8 +1,8 @@
 #!/bin/bash
 # Makes a release of what is committed: writes the version into every place that names it
 # (versions.sh), makes of CHANGELOG.md's [Unreleased] an entry of today, commits that, and sets the
-# annotated tag vX.Y.Z. Where CHANGELOG.md has an entry X.Y.Z already, and every place names it, only
-# the tag is set. Nothing is pushed.
+# annotated tag vX.Y.Z. Where CHANGELOG.md has an entry X.Y.Z already, and every place names it,
+# only the tag is set. Nothing is pushed.
 #
 #   packaging/release.sh X.Y.Z
 #   packaging/release.sh --dry-run X.Y.Z      in a copy, which is shown and thrown away

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes each header with all its parts as one file, for those who want one: OUT/NAME.h, and OUT/cuda
-# with the kernels. Which parts are compiled, the macros say, as ever: LBVH_WITH_WORLD and so on.
+# Writes each header with all its parts as one file, for those who want one: OUT/NAME.h, and
+# OUT/cuda with the kernels. Which parts are compiled, the macros say, as ever: LBVH_WITH_WORLD and
+# so on.
 #
 #   packaging/single.sh [OUT [TREE [NAME...]]]      build/single, this tree, all headers
 #
@@ -42,7 +43,7 @@ joined() {
                 print text
                 read++
             }
-            if (!read) { print tree "/" name ": it is not there" >"/dev/stderr"; failed = 1; exit 1 }
+            if (!read) { print tree "/" name ": it is not there" >"/dev/stderr"; exit 1 }
         }' "$tree/$1.h"
 }
 

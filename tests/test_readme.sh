@@ -13,7 +13,8 @@
 #   <!-- commands: NAME -->     how to get the files and build and run it: literally, in an empty
 #                               folder
 #   <!-- prints: NAME -->       what the run prints
-#   <!-- prototypes: HEADER --> declarations, copied from that header (its comments may be left out)
+#   <!-- prototypes: HEADER --> declarations, copied from that header or from a part of it (its
+#                               comments may be left out)
 #   <!-- not tested -->         a block of C, CUDA or CMake that is none of these
 #
 # Also: the example in the comment of each header; links and their
@@ -194,11 +195,11 @@ declarations() {
         END { if (one ~ /[^ ]/) print one }'
 }
 
-# Does the header say the same?
+# Does the header, or one of its parts, say the same?
 prototypes() {
     bad=0 seen=0
     for header in ugrid.h lbvh.h nlist.h nbody.h; do
-        squeezed <"$root/$header" >"$work/squeezed"
+        cat "$root/$header" "$root/more/${header%.h}_"*.h 2>/dev/null | squeezed >"$work/squeezed"
         for page in $pages; do
             awk -v mark="<!-- prototypes: $header -->" '
                 inside && /^```/ { inside = 0 }
@@ -568,7 +569,7 @@ part_cmake()  { unit cmake_project; }
 case ${1:-} in
 '') for part in ${PARTS:-text c manual cuda cmake}; do "part_$part"; done ;;
 --self-check) self_check ;;
-*) sed -n '2,32s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,33s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 all_units
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -51,8 +51,8 @@ static void say_visited(const scene *s, const camera *c, const options *o)
     lbvh_ray ray = lbvh_ray_cast(&s->tree, c->eye.x, direction.x, best.t);
     int32_t triangles = 0, boxes;
     for (; lbvh_next_ray(&ray); triangles++)
-        if (improve(s, c->eye, direction, ray.id, &best)) ray.t_max = best.t;
-    boxes = count_binary(&s->tree, lbvh_root(&s->tree), c->eye, direction, best.t);
+        if (improve(s, c->eye, direction, ray.id, &best)) ray.t_max = best.t * (real)1.00001;
+    boxes = count_binary(&s->tree, lbvh_root(&s->tree), c->eye, direction, ray.t_max);
     printf("visited    %ld of %ld boxes, %ld of %ld triangles\n", (long)boxes + 1,
            2 * (long)s->m.triangles - 1, (long)triangles, (long)s->m.triangles);
 }

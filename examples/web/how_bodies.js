@@ -133,7 +133,7 @@ const bodiesCells = {
         <b>${ofLevel(a, k).length}</b> of them that hold bodies. The bodies are sorted so that those
         of a cell are one range.`,
     code: () => ['nbody_i_divides', 'nbody_i_divide', 'nbody_i_child'],
-    mark: () => /nbody_i_quarters\(|sim->cell\[\(\*end\)\+\+\]|return cell->count > desc/,
+    mark: () => /nbody_i_quarters(_of)?\(|sim->cell\[\(\*end\)\+\+\]|return cell->count > /,
     plane: (a, k) => { levelGrid(a, k, () => '#eef3fc', '#7ea6e0'); bodyDots(); },
     rows: (a, k) => {
         const list = ofLevel(a, k);
@@ -189,7 +189,7 @@ const bodiesDown = {
                farther ones have acted on the level above. Every cell has such a list.`;
     },
     code: (a, k) => downStep(k)[1] ? ['nbody_i_l2l'] : ['nbody_next_far', 'nbody_i_add_table'],
-    mark: () => /!nbody_i_touch\(walk->cells, &walk|row\[b \* nbody|sum \+= nbody_i_times\(wy/,
+    mark: () => /!nbody_i_touch\(|row\[b \* nbody|sum \+= nbody_i_times\(wy/,
     plane: (a, k) => {
         const [l, passed] = downStep(k), c = a.chain[l], list = acting(a, l);
         levelGrid(a, l, d => passed ? null : list.includes(d) ? TINT : null);
@@ -226,7 +226,8 @@ const bodiesEnd = {
     },
     code: (a, k) => [['nbody_i_l2p', 'nbody_i_l2p_by'], ['nbody_i_add_near', 'nbody_next_near'],
                      ['nbody_i_body']][k],
-    mark: (a, k) => [/nbody_i_between/, /nbody_i_add_run/, /nbody_i_l2p|nbody_i_add_near/][k],
+    mark: (a, k) => [/nbody_i_(between|interpolate)\(/, /nbody_i_add_run/,
+                     /nbody_i_l2p|nbody_i_add_near/][k],
     plane: (a, k) => {
         const leaf = a.chain[LEAVES], near = acting(a, LEVELS), p = bodiesTopic.points[chosen];
         levelGrid(a, LEAVES, d => k > 0 && near.includes(d) ? TINT : null);

@@ -155,8 +155,8 @@ const gridWalk = {
             start[${last + 1}]; ${places}. Candidates in the circle are hits (green).
             Drag the cross.`;
     },
-    code: () => ['ugrid_i_strip', 'ugrid_i_open_sorted', 'ugrid_i_advance'],
-    mark: () => /walk->(begin|end) = grid->start|return x->width|\+\+walk->y\.turn/,
+    code: () => ['ugrid_i_strip', 'ugrid_i_open', 'ugrid_i_advance'],
+    mark: () => /walk->(begin|end) = grid->start|return .*x->width|\+\+walk->y\.turn/,
     plane: (a, k) => {
         const strip = c => a.strip_first.findIndex(
             (first, s) => c >= first && c < first + a.strip_cells[s]);

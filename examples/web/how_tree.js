@@ -205,7 +205,7 @@ const treeMerge = {
                         merges with the one with which it shares more.`);
     },
     code: () => ['lbvh_i_merge', 'lbvh_i_is_left', 'lbvh_i_number', 'lbvh_i_left_child'],
-    mark: () => /lbvh_i_widen\(|prefix\[last \+ 1\] > prefix|while \(top > 0/,
+    mark: () => /lbvh_i_(widen|unite)\(|prefix\[last \+ 1\] > prefix|while \(top > 0/,
     plane: (a, k) => {
         const made = madeOrder(a).slice(0, k + 1), v = made[k];
         curve(a);

@@ -4,9 +4,10 @@ SPDX-License-Identifier: MIT OR Unlicense
     python3 declare.py ROOT OUT        ROOT: the folder of the headers; OUT: the file to write
 
 Structs are those that library/nearfield.c names with NEARFIELD_SIZE; functions those listed below.
-Both are copied from the headers and their parts without their comments, `real` standing for ugrid_real and so on;
-numbers that size arrays, and the version, are read there as well. Something that is not found is
-an error: the module is built from the headers that it is shipped with, or not at all.
+Both are copied from the headers and their parts without their comments, `real` standing for
+ugrid_real and so on; numbers that size arrays, and the version, are read there as well. Something
+that is not found is an error: the module is built from the headers that it is shipped with, or not
+at all.
 """
 import os
 import re

@@ -13,8 +13,8 @@
 
    Of triangles that share the touched edge or vertex one is in contact, by the rule of nlist.h's
    lists (nlist_build_mesh): the closest, then the lowest. Here all triangles of the search are
-   looked through for it, there the tree. (nlist_i_between, for distances squared, rounds alike on
-   both sides: two triangles must agree on which of them is closer.)
+   looked through for it, there the tree. (nlist_i_square_between rounds alike on both sides: two
+   triangles must agree on which of them is closer.)
 
    Include lbvh.h and nlist.h first.
    SPDX-License-Identifier: MIT OR Unlicense */
@@ -169,16 +169,16 @@ NLIST_FN int plain_mesh_next(plain_mesh_near *n)
 NLIST_FN int plain_mesh_taken(const plain_mesh_grid *g, const nlist_mesh *mesh, const float p[3],
                               float reach, int32_t t, const float q[3])
 {
-    float const same = reach * (1.0f / 1024), d2 = nlist_i_between(p, q);
+    float const same = reach * (1.0f / 1024), d2 = nlist_i_square_between(p, q);
     plain_mesh_near n = plain_mesh_around(g, mesh, p, reach);
     while (plain_mesh_next(&n)) {
         float r[3], through[3], r2;
         if (n.id == t) continue;
         (void)nlist_mesh_closest(mesh, n.id, p, r);
-        r2 = nlist_i_between(p, r);
+        r2 = nlist_i_square_between(p, r);
         if (r2 > d2 || (r2 == d2 && n.id > t)) continue;
         (void)nlist_mesh_closest(mesh, n.id, q, through);
-        if (nlist_i_between(q, through) <= same * same) return 1;
+        if (nlist_i_square_between(q, through) <= same * same) return 1;
     }
     return 0;
 }
@@ -190,7 +190,7 @@ NLIST_FN int32_t plain_mesh_contact(plain_mesh_near *n, const float p[3], float 
     while (plain_mesh_next(n)) {
         float q[3];
         int32_t const feature = nlist_mesh_closest(n->mesh, n->id, p, q);
-        if (nlist_i_between(p, q) > reach * reach) continue;
+        if (nlist_i_square_between(p, q) > reach * reach) continue;
         if (!plain_mesh_taken(n->grid, n->mesh, p, reach, n->id, q))
             return nlist_key(n->id, feature);
     }

@@ -20,5 +20,6 @@ inline __host__ __device__ double potential(double d, void *user)
     return -1 / own_distance(d, user);
 }
 
+#define NBODY_WITH_FUNCTION
 #define NBODY_FORCE force
 #define NBODY_POTENTIAL potential

@@ -25,7 +25,8 @@ CUDA_PROGRAMS := $(foreach s,$(CUDA_SOURCES),$(CUDA_DIR)/$(basename $(notdir $s)
 
 define CUDA_RULE
 $(CUDA_DIR)/$(basename $(notdir $1)): $1 \
-    $(if $(filter-out tests/bench/%,$1),$(wildcard $(dir $1)*)) $(SOURCES) $(CUDA_DIR)/arch | deps-test
+    $(if $(filter-out tests/bench/%,$1),$(wildcard $(dir $1)*)) \
+    $(SOURCES) $(CUDA_DIR)/arch | deps-test
 	$$(NVCC_ALL) $$(OWN_CFLAGS) $$< -o $$@ $$(NVCC_LIBS) $$(OWN_LIBS)
 endef
 $(foreach s,$(CUDA_SOURCES),$(eval $(call CUDA_RULE,$s)))

@@ -22,11 +22,14 @@ from nearfield import _binding, _declared  # noqa: E402
 def program(double, cuda):
     lib = _binding.library(np.dtype(np.float64 if double else np.float32), bool(cuda))
     lines = ["#include <stdio.h>"]
+    parts = sorted(name[:-2] for name in os.listdir(os.path.join(ROOT, "more")))
     for header in ("ugrid", "lbvh", "nlist", "nbody"):
         if double:
             lines.append("#define %s_REAL double" % header.upper())
         if cuda:
             lines.append("#define %s_CUDA" % header.upper())
+        lines += ["#define " + part.upper().replace("_", "_WITH_", 1)
+                  for part in parts if part.startswith(header + "_")]
         lines.append('#include "%s.h"' % header)
     lines.append('#include "search.h"')
     lines.append("typedef %s real;" % ("double" if double else "float"))

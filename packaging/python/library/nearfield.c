@@ -14,12 +14,21 @@
 #endif
 #define UGRID_IMPLEMENTATION
 #include "ugrid.h"
+#define LBVH_WITH_WORLD
+#define LBVH_WITH_WIDE
+#define LBVH_WITH_OPTIMIZE
 #define LBVH_IMPLEMENTATION
 #include "lbvh.h"
 #define NLIST_WITH_BOXES
 #define NLIST_WITH_TUNE
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
+#define NBODY_WITH_STEP
+#define NBODY_WITH_POINTS
+#define NBODY_WITH_SETS
+#define NBODY_WITH_PERIODIC
+#define NBODY_WITH_VORTEX
+#define NBODY_WITH_FUNCTION
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 

@@ -43,15 +43,32 @@ try() {
 # What a header needs in the file of its implementation: nlist.h is fed by the others.
 with_feeders() { case $1 in nlist) echo ugrid lbvh nlist ;; *) echo "$1" ;; esac; }
 
-# main.c asks use(), which is only_<header>.c or all.c; the users are those of tests/quality/vendor.
+# with_parts HEADER: the macros of its parts; none where only the header was copied ($alone).
+alone=
+with_parts() {
+    local part
+    [ ! "$alone" ] || return 0
+    for part in "$root/more/$1"_*.h; do
+        [ ! -f "$part" ] || basename "$part" .h | tr a-z A-Z |
+            sed 's/^\([A-Z]*\)_/#define \1_WITH_/'
+    done
+}
+
+# main.c asks use(), which is only_<header>.c or all.c; the users are those of tests/quality/vendor,
+# and use all parts.
 make_project() {
-    local h each
     cp -r "$here/project" "$project" && cd "$project" || exit 1
+    make_sources
+}
+make_sources() {
+    local h each
+    rm -f with_*.h ./*.cu
     for h in $headers; do
         { echo "#define USE use_$h"; cat "$root/tests/quality/vendor/use_$h.c"; } >"use_$h.c"
         answers "$h" >"only_$h.c"
         for each in $(with_feeders "$h"); do
-            printf '%s\n' "#define WITH_$(upper "$each")" >>"with_$h.h"
+            { echo "#define WITH_$(upper "$each")"; with_parts "$each"; } >>"with_$h.h"
+            with_parts "$each"
             printf '%s\n' "#define $(upper "$each")_IMPLEMENTATION" "#include \"$each.h\""
         done >"implementation_$h.c"
         sed -i "1i #include \"with_$h.h\"" "use_$h.c"
@@ -59,6 +76,7 @@ make_project() {
     # shellcheck disable=SC2086
     answers $headers >all.c
     for h in $headers; do
+        with_parts "$h" | tee -a declarations.cu >>implementation.cu
         printf '%s\n' "#define $(upper "$h")_CUDA" "#include \"$h.h\"" >>declarations.cu
         printf '%s\n' "#define $(upper "$h")_IMPLEMENTATION" "#define $(upper "$h")_CUDA" \
             "#include \"$h.h\"" >>implementation.cu
@@ -84,8 +102,10 @@ by_hand() {
 copied() {
     local h=$1 each
     for each in $(with_feeders "$h"); do cp "$root/$each.h" .; done
+    [ "$alone" ] || cp -r "$root/more" .
     by_hand -lm && runs_right "./outside_$h"
 }
+copied_alone() { alone=yes; make_sources; copied "$1"; }
 
 # configured WAY FLAGS...
 configured() {
@@ -156,7 +176,10 @@ if [ ! "$only" ]; then
     export CMAKE_PREFIX_PATH=$prefix PKG_CONFIG_PATH=$prefix/share/pkgconfig
     unit try "installed, find_package, CUDA" cuda_found
     unit try "add_subdirectory, CUDA" cuda declarations subdirectory
-    for header in $headers; do unit try "$header: copied file" copied "$header"; done
+    for header in $headers; do
+        unit try "$header: copied file" copied_alone "$header"
+        unit try "$header: copied with the folder more" copied "$header"
+    done
     unit try "add_subdirectory, which installs nothing of ours" subdirectory
     unit try "FetchContent" built fetch
 fi

@@ -6,6 +6,11 @@
 #include "fuzz.h"
 #define NBODY_I_MANY_POINTS 4 /* a call has up to 7: these read nodes, fewer do not */
 #define NBODY_WITH_STEP
+#define NBODY_WITH_POINTS
+#define NBODY_WITH_SETS
+#define NBODY_WITH_PERIODIC
+#define NBODY_WITH_VORTEX
+#define NBODY_WITH_FUNCTION
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 

@@ -28,6 +28,11 @@
 #define NLIST_IMPLEMENTATION
 #include "nlist.h"
 #define NBODY_WITH_STEP
+#define NBODY_WITH_POINTS
+#define NBODY_WITH_SETS
+#define NBODY_WITH_PERIODIC
+#define NBODY_WITH_VORTEX
+#define NBODY_WITH_FUNCTION
 #define NBODY_IMPLEMENTATION
 #include "nbody.h"
 

@@ -4,8 +4,8 @@
 #   awk -f tests/quality/style/reach.awk tests/quality/style/reach.txt
 #
 # Reads a list of roots, and prints it with the figures of now: "ROOT FILE SEAMS FUNCTIONS LINES".
-# FILE: several, with commas. SEAMS: likewise; - none. They are counted, and not followed. Variables
-# (-v): list=ROOT also prints the functions of that root, nearest first; dir=FOLDER of the headers.
+# FILE: several, with commas. SEAMS: likewise, * for any letters; - none. They are counted, and not
+# followed. Variables (-v): list=ROOT also prints the functions of that root, nearest first; dir=FOLDER of the headers.
 # A text is looked at, nothing is compiled: a function is what begins at the left margin, above a
 # line "{", with a name and parameters, and ends with a line "}". It reaches every function whose
 # name stands in it outside of comments and strings. The first function of a name counts.
@@ -99,9 +99,13 @@ function reach(root, paths, seams,   files, count, stop, parts, queue, depth, ne
     count = split(paths, files, ",")
     for (k = 1; k <= count; k++) read(files[k])
     n = split(seams, parts, ",")
-    for (k = 1; k <= n; k++) stop[parts[k]] = 1
-    for (k = 1; k <= n; k++) if (parts[k] != "-" && place_of(parts[k], files, count) == "")
-        missing = missing " " parts[k]
+    for (k = 1; k <= n; k++) {
+        if (parts[k] !~ /\*/ && parts[k] != "-" && place_of(parts[k], files, count) == "")
+            missing = missing " " parts[k]
+        gsub(/\*/, ".*", parts[k])
+        stop = stop (k > 1 ? "|" : "") parts[k]
+    }
+    stop = "^(" stop ")$"
     functions = lines = 0
     if (place_of(root, files, count) == "") { missing = missing " " root; return }
     queue[last = 1] = root
@@ -113,7 +117,7 @@ function reach(root, paths, seams,   files, count, stop, parts, queue, depth, ne
         lines += tall[file, name]
         if (root == list)
             printf "%2d %4d lines  %s  %s\n", depth[name], tall[file, name], file, name
-        if (name in stop) continue
+        if (name ~ stop) continue
         n = split(words[file, name], parts, " ")
         for (k = 1; k <= n; k++) {
             word = parts[k]
@@ -130,5 +134,5 @@ function reach(root, paths, seams,   files, count, stop, parts, queue, depth, ne
     missing = ""
     reach($1, $2, $3)
     if (missing != "") printf "%s %s: no such function:%s\n", $1, $2, missing
-    else printf "%-24s %-10s %-40s %4d %6d\n", $1, $2, $3, functions, lines
+    else printf "%-22s %-10s %-20s %9d %6d\n", $1, $2, $3, functions, lines
 }

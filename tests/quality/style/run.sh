@@ -148,9 +148,8 @@ self_check() {
     local root file; read -r root file _ < <(grep '^[a-z]' tests/quality/style/reach.txt)
     plant 'a line more' '{ print } index($0, "'"$root"'(") && /^[A-Za-z]/ { here = 1 }
         here && $0 == "{" { print "    (void)0;"; here = 0 }' "$file" 'what a reader'
-    plant 'a function more' 'NR == 1 { print } index($0, "'"$root"'(") && /^[A-Za-z]/ { here = 1 }
-        NR > 1 && !(here && $0 == "{") { print }
-        here && $0 == "{" { print "{   planted_i_more();"; here = 0 }
+    plant 'a function more' '{ print } index($0, "'"$root"'(") && /^[A-Za-z]/ { here = 1 }
+        here && $0 == "{" { print "    planted_i_more();"; here = 0 }
         END { print "static void planted_i_more(void)\n{\n}" }' "$file" 'what a reader'
     plant 'a banner that no contents list' '{ print } END { print "/* -\n   >>planted: new\n*/" }' \
         "$file" 'the contents'

@@ -98,6 +98,10 @@ part_names() {
 
 upper() { echo "$1" | tr a-z A-Z; }
 
+# Those that may come when the header has been included already, and those that may not: they say so.
+late_parts() { local part; for part in $parts; do is_early "$part" || echo "$part"; done; }
+is_early() { grep -q 'before the first include of' "$headers_dir/more/${header}_$1.h"; }
+
 # with_parts PART...: the macros that add them.
 with_parts() { local part; for part; do printf ' -D%s_WITH_%s' "$HEADER" "$(upper "$part")"; done; }
 
@@ -156,8 +160,7 @@ write_sources() {
     put late_impl.c      "$include" "$implement" "$include"
     # parts that come when the header has been included already
     local macros=()
-    # shellcheck disable=SC2086
-    mapfile -t macros < <(for part in $parts; do
+    mapfile -t macros < <(for part in $(late_parts); do
         echo "#define ${HEADER}_WITH_$(upper "$part")"; done)
     put late_parts.c     "$include" "${macros[@]}" "$include" "$include"
     put late_parts_impl.c "$implement" "$include" "${macros[@]}" "$include" "$include"
@@ -826,7 +829,10 @@ part_rows() {
 # ------------------------------------------------------------------------------------------------
 
 # Both with the warnings of the matrix.
-two_compilers() { echo "$CC -std=c99 $warn"; ! have clang++ || echo "clang++ -x c++ -std=c++17 $clang_warn"; }
+two_compilers() {
+    echo "$CC -std=c99 $warn"
+    ! have clang++ || echo "clang++ -x c++ -std=c++17 $clang_warn"
+}
 
 # says_instead PATTERN: the command that follows must fail, and say this in an error.
 says_instead() {
@@ -843,7 +849,7 @@ refuses_without_part() {
     for part in $parts; do
         while read -r command; do
             with=$(with_parts "$part")
-            says_instead "$header.h: ${HEADER}_WITH_$(upper "$part") needs .*more/${header}_$part.h" \
+            says_instead "$header.h: ${HEADER}_WITH_$(upper "$part") needs .*${header}_$part.h" \
                 only_compiles "$command -fsyntax-only" include.c || return 1
         done <"$OUT/compilers"
     done
@@ -924,7 +930,24 @@ parts_that_come_late() {
     while read -r command; do
         only_compiles "$command -fsyntax-only" late_parts.c late_parts_impl.c || return 1
     done <"$OUT/compilers"
-    same_symbols_of "$src/impl.c" "$(with_parts $parts)" "$kit" "$src/late_parts_impl.c" '' "$kit"
+    # shellcheck disable=SC2046
+    same_symbols_of "$src/impl.c" "$(with_parts $(late_parts))" "$kit" "$src/late_parts_impl.c" '' \
+        "$kit"
+}
+
+# A part that changes what the header itself declares must have its macro from the beginning.
+refuses_late() {
+    local part early=
+    with=
+    for part in $parts; do
+        is_early "$part" || continue
+        early=yes
+        printf '%s\n' "#include \"$header.h\"" "#define ${HEADER}_WITH_$(upper "$part")" \
+            "#include \"$header.h\"" >"$OUT/late.c"
+        says_instead "define ${HEADER}_WITH_$(upper "$part") before the first include" \
+            compile "$CC -std=c99 -fsyntax-only" late.o "$OUT/late.c" || return 1
+    done
+    [ "$early" ] || skip "$header.h has no such part"
 }
 
 # symbols_of NAME SOURCE MACROS FOLDER: names and sizes of what the object has.
@@ -960,6 +983,7 @@ same_kernels() {
 
 parts_rows() {
     row "parts that come when the header is there already" parts_that_come_late
+    row "parts that must not come so late are refused" refuses_late
     row "$CC c99: users with and without parts" users_of_both_kinds "$CC -std=c99 -O0 $warn" "$CC"
     row "a part of another version is refused" refuses_other_version
     row "a part without its header is refused" refuses_part_alone
@@ -967,14 +991,16 @@ parts_rows() {
     row "a part that is missing is refused" refuses_without_part
     use_kit "$header+all" $parts
     row "$CC c99: parts in the users alone do not link" user_without_implementation \
-        "$CC -std=c99 -O0 -Wno-error $warn" "$CC"
+        "$CC -std=c99 -O0 $warn" "$CC"
 }
 
 single_rows() {
     local part single=$work/kits/$header-single
+    mkdir -p "$single"
+    # (what feeds it lies beside it)
+    cp "$kit"/*.h "$single/"
     "$root/packaging/single.sh" "$single" "$headers_dir" "$header" >"$work/single.log" 2>&1 ||
         { row "packaging/single.sh" cat_and_fail "$work/single.log"; return; }
-    if is_fed; then cp "$kit"/*.h "$single/"; "$root/packaging/single.sh" "$single" "$headers_dir" "$header"; fi
     # shellcheck disable=SC2046
     for part in $parts; do
         use_kit "$header+$part" $(needed_parts "$part")
@@ -1013,7 +1039,11 @@ matrix() {      # matrix HEADER
     single_rows
 }
 
-fresh() { rm -rf "$work/rows" "$work/src" "$work/kits"; mkdir -p "$work/rows"; row_number=0; feeders=; }
+fresh() {
+    rm -rf "$work/rows" "$work/src" "$work/kits"
+    mkdir -p "$work/rows"
+    row_number=0 feeders=
+}
 
 run_matrix() {
     local h found=

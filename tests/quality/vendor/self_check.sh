@@ -43,7 +43,7 @@ self_check() {
         "$CC c99: float and double do not link" "must not link" \
         "s/TOY_I_REAL_KIND == 2/0/"
     unit plant "no word about _CUDA without nvcc" \
-        "$CC c99: _IMPLEMENTATION with _CUDA" "cuda_runtime|namespace" \
+        "$CC c99: _IMPLEMENTATION with _CUDA" "cuda_runtime|namespace|No such file" \
         "s/^#error.*//"
     unit plant "a CUDA header in the declarations" \
         "$CC c99: _CUDA declares" "cuda_runtime" \

@@ -1,5 +1,6 @@
 /* A small user of nbody.h, built in every way by run.sh. USE: the name of the function, so that two
-   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. */
+   copies fit into one program. It returns 1 when the answers are right. C99 and C++ alike. What
+   is used of the parts, their macros say: NBODY_WITH_STEP, _POINTS, _SETS. */
 #ifdef WITH_STB_DS
 #include <stb_ds.h>
 #endif
@@ -22,7 +23,7 @@ int USE(void)
 {
     /* Two bodies, 2 apart: each is attracted by 1 / 4 of the other's mass. */
     const nbody_real pos[4] = {-1, 0, 1, 0}, mass[2] = {1, 3};
-    nbody_real acc[4], potential[2], at[2], some_pos[200], some_acc[200];
+    nbody_real acc[4], potential[2], some_pos[200], some_acc[200];
     nbody sim = EMPTY;
     nbody_desc desc = EMPTY;
     nbody_counts counts;
@@ -33,10 +34,21 @@ int USE(void)
     if (nbody_fields(&sim, &desc, pos, 0, mass, 2, acc, potential) != NBODY_OK) return 0;
     right = right && close_to((double)acc[0], 0.75) && close_to((double)acc[2], -0.25);
     right = right && close_to((double)potential[0], -1.5) && close_to((double)potential[1], -0.5);
-    at[0] = 0;
-    at[1] = 1;
-    right = right && nbody_fields_at(&sim, at, 0, 1, acc, NULL, NULL) == NBODY_OK;
-    right = right && close_to((double)acc[0], 0.70710678) && close_to((double)acc[1], -1.41421356);
+#ifdef NBODY_WITH_POINTS
+    {
+        const nbody_real at[2] = {0, 1};
+        right = right && nbody_fields_at(&sim, at, 0, 1, acc, NULL, NULL) == NBODY_OK;
+        right = right && close_to((double)acc[0], 0.70710678) &&
+                close_to((double)acc[1], -1.41421356);
+    }
+#endif
+#ifdef NBODY_WITH_SETS
+    {
+        const nbody_real other[2] = {2, 4};
+        right = right && nbody_fields_again(&sim, other, acc, potential) == NBODY_OK &&
+                close_to((double)acc[0], 1) && close_to((double)acc[2], -0.5);
+    }
+#endif
 
 #ifdef NBODY_WITH_STEP
     {

@@ -120,14 +120,16 @@ int USE(void)
 #ifdef NLIST_WITH_BOXES
     {
         nlist_box box = EMPTY;          /* as long as the row of points: the ends meet, too */
+        nlist around = EMPTY;
         nlist_desc images = EMPTY;
         box.cell[0][0] = (nlist_real)0.4;
         box.cell[1][1] = box.cell[2][2] = 1;
         box.periodic[0] = 1;
         images.radius = (nlist_real)0.15;
         images.half = 1;
-        right = right && nlist_build_box(&list, &images, &box, pos, 0, 4) == NLIST_OK &&
-                list.total == 4;
+        right = right && nlist_build_box(&around, &images, &box, pos, 0, 4) == NLIST_OK &&
+                around.total == 4;
+        nlist_free(&around);
     }
 #endif
 #ifdef NLIST_WITH_TUNE

@@ -310,7 +310,7 @@ static void test_forged_files(void **state)
         CHECK_RESULT(lbvh_validate(&loaded), LBVH_OK);
         { /* whole: each search ends, and meets every leaf once */
             real const origin[3] = {0, 0, 0};
-            int64_t pairs;
+            int64_t pairs = 0;
             lbvh_near walk = lbvh_near_point(&loaded, origin, REAL_INFINITY);
             int32_t found = 0;
             while (lbvh_next_near(&walk)) found++;

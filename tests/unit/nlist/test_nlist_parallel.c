@@ -21,6 +21,7 @@
 #define LOT environment("NLIST_TEST_LOT", 0)
 #include "../../common/parallel.h"
 #include "../../common/testing.h"
+#include "plain_bits.h"
 
 enum { MOST = 160, STEPS = 5 };
 enum { UNIFORM, CLUSTERED, COINCIDENT, EMPTY, ONE, LATTICE, INPUTS };
@@ -700,6 +701,15 @@ static void names_the_first_bad_particle(void **state)
     }
 }
 
+/* The faster forms, serial and in tasks, make the lists of the plain form (test_nlist_plain.c). */
+static void bits_of_the_plain_form(void **state)
+{
+    static const nlist_parallel serial;
+    (void)state;
+    plain_check(serial);
+    plain_check(hook(1, 7));
+}
+
 static int stop_pool(void **state)
 {
     (void)state;
@@ -721,6 +731,7 @@ int main(void)
         TEST(every_allocation_fails),
         TEST(refuses_numbers_of_tasks),
         TEST(names_the_first_bad_particle),
+        TEST(bits_of_the_plain_form),
     };
     int failed = 0;
     parallel_all_used();

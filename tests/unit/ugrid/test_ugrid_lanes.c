@@ -107,7 +107,7 @@ static void check_grid(const ugrid *grid, ugrid_real radius)
     static rows plain, other;
     for (now_flags = 0; now_flags <= (UGRID_HALF | UGRID_PLACES); now_flags++) {
         if (now_flags & ~(UGRID_HALF | UGRID_PLACES)) continue;
-        answer = UGRID_I_PLAIN;
+        answer = UGRID_I_PORTABLE;
         search(grid, radius, now_flags, &plain);
         for (answer = UGRID_I_AVX2; answer <= best; answer++) {
             asked = 0;
@@ -195,7 +195,7 @@ static void check_rounds(int dim, int32_t n, ugrid_real cell, int crowd, int sor
         points[k] = (ugrid_real)(crowd && k < dim * n / 2 ? 0.5 : (double)wl_u(&r));
     points[5] = -3;
     points[17] = (ugrid_real)1e30;
-    answer = UGRID_I_PLAIN;
+    answer = UGRID_I_PORTABLE;
     fill_grid(&other, UGRID_SORT, dim, points, n, cell);
     if (sorted) {
         static ugrid_real ordered[3 * ROUNDS];

@@ -11,7 +11,8 @@ __global__ void toy_i_most_kernel(toy_array array, toy_real *number)
     int32_t most = -1;
     for (int32_t i = 0; i < array.n; i++) {
         int32_t now = 0;
-        for (int32_t j = i + 1; j < array.n; j++) now += toy_equal(array.number[i], array.number[j]);
+        for (int32_t j = i + 1; j < array.n; j++)
+            now += toy_equal(array.number[i], array.number[j]);
         if (now > most) *number = array.number[i];
         most = now > most ? now : most;
     }
