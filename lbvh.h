@@ -3100,7 +3100,7 @@ static lbvh_result lbvh_i_check_queries(const lbvh *tree, const lbvh_queries *qu
 /* Many searches, and where their results go. */
 typedef struct lbvh_i_lists {
     const lbvh *tree;
-    const lbvh_queries *queries;    /* with defaults filled in (>>parallel-search: NULL for pairs) */
+    const lbvh_queries *queries;    /* with defaults filled in (NULL: pairs, >>parallel-search) */
     int32_t *counts;                /* [queries] or NULL */
     int64_t *offsets;               /* [queries + 1]; where counts is NULL, also for counts */
     int32_t *ids;                   /* [capacity]; pairs: two each */

@@ -2625,14 +2625,16 @@ static nlist_result nlist_i_lbvh_row(nlist_i_finder *finder, int32_t place)
     const nlist_i_from_tree *from = (const nlist_i_from_tree *)finder->source;
     const lbvh *tree = from->tree;
     const nlist *list = finder->list;
-    nlist_real p[3], q[3], at[3];
+    int const repeats = list->axis[0].periodic | list->axis[1].periodic | list->axis[2].periodic;
+    int const first = repeats ? 0 : 13, last = repeats ? 26 : 13; /* 13: the particle itself */
+    nlist_real p[3], q[3], at[3], reach;
     nlist_i_query query;
     int image;
     nlist_i_point(list, finder->pos, finder->stride, nlist_i_leaf(tree, place)->link, p);
     query = nlist_i_query_of(&list->desc, nlist_i_leaf(tree, place)->link, p);
+    reach = nlist_i_gap(&list->desc) + query.radius + from->out * 2;
     nlist_i_begin_row(finder, query.i);
-    for (image = 0; image < 27; image++) {
-        nlist_real const reach = nlist_i_gap(&list->desc) + query.radius + from->out * 2;
+    for (image = first; image <= last; image++) {
         lbvh_overlap o;
         if (!nlist_i_point_finite(p)) break; /* left out */
         if (!nlist_i_image(list, p, image, at)) continue;

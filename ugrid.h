@@ -20,7 +20,7 @@
        declarations    strict-math, config, results, parallel, desc, filter, grid, api
        per element     cells, numbers, periodic, outside, points, entries, walk, walk-special,
                        passes, cuda-api, stb_ds, cuda-templates
-       method          memory, resolve, fit, build, search, query, each, attributes
+       method          memory, resolve, fit, build, attributes, search, query, each
        faster forms    faster, count-faster, search-faster, lanes, query-faster, parallel-run,
                        parallel-build, parallel-search, parallel-points, parallel-attributes
        checks          validate, save
@@ -451,7 +451,7 @@ typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugr
    cells (SORT and COUNT, LOOSE). A search uses the hook of the grid's last build,
    grid.desc.parallel, which you may change. Threads that search one grid at once call one `run` at
    once. Walks, queries, each_pair and each_row stay in the calling thread, and so do CUDA calls. A
-   task needs the stack of a search (>>rules) and allocates nothing.
+   task needs the stack of a search (>>rules) and allocates nothing. With UGRID_PLAIN all is serial.
 
    UGRID_NOT_RUN: a task was left out. A build has then left the grid not built, as any refusal
    does. Sums, counts and offsets of a search are 0, and its other arrays are not specified.
@@ -940,20 +940,17 @@ UGRID_FN int32_t ugrid_i_coordinate(const ugrid_axis *axis, ugrid_real x)
     return (int32_t)t;
 }
 
-/* Inserts two zero bits after each of the lower 10 bits. Each line moves the upper half of every
-   group up:
+/* Inserts two zero bits (2D: one) after each bit. Each line moves the upper half of every group up:
      9876543210 -> 98 76543210 -> 98 7654 3210 -> 98 76 54 32 10 -> 9 8 7 6 5 4 3 2 1 0. */
-UGRID_FN uint32_t ugrid_i_spread3(uint32_t v)
+UGRID_FN uint32_t ugrid_i_spread(int dim, int32_t coordinate)
 {
-    v = (v | (v << 16)) & 0x030000FFu;
-    v = (v | (v << 8)) & 0x0300F00Fu;
-    v = (v | (v << 4)) & 0x030C30C3u;
-    return (v | (v << 2)) & 0x09249249u;
-}
-
-/* Inserts one zero bit after each of the lower 15 bits. */
-UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
-{
+    uint32_t v = (uint32_t)coordinate; /* 3D: below 2^10, 2D: below 2^15 */
+    if (dim == 3) {
+        v = (v | (v << 16)) & 0x030000FFu;
+        v = (v | (v << 8)) & 0x0300F00Fu;
+        v = (v | (v << 4)) & 0x030C30C3u;
+        return (v | (v << 2)) & 0x09249249u;
+    }
     v = (v | (v << 8)) & 0x00FF00FFu;
     v = (v | (v << 4)) & 0x0F0F0F0Fu;
     v = (v | (v << 2)) & 0x33333333u;
@@ -965,10 +962,8 @@ UGRID_FN uint32_t ugrid_i_spread2(uint32_t v)
    is of the last axis, and the highest of x: these are other numbers.) */
 UGRID_FN int32_t ugrid_i_morton(int dim, int32_t x, int32_t y, int32_t z)
 {
-    if (dim == 2)
-        return (int32_t)(ugrid_i_spread2((uint32_t)x) | ugrid_i_spread2((uint32_t)y) << 1);
-    return (int32_t)(ugrid_i_spread3((uint32_t)x) | ugrid_i_spread3((uint32_t)y) << 1 |
-                     ugrid_i_spread3((uint32_t)z) << 2);
+    uint32_t const xy = ugrid_i_spread(dim, x) | ugrid_i_spread(dim, y) << 1;
+    return (int32_t)(dim == 2 ? xy : xy | ugrid_i_spread(dim, z) << 2);
 }
 
 /* The hash bucket of a cell of an unbounded grid: (x p1 xor y p2 xor z p3) mod buckets (Teschner,
@@ -2315,9 +2310,8 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #endif /* UGRID_H */
 
 /* ==============================================================================================
-   Implementation. First the method, plain and whole: >>memory to >>attributes. Then its faster
-   forms (>>faster), which the file with UGRID_PLAIN does without, and what checks and stores a
-   grid.
+   Implementation. First the method, plain and whole: >>memory to >>each. Then its faster forms
+   (>>faster), which the file with UGRID_PLAIN does without, and what checks and stores a grid.
    ============================================================================================== */
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
@@ -2471,15 +2465,6 @@ static ugrid_result ugrid_i_grow(ugrid *grid, const size_t bytes[UGRID_BLOCKS], 
     return UGRID_OK;
 }
 
-/* count * size in bytes. The counts are below 2^31 and the sizes small: only a 32-bit size_t can
-   overflow. */
-static int ugrid_i_bytes(size_t *bytes, int64_t count, size_t size)
-{
-    if (count < 0 || (uint64_t)count > (uint64_t)(SIZE_MAX / 2) / size) return 0;
-    *bytes = (size_t)count * size;
-    return 1;
-}
-
 /* Has each cell a range of places? (SORT and COUNT) */
 static int ugrid_i_has_starts(const ugrid_desc *desc)
 {
@@ -2504,27 +2489,24 @@ static ugrid_result ugrid_i_sizes(const ugrid *grid, int32_t n, size_t bytes[UGR
 {
     const ugrid_desc *desc = &grid->desc;
     int64_t const entries = (int64_t)n * grid->spans, cells = grid->cell_count,
-                  words = ugrid_i_faster_words(grid, n);
-    size_t const index = sizeof(int32_t), key = sizeof(uint64_t);
-    int fits;
-    memset(bytes, 0, UGRID_BLOCKS * sizeof *bytes);
-    /* start, count or head */
-    fits = ugrid_i_bytes(&bytes[UGRID_I_START], cells + 1, index);
-    if (ugrid_i_has_starts(desc)) fits &= ugrid_i_bytes(&bytes[UGRID_I_ORDER], entries, index);
-    if (ugrid_i_has_inverse(desc)) fits &= ugrid_i_bytes(&bytes[UGRID_I_INVERSE], n, index);
-    if (ugrid_i_has_records(desc))
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_RECORD], n, sizeof(ugrid_record));
-    if (desc->method == UGRID_FIXED)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_SLOT], cells * desc->slots, index);
-    if (desc->method == UGRID_LIST) fits &= ugrid_i_bytes(&bytes[UGRID_I_NEXT], entries, index);
-    if (desc->method == UGRID_COUNT)
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, index);
-    if (desc->method == UGRID_SORT) {
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_A], entries, key);
-        fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], entries, key);
+                  words = ugrid_i_faster_words(grid, n), index = sizeof(int32_t),
+                  key = sizeof(uint64_t), record = sizeof(ugrid_record);
+    int64_t need[UGRID_BLOCKS] = {0};
+    int b;
+    need[UGRID_I_START] = (cells + 1) * index; /* start, count or head */
+    if (ugrid_i_has_starts(desc)) need[UGRID_I_ORDER] = entries * index;
+    if (ugrid_i_has_inverse(desc)) need[UGRID_I_INVERSE] = n * index;
+    if (ugrid_i_has_records(desc)) need[UGRID_I_RECORD] = n * record;
+    if (desc->method == UGRID_FIXED) need[UGRID_I_SLOT] = cells * desc->slots * index;
+    if (desc->method == UGRID_LIST) need[UGRID_I_NEXT] = entries * index;
+    if (desc->method == UGRID_COUNT) need[UGRID_I_WORK_A] = entries * index;
+    if (desc->method == UGRID_SORT) need[UGRID_I_WORK_A] = need[UGRID_I_WORK_B] = entries * key;
+    if (words > 0) need[UGRID_I_WORK_B] = words * key;
+    for (b = 0; b < UGRID_BLOCKS; b++) { /* only a 32-bit size_t can overflow */
+        if ((uint64_t)need[b] > SIZE_MAX / 2) return UGRID_OUT_OF_MEMORY;
+        bytes[b] = (size_t)need[b];
     }
-    if (words > 0) fits &= ugrid_i_bytes(&bytes[UGRID_I_WORK_B], words, key);
-    return fits ? UGRID_OK : UGRID_OUT_OF_MEMORY;
+    return UGRID_OK;
 }
 
 /* Points the arrays to their blocks; those that the method does not use become NULL. */
@@ -3313,6 +3295,110 @@ UGRID_API ugrid_result ugrid_build(ugrid *grid, const ugrid_desc *desc, const ug
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>attributes: gather, scatter, sums per cell
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct ugrid_i_mover {
+    const ugrid *grid;
+    const void *src;
+    void *dst;
+    size_t bytes;       /* of an element */
+    int back;           /* 0: gather, 1: scatter */
+} ugrid_i_mover;
+
+/* Moves the elements of the places first .. last-1 into the grid's order, or back. */
+static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last)
+{
+    const ugrid *grid = mover->grid;
+    size_t const bytes = mover->bytes;
+    const char *const src = (const char *)mover->src;
+    char *const dst = (char *)mover->dst;
+    int32_t k;
+    if (mover->back)
+        for (k = first; k < last; k++)
+            memcpy(dst + (size_t)ugrid_id(grid, k) * bytes, src + (size_t)k * bytes, bytes);
+    else
+        for (k = first; k < last; k++)
+            memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(grid, k) * bytes, bytes);
+}
+
+/* The checks and the work of gather and scatter. */
+static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
+                                     int back)
+{
+    ugrid_i_mover const mover = {grid, src, dst, bytes, back};
+    ugrid_result result;
+    if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
+    if (ugrid_i_move_faster(&mover, &result)) return result;
+    ugrid_i_move(&mover, 0, grid->n);
+    return UGRID_OK;
+}
+
+UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
+{
+    return ugrid_i_move_all(grid, src, bytes, dst, 0);
+}
+
+UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst)
+{
+    return ugrid_i_move_all(grid, src, bytes, dst, 1);
+}
+
+/* Adds the values of one particle. */
+static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
+{
+    int32_t w;
+    for (w = 0; w < width; w++) sum[w] += value[w];
+}
+
+typedef struct ugrid_i_adder {
+    const ugrid *grid;
+    const ugrid_real *values;
+    ugrid_real *sums;
+    int32_t width;
+} ugrid_i_adder;
+
+/* The sums of the cells first .. last-1 of a grid whose places ascend through the cells. */
+static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t last)
+{
+    const ugrid *grid = adder->grid;
+    int32_t const width = adder->width;
+    int32_t k, cell;
+    for (cell = first; cell < last; cell++)
+        for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
+            ugrid_i_add(adder->sums + (size_t)cell * (size_t)width,
+                        adder->values + (size_t)grid->order[k] * (size_t)width, width);
+}
+
+/* Places ascend through the cells, and ids through each cell. So both ways add the particles of a
+   cell by ascending id. */
+UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
+                                       ugrid_real *sums)
+{
+    ugrid_i_adder const adder = {grid, values, sums, width};
+    ugrid_result result;
+    int32_t k;
+    if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
+    if (!grid->built) return UGRID_NOT_BUILT;
+    memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
+    if (grid->n == 0) return UGRID_OK;
+    if (ugrid_i_sorted(grid)) {
+        if (ugrid_i_sums_faster(&adder, &result)) return result;
+        ugrid_i_add_cells(&adder, 0, grid->cell_count);
+        return UGRID_OK;
+    }
+    for (k = 0; k < grid->n; k++) {
+        ugrid_real p[3];
+        ugrid_point(grid, k, p);
+        if (ugrid_i_is_left_out(grid, p)) continue;
+        ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
+                    values + (size_t)k * (size_t)width, width);
+    }
+    return UGRID_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>search: the neighbours of each particle, by its walk, passed row by row to a function
    ---------------------------------------------------------------------------------------------- */
 
@@ -3771,112 +3857,14 @@ UGRID_API ugrid_result ugrid_each_row(const ugrid *grid, ugrid_real radius, int 
     return ugrid_each_row_in(grid, radius, flags, 0, 1, fn, user);
 }
 
-/* ----------------------------------------------------------------------------------------------
-   >>attributes: gather, scatter, sums per cell
-   ---------------------------------------------------------------------------------------------- */
-
-typedef struct ugrid_i_mover {
-    const ugrid *grid;
-    const void *src;
-    void *dst;
-    size_t bytes;       /* of an element */
-    int back;           /* 0: gather, 1: scatter */
-} ugrid_i_mover;
-
-/* Moves the elements of the places first .. last-1 into the grid's order, or back. */
-static void ugrid_i_move(const ugrid_i_mover *mover, int32_t first, int32_t last)
-{
-    const ugrid *grid = mover->grid;
-    size_t const bytes = mover->bytes;
-    const char *const src = (const char *)mover->src;
-    char *const dst = (char *)mover->dst;
-    int32_t k;
-    if (mover->back)
-        for (k = first; k < last; k++)
-            memcpy(dst + (size_t)ugrid_id(grid, k) * bytes, src + (size_t)k * bytes, bytes);
-    else
-        for (k = first; k < last; k++)
-            memcpy(dst + (size_t)k * bytes, src + (size_t)ugrid_id(grid, k) * bytes, bytes);
-}
-
-/* The checks and the work of gather and scatter. */
-static ugrid_result ugrid_i_move_all(const ugrid *grid, const void *src, size_t bytes, void *dst,
-                                     int back)
-{
-    ugrid_i_mover const mover = {grid, src, dst, bytes, back};
-    ugrid_result result;
-    if (!grid || bytes == 0 || (grid->n > 0 && (!src || !dst))) return UGRID_BAD_ARGUMENT;
-    if (!grid->built) return UGRID_NOT_BUILT;
-    if (ugrid_i_move_faster(&mover, &result)) return result;
-    ugrid_i_move(&mover, 0, grid->n);
-    return UGRID_OK;
-}
-
-UGRID_API ugrid_result ugrid_gather(const ugrid *grid, const void *src, size_t bytes, void *dst)
-{
-    return ugrid_i_move_all(grid, src, bytes, dst, 0);
-}
-
-UGRID_API ugrid_result ugrid_scatter(const ugrid *grid, const void *src, size_t bytes, void *dst)
-{
-    return ugrid_i_move_all(grid, src, bytes, dst, 1);
-}
-
-/* Adds the values of one particle. */
-static void ugrid_i_add(ugrid_real *sum, const ugrid_real *value, int32_t width)
-{
-    int32_t w;
-    for (w = 0; w < width; w++) sum[w] += value[w];
-}
-
-typedef struct ugrid_i_adder {
-    const ugrid *grid;
-    const ugrid_real *values;
-    ugrid_real *sums;
-    int32_t width;
-} ugrid_i_adder;
-
-/* The sums of the cells first .. last-1 of a grid whose places ascend through the cells. */
-static void ugrid_i_add_cells(const ugrid_i_adder *adder, int32_t first, int32_t last)
-{
-    const ugrid *grid = adder->grid;
-    int32_t const width = adder->width;
-    int32_t k, cell;
-    for (cell = first; cell < last; cell++)
-        for (k = grid->start[cell]; k < grid->start[cell + 1]; k++)
-            ugrid_i_add(adder->sums + (size_t)cell * (size_t)width,
-                        adder->values + (size_t)grid->order[k] * (size_t)width, width);
-}
-
-/* Places ascend through the cells, and ids through each cell. So both ways add the particles of a
-   cell by ascending id. */
-UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *values, int32_t width,
-                                       ugrid_real *sums)
-{
-    ugrid_i_adder const adder = {grid, values, sums, width};
-    ugrid_result result;
-    int32_t k;
-    if (!grid || width < 1 || !sums || (grid->n > 0 && !values)) return UGRID_BAD_ARGUMENT;
-    if (!grid->built) return UGRID_NOT_BUILT;
-    memset(sums, 0, (size_t)grid->cell_count * (size_t)width * sizeof *sums);
-    if (grid->n == 0) return UGRID_OK;
-    if (ugrid_i_sorted(grid)) {
-        if (ugrid_i_sums_faster(&adder, &result)) return result;
-        ugrid_i_add_cells(&adder, 0, grid->cell_count);
-        return UGRID_OK;
-    }
-    for (k = 0; k < grid->n; k++) {
-        ugrid_real p[3];
-        ugrid_point(grid, k, p);
-        if (ugrid_i_is_left_out(grid, p)) continue;
-        ugrid_i_add(sums + (size_t)ugrid_cell_at(grid, p) * (size_t)width,
-                    values + (size_t)k * (size_t)width, width);
-    }
-    return UGRID_OK;
-}
-
 /* ==============================================================================================
    >>faster: the faster forms, entered at the seams. They give the bits of the text above.
+
+       fit, left_out, build    >>count-faster; in pieces, for desc.parallel: >>parallel-build
+       search                  >>search-faster: blocks of points; in vector instructions: >>lanes
+       query, queries          >>query-faster: ranges, points sorted by cell; >>parallel-points
+       pairs, counts, list     >>parallel-search
+       move, sums              >>parallel-attributes
    ============================================================================================== */
 
 #ifndef UGRID_PLAIN
@@ -5972,11 +5960,11 @@ static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
 /* The checksum of a whole file: its header, with 0 for the checksum, and what follows. */
 static uint64_t ugrid_i_file_checksum(const ugrid_i_header *header, const unsigned char *file)
 {
-    ugrid_i_header plain = *header;
+    ugrid_i_header blank = *header;
     uint64_t sum;
-    plain.checksum = 0;
-    sum = ugrid_i_checksum(0xCBF29CE484222325ull, &plain, sizeof plain);
-    return ugrid_i_checksum(sum, file + sizeof plain, (size_t)(plain.bytes - sizeof plain));
+    blank.checksum = 0;
+    sum = ugrid_i_checksum(0xCBF29CE484222325ull, &blank, sizeof blank);
+    return ugrid_i_checksum(sum, file + sizeof blank, (size_t)(blank.bytes - sizeof blank));
 }
 
 enum { UGRID_I_FILE_PIECES = 6 };

@@ -1238,15 +1238,17 @@ template <lbvh_i_test Test>
 __device__ __forceinline__ bool lbvh_i_packet_near_leaf(const lbvh_i_packet &packet,
                                                         const lbvh_node &leaf)
 {
-    lbvh_real away[3];
-    if (Test == LBVH_I_BOX) return lbvh_boxes_touch(&leaf, packet.min, packet.max);
-    for (int a = 0; a < 3; a++)
-        away[a] = Test == LBVH_I_POINT_LEAVES
-                      ? lbvh_i_outside(packet.min[a], packet.max[a], leaf.min[a])
-                      : lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a],
-                                              packet.min[a] - leaf.max[a]),
-                                   0);
-    return lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
+    lbvh_real away[3] = {0, 0, 0};
+    if (Test != LBVH_I_BOX) {
+        for (int a = 0; a < 3; a++)
+            away[a] = Test == LBVH_I_POINT_LEAVES
+                          ? lbvh_i_outside(packet.min[a], packet.max[a], leaf.min[a])
+                          : lbvh_i_max(lbvh_i_max(leaf.min[a] - packet.max[a],
+                                                  packet.min[a] - leaf.max[a]),
+                                       0);
+    }
+    return Test == LBVH_I_BOX ? lbvh_boxes_touch(&leaf, packet.min, packet.max)
+                              : lbvh_i_square(away[0], away[1], away[2]) <= packet.reach2;
 }
 
 /* An empty search, for lanes without one: from infinity down to minus infinity. */

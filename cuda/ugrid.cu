@@ -1,4 +1,5 @@
-/* cuda/ugrid.cu - the CUDA part of ugrid.h, which includes this file. Sections and names follow it.
+/* cuda/ugrid.cu - v0.2.0 - the CUDA part of ugrid.h, which includes this file. Sections and names
+   follow it.
    SPDX-License-Identifier: MIT OR Unlicense
 
    The first part is for every .cu file that calls the GPU: what is compiled where it is called, and
@@ -14,6 +15,10 @@
 
    >>contents: launch, each, pieces; memory, order, split, fit, build, parts, cooperative,
    build-sorted, attributes, search, hits, twins, query */
+
+#if 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + UGRID_VERSION_PATCH != 200
+#error "cuda/ugrid.cu 0.2.0 and ugrid.h are of different versions: copy both from one release"
+#endif
 
 #ifndef UGRID_I_CUDA_TEMPLATES
 #define UGRID_I_CUDA_TEMPLATES

@@ -1,12 +1,19 @@
 /* test_ugrid_plain.c - the plain form of the method and its faster forms give the same bits: every
    array of a grid, every list and every count. Here the header is compiled with UGRID_PLAIN, and
-   its functions have other names; those of the object of all headers are the faster ones.
+   its functions have other names; those of the object of all headers are the faster ones. Without
+   that object (a compiler that gets this file alone) the plain form is only verified, by brute
+   force.
    SPDX-License-Identifier: MIT OR Unlicense
 
-       cc -I. tests/unit/ugrid/test_ugrid_plain.c tests/common/headers.c -lcmocka -lm */
+       cc -I. -DUGRID_IMPLEMENTATION_DONE tests/unit/ugrid/test_ugrid_plain.c
+           headers.o (of tests/common/headers.c) -lcmocka -lm */
+
+#ifdef UGRID_IMPLEMENTATION_DONE
+#undef UGRID_IMPLEMENTATION_DONE
+#define WITH_OBJECT
+#endif
 
 /* The functions of the header, as they are named in a float build and in a double build. */
-#undef UGRID_IMPLEMENTATION_DONE
 #define UGRID_IMPLEMENTATION
 #define UGRID_PLAIN
 
@@ -66,12 +73,10 @@
 #endif
 #include "ugrid.h"
 
+#ifdef WITH_OBJECT
 /* From here on the names without `plain` are those of the object. */
 #if UGRID_I_REAL_KIND == 2
 #define FASTER(name) PLAIN_PASTE(ugrid_f64_, name)
-#else
-#define FASTER(name) PLAIN_PASTE(ugrid_, name)
-#endif
 #undef ugrid_f64_build
 #undef ugrid_f64_free
 #undef ugrid_f64_gather
@@ -82,6 +87,8 @@
 #undef ugrid_f64_neighbors
 #undef ugrid_f64_neighbors_at
 #undef ugrid_f64_each_row_in
+#else
+#define FASTER(name) PLAIN_PASTE(ugrid_, name)
 #undef ugrid_build
 #undef ugrid_free
 #undef ugrid_gather
@@ -92,6 +99,7 @@
 #undef ugrid_neighbors
 #undef ugrid_neighbors_at
 #undef ugrid_each_row_in
+#endif
 extern __typeof__(plain_build) FASTER(build);
 extern __typeof__(plain_free) FASTER(free);
 extern __typeof__(plain_gather) FASTER(gather);
@@ -102,6 +110,7 @@ extern __typeof__(plain_count_neighbors) FASTER(count_neighbors);
 extern __typeof__(plain_neighbors) FASTER(neighbors);
 extern __typeof__(plain_neighbors_at) FASTER(neighbors_at);
 extern __typeof__(plain_each_row_in) FASTER(each_row_in);
+#endif
 
 #define TESTED ugrid
 #define SHARE 1
@@ -246,6 +255,7 @@ static void check_now(void)
             check_same_rows(&plain, &faster, flags);
         check_same_points(&plain, &faster);
         check_same_sums(&plain, &faster);
+        CHECK_RESULT(plain_verify(&plain, radius, 3, (uint32_t)now_n, NULL), UGRID_OK);
     } else {
         CHECK(plain.bad_id == faster.bad_id && plain.needed_slots == faster.needed_slots);
         CHECK(plain.needed_cells == faster.needed_cells);
