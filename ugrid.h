@@ -1031,7 +1031,7 @@ UGRID_FN_WALK ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 }
 
 /* a / b, correctly rounded, whatever nvcc's -prec-div says. */
-UGRID_FN ugrid_real ugrid_i_over(ugrid_real a, ugrid_real b)
+UGRID_FN ugrid_real ugrid_i_divide(ugrid_real a, ugrid_real b)
 {
 #if defined(__CUDA_ARCH__) && UGRID_I_REAL_KIND == 1
     return __fdiv_rn(a, b);
@@ -1102,7 +1102,7 @@ UGRID_FN ugrid_real ugrid_i_rounding(ugrid_real x)
    2^52 on every number is an integer. */
 UGRID_FN ugrid_real ugrid_i_wrap_outside(const ugrid_axis *axis, ugrid_real x)
 {
-    ugrid_real const t = ugrid_i_over(x - axis->min, axis->length),
+    ugrid_real const t = ugrid_i_divide(x - axis->min, axis->length),
                      limit = (ugrid_real)4503599627370496.0;
     ugrid_real periods = t;
     if (!ugrid_i_finite(x)) return x;
@@ -1471,8 +1471,6 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
 typedef struct ugrid_sweep {
     int32_t low;    /* the first, before wrapping */
     int32_t width;  /* how many, each once */
-    int32_t over;   /* how many of these lie beyond the end of a periodic axis, that is, at its
-                       beginning; else 0 */
     int32_t turns;  /* number of turns: width; MODULAR: the number of labels; a strip: its pieces, 2
                        if it wraps */
     int32_t turn;
@@ -1517,7 +1515,7 @@ UGRID_FN ugrid_real ugrid_i_reach(const ugrid_axis *axis, ugrid_real radius)
 /* The cells low .. high of a closed axis, clamped to the border cells. */
 UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0, 0, 0};
     int32_t const last = axis->cells - 1;
     sweep.low = low < 0 ? 0 : low < last ? low : last;
     sweep.width = (high < 0 ? 0 : high < last ? high : last) - sweep.low + 1;
@@ -1528,17 +1526,19 @@ UGRID_FN ugrid_sweep ugrid_i_closed_sweep(const ugrid_axis *axis, int32_t low, i
    around it, else a range from low on, which may wrap. */
 UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int32_t high)
 {
-    ugrid_sweep sweep = {0, 0, 0, 0, 0, 0};
+    ugrid_sweep sweep = {0, 0, 0, 0, 0};
     if (!axis->periodic) return ugrid_i_closed_sweep(axis, low, high);
     sweep.width = high - low + 1;
-    if (sweep.width < axis->cells) {
-        sweep.low = ugrid_i_wrap_cell(axis, low);
-        if (sweep.low + sweep.width > axis->cells)
-            sweep.over = sweep.low + sweep.width - axis->cells;
-    } else {
-        sweep.width = axis->cells;
-    }
+    if (sweep.width < axis->cells) sweep.low = ugrid_i_wrap_cell(axis, low);
+    else sweep.width = axis->cells;
     return sweep;
+}
+
+/* How many cells of a sweep lie beyond the end of a periodic axis, that is, at its beginning. */
+UGRID_FN int32_t ugrid_i_over(const ugrid_axis *axis, const ugrid_sweep *sweep)
+{
+    int32_t const over = sweep->low + sweep->width - axis->cells;
+    return axis->periodic && over > 0 ? over : 0;
 }
 
 /* In how many turns the sweep along axis a is made. MODULAR: as many as there are labels, 2 * rings
@@ -1550,7 +1550,7 @@ UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, ugrid_real radius,
     const ugrid_axis *axis = &walk->grid->axis[a];
     int32_t const most = walk->grid->desc.unbounded ? sweep->width + 2 : axis->cells;
     int32_t rings, labels;
-    if (walk->strips && a == 0) return sweep->over > 0 ? 2 : 1;
+    if (walk->strips && a == 0) return ugrid_i_over(axis, sweep) > 0 ? 2 : 1;
     if (!walk->modular) return sweep->width;
     rings = -ugrid_i_floor(-(radius * axis->per_cell));
     labels = 2 * (rings < 1 ? 1 : rings) + 1;
@@ -1563,7 +1563,7 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid_near *walk, int a, ugrid_real fro
 {
     const ugrid_axis *axis = &walk->grid->axis[a];
     ugrid_real const reach = ugrid_i_reach(axis, radius);
-    ugrid_sweep sweep = {0, 1, 0, 1, 0, 0};
+    ugrid_sweep sweep = {0, 1, 1, 0, 0};
     if (a >= walk->grid->desc.dim) return sweep;
     sweep = ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - reach),
                                ugrid_i_raw_coordinate(axis, to + reach));
@@ -1574,7 +1574,7 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid_near *walk, int a, ugrid_real fro
 /* A walk that visits nothing. */
 UGRID_FN ugrid_near ugrid_i_near_none(const ugrid *grid)
 {
-    ugrid_sweep const none = {0, 0, 0, 0, 0, 0};
+    ugrid_sweep const none = {0, 0, 0, 0, 0};
     ugrid_near walk;
     walk.id = walk.place = walk.begin = walk.end = -1;
     walk.grid = grid;
@@ -1664,37 +1664,38 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
 
 /* A sweep that wraps visits its cells in ascending order, too: of 10 cells, from low = 8 on, 0 1 8
    9. */
-UGRID_FN int32_t ugrid_i_ascending(const ugrid_sweep *sweep, int32_t offset)
+UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep, int32_t offset)
 {
-    return offset < sweep->over ? offset : sweep->low + offset - sweep->over;
+    int32_t const over = ugrid_i_over(axis, sweep);
+    return offset < over ? offset : sweep->low + offset - over;
 }
 
 /* Sets the cell of this turn; 0 if MODULAR has no cell with this label here. There a turn is a
    label, (low + offset) mod turns, so offset = (turn - low) mod turns, also if low is negative. */
-UGRID_FN int ugrid_i_turn_cell(ugrid_sweep *sweep, int modular)
+UGRID_FN int ugrid_i_turn_cell(const ugrid_axis *axis, ugrid_sweep *sweep, int modular)
 {
-    int32_t const before_end = sweep->width - sweep->over;
     int32_t offset = sweep->turn;
     if (!modular) {
-        sweep->cell = ugrid_i_ascending(sweep, offset);
+        sweep->cell = ugrid_i_ascending(axis, sweep, offset);
         return 1;
     }
     offset -= sweep->low % sweep->turns;
     if (offset < 0) offset += sweep->turns;
     if (offset >= sweep->turns) offset -= sweep->turns;
     if (offset >= sweep->width) return 0;
-    sweep->cell = offset < before_end ? sweep->low + offset : offset - before_end;
+    sweep->cell = ugrid_i_wrap_cell(axis, sweep->low + offset);
     return 1;
 }
 
 /* The strip of this turn: sets its first cell and returns the number of its cells. On a periodic
    axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1 the one
    at the end. */
-UGRID_FN int32_t ugrid_i_strip(ugrid_sweep *x)
+UGRID_FN int32_t ugrid_i_strip(const ugrid_axis *axis, ugrid_sweep *x)
 {
-    int const at_beginning = x->over > 0 && x->turn == 0;
+    int32_t const over = ugrid_i_over(axis, x);
+    int const at_beginning = over > 0 && x->turn == 0;
     x->cell = at_beginning ? 0 : x->low;
-    return at_beginning ? x->over : x->width - x->over;
+    return at_beginning ? over : x->width - over;
 }
 
 /* The index of slot s of a cell. */
@@ -1764,16 +1765,18 @@ UGRID_FN int ugrid_i_advance(ugrid_near *walk)
 UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
 {
     ugrid_sweep *const x = &walk->x, *const y = &walk->y, *const z = &walk->z;
+    const ugrid_axis *const axis = walk->grid->axis;
     int32_t cells = 1;
     walk->left = 0;
     if (walk->done || !ugrid_i_advance(walk)) return 0; /* a finished walk stays finished */
-    if (!ugrid_i_turn_cell(y, walk->modular) || !ugrid_i_turn_cell(z, walk->modular)) return 1;
+    if (!ugrid_i_turn_cell(&axis[1], y, walk->modular)) return 1;
+    if (!ugrid_i_turn_cell(&axis[2], z, walk->modular)) return 1;
     if (walk->strips) {
-        cells = ugrid_i_strip(x);
+        cells = ugrid_i_strip(&axis[0], x);
         walk->number =
             ugrid_i_strip_number(walk->grid, x->cell, x->cell + cells - 1, y->cell, z->cell);
     } else {
-        if (!ugrid_i_turn_cell(x, walk->modular)) return 1;
+        if (!ugrid_i_turn_cell(&axis[0], x, walk->modular)) return 1;
         walk->number = walk->whole ? x->cell
                                    : ugrid_i_number(walk->grid, x->cell, y->cell, z->cell);
     }
@@ -1875,7 +1878,7 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
     const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
     ugrid_real below = ugrid_i_reach(axis, radius), above = below;
-    ugrid_sweep sweep = {0, 1, 0, 1, 0, 0};
+    ugrid_sweep sweep = {0, 1, 1, 0, 0};
     int32_t low, high;
     if (a >= grid->desc.dim) return sweep;
     if (ugrid_i_tight(grid)) {
@@ -4250,7 +4253,7 @@ static void ugrid_i_extend(ugrid_i_block_of *block, const ugrid_real p[3])
    of the block do not wrap and span less than half the box. */
 UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
-    return axis->periodic && (sweep->over > 0 || 2 * sweep->width >= axis->cells);
+    return axis->periodic && (ugrid_i_over(axis, sweep) > 0 || 2 * sweep->width >= axis->cells);
 }
 
 /* Appends the records begin .. end-1 to the buffer. */

@@ -133,7 +133,7 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
                                                    ugrid_real radius, int32_t above, Row row)
 {
     const ugrid_axis &ax = grid.axis[0], &ay = grid.axis[1], &az = grid.axis[2];
-    ugrid_sweep const none = {0, 1, 0, 1, 0, 0};
+    ugrid_sweep const none = {0, 1, 1, 0, 0};
     ugrid_sweep const x = ugrid_i_strip_sweep<Periodic>(ax, p[0], radius),
                       y = ugrid_i_strip_sweep<Periodic>(ay, p[1], radius),
                       z = grid.desc.dim == 2 ? none
@@ -142,11 +142,11 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
                                       : ugrid_i_coordinate(&az, p[2]) * ay.cells +
                                             ugrid_i_coordinate(&ay, p[1]);
     /* cells at the beginning of the row */
-    int32_t const wraps = Periodic ? x.over : 0, straight = x.width - wraps;
+    int32_t const wraps = Periodic ? ugrid_i_over(&ax, &x) : 0, straight = x.width - wraps;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
-        int32_t const cell_z = Periodic ? ugrid_i_ascending(&z, turn_z) : z.low + turn_z;
+        int32_t const cell_z = Periodic ? ugrid_i_ascending(&az, &z, turn_z) : z.low + turn_z;
         for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
-            int32_t const cell_y = Periodic ? ugrid_i_ascending(&y, turn_y) : y.low + turn_y;
+            int32_t const cell_y = Periodic ? ugrid_i_ascending(&ay, &y, turn_y) : y.low + turn_y;
             int32_t const row_number = cell_z * ay.cells + cell_y;
             if (row_number < own_row) continue;
             const int32_t *const start =
