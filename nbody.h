@@ -3536,7 +3536,7 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
 {
     nbody_i_bounds bounds;
     int32_t i;
-    nbody_result result;
+    nbody_result result = NBODY_OK;
     if (nbody_i_build_faster(sim, input, n, &result)) return result;
     result = nbody_i_measure(sim, input, n, &bounds);
     if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
@@ -3585,7 +3585,7 @@ static nbody_result nbody_i_fields_of_tree(nbody *sim, const nbody_i_outcome *ou
 {
     nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
     int32_t c;
-    nbody_result result;
+    nbody_result result = NBODY_OK;
     if (nbody_i_fields_faster(sim, 1, &law, out, &result)) return result;
     if (!sim->cell) nbody_i_plain_bodies(sim, &law, out, -1);
     if (sim->nodes > 0) nbody_i_plain_nodes(sim, &law);

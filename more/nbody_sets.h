@@ -421,7 +421,7 @@ static nbody_result nbody_i_sources_of_sets(nbody *sim, int sets)
 static nbody_result nbody_i_fields_of_sets(nbody *sim, int sets, const nbody_i_outcome *out)
 {
     nbody_i_law const law = nbody_i_law_of(sim, out->potential != NULL);
-    nbody_result result;
+    nbody_result result = NBODY_OK;
     if (nbody_i_fields_faster(sim, sets, &law, out, &result)) return result;
     return nbody_i_fields_of_tree(sim, out);
 }
