@@ -195,17 +195,18 @@
 */
 
 /* ------------------------------------------------------------------------------------------------
-   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
-   compiled without them. From here to the end of the file the compiler respects NaN, infinity and
-   the order of roundings; after it the caller's options hold again.
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...) are disabled
+   here. From here to the end of this file the compiler respects NaN, infinity and the order of
+   roundings. After it the caller's options apply again.
    ---------------------------------------------------------------------------------------------- */
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) ||       \
-    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||                               \
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
+    defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__) || defined(_M_FP_FAST)
 #define LBVH_I_FAST_MATH
-#if defined(__clang__) && __clang_major__ >= 11 && !defined(__wasm__) &&                           \
-    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) ||          \
-     defined(__powerpc64__) || __clang_major__ >= 16)
+#if defined(__clang__) && \
+    (defined(__i386__) || defined(__x86_64__) || defined(_M_X64) || defined(__s390x__) || \
+     defined(__powerpc64__) || __clang_major__ >= 16) && \
+    __clang_major__ >= 11 && !defined(__wasm__)
 #define LBVH_I_STRICT_CLANG
 #if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
 #define LBVH_I_KEEP_BY_ASM
@@ -237,7 +238,7 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(LBVH_IMPLEMENTATION)
-#error "lbvh.h: with this compiler, compile the file with LBVH_IMPLEMENTATION without -ffast-math"
+#error "lbvh.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
 #endif
 
@@ -741,8 +742,8 @@ LBVH_API lbvh_result lbvh_nearest_rows(const lbvh *tree, const lbvh_real *points
    >>numbers: arithmetic that both sides must round alike
    ---------------------------------------------------------------------------------------------- */
 
-/* x; no compiler moves an operation across it. Needed where -ffast-math is in force nevertheless
-   (LBVH_FN_WALK), and for products that clang fuses with sums despite the pragma, where the
+/* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
+   (LBVH_FN_WALK), and for products that clang fuses with sums, whatever a pragma says, if the
    processor has FMA. */
 LBVH_FN_WALK lbvh_real lbvh_i_kept(lbvh_real x)
 {
@@ -758,8 +759,8 @@ LBVH_FN_WALK lbvh_real lbvh_i_kept(lbvh_real x)
     return x;
 }
 
-/* a * b, rounded. nvcc would fuse a plain product with a following sum, round once, and give other
-   bits. */
+/* a * b, rounded. nvcc would fuse a product with a sum that follows, round once, and give
+   other bits. */
 LBVH_FN_WALK lbvh_real lbvh_i_times(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
@@ -771,7 +772,7 @@ LBVH_FN_WALK lbvh_real lbvh_i_times(lbvh_real a, lbvh_real b)
 #endif
 }
 
-/* a / b, rounded, whatever nvcc's -prec-div says. */
+/* a / b, correctly rounded, whatever nvcc's -prec-div says. */
 LBVH_FN lbvh_real lbvh_i_over(lbvh_real a, lbvh_real b)
 {
 #if defined(__CUDA_ARCH__) && LBVH_I_REAL_KIND == 1
@@ -3648,16 +3649,16 @@ static inline int64_t lbvh_i_cut(int64_t n, int32_t pieces, int32_t k)
 }
 
 /* A piece sets its byte when it is done. */
-typedef struct lbvh_i_job {
+typedef struct lbvh_i_all_tasks {
     lbvh_task *work;
     void *context;
     unsigned char done[LBVH_I_MOST_PIECES];
-} lbvh_i_job;
+} lbvh_i_all_tasks;
 
-/* A task: does piece k, and says so. */
+/* Does one piece, and says so. */
 static inline void lbvh_i_do_piece(void *context, int32_t k)
 {
-    lbvh_i_job *job = (lbvh_i_job *)context;
+    lbvh_i_all_tasks *job = (lbvh_i_all_tasks *)context;
     job->work(job->context, k);
     job->done[k] = 1;
 }
@@ -3666,7 +3667,7 @@ static inline void lbvh_i_do_piece(void *context, int32_t k)
 static inline lbvh_result lbvh_i_in_pieces(const lbvh_parallel *parallel, int32_t pieces,
                                            lbvh_task *work, void *context)
 {
-    lbvh_i_job job;
+    lbvh_i_all_tasks job;
     int32_t k;
     job.work = work;
     job.context = context;
@@ -5658,12 +5659,11 @@ typedef struct lbvh_i_header {
     uint64_t checksum;      /* of the arrays, and of the header with 0 here */
 } lbvh_i_header;
 
-/* `sum` goes on over these bytes. */
+/* Goes on with a checksum (FNV-1a: Fowler, Noll, Vo), which begins with 0xCBF29CE484222325. */
 static uint64_t lbvh_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
     size_t i;
-    /* FNV-1a, Fowler, Noll and Vo */
     for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
     return sum;
 }

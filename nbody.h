@@ -250,9 +250,9 @@
 */
 
 /* ----------------------------------------------------------------------------------------------
-   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...): this file is
-   compiled without them. From here to its end the compiler is told to respect NaN, infinity and the
-   order of roundings; behind it the caller's options hold again.
+   >>strict-math: -ffast-math and its parts (-Ofast, -ffinite-math-only, /fp:fast ...) are disabled
+   here. From here to the end of this file the compiler respects NaN, infinity and the order of
+   roundings. After it the caller's options apply again.
    ---------------------------------------------------------------------------------------------- */
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0) || \
     defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
@@ -263,6 +263,9 @@
      defined(__powerpc64__) || __clang_major__ >= 16) && \
     __clang_major__ >= 11 && !defined(__wasm__)
 #define NBODY_I_STRICT_CLANG
+#if defined(__FMA__) || !(defined(__i386__) || defined(__x86_64__) || defined(_M_X64))
+#define NBODY_I_KEEP_BY_ASM
+#endif
 #pragma float_control(push)
 #pragma float_control(precise, on)
 #pragma clang fp contract(off)
@@ -273,9 +276,14 @@
 #elif defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER) && \
     !defined(__NVCOMPILER)
 #define NBODY_I_STRICT_GCC
+#if __GNUC__ >= 12 && !defined(__NVCC__)
+#define NBODY_I_KEEP_BY_BARRIER
+#elif !defined(__CUDA_ARCH__)
+#define NBODY_I_KEEP_BY_ASM
+#endif
 #ifdef __NVCC__
 #pragma nv_diag_push
-#pragma nv_diag_suppress 1675 /* nvcc hands the next lines on to gcc, and warns */
+#pragma nv_diag_suppress 1675 /* nvcc passes the next lines to gcc, and warns */
 #endif
 #pragma GCC push_options
 #pragma GCC optimize("no-fast-math", "no-unsafe-math-optimizations", "no-finite-math-only")
@@ -285,8 +293,7 @@
 #pragma nv_diag_pop
 #endif
 #elif defined(NBODY_IMPLEMENTATION)
-#error "nbody.h: this compiler cannot be told to keep the order of roundings: compile \
-the file with NBODY_IMPLEMENTATION without -ffast-math"
+#error "nbody.h: this compiler cannot keep the order of roundings: compile without -ffast-math"
 #endif
 #endif
 
@@ -6716,7 +6723,7 @@ typedef struct nbody_i_header {
 #define NBODY_I_TO_HEADER(saved, given, field) header.field = (saved)desc->field;
 #define NBODY_I_TO_DESC(saved, given, field) desc.field = (given)header->field;
 
-/* FNV-1a, Fowler, Noll and Vo */
+/* Goes on with a checksum (FNV-1a: Fowler, Noll, Vo), which begins with 0xCBF29CE484222325. */
 static uint64_t nbody_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;

@@ -3562,13 +3562,14 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_
 #ifndef NLIST_I_PIECE
 #define NLIST_I_PIECE 2048
 #endif
-enum { NLIST_I_LIGHT = 8, NLIST_I_TASKS = 256 };
+enum { NLIST_I_LIGHT = 8, NLIST_I_MOST_PIECES = 256 };
 
 /* Into how many pieces work on n particles is cut. */
 static int32_t nlist_i_pieces(const nlist_parallel *parallel, int32_t n, int32_t fewest)
 {
     int32_t const worth = n / fewest;
-    int32_t const most = parallel->tasks < NLIST_I_TASKS ? parallel->tasks : NLIST_I_TASKS;
+    int32_t most = NLIST_I_MOST_PIECES;
+    if (parallel->tasks < most) most = parallel->tasks;
     if (!parallel->run || most < 2 || worth < 2) return 1;
     return worth < most ? worth : most;
 }
@@ -3589,11 +3590,11 @@ static int32_t nlist_i_cut_at(int32_t n, int32_t pieces, int32_t k)
 typedef struct nlist_i_all_tasks {
     nlist_task *work;
     void *context;
-    unsigned char done[NLIST_I_TASKS];
+    unsigned char done[NLIST_I_MOST_PIECES];
 } nlist_i_all_tasks;
 
-/* The task that the hook runs. */
-static void nlist_i_do_piece(void *context, int32_t k)
+/* Does one piece, and says so. */
+static inline void nlist_i_do_piece(void *context, int32_t k)
 {
     nlist_i_all_tasks *job = (nlist_i_all_tasks *)context;
     job->work(job->context, k);
@@ -3601,10 +3602,9 @@ static void nlist_i_do_piece(void *context, int32_t k)
 }
 
 /* work(context, k) for every piece k. */
-static nlist_result nlist_i_in_pieces(const nlist *list, int32_t pieces, nlist_task *work,
-                                      void *context)
+static inline nlist_result nlist_i_in_pieces(const nlist_parallel *parallel, int32_t pieces,
+                                             nlist_task *work, void *context)
 {
-    const nlist_parallel *parallel = &list->desc.parallel;
     nlist_i_all_tasks job;
     int32_t k;
     job.work = work;
@@ -3640,7 +3640,7 @@ typedef struct nlist_i_split {
     const nlist_rows *old_rows;
     nlist_rows *rows;
     int32_t pieces;
-    nlist_i_part part[NLIST_I_TASKS];
+    nlist_i_part part[NLIST_I_MOST_PIECES];
 } nlist_i_split;
 
 /* Cuts the rows, or the particles, into pieces. */
@@ -3676,7 +3676,8 @@ static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result)
     int32_t k;
     if (nlist_i_light_pieces(finder) < 2) return 0;
     nlist_i_begin_split(&split, finder);
-    *result = nlist_i_in_pieces(list, split.pieces, nlist_i_particles_piece, &split);
+    *result = nlist_i_in_pieces(&list->desc.parallel, split.pieces, nlist_i_particles_piece,
+                                &split);
     finder->largest = 0;
     list->bad_id = -1;
     for (k = 0; *result == NLIST_OK && k < split.pieces; k++) {
@@ -3804,13 +3805,15 @@ static int nlist_i_rows_faster(nlist_i_finder *finder, const nlist_rows *old_row
     nlist_i_begin_split(&split, finder);
     split.old_rows = old_rows;
     split.rows = &list->rows[finder->to];
-    *result = nlist_i_in_pieces(list, split.pieces, nlist_i_measure_piece, &split);
+    *result = nlist_i_in_pieces(&list->desc.parallel, split.pieces, nlist_i_measure_piece, &split);
     if (*result == NLIST_OK) {
         nlist_i_begin_parts(&split);
-        *result = nlist_i_in_pieces(list, split.pieces, nlist_i_lay_out_piece, &split);
+        *result = nlist_i_in_pieces(&list->desc.parallel, split.pieces, nlist_i_lay_out_piece,
+                                    &split);
     }
     if (*result == NLIST_OK)
-        *result = nlist_i_in_pieces(list, split.pieces, nlist_i_carry_piece, &split);
+        *result = nlist_i_in_pieces(&list->desc.parallel, split.pieces, nlist_i_carry_piece,
+                                    &split);
     if (*result == NLIST_OK) {
         nlist_i_join_events(&split);
     } else {
@@ -3912,9 +3915,9 @@ typedef struct nlist_i_search_split {
     nlist_real reach;
     int only_distance;          /* ids of partners are the rows */
     int32_t pieces;
-    int64_t begin[NLIST_I_TASKS + 1];   /* the part of each piece */
-    int64_t used[NLIST_I_TASKS];        /* entries that it found */
-    unsigned char refused[NLIST_I_TASKS];
+    int64_t begin[NLIST_I_MOST_PIECES + 1];   /* the part of each piece */
+    int64_t used[NLIST_I_MOST_PIECES];        /* entries that it found */
+    unsigned char refused[NLIST_I_MOST_PIECES];
 } nlist_i_search_split;
 
 /* Pieces of a search of a grid. */
@@ -3949,7 +3952,8 @@ static nlist_result nlist_i_search_once(nlist_i_search_split *split, int64_t *al
     nlist_result result;
     int32_t i, k;
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
-    result = nlist_i_in_pieces(finder->list, split->pieces, nlist_i_search_piece, split);
+    result = nlist_i_in_pieces(&finder->list->desc.parallel, split->pieces, nlist_i_search_piece,
+                               split);
     *all = 0;
     *fit = 1;
     for (k = 0; result == NLIST_OK && k < split->pieces; k++) {
@@ -4032,12 +4036,12 @@ typedef struct nlist_i_header {
     uint64_t sum;               /* checksum of this with sum = 0, and of all that follows */
 } nlist_i_header;
 
-/* FNV-1a (Fowler, Noll, Vo), 64 bits. */
+/* Goes on with a checksum (FNV-1a: Fowler, Noll, Vo), which begins with 0xCBF29CE484222325. */
 static uint64_t nlist_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;
-    size_t k;
-    for (k = 0; k < size; k++) sum = (sum ^ at[k]) * 1099511628211u;
+    size_t i;
+    for (i = 0; i < size; i++) sum = (sum ^ at[i]) * 0x100000001B3ull;
     return sum;
 }
 

@@ -1017,7 +1017,7 @@ UGRID_FN_WALK ugrid_real ugrid_i_kept(ugrid_real x)
     return x;
 }
 
-/* a * b, rounded. nvcc would fuse a plain product with a sum that follows, round once, and give
+/* a * b, rounded. nvcc would fuse a product with a sum that follows, round once, and give
    other bits. */
 UGRID_FN_WALK ugrid_real ugrid_i_times(ugrid_real a, ugrid_real b)
 {
@@ -2352,7 +2352,7 @@ extern "C" {
 #define UGRID_I_INT_MAX 2147482624      /* 2^31 - 1024: ids, places and cell numbers, rounded up to
                                            whole blocks of threads, fit int32_t */
 
-enum { UGRID_I_TASKS = 1024 };  /* the most pieces of desc.parallel */
+enum { UGRID_I_MOST_PIECES = 1024 };  /* the most pieces of desc.parallel */
 
 /* The seams: where the method goes on to its faster forms (>>faster). Each returns whether it did
    the work; `*result` is then what it came to. The text below needs none of them: both give the
@@ -2575,7 +2575,7 @@ static int ugrid_i_options_exist(const ugrid_desc *desc)
     if ((int)desc->outside < 0 || desc->outside > UGRID_LEAVE_OUT) return 0;
     if (desc->split < 1 || desc->split > 64) return 0;
     if (desc->buckets < 0 || desc->buckets > 1 << 30 || desc->max_cells < 0) return 0;
-    if (desc->parallel.tasks < 0 || desc->parallel.tasks > UGRID_I_TASKS) return 0;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > UGRID_I_MOST_PIECES) return 0;
     return !(desc->unbounded && ugrid_i_any_periodic(desc));
 }
 
@@ -5185,7 +5185,8 @@ enum { UGRID_I_LIGHT = 8 };
 static int32_t ugrid_i_pieces(const ugrid_parallel *parallel, int32_t n, int32_t fewest)
 {
     int32_t const worth = n / fewest;
-    int32_t const most = parallel->tasks < UGRID_I_TASKS ? parallel->tasks : UGRID_I_TASKS;
+    int32_t most = UGRID_I_MOST_PIECES;
+    if (parallel->tasks < most) most = parallel->tasks;
     if (!parallel->run || most < 2 || worth < 2) return 1;
     return worth < most ? worth : most;
 }
@@ -5200,11 +5201,11 @@ static int32_t ugrid_i_light_pieces(const ugrid *grid)
 typedef struct ugrid_i_all_tasks {
     ugrid_task *work;
     void *context;
-    unsigned char done[UGRID_I_TASKS];
+    unsigned char done[UGRID_I_MOST_PIECES];
 } ugrid_i_all_tasks;
 
-/* Does one piece. */
-static void ugrid_i_do_piece(void *context, int32_t k)
+/* Does one piece, and says so. */
+static inline void ugrid_i_do_piece(void *context, int32_t k)
 {
     ugrid_i_all_tasks *job = (ugrid_i_all_tasks *)context;
     job->work(job->context, k);
@@ -5212,8 +5213,8 @@ static void ugrid_i_do_piece(void *context, int32_t k)
 }
 
 /* work(context, k) for every piece k. */
-static ugrid_result ugrid_i_in_pieces(const ugrid_parallel *parallel, int32_t pieces,
-                                      ugrid_task *work, void *context)
+static inline ugrid_result ugrid_i_in_pieces(const ugrid_parallel *parallel, int32_t pieces,
+                                             ugrid_task *work, void *context)
 {
     ugrid_i_all_tasks job;
     int32_t k;
@@ -5526,7 +5527,7 @@ typedef struct ugrid_i_split {
     ugrid_i_list list;          /* the same */
     int to;
     int32_t pieces;
-    int64_t total[UGRID_I_TASKS + 1]; /* by piece: where its list begins; after a count the end */
+    int64_t total[UGRID_I_MOST_PIECES + 1]; /* by piece: where its list begins, or ends */
 } ugrid_i_split;
 
 /* The rows of one piece. */
@@ -5660,8 +5661,8 @@ typedef struct ugrid_i_points_split {
     ugrid_real radius;
     int32_t pieces;
     int fill;                   /* 0: rows are counted, 1: listed */
-    int64_t total[UGRID_I_TASKS + 1]; /* by piece: its entries, -1 where a section cannot hold them;
-                                         then its begin */
+    /* by piece: its entries, -1 where a section cannot hold them; then its begin */
+    int64_t total[UGRID_I_MOST_PIECES + 1];
 } ugrid_i_points_split;
 
 /* Counts or lists the rows of a piece. */
@@ -5951,7 +5952,7 @@ typedef struct ugrid_i_header {
     X(unbounded, 8) X(no_records, 16) X(inverse, 32) X(grow, 64) X(coherent, 128) \
     X(deterministic, 256) X(skip_invalid, 512)
 
-/* FNV-1a (Fowler, Noll, Vo). */
+/* Goes on with a checksum (FNV-1a: Fowler, Noll, Vo), which begins with 0xCBF29CE484222325. */
 static uint64_t ugrid_i_checksum(uint64_t sum, const void *bytes, size_t size)
 {
     const unsigned char *at = (const unsigned char *)bytes;

@@ -2158,7 +2158,7 @@ typedef struct nlist_i_spans {
     int64_t runs;               /* work space of each piece: runs, candidates */
     int32_t room;
     int32_t pieces;
-    nlist_i_span span[NLIST_I_TASKS];
+    nlist_i_span span[NLIST_I_MOST_PIECES];
 } nlist_i_spans;
 
 /* Into how many pieces the search of a box is cut. */
@@ -2239,7 +2239,8 @@ static nlist_result nlist_i_take_spans(nlist_i_search *search, nlist_i_spans *sp
     result = nlist_i_grow(list, NLIST_I_RUNS, spans->runs * spans->pieces, sizeof(nlist_i_run), 0);
     search->run = (nlist_i_run *)list->block[NLIST_I_RUNS].memory;
     if (result == NLIST_OK)
-        result = nlist_i_in_pieces(list, spans->pieces, nlist_i_measure_span, spans);
+        result = nlist_i_in_pieces(&list->desc.parallel, spans->pieces, nlist_i_measure_span,
+                                   spans);
     for (k = 0; k < spans->pieces && result == NLIST_OK; k++) {
         result = spans->span[k].result;
         if (spans->span[k].candidates > most) most = spans->span[k].candidates;
@@ -2374,7 +2375,7 @@ static nlist_result nlist_i_append_spans(nlist_i_search *search, nlist_i_spans *
         result = nlist_i_grow_arrays(list, NLIST_I_OUT, search->out.wanted, search->used, count,
                                      &search->out);
     if (result == NLIST_OK)
-        result = nlist_i_in_pieces(list, spans->pieces, nlist_i_write_span, spans);
+        result = nlist_i_in_pieces(&list->desc.parallel, spans->pieces, nlist_i_write_span, spans);
     return result;
 }
 
@@ -2383,8 +2384,8 @@ static nlist_result nlist_i_append_spans(nlist_i_search *search, nlist_i_spans *
 static nlist_result nlist_i_keep_parts(nlist_i_search *search, nlist_i_spans *spans)
 {
     nlist *list = search->finder->list;
-    int64_t const had = (int64_t)search->cut * (NLIST_I_TASKS + 1);
-    nlist_result const result = nlist_i_grow(list, NLIST_I_PARTS, had + NLIST_I_TASKS + 1,
+    int64_t const had = (int64_t)search->cut * (NLIST_I_MOST_PIECES + 1);
+    nlist_result const result = nlist_i_grow(list, NLIST_I_PARTS, had + NLIST_I_MOST_PIECES + 1,
                                              sizeof(int64_t), (size_t)had * sizeof(int64_t));
     int64_t *at;
     int32_t k;
@@ -2416,7 +2417,8 @@ static nlist_result nlist_i_find_in_pieces(nlist_i_search *search)
     while (result == NLIST_BUFFER_TOO_SMALL) {
         result = nlist_i_spread_hits(&spans);
         if (result == NLIST_OK)
-            result = nlist_i_in_pieces(list, spans.pieces, nlist_i_find_span, &spans);
+            result = nlist_i_in_pieces(&list->desc.parallel, spans.pieces, nlist_i_find_span,
+                                       &spans);
         if (result == NLIST_OK) result = nlist_i_spans_result(&spans);
     }
     if (result != NLIST_OK) return result;
@@ -2438,7 +2440,7 @@ static nlist_result nlist_i_write_in_pieces(nlist_i_search *search)
 {
     const nlist *list = search->finder->list;
     const int64_t *at = (const int64_t *)list->block[NLIST_I_PARTS].memory +
-                        (size_t)search->cut * (NLIST_I_TASKS + 1);
+                        (size_t)search->cut * (NLIST_I_MOST_PIECES + 1);
     nlist_i_spans spans;
     nlist_result result;
     int32_t k;
@@ -2446,7 +2448,7 @@ static nlist_result nlist_i_write_in_pieces(nlist_i_search *search)
     result = nlist_i_take_spans(search, &spans);
     for (k = 0; k < spans.pieces; k++) spans.span[k].at = at[k];
     if (result == NLIST_OK)
-        result = nlist_i_in_pieces(list, spans.pieces, nlist_i_write_span, &spans);
+        result = nlist_i_in_pieces(&list->desc.parallel, spans.pieces, nlist_i_write_span, &spans);
     search->stored = at[spans.pieces];
     search->cut++;
     return result;

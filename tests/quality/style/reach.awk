@@ -5,7 +5,8 @@
 #
 # Reads a list of roots, and prints it with the figures of now: "ROOT FILE SEAMS FUNCTIONS LINES".
 # FILE: several, with commas. SEAMS: likewise, * for any letters; - none. They are counted, and not
-# followed. Variables (-v): list=ROOT also prints the functions of that root, nearest first; dir=FOLDER of the headers.
+# followed. Variables (-v): list=ROOT also prints the functions of that root, nearest first;
+# dir=FOLDER of the headers.
 # A text is looked at, nothing is compiled: a function is what begins at the left margin, above a
 # line "{", with a name and parameters, and ends with a line "}". It reaches every function whose
 # name stands in it outside of comments and strings. The first function of a name counts.

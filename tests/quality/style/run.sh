@@ -12,8 +12,8 @@
 #   tests/quality/style/run.sh --self-check    is each fault noticed?
 #
 # Of headers, parts and .cu files: do the contents list the banners, is each there once, and is what
-# is named there? Does a reader of a function still have to read no more than reach.txt says?
-# And planted.sh. The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
+# is named there? Does a reader of a function still have to read no more than reach.txt says? Are
+# the blocks that headers share still copies (blocks.sh)? And planted.sh. The last line is "N passed, M failed". SPDX-License-Identifier: MIT OR Unlicense
 set -u
 export LC_ALL=C.UTF-8
 cd "$(dirname "$0")/../../.." || exit 1
@@ -122,6 +122,8 @@ headers_are_right() {
     report 'no banner stands twice in a file' "$(banners_twice)"
     report 'what is named by >> is there' "$(named_but_not_there)"
     report 'what a reader of a function reaches has not grown (reach.txt)' "$(reach_grew)"
+    report 'blocks that headers share are copies (blocks/)' \
+        "$(tests/quality/style/blocks.sh "$(cd "$tree" && pwd)")"
 }
 
 # plant WHAT AWK-PROGRAM FILE REPORT: a copy of the headers with one change; just that report fails.
@@ -154,9 +156,11 @@ self_check() {
     plant 'a banner that no contents list' '{ print } END { print "/* -\n   >>planted: new\n*/" }' \
         "$file" 'the contents'
     plant 'a banner again' '{ print } END { print "/* -\n   >>use\n*/" }' "$file" 'no banner'
+    plant 'a copy that differs' '{ sub(/0x100000001B3ull/, "0x100000001B1ull"); print }' "$file" \
+        'blocks'
     plant 'a name that nothing has' '{ print } END { print "/* (>>planted) */" }' "$file" 'what is'
-    if [ "$found" -eq 10 ]; then echo "10 passed, 0 failed"; exit; fi
-    echo "$found passed, $((10 - found)) failed"; exit 1
+    echo "$found passed, $((11 - found)) failed"
+    [ "$found" -eq 11 ]; exit
 }
 
 case ${1:-} in

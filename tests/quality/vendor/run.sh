@@ -98,7 +98,7 @@ part_names() {
 
 upper() { echo "$1" | tr a-z A-Z; }
 
-# Those that may come when the header has been included already, and those that may not: they say so.
+# Those that may come when the header is there already, and those that may not: they say so.
 late_parts() { local part; for part in $parts; do is_early "$part" || echo "$part"; done; }
 is_early() {
     grep -q "^#error.*define ${HEADER}_WITH_[A-Z]* before " "$headers_dir/more/${header}_$1.h"
