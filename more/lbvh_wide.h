@@ -471,8 +471,8 @@ LBVH_FN int lbvh_i_find_exponent(lbvh_real min, lbvh_real max)
 {
     int const digits = LBVH_I_REAL_KIND == 1 ? 24 : 53;
     double const most = (double)((int64_t)1 << digits);
-    lbvh_real const half = (lbvh_real)0.5,
-                    extent_half = lbvh_i_times(max, half) - lbvh_i_times(min, half);
+    lbvh_real const one_half = (lbvh_real)0.5,
+                    extent_half = lbvh_i_times(max, one_half) - lbvh_i_times(min, one_half);
     int const extent = lbvh_i_exponent(extent_half) + 1 - 8,
               size = lbvh_i_exponent(lbvh_i_max(max, -min)) + 1 - digits;
     int exponent = extent > size ? extent : size;
