@@ -31,9 +31,9 @@
        end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
 
    To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up,
-   >>table, >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to
-   >>api-serial: the loops over them, whole, on a few pages. All that makes it faster stands behind,
-   and gives the same bits. Nothing before >>force, and none of the parts, is needed for that.
+   >>table, >>down and >>near-bodies: what happens to one body, cell or node. Then the loops over
+   them, whole, on a few pages: >>plain to >>api-serial. All that makes it faster stands behind, and
+   gives the same bits. Nothing before >>numbers, and none of the parts, is needed for that.
 
    >>use
 
@@ -240,7 +240,7 @@
    >>not-here
 
    3D, relativistic or collisional physics; individual time steps; images, windows, files of other
-   programs (see examples/galaxy.c).
+   programs (see examples/galaxy/galaxy.c).
 
    >>changes
 
@@ -504,9 +504,11 @@ typedef NBODY_REAL nbody_real;
 
 typedef enum nbody_method {
     NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
-                                   least, >>cost; sim.desc says what it was. Two choices are by n
-                                   alone: in a periodic square DIRECT for up to 8 order bodies, on a
-                                   GPU DIRECT for up to 1024 */
+                                   least (>>cost); sim.desc says what it was. By n alone: DIRECT in
+                                   periodic squares for up to 8 order bodies; on a GPU for up to
+                                   26,000, with potentials 15,000, of 1 / d 12,000 (order 1 and above
+                                   4: more), but 1024 with doubles, Gaussian cores, laws of yours,
+                                   and in nbody_cuda_build */
     NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
     NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): O(n log
                                    n) terms */
@@ -696,7 +698,7 @@ typedef struct nbody_rule {
 } nbody_rule;
 
 /* Serial, laws with tables of their own on each level: those that the block of tables holds, from
-   one call to the next. >>table-serial */
+   one call to the next. >>kept */
 typedef struct nbody_kept {
     double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
     int32_t law;                /* and core: law + 16 core */
@@ -738,7 +740,7 @@ typedef struct nbody {
     nbody_real *moment, *local; /* [cell * series] the series of a cell's sources, and of its far
                                    cells */
 
-    struct nbody_i_lattice *lattice; /* periodic square: the sums over its images, >>lattice */
+    struct nbody_i_lattice *lattice; /* sums over images: more/nbody_periodic.h */
     nbody_real *images;         /* and the M2L table of level 2, with all images */
 
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
@@ -771,8 +773,7 @@ NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, i
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n);
 
 /* Allocates the memory that n uniformly distributed bodies need, with potentials, and empties the
-   nbody.
-   Refused as nbody_build. Not thread-safe on one nbody. */
+   nbody. Refused as nbody_build. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n);
 
 /* Builds the tree and its sources (DIRECT: copies the bodies), without any force: then
@@ -4761,9 +4762,9 @@ static int nbody_i_is_plain(const nbody *sim)
 #endif
 }
 
-/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function
-   with a parameter `sets` takes `sim` as an array of so many: the same tree, each with masses,
-   sources and nodes of its own. */
+/* Sets of masses that one pass computes at most (more/nbody_sets.h). A function with a parameter
+   `sets` takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of
+   its own. */
 enum { NBODY_I_SETS = 4 };
 
 #ifndef NBODY_PLAIN

@@ -2151,7 +2151,8 @@ __device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf,
     }
 }
 
-/* What chunks are made of: bodies, or points in the order of their cells, >>points-cuda. */
+/* What chunks are made of: bodies, or points in the order of their cells
+   (cuda/nbody_points.cu). */
 struct nbody_i_own_bodies {
     __device__ __forceinline__ nbody_real at(const nbody &sim, int axis, int32_t k) const
     {
