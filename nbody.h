@@ -2025,21 +2025,17 @@ NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const 
     return run;
 }
 
-/* A coordinate from the run's corner on. */
-NBODY_FN nbody_real nbody_i_from_corner(const nbody_i_run *run, int axis, nbody_real x)
-{
-    return run->local ? (nbody_real)((double)x - run->corner[axis]) : x;
-}
-
 /* Source s of a run, as the law takes it. */
 NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *run, int32_t s)
 {
     nbody_i_source source;
     int const side = sim->rule.side;
-    source.x = run->x ? nbody_i_from_corner(run, 0, run->x[s])
-                      : nbody_i_times(run->edge, sim->rule.t[s % side]);
-    source.y = run->x ? nbody_i_from_corner(run, 1, run->y[s])
-                      : nbody_i_times(run->edge, sim->rule.t[s / side]);
+    source.x = run->x ? run->x[s] : nbody_i_times(run->edge, sim->rule.t[s % side]);
+    source.y = run->x ? run->y[s] : nbody_i_times(run->edge, sim->rule.t[s / side]);
+    if (run->x && run->local) {
+        source.x = (nbody_real)((double)source.x - run->corner[0]);
+        source.y = (nbody_real)((double)source.y - run->corner[1]);
+    }
     source.m = run->m[s];
     source.xx = run->xx ? run->xx[s] : 0;
     source.xy = run->xx ? run->xy[s] : 0;
@@ -2048,7 +2044,7 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
     return source;
 }
 
-/* The same of a target: from the corner of the image that acts. */
+/* A target's coordinate from the corner of the image that acts on, where sources are given so. */
 NBODY_FN nbody_real nbody_i_target_from_corner(const nbody_i_run *run, int axis, nbody_real x)
 {
     return run->local ? (nbody_real)((double)x - (run->corner[axis] + run->shift[axis])) : x;
@@ -3134,8 +3130,7 @@ static void nbody_i_make_empty(nbody *sim);
 static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n);
 static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                       const nbody_real *mass);
-static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
-                                         int potential);
+static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n, int potential);
 static int nbody_i_has_potential(const nbody_desc *desc);
 
 /* Sorts the bodies and makes the cells: this text, or tasks. */
@@ -3148,7 +3143,6 @@ static int nbody_i_is_too_shallow(const nbody *sim);
 static int nbody_i_deepen(nbody *sim, int32_t levels);
 static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys);
 static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level);
-static void nbody_i_fill_series_table(nbody *sim);
 static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law);
 
 /* more/nbody_periodic.h */
@@ -3201,8 +3195,8 @@ static int nbody_i_has_fixed_sources(const nbody_desc *desc)
 typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
 
 /* Bounds of bodies first .. end - 1; stops at the first bad one. */
-static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
-                                          int32_t first, int32_t end, nbody_i_bounds *bounds)
+static nbody_result nbody_i_measure(const nbody *sim, const nbody_i_input *input, int32_t first,
+                                    int32_t end, nbody_i_bounds *bounds)
 {
     int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
     int32_t i;
@@ -3224,15 +3218,6 @@ static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input 
     }
     bounds->bad = -1;
     return NBODY_OK;
-}
-
-/* Of all bodies. */
-static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
-                                    nbody_i_bounds *bounds)
-{
-    nbody_result const result = nbody_i_measure_range(sim, input, 0, n, bounds);
-    sim->bad_id = bounds->bad;
-    return result;
 }
 
 /* Memory, the square and the units of n bodies. */
@@ -3365,9 +3350,10 @@ static void nbody_i_finish_cells(nbody *sim)
             frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
 }
 
-/* All cells of the sorted bodies. */
-static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
+/* Sorts the bodies and divides them into cells. */
+static nbody_result nbody_i_make_cells(nbody *sim, const nbody_i_input *input)
 {
+    uint32_t *keys = nbody_i_sort(sim, input);
     nbody_frame *frame = sim->frame;
     int32_t c, first = 0, end = 1;
     nbody_result result = nbody_i_begin_cells(sim);
@@ -3391,13 +3377,6 @@ static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
     }
     nbody_i_finish_cells(sim);
     return NBODY_OK;
-}
-
-/* Sorts the bodies and divides them into cells. */
-static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input)
-{
-    uint32_t *keys = nbody_i_sort(sim, input);
-    return nbody_i_make_cells(sim, keys);
 }
 
 /* The cells of n > 0 bodies. One key is enough for most trees; where bodies cluster, three are
@@ -3477,15 +3456,11 @@ static void nbody_i_fill_row(const nbody *sim, const nbody_i_law *law, int level
         nbody_i_fill_entry(sim, law, level, offset, row % sim->per_cell, a);
 }
 
-/* Fills the M2L table of a level, unless it is there already. */
+/* Fills the M2L table of a level, unless it is there already, or M2L goes by powers: >>series. */
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
     int32_t row;
-    if (!nbody_i_find_table(sim, law, level)) return;
-    if (sim->series) {
-        nbody_i_fill_series_table(sim);
-        return;
-    }
+    if (sim->series || !nbody_i_find_table(sim, law, level)) return;
     for (row = 0; row < NBODY_I_OFFSETS * sim->per_cell; row++)
         nbody_i_fill_row(sim, law, level, row);
 }
@@ -3539,18 +3514,21 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     int32_t i;
     nbody_result result = NBODY_OK;
     if (nbody_i_build_faster(sim, input, n, &result)) return result;
-    result = nbody_i_measure(sim, input, n, &bounds);
-    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
+    result = nbody_i_measure(sim, input, 0, n, &bounds);
+    sim->bad_id = bounds.bad;
+    if (result != NBODY_OK) return result;
+    result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
     if (sim->desc.method == NBODY_DIRECT || n == 0) {
         for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
         return NBODY_OK;
     }
-    result = nbody_i_make_tree(sim, input, nbody_i_make_leaves);
-    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_make_tree(sim, input, nbody_i_make_cells);
+    if (result != NBODY_OK || !sim->cell) return result; /* NBODY_AUTO took DIRECT: no cells */
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result == NBODY_OK) nbody_i_plain_sources(sim);
-    return result;
+    if (result != NBODY_OK) return result;
+    nbody_i_plain_sources(sim);
+    return NBODY_OK;
 }
 
 /* Checks, resolves and builds; empty after a refusal. */
@@ -3562,10 +3540,10 @@ static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
     nbody_i_make_empty(sim);
     result = nbody_i_check_input(input, n);
     if (result != NBODY_OK) return result;
-    result = nbody_i_begin_choice(sim, desc, n, potential);
-    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
-        result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
+    result = nbody_i_begin(sim, desc, n, potential);
+    if (result != NBODY_OK) return result;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
+    result = nbody_i_build(sim, input, n);
     if (result == NBODY_OK) return NBODY_OK;
     bad = sim->bad_id;
     nbody_i_make_empty(sim);
@@ -3752,11 +3730,6 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
     sim->local = sim->series ? sim->moment + cells * (size_t)sim->series : NULL;
 }
 
-static size_t nbody_i_table_reals(const nbody *sim)
-{
-    return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
-}
-
 /* The frame, and room for n bodies and their sort. */
 static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
@@ -3859,14 +3832,13 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
 }
 
-/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more.
-   >>choose */
+/* NBODY_AUTO, before a body is read (>>cost): DIRECT, or a tree, which nbody_i_choose may still find
+   to cost more. */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential);
 
 /* Fills in what is 0, but for levels and leaf. */
-static void nbody_i_default_options(nbody_desc *desc, int32_t n)
+static void nbody_i_default_options(nbody_desc *desc)
 {
-    if (desc->method == NBODY_AUTO) nbody_i_choose_early(desc, n, 0);
     if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
     if (desc->sources == NBODY_SOURCES_AUTO)
         desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
@@ -3876,6 +3848,23 @@ static void nbody_i_default_options(nbody_desc *desc, int32_t n)
         desc->gravity = 1;
     if (desc->mass_stride == 0) desc->mass_stride = sizeof(nbody_real);
     if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
+}
+
+/* Does the desc ask for a part that was not added? */
+static nbody_result nbody_i_check_parts(const nbody_desc *desc)
+{
+    int missing = 0;
+    (void)desc;
+#ifndef NBODY_WITH_PERIODIC
+    missing = desc->periodic != 0;
+#endif
+#ifndef NBODY_WITH_VORTEX
+    missing = missing || desc->law == NBODY_VORTEX || desc->core == NBODY_GAUSSIAN;
+#endif
+#ifndef NBODY_WITH_FUNCTION
+    missing = missing || desc->law == NBODY_FUNCTION;
+#endif
+    return missing ? NBODY_NO_PART : NBODY_OK;
 }
 
 /* Enums and small numbers, and what does not go together. */
@@ -3904,24 +3893,7 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
     if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
         desc->max_cells < 0)
         return NBODY_BAD_LEVELS;
-    return NBODY_OK;
-}
-
-/* Does the desc ask for a part that was not added? */
-static nbody_result nbody_i_check_parts(const nbody_desc *desc)
-{
-    int missing = 0;
-    (void)desc;
-#ifndef NBODY_WITH_PERIODIC
-    missing = desc->periodic != 0;
-#endif
-#ifndef NBODY_WITH_VORTEX
-    missing = missing || desc->law == NBODY_VORTEX || desc->core == NBODY_GAUSSIAN;
-#endif
-#ifndef NBODY_WITH_FUNCTION
-    missing = missing || desc->law == NBODY_FUNCTION;
-#endif
-    return missing ? NBODY_NO_PART : NBODY_OK;
+    return nbody_i_check_parts(desc);
 }
 
 /* May potentials be requested? */
@@ -3946,21 +3918,29 @@ static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
+/* nbody_defaults; potential: will potentials be requested? NBODY_AUTO asks. */
+static nbody_result nbody_i_resolve(nbody_desc *out, const nbody_desc *desc, int32_t n,
+                                    int potential)
 {
     nbody_result result;
-    if (!out) return NBODY_BAD_ARGUMENT;
     if (desc) *out = *desc;
     else memset(out, 0, sizeof *out);
-    nbody_i_default_options(out, n);
+    if (out->method == NBODY_AUTO) nbody_i_choose_early(out, n, potential);
+    nbody_i_default_options(out);
     result = nbody_i_check_options(out);
-    if (result == NBODY_OK) result = nbody_i_check_parts(out);
-    if (result == NBODY_OK) result = nbody_i_check_numbers(out);
-    if (result == NBODY_OK) result = nbody_i_check_periodic(out);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_check_numbers(out);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_check_periodic(out);
     if (result != NBODY_OK || out->levels > 0) return result;
     if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
     out->levels = out->periodic ? NBODY_KEY_LEVELS : NBODY_MAX_LEVELS;
     return NBODY_OK;
+}
+
+NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
+{
+    return out ? nbody_i_resolve(out, desc, n, 0) : NBODY_BAD_ARGUMENT;
 }
 
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
@@ -3974,23 +3954,19 @@ NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
     return resolved.periodic && levels < 3 ? 3 : levels;
 }
 
-/* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must have the same
-   bits everywhere, and libraries differ. */
-static double nbody_i_cosine(double angle)
-{
-    double sum = 0;
-    int k;
-    for (k = 26; k >= 2; k -= 2) sum = (1 - sum) * angle * angle / (k * (k - 1));
-    return 1 - sum;
-}
-
-/* Node i of `side`, 0 .. 1: the formulas of >>rule, one half mirrored. */
+/* Node i of `side`, 0 .. 1: the formulas of >>rule, one half mirrored. The nodes must have the same
+   bits everywhere, and libraries differ: cos x = 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). */
 static double nbody_i_node_at(int linear, int side, int i)
 {
-    double const pi = 3.14159265358979324;
+    int const mirrored = 2 * i + 1 > side;
+    double const pi = 3.14159265358979324,
+                 angle = pi * ((mirrored ? side - 1 - i : i) + 0.5) / side;
+    double sum = 0, at;
+    int k;
     if (linear) return (i + 0.5) / side;
-    if (2 * i + 1 > side) return 1 - nbody_i_node_at(linear, side, side - 1 - i);
-    return (1 - nbody_i_cosine(pi * (i + 0.5) / side)) / 2;
+    for (k = 26; k >= 2; k -= 2) sum = (1 - sum) * angle * angle / (k * (k - 1));
+    at = (1 - (1 - sum)) / 2;
+    return mirrored ? 1 - at : at;
 }
 
 /* The nodes, and the weights of L2L and M2M: node t of the child in half `bit` is at (bit + t) / 2
@@ -4030,12 +4006,15 @@ static void nbody_i_make_empty(nbody *sim)
     sim->cuda_error = 0;
 }
 
-/* Empties sim, checks and copies a desc, and sets what follows from it. */
-static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
+/* Empties sim, checks and copies a desc, and sets what follows from it. sim->choose: what NBODY_AUTO
+   has still to choose, when the cells are known. */
+static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n, int potential)
 {
+    int const automatic =
+        !desc || (desc->method == NBODY_AUTO && desc->leaf == 0 && desc->levels == 0);
     nbody_desc given;
     nbody_allocator had;
-    nbody_result const result = nbody_defaults(&given, desc, n);
+    nbody_result const result = nbody_i_resolve(&given, desc, n, potential);
     int const linear = given.order == 1, side = linear ? 8 : given.order;
     nbody_i_make_empty(sim);
     if (result != NBODY_OK) return result;
@@ -4053,25 +4032,10 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     }
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
     sim->series = nbody_i_series(&sim->desc);
-    return NBODY_OK;
-}
-
-/* nbody_i_begin with NBODY_AUTO: sim->choose says what is still to be chosen. */
-static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
-                                         int potential)
-{
-    int const automatic = (!desc || desc->method == NBODY_AUTO) &&
-                          !(desc && (desc->leaf != 0 || desc->levels != 0));
-    nbody_desc early;
-    nbody_result result;
-    if (desc) early = *desc;
-    else memset(&early, 0, sizeof early);
-    if (early.method == NBODY_AUTO) nbody_i_choose_early(&early, n, potential);
-    result = nbody_i_begin(sim, &early, n);
-    sim->choose = automatic && sim->desc.method != NBODY_DIRECT && !sim->desc.periodic
+    sim->choose = automatic && given.method != NBODY_DIRECT && !given.periodic
                       ? 1 + 2 * (potential != 0)
                       : 0;
-    return result;
+    return NBODY_OK;
 }
 
 /* The stride in bytes, with the default for 0; returns 0 if it is invalid. */
@@ -4152,20 +4116,20 @@ static void nbody_i_keep_tables(nbody *sim, int potential)
 /* Room for the M2L table, or for those of as many levels as are kept. */
 static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth)
 {
-    size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-    size_t table;
+    size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real),
+                 one = sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
+    size_t all;
     nbody_result result;
     nbody_i_keep_tables(sim, potential);
-    table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
-    if (table > room) { /* to be filled again */
+    all = one * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
+    if (all > room) { /* to be filled again */
         sim->table_kind = 0;
         sim->kept.levels = 0;
     }
-    result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
+    result = nbody_i_grow_array(sim, NBODY_I_TABLE, all, sizeof(nbody_real), growth);
     if (result != NBODY_OUT_OF_MEMORY || sim->kept.slots <= 1) return result;
     sim->kept.slots = 1; /* one is enough */
-    return nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_reals(sim), sizeof(nbody_real),
-                              growth);
+    return nbody_i_grow_array(sim, NBODY_I_TABLE, one, sizeof(nbody_real), growth);
 }
 
 /* What `table` would hold for this law on a level; 0: it cannot be reused. */
@@ -4274,11 +4238,12 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
    >>series-serial: M2L by powers, one number at a time: >>series
    ---------------------------------------------------------------------------------------------- */
 
-/* The three parts of the table of >>series. */
-static void nbody_i_fill_series_table(nbody *sim)
+/* Fills the three parts of the table of >>series, unless they are there already. */
+static void nbody_i_ready_series(nbody *sim, const nbody_i_law *law)
 {
     int offset, j;
     int32_t a;
+    if (!nbody_i_find_table(sim, law, 2)) return;
     memset(sim->table, 0, nbody_i_series_table(sim) * sizeof *sim->table);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
         if (!nbody_i_offset_is_far(offset)) continue;
@@ -4293,7 +4258,7 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
     size_t const count = (size_t)sim->series;
     int32_t const first = sim->frame->level_first[2];
     int32_t at, k;
-    nbody_i_ready_table(sim, law, 2);
+    nbody_i_ready_series(sim, law);
     for (at = first; at < sim->frame->cells; at++)
         for (k = 0; k < sim->series; k++)
             sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
@@ -4668,7 +4633,7 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     nbody_i_make_empty(sim);
     if (n < 0) return NBODY_BAD_ARGUMENT;
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    result = nbody_i_begin_choice(sim, desc, n, 1);
+    result = nbody_i_begin(sim, desc, n, 1);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
     if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT)
         result = nbody_i_reserve_tree(sim, n);
@@ -5677,7 +5642,7 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
     int32_t at;
     nbody_i_transpose_weights(&sim->rule, &batch.to_child);
     if (sim->series) {
-        nbody_i_ready_table(sim, law, 2);
+        nbody_i_ready_series(sim, law);
         for (at = sim->frame->level_first[2]; at < sim->frame->cells; at++)
             nbody_i_lanes_moment(sim, sets, at);
     }
@@ -5880,7 +5845,7 @@ typedef struct nbody_i_measures {
 static void nbody_i_measure_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_measures *job = (nbody_i_measures *)of_job;
-    job->result[piece] = nbody_i_measure_range(
+    job->result[piece] = nbody_i_measure(
         job->sim, job->input, nbody_i_begin_of(job->n, piece, pieces),
         nbody_i_begin_of(job->n, piece + 1, pieces), &job->bounds[piece]);
 }
@@ -5897,7 +5862,7 @@ static void nbody_i_join_bounds(nbody_i_bounds *all, const nbody_i_bounds *part)
 }
 
 /* The bounds of all bodies, from those of the pieces. */
-static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+static nbody_result nbody_i_cut_measure(const nbody *sim, const nbody_i_input *input, int32_t n,
                                         nbody_i_bounds *bounds)
 {
     nbody_i_measures job;
@@ -5905,6 +5870,7 @@ static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, 
     nbody_result result;
     if (pieces > NBODY_I_MEASURES) pieces = NBODY_I_MEASURES;
     if (pieces > n) pieces = 1; /* no piece is empty */
+    bounds->bad = -1;
     job.sim = sim;
     job.input = input;
     job.n = n;
@@ -5914,7 +5880,7 @@ static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, 
         if (k == 0) *bounds = job.bounds[0];
         else nbody_i_join_bounds(bounds, &job.bounds[k]);
         result = job.result[k];
-        sim->bad_id = job.bounds[k].bad;
+        bounds->bad = job.bounds[k].bad;
     }
     return result;
 }
@@ -6121,7 +6087,7 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
     return result;
 }
 
-/* nbody_i_make_cells in tasks. */
+/* The cells of the sorted bodies, in tasks. */
 static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
@@ -6142,7 +6108,7 @@ static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
     return result;
 }
 
-/* nbody_i_make_leaves in tasks. */
+/* nbody_i_make_cells in tasks. */
 static nbody_result nbody_i_cut_leaves(nbody *sim, const nbody_i_input *input)
 {
     uint32_t *keys = NULL;
@@ -6243,7 +6209,7 @@ static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
     job->first = sim->frame->level_first[2];
     job->end = sim->frame->cells;
     if (sim->series) {
-        nbody_i_ready_table(sim, job->law, 2);
+        nbody_i_ready_series(sim, job->law);
         result = nbody_i_cut(job,
                              (int64_t)(job->end - job->first) * sim->series * sim->per_cell / 8,
                              nbody_i_moment_task);
@@ -6357,15 +6323,17 @@ static nbody_result nbody_i_fast_build(nbody *sim, const nbody_i_input *input, i
     nbody_i_bounds bounds;
     int32_t i;
     nbody_result result = cut ? nbody_i_cut_measure(sim, input, n, &bounds)
-                              : nbody_i_measure(sim, input, n, &bounds);
-    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
+                              : nbody_i_measure(sim, input, 0, n, &bounds);
+    sim->bad_id = bounds.bad;
+    if (result != NBODY_OK) return result;
+    result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
     if (sim->desc.method == NBODY_DIRECT || n == 0) {
         if (cut) return nbody_i_cut_places(sim, input);
         for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
         return NBODY_OK;
     }
-    result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_leaves);
+    result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_cells);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     return result == NBODY_OK ? nbody_i_fast_sources(sim, 1) : result;
@@ -6868,7 +6836,7 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
         given.cuda_allocator = desc->cuda_allocator;
         given.parallel = desc->parallel;
     }
-    result = nbody_i_begin(sim, &given, header.n); /* is the allocator that of its memory? */
+    result = nbody_i_begin(sim, &given, header.n, 0); /* is the allocator that of its memory? */
     if (result == NBODY_OK)
         result = nbody_i_load_bodies(sim, &given, &header, (const unsigned char *)bytes);
     if (result != NBODY_OK) nbody_i_make_empty(sim);

@@ -360,7 +360,7 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
             n <= nbody_i_cuda_few(&chosen, purpose) ? NBODY_DIRECT : NBODY_FORCE_NODES;
     if (chosen.stage == NBODY_FAST && nbody_i_never_fast(&chosen))
         chosen.stage = NBODY_SHARED_MEMORY;
-    nbody_result result = nbody_i_begin(sim, &chosen, n);
+    nbody_result result = nbody_i_begin(sim, &chosen, n, false);
     if (result == NBODY_OK) result = nbody_i_check_function(&chosen);
     if (result != NBODY_OK) {
         if (holds) sim->desc.cuda_allocator = had; /* what nbody_cuda_free will call */
@@ -3594,7 +3594,7 @@ NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
     nbody_cuda borrowed = *gpu; /* for its cuda_error */
     nbody_desc desc = from->desc;
     desc.allocator = sim->desc.allocator;
-    nbody_result result = nbody_i_begin(sim, &desc, from->n);
+    nbody_result result = nbody_i_begin(sim, &desc, from->n, false);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, from->n, NBODY_I_AHEAD);
     sim->n = from->n;
     if (result == NBODY_OK)
