@@ -506,9 +506,9 @@ typedef enum nbody_method {
     NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
                                    least (>>cost); sim.desc says what it was. By n alone: DIRECT in
                                    periodic squares for up to 8 order bodies; on a GPU for up to
-                                   26,000, with potentials 15,000, of 1 / d 12,000 (order 1 and above
-                                   4: more), but 1024 with doubles, Gaussian cores, laws of yours,
-                                   and in nbody_cuda_build */
+                                   26,000, with potentials 15,000, of 1 / d 12,000 (more for order 1
+                                   and above 4), but 1024 with doubles, Gaussian cores, laws of
+                                   yours, and in nbody_cuda_build */
     NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
     NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): O(n log
                                    n) terms */
@@ -3615,11 +3615,13 @@ static size_t nbody_i_sort_room(const nbody *sim, int32_t n);
 /* The M2L table, or several: >>kept. */
 static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth);
 
+/* NULL: there is no such memory. */
 static void *nbody_i_alloc(const nbody_allocator *allocator, size_t bytes)
 {
     return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
 }
 
+/* Frees what nbody_i_alloc returned; NULL is fine. */
 static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, size_t bytes)
 {
     if (memory && allocator->free) allocator->free(memory, bytes, allocator->user);
@@ -3789,7 +3791,8 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
                  width = nbody_i_node_reals(sim, potential) * sizeof(nbody_real);
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
-    if (result == NBODY_OK && has_table) result = nbody_i_prepare_table(sim, potential, growth);
+    if (result != NBODY_OK) return result;
+    if (has_table) result = nbody_i_prepare_table(sim, potential, growth);
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
     sim->table = has_table ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
@@ -3832,8 +3835,8 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
 }
 
-/* NBODY_AUTO, before a body is read (>>cost): DIRECT, or a tree, which nbody_i_choose may still find
-   to cost more. */
+/* NBODY_AUTO, before a body is read (>>cost): DIRECT, or a tree, which nbody_i_choose may still
+   find to cost more. */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential);
 
 /* Fills in what is 0, but for levels and leaf. */
@@ -4006,8 +4009,8 @@ static void nbody_i_make_empty(nbody *sim)
     sim->cuda_error = 0;
 }
 
-/* Empties sim, checks and copies a desc, and sets what follows from it. sim->choose: what NBODY_AUTO
-   has still to choose, when the cells are known. */
+/* Empties sim, checks and copies a desc, and sets what follows from it. sim->choose: what
+   NBODY_AUTO has still to choose, when the cells are known. */
 static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n, int potential)
 {
     int const automatic =
@@ -4381,6 +4384,7 @@ static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potentia
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
 
+/* The method by n alone, and the leaf of a tree. */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
 {
     nbody_desc tree = *desc;
@@ -4528,15 +4532,15 @@ static void nbody_i_guess_sources(nbody *sim)
 /* *cost: the most that is of interest, and then what the tree costs. */
 static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
 {
-    nbody_result result = NBODY_OK;
     if (sim->desc.sources == NBODY_MASS_CENTRES) {
-        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-        if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
+        nbody_result const result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+        if (result != NBODY_OK) return result;
+        if (sim->made) nbody_i_guess_sources(sim);
     }
-    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
+    *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
     sim->made = NULL; /* they were only counted */
     sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-    return result;
+    return NBODY_OK;
 }
 
 /* Makes a nbody of DIRECT of one with a tree. */
@@ -4611,19 +4615,20 @@ static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *f
     if (spare) frame->level_first[frame->levels - 1] = frame->cells;
 }
 
-/* Cells, sources and nodes of n evenly spread bodies. */
+/* Bodies, cells, sources and nodes of n evenly spread bodies. */
 static nbody_result nbody_i_reserve_tree(nbody *sim, int32_t n)
 {
     nbody_frame frame;
     int64_t room;
-    nbody_result result;
+    nbody_result result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
+    if (result != NBODY_OK || n == 0 || sim->desc.method == NBODY_DIRECT) return result;
     nbody_i_even_frame(&sim->desc, n, &frame);
     sim->frame = &frame;
     room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
     result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
-    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
-    return result;
+    if (result != NBODY_OK) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
+    return result == NBODY_OK ? nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT) : result;
 }
 
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
@@ -4634,9 +4639,8 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     if (n < 0) return NBODY_BAD_ARGUMENT;
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
     result = nbody_i_begin(sim, desc, n, 1);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
-    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT)
-        result = nbody_i_reserve_tree(sim, n);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_reserve_tree(sim, n);
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
     nbody_i_make_empty(sim);
     return result;
@@ -4669,6 +4673,7 @@ static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
     return worth < parallel->tasks ? (int32_t)worth : parallel->tasks;
 }
 
+/* What the caller runs: one task. */
 static void nbody_i_do_task(void *context, int32_t index)
 {
     nbody_i_tasks *tasks = (nbody_i_tasks *)context;
@@ -4864,6 +4869,7 @@ NBODY_I_INLINE void nbody_i_inverse_roots(int avx2, nbody_real *root, const nbod
 #endif
 }
 
+/* Lanes without any sums, of each set. */
 static void nbody_i_clear_lanes(nbody_i_lanes *lanes, int sets)
 {
     memset(lanes, 0, (size_t)sets * sizeof *lanes);
@@ -5085,6 +5091,7 @@ NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbo
     memcpy(sum, at, sizeof at);
 }
 
+/* The two loops over lanes, compiled twice: for any CPU of this kind, and for AVX2. */
 static void nbody_i_base_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
                                int32_t end, nbody_i_lanes *lanes)
 {
@@ -5173,6 +5180,7 @@ static void nbody_i_lanes_run(const nbody *sim, int sets, const nbody_i_law *law
     }
 }
 
+/* nbody_i_rows, by the instructions that the CPU has. */
 static void nbody_i_lanes_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
@@ -5518,6 +5526,7 @@ static void nbody_i_lanes_moment(const nbody *sim, int sets, int32_t at)
         memcpy(sim[s].moment + (size_t)at * (size_t)count, sum[s], (size_t)count * sizeof **sum);
 }
 
+/* Adds the partial sums of all numbers of a series to their totals, in each set. */
 static void nbody_i_carry_series(nbody_i_series_sums *sums, int sets, int32_t count)
 {
     int32_t k;
@@ -5570,6 +5579,7 @@ static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *l
     }
 }
 
+/* Stores the series of a cell. */
 static void nbody_i_store_series(const nbody *sim, int32_t at, const nbody_i_series_sums *sums)
 {
     nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
@@ -5601,6 +5611,7 @@ static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *la
     }
 }
 
+/* Stores the sums of all nodes of a cell. */
 static void nbody_i_store_nodes(const nbody *sim, int sets, const nbody_i_law *law, int32_t at,
                                 const nbody_i_lanes *lanes)
 {
@@ -5676,6 +5687,7 @@ static void nbody_i_load_lanes(const nbody *sim, int sets, int32_t first, int32_
     }
 }
 
+/* Stores the fields of the bodies at places first .. first + count - 1. */
 static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first,
                                 int32_t count, const nbody_i_lanes *lanes)
 {
@@ -5814,6 +5826,7 @@ typedef struct nbody_i_job {
     int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
 } nbody_i_job;
 
+/* A job on so many sets; what its tasks read besides is set by those who run it. */
 static nbody_i_job nbody_i_job_of(nbody *sim, int sets)
 {
     nbody_i_job job;
@@ -5842,6 +5855,7 @@ typedef struct nbody_i_measures {
     nbody_result result[NBODY_I_MEASURES];
 } nbody_i_measures;
 
+/* The bounds of a piece. Functions nbody_i_..._task do one piece of a job. */
 static void nbody_i_measure_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_measures *job = (nbody_i_measures *)of_job;
@@ -5888,6 +5902,7 @@ static nbody_result nbody_i_cut_measure(const nbody *sim, const nbody_i_input *i
 /* ---- sort: as nbody_i_sort. A pass counts the digits of each range; then the bodies with the same
    digit are placed range by range ---- */
 
+/* The keys of a range of places; before the first sort also the ids. */
 static void nbody_i_key_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -5899,6 +5914,7 @@ static void nbody_i_key_task(void *of_job, int32_t piece, int32_t pieces)
     }
 }
 
+/* Counts the digits of a range. */
 static void nbody_i_digit_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -5910,6 +5926,7 @@ static void nbody_i_digit_task(void *of_job, int32_t piece, int32_t pieces)
     memcpy(job->place + 256 * piece, count, sizeof count);
 }
 
+/* Moves a range, in order, to where each digit of it begins. */
 static void nbody_i_scatter_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -5940,6 +5957,7 @@ static int nbody_i_place_digits(int32_t *place, int32_t pieces, int32_t n)
     return 1;
 }
 
+/* Copies the bodies of a range of places. */
 static void nbody_i_place_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -5990,15 +6008,16 @@ static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, uin
     job.spare_id = job.spare_key + n;
     job.place = (int32_t *)(void *)(job.spare_id + n);
     job.part = nbody_i_parts_of_key(sim) - 1;
-    for (; job.part >= 0 && result == NBODY_OK; job.part--) {
+    for (; job.part >= 0; job.part--) {
         result = nbody_i_run_pieces(parallel, pieces, nbody_i_key_task, &job);
-        for (job.shift = 0; job.shift < nbody_i_bits_of_key(sim) && result == NBODY_OK;
-             job.shift += 8)
+        if (result != NBODY_OK) return result;
+        for (job.shift = 0; job.shift < nbody_i_bits_of_key(sim); job.shift += 8) {
             result = nbody_i_cut_pass(&job, pieces);
+            if (result != NBODY_OK) return result;
+        }
     }
-    if (result == NBODY_OK) result = nbody_i_run_pieces(parallel, pieces, nbody_i_place_task, &job);
     *keys = job.key;
-    return result;
+    return nbody_i_run_pieces(parallel, pieces, nbody_i_place_task, &job);
 }
 
 /* ---- cells: the children of a level are counted, then made ---- */
@@ -6051,6 +6070,7 @@ static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
             nbody_i_divide(sim, job->keys, first, &at);
 }
 
+/* Finds the adjacent cells of new cells. */
 static void nbody_i_beside_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6082,9 +6102,9 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
         room += divided[k];
     }
     result = nbody_i_make_room(job->sim, 4 * room, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_cut(job, terms, nbody_i_divide_task);
+    if (result != NBODY_OK) return result;
     job->sim->frame->cells = at;
-    return result;
+    return nbody_i_cut(job, terms, nbody_i_divide_task);
 }
 
 /* The cells of the sorted bodies, in tasks. */
@@ -6093,19 +6113,22 @@ static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
     nbody_frame *frame = sim->frame;
     nbody_i_job job = nbody_i_job_of(sim, 1);
     nbody_result result = nbody_i_begin_cells(sim);
+    if (result != NBODY_OK) return result;
     job.keys = keys;
     job.end = 1;
-    while (result == NBODY_OK && job.end > job.first) {
+    while (job.end > job.first) {
         result = nbody_i_cut_level(&job);
+        if (result != NBODY_OK) return result;
         job.first = job.end;
         job.end = frame->cells;
-        if (result != NBODY_OK || job.end == job.first) break;
+        if (job.end == job.first) break;
         frame->level_first[++frame->levels] = job.end;
         result = nbody_i_cut(&job, (int64_t)(job.end - job.first) * NBODY_I_CELL,
                              nbody_i_beside_task);
+        if (result != NBODY_OK) return result;
     }
-    if (result == NBODY_OK) nbody_i_finish_cells(sim);
-    return result;
+    nbody_i_finish_cells(sim);
+    return NBODY_OK;
 }
 
 /* nbody_i_make_cells in tasks. */
@@ -6127,6 +6150,7 @@ static int32_t nbody_i_batch_of(const nbody_i_job *job, int32_t batch, int32_t *
     return job->end - *first < room ? job->end - *first : room;
 }
 
+/* The sources of every pieces-th batch of cells. */
 static void nbody_i_source_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6135,6 +6159,7 @@ static void nbody_i_source_task(void *of_job, int32_t piece, int32_t pieces)
         for (; count > 0; count--, c++) nbody_i_make_sources_of(job->sim, job->sets, c);
 }
 
+/* The moments of the series of some cells. */
 static void nbody_i_moment_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6143,6 +6168,7 @@ static void nbody_i_moment_task(void *of_job, int32_t piece, int32_t pieces)
     for (; first < end; first++) nbody_i_lanes_moment(job->sim, job->sets, first);
 }
 
+/* Every pieces-th row of a table. */
 static void nbody_i_row_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6151,6 +6177,7 @@ static void nbody_i_row_task(void *of_job, int32_t piece, int32_t pieces)
     for (; row < rows; row += pieces) nbody_i_fill_row(job->sim, job->law, job->level, row);
 }
 
+/* The nodes of every pieces-th batch of cells. */
 static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6160,6 +6187,7 @@ static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
         nbody_i_make_nodes_of(job->sim, job->sets, job->law, job->level, &batch);
 }
 
+/* The cells of a level are those of the job. */
 static void nbody_i_set_level(nbody_i_job *job, int level)
 {
     job->level = level;
@@ -6233,6 +6261,7 @@ static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
 #define NBODY_I_LARGE_LEAF 1024
 #endif
 
+/* The bodies of small leaves, of every pieces-th batch of cells. */
 static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6244,6 +6273,7 @@ static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
                 nbody_i_make_forces_of(job->sim, job->sets, job->law, job->out, c);
 }
 
+/* Every pieces-th 16 bodies of one large leaf. */
 static void nbody_i_large_leaf_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6253,6 +6283,7 @@ static void nbody_i_large_leaf_task(void *of_job, int32_t piece, int32_t pieces)
         nbody_i_make_forces_from(job->sim, job->sets, job->law, job->out, job->first, k);
 }
 
+/* Every pieces-th 16 bodies, by direct summation. */
 static void nbody_i_direct_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
