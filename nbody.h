@@ -1270,8 +1270,8 @@ NBODY_FN uint32_t nbody_i_spread(uint32_t v)
     return (v | v << 1) & 0x55555555u;
 }
 
-/* Morton number of a cell: two bits per level, of the row and the column, level 1 first. On level
-   2:
+/* Morton number of a cell: two bits per level, of the row and the column, level 1 first; the column
+   is the lower one, as in ugrid.h (lbvh.h has it higher). On level 2:
 
        row 3   10 11 14 15   column 3 = 11, row 1 = 01 in binary: row and column interleaved,
            2    8  9 12 13   01 11 = 7. The children of cell c are 4 c .. 4 c + 3 on their level:
@@ -1447,7 +1447,8 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
     }
 }
 
-/* More bodies than a leaf has, and a level below? Levels 0 and 1 of a periodic square always. */
+/* More bodies than a leaf has, and a level below? Levels 0 and 1 of a periodic square always. What
+   deep trees ask besides: nbody_i_is_divided. */
 NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
 {
     if (cell->level < 2 && nbody_i_is_periodic(sim)) return 1;
@@ -3114,9 +3115,15 @@ extern "C" {
            nbody_i_plain_nodes     L2L, M2L: from level 2 down  >>down-serial, >>table, >>down
            nbody_i_plain_bodies    L2P, M2P, P2P: leaf by leaf  >>bodies-serial, >>near-bodies
 
-   Each step is a loop over the functions of one element above. What the steps need besides stands
-   behind them: memory and the defaults of a desc, tables that are kept, deep trees, M2L by powers,
-   and the choice of NBODY_AUTO.
+   With order 1 and desc.levels = L, this is the algorithm of Kalms section 5.6.6: sources are its
+   step 2, nodes step 3 (b before a, since a child reads from its parent), bodies the last 3 (b) and
+   step 4. VIRTUAL_PARTICLES is that of section 5.6.3; its step 3 is in nbody_i_plain_bodies.
+
+   Each step is a loop over the functions of one element above. Behind them stand memory, the
+   defaults of a desc, and tables that are kept. A first reading may trust three second forms: what
+   NBODY_AUTO chooses (nbody_i_choose_early, nbody_i_choose), deep trees (nbody_i_is_too_shallow,
+   nbody_i_deepen, nbody_i_is_divided_deep) and M2L by powers (nbody_i_plain_series,
+   nbody_i_add_local).
    ---------------------------------------------------------------------------------------------- */
 
 typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth; /* >>memory */
@@ -3417,25 +3424,20 @@ static void nbody_i_plain_centres(nbody *sim, int32_t at)
     }
 }
 
-/* P2M (leaves) or M2M (parents) with CHEBYSHEV. */
-static void nbody_i_plain_masses(nbody *sim, int32_t at)
-{
-    int const side = sim->rule.side;
-    nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
-    int32_t k;
-    for (k = 0; k < sim->per_cell; k++)
-        mass[k] = nbody_i_point_mass(sim, &sim->cell[at], (int)k % side, (int)k / side);
-}
-
 /* The sources of all cells of level 2 and deeper. Children stand behind their parents: they come
-   first here. */
+   first here. Leaves of MASS_CENTRES have none, they act by their bodies. */
 static void nbody_i_plain_sources(nbody *sim)
 {
-    int32_t at = sim->frame->cells - 1;
-    for (; at >= sim->frame->level_first[2]; at--) {
-        if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_plain_masses(sim, at);
-        else if (sim->cell[at].child >= 0) nbody_i_plain_centres(sim, at);
-        else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
+    int const side = sim->rule.side;
+    int32_t at, k;
+    for (at = sim->frame->cells - 1; at >= sim->frame->level_first[2]; at--) {
+        const nbody_cell *cell = &sim->cell[at];
+        if (sim->desc.sources == NBODY_CHEBYSHEV)
+            for (k = 0; k < sim->per_cell; k++)
+                sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)k] =
+                    nbody_i_point_mass(sim, cell, (int)k % side, (int)k / side);
+        else if (cell->child >= 0) nbody_i_plain_centres(sim, at);
+        else if (cell->level < sim->frame->levels - 1) sim->made[at] = 0; /* the last has no room */
     }
 }
 
@@ -3610,8 +3612,8 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
    nbody_i_bind_... set the pointers into it.
    ---------------------------------------------------------------------------------------------- */
 
-/* In the sort's memory for the counters of tasks, in units of a body's: >>parallel-run. */
-static size_t nbody_i_sort_room(const nbody *sim, int32_t n);
+/* Into how many pieces tasks cut the sort: >>parallel-run. */
+static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n);
 /* The M2L table, or several: >>kept. */
 static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth);
 
@@ -3735,14 +3737,15 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
 /* The frame, and room for n bodies and their sort. */
 static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
-    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
+    int32_t const pieces = nbody_i_sort_pieces(sim, n); /* each has 256 counters: 64 elements */
+    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t),
+                 counters = pieces > 1 ? 64 * (size_t)pieces : 0;
     nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
     if (result != NBODY_OK) return result;
     result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
     if (result != NBODY_OK) return result;
     if (sim->desc.method != NBODY_DIRECT)
-        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_sort_room(sim, n), work,
-                                    growth);
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + counters, work, growth);
     if (result != NBODY_OK) return result;
     sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
     memset(sim->frame, 0, sizeof *sim->frame);
@@ -4709,16 +4712,10 @@ static inline int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
 /* Terms that pass by while one body is read and written. */
 enum { NBODY_I_TOUCH = 16 };
 
-/* Pieces of a sort, each with 256 counters, and the memory of these in units of a body's. */
+/* Pieces of a sort. */
 static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
 {
     return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
-}
-
-static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
-{
-    int32_t const pieces = nbody_i_sort_pieces(sim, n);
-    return pieces > 1 ? 64 * (size_t)pieces : 0;
 }
 
 /* Does the plain text run? */
