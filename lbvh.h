@@ -5885,7 +5885,7 @@ beside lbvh.h"
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>licence
+   >>licence: choose one of two
    ------------------------------------------------------------------------------------------------
    nearfield is available under two licenses: choose whichever you prefer. SPDX-License-Identifier:
    MIT OR Unlicense

@@ -4916,7 +4916,7 @@ copy the folder more beside nlist.h"
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>licence
+   >>licence: choose one of two
    ----------------------------------------------------------------------------------------------
    nearfield is available under two licenses: choose whichever you prefer.
    SPDX-License-Identifier: MIT OR Unlicense

@@ -8,7 +8,9 @@
                early, memory, work, codes, leaves, merge, split, build, packets, pairs, queries,
                nearest, sort, keys, ploc, copies, cuda-api */
 
-#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#ifndef LBVH_H
+#error "cuda/lbvh.cu is a part of lbvh.h: include that"
+#elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "cuda/lbvh.cu 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
 

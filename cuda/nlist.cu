@@ -2135,7 +2135,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>skin: which particles have moved too far
+   >>skin: how many particles have moved too far
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -2314,7 +2314,7 @@ NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_n
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>process: sums over entries, in units (others: cuda/nlist_templates.cu)
+   >>process: what the sums of cuda/nlist_templates.cu need before and after their kernel
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
