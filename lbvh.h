@@ -4,8 +4,9 @@
 /*
    A binary tree of axis-aligned bounding boxes (AABBs) over boxes, points, spheres or triangles.
    The elements are sorted by Morton code, and the tree follows from the common prefixes of the
-   codes: a build is O(n). Two builders make the same tree: bottom-up (Apetrei) and top-down
-   (Karras). A third one, PLOC, merges by area: a better tree for triangles of mixed sizes.
+   codes: a build is O(n). Two builders make the same tree: bottom-up (LBVH_MERGE, the default;
+   Apetrei) and top-down (LBVH_SPLIT; Karras). A third, LBVH_PLOC, merges by area: a better tree for
+   triangles of mixed sizes.
 
    Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
    each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
@@ -16,15 +17,16 @@
    Parts of this header stand in files of their own, each added by a macro (>>options):
 
        more/lbvh_world.h     LBVH_WITH_WORLD     objects that come, move and go: a broad phase
-       more/lbvh_wide.h      LBVH_WITH_WIDE      trees of 8 children, a fifth of the memory: rays in
-                                                 bulk, closest points on meshes
+       more/lbvh_wide.h      LBVH_WITH_WIDE      trees of 8 children, a fifth of the memory without
+                                                 desc.copy: rays in bulk, closest points on
+                                                 meshes
        more/lbvh_optimize.h  LBVH_WITH_OPTIMIZE  better trees: rotations after refits, the upper
                                                  nodes by the surface area heuristic
 
    Searches by iterators work in plain C and in kernels alike. The serial code is the reference for
    CUDA: both give the same bits. CUDA calls take a stream and do not wait, unless they say so.
 
-   >>contents: the banners in order; search for >> and the name
+   >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    strict-math, config, results, parallel, desc, tree, api
@@ -150,7 +152,7 @@
    To learn it from this file, read >>codes and >>nodes; then >>sort, >>build and >>ploc, which are
    the whole build; then >>overlap and >>pairs, which search it. Each is short, and stands alone.
    What makes them faster, with the same bits, comes after (>>faster); no method needs it.
-   examples/lbvh_steps.c prints all of this for points of your choice.
+   examples/lbvh_steps/lbvh_steps.c prints all of this for points of your choice.
 
    Sources  Karras:  T. Karras, Maximizing Parallelism in the Construction of BVHs, Octrees, and k-d
                      Trees, HPG 2012; and his posts Thinking Parallel I to III, NVIDIA developer
@@ -172,14 +174,14 @@
 
    >>limits
 
-   n up to 2^30 - 512. Depth: a node has more common bits than
-   its parent, so at most 63 bits of code + 30 of place = 93 inner nodes are above a leaf, whatever
-   the input (LBVH_PLOC: 93 too, or the tree of MERGE). Walks that keep a stack
-   (rays, nearest) push one node for each of them, and one more: the LBVH_STACK = 94 entries cannot
-   overflow (the 64 of Kureck section 3.1.6 can). NaN and infinite numbers, inverted boxes and
-   negative radii are refused with the index of the first (desc.skip_invalid: left out; CUDA: left
-   out, and reported by lbvh_cuda_check). Squared distances must be representable: radii below 1e-19
-   and distances above 1e19 (float) lose their meaning.
+   n up to 2^30 - 512. Depth: a node has more common bits than its parent, so at most 63 bits of
+   code + 30 of place = 93 inner nodes are above a leaf (a PLOC tree that is deeper is replaced by
+   that of MERGE). Walks that keep a stack (rays, nearest) push at most one node for each inner node
+   above a leaf, and one more: the LBVH_STACK = 94 entries cannot overflow (the 64 of Kureck section
+   3.1.6 can). NaN and infinite numbers, inverted boxes and negative radii are refused with the
+   index of the first (desc.skip_invalid: left out; CUDA: left out, and reported by
+   lbvh_cuda_check). Squared distances must be representable: radii below 1e-19 and distances above
+   1e19 (float) lose their meaning.
 
    >>not-here
 
@@ -601,8 +603,8 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
 /* New boxes for the same tree, after elements moved: ids and hierarchy stay as they are. n and all
    of desc are those of the build; masks are kept. Refusals as lbvh_build; the tree is then
    unchanged. Searches stay exact after any motion. They become slower as the order of the elements
-   in space changes: build again then, or improve the tree (more/lbvh_optimize.h). O(n), a third to
-   a half of a build. */
+   in space changes: build again then, or improve the tree (more/lbvh_optimize.h). O(n), about half
+   of a build. */
 LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride);
 
 /* Frees the memory and empties the tree; an empty tree is fine. */
@@ -1021,8 +1023,8 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
 /* ------------------------------------------------------------------------------------------------
    >>nodes: the numbers and links of nodes, which all follow from the prefixes
 
-   The codes of Karras' example. Below them a line over the leaves of each inner node, | at its
-   split:
+   The codes of Karras' example. Below them, each inner node is a line that spans its leaves, with |
+   at its split:
 
        place     0     1     2     3     4     5     6     7
        code    00001 00010 00100 00101 10011 11000 11001 11110
@@ -1047,9 +1049,10 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
    3, 4 (misses: its skip is the end).
 
    Left or right child? The prefixes at the two borders of a node differ, except at the root, which
-   has 0 at both. (If they were equal, then after as many common bits the next bit would be 1, for
-   the node follows its left neighbour, and 0, for it precedes its right one.) The side with the
-   larger prefix is its sibling's, and at the other side their parent ends.
+   has 0 at both. (Suppose they were equal, with b bits in common at both sides. The codes of the
+   node share more than these, so bit b + 1 as well. It would have to be 1, as the node follows its
+   left neighbour, and 0, as it precedes its right one.) The side with the larger prefix is its
+   sibling's, and at the other side their parent ends.
 
         prefix[first]            prefix[last+1]
               |  first ... last  |     prefix[last+1] > prefix[first]: a left child, number `last`
@@ -2088,9 +2091,9 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
    >>clusters: what LBVH_PLOC compares (figure at >>ploc)
 
    A cluster is a subtree whose parent is not made yet. Two clusters may merge at a cost: half the
-   surface of the box around both (2D: half the perimeter). Of at most LBVH_I_WINDOW clusters,
-   i and j are numbers below 32. The key of a pair is its cost with the 5 lowest bits replaced by
-   i ^ j:
+   surface of the box around both (2D: half the perimeter). A window is a row of at most
+   LBVH_I_WINDOW clusters, numbered from 0; i and j are such numbers. The key of a pair is its cost
+   with the 5 lowest bits replaced by i ^ j:
 
        cost, as an integer of the same order | i ^ j       (^: exclusive or)
 
@@ -2100,7 +2103,11 @@ static inline void lbvh_arr_pairs(const lbvh *tree, int32_t **hits)
    Where all costs are equal, i and i ^ 1 do: half of the clusters are left after a round.
    ---------------------------------------------------------------------------------------------- */
 
-enum { LBVH_I_WINDOW = 32, LBVH_I_CLUSTERS = 16, LBVH_I_RADIUS = 8 };
+enum {
+    LBVH_I_WINDOW = 32,     /* clusters compared at once, a warp's lanes */
+    LBVH_I_CLUSTERS = 16,   /* that a subtree hands up */
+    LBVH_I_RADIUS = 8       /* neighbours compared, on either side */
+};
 
 #if LBVH_I_REAL_KIND == 1
 typedef int32_t lbvh_i_pair;
@@ -2601,7 +2608,7 @@ static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, siz
 }
 
 /* The lattice, over the caller's bounds or over the centres of all elements, and how many nodes
-   there will be. */
+   there will be. From here nothing fails: the tree counts as built. */
 static void lbvh_i_begin_nodes(lbvh *tree, int32_t n, const lbvh_real least[3],
                                const lbvh_real most[3])
 {
@@ -2627,7 +2634,7 @@ static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_order *order)
     }
 }
 
-/* The leaf at a place, of element `id`. */
+/* The leaf at a place, of element `id`. Its skip comes with the inner nodes. */
 LBVH_FN_HOT void lbvh_i_make_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
                                   int32_t place, int32_t id)
 {
@@ -2759,8 +2766,9 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
        prefix 0     2 3        1     2 0  1 + the depth of the node that is split there
 
    A window holds as many clusters as a warp has lanes. A cluster compares itself to the 8 before
-   and the 8 after it, and each pair is computed once. A round merges one pair at least. So a window
-   takes 31 rounds at most, all windows together n - 1, and a build O(n) time, whatever the input.
+   and the 8 after it (each pair is computed twice here, once in >>faster-ploc). A round merges one
+   pair at least. So a window takes 31 rounds at most, all windows together n - 1, and a build O(n)
+   time, whatever the input.
 
    A merged cluster has number r - 1 of an inner node, where r is the larger one of the first places
    of its children. That place is nobody's first from then on: no two clusters have the same number,
@@ -2935,7 +2943,9 @@ static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>refit: new boxes for the same tree
+   >>refit: new boxes for the same tree; and boxes without a tree (lbvh_boxes)
+
+   The prefixes stay, so lbvh_i_merge makes the same nodes again, with boxes around the new leaves.
    ---------------------------------------------------------------------------------------------- */
 
 /* New boxes of the leaves first .. end-1. */
@@ -5875,7 +5885,7 @@ beside lbvh.h"
 #endif
 
 /* ------------------------------------------------------------------------------------------------
-   >>licence
+   >>licence: choose one of two
    ------------------------------------------------------------------------------------------------
    nearfield is available under two licenses: choose whichever you prefer. SPDX-License-Identifier:
    MIT OR Unlicense

@@ -17,7 +17,7 @@
    - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
      fixed point, which does not depend on the order.
 
-   >>contents: the banners in order; search for >>name: (the colon leads to the banner)
+   >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, example, options, rules, layout, history, mesh, limits, not-here,
                        literature, changes
@@ -113,8 +113,8 @@
        NLIST_API             extern    all files           linkage of the functions (dllexport)
        NLIST_REAL            float     all files           float or double, as in ugrid.h and
                                                            lbvh.h; a mix does not link
-       NLIST_WITH_BOXES      -         where it is used    adds more/nlist_boxes.h
-       NLIST_WITH_TUNE       -         where it is used    adds more/nlist_tune.h
+       NLIST_WITH_BOXES      -         users, and the      adds more/nlist_boxes.h
+       NLIST_WITH_TUNE       -         one file            adds more/nlist_tune.h
        NLIST_PLAIN           -         the file that       the text of >>build alone, without its
                                        implements          faster forms and tasks; the lists are
                                                            the same
@@ -189,7 +189,7 @@
                   row lengths vary (Kureck, 4.3). His best width was 8 for spheres, and 0 to 4 for
                   tablets, whose entries are not all collisions (tables 6.2 to 6.5).
 
-   >>history (how it is carried: >>carry)
+   >>history: what a contact keeps (how it is carried: >>carry)
 
    desc.history bytes belong to every entry: all zero when the contact begins, yours to read and
    write while it lasts. The carry keeps them when the list is built again, in any layout, and when
@@ -204,7 +204,7 @@
    persisting and ended contacts, each pair once.
    Costs: docs/performance-gpu.md, tests/bench/bench_nlist --only history.
 
-   >>mesh (figure: >>walls)
+   >>mesh: contacts with triangles (figure: >>walls)
 
    nlist_build_mesh lists particles against triangles. A face, edge or vertex that several triangles
    share is listed once. Entries are keys: nlist_key_triangle(e.id) and nlist_key_feature(e.id), a
@@ -332,6 +332,18 @@
 #error "nlist.h: NLIST_REAL must be float or double"
 #endif
 
+#if defined(UGRID_H) && 10000 * UGRID_VERSION_MAJOR + 100 * UGRID_VERSION_MINOR + \
+    UGRID_VERSION_PATCH != 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + \
+    NLIST_VERSION_PATCH
+#error "nlist.h and ugrid.h are of different versions: copy both from one release"
+#endif
+
+#if defined(LBVH_H) && 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + \
+    LBVH_VERSION_PATCH != 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + \
+    NLIST_VERSION_PATCH
+#error "nlist.h and lbvh.h are of different versions: copy both from one release"
+#endif
+
 /* Which headers can be sources: decided where this file is included first. */
 #ifdef UGRID_H
 #define NLIST_I_UGRID
@@ -428,7 +440,7 @@ extern "C" {
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>results
+   >>results: codes and their texts
    ---------------------------------------------------------------------------------------------- */
 
 /* One list defines the codes and their texts. */
@@ -1148,7 +1160,8 @@ NLIST_FN nlist_real nlist_i_search_radius(nlist_real reach, const nlist_real p[3
     return reach + (reach + size) * part;
 }
 
-/* 1 if a pair belongs to the row of i rather than to that of j: by ids, or by uids (nlist_rows). */
+/* 1 if row i lists j. Full lists: for every other particle. Half lists: if i has the lower id, or
+   uid (nlist_rows). */
 NLIST_FN int nlist_i_owns(const nlist_desc *desc, const int64_t *uid, int32_t i, int32_t j)
 {
     if (!desc->half) return i != j;
@@ -1406,8 +1419,9 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
        4: follows 9, found at once: entry 2
        8: 2 follows, so all are tried, and none is 8: new
 
-   A row costs O(row) where the order is kept, O(row^2) at worst. (Kureck, section 5.5, marks the
-   contacts of the old list that persist, appends the new ones and sorts.)
+   A row whose order is kept costs O(row), and O(row) more for each contact that began or stands
+   right behind one that ended; O(row^2) at worst. (Kureck, section 5.5, marks the contacts of the
+   old list that persist, appends the new ones and sorts.)
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_matcher {
@@ -1417,7 +1431,8 @@ typedef struct nlist_i_matcher {
     int32_t i;
 } nlist_i_matcher;
 
-/* A matcher for row i of the old rows; it finds nothing if there is no such row. */
+/* A matcher for row i of `rows`, the old ones (nlist_i_add_ended: the new ones); it finds nothing
+   if there is no such row. */
 NLIST_FN nlist_i_matcher nlist_i_match_row(const nlist_rows *rows, int32_t bytes, int32_t i,
                                            const int32_t *new_of, int32_t keys)
 {
@@ -1443,7 +1458,8 @@ NLIST_FN int nlist_i_same_image(const int32_t *a, const int32_t *b)
     return !a || !b || (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]);
 }
 
-/* The entry of `id` (a new id) in the old row, with this shift (or NULL), -1 = none. */
+/* The entry of `id` in the matcher's row (new_of: a new id, in an old row), with this shift (or
+   NULL), -1 = none. */
 NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
 {
     const int32_t *const new_of = matcher->new_of;
@@ -1680,8 +1696,8 @@ static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 
 
 /* Defined behind the method, at >>memory and >>resolve. */
 static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep);
-static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
-                                            int64_t capacity, int uids);
+static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
+                                               int64_t capacity, int uids);
 static void nlist_i_axes(nlist *list);
 static int nlist_i_periods_fit(const nlist *list, nlist_real largest);
 static size_t nlist_i_stride(size_t stride, int dim);
@@ -1699,16 +1715,20 @@ static size_t nlist_i_stride(size_t stride, int dim);
        carry      gives each new entry the history of the same contact in the old list
        end        makes the new rows the list; or, after a refusal, restores what was
 
+   nlist_build_ugrid calls begin, prepare and nlist_i_build, which calls find and nlist_i_finish:
+   measure to end (both under end). Uids, which find needs, stand with carry (nlist_i_keep_uids).
+
    Rows are found in the order of the source, one after the other. begin and length say where each
-   is. Here row 1 was found first, then row 0; row 2 is empty:
+   is. Here row 1 was found first, then row 0. Row 2 is empty: a grid does not report it, and its
+   begin is any value (.):
 
        found   [ 5  7 | 4 ]      row      0  1  2
-                                 begin    2  0  3
+                                 begin    2  0  .
                                  length   1  2  0
 
-   Three steps have faster forms, in tasks or for common cases (>>faster). They are entered
-   here by functions ..._faster, which return 1 where they did the work. NLIST_PLAIN leaves them
-   out: then this text is all that runs.
+   Three steps have faster forms, in tasks or for common cases (>>faster): prepare, find, and lay
+   out with carry. They are entered here by functions ..._faster, which return 1 where they did the
+   work. NLIST_PLAIN leaves them out: then this text is all that runs.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_finder nlist_i_finder;
@@ -1758,8 +1778,8 @@ static nlist_result nlist_i_end_build(nlist *list, const nlist *before, nlist_re
 
 /* Their faster forms. */
 static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result);
-static int nlist_i_rows_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
-                               nlist_result *result);
+static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                  nlist_result *result);
 
 /* A build of n particles. */
 static nlist_i_finder nlist_i_finder_of(nlist *list, int32_t n)
@@ -1904,8 +1924,8 @@ static nlist_result nlist_i_set_rows(const nlist_desc *desc, int32_t n, int32_t 
     return desc->rows > n || desc->rows < NLIST_NO_ROWS ? NLIST_BAD_ROWS : NLIST_OK;
 }
 
-/* Takes over the positions, with the checks that all builds from positions begin with. The greatest
-   reach must be positive, its square finite, and half of a period at most. */
+/* Takes over the positions, with the checks that all builds from positions begin with. The largest
+   reach must be at most half of a period, and its square a normal number. */
 static nlist_result nlist_i_prepare(nlist_i_finder *finder, const nlist_real *pos, size_t stride)
 {
     const nlist_desc *desc = &finder->list->desc;
@@ -1939,7 +1959,7 @@ static nlist_result nlist_i_check_exclusions(const nlist_desc *desc, int32_t n)
 /* ---- find ---- */
 
 /* Work space for rows as they are found: begin and length share a block, 8 and 4 bytes a row. */
-static nlist_result nlist_i_take_found(nlist_i_finder *finder)
+static nlist_result nlist_i_reserve_found(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
     nlist_result const result = nlist_i_grow(list, NLIST_I_BEGIN, (int64_t)finder->n + 1,
@@ -2000,7 +2020,7 @@ static nlist_result nlist_i_test_candidate(nlist_i_finder *finder, const nlist_i
 #ifdef NLIST_I_UGRID
 /* A row of ugrid_each_row: the places of the particles near that at `place`, or some of them (then
    the row is continued by the next call). A place is an index in the order of the grid. */
-static int nlist_i_take_row(void *user, int32_t place, const int32_t *places, int32_t count)
+static int nlist_i_receive_row(void *user, int32_t place, const int32_t *places, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
@@ -2037,7 +2057,7 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
     finder->row = -1;
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
     if (nlist_i_ugrid_faster(finder, reach, &result)) return result;
-    searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_take_row, finder);
+    searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_receive_row, finder);
     if (searched == UGRID_STOPPED) return from->result;
     return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
 }
@@ -2052,7 +2072,8 @@ static int64_t nlist_i_beyond(const nlist_desc *desc, int32_t length)
     return length > slots && nlist_i_has_partners(desc) ? length - slots : 0;
 }
 
-/* The slots and entries that the found rows need, compared with those allowed. */
+/* The slots and entries that the found rows need, compared with those allowed. Widens desc.width
+   where rows are longer and desc.grow allows it. */
 static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2076,7 +2097,7 @@ static nlist_result nlist_i_check_sizes(nlist_i_finder *finder)
 
 /* Memory for the three arrays of events: at most all new entries begin or persist, and at most all
    old ones end. */
-static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows *old_rows)
+static nlist_result nlist_i_reserve_events(nlist_i_finder *finder, const nlist_rows *old_rows)
 {
     nlist *list = finder->list;
     int64_t were = 0;
@@ -2097,14 +2118,14 @@ static nlist_result nlist_i_take_events(nlist_i_finder *finder, const nlist_rows
 
 /* Takes the memory of the rows that are written, with room for desc.capacity entries or as many as
    were found, and begins them. */
-static nlist_result nlist_i_take_rows(nlist_i_finder *finder, int uids)
+static nlist_result nlist_i_reserve_rows(nlist_i_finder *finder, int uids)
 {
     nlist *list = finder->list;
     nlist_rows *rows = &list->rows[finder->to];
     int64_t const needed = list->needed_entries, asked = list->desc.capacity;
     nlist_result const result =
-        nlist_i_take_generation(list, finder->to, finder->n, finder->rows,
-                                asked > needed ? asked : needed, uids);
+        nlist_i_reserve_generation(list, finder->to, finder->n, finder->rows,
+                                   asked > needed ? asked : needed, uids);
     if (result != NLIST_OK) return result;
     if (rows->start) rows->start[0] = 0;
     rows->entries = needed;
@@ -2239,8 +2260,8 @@ static void nlist_i_carry(nlist_i_finder *finder, const nlist_rows *old_rows,
 }
 
 /* Uids of half lists with history or events, once particles have been renumbered. New particles
-   get higher ones than all before. They are made before the search, which needs them. Figure: at
-   nlist_remap. */
+   get higher ones than all before. They are made before the search, which needs them. Figure:
+   >>remap. */
 static nlist_result nlist_i_keep_uids(nlist_i_finder *finder)
 {
     nlist *list = finder->list;
@@ -2288,10 +2309,10 @@ static nlist_result nlist_i_finish(nlist_i_finder *finder)
     if (result != NLIST_OK) return result;
     memset(&old_rows, 0, sizeof old_rows); /* no rows: all contacts are new */
     if (list->n > 0 && (list->remembers || finder->new_of)) old_rows = list->rows[list->current];
-    result = nlist_i_take_events(finder, &old_rows);
-    if (result == NLIST_OK) result = nlist_i_take_rows(finder, finder->uid != NULL);
+    result = nlist_i_reserve_events(finder, &old_rows);
+    if (result == NLIST_OK) result = nlist_i_reserve_rows(finder, finder->uid != NULL);
     if (result != NLIST_OK) return result;
-    if (!nlist_i_rows_faster(finder, &old_rows, &result)) {
+    if (!nlist_i_lay_out_faster(finder, &old_rows, &result)) {
         nlist_i_lay_out(finder, rows, 0, finder->rows, 0);
         if (finder->extras) finder->extras(finder, &old_rows, rows, 0, finder->rows);
         nlist_i_keep_reference(finder, &old_rows, rows, 0, finder->n);
@@ -2317,7 +2338,7 @@ static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *co
     nlist_result result = nlist_i_check_exclusions(&list->desc, finder->n);
     if (!finder->extras && nlist_i_has_extras(&list->desc)) return NLIST_BAD_OPTION;
     finder->to = beside ? 1 - list->current : list->current;
-    if (result == NLIST_OK) result = nlist_i_take_found(finder);
+    if (result == NLIST_OK) result = nlist_i_reserve_found(finder);
     if (result == NLIST_OK) result = nlist_i_keep_uids(finder);
     if (result == NLIST_OK) result = collect(finder);
     return result == NLIST_OK ? nlist_i_finish(finder) : result;
@@ -2333,11 +2354,12 @@ static nlist_result nlist_i_forget_borrowed(nlist *list, nlist_result result)
     return result;
 }
 
-/* list->built, until the build ends: it wrote to its generation, and then failed. */
+/* list->built while a build ends: tasks (>>parallel-build) wrote to this generation, and one of
+   them failed. */
 enum { NLIST_I_OVERWRITTEN = -1 };
 
-/* Empties generation g. If it is the list, that is empty, too: not built, but where it had no
-   particles and so loses nothing. */
+/* Empties generation g. If that is the current one, the list is no longer built; a list of no
+   particles stays built, as it loses nothing. */
 static void nlist_i_lose_generation(nlist *list, int32_t g)
 {
     memset(&list->rows[g], 0, sizeof list->rows[g]);
@@ -3504,8 +3526,8 @@ static void nlist_i_bind(nlist_rows *rows, const nlist_block *block, const nlist
 }
 
 /* Takes the memory of generation g and binds its arrays. On failure the arrays are as they were. */
-static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
-                                            int64_t capacity, int uids)
+static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
+                                               int64_t capacity, int uids)
 {
     nlist_i_sizes const sizes = nlist_i_generation_sizes(&list->desc, n, rows, capacity, uids);
     int b;
@@ -3522,9 +3544,9 @@ static nlist_result nlist_i_take_generation(nlist *list, int32_t g, int32_t n, i
 /* ----------------------------------------------------------------------------------------------
    >>faster: the faster forms of three steps of >>build. The lists are the same, bit for bit.
 
-       check     the particles, in tasks (>>parallel-build)
+       prepare   checks the particles in tasks (>>parallel-build)
        find      from a grid: ids of partners without a branch, in tasks (>>parallel-ugrid)
-       lay out   and carry, in tasks (>>parallel-build)
+       lay out   with carry, in tasks (>>parallel-build)
    ---------------------------------------------------------------------------------------------- */
 
 #ifdef NLIST_PLAIN /* they do nothing */
@@ -3534,8 +3556,8 @@ static int nlist_i_check_faster(nlist_i_finder *finder, nlist_result *result)
     (void)finder, (void)result;
     return 0;
 }
-static int nlist_i_rows_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
-                               nlist_result *result)
+static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                  nlist_result *result)
 {
     (void)finder, (void)old_rows, (void)result;
     return 0;
@@ -3796,8 +3818,8 @@ static void nlist_i_join_events(const nlist_i_split *split)
 }
 
 /* Steps lay out and carry of nlist_i_finish, in tasks. */
-static int nlist_i_rows_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
-                               nlist_result *result)
+static int nlist_i_lay_out_faster(nlist_i_finder *finder, const nlist_rows *old_rows,
+                                  nlist_result *result)
 {
     nlist *list = finder->list;
     nlist_i_split split;
@@ -3860,7 +3882,7 @@ static int32_t nlist_i_count_owned(const nlist_i_finder *finder, int32_t i, cons
 
 /* The ids of row i. Memory is taken for those that it lists, and no more: with desc.half the last
    rows of what was reserved do not hold all of them. */
-static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
+static int nlist_i_receive_ids(void *user, int32_t i, const int32_t *ids, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
@@ -3880,9 +3902,9 @@ static int nlist_i_take_ids(void *user, int32_t i, const int32_t *ids, int32_t c
     return 0;
 }
 
-/* As nlist_i_take_row, where distances are tested already: with one radius for all, by ugrid.h. Who
-   owns the pair is asked first: half of the candidates end there. */
-static int nlist_i_take_allowed(void *user, int32_t place, const int32_t *places, int32_t count)
+/* As nlist_i_receive_row, where distances are tested already: with one radius for all, by ugrid.h.
+   Who owns the pair is asked first: half of the candidates end there. */
+static int nlist_i_receive_allowed(void *user, int32_t place, const int32_t *places, int32_t count)
 {
     nlist_i_finder *finder = (nlist_i_finder *)user;
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
@@ -3940,7 +3962,7 @@ static void nlist_i_search_piece(void *context, int32_t k)
     split->refused[k] =
         ugrid_each_row_in(from.grid, split->reach, split->only_distance ? 0 : UGRID_PLACES, k,
                           split->pieces,
-                          split->only_distance ? nlist_i_take_ids : nlist_i_take_allowed,
+                          split->only_distance ? nlist_i_receive_ids : nlist_i_receive_allowed,
                           &finder) != UGRID_OK;
     split->used[k] = finder.used - split->begin[k];
 }
@@ -4008,8 +4030,10 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_
         return 1;
     }
     if (nlist_i_only_distance(&finder->list->desc, finder->uid))
-        searched = ugrid_each_row(from->grid, reach, 0, nlist_i_take_ids, finder);
-    else searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_take_allowed, finder);
+        searched = ugrid_each_row(from->grid, reach, 0, nlist_i_receive_ids, finder);
+    else
+        searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_allowed,
+                                  finder);
     if (searched == UGRID_STOPPED) *result = from->result;
     else *result = searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
     return 1;
@@ -4019,7 +4043,7 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_
 #endif /* NLIST_PLAIN */
 
 /* ----------------------------------------------------------------------------------------------
-   >>save
+   >>save: lists as bytes, with a checksum
    ---------------------------------------------------------------------------------------------- */
 
 #define NLIST_I_FILE_VERSION 2          /* 1, of 0.1.0, had no count of triangles and no empty
@@ -4391,10 +4415,10 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
     finder.source = &from;
     list->current = 1 - list->current; /* beside the old rows, until all is read */
     finder.to = list->current;
-    result = nlist_i_take_found(&finder);
+    result = nlist_i_reserve_found(&finder);
     if (result == NLIST_OK) result = nlist_i_collect_file(&finder);
     if (result == NLIST_OK) result = nlist_i_check_sizes(&finder);
-    if (result == NLIST_OK) result = nlist_i_take_rows(&finder, header.has_uid);
+    if (result == NLIST_OK) result = nlist_i_reserve_rows(&finder, header.has_uid);
     if (result == NLIST_OK) {
         nlist_i_lay_out(&finder, &list->rows[finder.to], 0, finder.rows, 0);
         nlist_i_read_rest(list, &header, from.bytes, &list->rows[finder.to]);
@@ -4406,7 +4430,7 @@ NLIST_API nlist_result nlist_load(nlist *list, const nlist_desc *desc, const voi
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>reserve
+   >>reserve: memory ahead of builds
    ---------------------------------------------------------------------------------------------- */
 
 /* Memory of a build of n particles that finds `found` entries: work space and events. */
@@ -4423,11 +4447,11 @@ static nlist_result nlist_i_reserve_work(nlist *list, int32_t n, int64_t found)
 }
 
 /* Memory of the generations, for n rows with `entries` entries in partner. */
-static nlist_result nlist_i_reserve_rows(nlist *list, int32_t n, int64_t entries)
+static nlist_result nlist_i_reserve_generations(nlist *list, int32_t n, int64_t entries)
 {
-    nlist_result result = nlist_i_take_generation(list, 0, n, n, entries, 0);
+    nlist_result result = nlist_i_reserve_generation(list, 0, n, n, entries, 0);
     if (result == NLIST_OK && nlist_i_keeps_two(&list->desc))
-        result = nlist_i_take_generation(list, 1, n, n, entries, 0);
+        result = nlist_i_reserve_generation(list, 1, n, n, entries, 0);
     return result;
 }
 
@@ -4460,14 +4484,14 @@ NLIST_API nlist_result nlist_reserve(nlist *list, const nlist_desc *desc, int32_
     if (nlist_i_has_rest(&list->desc) && entries > NLIST_I_INT_MAX) result = NLIST_TOO_MANY;
     if (result == NLIST_OK)
         result = nlist_i_reserve_work(list, n, entries > INT64_MAX / 2 ? -1 : entries + slots);
-    if (result == NLIST_OK) result = nlist_i_reserve_rows(list, n, entries);
+    if (result == NLIST_OK) result = nlist_i_reserve_generations(list, n, entries);
     list->exact = 0;
     nlist_i_empty(list);
     return nlist_i_forget_borrowed(list, result);
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>validate
+   >>validate: what must hold in a list, and a comparison with brute force
    ---------------------------------------------------------------------------------------------- */
 
 /* Row i's slots: its partners first, then -1. */
@@ -4892,7 +4916,7 @@ copy the folder more beside nlist.h"
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>licence
+   >>licence: choose one of two
    ----------------------------------------------------------------------------------------------
    nearfield is available under two licenses: choose whichever you prefer.
    SPDX-License-Identifier: MIT OR Unlicense

@@ -4,10 +4,13 @@
    Both sides call the same LBVH_FN function for one element, node or query. CUB sorts and scans
    whole arrays.
 
-   >>contents: early, memory, work, codes, leaves, merge, split, build, packets, pairs, queries,
+   >>contents: search for >>, the name and a colon.
+               early, memory, work, codes, leaves, merge, split, build, packets, pairs, queries,
                nearest, sort, keys, ploc, copies, cuda-api */
 
-#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#ifndef LBVH_H
+#error "cuda/lbvh.cu is a part of lbvh.h: include that"
+#elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "cuda/lbvh.cu 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
 
@@ -96,7 +99,7 @@ lbvh_result lbvh_i_launch_early(lbvh_cuda *gpu, cudaStream_t stream, bool after_
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>memory
+   >>memory: blocks of device memory
    ---------------------------------------------------------------------------------------------- */
 
 /* Work space. */
@@ -1329,7 +1332,7 @@ __device__ __forceinline__ unsigned lbvh_i_test_batch(const lbvh_overlap &o, int
 }
 
 /* Boxes: a subtree that lies in at most so many slices is not walked. Those near the packet are
-   found first. (For searches within a radius it does not pay: tests/bench/NOTES.md.) There a
+   found first. (For searches within a radius it does not pay: tests/bench/notes/lbvh.md.) There a
    subtree of at most so many leaves is not walked. */
 #ifdef CUDA_EMU
 constexpr int32_t lbvh_i_most_slices = 3;
@@ -1511,7 +1514,7 @@ __device__ __forceinline__ void lbvh_i_each_hit(const lbvh_node *leaf, unsigned 
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>pairs
+   >>pairs: overlapping boxes, each pair once
    ---------------------------------------------------------------------------------------------- */
 
 /* hits(bits, leaf) for the later places that a place is paired with; see lbvh_i_walk_packet_masked.
@@ -2338,7 +2341,7 @@ __device__ __forceinline__ bool lbvh_i_bound_reach(const lbvh &tree, lbvh_overla
                                                    lbvh_i_warp_batch &batch)
 {
     int32_t const own = o.at >= 0 ? lbvh_i_descend(tree, o.min) : -1;
-    constexpr int more = Room / 8; /* before and after: measured, tests/bench/NOTES.md */
+    constexpr int more = Room / 8; /* before and after: measured, tests/bench/notes/lbvh.md */
     int32_t lowest = tree.n, highest = -1;
     lbvh_real smallest[(size_t)Room];
 #pragma unroll

@@ -1,9 +1,11 @@
 /* cuda/lbvh_optimize.cu - v0.2.0 - the CUDA part of more/lbvh_optimize.h, which includes this file.
    SPDX-License-Identifier: MIT OR Unlicense
 
-   >>contents: rotations, cuda-optimize */
+   >>contents: search for >>, the name and a colon. rotations, cuda-optimize */
 
-#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#ifndef LBVH_OPTIMIZE_H
+#error "cuda/lbvh_optimize.cu is a part of more/lbvh_optimize.h: include that"
+#elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "cuda/lbvh_optimize.cu 0.2.0 and lbvh.h are of different versions: copy both from one \
 release"
 #endif

@@ -1,10 +1,13 @@
 /* cuda/lbvh_wide.cu - v0.2.0 - the CUDA part of more/lbvh_wide.h, which includes this file.
    Sections and names follow the serial code there. SPDX-License-Identifier: MIT OR Unlicense
 
-   >>contents: wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps,
+   >>contents: search for >>, the name and a colon.
+               wide-build, wide-groups, wide-order, wide-rays, wide-near, wide-overlaps,
                cuda-wide */
 
-#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#ifndef LBVH_WIDE_H
+#error "cuda/lbvh_wide.cu is a part of more/lbvh_wide.h: include that"
+#elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "cuda/lbvh_wide.cu 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
 

@@ -19,13 +19,12 @@
                      `current` and the other values that only the device knows are the facts
                      (nlist_cuda_facts)
 
-   >>contents: search for >>name. memory, rows, layout, carry, build, sources, skin, remap, process,
-   reserve, check, transfer. */
+   >>contents: search for >>, the name and a colon. memory, rows, layout, carry, build, sources,
+   skin, remap, process, reserve, transfer. */
 
 #ifndef NLIST_H
 #error "cuda/nlist.cu is a part of nlist.h: include that"
-#endif
-#if 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
+#elif 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
 #error "cuda/nlist.cu 0.2.0 and nlist.h are of different versions: copy both from one release"
 #endif
 
@@ -38,7 +37,7 @@
 namespace {
 
 /* ----------------------------------------------------------------------------------------------
-   >>memory
+   >>memory: blocks of device memory
    ---------------------------------------------------------------------------------------------- */
 
 enum {
@@ -2136,7 +2135,7 @@ NLIST_API nlist_result nlist_cuda_build_mesh(nlist_cuda *gpu, const nlist_desc *
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>skin
+   >>skin: how many particles have moved too far
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -2176,7 +2175,7 @@ NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>remap
+   >>remap: particles get new ids (figure: nlist.h, >>remap)
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -2315,7 +2314,7 @@ NLIST_API nlist_result nlist_cuda_remap_rows(nlist_cuda *gpu, const int32_t *d_n
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>process
+   >>process: what the sums of cuda/nlist_templates.cu need before and after their kernel
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -2372,7 +2371,7 @@ NLIST_API nlist_result nlist_i_cuda_end_sum(nlist_cuda *gpu, const nlist_sums *h
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>reserve, and the status of a build: >>check
+   >>reserve: memory ahead of builds; and what a build has found (nlist_cuda_check)
    ---------------------------------------------------------------------------------------------- */
 
 NLIST_API nlist_result nlist_cuda_reserve(nlist_cuda *gpu, const nlist_desc *desc, int32_t n,
@@ -2533,7 +2532,7 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>transfer
+   >>transfer: lists between host and device
    ---------------------------------------------------------------------------------------------- */
 
 namespace {
@@ -2643,8 +2642,8 @@ namespace {
 nlist_result nlist_i_take_download(nlist *list, const nlist *from)
 {
     const nlist_rows *rows = &from->rows[from->current];
-    nlist_result result = nlist_i_take_generation(list, 0, rows->particles, rows->n, rows->entries,
-                                                  rows->uid != nullptr);
+    nlist_result result = nlist_i_reserve_generation(list, 0, rows->particles, rows->n,
+                                                     rows->entries, rows->uid != nullptr);
     if (!from->desc.events) return result;
     for (int kind = 0; kind < NLIST_EVENT_KINDS && result == NLIST_OK; kind++) {
         result = nlist_i_grow(list, NLIST_I_EVENT + kind, from->event_count[kind],

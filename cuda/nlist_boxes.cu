@@ -4,17 +4,16 @@
    For the one .cu file with NLIST_IMPLEMENTATION. Names are those of the serial code there; the
    kernels around the search are those of cuda/nlist.cu.
 
-   >>contents: search for >>name. memory-boxes, boxes. */
+   >>contents: search for >>, the name and a colon. memory-boxes, boxes. */
 
 #ifndef NLIST_BOXES_H
 #error "cuda/nlist_boxes.cu is a part of more/nlist_boxes.h: include that"
-#endif
-#if 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
+#elif 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
 #error "cuda/nlist_boxes.cu 0.2.0 and nlist.h are of different versions: copy both from one release"
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>memory-boxes
+   >>memory-boxes: work space
    ---------------------------------------------------------------------------------------------- */
 
 namespace {

@@ -5,12 +5,11 @@
    and loops over entries by a functor, compiled where they are called. The kernels of builds are in
    cuda/nlist.cu.
 
-   >>contents: search for >>name. sums. */
+   >>contents: search for >>, the name and a colon. sums. */
 
 #ifndef NLIST_H
 #error "cuda/nlist_templates.cu is a part of nlist.h: include that"
-#endif
-#if 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
+#elif 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
 #error "cuda/nlist_templates.cu 0.2.0 and nlist.h are of different versions: \
 copy both from one release"
 #endif

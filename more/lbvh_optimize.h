@@ -7,10 +7,10 @@
 
        #define LBVH_WITH_OPTIMIZE
 
-   before lbvh.h is included, in every file that uses it. With LBVH_CUDA it needs
-   cuda/lbvh_optimize.cu as well.
+   before lbvh.h is included, in every file that uses it and in the one with LBVH_IMPLEMENTATION.
+   With LBVH_CUDA it needs cuda/lbvh_optimize.cu as well.
 
-   >>contents: the banners in order; search for >> and the name
+   >>contents: the banners in order; search for >>, the name and a colon
 
        manual          rules
        declarations    optimize-api
@@ -36,8 +36,7 @@
 
 #ifndef LBVH_H
 #error "more/lbvh_optimize.h is a part of lbvh.h: define LBVH_WITH_OPTIMIZE and include lbvh.h"
-#endif
-#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "more/lbvh_optimize.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
 

@@ -8,9 +8,10 @@
 
        #define LBVH_WITH_WORLD
 
-   before lbvh.h is included, in every file that uses it. No CUDA form.
+   before lbvh.h is included, in every file that uses it and in the one with LBVH_IMPLEMENTATION.
+   No CUDA form.
 
-   >>contents: the banners in order; search for >> and the name
+   >>contents: the banners in order; search for >>, the name and a colon
 
        manual          rules
        declarations    world
@@ -36,8 +37,7 @@
 
 #ifndef LBVH_H
 #error "more/lbvh_world.h is a part of lbvh.h: define LBVH_WITH_WORLD and include lbvh.h"
-#endif
-#if 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
+#elif 10000 * LBVH_VERSION_MAJOR + 100 * LBVH_VERSION_MINOR + LBVH_VERSION_PATCH != 200
 #error "more/lbvh_world.h 0.2.0 and lbvh.h are of different versions: copy both from one release"
 #endif
 

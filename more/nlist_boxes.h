@@ -11,7 +11,7 @@
    - Entries as a list, with history and events as in nlist.h, or as arrays of their own.
    - The serial code and CUDA give the same bits.
 
-   >>contents: the banners in order; search for >>name: (the colon leads to the banner)
+   >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, example, options, rules, limits, literature, changes
        declarations    boxes-api
@@ -90,8 +90,7 @@
 
 #ifndef NLIST_H
 #error "more/nlist_boxes.h is a part of nlist.h: define NLIST_WITH_BOXES and include nlist.h"
-#endif
-#if 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
+#elif 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
 #error "more/nlist_boxes.h 0.2.0 and nlist.h are of different versions: copy both from one release"
 #endif
 
@@ -494,7 +493,7 @@ NLIST_FN void nlist_i_cut_axis(nlist_i_frame *frame, const nlist_i_extent *exten
 
 /* Fewer cells where there would be more than particles: all axes shrink by eighths. (In an array of
    its own: gcc 12 takes loads of frame->cells[0] out of loops that store frame->cells[a], where the
-   same function also says search->frame.cells. tests/bench/NOTES.md.) */
+   same function also says search->frame.cells. tests/bench/notes/nlist.md.) */
 NLIST_FN void nlist_i_limit_cells(nlist_i_frame *frame)
 {
     double const most = frame->n > 8 ? (double)frame->n : 8;
@@ -1920,7 +1919,7 @@ static nlist_result nlist_i_begin_arrays(nlist_i_finder *finder, const nlist_des
     finder->list->n = 0;
     result = nlist_i_begin_boxes(finder, &wanted, pos, stride, &before);
     if (result == NLIST_OK) result = nlist_i_check_exclusions(&finder->list->desc, finder->n);
-    return result == NLIST_OK ? nlist_i_take_found(finder) : result;
+    return result == NLIST_OK ? nlist_i_reserve_found(finder) : result;
 }
 
 NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,

@@ -5,7 +5,7 @@
    A wider skin makes builds rarer, and each step slower, since more pairs are looked at. The tuner
    compares the cost of a step, builds included, at several skins, and stays with the cheapest.
 
-   >>contents: the banners in order; search for >>name: (the colon leads to the banner)
+   >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, rules, changes
        declarations    tune
@@ -40,8 +40,7 @@
 
 #ifndef NLIST_H
 #error "more/nlist_tune.h is a part of nlist.h: define NLIST_WITH_TUNE and include nlist.h"
-#endif
-#if 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
+#elif 10000 * NLIST_VERSION_MAJOR + 100 * NLIST_VERSION_MINOR + NLIST_VERSION_PATCH != 200
 #error "more/nlist_tune.h 0.2.0 and nlist.h are of different versions: copy both from one release"
 #endif
 

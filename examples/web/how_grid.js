@@ -122,7 +122,7 @@ const gridScatter = {
             <b>${a.cell[i]}</b> and goes to place <b>${a.inverse[i]}</b>. Ids ascend in each cell,
             and at the end every cell's number is where it starts.`;
     },
-    code: () => ['ugrid_i_build_count', 'ugrid_i_scatter_any'],
+    code: () => ['ugrid_i_build_count'],
     mark: () => /--view\.start\[numbers\[e\]\]/,
     plane: (a, k) => {
         const i = a.cell.length - 1 - k;

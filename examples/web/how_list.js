@@ -109,12 +109,12 @@ function listText(a, t, k) {
 }
 
 const listCode = {
-    search: ['nlist_i_take_row', 'nlist_i_lay_out'],
+    search: ['nlist_i_receive_row', 'nlist_i_lay_out'],
     carry: ['nlist_i_carry_row', 'nlist_i_match'],
     events: ['nlist_i_add_ended', 'nlist_i_add_event']
 };
 const listMark = {
-    search: /found\[finder->used\+\+\] = j|memcpy\(rows->partner/,
+    search: /nlist_i_test_candidate|memcpy\(rows->partner/,
     carry: /nlist_i_match\(&matcher, e\.id|memcpy\(e\.history|memset\(e\.history|return e\.entry/,
     events: /NLIST_ENDED, i, e\.id|event_count\[kind\]\+\+/
 };
