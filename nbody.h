@@ -31,9 +31,9 @@
        end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
 
    To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up,
-   >>table, >>down and >>near-bodies: what happens to one body, cell or node. Then >>plain to
-   >>api-serial: the loops over them, whole, on a few pages. All that makes it faster stands behind,
-   and gives the same bits. Nothing before >>force, and none of the parts, is needed for that.
+   >>table, >>down and >>near-bodies: what happens to one body, cell or node. Then the loops over
+   them, whole, on a few pages: >>plain to >>api-serial. All that makes it faster stands behind, and
+   gives the same bits. Nothing before >>numbers, and none of the parts, is needed for that.
 
    >>use
 
@@ -240,7 +240,7 @@
    >>not-here
 
    3D, relativistic or collisional physics; individual time steps; images, windows, files of other
-   programs (see examples/galaxy.c).
+   programs (see examples/galaxy/galaxy.c).
 
    >>changes
 
@@ -511,9 +511,11 @@ typedef NBODY_REAL nbody_real;
 
 typedef enum nbody_method {
     NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
-                                   least, >>cost; sim.desc says what it was. Two choices are by n
-                                   alone: in a periodic square DIRECT for up to 8 order bodies, on a
-                                   GPU DIRECT for up to 1024 */
+                                   least (>>cost); sim.desc says what it was. By n alone: DIRECT in
+                                   periodic squares for up to 8 order bodies; on a GPU for up to
+                                   26,000, with potentials 15,000, of 1 / d 12,000 (more for order 1
+                                   and above 4), but 1024 with doubles, Gaussian cores, laws of
+                                   yours, and in nbody_cuda_build */
     NBODY_DIRECT,               /* direct summation (P2P): n^2 terms, exact except for rounding */
     NBODY_VIRTUAL_PARTICLES,    /* tree code: far cells act on bodies (Kalms section 5.6.3): O(n log
                                    n) terms */
@@ -703,7 +705,7 @@ typedef struct nbody_rule {
 } nbody_rule;
 
 /* Serial, laws with tables of their own on each level: those that the block of tables holds, from
-   one call to the next. >>table-serial */
+   one call to the next. >>kept */
 typedef struct nbody_kept {
     double edge, soften2, length;   /* as in the frame; length: of logarithms, else 0 */
     int32_t law;                /* and core: law + 16 core */
@@ -745,7 +747,7 @@ typedef struct nbody {
     nbody_real *moment, *local; /* [cell * series] the series of a cell's sources, and of its far
                                    cells */
 
-    struct nbody_i_lattice *lattice; /* periodic square: the sums over its images, >>lattice */
+    struct nbody_i_lattice *lattice; /* sums over images: more/nbody_periodic.h */
     nbody_real *images;         /* and the M2L table of level 2, with all images */
 
     int32_t bad_id;             /* after NBODY_NOT_FINITE, NBODY_BAD_MASS; else -1 */
@@ -778,8 +780,7 @@ NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, i
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n);
 
 /* Allocates the memory that n uniformly distributed bodies need, with potentials, and empties the
-   nbody.
-   Refused as nbody_build. Not thread-safe on one nbody. */
+   nbody. Refused as nbody_build. Not thread-safe on one nbody. */
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n);
 
 /* Builds the tree and its sources (DIRECT: copies the bodies), without any force: then
@@ -1276,8 +1277,8 @@ NBODY_FN uint32_t nbody_i_spread(uint32_t v)
     return (v | v << 1) & 0x55555555u;
 }
 
-/* Morton number of a cell: two bits per level, of the row and the column, level 1 first. On level
-   2:
+/* Morton number of a cell: two bits per level, of the row and the column, level 1 first; the column
+   is the lower one, as in ugrid.h (lbvh.h has it higher). On level 2:
 
        row 3   10 11 14 15   column 3 = 11, row 1 = 01 in binary: row and column interleaved,
            2    8  9 12 13   01 11 = 7. The children of cell c are 4 c .. 4 c + 3 on their level:
@@ -1453,7 +1454,8 @@ NBODY_FN void nbody_i_quarters(const uint32_t *keys, int32_t first, int32_t end,
     }
 }
 
-/* More bodies than a leaf has, and a level below? Levels 0 and 1 of a periodic square always. */
+/* More bodies than a leaf has, and a level below? Levels 0 and 1 of a periodic square always. What
+   deep trees ask besides: nbody_i_is_divided. */
 NBODY_FN int nbody_i_divides(const nbody *sim, const nbody_cell *cell)
 {
     if (cell->level < 2 && nbody_i_is_periodic(sim)) return 1;
@@ -2031,21 +2033,17 @@ NBODY_FN nbody_i_run nbody_i_run_on_nodes(const nbody *sim, int32_t from, const 
     return run;
 }
 
-/* A coordinate from the run's corner on. */
-NBODY_FN nbody_real nbody_i_from_corner(const nbody_i_run *run, int axis, nbody_real x)
-{
-    return run->local ? (nbody_real)((double)x - run->corner[axis]) : x;
-}
-
 /* Source s of a run, as the law takes it. */
 NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *run, int32_t s)
 {
     nbody_i_source source;
     int const side = sim->rule.side;
-    source.x = run->x ? nbody_i_from_corner(run, 0, run->x[s])
-                      : nbody_i_times(run->edge, sim->rule.t[s % side]);
-    source.y = run->x ? nbody_i_from_corner(run, 1, run->y[s])
-                      : nbody_i_times(run->edge, sim->rule.t[s / side]);
+    source.x = run->x ? run->x[s] : nbody_i_times(run->edge, sim->rule.t[s % side]);
+    source.y = run->x ? run->y[s] : nbody_i_times(run->edge, sim->rule.t[s / side]);
+    if (run->x && run->local) {
+        source.x = (nbody_real)((double)source.x - run->corner[0]);
+        source.y = (nbody_real)((double)source.y - run->corner[1]);
+    }
     source.m = run->m[s];
     source.xx = run->xx ? run->xx[s] : 0;
     source.xy = run->xx ? run->xy[s] : 0;
@@ -2054,7 +2052,7 @@ NBODY_FN nbody_i_source nbody_i_source_of(const nbody *sim, const nbody_i_run *r
     return source;
 }
 
-/* The same of a target: from the corner of the image that acts. */
+/* A target's coordinate from the corner of the image that acts on, where sources are given so. */
 NBODY_FN nbody_real nbody_i_target_from_corner(const nbody_i_run *run, int axis, nbody_real x)
 {
     return run->local ? (nbody_real)((double)x - (run->corner[axis] + run->shift[axis])) : x;
@@ -3124,9 +3122,15 @@ extern "C" {
            nbody_i_plain_nodes     L2L, M2L: from level 2 down  >>down-serial, >>table, >>down
            nbody_i_plain_bodies    L2P, M2P, P2P: leaf by leaf  >>bodies-serial, >>near-bodies
 
-   Each step is a loop over the functions of one element above. What the steps need besides stands
-   behind them: memory and the defaults of a desc, tables that are kept, deep trees, M2L by powers,
-   and the choice of NBODY_AUTO.
+   With order 1 and desc.levels = L, this is the algorithm of Kalms section 5.6.6: sources are its
+   step 2, nodes step 3 (b before a, since a child reads from its parent), bodies the last 3 (b) and
+   step 4. VIRTUAL_PARTICLES is that of section 5.6.3; its step 3 is in nbody_i_plain_bodies.
+
+   Each step is a loop over the functions of one element above. Behind them stand memory, the
+   defaults of a desc, and tables that are kept. A first reading may trust three second forms: what
+   NBODY_AUTO chooses (nbody_i_choose_early, nbody_i_choose), deep trees (nbody_i_is_too_shallow,
+   nbody_i_deepen, nbody_i_is_divided_deep) and M2L by powers (nbody_i_plain_series,
+   nbody_i_add_local).
    ---------------------------------------------------------------------------------------------- */
 
 typedef enum nbody_i_growth { NBODY_I_EXACT, NBODY_I_AHEAD } nbody_i_growth; /* >>memory */
@@ -3140,8 +3144,7 @@ static void nbody_i_make_empty(nbody *sim);
 static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n);
 static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                       const nbody_real *mass);
-static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
-                                         int potential);
+static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n, int potential);
 static int nbody_i_has_potential(const nbody_desc *desc);
 
 /* Sorts the bodies and makes the cells: this text, or tasks. */
@@ -3154,7 +3157,6 @@ static int nbody_i_is_too_shallow(const nbody *sim);
 static int nbody_i_deepen(nbody *sim, int32_t levels);
 static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t *keys);
 static int nbody_i_find_table(nbody *sim, const nbody_i_law *law, int level);
-static void nbody_i_fill_series_table(nbody *sim);
 static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law);
 
 /* more/nbody_periodic.h */
@@ -3207,8 +3209,8 @@ static int nbody_i_has_fixed_sources(const nbody_desc *desc)
 typedef struct nbody_i_bounds { double least[2], most[2], heaviest; int32_t bad; } nbody_i_bounds;
 
 /* Bounds of bodies first .. end - 1; stops at the first bad one. */
-static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input *input,
-                                          int32_t first, int32_t end, nbody_i_bounds *bounds)
+static nbody_result nbody_i_measure(const nbody *sim, const nbody_i_input *input, int32_t first,
+                                    int32_t end, nbody_i_bounds *bounds)
 {
     int const any_sign = nbody_i_has_fixed_sources(&sim->desc);
     int32_t i;
@@ -3230,15 +3232,6 @@ static nbody_result nbody_i_measure_range(const nbody *sim, const nbody_i_input 
     }
     bounds->bad = -1;
     return NBODY_OK;
-}
-
-/* Of all bodies. */
-static nbody_result nbody_i_measure(nbody *sim, const nbody_i_input *input, int32_t n,
-                                    nbody_i_bounds *bounds)
-{
-    nbody_result const result = nbody_i_measure_range(sim, input, 0, n, bounds);
-    sim->bad_id = bounds->bad;
-    return result;
 }
 
 /* Memory, the square and the units of n bodies. */
@@ -3371,9 +3364,10 @@ static void nbody_i_finish_cells(nbody *sim)
             frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
 }
 
-/* All cells of the sorted bodies. */
-static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
+/* Sorts the bodies and divides them into cells. */
+static nbody_result nbody_i_make_cells(nbody *sim, const nbody_i_input *input)
 {
+    uint32_t *keys = nbody_i_sort(sim, input);
     nbody_frame *frame = sim->frame;
     int32_t c, first = 0, end = 1;
     nbody_result result = nbody_i_begin_cells(sim);
@@ -3397,13 +3391,6 @@ static nbody_result nbody_i_make_cells(nbody *sim, uint32_t *keys)
     }
     nbody_i_finish_cells(sim);
     return NBODY_OK;
-}
-
-/* Sorts the bodies and divides them into cells. */
-static nbody_result nbody_i_make_leaves(nbody *sim, const nbody_i_input *input)
-{
-    uint32_t *keys = nbody_i_sort(sim, input);
-    return nbody_i_make_cells(sim, keys);
 }
 
 /* The cells of n > 0 bodies. One key is enough for most trees; where bodies cluster, three are
@@ -3444,25 +3431,20 @@ static void nbody_i_plain_centres(nbody *sim, int32_t at)
     }
 }
 
-/* P2M (leaves) or M2M (parents) with CHEBYSHEV. */
-static void nbody_i_plain_masses(nbody *sim, int32_t at)
-{
-    int const side = sim->rule.side;
-    nbody_real *mass = sim->vm + (size_t)at * (size_t)sim->per_cell;
-    int32_t k;
-    for (k = 0; k < sim->per_cell; k++)
-        mass[k] = nbody_i_point_mass(sim, &sim->cell[at], (int)k % side, (int)k / side);
-}
-
 /* The sources of all cells of level 2 and deeper. Children stand behind their parents: they come
-   first here. */
+   first here. Leaves of MASS_CENTRES have none, they act by their bodies. */
 static void nbody_i_plain_sources(nbody *sim)
 {
-    int32_t at = sim->frame->cells - 1;
-    for (; at >= sim->frame->level_first[2]; at--) {
-        if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_plain_masses(sim, at);
-        else if (sim->cell[at].child >= 0) nbody_i_plain_centres(sim, at);
-        else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
+    int const side = sim->rule.side;
+    int32_t at, k;
+    for (at = sim->frame->cells - 1; at >= sim->frame->level_first[2]; at--) {
+        const nbody_cell *cell = &sim->cell[at];
+        if (sim->desc.sources == NBODY_CHEBYSHEV)
+            for (k = 0; k < sim->per_cell; k++)
+                sim->vm[(size_t)at * (size_t)sim->per_cell + (size_t)k] =
+                    nbody_i_point_mass(sim, cell, (int)k % side, (int)k / side);
+        else if (cell->child >= 0) nbody_i_plain_centres(sim, at);
+        else if (cell->level < sim->frame->levels - 1) sim->made[at] = 0; /* the last has no room */
     }
 }
 
@@ -3483,15 +3465,11 @@ static void nbody_i_fill_row(const nbody *sim, const nbody_i_law *law, int level
         nbody_i_fill_entry(sim, law, level, offset, row % sim->per_cell, a);
 }
 
-/* Fills the M2L table of a level, unless it is there already. */
+/* Fills the M2L table of a level, unless it is there already, or M2L goes by powers: >>series. */
 static void nbody_i_ready_table(nbody *sim, const nbody_i_law *law, int level)
 {
     int32_t row;
-    if (!nbody_i_find_table(sim, law, level)) return;
-    if (sim->series) {
-        nbody_i_fill_series_table(sim);
-        return;
-    }
+    if (sim->series || !nbody_i_find_table(sim, law, level)) return;
     for (row = 0; row < NBODY_I_OFFSETS * sim->per_cell; row++)
         nbody_i_fill_row(sim, law, level, row);
 }
@@ -3545,18 +3523,21 @@ static nbody_result nbody_i_build(nbody *sim, const nbody_i_input *input, int32_
     int32_t i;
     nbody_result result = NBODY_OK;
     if (nbody_i_build_faster(sim, input, n, &result)) return result;
-    result = nbody_i_measure(sim, input, n, &bounds);
-    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
+    result = nbody_i_measure(sim, input, 0, n, &bounds);
+    sim->bad_id = bounds.bad;
+    if (result != NBODY_OK) return result;
+    result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
     if (sim->desc.method == NBODY_DIRECT || n == 0) {
         for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
         return NBODY_OK;
     }
-    result = nbody_i_make_tree(sim, input, nbody_i_make_leaves);
-    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_make_tree(sim, input, nbody_i_make_cells);
+    if (result != NBODY_OK || !sim->cell) return result; /* NBODY_AUTO took DIRECT: no cells */
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-    if (result == NBODY_OK) nbody_i_plain_sources(sim);
-    return result;
+    if (result != NBODY_OK) return result;
+    nbody_i_plain_sources(sim);
+    return NBODY_OK;
 }
 
 /* Checks, resolves and builds; empty after a refusal. */
@@ -3568,10 +3549,10 @@ static nbody_result nbody_i_build_for(nbody *sim, const nbody_desc *desc,
     nbody_i_make_empty(sim);
     result = nbody_i_check_input(input, n);
     if (result != NBODY_OK) return result;
-    result = nbody_i_begin_choice(sim, desc, n, potential);
-    if (result == NBODY_OK && potential && !nbody_i_has_potential(&sim->desc))
-        result = NBODY_BAD_ARGUMENT;
-    if (result == NBODY_OK) result = nbody_i_build(sim, input, n);
+    result = nbody_i_begin(sim, desc, n, potential);
+    if (result != NBODY_OK) return result;
+    if (potential && !nbody_i_has_potential(&sim->desc)) return NBODY_BAD_ARGUMENT;
+    result = nbody_i_build(sim, input, n);
     if (result == NBODY_OK) return NBODY_OK;
     bad = sim->bad_id;
     nbody_i_make_empty(sim);
@@ -3638,16 +3619,18 @@ NBODY_API nbody_result nbody_accelerations(nbody *sim, const nbody_desc *desc,
    nbody_i_bind_... set the pointers into it.
    ---------------------------------------------------------------------------------------------- */
 
-/* In the sort's memory for the counters of tasks, in units of a body's: >>parallel-run. */
-static size_t nbody_i_sort_room(const nbody *sim, int32_t n);
+/* Into how many pieces tasks cut the sort: >>parallel-run. */
+static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n);
 /* The M2L table, or several: >>kept. */
 static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth);
 
+/* NULL: there is no such memory. */
 static void *nbody_i_alloc(const nbody_allocator *allocator, size_t bytes)
 {
     return allocator->alloc ? allocator->alloc(bytes, allocator->user) : malloc(bytes);
 }
 
+/* Frees what nbody_i_alloc returned; NULL is fine. */
 static void nbody_i_give_back(const nbody_allocator *allocator, void *memory, size_t bytes)
 {
     if (memory && allocator->free) allocator->free(memory, bytes, allocator->user);
@@ -3758,22 +3741,18 @@ static void nbody_i_bind_nodes(nbody *sim, void *memory, size_t cells, int poten
     sim->local = sim->series ? sim->moment + cells * (size_t)sim->series : NULL;
 }
 
-static size_t nbody_i_table_reals(const nbody *sim)
-{
-    return sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
-}
-
 /* The frame, and room for n bodies and their sort. */
 static nbody_result nbody_i_prepare_bodies(nbody *sim, int32_t n, nbody_i_growth growth)
 {
-    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t);
+    int32_t const pieces = nbody_i_sort_pieces(sim, n); /* each has 256 counters: 64 elements */
+    size_t const count = (size_t)n, work = 4 * sizeof(uint32_t),
+                 counters = pieces > 1 ? 64 * (size_t)pieces : 0;
     nbody_result result = nbody_i_grow(sim, NBODY_I_FRAME, sizeof(nbody_frame), 0, growth);
     if (result != NBODY_OK) return result;
     result = nbody_i_grow_array(sim, NBODY_I_BODIES, count, NBODY_I_BODY, growth);
     if (result != NBODY_OK) return result;
     if (sim->desc.method != NBODY_DIRECT)
-        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + nbody_i_sort_room(sim, n), work,
-                                    growth);
+        result = nbody_i_grow_array(sim, NBODY_I_WORK, count + counters, work, growth);
     if (result != NBODY_OK) return result;
     sim->frame = (nbody_frame *)sim->block[NBODY_I_FRAME].memory;
     memset(sim->frame, 0, sizeof *sim->frame);
@@ -3822,7 +3801,8 @@ static nbody_result nbody_i_prepare_nodes(nbody *sim, int potential, nbody_i_gro
                  width = nbody_i_node_reals(sim, potential) * sizeof(nbody_real);
     nbody_result result = NBODY_OK;
     if (sim->nodes > 0) result = nbody_i_grow_array(sim, NBODY_I_NODES, cells, width, growth);
-    if (result == NBODY_OK && has_table) result = nbody_i_prepare_table(sim, potential, growth);
+    if (result != NBODY_OK) return result;
+    if (has_table) result = nbody_i_prepare_table(sim, potential, growth);
     if (result != NBODY_OK) return result;
     nbody_i_bind_nodes(sim, sim->block[NBODY_I_NODES].memory, cells, potential);
     sim->table = has_table ? (nbody_real *)sim->block[NBODY_I_TABLE].memory : NULL;
@@ -3865,14 +3845,13 @@ static int32_t nbody_i_default_leaf(const nbody_desc *desc)
     return desc->order <= 4 ? 80 : desc->order <= 6 ? 144 : 160;
 }
 
-/* NBODY_AUTO, before a body is read: DIRECT, or a tree that may still turn out to cost more.
-   >>choose */
+/* NBODY_AUTO, before a body is read (>>cost): DIRECT, or a tree, which nbody_i_choose may still
+   find to cost more. */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential);
 
 /* Fills in what is 0, but for levels and leaf. */
-static void nbody_i_default_options(nbody_desc *desc, int32_t n)
+static void nbody_i_default_options(nbody_desc *desc)
 {
-    if (desc->method == NBODY_AUTO) nbody_i_choose_early(desc, n, 0);
     if (desc->order == 0) desc->order = desc->method == NBODY_FORCE_NODES ? 4 : 1;
     if (desc->sources == NBODY_SOURCES_AUTO)
         desc->sources = desc->method == NBODY_FORCE_NODES && desc->order > 1 ? NBODY_CHEBYSHEV
@@ -3882,6 +3861,23 @@ static void nbody_i_default_options(nbody_desc *desc, int32_t n)
         desc->gravity = 1;
     if (desc->mass_stride == 0) desc->mass_stride = sizeof(nbody_real);
     if (desc->acc_stride == 0) desc->acc_stride = 2 * sizeof(nbody_real);
+}
+
+/* Does the desc ask for a part that was not added? */
+static nbody_result nbody_i_check_parts(const nbody_desc *desc)
+{
+    int missing = 0;
+    (void)desc;
+#ifndef NBODY_WITH_PERIODIC
+    missing = desc->periodic != 0;
+#endif
+#ifndef NBODY_WITH_VORTEX
+    missing = missing || desc->law == NBODY_VORTEX || desc->core == NBODY_GAUSSIAN;
+#endif
+#ifndef NBODY_WITH_FUNCTION
+    missing = missing || desc->law == NBODY_FUNCTION;
+#endif
+    return missing ? NBODY_NO_PART : NBODY_OK;
 }
 
 /* Enums and small numbers, and what does not go together. */
@@ -3910,24 +3906,7 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
     if (desc->levels < 0 || desc->levels > NBODY_MAX_LEVELS || desc->leaf < 0 ||
         desc->max_cells < 0)
         return NBODY_BAD_LEVELS;
-    return NBODY_OK;
-}
-
-/* Does the desc ask for a part that was not added? */
-static nbody_result nbody_i_check_parts(const nbody_desc *desc)
-{
-    int missing = 0;
-    (void)desc;
-#ifndef NBODY_WITH_PERIODIC
-    missing = desc->periodic != 0;
-#endif
-#ifndef NBODY_WITH_VORTEX
-    missing = missing || desc->law == NBODY_VORTEX || desc->core == NBODY_GAUSSIAN;
-#endif
-#ifndef NBODY_WITH_FUNCTION
-    missing = missing || desc->law == NBODY_FUNCTION;
-#endif
-    return missing ? NBODY_NO_PART : NBODY_OK;
+    return nbody_i_check_parts(desc);
 }
 
 /* May potentials be requested? */
@@ -3952,21 +3931,29 @@ static nbody_result nbody_i_check_numbers(const nbody_desc *desc)
     return NBODY_OK;
 }
 
-NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
+/* nbody_defaults; potential: will potentials be requested? NBODY_AUTO asks. */
+static nbody_result nbody_i_resolve(nbody_desc *out, const nbody_desc *desc, int32_t n,
+                                    int potential)
 {
     nbody_result result;
-    if (!out) return NBODY_BAD_ARGUMENT;
     if (desc) *out = *desc;
     else memset(out, 0, sizeof *out);
-    nbody_i_default_options(out, n);
+    if (out->method == NBODY_AUTO) nbody_i_choose_early(out, n, potential);
+    nbody_i_default_options(out);
     result = nbody_i_check_options(out);
-    if (result == NBODY_OK) result = nbody_i_check_parts(out);
-    if (result == NBODY_OK) result = nbody_i_check_numbers(out);
-    if (result == NBODY_OK) result = nbody_i_check_periodic(out);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_check_numbers(out);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_check_periodic(out);
     if (result != NBODY_OK || out->levels > 0) return result;
     if (out->leaf == 0) out->leaf = nbody_i_default_leaf(out);
     out->levels = out->periodic ? NBODY_KEY_LEVELS : NBODY_MAX_LEVELS;
     return NBODY_OK;
+}
+
+NBODY_API nbody_result nbody_defaults(nbody_desc *out, const nbody_desc *desc, int32_t n)
+{
+    return out ? nbody_i_resolve(out, desc, n, 0) : NBODY_BAD_ARGUMENT;
 }
 
 NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
@@ -3980,23 +3967,19 @@ NBODY_API int32_t nbody_levels_for(const nbody_desc *desc, int32_t n)
     return resolved.periodic && levels < 3 ? 3 : levels;
 }
 
-/* cos of 0 .. pi / 2, as 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). The nodes must have the same
-   bits everywhere, and libraries differ. */
-static double nbody_i_cosine(double angle)
-{
-    double sum = 0;
-    int k;
-    for (k = 26; k >= 2; k -= 2) sum = (1 - sum) * angle * angle / (k * (k - 1));
-    return 1 - sum;
-}
-
-/* Node i of `side`, 0 .. 1: the formulas of >>rule, one half mirrored. */
+/* Node i of `side`, 0 .. 1: the formulas of >>rule, one half mirrored. The nodes must have the same
+   bits everywhere, and libraries differ: cos x = 1 - x^2/2 (1 - x^2/12 (1 - x^2/30 (..))). */
 static double nbody_i_node_at(int linear, int side, int i)
 {
-    double const pi = 3.14159265358979324;
+    int const mirrored = 2 * i + 1 > side;
+    double const pi = 3.14159265358979324,
+                 angle = pi * ((mirrored ? side - 1 - i : i) + 0.5) / side;
+    double sum = 0, at;
+    int k;
     if (linear) return (i + 0.5) / side;
-    if (2 * i + 1 > side) return 1 - nbody_i_node_at(linear, side, side - 1 - i);
-    return (1 - nbody_i_cosine(pi * (i + 0.5) / side)) / 2;
+    for (k = 26; k >= 2; k -= 2) sum = (1 - sum) * angle * angle / (k * (k - 1));
+    at = (1 - (1 - sum)) / 2;
+    return mirrored ? 1 - at : at;
 }
 
 /* The nodes, and the weights of L2L and M2M: node t of the child in half `bit` is at (bit + t) / 2
@@ -4036,12 +4019,15 @@ static void nbody_i_make_empty(nbody *sim)
     sim->cuda_error = 0;
 }
 
-/* Empties sim, checks and copies a desc, and sets what follows from it. */
-static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
+/* Empties sim, checks and copies a desc, and sets what follows from it. sim->choose: what
+   NBODY_AUTO has still to choose, when the cells are known. */
+static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n, int potential)
 {
+    int const automatic =
+        !desc || (desc->method == NBODY_AUTO && desc->leaf == 0 && desc->levels == 0);
     nbody_desc given;
     nbody_allocator had;
-    nbody_result const result = nbody_defaults(&given, desc, n);
+    nbody_result const result = nbody_i_resolve(&given, desc, n, potential);
     int const linear = given.order == 1, side = linear ? 8 : given.order;
     nbody_i_make_empty(sim);
     if (result != NBODY_OK) return result;
@@ -4059,25 +4045,10 @@ static nbody_result nbody_i_begin(nbody *sim, const nbody_desc *desc, int32_t n)
     }
     sim->per_cell = given.sources == NBODY_CHEBYSHEV ? sim->nodes : given.subcells * given.subcells;
     sim->series = nbody_i_series(&sim->desc);
-    return NBODY_OK;
-}
-
-/* nbody_i_begin with NBODY_AUTO: sim->choose says what is still to be chosen. */
-static nbody_result nbody_i_begin_choice(nbody *sim, const nbody_desc *desc, int32_t n,
-                                         int potential)
-{
-    int const automatic = (!desc || desc->method == NBODY_AUTO) &&
-                          !(desc && (desc->leaf != 0 || desc->levels != 0));
-    nbody_desc early;
-    nbody_result result;
-    if (desc) early = *desc;
-    else memset(&early, 0, sizeof early);
-    if (early.method == NBODY_AUTO) nbody_i_choose_early(&early, n, potential);
-    result = nbody_i_begin(sim, &early, n);
-    sim->choose = automatic && sim->desc.method != NBODY_DIRECT && !sim->desc.periodic
+    sim->choose = automatic && given.method != NBODY_DIRECT && !given.periodic
                       ? 1 + 2 * (potential != 0)
                       : 0;
-    return result;
+    return NBODY_OK;
 }
 
 /* The stride in bytes, with the default for 0; returns 0 if it is invalid. */
@@ -4158,20 +4129,20 @@ static void nbody_i_keep_tables(nbody *sim, int potential)
 /* Room for the M2L table, or for those of as many levels as are kept. */
 static nbody_result nbody_i_prepare_table(nbody *sim, int potential, nbody_i_growth growth)
 {
-    size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real);
-    size_t table;
+    size_t const room = sim->block[NBODY_I_TABLE].bytes / sizeof(nbody_real),
+                 one = sim->series ? nbody_i_series_table(sim) : nbody_i_table_level(sim);
+    size_t all;
     nbody_result result;
     nbody_i_keep_tables(sim, potential);
-    table = nbody_i_table_reals(sim) * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
-    if (table > room) { /* to be filled again */
+    all = one * (size_t)(sim->kept.slots > 0 ? sim->kept.slots : 1);
+    if (all > room) { /* to be filled again */
         sim->table_kind = 0;
         sim->kept.levels = 0;
     }
-    result = nbody_i_grow_array(sim, NBODY_I_TABLE, table, sizeof(nbody_real), growth);
+    result = nbody_i_grow_array(sim, NBODY_I_TABLE, all, sizeof(nbody_real), growth);
     if (result != NBODY_OUT_OF_MEMORY || sim->kept.slots <= 1) return result;
     sim->kept.slots = 1; /* one is enough */
-    return nbody_i_grow_array(sim, NBODY_I_TABLE, nbody_i_table_reals(sim), sizeof(nbody_real),
-                              growth);
+    return nbody_i_grow_array(sim, NBODY_I_TABLE, one, sizeof(nbody_real), growth);
 }
 
 /* What `table` would hold for this law on a level; 0: it cannot be reused. */
@@ -4280,11 +4251,12 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
    >>series-serial: M2L by powers, one number at a time: >>series
    ---------------------------------------------------------------------------------------------- */
 
-/* The three parts of the table of >>series. */
-static void nbody_i_fill_series_table(nbody *sim)
+/* Fills the three parts of the table of >>series, unless they are there already. */
+static void nbody_i_ready_series(nbody *sim, const nbody_i_law *law)
 {
     int offset, j;
     int32_t a;
+    if (!nbody_i_find_table(sim, law, 2)) return;
     memset(sim->table, 0, nbody_i_series_table(sim) * sizeof *sim->table);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++) {
         if (!nbody_i_offset_is_far(offset)) continue;
@@ -4299,7 +4271,7 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
     size_t const count = (size_t)sim->series;
     int32_t const first = sim->frame->level_first[2];
     int32_t at, k;
-    nbody_i_ready_table(sim, law, 2);
+    nbody_i_ready_series(sim, law);
     for (at = first; at < sim->frame->cells; at++)
         for (k = 0; k < sim->series; k++)
             sim->moment[(size_t)at * count + (size_t)k] = nbody_i_moment(sim, at, k);
@@ -4422,6 +4394,7 @@ static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potentia
     return leaf < 20 && desc->law == NBODY_FUNCTION ? 20 : (int32_t)leaf;
 }
 
+/* The method by n alone, and the leaf of a tree. */
 static void nbody_i_choose_early(nbody_desc *desc, int32_t n, int potential)
 {
     nbody_desc tree = *desc;
@@ -4569,15 +4542,15 @@ static void nbody_i_guess_sources(nbody *sim)
 /* *cost: the most that is of interest, and then what the tree costs. */
 static nbody_result nbody_i_find_cost(nbody *sim, double *cost, int32_t *levels)
 {
-    nbody_result result = NBODY_OK;
     if (sim->desc.sources == NBODY_MASS_CENTRES) {
-        result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
-        if (result == NBODY_OK && sim->made) nbody_i_guess_sources(sim);
+        nbody_result const result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
+        if (result != NBODY_OK) return result;
+        if (sim->made) nbody_i_guess_sources(sim);
     }
-    if (result == NBODY_OK) *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
+    *cost = nbody_i_tree_cost(sim, sim->choose > 1, *cost, levels);
     sim->made = NULL; /* they were only counted */
     sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
-    return result;
+    return NBODY_OK;
 }
 
 /* Makes a nbody of DIRECT of one with a tree. */
@@ -4652,19 +4625,20 @@ static void nbody_i_even_frame(const nbody_desc *desc, int32_t n, nbody_frame *f
     if (spare) frame->level_first[frame->levels - 1] = frame->cells;
 }
 
-/* Cells, sources and nodes of n evenly spread bodies. */
+/* Bodies, cells, sources and nodes of n evenly spread bodies. */
 static nbody_result nbody_i_reserve_tree(nbody *sim, int32_t n)
 {
     nbody_frame frame;
     int64_t room;
-    nbody_result result;
+    nbody_result result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
+    if (result != NBODY_OK || n == 0 || sim->desc.method == NBODY_DIRECT) return result;
     nbody_i_even_frame(&sim->desc, n, &frame);
     sim->frame = &frame;
     room = 3 * ((int64_t)frame.cells - frame.level_first[frame.levels - 1]) + 256;
     result = nbody_i_make_room(sim, room, NBODY_I_EXACT);
-    if (result == NBODY_OK) result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
-    if (result == NBODY_OK) result = nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT);
-    return result;
+    if (result != NBODY_OK) return result;
+    result = nbody_i_prepare_sources(sim, NBODY_I_EXACT);
+    return result == NBODY_OK ? nbody_i_prepare_nodes(sim, 1, NBODY_I_EXACT) : result;
 }
 
 NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t n)
@@ -4674,10 +4648,9 @@ NBODY_API nbody_result nbody_reserve(nbody *sim, const nbody_desc *desc, int32_t
     nbody_i_make_empty(sim);
     if (n < 0) return NBODY_BAD_ARGUMENT;
     if (n > NBODY_I_N_MAX) return NBODY_TOO_MANY;
-    result = nbody_i_begin_choice(sim, desc, n, 1);
-    if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, n, NBODY_I_EXACT);
-    if (result == NBODY_OK && n > 0 && sim->desc.method != NBODY_DIRECT)
-        result = nbody_i_reserve_tree(sim, n);
+    result = nbody_i_begin(sim, desc, n, 1);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_reserve_tree(sim, n);
     if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_reserve_lattice(sim);
     nbody_i_make_empty(sim);
     return result;
@@ -4710,6 +4683,7 @@ static int32_t nbody_i_pieces(const nbody_parallel *parallel, int64_t terms)
     return worth < parallel->tasks ? (int32_t)worth : parallel->tasks;
 }
 
+/* What the caller runs: one task. */
 static void nbody_i_do_task(void *context, int32_t index)
 {
     nbody_i_tasks *tasks = (nbody_i_tasks *)context;
@@ -4745,16 +4719,10 @@ static inline int32_t nbody_i_begin_of(int32_t n, int32_t piece, int32_t pieces)
 /* Terms that pass by while one body is read and written. */
 enum { NBODY_I_TOUCH = 16 };
 
-/* Pieces of a sort, each with 256 counters, and the memory of these in units of a body's. */
+/* Pieces of a sort. */
 static int32_t nbody_i_sort_pieces(const nbody *sim, int32_t n)
 {
     return nbody_i_pieces(&sim->desc.parallel, (int64_t)n * NBODY_I_TOUCH);
-}
-
-static size_t nbody_i_sort_room(const nbody *sim, int32_t n)
-{
-    int32_t const pieces = nbody_i_sort_pieces(sim, n);
-    return pieces > 1 ? 64 * (size_t)pieces : 0;
 }
 
 /* Does the plain text run? */
@@ -4768,9 +4736,9 @@ static int nbody_i_is_plain(const nbody *sim)
 #endif
 }
 
-/* Sets of masses that one pass computes at most: >>sets-serial of more/nbody_sets.h. A function
-   with a parameter `sets` takes `sim` as an array of so many: the same tree, each with masses,
-   sources and nodes of its own. */
+/* Sets of masses that one pass computes at most (more/nbody_sets.h). A function with a parameter
+   `sets` takes `sim` as an array of so many: the same tree, each with masses, sources and nodes of
+   its own. */
 enum { NBODY_I_SETS = 4 };
 
 #ifndef NBODY_PLAIN
@@ -4905,6 +4873,7 @@ NBODY_I_INLINE void nbody_i_inverse_roots(int avx2, nbody_real *root, const nbod
 #endif
 }
 
+/* Lanes without any sums, of each set. */
 static void nbody_i_clear_lanes(nbody_i_lanes *lanes, int sets)
 {
     memset(lanes, 0, (size_t)sets * sizeof *lanes);
@@ -5126,6 +5095,7 @@ NBODY_I_INLINE void nbody_i_rows(const nbody_real *rows, int32_t step, const nbo
     memcpy(sum, at, sizeof at);
 }
 
+/* The two loops over lanes, compiled twice: for any CPU of this kind, and for AVX2. */
 static void nbody_i_base_sums(const nbody_i_law *law, const nbody_i_run *run, int32_t first,
                                int32_t end, nbody_i_lanes *lanes)
 {
@@ -5214,6 +5184,7 @@ static void nbody_i_lanes_run(const nbody *sim, int sets, const nbody_i_law *law
     }
 }
 
+/* nbody_i_rows, by the instructions that the CPU has. */
 static void nbody_i_lanes_rows(const nbody_real *rows, int32_t step, const nbody_real *factor,
                                int32_t count, nbody_real sum[NBODY_I_LANES])
 {
@@ -5559,6 +5530,7 @@ static void nbody_i_lanes_moment(const nbody *sim, int sets, int32_t at)
         memcpy(sim[s].moment + (size_t)at * (size_t)count, sum[s], (size_t)count * sizeof **sum);
 }
 
+/* Adds the partial sums of all numbers of a series to their totals, in each set. */
 static void nbody_i_carry_series(nbody_i_series_sums *sums, int sets, int32_t count)
 {
     int32_t k;
@@ -5611,6 +5583,7 @@ static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *l
     }
 }
 
+/* Stores the series of a cell. */
 static void nbody_i_store_series(const nbody *sim, int32_t at, const nbody_i_series_sums *sums)
 {
     nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
@@ -5642,6 +5615,7 @@ static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *la
     }
 }
 
+/* Stores the sums of all nodes of a cell. */
 static void nbody_i_store_nodes(const nbody *sim, int sets, const nbody_i_law *law, int32_t at,
                                 const nbody_i_lanes *lanes)
 {
@@ -5683,7 +5657,7 @@ static void nbody_i_make_nodes(nbody *sim, int sets, const nbody_i_law *law)
     int32_t at;
     nbody_i_transpose_weights(&sim->rule, &batch.to_child);
     if (sim->series) {
-        nbody_i_ready_table(sim, law, 2);
+        nbody_i_ready_series(sim, law);
         for (at = sim->frame->level_first[2]; at < sim->frame->cells; at++)
             nbody_i_lanes_moment(sim, sets, at);
     }
@@ -5717,6 +5691,7 @@ static void nbody_i_load_lanes(const nbody *sim, int sets, int32_t first, int32_
     }
 }
 
+/* Stores the fields of the bodies at places first .. first + count - 1. */
 static void nbody_i_store_lanes(const nbody *sim, const nbody_i_outcome *out, int32_t first,
                                 int32_t count, const nbody_i_lanes *lanes)
 {
@@ -5855,6 +5830,7 @@ typedef struct nbody_i_job {
     int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
 } nbody_i_job;
 
+/* A job on so many sets; what its tasks read besides is set by those who run it. */
 static nbody_i_job nbody_i_job_of(nbody *sim, int sets)
 {
     nbody_i_job job;
@@ -5883,10 +5859,11 @@ typedef struct nbody_i_measures {
     nbody_result result[NBODY_I_MEASURES];
 } nbody_i_measures;
 
+/* The bounds of a piece. Functions nbody_i_..._task do one piece of a job. */
 static void nbody_i_measure_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_measures *job = (nbody_i_measures *)of_job;
-    job->result[piece] = nbody_i_measure_range(
+    job->result[piece] = nbody_i_measure(
         job->sim, job->input, nbody_i_begin_of(job->n, piece, pieces),
         nbody_i_begin_of(job->n, piece + 1, pieces), &job->bounds[piece]);
 }
@@ -5903,7 +5880,7 @@ static void nbody_i_join_bounds(nbody_i_bounds *all, const nbody_i_bounds *part)
 }
 
 /* The bounds of all bodies, from those of the pieces. */
-static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, int32_t n,
+static nbody_result nbody_i_cut_measure(const nbody *sim, const nbody_i_input *input, int32_t n,
                                         nbody_i_bounds *bounds)
 {
     nbody_i_measures job;
@@ -5911,6 +5888,7 @@ static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, 
     nbody_result result;
     if (pieces > NBODY_I_MEASURES) pieces = NBODY_I_MEASURES;
     if (pieces > n) pieces = 1; /* no piece is empty */
+    bounds->bad = -1;
     job.sim = sim;
     job.input = input;
     job.n = n;
@@ -5920,7 +5898,7 @@ static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, 
         if (k == 0) *bounds = job.bounds[0];
         else nbody_i_join_bounds(bounds, &job.bounds[k]);
         result = job.result[k];
-        sim->bad_id = job.bounds[k].bad;
+        bounds->bad = job.bounds[k].bad;
     }
     return result;
 }
@@ -5928,6 +5906,7 @@ static nbody_result nbody_i_cut_measure(nbody *sim, const nbody_i_input *input, 
 /* ---- sort: as nbody_i_sort. A pass counts the digits of each range; then the bodies with the same
    digit are placed range by range ---- */
 
+/* The keys of a range of places; before the first sort also the ids. */
 static void nbody_i_key_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -5939,6 +5918,7 @@ static void nbody_i_key_task(void *of_job, int32_t piece, int32_t pieces)
     }
 }
 
+/* Counts the digits of a range. */
 static void nbody_i_digit_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -5950,6 +5930,7 @@ static void nbody_i_digit_task(void *of_job, int32_t piece, int32_t pieces)
     memcpy(job->place + 256 * piece, count, sizeof count);
 }
 
+/* Moves a range, in order, to where each digit of it begins. */
 static void nbody_i_scatter_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -5980,6 +5961,7 @@ static int nbody_i_place_digits(int32_t *place, int32_t pieces, int32_t n)
     return 1;
 }
 
+/* Copies the bodies of a range of places. */
 static void nbody_i_place_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6030,15 +6012,16 @@ static nbody_result nbody_i_cut_sort(nbody *sim, const nbody_i_input *input, uin
     job.spare_id = job.spare_key + n;
     job.place = (int32_t *)(void *)(job.spare_id + n);
     job.part = nbody_i_parts_of_key(sim) - 1;
-    for (; job.part >= 0 && result == NBODY_OK; job.part--) {
+    for (; job.part >= 0; job.part--) {
         result = nbody_i_run_pieces(parallel, pieces, nbody_i_key_task, &job);
-        for (job.shift = 0; job.shift < nbody_i_bits_of_key(sim) && result == NBODY_OK;
-             job.shift += 8)
+        if (result != NBODY_OK) return result;
+        for (job.shift = 0; job.shift < nbody_i_bits_of_key(sim); job.shift += 8) {
             result = nbody_i_cut_pass(&job, pieces);
+            if (result != NBODY_OK) return result;
+        }
     }
-    if (result == NBODY_OK) result = nbody_i_run_pieces(parallel, pieces, nbody_i_place_task, &job);
     *keys = job.key;
-    return result;
+    return nbody_i_run_pieces(parallel, pieces, nbody_i_place_task, &job);
 }
 
 /* ---- cells: the children of a level are counted, then made ---- */
@@ -6091,6 +6074,7 @@ static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
             nbody_i_divide(sim, job->keys, first, &at);
 }
 
+/* Finds the adjacent cells of new cells. */
 static void nbody_i_beside_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6122,33 +6106,36 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
         room += divided[k];
     }
     result = nbody_i_make_room(job->sim, 4 * room, NBODY_I_AHEAD);
-    if (result == NBODY_OK) result = nbody_i_cut(job, terms, nbody_i_divide_task);
+    if (result != NBODY_OK) return result;
     job->sim->frame->cells = at;
-    return result;
+    return nbody_i_cut(job, terms, nbody_i_divide_task);
 }
 
-/* nbody_i_make_cells in tasks. */
+/* The cells of the sorted bodies, in tasks. */
 static nbody_result nbody_i_cut_cells(nbody *sim, uint32_t *keys)
 {
     nbody_frame *frame = sim->frame;
     nbody_i_job job = nbody_i_job_of(sim, 1);
     nbody_result result = nbody_i_begin_cells(sim);
+    if (result != NBODY_OK) return result;
     job.keys = keys;
     job.end = 1;
-    while (result == NBODY_OK && job.end > job.first) {
+    while (job.end > job.first) {
         result = nbody_i_cut_level(&job);
+        if (result != NBODY_OK) return result;
         job.first = job.end;
         job.end = frame->cells;
-        if (result != NBODY_OK || job.end == job.first) break;
+        if (job.end == job.first) break;
         frame->level_first[++frame->levels] = job.end;
         result = nbody_i_cut(&job, (int64_t)(job.end - job.first) * NBODY_I_CELL,
                              nbody_i_beside_task);
+        if (result != NBODY_OK) return result;
     }
-    if (result == NBODY_OK) nbody_i_finish_cells(sim);
-    return result;
+    nbody_i_finish_cells(sim);
+    return NBODY_OK;
 }
 
-/* nbody_i_make_leaves in tasks. */
+/* nbody_i_make_cells in tasks. */
 static nbody_result nbody_i_cut_leaves(nbody *sim, const nbody_i_input *input)
 {
     uint32_t *keys = NULL;
@@ -6167,6 +6154,7 @@ static int32_t nbody_i_batch_of(const nbody_i_job *job, int32_t batch, int32_t *
     return job->end - *first < room ? job->end - *first : room;
 }
 
+/* The sources of every pieces-th batch of cells. */
 static void nbody_i_source_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6175,6 +6163,7 @@ static void nbody_i_source_task(void *of_job, int32_t piece, int32_t pieces)
         for (; count > 0; count--, c++) nbody_i_make_sources_of(job->sim, job->sets, c);
 }
 
+/* The moments of the series of some cells. */
 static void nbody_i_moment_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6183,6 +6172,7 @@ static void nbody_i_moment_task(void *of_job, int32_t piece, int32_t pieces)
     for (; first < end; first++) nbody_i_lanes_moment(job->sim, job->sets, first);
 }
 
+/* Every pieces-th row of a table. */
 static void nbody_i_row_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6191,6 +6181,7 @@ static void nbody_i_row_task(void *of_job, int32_t piece, int32_t pieces)
     for (; row < rows; row += pieces) nbody_i_fill_row(job->sim, job->law, job->level, row);
 }
 
+/* The nodes of every pieces-th batch of cells. */
 static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6200,6 +6191,7 @@ static void nbody_i_node_task(void *of_job, int32_t piece, int32_t pieces)
         nbody_i_make_nodes_of(job->sim, job->sets, job->law, job->level, &batch);
 }
 
+/* The cells of a level are those of the job. */
 static void nbody_i_set_level(nbody_i_job *job, int level)
 {
     job->level = level;
@@ -6249,7 +6241,7 @@ static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
     job->first = sim->frame->level_first[2];
     job->end = sim->frame->cells;
     if (sim->series) {
-        nbody_i_ready_table(sim, job->law, 2);
+        nbody_i_ready_series(sim, job->law);
         result = nbody_i_cut(job,
                              (int64_t)(job->end - job->first) * sim->series * sim->per_cell / 8,
                              nbody_i_moment_task);
@@ -6273,6 +6265,7 @@ static nbody_result nbody_i_cut_nodes(nbody_i_job *job)
 #define NBODY_I_LARGE_LEAF 1024
 #endif
 
+/* The bodies of small leaves, of every pieces-th batch of cells. */
 static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6284,6 +6277,7 @@ static void nbody_i_leaf_task(void *of_job, int32_t piece, int32_t pieces)
                 nbody_i_make_forces_of(job->sim, job->sets, job->law, job->out, c);
 }
 
+/* Every pieces-th 16 bodies of one large leaf. */
 static void nbody_i_large_leaf_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6293,6 +6287,7 @@ static void nbody_i_large_leaf_task(void *of_job, int32_t piece, int32_t pieces)
         nbody_i_make_forces_from(job->sim, job->sets, job->law, job->out, job->first, k);
 }
 
+/* Every pieces-th 16 bodies, by direct summation. */
 static void nbody_i_direct_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
@@ -6363,15 +6358,17 @@ static nbody_result nbody_i_fast_build(nbody *sim, const nbody_i_input *input, i
     nbody_i_bounds bounds;
     int32_t i;
     nbody_result result = cut ? nbody_i_cut_measure(sim, input, n, &bounds)
-                              : nbody_i_measure(sim, input, n, &bounds);
-    if (result == NBODY_OK) result = nbody_i_begin_build(sim, n, &bounds);
+                              : nbody_i_measure(sim, input, 0, n, &bounds);
+    sim->bad_id = bounds.bad;
+    if (result != NBODY_OK) return result;
+    result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
     if (sim->desc.method == NBODY_DIRECT || n == 0) {
         if (cut) return nbody_i_cut_places(sim, input);
         for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
         return NBODY_OK;
     }
-    result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_leaves);
+    result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_cells);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
     return result == NBODY_OK ? nbody_i_fast_sources(sim, 1) : result;
@@ -6874,7 +6871,7 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
         given.cuda_allocator = desc->cuda_allocator;
         given.parallel = desc->parallel;
     }
-    result = nbody_i_begin(sim, &given, header.n); /* is the allocator that of its memory? */
+    result = nbody_i_begin(sim, &given, header.n, 0); /* is the allocator that of its memory? */
     if (result == NBODY_OK)
         result = nbody_i_load_bodies(sim, &given, &header, (const unsigned char *)bytes);
     if (result != NBODY_OK) nbody_i_make_empty(sim);

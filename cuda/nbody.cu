@@ -360,7 +360,7 @@ nbody_result nbody_i_cuda_begin(nbody_cuda *gpu, const nbody_desc *desc, int32_t
             n <= nbody_i_cuda_few(&chosen, purpose) ? NBODY_DIRECT : NBODY_FORCE_NODES;
     if (chosen.stage == NBODY_FAST && nbody_i_never_fast(&chosen))
         chosen.stage = NBODY_SHARED_MEMORY;
-    nbody_result result = nbody_i_begin(sim, &chosen, n);
+    nbody_result result = nbody_i_begin(sim, &chosen, n, false);
     if (result == NBODY_OK) result = nbody_i_check_function(&chosen);
     if (result != NBODY_OK) {
         if (holds) sim->desc.cuda_allocator = had; /* what nbody_cuda_free will call */
@@ -2151,7 +2151,8 @@ __device__ __forceinline__ void nbody_i_l2p_fast(const nbody &sim, int32_t leaf,
     }
 }
 
-/* What chunks are made of: bodies, or points in the order of their cells, >>points-cuda. */
+/* What chunks are made of: bodies, or points in the order of their cells
+   (cuda/nbody_points.cu). */
 struct nbody_i_own_bodies {
     __device__ __forceinline__ nbody_real at(const nbody &sim, int axis, int32_t k) const
     {
@@ -3127,7 +3128,8 @@ nbody_result nbody_i_cuda_fast_nodes(nbody_cuda *gpu, cudaStream_t stream)
             ? nbody_i_cuda_families<Potential>(gpu, stream)
             : nbody_i_launch(gpu, stream, nbody_i_blocks_for(pieces, block), block,
                              nbody_i_nodes_fast_kernel<Law, Potential>, gpu->device);
-    if (result == NBODY_OK && sim->desc.sources == NBODY_CHEBYSHEV)
+    if (result != NBODY_OK) return result;
+    if (sim->desc.sources == NBODY_CHEBYSHEV)
         result = nbody_i_launch(
             gpu, stream, nbody_i_blocks_for(32 * cells / nbody_i_block_threads + 1,
                                             nbody_i_block_threads),
@@ -3234,10 +3236,10 @@ nbody_result nbody_i_cuda_all_nodes(nbody_cuda *gpu, bool potential, cudaStream_
     nbody *sim = &gpu->device.sim;
     nbody_stage const stage = sim->desc.stage;
     nbody_result result = nbody_i_cuda_table(gpu, potential, stream);
-    if (result == NBODY_OK && sim->desc.periodic)
-        result = nbody_i_cuda_image_nodes(gpu, potential, true, stream);
-    if (result == NBODY_OK && sim->series && stage != NBODY_ONE_THREAD)
-        result = nbody_i_cuda_series(gpu, stream);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.periodic) result = nbody_i_cuda_image_nodes(gpu, potential, true, stream);
+    if (result != NBODY_OK) return result;
+    if (sim->series && stage != NBODY_ONE_THREAD) result = nbody_i_cuda_series(gpu, stream);
     if (result != NBODY_OK) return result;
     if (stage == NBODY_ONE_THREAD)
         return nbody_i_launch(gpu, stream, 1, 1, nbody_i_nodes_one_kernel, gpu->device,
@@ -3291,15 +3293,17 @@ nbody_result nbody_i_cuda_make_tree(nbody_cuda *gpu, const nbody_i_input &input,
     nbody_result result =
         nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
                        nbody_i_bounds_kernel, input, sim->n, any_sign, facts);
-    if (result == NBODY_OK)
-        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
-    if (result == NBODY_OK && sim->desc.periodic) result = nbody_i_cuda_lattice(gpu, stream);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_frame_kernel, gpu->device, facts);
+    if (result != NBODY_OK) return result;
+    if (sim->desc.periodic) result = nbody_i_cuda_lattice(gpu, stream);
     if (result != NBODY_OK || sim->n == 0) return result;
     if (!sim->cell)
         return nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads, nbody_i_place_kernel,
                               gpu->device, input, static_cast<const int32_t *>(nullptr));
     result = nbody_i_cuda_leaves(gpu, input, stream);
-    if (result == NBODY_OK && levels > NBODY_KEY_LEVELS)
+    if (result != NBODY_OK) return result;
+    if (levels > NBODY_KEY_LEVELS)
         result = nbody_i_cuda_deep_leaves(gpu, input, levels, potential, stream);
     return result == NBODY_OK ? nbody_i_cuda_sources(gpu, stream) : result;
 }
@@ -3593,7 +3597,7 @@ NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
     nbody_cuda borrowed = *gpu; /* for its cuda_error */
     nbody_desc desc = from->desc;
     desc.allocator = sim->desc.allocator;
-    nbody_result result = nbody_i_begin(sim, &desc, from->n);
+    nbody_result result = nbody_i_begin(sim, &desc, from->n, false);
     if (result == NBODY_OK) result = nbody_i_prepare_bodies(sim, from->n, NBODY_I_AHEAD);
     sim->n = from->n;
     if (result == NBODY_OK)

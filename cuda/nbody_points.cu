@@ -244,10 +244,11 @@ NBODY_API nbody_result nbody_cuda_fields_at(nbody_cuda *gpu, const nbody_real *d
         if (result != NBODY_OK) nbody_i_make_empty(sim);
         sim->cuda_error = error;
     }
-    if (result == NBODY_OK && nodes && sim->cell && m > 0)
+    if (result != NBODY_OK) return result;
+    if (nodes && sim->cell && m > 0)
         result = nbody_i_cuda_image_nodes(gpu, potential, false, stream);
-    if (result == NBODY_OK && points.chunks)
-        result = nbody_i_cuda_points_in_leaves(gpu, points, out, stream);
+    if (result != NBODY_OK) return result;
+    if (points.chunks) result = nbody_i_cuda_points_in_leaves(gpu, points, out, stream);
     if (result != NBODY_OK) return result;
     return nbody_i_launch(gpu, stream, m, nbody_i_block_threads,
                           nodes ? nbody_i_points_at_kernel<true> : nbody_i_points_at_kernel<false>,

@@ -67,11 +67,11 @@ nbody_result nbody_i_cuda_set_masses(nbody_cuda *gpu, const nbody_i_input &input
     nbody_result result =
         nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
                        nbody_i_masses_kernel, input, sim->n, any_sign, facts);
-    if (result == NBODY_OK)
-        result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_mass_unit_kernel, gpu->device, facts);
-    if (result == NBODY_OK)
-        result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
-                                nbody_i_place_masses_kernel, gpu->device, input);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_launch(gpu, stream, 1, 1, nbody_i_mass_unit_kernel, gpu->device, facts);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
+                            nbody_i_place_masses_kernel, gpu->device, input);
     return result == NBODY_OK && sim->cell ? nbody_i_cuda_sources(gpu, stream) : result;
 }
 

@@ -132,9 +132,10 @@ NBODY_API nbody_result nbody_cuda_step(nbody_cuda *gpu, const nbody_desc *desc,
     if (result != NBODY_OK) return result;
     if (!gpu) return NBODY_BAD_ARGUMENT;
     result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
-    if (result == NBODY_OK) result = nbody_i_check_function(&resolved);
-    if (result == NBODY_OK && !bodies->fresh)
-        result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_check_function(&resolved);
+    if (result != NBODY_OK) return result;
+    if (!bodies->fresh) result = nbody_i_cuda_evaluate_bodies(gpu, desc, bodies, stream);
     if (result != NBODY_OK) return result;
     gpu->stream = stream;
     if (integrator == NBODY_EULER) {

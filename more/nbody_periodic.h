@@ -501,8 +501,9 @@ static nbody_result nbody_i_reserve_lattice(nbody *sim)
 {
     size_t const bytes = nbody_i_lattice_bytes(sim), had = sim->block[NBODY_I_LATTICE].bytes;
     nbody_result const result = nbody_i_grow(sim, NBODY_I_LATTICE, bytes, 0, NBODY_I_EXACT);
-    if (result == NBODY_OK && bytes > had) memset(sim->block[NBODY_I_LATTICE].memory, 0, bytes);
-    return result;
+    if (result != NBODY_OK) return result;
+    if (bytes > had) memset(sim->block[NBODY_I_LATTICE].memory, 0, bytes);
+    return NBODY_OK;
 }
 
 static nbody_i_lattice_key nbody_i_lattice_key_of(const nbody *sim)

@@ -439,7 +439,8 @@ NBODY_API nbody_result nbody_verify(const nbody *sim, const nbody_real *acc, int
 {
     nbody_error error;
     nbody_result result = nbody_validate(sim);
-    if (result == NBODY_OK) result = nbody_estimate(sim, acc, samples, seed, &error);
+    if (result != NBODY_OK) return result;
+    result = nbody_estimate(sim, acc, samples, seed, &error);
     if (result != NBODY_OK) return result;
     return error.share <= most ? NBODY_OK : NBODY_INVALID;
 }
@@ -525,9 +526,9 @@ static nbody_result nbody_i_defaults_of_step(nbody_desc *out, const nbody_desc *
 static nbody_result nbody_i_euler(const nbody_desc *resolved, nbody_bodies *bodies, nbody_real dt)
 {
     nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
     bodies->fresh = 0; /* acc is that of the old positions */
-    return result;
+    if (result != NBODY_OK) return result;
+    return nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
 }
 
 /* v_half = v + a dt / 2, p_new = p + v_half dt, v_new = v_half + a_new dt / 2 */
@@ -535,10 +536,12 @@ static nbody_result nbody_i_leapfrog(nbody *sim, const nbody_desc *desc, const n
                                      nbody_bodies *bodies, nbody_real dt)
 {
     nbody_result result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
-    if (result == NBODY_OK) result = nbody_i_evaluate(sim, desc, bodies);
-    if (result == NBODY_OK) result = nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
-    return result;
+    if (result != NBODY_OK) return result;
+    result = nbody_i_move_all(resolved, nbody_i_drift_task, bodies, dt);
+    if (result != NBODY_OK) return result;
+    result = nbody_i_evaluate(sim, desc, bodies);
+    if (result != NBODY_OK) return result;
+    return nbody_i_move_all(resolved, nbody_i_kick_task, bodies, dt / 2);
 }
 
 NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodies *bodies,
@@ -550,7 +553,8 @@ NBODY_API nbody_result nbody_step(nbody *sim, const nbody_desc *desc, nbody_bodi
     if (!sim) return NBODY_BAD_ARGUMENT;
     /* a bad desc is refused before anything moves */
     result = nbody_i_defaults_of_step(&resolved, desc, bodies->n);
-    if (result == NBODY_OK && !bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
+    if (result != NBODY_OK) return result;
+    if (!bodies->fresh) result = nbody_i_evaluate(sim, desc, bodies);
     if (result != NBODY_OK) return result;
     return integrator == NBODY_EULER ? nbody_i_euler(&resolved, bodies, dt)
                                      : nbody_i_leapfrog(sim, desc, &resolved, bodies, dt);
