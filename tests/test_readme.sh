@@ -13,14 +13,14 @@
 #   <!-- commands: NAME -->     how to get the files and build and run it: literally, in an empty
 #                               folder
 #   <!-- prints: NAME -->       what the run prints
-#   <!-- prototypes: HEADER --> declarations, copied from that header or from a part of it (its
-#                               comments may be left out)
+#   <!-- prototypes: HEADER --> declarations, copied from that header or part, such as
+#                               more/lbvh_wide.h (comments may be left out)
 #   <!-- not tested -->         a block of C, CUDA or CMake that is none of these
 #
 # Also: the example in the comment of each header; links and their
 # #anchors; names of make targets, of functions, types and constants; how long the pages are, and
-# the cells of the table below <!-- table: choice --> in README.md. The last line is "N passed, M
-# failed, K skipped".
+# the cells of the table below <!-- table: choice --> in README.md; the figures of reach.txt in
+# docs/learn.md. The last line is "N passed, M failed, K skipped".
 #
 # Environment: CC, NVCC, GPU (not empty: there is one), EMU_CXX EMU_SANITIZE EMU_OBJECT (compiler,
 # flags and object of the emulator; see emu/emu.mk), JOBS (checks at a time, 2), QUICK (not empty:
@@ -195,11 +195,16 @@ declarations() {
         END { if (one ~ /[^ ]/) print one }'
 }
 
-# Does the header, or one of its parts, say the same?
+# Does the header or part that the mark names say the same? Every mark names one that is there.
 prototypes() {
     bad=0 seen=0
-    for header in ugrid.h lbvh.h nlist.h nbody.h; do
-        cat "$root/$header" "$root/more/${header%.h}_"*.h 2>/dev/null | squeezed >"$work/squeezed"
+    for page in $pages; do
+        for header in $(sed -n 's/^<!-- prototypes: \(.*\) -->$/\1/p' "$(text_of "$page")"); do
+            [ -f "$root/$header" ] || { echo "$page: prototypes of $header: no such file"; bad=1; }
+        done
+    done
+    for header in $(cd "$root" && echo *.h more/*.h); do
+        squeezed <"$root/$header" >"$work/squeezed"
         for page in $pages; do
             awk -v mark="<!-- prototypes: $header -->" '
                 inside && /^```/ { inside = 0 }
@@ -214,6 +219,14 @@ prototypes() {
         done
     done
     [ $seen -gt 0 ] && return $bad
+}
+
+# Has docs/learn.md a row for each line of reach.txt, with its figures?
+reach_figures() {
+    awk 'FNR == NR { if (/^[a-z]/) wanted["| `" $1 "` | " $4 " | " $5 " |"] = 1; next }
+        { delete wanted[$0] }
+        END { for (row in wanted) { print "missing: " row; bad = 1 } exit bad }' \
+        "$root/tests/quality/style/reach.txt" "$(text_of docs/learn.md)"
 }
 
 lengths() {
@@ -493,6 +506,13 @@ int x;\
 `ugrid_i_build_county`'                                                           'pages: names'
     unit mistake docs/start-lbvh.md 'another parameter' \
         's/lbvh_real \*t, lbvh_real \*u,$/lbvh_real *t,/' 'pages: prototypes'
+    unit mistake docs/start-rays.md 'another parameter of a part' \
+        's/ uint8_t \*hit);$/ uint8_t *hits);/' 'pages: prototypes'
+    unit mistake docs/start-rays.md 'prototypes of no header' \
+        's,^<!-- prototypes: more/lbvh_wide.h -->,<!-- prototypes: more/lbvh_wider.h -->,' \
+        'pages: prototypes'
+    unit mistake docs/learn.md 'a figure that reach.txt does not have' \
+        's/^| `ugrid_build` | [0-9]* /| `ugrid_build` | 1 /' 'docs/learn.md: the figures'
     unit mistake README.md 'a long README'             p                          'pages: lengths'
     unit mistake README.md 'a wide cell' \
         '/^<!-- table: choice -->$/,/^$/s/ |$/'"$(printf ' and so on,%.0s' {1..7})"' |/' \
@@ -542,6 +562,7 @@ text() {
     check "pages: make targets exist" make_targets
     check "pages: names of functions, types and constants exist" names_exist
     check "pages: prototypes are those of the headers" prototypes
+    check "docs/learn.md: the figures of reach.txt" reach_figures
     check "pages: lengths" lengths
     check "README.md: cells of the choice table" choice_table
     for page in performance performance-gpu; do
