@@ -1375,7 +1375,7 @@ UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real
 
 /* First cell and number of cells that the AABB of a particle at x touches along one axis, at most
    axis->span. (Only rounding can give one more, where the AABB ends on a border of cells. That cell
-   gets no entry: searches are widened, see ugrid_i_extent, and find the particle anyway.) */
+   gets no entry: searches are widened, see ugrid_i_walk_extent, and find the particle anyway.) */
 UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t *low)
 {
     const ugrid_axis *axis = &grid->axis[a];
@@ -1510,7 +1510,7 @@ UGRID_FN_RARE int ugrid_i_next_special(ugrid_near *walk);
 
 /* The extent of a search beyond a point along an axis: `radius`, and so much more that rounding
    loses no pair at the radius. */
-UGRID_FN ugrid_real ugrid_i_extent(const ugrid_axis *axis, ugrid_real radius)
+UGRID_FN ugrid_real ugrid_i_walk_extent(const ugrid_axis *axis, ugrid_real radius)
 {
     return radius + ugrid_i_rounding(radius) + axis->margin;
 }
@@ -1565,7 +1565,7 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid_near *walk, int a, ugrid_real fro
                                    ugrid_real radius)
 {
     const ugrid_axis *axis = &walk->grid->axis[a];
-    ugrid_real const extent = ugrid_i_extent(axis, radius);
+    ugrid_real const extent = ugrid_i_walk_extent(axis, radius);
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
     if (a >= walk->grid->desc.dim) return sweep;
     sweep = ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - extent),
@@ -1864,8 +1864,8 @@ UGRID_FN int ugrid_next_range(ugrid_near *walk)
        ghosts      (sorted, half) a local takes the locals above its place, and all ghosts.
    ---------------------------------------------------------------------------------------------- */
 
-/* ugrid_i_extent of a TIGHT grid: the AABBs of the partners extend towards x by half an edge. So
-   for spheres of diameter `size` that touch (radius = size), the cells of the own AABB are
+/* ugrid_i_walk_extent of a TIGHT grid: the AABBs of the partners extend towards x by half an edge.
+   So for spheres of diameter `size` that touch (radius = size), the cells of the own AABB are
    enough. */
 UGRID_FN ugrid_real ugrid_i_tight_extent(const ugrid *grid, const ugrid_axis *axis, ugrid_real x,
                                         ugrid_real radius)
@@ -1882,7 +1882,7 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
 {
     const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
-    ugrid_real below = ugrid_i_extent(axis, radius), above = below;
+    ugrid_real below = ugrid_i_walk_extent(axis, radius), above = below;
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
     int32_t low, high;
     if (a >= grid->desc.dim) return sweep;
@@ -2318,8 +2318,10 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #endif /* UGRID_H */
 
 /* ==============================================================================================
-   Implementation. First the method, plain and whole: >>memory to >>each. Then its faster forms
-   (>>faster), which the file with UGRID_PLAIN does without, and what checks and stores a grid.
+   Implementation. First the method, plain and whole: >>memory to >>each. (What serves speed there:
+   copies `view`, and the order that is copied from the records; search.form is for >>faster.) Then
+   its faster forms (>>faster), which the file with UGRID_PLAIN does without, and what checks and
+   stores a grid.
    ============================================================================================== */
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
