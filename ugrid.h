@@ -18,7 +18,7 @@
 
        manual          use, example, options, rules, method, limits, not-here, literature, changes
        declarations    strict-math, config, results, parallel, desc, filter, grid, api
-       per element     cells, numbers, periodic, outside, points, entries, walk, walk-special,
+       per element     cells, roundings, periodic, outside, points, entries, walk, walk-special,
                        passes, cuda-api, stb_ds, cuda-templates
        method          memory, resolve, fit, build, attributes, search, query, each
        faster forms    faster, count-faster, search-faster, lanes, query-faster, parallel-run,
@@ -27,11 +27,13 @@
        CUDA            cuda/ugrid.cu, with a list of its own
        end             licence
 
-   To learn it from this file, read the sections with a figure: >>cells (numbers, the example),
-   >>entries (TIGHT), >>walk (strips, half walks) and >>build (the five builds, from ugrid_build at
-   its end), each with the functions below it; then >>search and >>query: a list of neighbours is a
-   walk around each particle. That is the method, whole: UGRID_PLAIN compiles no more. What makes it
-   faster begins at >>faster. In cuda/ugrid.cu the sections have the same names.
+   To learn it from this file, read in this order: >>cells (numbers, the example), >>periodic
+   (ugrid_cell_at, ugrid_i_wrap_point), >>points (ugrid_point, ugrid_i_distance2_in_box), >>build
+   (the five builds, from ugrid_build at its end; axes: >>resolve), >>walk (strips, half walks);
+   then >>search and >>query: a list of neighbours is a walk around each particle. TIGHT is at
+   >>entries. Functions ..._faster are seams: skip them, the text below does the same. That is the
+   method, whole: UGRID_PLAIN compiles no more. What makes it faster begins at >>faster. In
+   cuda/ugrid.cu the sections have the same names.
 
    >>use
 
@@ -354,7 +356,7 @@ extern "C" {
 #endif
 
 /* ----------------------------------------------------------------------------------------------
-   >>results
+   >>results: what calls return
    ---------------------------------------------------------------------------------------------- */
 
 /* One list defines the codes and their texts. */
@@ -884,8 +886,8 @@ UGRID_API ugrid_result ugrid_save(const ugrid *grid, void *bytes, int64_t capaci
 UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const void *bytes,
                                   int64_t size);
 
-/* Walks and points: inline functions, defined with their comments at >>points, >>walk and >>cells.
-   A walk returns candidates, some of them further away than the radius. */
+/* Walks and points: inline functions, defined with their comments at >>periodic (ugrid_cell_at),
+   >>points and >>walk. A walk returns candidates, some of them further away than the radius. */
 struct ugrid_near;
 UGRID_FN struct ugrid_near ugrid_near_within(const ugrid *grid, const ugrid_real *p,
                                              ugrid_real radius);
@@ -976,6 +978,19 @@ UGRID_FN int32_t ugrid_i_hash(int32_t x, int32_t y, int32_t z, int32_t buckets)
     return (int32_t)(h & (uint32_t)(buckets - 1));
 }
 
+/* Has each row of cells consecutive numbers? Then a strip of cells is one range of places. */
+UGRID_FN int ugrid_i_has_strips(ugrid_cell_order order) { return order == UGRID_ROWS; }
+
+/* The lowest number of a strip: of the cells x .. last in row y, z. Of UGRID_ROWS it is that of x.
+   An order that numbers some rows backwards has it at `last` there; on a periodic axis the piece of
+   a strip at the end of such a row comes first (ugrid_i_strip; cuda's ugrid_i_each_strip). */
+UGRID_FN int32_t ugrid_i_strip_number(const ugrid *grid, int32_t x, int32_t last, int32_t y,
+                                      int32_t z)
+{
+    (void)last;
+    return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
+}
+
 /* The number of a cell (Kureck section 2.3.1, `hash`; Barbieri section 1 for the curve). */
 UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t z)
 {
@@ -984,20 +999,8 @@ UGRID_FN int32_t ugrid_i_number(const ugrid *grid, int32_t x, int32_t y, int32_t
     return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
 }
 
-/* Has each row of cells consecutive numbers? Then a strip of cells is one range of places. */
-UGRID_FN int ugrid_i_has_strips(ugrid_cell_order order) { return order == UGRID_ROWS; }
-
-/* The lowest number of a strip: of the cells x .. last in row y, z. (Of UGRID_ROWS it is that of x.
-   An order that numbers some rows from their end on has it at `last` there.) */
-UGRID_FN int32_t ugrid_i_strip_number(const ugrid *grid, int32_t x, int32_t last, int32_t y,
-                                      int32_t z)
-{
-    (void)last;
-    return (z * grid->axis[1].cells + y) * grid->axis[0].cells + x;
-}
-
 /* ----------------------------------------------------------------------------------------------
-   >>numbers: roundings that no compiler may change; numbers that are not finite
+   >>roundings: that no compiler may change; numbers that are not finite
    ---------------------------------------------------------------------------------------------- */
 
 /* x, as a barrier for the optimizer. It is needed where -ffast-math applies in spite of the pragmas
@@ -1372,7 +1375,7 @@ UGRID_FN ugrid_real ugrid_i_distance2_in_box(const ugrid *grid, const ugrid_real
 
 /* First cell and number of cells that the AABB of a particle at x touches along one axis, at most
    axis->span. (Only rounding can give one more, where the AABB ends on a border of cells. That cell
-   gets no entry: searches are widened, see ugrid_i_reach, and find the particle anyway.) */
+   gets no entry: searches are widened, see ugrid_i_walk_extent, and find the particle anyway.) */
 UGRID_FN int32_t ugrid_i_touched(const ugrid *grid, int a, ugrid_real x, int32_t *low)
 {
     const ugrid_axis *axis = &grid->axis[a];
@@ -1443,22 +1446,22 @@ UGRID_FN int32_t ugrid_i_entry_number(const ugrid *grid, const ugrid_real *p, in
        cells 4 .. 6    places start[4] .. start[7] - 1  = 2 .. 4    ids 2 4 5
        cells 0 .. 2    places start[0] .. start[3] - 1  = 0         id  3
 
-   A half walk returns each pair once: only places above the own one (Newton's third law). From
-   place 2, particle 2, these are 3, 4 and 5. The serial walk does not read the row of cells 0 .. 2
-   at all (Kureck section 3.2).
+   A half walk returns each pair once: only places above the own one (Newton's third law). The order
+   is 3 0 2 4 5 1: from place 2, particle 2, these are 3, 4 and 5. The walk does not read the row of
+   cells 0 .. 2 at all (Kureck section 3.2).
 
-   desc.walk selects the order of the cells (Chisholm). Around a point in cell (2, 2), by the turn
-   in which a cell is visited:
+   desc.walk selects the order of the cells (Chisholm). Around a point in cell (2, 2), by the step
+   of the walk in which a cell is visited (equal numbers: one range):
 
        the labels                CELLS       STRIPS      MODULAR     HYBRID
        y 3   0 1 2 0 1 2         6 7 8       2 2 2       1 2 0       0 0 0
          2   6 7 8 6 7 8         3 4 5       1 1 1       7 8 6       2 2 2
          1   3 4 5 3 4 5         0 1 2       0 0 0       4 5 3       1 1 1
          0   0 1 2 0 1 2
-       x     0 1 2 3 4 5                     (ranges)                (ranges)
+       x     0 1 2 3 4 5
 
    MODULAR labels all cells of the grid by their coordinates modulo 3. Any 3 x 3 cells contain each
-   label once, and each walk visits its cells by label. So all threads at the same turn read cells
+   label once, and each walk visits its cells by label. So all threads at the same step read cells
    of one label, a ninth of the grid (3D: 1/27), while with CELLS they read anywhere. HYBRID does
    the same with strips. For n rings, which the source does not treat, labels are modulo 2 n + 1.
    Across the border of a periodic axis labels continue beyond the last cell.
@@ -1486,8 +1489,8 @@ typedef struct ugrid_near {
     ugrid_sweep x, y, z;
     int32_t self;       /* the id to exclude, or -1 */
     int32_t own_number; /* half walk, LOOSE: the cell of self; else -1 */
-    int32_t above;      /* half walk, LOOSE: only entries above this place (sorted) or id (others)
-                           count in that cell */
+    int32_t above;      /* half walk, LOOSE. Sorted: only higher places count, everywhere; others:
+                           in own_number, only higher ids; -1: none */
     int32_t above_local;/* half walk with ghosts, sorted: locals up to this place do not count */
     int32_t only_ids_above;     /* in the visited cell; TIGHT half walk: in all */
     int32_t forced_bits;/* TIGHT: axes on which only first cells count */
@@ -1507,7 +1510,7 @@ UGRID_FN_RARE int ugrid_i_next_special(ugrid_near *walk);
 
 /* The extent of a search beyond a point along an axis: `radius`, and so much more that rounding
    loses no pair at the radius. */
-UGRID_FN ugrid_real ugrid_i_reach(const ugrid_axis *axis, ugrid_real radius)
+UGRID_FN ugrid_real ugrid_i_walk_extent(const ugrid_axis *axis, ugrid_real radius)
 {
     return radius + ugrid_i_rounding(radius) + axis->margin;
 }
@@ -1535,7 +1538,7 @@ UGRID_FN ugrid_sweep ugrid_i_clip_sweep(const ugrid_axis *axis, int32_t low, int
 }
 
 /* How many cells of a sweep lie beyond the end of a periodic axis, that is, at its beginning. */
-UGRID_FN int32_t ugrid_i_over(const ugrid_axis *axis, const ugrid_sweep *sweep)
+UGRID_FN int32_t ugrid_i_wrapped(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
     int32_t const over = sweep->low + sweep->width - axis->cells;
     return axis->periodic && over > 0 ? over : 0;
@@ -1550,7 +1553,7 @@ UGRID_FN int32_t ugrid_i_turns(const ugrid_near *walk, int a, ugrid_real radius,
     const ugrid_axis *axis = &walk->grid->axis[a];
     int32_t const most = walk->grid->desc.unbounded ? sweep->width + 2 : axis->cells;
     int32_t rings, labels;
-    if (walk->strips && a == 0) return ugrid_i_over(axis, sweep) > 0 ? 2 : 1;
+    if (walk->strips && a == 0) return ugrid_i_wrapped(axis, sweep) > 0 ? 2 : 1;
     if (!walk->modular) return sweep->width;
     rings = -ugrid_i_floor(-(radius * axis->per_cell));
     labels = 2 * (rings < 1 ? 1 : rings) + 1;
@@ -1562,11 +1565,11 @@ UGRID_FN ugrid_sweep ugrid_i_sweep(const ugrid_near *walk, int a, ugrid_real fro
                                    ugrid_real radius)
 {
     const ugrid_axis *axis = &walk->grid->axis[a];
-    ugrid_real const reach = ugrid_i_reach(axis, radius);
+    ugrid_real const extent = ugrid_i_walk_extent(axis, radius);
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
     if (a >= walk->grid->desc.dim) return sweep;
-    sweep = ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - reach),
-                               ugrid_i_raw_coordinate(axis, to + reach));
+    sweep = ugrid_i_clip_sweep(axis, ugrid_i_raw_coordinate(axis, from - extent),
+                               ugrid_i_raw_coordinate(axis, to + extent));
     sweep.turns = ugrid_i_turns(walk, a, radius, &sweep);
     return sweep;
 }
@@ -1602,7 +1605,7 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
         walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
         walk.z = ugrid_i_sweep(&walk, 2, from[2], to[2], radius);
     }
-    walk.x.turn = -1; /* the first advance makes it 0 */
+    walk.x.turn = -1; /* the first advance makes it 0; y and z begin at turn 0 */
     walk.done = 0;
     return walk;
 }
@@ -1666,7 +1669,7 @@ UGRID_FN ugrid_near ugrid_near_half(const ugrid *grid, int32_t place, ugrid_real
    9. */
 UGRID_FN int32_t ugrid_i_ascending(const ugrid_axis *axis, const ugrid_sweep *sweep, int32_t offset)
 {
-    int32_t const over = ugrid_i_over(axis, sweep);
+    int32_t const over = ugrid_i_wrapped(axis, sweep);
     return offset < over ? offset : sweep->low + offset - over;
 }
 
@@ -1687,12 +1690,12 @@ UGRID_FN int ugrid_i_turn_cell(const ugrid_axis *axis, ugrid_sweep *sweep, int m
     return 1;
 }
 
-/* The strip of this turn: sets its first cell and returns the number of its cells. On a periodic
-   axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1 the one
-   at the end. */
+/* The strip of this turn: sets its cell with the lowest x and returns the number of its cells. On a
+   periodic axis a strip may wrap: turn 0 is then its piece at the beginning of the row, and turn 1
+   the one at the end. (In a row that runs backwards the one at the end has the lower places.) */
 UGRID_FN int32_t ugrid_i_strip(const ugrid_axis *axis, ugrid_sweep *x)
 {
-    int32_t const over = ugrid_i_over(axis, x);
+    int32_t const over = ugrid_i_wrapped(axis, x);
     int const at_beginning = over > 0 && x->turn == 0;
     x->cell = at_beginning ? 0 : x->low;
     return at_beginning ? over : x->width - over;
@@ -1761,7 +1764,8 @@ UGRID_FN int ugrid_i_advance(ugrid_near *walk)
     return 0;
 }
 
-/* Goes to the next cell, or strip of cells, of the walk. 0 at the end. */
+/* Goes to the next cell, or strip of cells, of the walk. 0 at the end; 1 also where a label has no
+   cell here: then left is 0. */
 UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
 {
     ugrid_sweep *const x = &walk->x, *const y = &walk->y, *const z = &walk->z;
@@ -1860,15 +1864,16 @@ UGRID_FN int ugrid_next_range(ugrid_near *walk)
        ghosts      (sorted, half) a local takes the locals above its place, and all ghosts.
    ---------------------------------------------------------------------------------------------- */
 
-/* ugrid_i_reach of a TIGHT grid: the AABBs of the partners extend towards x by half an edge. So for
-   spheres of diameter `size` that touch (radius = size), the cells of the own AABB are enough. */
-UGRID_FN ugrid_real ugrid_i_tight_reach(const ugrid *grid, const ugrid_axis *axis, ugrid_real x,
+/* ugrid_i_walk_extent of a TIGHT grid: the AABBs of the partners extend towards x by half an edge.
+   So for spheres of diameter `size` that touch (radius = size), the cells of the own AABB are
+   enough. */
+UGRID_FN ugrid_real ugrid_i_tight_extent(const ugrid *grid, const ugrid_axis *axis, ugrid_real x,
                                         ugrid_real radius)
 {
-    ugrid_real reach = radius + ugrid_i_rounding(radius);
-    reach = reach > grid->tight_half ? reach - grid->tight_half : 0;
-    reach += ugrid_i_rounding(x < 0 ? -x : x) + ugrid_i_rounding(2 * grid->tight_half);
-    return reach + axis->margin;
+    ugrid_real extent = radius + ugrid_i_rounding(radius);
+    extent = extent > grid->tight_half ? extent - grid->tight_half : 0;
+    extent += ugrid_i_rounding(x < 0 ? -x : x) + ugrid_i_rounding(2 * grid->tight_half);
+    return extent + axis->margin;
 }
 
 /* ugrid_i_sweep of these walks. */
@@ -1877,13 +1882,13 @@ UGRID_FN ugrid_sweep ugrid_i_special_sweep(ugrid_near *walk, int a, ugrid_real f
 {
     const ugrid *grid = walk->grid;
     const ugrid_axis *axis = &grid->axis[a];
-    ugrid_real below = ugrid_i_reach(axis, radius), above = below;
+    ugrid_real below = ugrid_i_walk_extent(axis, radius), above = below;
     ugrid_sweep sweep = {0, 1, 1, 0, 0};
     int32_t low, high;
     if (a >= grid->desc.dim) return sweep;
     if (ugrid_i_tight(grid)) {
-        below = ugrid_i_tight_reach(grid, axis, from, radius);
-        above = ugrid_i_tight_reach(grid, axis, to, radius);
+        below = ugrid_i_tight_extent(grid, axis, from, radius);
+        above = ugrid_i_tight_extent(grid, axis, to, radius);
     }
     low = ugrid_i_raw_coordinate(axis, from - below);
     high = ugrid_i_raw_coordinate(axis, to + above);
@@ -2313,8 +2318,10 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
 #endif /* UGRID_H */
 
 /* ==============================================================================================
-   Implementation. First the method, plain and whole: >>memory to >>each. Then its faster forms
-   (>>faster), which the file with UGRID_PLAIN does without, and what checks and stores a grid.
+   Implementation. First the method, plain and whole: >>memory to >>each. (What serves speed there:
+   copies `view`, and the order that is copied from the records; search.form is for >>faster.) Then
+   its faster forms (>>faster), which the file with UGRID_PLAIN does without, and what checks and
+   stores a grid.
    ============================================================================================== */
 
 #if defined(UGRID_IMPLEMENTATION) && !defined(UGRID_IMPLEMENTATION_DONE)
@@ -2906,8 +2913,9 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
        LIST          head    -1 3 -1 0 -1 4 5 -1 -1 -1 1 -1
                      next    -1 -1 -1 -1 2 -1             cell 5: 4, then 2
 
-   count, end and start are one array, grid.start, one after the other. Most functions below work on
-   a copy of the grid, `view`, which the stores into its arrays cannot change.
+   In COUNT one array, grid.start, holds counts, then ends, then starts (grid.count is FIXED's).
+   Most functions below work on `view`, a copy, so that the compiler need not read its fields again
+   after each store.
    ---------------------------------------------------------------------------------------------- */
 
 /* Is a particle at p refused for not being finite? */
@@ -2917,7 +2925,7 @@ static int ugrid_i_refuses(const ugrid *grid, const ugrid_real p[3])
 }
 
 /* COUNT: the cell number of every entry (-1: none). */
-static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
+static ugrid_result ugrid_i_cells_of_entries(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid;
     int32_t i, local;
@@ -2931,7 +2939,7 @@ static ugrid_result ugrid_i_number_entries(ugrid *grid, int32_t *numbers)
     return UGRID_OK;
 }
 
-/* The count of each number into start[]. */
+/* start[c] = how many entries have the number c. */
 static void ugrid_i_count_numbers(const ugrid *grid, const int32_t *numbers)
 {
     int32_t *const start = grid->start;
@@ -2998,7 +3006,7 @@ static ugrid_result ugrid_i_build_count(ugrid *grid)
 {
     ugrid const view = *grid;
     int32_t *const numbers = (int32_t *)grid->block[UGRID_I_WORK_A].memory;
-    ugrid_result const result = ugrid_i_number_entries(grid, numbers);
+    ugrid_result const result = ugrid_i_cells_of_entries(grid, numbers);
     int32_t e;
     if (result != UGRID_OK) return result;
     ugrid_i_count_numbers(grid, numbers);
@@ -3405,8 +3413,8 @@ UGRID_API ugrid_result ugrid_cell_sums(const ugrid *grid, const ugrid_real *valu
    >>search: the neighbours of each particle, by its walk, passed row by row to a function
    ---------------------------------------------------------------------------------------------- */
 
-/* The names are ids, or places with UGRID_PLACES, and of a search that counts only their number
-   matters. The pieces of one row come one after the other, and places ascend. */
+/* The names are ids, or places with UGRID_PLACES. If a search only counts, `take` reads their
+   number and not the names. The pieces of one row come one after the other, and places ascend. */
 typedef struct ugrid_i_search {
     const ugrid *grid;
     ugrid_real radius;
@@ -3989,13 +3997,13 @@ static int ugrid_i_is_simple(const ugrid *grid)
            !ugrid_i_any_periodic(&grid->desc) && grid->outside + grid->invalid == 0;
 }
 
-/* ugrid_i_number_entries. */
+/* ugrid_i_cells_of_entries. */
 static ugrid_result ugrid_i_number_faster(ugrid *grid, int32_t *numbers)
 {
     ugrid const view = *grid;
     ugrid_real p[3];
     int finite;
-    if (!ugrid_i_is_simple(grid)) return ugrid_i_number_entries(grid, numbers);
+    if (!ugrid_i_is_simple(grid)) return ugrid_i_cells_of_entries(grid, numbers);
 #ifdef UGRID_I_FORMS
     if (UGRID_I_FORM() != UGRID_I_PORTABLE) finite = ugrid_i_number_simple_avx2(&view, numbers);
     else
@@ -4253,7 +4261,7 @@ static void ugrid_i_extend(ugrid_i_block_of *block, const ugrid_real p[3])
    of the block do not wrap and span less than half the box. */
 UGRID_FN int ugrid_i_sees_images(const ugrid_axis *axis, const ugrid_sweep *sweep)
 {
-    return axis->periodic && (ugrid_i_over(axis, sweep) > 0 || 2 * sweep->width >= axis->cells);
+    return axis->periodic && (ugrid_i_wrapped(axis, sweep) > 0 || 2 * sweep->width >= axis->cells);
 }
 
 /* Appends the records begin .. end-1 to the buffer. */
@@ -5755,7 +5763,7 @@ static int ugrid_i_sums_faster(const ugrid_i_adder *adder, ugrid_result *result)
 #endif /* UGRID_PLAIN */
 
 /* ----------------------------------------------------------------------------------------------
-   >>validate
+   >>validate: are the arrays those of the method?
    ---------------------------------------------------------------------------------------------- */
 
 /* The cell of an entry of the grid; -1: none. */

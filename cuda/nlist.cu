@@ -2049,7 +2049,7 @@ nlist_result nlist_i_find_in_ugrid(nlist_cuda *gpu, const nlist_i_job &job, cons
     view.grid.desc.walk = ugrid_i_list_walk(&view.grid);
     memset(&view.grid.filter, 0, sizeof view.grid.filter); /* the list has its own */
     ugrid_path const path = ugrid_path_of(&view.grid);
-    if (path == UGRID_PATH_WALK)
+    if (ugrid_i_by_entries(path))
         return nlist_i_find_rows(gpu, job, nlist_i_ugrid_walk_source{view}, stream);
     nlist_result const result = nlist_i_take_words(gpu, job.n, stream);
     if (result != NLIST_OK) return result;

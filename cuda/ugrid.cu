@@ -24,7 +24,7 @@
 #define UGRID_I_CUDA_TEMPLATES
 
 /* ----------------------------------------------------------------------------------------------
-   >>launch
+   >>launch: launches of kernels
    ---------------------------------------------------------------------------------------------- */
 
 /* Launches a kernel: the compiler checks the argument types, the error is stored and returned. No
@@ -98,18 +98,35 @@ static __device__ __forceinline__ ugrid_near ugrid_near_half(const ugrid_device 
 /* How a kernel finds the neighbours. The host chooses, so that each kernel is compiled for one
    way. */
 enum ugrid_path {
-    UGRID_PATH_WALK,    /* any grid: entry by entry */
+    UGRID_PATH_WALK,    /* entry by entry: LOOSE, with a box */
     UGRID_PATH_RANGES,  /* records, in the ranges of any walk */
     UGRID_PATH_STRIPS,  /* records, UGRID_STRIPS, no axis periodic: the default, and the fastest */
     UGRID_PATH_IMAGES,  /* the same, with a periodic axis */
     UGRID_PATH_FILTERED,/* as UGRID_PATH_WALK, with a filter */
+    UGRID_PATH_SPECIAL, /* entry by entry, any grid: entries may be tested once more */
+    UGRID_PATH_FILTERED_SPECIAL,
     UGRID_PATHS
 };
 
+/* Is this a path entry by entry? */
+UGRID_FN constexpr bool ugrid_i_by_entries(ugrid_path path)
+{
+    return path != UGRID_PATH_RANGES && path != UGRID_PATH_STRIPS && path != UGRID_PATH_IMAGES;
+}
+
+/* Has the grid walks that test entries once more (>>walk-special in ugrid.h)? */
+UGRID_FN bool ugrid_i_has_special_walks(const ugrid *grid)
+{
+    return ugrid_i_tight(grid) || grid->desc.unbounded ||
+           (ugrid_i_sorted(grid) && grid->rows < grid->n);
+}
+
 UGRID_FN ugrid_path ugrid_path_of(const ugrid *grid)
 {
-    if (ugrid_i_filters(grid)) return UGRID_PATH_FILTERED;
-    if (!ugrid_has_ranges(grid) || !grid->record) return UGRID_PATH_WALK;
+    bool const special = ugrid_i_has_special_walks(grid);
+    if (ugrid_i_filters(grid)) return special ? UGRID_PATH_FILTERED_SPECIAL : UGRID_PATH_FILTERED;
+    if (!ugrid_has_ranges(grid) || !grid->record)
+        return special ? UGRID_PATH_SPECIAL : UGRID_PATH_WALK;
     if (grid->desc.walk != UGRID_STRIPS) return UGRID_PATH_RANGES;
     return ugrid_i_is_periodic(grid) ? UGRID_PATH_IMAGES : UGRID_PATH_STRIPS;
 }
@@ -142,7 +159,7 @@ __device__ __forceinline__ void ugrid_i_each_strip(const ugrid &grid, const ugri
                                       : ugrid_i_coordinate(&az, p[2]) * ay.cells +
                                             ugrid_i_coordinate(&ay, p[1]);
     /* cells at the beginning of the row */
-    int32_t const wraps = Periodic ? ugrid_i_over(&ax, &x) : 0, straight = x.width - wraps;
+    int32_t const wraps = Periodic ? ugrid_i_wrapped(&ax, &x) : 0, straight = x.width - wraps;
     for (int32_t turn_z = 0; turn_z < z.width; turn_z++) {
         int32_t const cell_z = Periodic ? ugrid_i_ascending(&az, &z, turn_z) : z.low + turn_z;
         for (int32_t turn_y = 0; turn_y < y.width; turn_y++) {
@@ -198,7 +215,8 @@ template <ugrid_path Path, class F>
 __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place, ugrid_real radius,
                                                bool half, F f)
 {
-    constexpr bool filtered = Path == UGRID_PATH_FILTERED;
+    constexpr bool filtered = Path == UGRID_PATH_FILTERED || Path == UGRID_PATH_FILTERED_SPECIAL;
+    constexpr bool special = Path == UGRID_PATH_SPECIAL || Path == UGRID_PATH_FILTERED_SPECIAL;
     ugrid_real p[3], q[3];
     ugrid_contact contact;
     ugrid_real const reach = filtered ? ugrid_i_largest_reach(&grid, radius) : radius,
@@ -206,9 +224,10 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
     ugrid_point(&grid, place, p);
     contact.place_i = place;
     contact.i = ugrid_id(&grid, place);
-    if (Path == UGRID_PATH_WALK || filtered) {
+    if (ugrid_i_by_entries(Path)) {
         ugrid_near walk =
             half ? ugrid_near_half(&grid, place, reach) : ugrid_near_place(&grid, place, reach);
+        walk.special = special; /* a constant: one form is compiled, with its registers */
         while (ugrid_next(&walk)) {
             ugrid_point(&grid, walk.place, q);
             if (!ugrid_i_touch<Path>(grid, p, q, limit, contact)) continue;
@@ -238,7 +257,7 @@ __device__ __forceinline__ void ugrid_for_each(const ugrid &grid, int32_t place,
 {
     if (ugrid_has_ranges(&grid) && grid.record)
         ugrid_for_each<UGRID_PATH_RANGES>(grid, place, radius, half, f);
-    else ugrid_for_each<UGRID_PATH_WALK>(grid, place, radius, half, f);
+    else ugrid_for_each<UGRID_PATH_SPECIAL>(grid, place, radius, half, f);
 }
 
 template <ugrid_path Path, class F>
@@ -282,7 +301,8 @@ static ugrid_result ugrid_cuda_each(ugrid_cuda *gpu, ugrid_real radius, int flag
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F) = {
         ugrid_i_each_kernel<UGRID_PATH_WALK, F>, ugrid_i_each_kernel<UGRID_PATH_RANGES, F>,
         ugrid_i_each_kernel<UGRID_PATH_STRIPS, F>, ugrid_i_each_kernel<UGRID_PATH_IMAGES, F>,
-        ugrid_i_each_kernel<UGRID_PATH_FILTERED, F>};
+        ugrid_i_each_kernel<UGRID_PATH_FILTERED, F>, ugrid_i_each_kernel<UGRID_PATH_SPECIAL, F>,
+        ugrid_i_each_kernel<UGRID_PATH_FILTERED_SPECIAL, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_HALF) != 0, f);
@@ -298,7 +318,9 @@ static ugrid_result ugrid_cuda_sum(ugrid_cuda *gpu, ugrid_real radius, int flags
     void (*const kernels[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, F, T *) = {
         ugrid_i_sum_kernel<UGRID_PATH_WALK, T, F>, ugrid_i_sum_kernel<UGRID_PATH_RANGES, T, F>,
         ugrid_i_sum_kernel<UGRID_PATH_STRIPS, T, F>, ugrid_i_sum_kernel<UGRID_PATH_IMAGES, T, F>,
-        ugrid_i_sum_kernel<UGRID_PATH_FILTERED, T, F>};
+        ugrid_i_sum_kernel<UGRID_PATH_FILTERED, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_SPECIAL, T, F>,
+        ugrid_i_sum_kernel<UGRID_PATH_FILTERED_SPECIAL, T, F>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           (flags & UGRID_PLACES) != 0, f, d_sums);
@@ -648,7 +670,7 @@ __device__ __forceinline__ int32_t ugrid_i_thread()
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>memory
+   >>memory: device memory that only grows, and what is freed
    ---------------------------------------------------------------------------------------------- */
 
 /* Scratch blocks. SORT: keys and entries, two buffers each (the other buffer of the entries is the
@@ -1068,7 +1090,7 @@ ugrid_result ugrid_i_cuda_begin(ugrid_cuda *gpu, const ugrid_desc *desc, cudaStr
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>fit
+   >>fit: the box and the cell, from the points
    ---------------------------------------------------------------------------------------------- */
 
 /* Maps reals to integers of the same order, for atomicMin and atomicMax: negative ones have all
@@ -1154,7 +1176,7 @@ ugrid_result ugrid_i_measure_extent(const ugrid_desc *desc, const ugrid_real *d_
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>build
+   >>build: keys, counts, and the arrays of each method
    ---------------------------------------------------------------------------------------------- */
 
 /* Reports a particle that is in no cell. The first such particle has the largest INT_MAX - i; 0, as
@@ -2368,7 +2390,7 @@ ugrid_result ugrid_i_cuda_build_again(ugrid_cuda *gpu, cudaStream_t stream)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>attributes
+   >>attributes: gather, scatter, sums per cell
    ---------------------------------------------------------------------------------------------- */
 
 /* dst[k] = src[id] (gather) or dst[id] = src[k] (scatter), one word of an element per thread. */
@@ -2456,7 +2478,7 @@ __global__ void __launch_bounds__(ugrid_i_block)
 }
 
 /* ----------------------------------------------------------------------------------------------
-   >>search
+   >>search: counts and lists of neighbours, by paths
    ---------------------------------------------------------------------------------------------- */
 
 /* The number of neighbours of the particle at a place. By ranges, the loop counts the particle
@@ -2466,7 +2488,7 @@ template <ugrid_path Path>
 __device__ int32_t ugrid_i_count_at(const ugrid &grid, int32_t place, ugrid_real radius, bool half)
 {
     int32_t count = 0;
-    if (Path != UGRID_PATH_WALK && Path != UGRID_PATH_FILTERED) {
+    if (!ugrid_i_by_entries(Path)) {
         ugrid_contact contact;
         ugrid_record const own = ugrid_i_fetch_record(&grid.record[place]);
         ugrid_i_each_range<Path>(grid, own.x, place, radius, half, [&](int32_t begin, int32_t end) {
@@ -2777,13 +2799,14 @@ __global__ void __launch_bounds__(32 * ugrid_i_fill_warps)
                       fill);
 }
 
-/* f(id) for the neighbours of one query point. */
-template <class F>
+/* f(id) for the neighbours of one query point. Special: as in UGRID_PATH_SPECIAL. */
+template <bool Special, class F>
 __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ugrid_real radius,
                                     F f)
 {
     ugrid_near walk = ugrid_near_within(&grid, p, radius);
     ugrid_real at[3], q[3];
+    walk.special = Special;
     ugrid_i_wrap_point(&grid, p, at);
     while (ugrid_next(&walk)) {
         ugrid_point(&grid, walk.place, q);
@@ -2792,6 +2815,7 @@ __device__ void ugrid_i_for_each_at(const ugrid &grid, const ugrid_real p[3], ug
 }
 
 /* Query points: the counts per row or, once offsets are known, the rows. */
+template <bool Special>
 __global__ void __launch_bounds__(128)
     ugrid_i_points_kernel(__grid_constant__ const ugrid_device device, const ugrid_real *points,
                           size_t stride, int32_t m, ugrid_real radius, int64_t *offsets,
@@ -2802,7 +2826,7 @@ __global__ void __launch_bounds__(128)
     if (q >= m) return;
     ugrid_i_load(points, stride, device.grid.desc.dim, q, p);
     int64_t at = ids ? offsets[q] : 0;
-    ugrid_i_for_each_at(device.grid, p, radius, [&](int32_t id) {
+    ugrid_i_for_each_at<Special>(device.grid, p, radius, [&](int32_t id) {
         if (ids && at < capacity) ids[at] = id;
         at++;
     });
@@ -2839,7 +2863,9 @@ ugrid_result ugrid_i_launch_counts(ugrid_cuda *gpu, ugrid_real radius, int flags
         ugrid_i_count_neighbors_kernel<UGRID_PATH_RANGES, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_STRIPS, Count>,
         ugrid_i_count_neighbors_kernel<UGRID_PATH_IMAGES, Count>,
-        ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED, Count>};
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_SPECIAL, Count>,
+        ugrid_i_count_neighbors_kernel<UGRID_PATH_FILTERED_SPECIAL, Count>};
     ugrid_path const path = ugrid_path_of(&gpu->device.grid);
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
@@ -2865,15 +2891,18 @@ ugrid_result ugrid_i_list_twice(ugrid_cuda *gpu, const ugrid_device &device, ugr
 {
     bool const half = (flags & UGRID_HALF) != 0, places = (flags & UGRID_PLACES) != 0;
     int32_t const n = gpu->device.grid.n;
-    ugrid_path const path = ugrid_path_of(&device.grid);
-    auto const fill = path == UGRID_PATH_WALK       ? ugrid_i_fill_kernel<UGRID_PATH_WALK>
-                      : path == UGRID_PATH_FILTERED ? ugrid_i_fill_kernel<UGRID_PATH_FILTERED>
-                                                    : ugrid_i_fill_kernel<UGRID_PATH_RANGES>;
+    void (*const fills[UGRID_PATHS])(const ugrid_device, ugrid_real, bool, bool, const int64_t *,
+                                     int32_t *, int64_t) = {
+        ugrid_i_fill_kernel<UGRID_PATH_WALK>,     ugrid_i_fill_kernel<UGRID_PATH_RANGES>,
+        ugrid_i_fill_kernel<UGRID_PATH_RANGES>,   ugrid_i_fill_kernel<UGRID_PATH_RANGES>,
+        ugrid_i_fill_kernel<UGRID_PATH_FILTERED>, ugrid_i_fill_kernel<UGRID_PATH_SPECIAL>,
+        ugrid_i_fill_kernel<UGRID_PATH_FILTERED_SPECIAL>};
     ugrid_result result = ugrid_i_launch_counts(gpu, radius, flags, offsets, stream);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, offsets, n, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps, fill, device, radius, half,
-                          places, offsets, ids, capacity);
+    return ugrid_i_launch(gpu, stream, n, 32 * ugrid_i_fill_warps,
+                          fills[ugrid_path_of(&device.grid)], device, radius, half, places, offsets,
+                          ids, capacity);
 }
 
 /* A list by strips: the first pass stores its hits as bits. */
@@ -3188,7 +3217,9 @@ UGRID_API ugrid_result ugrid_cuda_count_pairs(ugrid_cuda *gpu, ugrid_real radius
         ugrid_i_count_pairs_kernel<UGRID_PATH_WALK>, ugrid_i_count_pairs_kernel<UGRID_PATH_RANGES>,
         ugrid_i_count_pairs_kernel<UGRID_PATH_STRIPS>,
         ugrid_i_count_pairs_kernel<UGRID_PATH_IMAGES>,
-        ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED>};
+        ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED>,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_SPECIAL>,
+        ugrid_i_count_pairs_kernel<UGRID_PATH_FILTERED_SPECIAL>};
     return ugrid_i_launch(gpu, stream, gpu->device.grid.n, 128,
                           kernels[ugrid_path_of(&gpu->device.grid)], gpu->device, radius,
                           reinterpret_cast<unsigned long long *>(d_pairs));
@@ -3232,12 +3263,14 @@ UGRID_API ugrid_result ugrid_cuda_neighbors_at(ugrid_cuda *gpu, const ugrid_real
     if (!ugrid_i_stride_valid(stride, gpu->device.grid.desc.dim)) return UGRID_BAD_ARGUMENT;
     if (stride == 0) stride = tight;
     ugrid_device const device = ugrid_i_list_view(gpu);
-    result = ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride, m,
-                            radius, d_offsets, (int32_t *)nullptr, (int64_t)0);
+    auto const search = ugrid_i_has_special_walks(&device.grid) ? ugrid_i_points_kernel<true>
+                                                                : ugrid_i_points_kernel<false>;
+    result = ugrid_i_launch(gpu, stream, m, 128, search, device, d_points, stride, m, radius,
+                            d_offsets, (int32_t *)nullptr, (int64_t)0);
     if (result == UGRID_OK) result = ugrid_i_cuda_row_begins(gpu, d_offsets, m, stream);
     if (result != UGRID_OK || capacity == 0) return result;
-    return ugrid_i_launch(gpu, stream, m, 128, ugrid_i_points_kernel, device, d_points, stride,
-                          m, radius, d_offsets, d_ids, capacity);
+    return ugrid_i_launch(gpu, stream, m, 128, search, device, d_points, stride, m, radius,
+                          d_offsets, d_ids, capacity);
 }
 
 } /* extern "C" */
