@@ -1506,7 +1506,7 @@ typedef struct ugrid_near {
 /* Where a walk of >>walk-special begins, and which of its entries it returns. */
 UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *from,
                                          const ugrid_real *to, ugrid_real radius);
-UGRID_FN_RARE int ugrid_i_next_special(ugrid_near *walk);
+UGRID_FN_WALK int ugrid_i_next_special(ugrid_near *walk);
 
 /* The extent of a search beyond a point along an axis: `radius`, and so much more that rounding
    loses no pair at the radius. */
@@ -1599,7 +1599,9 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
 {
     ugrid_near walk = ugrid_i_near_none(grid);
     if (walk.special) {
-        ugrid_i_begin_special(&walk, from, to, radius);
+        ugrid_near special = walk; /* a copy: `walk` itself has no address, and stays in registers */
+        ugrid_i_begin_special(&special, from, to, radius);
+        walk = special;
     } else {
         walk.x = ugrid_i_sweep(&walk, 0, from[0], to[0], radius);
         walk.y = ugrid_i_sweep(&walk, 1, from[1], to[1], radius);
@@ -1728,19 +1730,21 @@ UGRID_FN void ugrid_i_open(ugrid_near *walk, int32_t cells)
     }
 }
 
-/* The same in a half walk, LOOSE. Cells below the own one have no partner but ghosts, and are
-   skipped without reading them; the own cell, or strip, begins after the particle itself (Kureck
-   section 3.2, items 1 to 3; item 4 is the strip). */
-UGRID_FN void ugrid_i_open_half(ugrid_near *walk, int32_t cells)
+/* A half walk, LOOSE: cells below the own one have no partner but ghosts, and are skipped without
+   reading them. */
+UGRID_FN int ugrid_i_below_own(const ugrid_near *walk, int32_t cells)
 {
     const ugrid *grid = walk->grid;
-    int const ranges = ugrid_i_sorted(grid), ghosts = !ranges && grid->rows < grid->n;
-    if (walk->number + cells - 1 < walk->own_number && !ghosts) {
-        walk->begin = walk->end = 0;
-        return;
-    }
-    ugrid_i_open(walk, cells);
-    if (ranges) {
+    return walk->number + cells - 1 < walk->own_number &&
+           (ugrid_i_sorted(grid) || grid->rows == grid->n);
+}
+
+/* In a half walk the own cell, or strip, begins after the particle itself (Kureck section 3.2,
+   items 1 to 3; item 4 is the strip). */
+UGRID_FN void ugrid_i_halve(ugrid_near *walk)
+{
+    const ugrid *grid = walk->grid;
+    if (ugrid_i_sorted(grid)) {
         if (walk->begin <= walk->above) walk->begin = walk->above + 1;
         if (walk->end < walk->begin) walk->end = walk->begin;
         walk->cursor = walk->begin;
@@ -1784,8 +1788,12 @@ UGRID_FN int ugrid_i_next_cell(ugrid_near *walk)
         walk->number = walk->whole ? x->cell
                                    : ugrid_i_number(walk->grid, x->cell, y->cell, z->cell);
     }
-    if (walk->own_number >= 0) ugrid_i_open_half(walk, cells);
-    else ugrid_i_open(walk, cells);
+    if (ugrid_i_below_own(walk, cells)) {
+        walk->begin = walk->end = 0;
+        return 1;
+    }
+    ugrid_i_open(walk, cells);
+    if (walk->own_number >= 0) ugrid_i_halve(walk);
     return 1;
 }
 
@@ -1928,32 +1936,30 @@ UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *fro
 }
 
 /* Unbounded: is the candidate in the visited cell, or does it only share the bucket? */
-UGRID_FN int ugrid_i_in_visited_cell(const ugrid_near *walk)
+UGRID_FN_RARE int ugrid_i_in_visited_cell(const ugrid *grid, int32_t place, int32_t x, int32_t y,
+                                     int32_t z)
 {
-    const ugrid *grid = walk->grid;
     ugrid_real p[3];
-    int32_t x, y, z = 0;
-    ugrid_point(grid, walk->place, p);
-    x = ugrid_i_raw_coordinate(&grid->axis[0], p[0]);
-    y = ugrid_i_raw_coordinate(&grid->axis[1], p[1]);
-    if (grid->desc.dim == 3) z = ugrid_i_raw_coordinate(&grid->axis[2], p[2]);
-    return x == walk->x.cell && y == walk->y.cell && z == walk->z.cell;
+    ugrid_point(grid, place, p);
+    return x == ugrid_i_raw_coordinate(&grid->axis[0], p[0]) &&
+           y == ugrid_i_raw_coordinate(&grid->axis[1], p[1]) &&
+           (grid->desc.dim == 2 || z == ugrid_i_raw_coordinate(&grid->axis[2], p[2]));
 }
 
 /* The same of an entry of a TIGHT particle. */
-UGRID_FN int ugrid_i_tight_in_visited_cell(const ugrid_near *walk, int32_t local)
+UGRID_FN_RARE int ugrid_i_tight_in_visited_cell(const ugrid *grid, int32_t id, int32_t local, int32_t x,
+                                           int32_t y, int32_t z)
 {
-    const ugrid *grid = walk->grid;
     ugrid_real p[3];
-    int32_t x, y, z;
-    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, walk->id, p);
-    return ugrid_i_tight_cell(grid, p, local, &x, &y, &z) && x == walk->x.cell &&
-           y == walk->y.cell && z == walk->z.cell;
+    int32_t at_x, at_y, at_z;
+    ugrid_i_load(grid->pos, grid->stride, grid->desc.dim, id, p);
+    return ugrid_i_tight_cell(grid, p, local, &at_x, &at_y, &at_z) && at_x == x && at_y == y &&
+           at_z == z;
 }
 
 /* TIGHT: (bits & bits') == 0, the test of Barbieri section 1. Bit a of an entry is set if it is not
    in the first cell of its AABB along axis a. */
-UGRID_FN int ugrid_i_next_tight(ugrid_near *walk)
+UGRID_FN_WALK int ugrid_i_next_tight(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
     int32_t const x = grid->axis[0].span, y = grid->axis[1].span, spans = grid->spans;
@@ -1966,20 +1972,23 @@ UGRID_FN int ugrid_i_next_tight(ugrid_near *walk)
         walk->id = walk->place = id;
         if (ours & theirs || id == walk->self || id <= walk->only_ids_above) continue;
         if (!grid->desc.unbounded || walk->whole) return 1;
-        if (ugrid_i_tight_in_visited_cell(walk, local)) return 1;
+        if (ugrid_i_tight_in_visited_cell(grid, id, local, walk->x.cell, walk->y.cell,
+                                          walk->z.cell)) return 1;
     }
     return 0;
 }
 
 /* The part of ugrid_next: the next entry of the visited cell that counts. */
-UGRID_FN_RARE int ugrid_i_next_special(ugrid_near *walk)
+UGRID_FN_WALK int ugrid_i_next_special(ugrid_near *walk)
 {
     const ugrid *grid = walk->grid;
     if (ugrid_i_tight(grid)) return ugrid_i_next_tight(walk);
     while (ugrid_i_next_entry(walk)) {
         if (walk->id == walk->self || walk->id <= walk->only_ids_above) continue;
         if (walk->place <= walk->above_local && walk->id < grid->rows) continue;
-        if (!grid->desc.unbounded || walk->whole || ugrid_i_in_visited_cell(walk)) return 1;
+        if (!grid->desc.unbounded || walk->whole) return 1;
+        if (ugrid_i_in_visited_cell(grid, walk->place, walk->x.cell, walk->y.cell, walk->z.cell))
+            return 1;
     }
     return 0;
 }
