@@ -1599,7 +1599,7 @@ UGRID_FN ugrid_near ugrid_i_near_box(const ugrid *grid, const ugrid_real *from,
 {
     ugrid_near walk = ugrid_i_near_none(grid);
     if (walk.special) {
-        ugrid_near special = walk; /* a copy: `walk` itself has no address, and stays in registers */
+        ugrid_near special = walk; /* a copy: `walk` itself stays in registers */
         ugrid_i_begin_special(&special, from, to, radius);
         walk = special;
     } else {
@@ -1937,7 +1937,7 @@ UGRID_FN_RARE void ugrid_i_begin_special(ugrid_near *walk, const ugrid_real *fro
 
 /* Unbounded: is the candidate in the visited cell, or does it only share the bucket? */
 UGRID_FN_RARE int ugrid_i_in_visited_cell(const ugrid *grid, int32_t place, int32_t x, int32_t y,
-                                     int32_t z)
+                                          int32_t z)
 {
     ugrid_real p[3];
     ugrid_point(grid, place, p);
@@ -1947,8 +1947,8 @@ UGRID_FN_RARE int ugrid_i_in_visited_cell(const ugrid *grid, int32_t place, int3
 }
 
 /* The same of an entry of a TIGHT particle. */
-UGRID_FN_RARE int ugrid_i_tight_in_visited_cell(const ugrid *grid, int32_t id, int32_t local, int32_t x,
-                                           int32_t y, int32_t z)
+UGRID_FN_RARE int ugrid_i_tight_in_visited_cell(const ugrid *grid, int32_t id, int32_t local,
+                                                int32_t x, int32_t y, int32_t z)
 {
     ugrid_real p[3];
     int32_t at_x, at_y, at_z;
