@@ -30,10 +30,11 @@
        around it      texts, count, validate, save
        end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
 
-   To learn it from this file, read >>method, then >>force, >>square, >>cells, >>walk, >>up,
-   >>table, >>down and >>near-bodies: what happens to one body, cell or node. Then the loops over
-   them, whole, on a few pages: >>plain to >>api-serial. All that makes it faster stands behind, and
-   gives the same bits. Nothing before >>numbers, and none of the parts, is needed for that.
+   To learn it from this file, read >>method, the map at >>plain, and >>tree (cell, frame, rule).
+   Then what happens to one body, cell or node: >>sums (law, source, target), >>force, >>square,
+   >>cells, >>walk, >>runs, >>rule, >>up, >>table, >>down, >>near-bodies, >>store (not >>deep and
+   >>series, at a first reading). Then the loops over them, whole, on a few pages: >>plain to
+   >>api-serial. All that makes it faster stands behind, and gives the same bits.
 
    >>use
 
@@ -167,9 +168,9 @@
              adaptive: a cell is divided while it has more than desc.leaf bodies.
    sources   The multipole expansion of a cell: few points act in place of its bodies.
              MASS_CENTRES (Kalms): the masses of 8 x 8 sub-cells, at their centres of mass; a leaf
-             on the last level acts by its bodies. CHEBYSHEV: k x k fixed points, which get the
-             masses by interpolation (masses of either sign).
-   nodes     The local expansion of a cell: the force of far cells, known at k x k points and
+             on the last level acts by its bodies. CHEBYSHEV: order x order fixed points, which get
+             the masses by interpolation (masses of either sign).
+   nodes     The local expansion of a cell: the force of far cells, known at some points and
              interpolated in between. order 1: 8 x 8 evenly spaced nodes, linear interpolation
              (Kalms). order k: k x k Chebyshev nodes, polynomials of degree k - 1.
    M2L       With CHEBYSHEV sources it is a product with a matrix, the table. For the law 1 / d
@@ -512,7 +513,7 @@ typedef NBODY_REAL nbody_real;
 typedef enum nbody_method {
     NBODY_AUTO = 0,             /* DIRECT or FORCE_NODES of this order, and how deep: what costs
                                    least (>>cost); sim.desc says what it was. By n alone: DIRECT in
-                                   periodic squares for up to 8 order bodies; on a GPU for up to
+                                   periodic squares for up to 8 * order bodies; on a GPU for up to
                                    26,000, with potentials 15,000, of 1 / d 12,000 (more for order 1
                                    and above 4), but 1024 with doubles, Gaussian cores, laws of
                                    yours, and in nbody_cuda_build */
@@ -1005,7 +1006,7 @@ NBODY_FN void nbody_i_carry_target(nbody_i_target *t)
     t->terms = 0;
 }
 
-/* The law, in the units of the arrays. */
+/* The law, in the units of the arrays: frame->length and frame->mass. */
 typedef struct nbody_i_law {
     nbody_law law;              /* NBODY_VORTEX: NBODY_INVERSE, which is turned when it is stored */
     int softened;               /* desc.softening > 0, with NBODY_PLUMMER */
@@ -1979,7 +1980,7 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
 }
 
 /* Does a far cell contribute its bodies? Leaves with MASS_CENTRES (in Kalms section 5.6.3, step 2,
-   only parents get virtual particles), and where there are fewer bodies than sources. */
+   only parents get virtual particles), and where there are no more bodies than sources. */
 NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
 {
     return cell->child < 0 &&
@@ -3107,11 +3108,11 @@ extern "C" {
 /* ----------------------------------------------------------------------------------------------
    >>plain: the method, one number at a time
 
-   This is the text to read first: it is short, and correct for every input. It runs with
-   desc.stage = NBODY_ONE_THREAD, and in all stages of a file that defines NBODY_PLAIN. All other
-   stages of the serial code are faster forms, with the same bits: >>faster, entered at two seams,
-   nbody_i_build_faster and nbody_i_fields_faster. On the GPU, >>one-thread in cuda/nbody.cu is the
-   same loops.
+   This is the whole method: short, and correct for every input. The functions that it calls stand
+   above. It runs with desc.stage = NBODY_ONE_THREAD, and in all stages of a file that defines
+   NBODY_PLAIN. All other stages of the serial code are faster forms, with the same bits: >>faster,
+   entered at two seams, nbody_i_build_faster and nbody_i_fields_faster. On the GPU, >>one-thread in
+   cuda/nbody.cu is the same loops.
 
        nbody_accelerations
          nbody_i_build             bounds, square and units     >>square-serial, >>square

@@ -38,23 +38,8 @@
    the bare law only. Nothing is approximated; but bodies that cluster in one core are summed pair
    by pair, and all of them where s is above 1/17 of the square's side (double: 1/25).
 
-   >>another-core: what a softening of another kind takes, in nbody.h
-
-       nbody_core                          its name (>>desc); nbody_i_check_options knows the last
-       nbody_i_law_in                      a field of nbody_i_law that says which it is. `softened`
-                                           gives it tables of its own on each level
-       nbody_i_strength, nbody_i_potential g and phi: the plain text, the lanes, and all kernels but
-                                           those of NBODY_FAST
-       nbody_i_table_entry                 the same in double, for M2L
-       nbody_i_set_softening               only where its least value is another one
-       nbody_i_exact_strength              the same for nbody_estimate, in more/nbody_step.h
-       nbody_i_never_fast (cuda/nbody.cu)  on a GPU NBODY_FAST is then NBODY_SHARED_MEMORY
-       refused, until they are made        by nbody_i_check_options: order 2 of VIRTUAL_PARTICLES
-                                           (nbody_i_add_moments); by nbody_i_check_periodic: images
-       nbody_i_term_cost                   what a term costs, for NBODY_AUTO
-
-   Tables are kept by law and core (nbody_i_keep_tables). A length beside desc.softening that enters
-   them belongs into nbody_kept as well.
+   >>another-core: docs/contributing.md, "Add a softening or a force law", lists the places that a
+   softening of another kind takes.
 */
 
 #ifndef NBODY_H
