@@ -86,19 +86,16 @@
        name                   default   where              meaning
        NBODY_IMPLEMENTATION   -         one file           makes the functions
        NBODY_CUDA             -         all files, or none adds the GPU functions
-       NBODY_STATIC           -         each file          functions are static: each file has
-                                                           its own
-       NBODY_API              extern    all files          linkage of the functions, for example
-                                                           a dllexport
+       NBODY_STATIC           -         each file          functions are static, one copy per file
+       NBODY_API              extern    all files          linkage of the functions (a dllexport)
        NBODY_REAL             float     all files          float or double; a program that mixes
                                                            them does not link
        NBODY_WITH_...         -         all that use it,   adds a part: >>parts
                                         and that one
        NBODY_PLAIN            -         the file that      the text of >>plain, without its faster
-                                        implements         forms; the results are the same
-       NBODY_PLAIN_LANES      -         the file that      no choice of instructions at run time
-                                        implements         (x86: AVX2 where the CPU has it); the
-                                                           results are the same
+                                        implements         forms; the same results
+       NBODY_PLAIN_LANES      -         the file that      no AVX2, also where the CPU has it; the
+                                        implements         same results
 
    >>parts
 
@@ -220,8 +217,8 @@
    Depth      Up to NBODY_MAX_LEVELS = 49 levels, where bodies cluster: the smallest cell is 2^-48
               = 4e-15 of the square's side. The bodies of one such cell are summed pair by pair,
               however many they are. On a GPU that holds for cells of 1/65536 of the side, unless
-              desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 with desc.leaf is
-              that tree on the CPU.) With MASS_CENTRES it holds for clusters away from the origin
+              desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 and a desc.leaf
+              make the GPU's tree on the CPU.) With MASS_CENTRES it holds for clusters away from the origin
               (see >>deep).
    Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
