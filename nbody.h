@@ -90,8 +90,7 @@
        NBODY_API              extern    all files          linkage of the functions (a dllexport)
        NBODY_REAL             float     all files          float or double; a program that mixes
                                                            them does not link
-       NBODY_WITH_...         -         all that use it,   adds a part: >>parts
-                                        and that one
+       NBODY_WITH_...         -         users, that one    adds a part: >>parts
        NBODY_PLAIN            -         the file that      the text of >>plain, without its faster
                                         implements         forms; the same results
        NBODY_PLAIN_LANES      -         the file that      no AVX2, also where the CPU has it; the
