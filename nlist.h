@@ -375,9 +375,10 @@
 #endif
 
 /* Functions of one element, shared by CPU and GPU: `static inline` in C, and under nvcc also for
-   the device. NLIST_FN_WALK marks those of a caller's innermost loop. In a file with -ffast-math,
-   gcc does not inline a function that respects NaN and the order of roundings. These are therefore
-   compiled with the caller's options, and nlist_i_kept keeps their order of operations. */
+   the device. NLIST_FN_WALK marks those of an innermost loop: they are inlined in large files
+   too. In a file with -ffast-math, gcc does not inline a function that respects NaN and the order
+   of roundings. These are therefore compiled with the caller's options, and nlist_i_kept keeps
+   their order of operations. */
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #if defined(NLIST_I_FAST_MATH) && !defined(__CUDA_ARCH__)
@@ -388,7 +389,7 @@
 #define NLIST_FN_WALK static __host__ __device__ __forceinline__
 #else
 #define NLIST_FN static inline
-#ifdef NLIST_I_STRICT_GCC
+#ifdef __GNUC__
 #define NLIST_FN_WALK static inline __attribute__((always_inline))
 #else
 #define NLIST_FN_WALK static inline
@@ -1460,7 +1461,7 @@ NLIST_FN int nlist_i_same_image(const int32_t *a, const int32_t *b)
 
 /* The entry of `id` in the matcher's row (new_of: a new id, in an old row), with this shift (or
    NULL), -1 = none. */
-NLIST_FN int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
+NLIST_FN_WALK int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
 {
     const int32_t *const new_of = matcher->new_of;
     nlist_each e = matcher->cursor;
