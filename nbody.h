@@ -216,9 +216,9 @@
    Depth      Up to NBODY_MAX_LEVELS = 49 levels, where bodies cluster: the smallest cell is 2^-48
               = 4e-15 of the square's side. The bodies of one such cell are summed pair by pair,
               however many they are. On a GPU that holds for cells of 1/65536 of the side, unless
-              desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 and a desc.leaf
-              make the GPU's tree on the CPU.) With MASS_CENTRES it holds for clusters away from the origin
-              (see >>deep).
+              desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 and a desc.leaf make
+              the GPU's tree on the CPU.) With MASS_CENTRES it holds for clusters away from the
+              origin (see >>deep).
    Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
