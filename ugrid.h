@@ -2884,7 +2884,7 @@ static void ugrid_i_fit_flat_axes(ugrid_desc *desc, int cell_given)
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id)
 {
-    ugrid_result result;
+    ugrid_result result = UGRID_OK;
     int32_t points;
     int32_t const dim = desc && desc->dim == 2 ? 2 : 3;
     int const cell_given = desc && desc->cell != 0;

@@ -27,7 +27,7 @@ changes() {
 
 # checked FILE: the number that a part or a .cu file compares, 10000 X + 100 Y + Z, as X.Y.Z
 checked() {
-    within "$1" '^#if 10000 \* [A-Z]*_VERSION_MAJOR + .* != \([0-9]\{1,\}\)' |
+    within "$1" '^#[elif]* 10000 \* [A-Z]*_VERSION_MAJOR + .* != \([0-9]\{1,\}\)' |
         awk '{ printf "%d.%d.%d\n", $1 / 10000, $1 / 100 % 100, $1 % 100 }'
 }
 
