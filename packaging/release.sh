@@ -57,7 +57,7 @@ write_versions() {
     for file in $headers more/*.h cuda/*.cu; do
         [ -f "$file" ] || continue
         sed -i "1s/ - v[0-9.]* - / - v$version - /
-            s/^\(#if 10000 \* [A-Z]*_VERSION_MAJOR + .* != \)[0-9]*/\1$number/
+            s/^\(#[elif]* 10000 \* [A-Z]*_VERSION_MAJOR + .* != \)[0-9]*/\1$number/
             s/^\(#error \"[a-z_./]* \)[0-9.]*\( and [a-z]*.h are of different\)/\1$version\2/" "$file"
     done
     for header in $headers; do

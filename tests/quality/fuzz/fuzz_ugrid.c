@@ -708,6 +708,7 @@ static void op_cell_sums(state *s)
         memset(want, 0, (size_t)cells * (size_t)width * sizeof *want);
         for (k = 0; k < n; k++) {
             real p[3] = {0, 0, 0};
+            if (!finite_at(s, k)) continue;     /* skip_invalid: it is in no cell */
             memcpy(p, where(s, k), (size_t)s->grid.desc.dim * sizeof *p);
             for (w = 0; w < width; w++)
                 want[(size_t)ugrid_cell_at(&s->grid, p) * (size_t)width + (size_t)w] +=
