@@ -118,11 +118,11 @@ needed_parts() {
 # parts
 copy_files() {
     local to=$1 of=$2 part; shift 2
-    mkdir -p "$to" && cp "$headers_dir/$of.h" "$to/" || return 1
+    place "$headers_dir/$of.h" "$to" || return 1
     case $to in *.cuda) for part in $(own_kernels "$of"); do copy_kernels "$to" "$part"; done ;;
     esac
     for part; do
-        mkdir -p "$to/more" && cp "$headers_dir/more/${of}_$part.h" "$to/more/"
+        place "$headers_dir/more/${of}_$part.h" "$to/more"
         case $to in *.cuda) copy_kernels "$to" "${of}_$part" ;; esac
     done
 }
@@ -136,7 +136,11 @@ own_kernels() {
 }
 copy_kernels() {
     [ -f "$headers_dir/cuda/$2.cu" ] || return 0
-    mkdir -p "$1/cuda" && cp "$headers_dir/cuda/$2.cu" "$1/cuda/"
+    place "$headers_dir/cuda/$2.cu" "$1/cuda"
+}
+# A file that is there already is not written again: a row of before may be compiling it.
+place() {
+    cmp -s "$1" "$2/$(basename "$1")" || { mkdir -p "$2" && cp "$1" "$2/"; }
 }
 
 # use_kit LABEL PART...: the rows that follow are built from these files. A header that others feed
