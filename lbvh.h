@@ -5877,7 +5877,7 @@ beside lbvh.h"
 #undef LBVH_I_STRICT_CLANG
 #elif defined(LBVH_I_STRICT_MSVC)
 #pragma float_control(pop)
-#pragma fp_contract(on)
+#pragma fp_contract(on) /* as /fp:fast has it, where alone this is read */
 #undef LBVH_I_STRICT_MSVC
 #elif defined(LBVH_I_STRICT_GCC)
 #pragma GCC pop_options
