@@ -47,8 +47,8 @@ test-style:
 test-flags: deps-test
 	@$(call checked,$(Q)/flags/run.sh)
 
-# MSVC's rules by clang; what the headers leave as it was; with FULL=1 Windows, macOS and musl by zig
-# (PyPI).
+# MSVC's rules by clang; what the headers leave as it was; with FULL=1 also Windows, macOS and musl
+# by zig (PyPI).
 test-compilers: deps-test
 	@$(if $(FULL),,export ONLY='msvc cl after';) $(call checked,$(Q)/compilers/run.sh)
 
