@@ -5887,8 +5887,8 @@ beside lbvh.h"
 /* ------------------------------------------------------------------------------------------------
    >>licence: choose one of two
    ------------------------------------------------------------------------------------------------
-   nearfield is available under two licenses: choose whichever you prefer. SPDX-License-Identifier:
-   MIT OR Unlicense
+   nearfield is available under two licenses: choose whichever you prefer.
+   SPDX-License-Identifier: MIT OR Unlicense
 
    ALTERNATIVE A - MIT License Copyright (c) 2026 nearfield authors Permission is hereby granted,
    free of charge, to any person obtaining a copy of this software and associated documentation
