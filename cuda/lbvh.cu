@@ -429,7 +429,7 @@ __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_
 /* The sample of lbvh.h, >>sample, in shared memory; x[0] is infinite where it is left out. Its
    numbers are put into a table, or sorted: all different from `none`. */
 struct lbvh_i_block_sample {
-    lbvh_real half_centre[LBVH_I_SAMPLE][3];
+    lbvh_real half_centre[LBVH_I_SAMPLE][3], least[3], most[3]; /* the bounds: of all elements */
     unsigned long long number[2 * LBVH_I_SAMPLE];
 };
 constexpr unsigned long long lbvh_i_no_number = ~0ull;
@@ -447,6 +447,19 @@ __device__ __forceinline__ void lbvh_i_take_sample(const lbvh_desc &desc, const 
                                              : lbvh_i_infinity();
         sample.number[s] = sample.number[LBVH_I_SAMPLE + s] = lbvh_i_no_number;
     }
+}
+
+/* Notes the bounds; returns the lattice over them: by one thread. */
+__device__ __forceinline__ lbvh_lattice lbvh_i_set_bounds(const lbvh_desc &desc,
+                                                          const lbvh_real least[3],
+                                                          const lbvh_real most[3],
+                                                          lbvh_i_block_sample &sample)
+{
+    for (int a = 0; a < 3; a++) {
+        sample.least[a] = least[a];
+        sample.most[a] = most[a];
+    }
+    return lbvh_i_lattice_of(desc.dim, desc.bits, least, most);
 }
 
 /* 1 if the number is in the table already; if not, it is now. */
@@ -505,9 +518,9 @@ __device__ __forceinline__ lbvh_real lbvh_i_number_of(unsigned long long ascendi
     return x;
 }
 
-/* The knots, of half centres from least to most: by the block. Bitonic sort (Batcher 1968). */
-__device__ void lbvh_i_make_knots(int dim, const lbvh_real least[3], const lbvh_real most[3],
-                                  lbvh_i_block_sample &sample, lbvh_i_quantiles *quantiles)
+/* The knots: by the block. Bitonic sort (Batcher 1968). */
+__device__ void lbvh_i_make_knots(int dim, lbvh_i_block_sample &sample,
+                                  lbvh_i_quantiles *quantiles)
 {
     unsigned long long *const number = sample.number;
     for (int a = 0; a < dim; a++) {
@@ -532,8 +545,8 @@ __device__ void lbvh_i_make_knots(int dim, const lbvh_real least[3], const lbvh_
             }
         for (int j = (int)threadIdx.x; j <= LBVH_I_QUANTILES; j += (int)blockDim.x) {
             lbvh_real knot = lbvh_i_number_of(number[lbvh_i_knot_rank(j, count)]);
-            if (j == 0) knot = lbvh_i_min(knot, least[a]);
-            if (j == LBVH_I_QUANTILES) knot = lbvh_i_max(knot, most[a]);
+            if (j == 0) knot = lbvh_i_min(knot, sample.least[a]);
+            if (j == LBVH_I_QUANTILES) knot = lbvh_i_max(knot, sample.most[a]);
             quantiles->knot[a][j] = knot;
         }
         __syncthreads();
@@ -2860,7 +2873,6 @@ __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements 
                                                      const lbvh_i_parts &parts, lbvh_i_share &own)
 {
     lbvh_i_block_sample &sample = own.room->now.fit;
-    lbvh_real least[3], most[3];
     lbvh_i_take_sample(from.desc, from.input, parts.n, sample);
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
     lbvh_i_grid_barrier();
@@ -2872,16 +2884,18 @@ __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements 
         if (lane == 0) own.room->bounds[warp][0] = all;
     }
     __syncthreads();
-    for (int a = 0; a < 3; a++) {
-        most[a] = own.room->bounds[a][0];
-        least[a] = -own.room->bounds[3 + a][0];
+    if (threadIdx.x == 0) {
+        lbvh_real least[3], most[3];
+        for (int a = 0; a < 3; a++) {
+            most[a] = own.room->bounds[a][0];
+            least[a] = -own.room->bounds[3 + a][0];
+        }
+        if (from.bounds_given) lbvh_i_given_bounds(&from.desc, least, most);
+        own.room->lattice = lbvh_i_set_bounds(from.desc, least, most, sample);
     }
-    if (from.bounds_given) lbvh_i_given_bounds(&from.desc, least, most);
-    if (threadIdx.x == 0)
-        own.room->lattice = lbvh_i_lattice_of(from.desc.dim, from.desc.bits, least, most);
     __syncthreads();
     if (!lbvh_i_lattice_fails(from.desc, own.room->lattice, sample)) return;
-    lbvh_i_make_knots(from.desc.dim, least, most, sample, &own.room->quantiles);
+    lbvh_i_make_knots(from.desc.dim, sample, &own.room->quantiles);
     own.quantiles = &own.room->quantiles;
 }
 
@@ -3808,13 +3822,15 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     const lbvh &tree = device.tree;
     __shared__ lbvh_lattice lattice;
     __shared__ lbvh_i_block_sample sample;
-    lbvh_real least[3], most[3];
-    if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
+    if (threadIdx.x == 0) {
+        lbvh_real least[3], most[3];
+        lbvh_i_bounds_in(tree, bounds_given, facts, least, most);
+        lattice = lbvh_i_set_bounds(tree.desc, least, most, sample);
+    }
     lbvh_i_take_sample(tree.desc, input, tree.n, sample);
     __syncthreads();
     if (!lbvh_i_lattice_fails(tree.desc, lattice, sample)) return;
-    lbvh_i_bounds_in(tree, bounds_given, facts, least, most);
-    lbvh_i_make_knots(tree.desc.dim, least, most, sample, quantiles);
+    lbvh_i_make_knots(tree.desc.dim, sample, quantiles);
     if (threadIdx.x == 0) facts->by_quantiles = 1;
 }
 
