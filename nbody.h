@@ -3979,25 +3979,40 @@ static double nbody_i_node_at(int linear, int side, int i)
     return mirrored ? 1 - at : at;
 }
 
-/* The nodes, and the weights of L2L and M2M: node t of the child in half `bit` is at (bit + t) / 2
-   of the parent. */
+/* Chebyshev nodes: w_i(u) of >>rule. In double: each level of a tree multiplies by such weights. */
+static double nbody_i_weight_at(const double *t, int side, int i, double u)
+{
+    double weight = 1;
+    int j;
+    for (j = 0; j < side; j++)
+        if (j != i) weight *= (u - t[j]) / (t[i] - t[j]);
+    return weight;
+}
+
+/* The nodes, and the weights of L2L and M2M, rounded once: node t of the child in half `bit` is at
+   (bit + t) / 2 of the parent. (Weights between even nodes are exact in any type.) */
 static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
 {
-    int i, j, bit;
+    double t[NBODY_MAX_ORDER];
+    int a, i, bit;
     memset(rule, 0, sizeof *rule);
     rule->linear = linear;
     rule->side = side;
     rule->stencil = linear ? 2 : side;
-    for (i = 0; i < side; i++) rule->t[i] = (nbody_real)nbody_i_node_at(linear, side, i);
+    for (i = 0; i < side; i++) t[i] = nbody_i_node_at(linear, side, i);
+    for (i = 0; i < side; i++) rule->t[i] = (nbody_real)t[i];
     for (i = 0; i < side; i++) {
         double product = 1;
-        for (j = 0; j < side; j++) if (j != i) product *= (double)rule->t[i] - (double)rule->t[j];
+        for (a = 0; a < side; a++) if (a != i) product *= (double)rule->t[i] - (double)rule->t[a];
         rule->scale[i] = (nbody_real)(1 / product);
     }
     for (bit = 0; bit < 2; bit++)
-        for (i = 0; i < side; i++) {
-            nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[i]) / 2);
-            for (j = 0; j < rule->stencil; j++) rule->to_child[bit][i][s.first + j] = s.weight[j];
+        for (a = 0; a < side; a++) {
+            nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[a]) / 2);
+            for (i = 0; i < rule->stencil; i++)
+                rule->to_child[bit][a][s.first + i] =
+                    linear ? s.weight[i]
+                           : (nbody_real)nbody_i_weight_at(t, side, i, (bit + t[a]) / 2);
         }
 }
 
