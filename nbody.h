@@ -20,8 +20,8 @@
 
        manual         use, example, options, parts, rules, method, limits, not-here, changes
        declarations   strict-math, config, results, parallel, desc, tree, api
-       one element    numbers, sums, part-hooks, force, square, cells, deep, walk, runs, rule, up,
-                      table, series, down, near-bodies, store, logarithms, cuda-api
+       one element    numbers, sums, part-hooks, force, square, cells, deep, walk, crowds, runs,
+                      rule, up, table, series, down, near-bodies, store, logarithms, cuda-api
        serial         serial, plain, square-serial, sort, cells-serial, up-serial, down-serial,
                       bodies-serial, api-serial
        behind it      memory, resolve, kept, deep-serial, series-serial, cost, choose, reserve,
@@ -653,7 +653,7 @@ typedef struct NBODY_ALIGN_CELL nbody_cell {
     uint8_t level, children;    /* children: 1 .. 4, or 0 */
     uint8_t beside_count;
     uint8_t quarters;           /* which children exist: bit 0 lower left, 1 lower right, 2 upper
-                                   left, 3 upper right */
+                                   left, 3 upper right; bit 4: a leaf that is a crowd, >>crowds */
     int32_t beside[9];          /* adjacent cells, beside_count of them: the cells of its level that
                                    touch it (colleagues), itself included, and larger leaves that
                                    touch it */
@@ -723,6 +723,7 @@ typedef struct nbody {
     int32_t *id;                /* [n] id of the body at a place: by cell, in Morton order; DIRECT:
                                    input order */
     nbody_real *x, *y, *m;      /* [n] by place, in units of frame->length and frame->mass */
+    nbody_real *acts;           /* [n] the masses that act: m, but for >>crowds */
     nbody_cell *cell;           /* [frame->cells]; DIRECT: none */
 
     nbody_rule rule;            /* of nodes, and of CHEBYSHEV sources */
@@ -1412,6 +1413,7 @@ NBODY_FN void nbody_i_place_mass(const nbody *sim, const nbody_i_input *input, i
                                  int32_t i)
 {
     sim->m[place] = nbody_i_scaled((double)nbody_i_mass(input, i), sim->frame->mass);
+    sim->acts[place] = sim->m[place];
 }
 
 /* Copies the caller's body i to `place`. */
@@ -1937,6 +1939,74 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>crowds: leaves of many bodies at one point
+
+   Bodies at one point exert no force on each other, and act on others as one body of their mass M:
+   n of them (parked, dead, the start of a layout) need not cost n^2 terms. So a leaf that has more
+   than desc.leaf bodies, and more than NBODY_CHUNK, all at one point, is one source: sim->acts has
+   M at its first place, and what rounding left of M at the next. In softened potentials a body has
+   (M - m) phi(0) of it. M is summed in 32 parts: those of a warp.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NBODY_I_CROWD = 16, NBODY_I_CROWD_PARTS = 32 };
+
+/* May a cell be a crowd? */
+NBODY_FN int nbody_i_is_crowded(const nbody *sim, const nbody_cell *cell)
+{
+    return cell->child < 0 && cell->count > sim->desc.leaf && cell->count > NBODY_CHUNK;
+}
+
+/* Is body k of a cell not where its first one is? */
+NBODY_FN int nbody_i_is_apart(const nbody *sim, const nbody_cell *cell, int32_t k)
+{
+    const nbody_real *x = sim->x + cell->first, *y = sim->y + cell->first;
+    return x[k] < x[0] || x[k] > x[0] || y[k] < y[0] || y[k] > y[0];
+}
+
+/* The mass of every 32nd body. */
+NBODY_FN double nbody_i_crowd_part(const nbody *sim, const nbody_cell *cell, int32_t part)
+{
+    double sum = 0;
+    for (; part < cell->count; part += NBODY_I_CROWD_PARTS)
+        sum += (double)sim->m[cell->first + part];
+    return sum;
+}
+
+/* M, and the rest. */
+NBODY_FN void nbody_i_split_mass(double mass, nbody_real split[2])
+{
+    split[0] = (nbody_real)mass;
+    split[1] = (nbody_real)(mass - (double)split[0]);
+}
+
+/* The bodies of a cell, as sources. */
+NBODY_FN int32_t nbody_i_acting(const nbody_cell *cell)
+{
+    return cell->quarters == NBODY_I_CROWD ? 1 : cell->count;
+}
+
+/* Is a body, -1: none, one of the crowd that the cell is? */
+NBODY_FN int nbody_i_in_crowd(const nbody_cell *cell, int32_t place)
+{
+    return cell->quarters == NBODY_I_CROWD && place >= cell->first &&
+           place < cell->first + cell->count;
+}
+
+/* What its crowd adds to the potential of a body; 0 where the leaf is none. */
+NBODY_FN nbody_real nbody_i_crowd_potential(const nbody *sim, const nbody_i_law *law,
+                                            const nbody_cell *leaf, int32_t place)
+{
+    nbody_i_source others = {0, 0, 0, 0, 0, 0, -1};
+    nbody_i_target t;
+    if (!law->potential || !nbody_i_in_crowd(leaf, place)) return 0;
+    t = nbody_i_target_at(0, 0, place);
+    others.m = (nbody_real)((double)sim->acts[leaf->first] - (double)sim->m[place] +
+                            (double)sim->acts[leaf->first + 1]);
+    nbody_i_add(law, &others, 0, &t);
+    return t.partial[NBODY_I_POTENTIAL];
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>runs: the sources of a cell, contiguous in memory
 
    What acts is always a run: the bodies of a leaf, the virtual particles of a cell, or masses at
@@ -1964,7 +2034,7 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
     nbody_i_run run;
     run.x = first > 0 ? sim->x + first : sim->x; /* without bodies they are NULL */
     run.y = first > 0 ? sim->y + first : sim->y;
-    run.m = first > 0 ? sim->m + first : sim->m;
+    run.m = first > 0 ? sim->acts + first : sim->acts;
     run.xx = run.xy = run.yy = NULL;
     run.corner[0] = run.corner[1] = 0;
     run.edge = 0;
@@ -1980,7 +2050,7 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
 NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
 {
     return cell->child < 0 &&
-           (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
+           (sim->desc.sources == NBODY_MASS_CENTRES || nbody_i_acting(cell) <= sim->per_cell);
 }
 
 /* The virtual particles of a cell, or the masses at its Chebyshev points. */
@@ -2014,7 +2084,7 @@ NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
 {
     const nbody_cell *cell = &sim->cell[at];
     if (cell->level < level || nbody_i_acts_by_bodies(sim, cell))
-        return nbody_i_bodies(sim, cell->first, cell->count);
+        return nbody_i_bodies(sim, cell->first, nbody_i_acting(cell));
     return nbody_i_virtual(sim, at);
 }
 
@@ -2254,7 +2324,7 @@ NBODY_FN void nbody_i_store_centre(const nbody *sim, const nbody_i_moments *mome
 NBODY_FN nbody_i_run nbody_i_given_by(const nbody *sim, int32_t child)
 {
     const nbody_cell *cell = &sim->cell[child];
-    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count)
+    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, nbody_i_acting(cell))
                            : nbody_i_virtual(sim, child);
 }
 
@@ -2313,11 +2383,11 @@ NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell,
 {
     double sum = 0;
     int32_t b;
-    for (b = cell->first; b < cell->first + cell->count; b++) {
+    for (b = cell->first; b < cell->first + nbody_i_acting(cell); b++) {
         nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
                               sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
-        sum +=
-            nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
+        sum += nbody_i_product((double)sim->acts[b],
+                               (double)nbody_i_times(sx.weight[i], sy.weight[j]));
     }
     return sum;
 }
@@ -2853,16 +2923,17 @@ NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t 
 NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
 {
     const nbody_cell *cell = &sim->cell[walk->cell];
-    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count)
+    return walk->whole ? nbody_i_bodies(sim, cell->first, nbody_i_acting(cell))
                        : nbody_i_run_of(sim, walk->cell, cell->level);
 }
 
-/* P2P and M2P: all that a walk finds, on one target. */
+/* P2P and M2P: all that a walk finds, on one target, but its own crowd. */
 NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
                                nbody_i_target *t)
 {
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_in_crowd(&sim->cell[walk.cell], t->place)) continue;
         if (nbody_i_is_periodic(sim)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_add_run(sim, law, &run, t);
     }
@@ -2880,6 +2951,8 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far(sim, law, leaf, &t);
         else if (sim->cell[leaf].level >= 2) nbody_i_l2p(sim, leaf, law->potential, &t);
         nbody_i_add_near(sim, law, nbody_near_of(sim, leaf), &t);
+        t.partial[NBODY_I_POTENTIAL] +=
+            nbody_i_crowd_potential(sim, law, &sim->cell[leaf], place);
     }
     nbody_i_carry_target(&t);
     return t;
@@ -3349,6 +3422,15 @@ static nbody_result nbody_i_begin_cells(nbody *sim)
     return NBODY_OK;
 }
 
+/* Marks a leaf that is a crowd. */
+static void nbody_i_find_crowd(const nbody *sim, nbody_cell *leaf)
+{
+    int32_t k = 1;
+    if (!nbody_i_is_crowded(sim, leaf)) return;
+    while (k < leaf->count && !nbody_i_is_apart(sim, leaf, k)) k++;
+    if (k == leaf->count) leaf->quarters = NBODY_I_CROWD;
+}
+
 /* After the last level. */
 static void nbody_i_finish_cells(nbody *sim)
 {
@@ -3356,9 +3438,11 @@ static void nbody_i_finish_cells(nbody *sim)
     int32_t c;
     for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
     frame->cells_needed = frame->cells;
-    for (c = 0; c < frame->cells; c++)
-        if (sim->cell[c].child < 0)
-            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    for (c = 0; c < frame->cells; c++) {
+        if (sim->cell[c].child >= 0) continue;
+        frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+        nbody_i_find_crowd(sim, &sim->cell[c]);
+    }
 }
 
 /* Sorts the bodies and divides them into cells. */
@@ -3428,12 +3512,27 @@ static void nbody_i_plain_centres(nbody *sim, int32_t at)
     }
 }
 
+/* The masses of all crowds. */
+static void nbody_i_weigh_crowds(const nbody *sim)
+{
+    int32_t c, part;
+    for (c = 0; c < sim->frame->cells; c++) {
+        const nbody_cell *cell = &sim->cell[c];
+        double mass = 0;
+        if (cell->quarters != NBODY_I_CROWD) continue;
+        for (part = 0; part < NBODY_I_CROWD_PARTS; part++)
+            mass += nbody_i_crowd_part(sim, cell, part);
+        nbody_i_split_mass(mass, sim->acts + cell->first);
+    }
+}
+
 /* The sources of all cells of level 2 and deeper. Children stand behind their parents: they come
    first here. Leaves of MASS_CENTRES have none, they act by their bodies. */
 static void nbody_i_plain_sources(nbody *sim)
 {
     int const side = sim->rule.side;
     int32_t at, k;
+    nbody_i_weigh_crowds(sim);
     for (at = sim->frame->cells - 1; at >= sim->frame->level_first[2]; at--) {
         const nbody_cell *cell = &sim->cell[at];
         if (sim->desc.sources == NBODY_CHEBYSHEV)
@@ -3685,8 +3784,8 @@ static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size
     return nbody_i_grow(sim, which, count * width, 0, growth);
 }
 
-/* Bytes of a body's four arrays. */
-enum { NBODY_I_BODY = sizeof(int32_t) + 3 * sizeof(nbody_real) };
+/* Bytes of a body's five arrays. */
+enum { NBODY_I_BODY = sizeof(int32_t) + 4 * sizeof(nbody_real) };
 
 /* Sets the bodies' arrays to their block, reals first: they are the wider ones. */
 static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
@@ -3695,7 +3794,8 @@ static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
     sim->x = (nbody_real *)memory;
     sim->y = sim->x + room;
     sim->m = sim->y + room;
-    sim->id = (int32_t *)(void *)(sim->m + room);
+    sim->acts = sim->m + room;
+    sim->id = (int32_t *)(void *)(sim->acts + room);
 }
 
 /* Number of arrays of sources: CHEBYSHEV has masses alone. */
@@ -4023,6 +4123,7 @@ static void nbody_i_make_empty(nbody *sim)
     sim->frame = NULL;
     sim->id = sim->made = NULL;
     sim->cell = NULL;
+    sim->acts = NULL;
     sim->x = sim->y = sim->m = sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
     sim->fx = sim->fy = sim->fp = sim->table = sim->moment = sim->local = NULL;
     sim->lattice = NULL;
@@ -4206,18 +4307,13 @@ static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t
 static int nbody_i_is_too_shallow(const nbody *sim)
 {
     int32_t const *first = sim->frame->level_first;
-    int32_t c, b;
+    int32_t c, k;
     if (sim->frame->deepest < NBODY_KEY_LEVELS) return 0;
     for (c = first[NBODY_KEY_LEVELS - 1]; c < first[NBODY_KEY_LEVELS]; c++) {
         const nbody_cell *cell = &sim->cell[c];
         if (sim->desc.leaf == 0) return 1;
         if (cell->count <= sim->desc.leaf) continue;
-        for (b = 1; b < cell->count; b++)
-            if (sim->x[cell->first + b] < sim->x[cell->first] ||
-                sim->x[cell->first + b] > sim->x[cell->first] ||
-                sim->y[cell->first + b] < sim->y[cell->first] ||
-                sim->y[cell->first + b] > sim->y[cell->first])
-                return 1;
+        for (k = 1; k < cell->count; k++) if (nbody_i_is_apart(sim, cell, k)) return 1;
     }
     return 0;
 }
@@ -5146,7 +5242,7 @@ static inline void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbod
     int s;
     mass[0] = run->m;
     for (s = 1; s < sets; s++)
-        mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
+        mass[s] = run->place >= 0 ? sim[s].acts + run->place : sim[s].vm + (run->m - sim->vm);
 }
 
 #ifdef NBODY_WITH_FUNCTION
@@ -5284,11 +5380,11 @@ static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
     int i, s;
     for (s = 0; s < sets; s++)
         for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
-    for (b = cell->first; b < cell->first + cell->count; b++) {
+    for (b = cell->first; b < cell->first + nbody_i_acting(cell); b++) {
         nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
                               sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
         for (s = 0; s < sets; s++)
-            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
+            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].acts[b], mass[s]);
     }
     for (s = 0; s < sets; s++)
         for (i = 0; i < sim->per_cell; i++)
@@ -5750,6 +5846,16 @@ static void nbody_i_lanes_l2p(const nbody *sim, int sets, const nbody_i_law *law
     }
 }
 
+/* What their crowd adds to the potentials of some of its bodies. */
+static void nbody_i_lanes_crowd(const nbody *sim, const nbody_i_law *law, const nbody_cell *leaf,
+                                int32_t count, nbody_i_lanes *lanes)
+{
+    int32_t k;
+    for (k = 0; k < count; k++)
+        lanes->partial[NBODY_I_POTENTIAL][k] +=
+            nbody_i_crowd_potential(sim, law, leaf, lanes->place[k]);
+}
+
 /* The k-th body of a leaf and the 15 after it. */
 static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_law *law,
                                      const nbody_i_outcome *out, int32_t leaf, int32_t k)
@@ -5765,9 +5871,12 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
     else if (cell->level >= 2) nbody_i_lanes_l2p(sim, sets, law, leaf, count, lanes);
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_in_crowd(&sim->cell[walk.cell], first)) continue;
         if (nbody_i_is_periodic(sim)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
+    if (law->potential && nbody_i_in_crowd(cell, first))
+        for (s = 0; s < sets; s++) nbody_i_lanes_crowd(&sim[s], law, cell, count, &lanes[s]);
     nbody_i_carry_lanes(lanes, sets);
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
@@ -6358,6 +6467,8 @@ static inline int nbody_i_is_cut(const nbody *sim)
 /* All sources, in each set of masses. */
 static nbody_result nbody_i_fast_sources(nbody *sim, int sets)
 {
+    int s;
+    for (s = 0; s < sets; s++) nbody_i_weigh_crowds(&sim[s]);
     if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, sets);
     nbody_i_make_sources(sim, sets);
     return NBODY_OK;
@@ -6473,6 +6584,7 @@ static void nbody_i_count_near(const nbody *sim, int32_t leaf, nbody_counts *cou
     nbody_near walk = nbody_near_of(sim, leaf);
     while (nbody_next_near(&walk)) {
         int64_t const terms = targets * nbody_i_near_run(sim, &walk).count;
+        if (nbody_i_in_crowd(&sim->cell[walk.cell], sim->cell[leaf].first)) continue;
         if (walk.whole) counts->near_terms += terms;
         else counts->far_terms += terms;
     }
@@ -6564,7 +6676,11 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
     int32_t first = cell->first;
+    nbody_cell leaf = *cell;
     int c, before = -1, quarters = 0;
+    leaf.quarters = 0;
+    nbody_i_find_crowd(sim, &leaf);
+    quarters = leaf.quarters;
     for (c = 0; c < cell->children; c++) {
         const nbody_cell *child = &sim->cell[cell->child + c];
         int const q = (child->x & 1) + 2 * (child->y & 1);
@@ -6585,6 +6701,20 @@ static double nbody_i_number_at(const nbody_frame *frame, int level, int axis, n
 {
     if (!frame->deep) return nbody_i_column(frame, level, axis, x);
     return (double)(nbody_i_deep_column(frame, axis, x) >> (NBODY_MAX_LEVELS - 1 - level));
+}
+
+/* The masses of a leaf that act. */
+static int nbody_i_acts_valid(const nbody *sim, const nbody_cell *leaf)
+{
+    int32_t const others = leaf->quarters == NBODY_I_CROWD ? 2 : 0, count = leaf->count - others;
+    const nbody_real *acts = sim->acts + leaf->first, *m = sim->m + leaf->first;
+    nbody_real split[2];
+    double mass = 0;
+    int32_t part;
+    for (part = 0; part < NBODY_I_CROWD_PARTS; part++) mass += nbody_i_crowd_part(sim, leaf, part);
+    nbody_i_split_mass(mass, split);
+    return memcmp(acts, split, (size_t)others * sizeof *acts) == 0 &&
+           memcmp(acts + others, m + others, (size_t)count * sizeof *acts) == 0;
 }
 
 /* Do the bodies of a leaf lie in it? */
@@ -6664,7 +6794,8 @@ static int nbody_i_cells_valid(const nbody *sim)
         return 0;
     for (c = 0; c < sim->frame->cells; c++)
         if (!nbody_i_children_valid(sim, c) ||
-            (sim->cell[c].child < 0 && !nbody_i_bodies_inside(sim, &sim->cell[c])))
+            (sim->cell[c].child < 0 && (!nbody_i_bodies_inside(sim, &sim->cell[c]) ||
+                                        !nbody_i_acts_valid(sim, &sim->cell[c]))))
             return 0;
     for (c = 0; c < sim->frame->cells; c++)
         if (!nbody_i_beside_valid(sim, c) || !nbody_i_sources_valid(sim, c)) return 0;
