@@ -684,6 +684,7 @@ typedef struct nbody_frame {
     double core2;               /* NBODY_GAUSSIAN: softening^2 in units of length^2; else 0 */
     int32_t deepest;            /* no cell is deeper: NBODY_GAUSSIAN. Else NBODY_MAX_LEVELS */
     int32_t periodic;           /* 1: desc.periodic */
+    int32_t light;              /* 1: `mass` makes all masses together 1 at most: >>deep, >>crowds */
 } nbody_frame;
 
 /* Force nodes and Chebyshev points along one axis of a cell of side 1: the same for all
@@ -1693,12 +1694,19 @@ NBODY_FN uint32_t nbody_i_deep_key(const nbody_frame *frame, nbody_real x, nbody
                         (int32_t)(nbody_i_deep_column(frame, 1, y) >> shift & 0xFFFF));
 }
 
-/* The unit of masses. In deep trees all of them together are at most 1: the largest 1 / u^(3/2)
-   times the mass of a cell would overflow else. */
+/* The unit of masses. In deep trees and where there are crowds all of them together are at most 1:
+   the largest 1 / u^(3/2) times the mass of a cell would overflow else. */
 NBODY_FN double nbody_i_unit_of_masses(const nbody *sim, double heaviest)
 {
     double const unit = nbody_i_unit(heaviest), all = unit * nbody_i_unit((double)sim->n);
-    return nbody_i_is_deep(sim) && nbody_i_finite(all) ? all : unit;
+    return sim->frame->light && nbody_i_finite(all) ? all : unit;
+}
+
+/* That unit, for masses that have their own so far. */
+NBODY_FN double nbody_i_lighter(const nbody *sim)
+{
+    double const all = sim->frame->mass * nbody_i_unit((double)sim->n);
+    return sim->frame->light || !nbody_i_finite(all) ? sim->frame->mass : all;
 }
 
 /* Where a key has the two bits of the children of a cell on this level. */
@@ -1945,7 +1953,8 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
    n of them (parked, dead, the start of a layout) need not cost n^2 terms. So a leaf that has more
    than desc.leaf bodies, and more than NBODY_CHUNK, all at one point, is one source: sim->acts has
    M at its first place, and what rounding left of M at the next. In softened potentials a body has
-   (M - m) phi(0) of it. M is summed in 32 parts: those of a warp.
+   (M - m) phi(0) of it. M is summed in 32 parts: those of a warp. Since others may be as near as
+   the least softening, the unit of masses is that of deep trees.
    ---------------------------------------------------------------------------------------------- */
 
 enum { NBODY_I_CROWD = 16, NBODY_I_CROWD_PARTS = 32 };
@@ -1970,6 +1979,13 @@ NBODY_FN double nbody_i_crowd_part(const nbody *sim, const nbody_cell *cell, int
     for (; part < cell->count; part += NBODY_I_CROWD_PARTS)
         sum += (double)sim->m[cell->first + part];
     return sum;
+}
+
+/* The mass at a place in another unit. */
+NBODY_FN void nbody_i_lighten(const nbody *sim, double scale, int32_t place)
+{
+    sim->m[place] = (nbody_real)((double)sim->m[place] * scale);
+    sim->acts[place] = (nbody_real)((double)sim->acts[place] * scale);
 }
 
 /* M, and the rest. */
@@ -3423,26 +3439,39 @@ static nbody_result nbody_i_begin_cells(nbody *sim)
 }
 
 /* Marks a leaf that is a crowd. */
-static void nbody_i_find_crowd(const nbody *sim, nbody_cell *leaf)
+static int nbody_i_find_crowd(const nbody *sim, nbody_cell *leaf)
 {
     int32_t k = 1;
-    if (!nbody_i_is_crowded(sim, leaf)) return;
+    if (!nbody_i_is_crowded(sim, leaf)) return 0;
     while (k < leaf->count && !nbody_i_is_apart(sim, leaf, k)) k++;
-    if (k == leaf->count) leaf->quarters = NBODY_I_CROWD;
+    if (k < leaf->count) return 0;
+    leaf->quarters = NBODY_I_CROWD;
+    return 1;
+}
+
+/* All masses, where there are crowds. */
+static void nbody_i_lighten_all(const nbody *sim)
+{
+    double const unit = nbody_i_lighter(sim), scale = sim->frame->mass / unit;
+    int32_t k;
+    for (k = 0; k < sim->n && scale < 1; k++) nbody_i_lighten(sim, scale, k);
+    sim->frame->mass = unit;
+    sim->frame->light = 1;
 }
 
 /* After the last level. */
 static void nbody_i_finish_cells(nbody *sim)
 {
     nbody_frame *frame = sim->frame;
-    int32_t c;
+    int32_t c, crowds = 0;
     for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
     frame->cells_needed = frame->cells;
     for (c = 0; c < frame->cells; c++) {
         if (sim->cell[c].child >= 0) continue;
         frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
-        nbody_i_find_crowd(sim, &sim->cell[c]);
+        crowds += nbody_i_find_crowd(sim, &sim->cell[c]);
     }
+    if (crowds > 0) nbody_i_lighten_all(sim);
 }
 
 /* Sorts the bodies and divides them into cells. */
@@ -4351,7 +4380,8 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
     }
     frame->chunks = 0;
     if (nbody_i_law_in(&sim->desc, 0).core) nbody_i_set_core(frame, &sim->desc);
-    frame->mass = nbody_i_unit_of_masses(sim, frame->mass / 2);
+    frame->mass = nbody_i_lighter(sim);
+    frame->light = 1;
     return 1;
 }
 
@@ -5846,14 +5876,14 @@ static void nbody_i_lanes_l2p(const nbody *sim, int sets, const nbody_i_law *law
     }
 }
 
-/* What their crowd adds to the potentials of some of its bodies. */
+/* What their crowd adds to the potentials of the bodies from place `first` on. */
 static void nbody_i_lanes_crowd(const nbody *sim, const nbody_i_law *law, const nbody_cell *leaf,
-                                int32_t count, nbody_i_lanes *lanes)
+                                int32_t first, int32_t count, nbody_i_lanes *lanes)
 {
     int32_t k;
     for (k = 0; k < count; k++)
         lanes->partial[NBODY_I_POTENTIAL][k] +=
-            nbody_i_crowd_potential(sim, law, leaf, lanes->place[k]);
+            nbody_i_crowd_potential(sim, law, leaf, first + k);
 }
 
 /* The k-th body of a leaf and the 15 after it. */
@@ -5876,7 +5906,8 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
     if (law->potential && nbody_i_in_crowd(cell, first))
-        for (s = 0; s < sets; s++) nbody_i_lanes_crowd(&sim[s], law, cell, count, &lanes[s]);
+        for (s = 0; s < sets; s++)
+            nbody_i_lanes_crowd(&sim[s], law, cell, first, count, &lanes[s]);
     nbody_i_carry_lanes(lanes, sets);
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
@@ -6679,7 +6710,7 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
     nbody_cell leaf = *cell;
     int c, before = -1, quarters = 0;
     leaf.quarters = 0;
-    nbody_i_find_crowd(sim, &leaf);
+    (void)nbody_i_find_crowd(sim, &leaf);
     quarters = leaf.quarters;
     for (c = 0; c < cell->children; c++) {
         const nbody_cell *child = &sim->cell[cell->child + c];
@@ -6950,15 +6981,13 @@ static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header, const nbo
     return desc;
 }
 
-/* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers, for this many
-   bytes. */
-static int nbody_i_header_valid(const nbody_i_header *header, int64_t size,
-                                const nbody_desc *given)
+/* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers. */
+static int nbody_i_header_valid(const nbody_i_header *header, const nbody_desc *given)
 {
     nbody_desc const desc = nbody_i_desc_of_header(header, given);
     nbody_i_header expected;
     nbody_desc resolved;
-    if (header->n < 0 || header->n > NBODY_I_N_MAX || (uint64_t)size != header->bytes) return 0;
+    if (header->n < 0 || header->n > NBODY_I_N_MAX) return 0;
     if (nbody_defaults(&resolved, &desc, header->n) != NBODY_OK) return 0;
     expected = nbody_i_header_of(&resolved, header->n, NULL);
     expected.made_levels = header->made_levels;
@@ -7003,11 +7032,12 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
     if (size < 0 || (size > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
     if ((uint64_t)size < sizeof header) return NBODY_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
+    if (header.bytes != (uint64_t)size ||
+        nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
+        return NBODY_BAD_FILE;
     if (header.law == NBODY_FUNCTION && (!desc || !desc->function.force))
         return NBODY_BAD_ARGUMENT;
-    if (!nbody_i_header_valid(&header, size, desc)) return NBODY_BAD_FILE;
-    if (nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
-        return NBODY_BAD_FILE;
+    if (!nbody_i_header_valid(&header, desc)) return NBODY_BAD_FILE;
     given = nbody_i_desc_of_header(&header, desc);
     if (desc) {
         given.allocator = desc->allocator;

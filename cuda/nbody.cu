@@ -97,6 +97,7 @@ struct nbody_i_facts {
     int32_t too_large;
     int32_t too_shallow;                        /* >>deep-cuda: the last level is to be divided */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
+    int32_t crowds;                             /* 1: there are some, in too large a unit of mass */
     int32_t pieces[3];                          /* NBODY_FAST: chunks, pieces of groups, and chunks
                                                    of points */
     int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
@@ -1071,7 +1072,7 @@ __device__ bool nbody_i_is_group(const nbody &sim, const nbody_cell &cell)
 
 /* A leaf that may be a crowd: if it is one, marks it, and sums its masses. All lanes must call
    it. */
-__device__ void nbody_i_find_crowd(const nbody &sim, int32_t at)
+__device__ void nbody_i_find_crowd(const nbody &sim, int32_t at, nbody_i_facts *facts)
 {
     nbody_cell &leaf = sim.cell[at];
     int const lane = (int)threadIdx.x % 32;
@@ -1086,16 +1087,32 @@ __device__ void nbody_i_find_crowd(const nbody &sim, int32_t at)
         mass += __shfl_sync(nbody_i_all_lanes, mine, part);
     if (lane > 0) return;
     leaf.quarters = NBODY_I_CROWD;
+    if (nbody_i_lighter(&sim) > sim.frame->mass) atomicMax(&facts->crowds, 1);
     nbody_i_split_mass(mass, sim.acts + leaf.first);
 }
 
 /* Finds the crowds among 32 cells from `from` on. All lanes must call it. */
-__device__ __forceinline__ void nbody_i_find_crowds(const nbody &sim, int32_t from, int32_t cells)
+__device__ __forceinline__ void nbody_i_find_crowds(const nbody &sim, int32_t from, int32_t cells,
+                                                    nbody_i_facts *facts)
 {
     int32_t const c = from + (int32_t)threadIdx.x % 32;
     unsigned left = __ballot_sync(nbody_i_all_lanes,
                                   c < cells && nbody_i_is_crowded(&sim, &sim.cell[c]));
-    for (; left; left &= left - 1) nbody_i_find_crowd(sim, from + __ffs((int)left) - 1);
+    for (; left; left &= left - 1) nbody_i_find_crowd(sim, from + __ffs((int)left) - 1, facts);
+}
+
+/* As nbody_i_lighten_all, where there are crowds. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_lighten_kernel(__grid_constant__ const nbody_device device, const nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    double const by = nbody_i_unit((double)sim.n);
+    if (facts->crowds == 0) return;
+    for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads())
+        nbody_i_lighten(&sim, 1 / by, (int32_t)k);
+    if (nbody_i_thread() > 0) return;
+    sim.frame->mass *= by;
+    sim.frame->light = 1;
 }
 
 /* The last kernel: the chunks of the leaves, and the totals. The order of chunks is arbitrary.
@@ -1110,7 +1127,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int32_t const cells = frame->level_first[sim.desc.levels];
     for (int64_t from = nbody_i_thread() / 32 * 32; from < cells; from += nbody_i_threads()) {
         int32_t const c = (int32_t)from + (int32_t)threadIdx.x % 32;
-        nbody_i_find_crowds(sim, (int32_t)from, cells);
+        nbody_i_find_crowds(sim, (int32_t)from, cells, facts);
         const nbody_cell &cell = sim.cell[c < cells ? c : 0];
         int32_t const count = c < cells && cell.child < 0 ? cell.count : 0;
         nbody_i_cut(c, cell.first, count, size, chunks, fast ? &facts->pieces[0] : &frame->chunks);
@@ -1144,10 +1161,13 @@ nbody_result nbody_i_cuda_chunks(nbody_cuda *gpu, cudaStream_t stream)
                   size = sim->desc.stage == NBODY_FAST ? nbody_i_fast_chunk(&sim->desc)
                                                        : NBODY_CHUNK;
     nbody_i_chunk *groups = nbody_i_has_groups(&sim->desc) ? nbody_i_groups_of(gpu) : nullptr;
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
-                          nbody_i_chunks_kernel, gpu->device, size,
-                          nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS), groups,
-                          nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    nbody_result const result = nbody_i_launch(
+        gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel,
+        gpu->device, size, nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS), groups, facts);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
+                          nbody_i_lighten_kernel, gpu->device, facts);
 }
 
 /* Makes all cells. Where the number of cells of a level is unknown, the launch covers its
@@ -3019,7 +3039,7 @@ __global__ void nbody_i_begin_deep_kernel(__grid_constant__ const nbody_device d
 {
     *device.sim.frame = frame;
     device.sim.cell[0] = nbody_i_root(device.sim.n);
-    facts->undivided = 0;
+    facts->undivided = facts->crowds = 0;
 }
 
 /* Is a deep tree called for, of up to so many levels? Then *frame is its frame. Waits. */
