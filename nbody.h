@@ -855,15 +855,7 @@ NBODY_API void nbody_free(nbody *sim);
            use(far_cells.cell);
        nbody_near nearby = nbody_near_of(&sim, leaf);       lists 1 and 3: what else acts on the
        while (nbody_next_near(&nearby))                     bodies of a leaf
-           use(nearby.cell, nearby.whole);              whole: by its bodies; else by its sources
-
-   The prototypes of the walks:
-
-       nbody_far nbody_far_of(const nbody *sim, int32_t cell);
-       int nbody_next_far(nbody_far *walk);
-       nbody_near nbody_near_of(const nbody *sim, int32_t leaf);
-       nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y);
-       int nbody_next_near(nbody_near *walk); */
+           use(nearby.cell, nearby.whole);              whole: by its bodies; else by its sources */
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that must round identically on CPU and GPU: products, powers of two, roots
@@ -985,13 +977,7 @@ typedef struct nbody_i_target {
 /* A target without any sums. place: of its body, -1: not a body. */
 NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t place)
 {
-    nbody_i_target t;
-    int p;
-    t.x = x;
-    t.y = y;
-    t.place = place;
-    t.terms = 0;
-    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = t.total[p] = t.compensation[p] = 0;
+    nbody_i_target const t = {x, y, place, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
     return t;
 }
 
@@ -1473,17 +1459,9 @@ NBODY_FN int32_t nbody_i_half(int32_t parent, int bit)
 NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first,
                                   int32_t end)
 {
-    nbody_cell child;
-    int k;
-    child.x = nbody_i_half(parent->x, q & 1);
-    child.y = nbody_i_half(parent->y, q >> 1);
-    child.first = first;
-    child.count = end - first;
-    child.parent = parent_at;
-    child.child = -1;
-    child.level = (uint8_t)(parent->level + 1);
-    child.children = child.beside_count = child.quarters = 0;
-    for (k = 0; k < 9; k++) child.beside[k] = -1;
+    nbody_cell const child = {
+        nbody_i_half(parent->x, q & 1), nbody_i_half(parent->y, q >> 1), first, end - first,
+        parent_at, -1, (uint8_t)(parent->level + 1), 0, 0, 0, {-1, -1, -1, -1, -1, -1, -1, -1, -1}};
     return child;
 }
 
@@ -1793,11 +1771,7 @@ typedef struct nbody_far {
 
 NBODY_FN nbody_far nbody_far_of(const nbody *sim, int32_t cell)
 {
-    nbody_far walk;
-    walk.cell = -1;
-    walk.sim = sim;
-    walk.of = cell;
-    walk.k = walk.c = 0;
+    nbody_far const walk = {-1, sim, cell, 0, 0};
     return walk;
 }
 
@@ -1844,15 +1818,7 @@ typedef struct nbody_near {
 NBODY_FN nbody_near nbody_i_near_from(const nbody *sim, int32_t of, nbody_real x, nbody_real y,
                                       int32_t at)
 {
-    nbody_near walk;
-    walk.cell = -1;
-    walk.whole = 0;
-    walk.sim = sim;
-    walk.of = of;
-    walk.x = x;
-    walk.y = y;
-    walk.k = 0;
-    walk.at = at;
+    nbody_near const walk = {-1, 0, sim, of, x, y, 0, at};
     return walk;
 }
 
@@ -2047,17 +2013,12 @@ typedef struct nbody_i_run {
 /* The bodies at places first .. first + count - 1. */
 NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t count)
 {
-    nbody_i_run run;
-    run.x = first > 0 ? sim->x + first : sim->x; /* without bodies they are NULL */
-    run.y = first > 0 ? sim->y + first : sim->y;
-    run.m = first > 0 ? sim->acts + first : sim->acts;
-    run.xx = run.xy = run.yy = NULL;
-    run.corner[0] = run.corner[1] = 0;
-    run.edge = 0;
-    run.local = run.moves = 0;
-    run.shift[0] = run.shift[1] = 0;
-    run.count = count;
-    run.place = first;
+    nbody_i_run run = {sim->x, sim->y, sim->acts, NULL,  NULL, NULL,
+                       {0, 0}, 0,      0,         {0, 0}, 0,   count, first};
+    if (first == 0) return run; /* without bodies they are NULL */
+    run.x += first;
+    run.y += first;
+    run.m += first;
     return run;
 }
 
@@ -4212,11 +4173,9 @@ static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
 static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                       const nbody_real *mass)
 {
-    nbody_i_input input;
-    input.pos = pos;
-    input.mass = mass;
-    input.stride = nbody_i_stride(stride, 2);
-    input.mass_stride = desc && desc->mass_stride ? desc->mass_stride : sizeof(nbody_real);
+    nbody_i_input const input = {
+        pos, mass, nbody_i_stride(stride, 2),
+        desc && desc->mass_stride ? desc->mass_stride : sizeof(nbody_real)};
     return input;
 }
 
@@ -4641,9 +4600,6 @@ static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, i
     return cost;
 }
 
-/* To make the tree once more, with fewer levels. */
-static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
-
 /* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
    or more: it costs more than that. */
 static double nbody_i_tree_cost(const nbody *sim, int potential, double most, int32_t *levels)
@@ -4655,7 +4611,7 @@ static double nbody_i_tree_cost(const nbody *sim, int potential, double most, in
         nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
         double const all = above + cost.cells + cost.leaves + cost.whole +
                            nbody_i_tables_cost(sim, level + 1, potential) +
-                           (level < last ? nbody_i_again_cost(sim) : 0);
+                           (level < last ? 80.0 * sim->n : 0); /* to make it once more */
         above += cost.cells + cost.leaves;
         if (all >= best || (level < last && (!levels || level < 2))) continue;
         best = all;
@@ -4833,16 +4789,12 @@ static void nbody_i_do_task(void *context, int32_t index)
 static inline nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
                                               nbody_i_work *work, void *job)
 {
-    nbody_i_tasks tasks;
+    nbody_i_tasks tasks = {work, job, pieces, {0}};
     int32_t k;
     if (pieces == 1) {
         work(job, 0, 1);
         return NBODY_OK;
     }
-    tasks.work = work;
-    tasks.job = job;
-    tasks.pieces = pieces;
-    memset(tasks.done, 0, sizeof tasks.done);
     parallel->run(nbody_i_do_task, &tasks, pieces, parallel->user);
     for (k = 0; k < pieces; k++) if (!tasks.done[k]) return NBODY_NOT_RUN;
     return NBODY_OK;
@@ -5721,14 +5673,6 @@ static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *l
     }
 }
 
-/* Stores the series of a cell. */
-static void nbody_i_store_series(const nbody *sim, int32_t at, const nbody_i_series_sums *sums)
-{
-    nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
-    int32_t k;
-    for (k = 0; k < sim->series; k++) local[k] = sums->total[k] + sums->compensation[k];
-}
-
 /* M2L by powers for a batch, and what the series are worth at its nodes. */
 static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                nbody_i_batch *batch)
@@ -5736,7 +5680,7 @@ static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *la
     nbody_i_series_sums sums[NBODY_I_BATCH]; /* [cell][set] */
     nbody_real const log_edge = nbody_i_log_edge(sim, level);
     int offset, s;
-    int32_t c;
+    int32_t c, k;
     memset(sums, 0, sizeof sums);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
         for (c = 0; c < batch->count; c++) {
@@ -5747,7 +5691,9 @@ static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *la
     for (c = 0; c < batch->count; c++) {
         nbody_i_carry_series(&sums[c * sets], sets, sim->series);
         for (s = 0; s < sets; s++)
-            nbody_i_store_series(&sim[s], batch->first + c, &sums[c * sets + s]);
+            for (k = 0; k < sim->series; k++)
+                sim[s].local[(size_t)(batch->first + c) * (size_t)sim->series + (size_t)k] =
+                    sums[c * sets + s].total[k] + sums[c * sets + s].compensation[k];
         nbody_i_lanes_local(sim, sets, law, level, batch->first + c,
                             nbody_i_lanes_of(sim, batch, sets, c));
     }
@@ -5921,15 +5867,6 @@ static void nbody_i_make_forces_of(const nbody *sim, int sets, const nbody_i_law
         nbody_i_make_forces_from(sim, sets, law, out, leaf, k);
 }
 
-/* The bodies of all leaves. */
-static void nbody_i_make_forces(const nbody *sim, int sets, const nbody_i_law *law,
-                                const nbody_i_outcome *out)
-{
-    int32_t c;
-    for (c = 0; c < sim->frame->cells; c++)
-        if (sim->cell[c].child < 0) nbody_i_make_forces_of(sim, sets, law, out, c);
-}
-
 /* NBODY_DIRECT (Kalms section 3.1.1): body `first` and the 15 after it. */
 static void nbody_i_make_direct_from(const nbody *sim, int sets, const nbody_i_law *law,
                                      const nbody_i_outcome *out, int32_t first)
@@ -5946,15 +5883,6 @@ static void nbody_i_make_direct_from(const nbody *sim, int sets, const nbody_i_l
     nbody_i_lanes_run(sim, sets, law, &all, lanes);
     nbody_i_carry_lanes(lanes, sets);
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
-}
-
-/* All bodies, by direct summation. */
-static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *law,
-                                const nbody_i_outcome *out)
-{
-    int32_t first;
-    for (first = 0; first < sim->n; first += NBODY_I_LANES)
-        nbody_i_make_direct_from(sim, sets, law, out, first);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -6539,14 +6467,18 @@ static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t 
 static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
                                  const nbody_i_outcome *out, nbody_result *result)
 {
+    int32_t k;
     if (nbody_i_is_plain(sim)) return 0;
     *result = NBODY_OK;
-    if (nbody_i_is_cut(sim)) *result = nbody_i_cut_fields(sim, sets, law, out);
-    else if (!sim->cell) nbody_i_make_direct(sim, sets, law, out);
-    else {
-        if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
-        nbody_i_make_forces(sim, sets, law, out);
+    if (nbody_i_is_cut(sim)) {
+        *result = nbody_i_cut_fields(sim, sets, law, out);
+        return 1;
     }
+    for (k = 0; k < sim->n && !sim->cell; k += NBODY_I_LANES)
+        nbody_i_make_direct_from(sim, sets, law, out, k);
+    if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
+    for (k = 0; k < sim->frame->cells; k++)
+        if (sim->cell[k].child < 0) nbody_i_make_forces_of(sim, sets, law, out, k);
     return 1;
 }
 

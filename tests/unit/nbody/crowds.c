@@ -66,7 +66,7 @@ static void test_crowd_pairs(void **state)
     int kind, k;
     (void)state;
     for (k = 0; k < 3; k++) {
-        int32_t const n = methods[k] == NBODY_AUTO ? 16000 : small_run() ? 2000 : 8000;
+        int32_t const n = methods[k] == NBODY_AUTO ? 16000 : 8000;
         double const even = crowd_pairs(EVEN, methods[k], n, NULL);
         for (kind = PARKED; kind < DUST; kind++) {
             int32_t levels;
