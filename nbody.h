@@ -418,27 +418,24 @@ extern "C" {
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
     X(NBODY_BAD_ARGUMENT,   "a pointer is NULL (NBODY_FUNCTION: in desc.function), a count is " \
-                            "negative, or a stride, in bytes, is " \
-                            "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
-                            "bytes at least") \
+                            "negative, or a stride, in bytes, is neither 0 nor a multiple of " \
+                            "sizeof(NBODY_REAL), of one element's bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
-                            "together: see desc.order (at most 12, double 16; " \
-                            "VIRTUAL_PARTICLES 2), " \
-                            "desc.sources, desc.subcells, desc.stage, desc.core, " \
+                            "together: see desc.order (at most 12, double 16; VIRTUAL_PARTICLES " \
+                            "2), desc.sources, desc.subcells, desc.stage, desc.core, " \
                             "desc.periodic (DIRECT, or FORCE_NODES of order 2 or more; not " \
-                            "NBODY_FUNCTION); or NBODY_VORTEX is given to " \
-                            "nbody_step; or desc.function is not NBODY_FORCE on a GPU; or " \
-                            "desc.parallel.tasks is not 0 .. " \
-                            "NBODY_MAX_TASKS") \
-    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf " \
-                            "and desc.max_cells not negative; desc.periodic: levels 0 or 3 " \
-                            ".. NBODY_KEY_LEVELS") \
-    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
-                            "be finite; desc.periodic: softening at most 1/4 of desc.size, of " \
-                            "a Gaussian core 1/17 (double 1/26)") \
-    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
-                            "(0: fitted); desc.periodic needs a size above 0, and desc.min at " \
-                            "most 2^22 (double 2^51) sizes from 0") \
+                            "NBODY_FUNCTION); or NBODY_VORTEX is given to nbody_step; or " \
+                            "desc.function is not NBODY_FORCE on a GPU; or desc.parallel.tasks " \
+                            "is not 0 .. NBODY_MAX_TASKS") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
+                            "desc.max_cells not negative; desc.periodic: levels 0 or 3 .. " \
+                            "NBODY_KEY_LEVELS") \
+    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must be " \
+                            "finite; desc.periodic: softening at most 1/4 of desc.size, of a " \
+                            "Gaussian core 1/17 (double 1/26)") \
+    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative (0: " \
+                            "fitted); desc.periodic needs a size above 0, and desc.min at most " \
+                            "2^22 (double 2^51) sizes from 0") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
@@ -827,8 +824,7 @@ NBODY_API nbody_result nbody_validate(const nbody *sim);
    12 bytes (double: 24). `*needed`: the size, also when it did not fit (NBODY_BUFFER_TOO_SMALL;
    NULL with 0 asks for it). NBODY_CELLS_FULL: the tree is one of a GPU whose desc.max_cells was too
    small. Files are for machines of the same byte order and the same NBODY_REAL. O(n). */
-NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
-                                  int64_t *needed);
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity, int64_t *needed);
 
 /* Reads a saved tree, as nbody_build leaves it: walks, fields at points and fields of other masses
    give the bits of the saved one, without the program that had the bodies, and with
@@ -1095,14 +1091,9 @@ static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbod
 /* The law of a desc: what can be told without a frame. */
 NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
 {
-    nbody_i_law law;
-    law.law = desc->law == NBODY_VORTEX ? NBODY_INVERSE : desc->law;
-    law.core = desc->core == NBODY_GAUSSIAN && desc->softening > 0;
-    law.softened = desc->softening > 0 && !law.core;
-    law.potential = potential;
-    law.soften2 = law.core2 = law.over_core2 = law.log_length = 0;
-    law.function = desc->function;
-    law.length = 1;
+    int const soft = desc->softening > 0, core = desc->core == NBODY_GAUSSIAN && soft;
+    nbody_i_law const law = {desc->law == NBODY_VORTEX ? NBODY_INVERSE : desc->law,
+                             soft && !core, core, potential, 0, 0, 0, 0, desc->function, 1};
     return law;
 }
 
@@ -1702,24 +1693,18 @@ NBODY_FN int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
     return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
 }
 
-/* Deep trees: are all bodies of a cell in one of the last level? They are sorted: then the first
-   and the last are. */
-NBODY_FN int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
-{
-    int32_t const last = cell->first + cell->count - 1;
-    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
-    return nbody_i_deep_column(sim->frame, 0, sim->x[cell->first]) >> shift ==
-               nbody_i_deep_column(sim->frame, 0, sim->x[last]) >> shift &&
-           nbody_i_deep_column(sim->frame, 1, sim->y[cell->first]) >> shift ==
-               nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
-}
-
-/* Deep trees, from level 17 on: not where bodies would stay together; many at one point are one
-   leaf. */
+/* Deep trees, from level 17 on: not where bodies would stay together, in one cell of the last level.
+   (They are sorted: then the first and the last are in it.) Many at one point are one leaf. */
 NBODY_FN int nbody_i_is_divided_deep(const nbody *sim, const nbody_cell *cell)
 {
-    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
-    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
+    int a, together = sim->desc.leaf > 0;
+    for (a = 0; a < 2; a++) {
+        const nbody_real *at = (a == 0 ? sim->x : sim->y) + cell->first;
+        together = together && nbody_i_deep_column(sim->frame, a, at[0]) >> shift ==
+                                   nbody_i_deep_column(sim->frame, a, at[cell->count - 1]) >> shift;
+    }
+    return !together && (sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell));
 }
 
 /* Is a cell to be divided? */
@@ -2440,8 +2425,7 @@ NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
 NBODY_FN int nbody_i_is_small(const nbody *sim, int level)
 {
     double const edge = nbody_i_edge(sim->frame, level);
-    return nbody_i_is_deep(sim) &&
-           nbody_i_product(edge, edge) < 4194304 * sim->frame->soften2;
+    return nbody_i_is_deep(sim) && nbody_i_product(edge, edge) < 4194304 * sim->frame->soften2;
 }
 
 /* The rows of all sources of a cell, for nodes of a cell at `offset`. */
@@ -2659,8 +2643,7 @@ NBODY_FN nbody_real nbody_i_moment(const nbody *sim, int32_t at, int32_t k)
     const nbody_real *power = nbody_i_series_powers(sim) + k;
     nbody_real sum = 0;
     int32_t b;
-    for (b = 0; b < sim->per_cell; b++)
-        sum += nbody_i_times(power[b * (sim->series + 1)], mass[b]);
+    for (b = 0; b < sim->per_cell; b++) sum += nbody_i_times(power[b * (sim->series + 1)], mass[b]);
     return sum;
 }
 
@@ -2928,8 +2911,7 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far(sim, law, leaf, &t);
         else if (sim->cell[leaf].level >= 2) nbody_i_l2p(sim, leaf, law->potential, &t);
         nbody_i_add_near(sim, law, nbody_near_of(sim, leaf), &t);
-        t.partial[NBODY_I_POTENTIAL] +=
-            nbody_i_crowd_potential(sim, law, &sim->cell[leaf], place);
+        t.partial[NBODY_I_POTENTIAL] += nbody_i_crowd_potential(sim, law, &sim->cell[leaf], place);
     }
     nbody_i_carry_target(&t);
     return t;
@@ -2975,8 +2957,7 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
                             const nbody_real compensation[NBODY_I_PARTS])
 {
     if (out->acc) {
-        nbody_real *acc =
-            (nbody_real *)(void *)((char *)out->acc + out->acc_stride * (size_t)i);
+        nbody_real *acc = (nbody_real *)(void *)((char *)out->acc + out->acc_stride * (size_t)i);
         nbody_i_vector const v =
             nbody_i_stored(sim, (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X],
                            (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y]);
@@ -3227,10 +3208,15 @@ static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law 
 #endif
 
 /* The seams. 0: nothing was done. >>faster */
+#ifdef NBODY_PLAIN
+#define nbody_i_build_faster(sim, input, n, result) 0
+#define nbody_i_fields_faster(sim, sets, law, out, result) ((void)(sets), 0)
+#else
 static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
                                 nbody_result *result);
 static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
                                  const nbody_i_outcome *out, nbody_result *result);
+#endif
 
 /* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of
    further sets; LATTICE: sums over the images of a periodic square, and a table. */
@@ -3453,8 +3439,7 @@ static nbody_result nbody_i_make_cells(nbody *sim, const nbody_i_input *input)
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++)
-            if (nbody_i_is_divided(sim, &sim->cell[c]))
-                nbody_i_divide(sim, keys, c, &frame->cells);
+            if (nbody_i_is_divided(sim, &sim->cell[c])) nbody_i_divide(sim, keys, c, &frame->cells);
         first = end;
         end = frame->cells;
         for (c = first; c < end; c++) nbody_i_find_beside(sim, &sim->cell[c]);
@@ -3474,8 +3459,7 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input, nb
     if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     result = make(sim, input);
     if (result != NBODY_OK) return result;
-    if (levels > NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
-        nbody_i_deepen(sim, levels)) {
+    if (levels > NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) && nbody_i_deepen(sim, levels)) {
         result = make(sim, input);
         if (result != NBODY_OK) return result;
     }
@@ -3502,18 +3486,22 @@ static void nbody_i_plain_centres(nbody *sim, int32_t at)
     }
 }
 
+/* M of a crowd, and the rest. */
+static void nbody_i_weigh_crowd(const nbody *sim, const nbody_cell *leaf, nbody_real split[2])
+{
+    double mass = 0;
+    int32_t part;
+    for (part = 0; part < NBODY_I_CROWD_PARTS; part++) mass += nbody_i_crowd_part(sim, leaf, part);
+    nbody_i_split_mass(mass, split);
+}
+
 /* The masses of all crowds. */
 static void nbody_i_weigh_crowds(const nbody *sim)
 {
-    int32_t c, part;
-    for (c = 0; c < sim->frame->cells; c++) {
-        const nbody_cell *cell = &sim->cell[c];
-        double mass = 0;
-        if (cell->quarters != NBODY_I_CROWD) continue;
-        for (part = 0; part < NBODY_I_CROWD_PARTS; part++)
-            mass += nbody_i_crowd_part(sim, cell, part);
-        nbody_i_split_mass(mass, sim->acts + cell->first);
-    }
+    int32_t c;
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].quarters == NBODY_I_CROWD)
+            nbody_i_weigh_crowd(sim, &sim->cell[c], sim->acts + sim->cell[c].first);
 }
 
 /* The sources of all cells of level 2 and deeper. Children stand behind their parents: they come
@@ -3980,8 +3968,7 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
         return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
-    if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
-        return NBODY_BAD_OPTION;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS) return NBODY_BAD_OPTION;
     if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2)))
         return NBODY_BAD_OPTION;
     if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
@@ -4069,22 +4056,13 @@ static double nbody_i_node_at(int linear, int side, int i)
     return mirrored ? 1 - at : at;
 }
 
-/* Chebyshev nodes: w_i(u) of >>rule. In double: each level of a tree multiplies by such weights. */
-static double nbody_i_weight_at(const double *t, int side, int i, double u)
-{
-    double weight = 1;
-    int j;
-    for (j = 0; j < side; j++)
-        if (j != i) weight *= (u - t[j]) / (t[i] - t[j]);
-    return weight;
-}
-
 /* The nodes, and the weights of L2L and M2M, rounded once: node t of the child in half `bit` is at
-   (bit + t) / 2 of the parent. (Weights between even nodes are exact in any type.) */
+   (bit + t) / 2 of the parent. In double: each level of a tree multiplies by such weights. (Between
+   even nodes they are exact in any type.) */
 static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
 {
     double t[NBODY_MAX_ORDER];
-    int a, i, bit;
+    int a, i, j, bit;
     memset(rule, 0, sizeof *rule);
     rule->linear = linear;
     rule->side = side;
@@ -4099,10 +4077,12 @@ static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
     for (bit = 0; bit < 2; bit++)
         for (a = 0; a < side; a++) {
             nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[a]) / 2);
-            for (i = 0; i < rule->stencil; i++)
-                rule->to_child[bit][a][s.first + i] =
-                    linear ? s.weight[i]
-                           : (nbody_real)nbody_i_weight_at(t, side, i, (bit + t[a]) / 2);
+            for (i = 0; i < rule->stencil; i++) {
+                double w = 1;
+                for (j = 0; j < side; j++)
+                    if (j != i) w *= ((bit + t[a]) / 2 - t[j]) / (t[i] - t[j]);
+                rule->to_child[bit][a][s.first + i] = linear ? s.weight[i] : (nbody_real)w;
+            }
         }
 }
 
@@ -4396,10 +4376,8 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
                     bodies; kept if it is given, and if there is room for all
    ---------------------------------------------------------------------------------------------- */
 
-static double nbody_i_cell_cost(void) { return 2450; }
-
-/* The start of a run of sources, for each target. */
-static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
+#define NBODY_I_CELL_COST 2450.0
+#define NBODY_I_RUN_COST (110.0 / NBODY_I_LANES) /* for each target */
 
 #ifdef NBODY_WITH_FUNCTION
 static double nbody_i_call_cost(const nbody_desc *desc, int potential);
@@ -4471,7 +4449,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
                          : desc->order == 1               ? 64
                                                           : desc->order * desc->order,
                  b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
-                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc, potential) +
+                 k = 21 * NBODY_I_CELL_COST + 156 * nbody_i_pair_cost(desc, potential) +
                      nbody_i_fill_cost(desc, desc->size > 0, potential);
     double const share = desc->sources == NBODY_CHEBYSHEV ? 1.1 : 0.9;
     return (int32_t)(share * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
@@ -4484,7 +4462,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
    MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
-    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
+    double const c = (NBODY_I_CELL_COST + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
     double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
     if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
     if (leaf < 32 && n < 4096) return 32;
@@ -4524,7 +4502,7 @@ enum { NBODY_I_MANY = 65536 };
 static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
 {
     const nbody_cell *cell = &sim->cell[at];
-    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = nbody_i_run_cost(),
+    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = NBODY_I_RUN_COST,
                  term = nbody_i_term_cost(&sim->desc, potential);
     nbody_far walk = nbody_far_of(sim, at);
     double cost = 0;
@@ -4551,7 +4529,7 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
     nbody_near walk = nbody_near_of(sim, leaf);
     double cost = 0;
     while (nbody_next_near(&walk))
-        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+        cost += term * nbody_i_near_run(sim, &walk).count + NBODY_I_RUN_COST;
     return cost * nbody_i_targets(sim, &sim->cell[leaf]);
 }
 
@@ -4561,7 +4539,7 @@ static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, doubl
     double cost = 0;
     int k;
     for (k = 0; k < cell->beside_count; k++)
-        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
+        cost += term * sim->cell[cell->beside[k]].count + NBODY_I_RUN_COST;
     return cost * nbody_i_targets(sim, cell);
 }
 
@@ -4592,7 +4570,7 @@ static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, i
     nbody_i_level_costs cost = {0, 0, 0};
     int32_t c;
     for (c = sim->frame->level_first[level]; c < end; c++) {
-        cost.cells += nbody_i_cell_cost();
+        cost.cells += NBODY_I_CELL_COST;
         if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
         if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
         else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
@@ -4917,11 +4895,9 @@ NBODY_I_AVX2 static inline void nbody_i_avx2_roots(nbody_real *root, const nbody
 }
 #endif
 
-/* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
-   set errno. A loop over nbody_i_inverse_root has the same bits, and
-   takes 4 times as long. At most 8 floats at a time, as the
-   compilers do by themselves around it, with AVX-512 too: a load of 16 waits for both stores of 8
-   (a direct sum takes 3 times as long, gcc 12). */
+/* root[k] = 1 / sqrt(u[k]), as nbody_i_inverse_root. By intrinsics, because a compiler may not
+   vectorise sqrt(): it could set errno (4 times as long). At most 8 floats at a time, as around it,
+   with AVX-512 too: a load of 16 would wait for both stores of 8 (3 times as long, gcc 12). */
 NBODY_I_INLINE void nbody_i_inverse_roots(int avx2, nbody_real *root, const nbody_real *u)
 {
     int k;
@@ -5342,16 +5318,6 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
             nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
-/* Adds one body to all points of its leaf. */
-static void nbody_i_spread_mass(const nbody_i_stencil *sx, const nbody_i_stencil *sy, int side,
-                                double m, double *mass)
-{
-    int i, j;
-    for (j = 0; j < side; j++)
-        for (i = 0; i < side; i++)
-            mass[i + j * side] += m * (double)(sx->weight[i] * sy->weight[j]);
-}
-
 /* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
 static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
 {
@@ -5359,14 +5325,17 @@ static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
     double mass[NBODY_I_SETS][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
     int const side = sim->rule.side;
     int32_t b;
-    int i, s;
+    int i, j, s;
     for (s = 0; s < sets; s++)
         for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
     for (b = cell->first; b < cell->first + nbody_i_acting(cell); b++) {
         nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
                               sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
         for (s = 0; s < sets; s++)
-            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].acts[b], mass[s]);
+            for (j = 0; j < side; j++)
+                for (i = 0; i < side; i++)
+                    mass[s][i + j * side] += (double)sim[s].acts[b] *
+                                             (double)(sx.weight[i] * sy.weight[j]);
     }
     for (s = 0; s < sets; s++)
         for (i = 0; i < sim->per_cell; i++)
@@ -5418,15 +5387,6 @@ static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
     if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_make_masses(sim, sets, at);
     else if (sim->cell[at].child >= 0) nbody_i_make_centres(sim, at);
     else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
-}
-
-static void nbody_i_make_sources(nbody *sim, int sets)
-{
-    int level;
-    int32_t c;
-    for (level = sim->frame->levels - 1; level >= 2; level--)
-        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
-            nbody_i_make_sources_of(sim, sets, c);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5565,8 +5525,7 @@ static void nbody_i_add_offset(const nbody *sim, int sets, const nbody_i_law *la
     nbody_i_sides sides;
     int32_t a;
     int p, s;
-    for (s = 0; s < sets; s++)
-        sides.factor[s] = sim[s].vm + (size_t)from * (size_t)sim->per_cell;
+    for (s = 0; s < sets; s++) sides.factor[s] = sim[s].vm + (size_t)from * (size_t)sim->per_cell;
     for (a = 0; a < row; a += NBODY_I_LANES, lanes += sets) {
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
             for (s = 0; s < sets; s++) sides.sum[s] = lanes[s].partial[p];
@@ -5609,8 +5568,7 @@ static void nbody_i_lanes_moment(const nbody *sim, int sets, int32_t at)
     int32_t k;
     int s;
     memset(sum, 0, sizeof sum);
-    for (s = 0; s < sets; s++)
-        sides.factor[s] = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
+    for (s = 0; s < sets; s++) sides.factor[s] = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
     for (k = 0; k < count; k += NBODY_I_LANES) {
         for (s = 0; s < sets; s++) sides.sum[s] = sum[s] + k;
         nbody_i_lanes_rows_of_sets(nbody_i_series_powers(sim) + k, count + 1, sets, &sides,
@@ -5645,8 +5603,7 @@ static void nbody_i_series_offset(const nbody *sim, int sets, nbody_real log_edg
         nbody_i_lanes_rows_of_sets(nbody_i_series_rows(sim, offset) + k, count + 1, sets, &sides,
                                    count);
     }
-    for (s = 0; s < sets; s++)
-        sums[s].partial[0] += nbody_i_times(log_edge, sides.factor[s][0]);
+    for (s = 0; s < sets; s++) sums[s].partial[0] += nbody_i_times(log_edge, sides.factor[s][0]);
     sums->terms += count;
     if (sums->terms >= NBODY_CHUNK) nbody_i_carry_series(sums, sets, count);
 }
@@ -5661,8 +5618,7 @@ static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *l
     int32_t a;
     int p, s;
     nbody_i_series_scale(sim, level, scale);
-    for (s = 0; s < sets; s++)
-        sides.factor[s] = sim[s].local + (size_t)at * (size_t)sim->series;
+    for (s = 0; s < sets; s++) sides.factor[s] = sim[s].local + (size_t)at * (size_t)sim->series;
     for (a = 0; a < row; a += NBODY_I_LANES, lanes += sets) {
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
             for (s = 0; s < sets; s++) sides.sum[s] = lanes[s].partial[p];
@@ -5822,16 +5778,6 @@ static void nbody_i_lanes_l2p(const nbody *sim, int sets, const nbody_i_law *law
     }
 }
 
-/* What their crowd adds to the potentials of the bodies from place `first` on. */
-static void nbody_i_lanes_crowd(const nbody *sim, const nbody_i_law *law, const nbody_cell *leaf,
-                                int32_t first, int32_t count, nbody_i_lanes *lanes)
-{
-    int32_t k;
-    for (k = 0; k < count; k++)
-        lanes->partial[NBODY_I_POTENTIAL][k] +=
-            nbody_i_crowd_potential(sim, law, leaf, first + k);
-}
-
 /* The k-th body of a leaf and the 15 after it. */
 static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_law *law,
                                      const nbody_i_outcome *out, int32_t leaf, int32_t k)
@@ -5851,9 +5797,10 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
         if (nbody_i_is_periodic(sim)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
-    if (law->potential && nbody_i_in_crowd(cell, first))
-        for (s = 0; s < sets; s++)
-            nbody_i_lanes_crowd(&sim[s], law, cell, first, count, &lanes[s]);
+    for (s = 0; s < sets && nbody_i_in_crowd(cell, first); s++)
+        for (k = 0; k < count; k++)
+            lanes[s].partial[NBODY_I_POTENTIAL][k] +=
+                nbody_i_crowd_potential(&sim[s], law, cell, first + k);
     nbody_i_carry_lanes(lanes, sets);
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
@@ -5907,7 +5854,7 @@ typedef struct nbody_i_job {
     int part, shift;            /* of the key */
     int level;
     int32_t first, end;         /* cells, or one large leaf */
-    int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
+    int32_t *made;              /* [pieces] children, and then where they begin */
 } nbody_i_job;
 
 /* A job on so many sets; what its tasks read besides is set by those who run it. */
@@ -6125,20 +6072,18 @@ static int32_t nbody_i_children_of(const nbody *sim, const uint32_t *keys, const
     return count;
 }
 
-/* Counts the cells of a piece that are divided, and their children. */
+/* Counts the children of a piece's cells. */
 static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
     const nbody *sim = job->sim;
-    int32_t first, end, divided = 0, made = 0;
+    int32_t first, end, made = 0;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++) {
         if (!nbody_i_is_divided(sim, &sim->cell[first])) continue;
         if (sim->frame->deep) nbody_i_next_keys(sim, &sim->cell[first], job->keys);
-        divided++;
         made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
     }
-    job->divided[piece] = divided;
     job->made[piece] = made;
 }
 
@@ -6150,8 +6095,7 @@ static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, at = job->made[piece];
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++)
-        if (nbody_i_is_divided(sim, &sim->cell[first]))
-            nbody_i_divide(sim, job->keys, first, &at);
+        if (nbody_i_is_divided(sim, &sim->cell[first])) nbody_i_divide(sim, job->keys, first, &at);
 }
 
 /* Finds the adjacent cells of new cells. */
@@ -6160,8 +6104,7 @@ static void nbody_i_beside_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_job *job = (nbody_i_job *)of_job;
     int32_t first, end;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
-    for (; first < end; first++)
-        nbody_i_find_beside(job->sim, &job->sim->cell[first]);
+    for (; first < end; first++) nbody_i_find_beside(job->sim, &job->sim->cell[first]);
 }
 
 /* Terms that pass by while a cell is made. */
@@ -6170,12 +6113,10 @@ enum { NBODY_I_CELL = 256 };
 /* Divides the cells of a level. */
 static nbody_result nbody_i_cut_level(nbody_i_job *job)
 {
-    int32_t divided[NBODY_MAX_TASKS], made[NBODY_MAX_TASKS], k, at = job->end;
+    int32_t made[NBODY_MAX_TASKS], k, at = job->end;
     int64_t const terms = (int64_t)(job->end - job->first) * NBODY_I_CELL;
     int32_t const pieces = nbody_i_pieces(&job->sim->desc.parallel, terms);
-    int64_t room = 0;
     nbody_result result;
-    job->divided = divided;
     job->made = made;
     result = nbody_i_cut(job, terms, nbody_i_count_task);
     if (result != NBODY_OK) return result;
@@ -6183,9 +6124,8 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
         int32_t const count = made[k];
         made[k] = at;
         at += count;
-        room += divided[k];
     }
-    result = nbody_i_make_room(job->sim, 4 * room, NBODY_I_AHEAD);
+    result = nbody_i_make_room(job->sim, at - job->end, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     job->sim->frame->cells = at;
     return nbody_i_cut(job, terms, nbody_i_divide_task);
@@ -6426,10 +6366,12 @@ static inline int nbody_i_is_cut(const nbody *sim)
 /* All sources, in each set of masses. */
 static nbody_result nbody_i_fast_sources(nbody *sim, int sets)
 {
+    int32_t c;
     int s;
     for (s = 0; s < sets; s++) nbody_i_weigh_crowds(&sim[s]);
     if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, sets);
-    nbody_i_make_sources(sim, sets);
+    for (c = sim->frame->cells - 1; c >= sim->frame->level_first[2]; c--)
+        nbody_i_make_sources_of(sim, sets, c);
     return NBODY_OK;
 }
 
@@ -6480,22 +6422,6 @@ static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
     for (k = 0; k < sim->frame->cells; k++)
         if (sim->cell[k].child < 0) nbody_i_make_forces_of(sim, sets, law, out, k);
     return 1;
-}
-
-#else /* nothing is */
-
-static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
-                                nbody_result *result)
-{
-    (void)sim, (void)input, (void)n, (void)result;
-    return 0;
-}
-
-static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
-                                 const nbody_i_outcome *out, nbody_result *result)
-{
-    (void)sim, (void)sets, (void)law, (void)out, (void)result;
-    return 0;
 }
 
 #endif
@@ -6622,8 +6548,7 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
                              cell->y >> cell->level != 0))
         return 0;
     if (cell->level == 31 && (cell->x < 0 || cell->y < 0)) return 0;
-    if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at)
-        return 0;
+    if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at) return 0;
     if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0;
     } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
                cell->child > sim->frame->cells - cell->children)
@@ -6672,10 +6597,7 @@ static int nbody_i_acts_valid(const nbody *sim, const nbody_cell *leaf)
     int32_t const others = leaf->quarters == NBODY_I_CROWD ? 2 : 0, count = leaf->count - others;
     const nbody_real *acts = sim->acts + leaf->first, *m = sim->m + leaf->first;
     nbody_real split[2];
-    double mass = 0;
-    int32_t part;
-    for (part = 0; part < NBODY_I_CROWD_PARTS; part++) mass += nbody_i_crowd_part(sim, leaf, part);
-    nbody_i_split_mass(mass, split);
+    nbody_i_weigh_crowd(sim, leaf, split);
     return memcmp(acts, split, (size_t)others * sizeof *acts) == 0 &&
            memcmp(acts + others, m + others, (size_t)count * sizeof *acts) == 0;
 }
@@ -6807,21 +6729,12 @@ typedef struct nbody_i_header {
 
 /* What a header has of the desc: type here, type there, field. */
 #define NBODY_I_SAVED(X) \
-    X(int32_t, nbody_method, method) \
-    X(int32_t, nbody_law, law) \
-    X(int32_t, nbody_core, core) \
-    X(int32_t, nbody_stage, stage) \
-    X(int32_t, nbody_sources, sources) \
-    X(int32_t, int32_t, levels) \
-    X(int32_t, int32_t, leaf) \
-    X(int32_t, int32_t, order) \
-    X(int32_t, int32_t, subcells) \
-    X(int32_t, int32_t, max_cells) \
-    X(int32_t, int32_t, periodic) \
-    X(nbody_real, nbody_real, gravity) \
-    X(nbody_real, nbody_real, softening) \
-    X(nbody_real, nbody_real, min[0]) \
-    X(nbody_real, nbody_real, min[1]) \
+    X(int32_t, nbody_method, method) X(int32_t, nbody_law, law) X(int32_t, nbody_core, core) \
+    X(int32_t, nbody_stage, stage) X(int32_t, nbody_sources, sources) X(int32_t, int32_t, levels) \
+    X(int32_t, int32_t, leaf) X(int32_t, int32_t, order) X(int32_t, int32_t, subcells) \
+    X(int32_t, int32_t, max_cells) X(int32_t, int32_t, periodic) \
+    X(nbody_real, nbody_real, gravity) X(nbody_real, nbody_real, softening) \
+    X(nbody_real, nbody_real, min[0]) X(nbody_real, nbody_real, min[1]) \
     X(nbody_real, nbody_real, size)
 #define NBODY_I_TO_HEADER(saved, given, field) header.field = (saved)desc->field;
 #define NBODY_I_TO_DESC(saved, given, field) desc.field = (given)header->field;
@@ -6846,8 +6759,7 @@ static uint64_t nbody_i_file_checksum(const nbody_i_header *header, const unsign
 }
 
 /* Of a desc that is resolved; a tree of it has `frame` (NULL: not known). */
-static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n,
-                                        const nbody_frame *frame)
+static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n, const nbody_frame *frame)
 {
     nbody_i_header header;
     memset(&header, 0, sizeof header);
@@ -6885,8 +6797,7 @@ static void nbody_i_write_bodies(const nbody *sim, unsigned char *pos)
     }
 }
 
-NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
-                                  int64_t *needed)
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity, int64_t *needed)
 {
     unsigned char *const out = (unsigned char *)bytes;
     nbody_i_header header;
@@ -6917,18 +6828,15 @@ static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header, const nbo
 static int nbody_i_header_valid(const nbody_i_header *header, const nbody_desc *given)
 {
     nbody_desc const desc = nbody_i_desc_of_header(header, given);
-    nbody_i_header expected;
+    nbody_i_header expected, plain = *header;
     nbody_desc resolved;
     if (header->n < 0 || header->n > NBODY_I_N_MAX) return 0;
     if (nbody_defaults(&resolved, &desc, header->n) != NBODY_OK) return 0;
     expected = nbody_i_header_of(&resolved, header->n, NULL);
-    expected.made_levels = header->made_levels;
-    expected.made_cells = header->made_cells;
-    expected.length = header->length;
-    expected.mass = header->mass;
-    expected.edge = header->edge;
-    expected.checksum = header->checksum;
-    return memcmp(&expected, header, sizeof expected) == 0;
+    plain.made_levels = plain.made_cells = 0;
+    plain.length = plain.mass = plain.edge = 0;
+    plain.checksum = 0;
+    return memcmp(&expected, &plain, sizeof expected) == 0;
 }
 
 /* The tree of the bodies of a file with this header; it must be of the size that the header has. */
@@ -6967,8 +6875,7 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
     if (header.bytes != (uint64_t)size ||
         nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
         return NBODY_BAD_FILE;
-    if (header.law == NBODY_FUNCTION && (!desc || !desc->function.force))
-        return NBODY_BAD_ARGUMENT;
+    if (header.law == NBODY_FUNCTION && (!desc || !desc->function.force)) return NBODY_BAD_ARGUMENT;
     if (!nbody_i_header_valid(&header, desc)) return NBODY_BAD_FILE;
     given = nbody_i_desc_of_header(&header, desc);
     if (desc) {
