@@ -30,11 +30,10 @@
        around it      texts, count, validate, save
        end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
 
-   To learn it from this file, read >>method, the map at >>plain, and >>tree (cell, frame, rule).
-   Then what happens to one body, cell or node: >>sums (law, source, target), >>force, >>square,
-   >>cells, >>walk, >>runs, >>rule, >>up, >>table, >>down, >>near-bodies, >>store (not >>deep and
-   >>series, at a first reading). Then the loops over them, whole, on a few pages: >>plain to
-   >>api-serial. All that makes it faster stands behind, and gives the same bits.
+   To learn it from this file, read >>method, the map at >>plain, >>tree (cell, frame, rule), and
+   what happens to one body, cell or node: >>sums to >>store (not >>deep, >>crowds and >>series, at
+   first). Then the loops over them, whole: >>plain to >>api-serial. All that makes it faster stands
+   behind, and gives the same bits.
 
    >>use
 
@@ -138,7 +137,7 @@
             nbody_reserve, have the exact size. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
-            is built: its forces are 0.
+            is built: its forces are 0. Its desc and strides are checked as any others.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_count); one at a
             time may change it. With desc.parallel a call itself is cut into tasks for threads of
             yours: >>parallel.
@@ -215,10 +214,11 @@
    Bodies     n up to 2^30 - 512.
    Depth      Up to NBODY_MAX_LEVELS = 49 levels, where bodies cluster: the smallest cell is 2^-48
               = 4e-15 of the square's side. The bodies of one such cell are summed pair by pair,
-              however many they are. On a GPU that holds for cells of 1/65536 of the side, unless
-              desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 and a desc.leaf make
-              the GPU's tree on the CPU.) With MASS_CENTRES it holds for clusters away from the
-              origin (see >>deep).
+              however many they are, unless all are at one point: they act as one (>>crowds). On a
+              GPU that holds for cells of 1/65536 of the side, unless desc.levels is more than
+              NBODY_KEY_LEVELS = 17. (desc.levels = 17 and a desc.leaf make the GPU's tree on the
+              CPU.) With MASS_CENTRES it holds for clusters away from the origin (see >>deep), with
+              desc.levels and no desc.leaf for all cells of the last level.
    Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
@@ -227,8 +227,10 @@
               1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces are softened by
               at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to 1e-102 L). At k
               times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2). Against the law with
-              this softening, positions over 12 decades are as accurate as others. Bodies at exactly
-              the same point do not act on each other.
+              this softening, clusters over 12 decades are on average as accurate as others; floats
+              are rounded on each level: 1e-6 (orders above 8: 1e-5) of a force after 16 of them, at
+              most. Bodies at one point exert no force on each other; in softened potentials (desc,
+              not the least softening) they count.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
@@ -241,8 +243,7 @@
 
    >>changes
 
-   0.2.0  2026-11-28: threads; potentials through tables; several sets of masses; lanes; vortices;
-          deep trees; save, load, upload; laws of the caller; periodic squares; parts
+   0.2.0  2026-11-28: threads, sets, lanes, vortices, deep trees, files, parts (see CHANGELOG.md)
    0.1.0  first version
 */
 
@@ -681,7 +682,7 @@ typedef struct nbody_frame {
     double core2;               /* NBODY_GAUSSIAN: softening^2 in units of length^2; else 0 */
     int32_t deepest;            /* no cell is deeper: NBODY_GAUSSIAN. Else NBODY_MAX_LEVELS */
     int32_t periodic;           /* 1: desc.periodic */
-    int32_t light;              /* 1: `mass` makes all masses together 1 at most: >>deep, >>crowds */
+    int32_t light;              /* 1: the sum of masses is 1 at most: >>deep, >>crowds */
 } nbody_frame;
 
 /* Force nodes and Chebyshev points along one axis of a cell of side 1: the same for all
@@ -1519,9 +1520,8 @@ NBODY_FN int nbody_i_touch(const nbody *sim, const nbody_cell *large, const nbod
 
 /* Finds the adjacent cells: of the cells adjacent to the parent, the leaves that touch this cell,
    and the children that touch it. (What touches a cell lies in what touches its parent, so nothing
-   else needs to be tested.) All nine are read before anything is written, so that a GPU has one
-   memory latency instead of nine; the index of a child follows from `quarters`, without reading
-   it. */
+   else needs to be tested.) All nine are read before anything is written: one memory latency on a
+   GPU, not nine. The index of a child follows from `quarters`. */
 NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
 {
     const nbody_cell *cells = sim->cell, *parent = &cells[cell->parent];
@@ -1582,9 +1582,9 @@ NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
    2^-45) of their distance from the origin.
 
    The least softening (frame->soften2 where desc.softening is 0) counts in the M2L tables of small
-   cells too: >>table. Cells may be nearer to each other than it, and heavy: so masses are stored in
-   units that make their sum 1 at most (nbody_i_unit_of_masses), and 1 / u^(3/2) times the mass of a
-   cell does not overflow. A float mass below 1e-45 n times the largest one counts as 0 then.
+   cells too: >>table. Cells may be nearer to each other than it, and heavy: so the sum of masses is
+   1 at most (nbody_i_unit_of_masses), and 1 / u^(3/2) times the mass of a cell does not overflow. A
+   float mass below 1e-45 n times the largest one counts as 0 then.
    ---------------------------------------------------------------------------------------------- */
 
 /* On a GPU desc.levels is above 17 only where the tree is deep: a kernel need not read memory. */
@@ -1693,7 +1693,7 @@ NBODY_FN int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
     return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
 }
 
-/* Deep trees, from level 17 on: not where bodies would stay together, in one cell of the last level.
+/* Deep trees, from level 17 on: not where bodies would stay together, in a cell of the last level.
    (They are sorted: then the first and the last are in it.) Many at one point are one leaf. */
 NBODY_FN int nbody_i_is_divided_deep(const nbody *sim, const nbody_cell *cell)
 {
@@ -3396,21 +3396,12 @@ static int nbody_i_find_crowd(const nbody *sim, nbody_cell *leaf)
     return 1;
 }
 
-/* All masses, where there are crowds. */
-static void nbody_i_lighten_all(const nbody *sim)
-{
-    double const unit = nbody_i_lighter(sim), scale = sim->frame->mass / unit;
-    int32_t k;
-    for (k = 0; k < sim->n && scale < 1; k++) nbody_i_lighten(sim, scale, k);
-    sim->frame->mass = unit;
-    sim->frame->light = 1;
-}
-
 /* After the last level. */
 static void nbody_i_finish_cells(nbody *sim)
 {
     nbody_frame *frame = sim->frame;
-    int32_t c, crowds = 0;
+    double const unit = nbody_i_lighter(sim), scale = frame->mass / unit;
+    int32_t c, k, crowds = 0;
     for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
     frame->cells_needed = frame->cells;
     for (c = 0; c < frame->cells; c++) {
@@ -3418,7 +3409,10 @@ static void nbody_i_finish_cells(nbody *sim)
         frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
         crowds += nbody_i_find_crowd(sim, &sim->cell[c]);
     }
-    if (crowds > 0) nbody_i_lighten_all(sim);
+    if (crowds == 0) return;
+    for (k = 0; k < sim->n && scale < 1; k++) nbody_i_lighten(sim, scale, k);
+    frame->mass = unit;
+    frame->light = 1;
 }
 
 /* Sorts the bodies and divides them into cells. */
@@ -4440,8 +4434,7 @@ static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
 /* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
    direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
    bodies and cells: K + b n + 0.39 n^2. Up to where that becomes n^2, and a little more, no tree is
-   tried: to make one and drop it takes longer than it would save. (MASS_CENTRES: a little less. Of
-   clumps it may cost less.) */
+   tried: to make one and drop it takes longer. (MASS_CENTRES may cost less: a little less.) */
 static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 {
     double const term = nbody_i_term_cost(desc, potential), a = 0.61 * term,
@@ -4838,9 +4831,8 @@ enum { NBODY_I_SETS = 4 };
 #endif
 
 /* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
-   gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
-   gcc does not align the stack for it, and not where clang needs assembler for a square root
-   (before 15, with -ffast-math). */
+   gcc and clang on x86-64, unless the whole file is for AVX2. Not on Windows, where gcc does not
+   align the stack, and not where clang needs assembler for a root (before 15, -ffast-math). */
 #if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
     !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
     !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
@@ -5787,6 +5779,7 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
                   count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
     nbody_near walk = nbody_near_of(sim, leaf);
     nbody_i_lanes lanes[NBODY_I_SETS];
+    int32_t b;
     int s;
     nbody_i_load_lanes(sim, sets, first, count, lanes);
     if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, lanes);
@@ -5798,9 +5791,9 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
     for (s = 0; s < sets && nbody_i_in_crowd(cell, first); s++)
-        for (k = 0; k < count; k++)
-            lanes[s].partial[NBODY_I_POTENTIAL][k] +=
-                nbody_i_crowd_potential(&sim[s], law, cell, first + k);
+        for (b = 0; b < count; b++)
+            lanes[s].partial[NBODY_I_POTENTIAL][b] +=
+                nbody_i_crowd_potential(&sim[s], law, cell, first + b);
     nbody_i_carry_lanes(lanes, sets);
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
@@ -5996,14 +5989,6 @@ static void nbody_i_place_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t i = nbody_i_begin_of(n, piece, pieces);
     for (; i < nbody_i_begin_of(n, piece + 1, pieces); i++)
         nbody_i_place(job->sim, job->input, i, job->id ? (int32_t)job->id[i] : i);
-}
-
-/* DIRECT: in the order of the input. */
-static nbody_result nbody_i_cut_places(nbody *sim, const nbody_i_input *input)
-{
-    nbody_i_job job = nbody_i_job_of(sim, 1);
-    job.input = input;
-    return nbody_i_cut(&job, (int64_t)sim->n * NBODY_I_TOUCH, nbody_i_place_task);
 }
 
 /* nbody_i_radix_pass in tasks. */
@@ -6379,19 +6364,17 @@ static nbody_result nbody_i_fast_sources(nbody *sim, int sets)
 static nbody_result nbody_i_fast_build(nbody *sim, const nbody_i_input *input, int32_t n)
 {
     int const cut = nbody_i_is_cut(sim);
+    nbody_i_job job = nbody_i_job_of(sim, 1);
     nbody_i_bounds bounds;
-    int32_t i;
     nbody_result result = cut ? nbody_i_cut_measure(sim, input, n, &bounds)
                               : nbody_i_measure(sim, input, 0, n, &bounds);
     sim->bad_id = bounds.bad;
     if (result != NBODY_OK) return result;
     result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
-    if (sim->desc.method == NBODY_DIRECT || n == 0) {
-        if (cut) return nbody_i_cut_places(sim, input);
-        for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
-        return NBODY_OK;
-    }
+    job.input = input;
+    if (sim->desc.method == NBODY_DIRECT || n == 0) /* in the order of the input */
+        return nbody_i_cut(&job, (int64_t)n * NBODY_I_TOUCH, nbody_i_place_task);
     result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_cells);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);

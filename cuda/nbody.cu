@@ -1101,7 +1101,7 @@ __device__ __forceinline__ void nbody_i_find_crowds(const nbody &sim, int32_t fr
     for (; left; left &= left - 1) nbody_i_find_crowd(sim, from + __ffs((int)left) - 1, facts);
 }
 
-/* As nbody_i_lighten_all, where there are crowds. */
+/* Where there are crowds: as nbody_i_finish_cells. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
     nbody_i_lighten_kernel(__grid_constant__ const nbody_device device, const nbody_i_facts *facts)
 {
