@@ -20,8 +20,8 @@
 
        manual         use, example, options, parts, rules, method, limits, not-here, changes
        declarations   strict-math, config, results, parallel, desc, tree, api
-       one element    numbers, sums, part-hooks, force, square, cells, deep, walk, runs, rule, up,
-                      table, series, down, near-bodies, store, logarithms, cuda-api
+       one element    numbers, sums, part-hooks, force, square, cells, deep, walk, crowds, runs,
+                      rule, up, table, series, down, near-bodies, store, logarithms, cuda-api
        serial         serial, plain, square-serial, sort, cells-serial, up-serial, down-serial,
                       bodies-serial, api-serial
        behind it      memory, resolve, kept, deep-serial, series-serial, cost, choose, reserve,
@@ -30,11 +30,10 @@
        around it      texts, count, validate, save
        end            hooks (parts), licence; CUDA: cuda/nbody.cu, with a list of its own
 
-   To learn it from this file, read >>method, the map at >>plain, and >>tree (cell, frame, rule).
-   Then what happens to one body, cell or node: >>sums (law, source, target), >>force, >>square,
-   >>cells, >>walk, >>runs, >>rule, >>up, >>table, >>down, >>near-bodies, >>store (not >>deep and
-   >>series, at a first reading). Then the loops over them, whole, on a few pages: >>plain to
-   >>api-serial. All that makes it faster stands behind, and gives the same bits.
+   To learn it from this file, read >>method, the map at >>plain, >>tree (cell, frame, rule), and
+   what happens to one body, cell or node: >>sums to >>store (not >>deep, >>crowds and >>series, at
+   first). Then the loops over them, whole: >>plain to >>api-serial. All that makes it faster stands
+   behind, and gives the same bits.
 
    >>use
 
@@ -138,7 +137,7 @@
             nbody_reserve, have the exact size. See nbody_bytes.
    Built    A call that reads a tree returns NBODY_NOT_BUILT where there is none: before the first
             build, and after nbody_reserve, nbody_free and a refused build. A tree of n = 0 bodies
-            is built: its forces are 0.
+            is built: its forces are 0. Its desc and strides are checked as any others.
    Threads  No global state. Any number of threads may read one nbody (walks, nbody_count); one at a
             time may change it. With desc.parallel a call itself is cut into tasks for threads of
             yours: >>parallel.
@@ -215,10 +214,11 @@
    Bodies     n up to 2^30 - 512.
    Depth      Up to NBODY_MAX_LEVELS = 49 levels, where bodies cluster: the smallest cell is 2^-48
               = 4e-15 of the square's side. The bodies of one such cell are summed pair by pair,
-              however many they are. On a GPU that holds for cells of 1/65536 of the side, unless
-              desc.levels is more than NBODY_KEY_LEVELS = 17. (desc.levels = 17 and a desc.leaf make
-              the GPU's tree on the CPU.) With MASS_CENTRES it holds for clusters away from the
-              origin (see >>deep).
+              however many they are, unless all are at one point: they act as one (>>crowds). On a
+              GPU that holds for cells of 1/65536 of the side, unless desc.levels is more than
+              NBODY_KEY_LEVELS = 17. (desc.levels = 17 and a desc.leaf make the GPU's tree on the
+              CPU.) With MASS_CENTRES it holds for clusters away from the origin (see >>deep), with
+              desc.levels and no desc.leaf for all cells of the last level.
    Origin     MASS_CENTRES has sources in coordinates like yours. In a square that is f sides away
               from the origin they lose log2 f of their bits, relative to the cell. Shift such a
               scene to the origin.
@@ -227,8 +227,10 @@
               1/d^2 loses digits from 4e12 L on and is 0 from 1e15 L on. All forces are softened by
               at least 5e-13 to 1e-12 L (1/d: 3e-18 to 7e-18 L; double: 5e-103 to 1e-102 L). At k
               times that distance a force is 1.5 / k^2 too weak (1/d: 1 / k^2). Against the law with
-              this softening, positions over 12 decades are as accurate as others. Bodies at exactly
-              the same point do not act on each other.
+              this softening, clusters over 12 decades are on average as accurate as others; floats
+              are rounded on each level: 1e-6 (orders above 8: 1e-5) of a force after 16 of them, at
+              most. Bodies at one point exert no force on each other; in softened potentials (desc,
+              not the least softening) they count.
    Refused    NaN and infinite numbers, with the index of the first. Give a body that died the mass
               0: it then exerts nothing. Give it a finite position near the others, since the
               square holds it, too. Negative masses with MASS_CENTRES, which have no centre of mass;
@@ -241,8 +243,7 @@
 
    >>changes
 
-   0.2.0  2026-11-28: threads; potentials through tables; several sets of masses; lanes; vortices;
-          deep trees; save, load, upload; laws of the caller; periodic squares; parts
+   0.2.0  2026-11-28: threads, sets, lanes, vortices, deep trees, files, parts (see CHANGELOG.md)
    0.1.0  first version
 */
 
@@ -418,27 +419,24 @@ extern "C" {
 #define NBODY_RESULTS(X) \
     X(NBODY_OK,             "all is well") \
     X(NBODY_BAD_ARGUMENT,   "a pointer is NULL (NBODY_FUNCTION: in desc.function), a count is " \
-                            "negative, or a stride, in bytes, is " \
-                            "neither 0 nor a multiple of sizeof(NBODY_REAL), of one element's " \
-                            "bytes at least") \
+                            "negative, or a stride, in bytes, is neither 0 nor a multiple of " \
+                            "sizeof(NBODY_REAL), of one element's bytes at least") \
     X(NBODY_BAD_OPTION,     "an enum has a value that does not exist, or these do not go " \
-                            "together: see desc.order (at most 12, double 16; " \
-                            "VIRTUAL_PARTICLES 2), " \
-                            "desc.sources, desc.subcells, desc.stage, desc.core, " \
+                            "together: see desc.order (at most 12, double 16; VIRTUAL_PARTICLES " \
+                            "2), desc.sources, desc.subcells, desc.stage, desc.core, " \
                             "desc.periodic (DIRECT, or FORCE_NODES of order 2 or more; not " \
-                            "NBODY_FUNCTION); or NBODY_VORTEX is given to " \
-                            "nbody_step; or desc.function is not NBODY_FORCE on a GPU; or " \
-                            "desc.parallel.tasks is not 0 .. " \
-                            "NBODY_MAX_TASKS") \
-    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf " \
-                            "and desc.max_cells not negative; desc.periodic: levels 0 or 3 " \
-                            ".. NBODY_KEY_LEVELS") \
-    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must " \
-                            "be finite; desc.periodic: softening at most 1/4 of desc.size, of " \
-                            "a Gaussian core 1/17 (double 1/26)") \
-    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative " \
-                            "(0: fitted); desc.periodic needs a size above 0, and desc.min at " \
-                            "most 2^22 (double 2^51) sizes from 0") \
+                            "NBODY_FUNCTION); or NBODY_VORTEX is given to nbody_step; or " \
+                            "desc.function is not NBODY_FORCE on a GPU; or desc.parallel.tasks " \
+                            "is not 0 .. NBODY_MAX_TASKS") \
+    X(NBODY_BAD_LEVELS,     "desc.levels must be 0 .. NBODY_MAX_LEVELS, and desc.leaf and " \
+                            "desc.max_cells not negative; desc.periodic: levels 0 or 3 .. " \
+                            "NBODY_KEY_LEVELS") \
+    X(NBODY_BAD_NUMBER,     "desc.gravity, desc.softening (not negative) and a time step must be " \
+                            "finite; desc.periodic: softening at most 1/4 of desc.size, of a " \
+                            "Gaussian core 1/17 (double 1/26)") \
+    X(NBODY_BAD_SQUARE,     "desc.min must be finite and desc.size finite and not negative (0: " \
+                            "fitted); desc.periodic needs a size above 0, and desc.min at most " \
+                            "2^22 (double 2^51) sizes from 0") \
     X(NBODY_BAD_ALLOCATOR,  "desc.allocator needs both alloc and free, or neither, gives memory " \
                             "aligned to 16 bytes, and stays the same until nbody_free") \
     X(NBODY_NOT_FINITE,     "a body or point has a NaN or infinite number: sim.bad_id is the " \
@@ -653,7 +651,7 @@ typedef struct NBODY_ALIGN_CELL nbody_cell {
     uint8_t level, children;    /* children: 1 .. 4, or 0 */
     uint8_t beside_count;
     uint8_t quarters;           /* which children exist: bit 0 lower left, 1 lower right, 2 upper
-                                   left, 3 upper right */
+                                   left, 3 upper right; bit 4: a leaf that is a crowd, >>crowds */
     int32_t beside[9];          /* adjacent cells, beside_count of them: the cells of its level that
                                    touch it (colleagues), itself included, and larger leaves that
                                    touch it */
@@ -684,6 +682,7 @@ typedef struct nbody_frame {
     double core2;               /* NBODY_GAUSSIAN: softening^2 in units of length^2; else 0 */
     int32_t deepest;            /* no cell is deeper: NBODY_GAUSSIAN. Else NBODY_MAX_LEVELS */
     int32_t periodic;           /* 1: desc.periodic */
+    int32_t light;              /* 1: the sum of masses is 1 at most: >>deep, >>crowds */
 } nbody_frame;
 
 /* Force nodes and Chebyshev points along one axis of a cell of side 1: the same for all
@@ -723,6 +722,7 @@ typedef struct nbody {
     int32_t *id;                /* [n] id of the body at a place: by cell, in Morton order; DIRECT:
                                    input order */
     nbody_real *x, *y, *m;      /* [n] by place, in units of frame->length and frame->mass */
+    nbody_real *acts;           /* [n] the masses that act: m, but for >>crowds */
     nbody_cell *cell;           /* [frame->cells]; DIRECT: none */
 
     nbody_rule rule;            /* of nodes, and of CHEBYSHEV sources */
@@ -825,8 +825,7 @@ NBODY_API nbody_result nbody_validate(const nbody *sim);
    12 bytes (double: 24). `*needed`: the size, also when it did not fit (NBODY_BUFFER_TOO_SMALL;
    NULL with 0 asks for it). NBODY_CELLS_FULL: the tree is one of a GPU whose desc.max_cells was too
    small. Files are for machines of the same byte order and the same NBODY_REAL. O(n). */
-NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
-                                  int64_t *needed);
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity, int64_t *needed);
 
 /* Reads a saved tree, as nbody_build leaves it: walks, fields at points and fields of other masses
    give the bits of the saved one, without the program that had the bodies, and with
@@ -853,15 +852,7 @@ NBODY_API void nbody_free(nbody *sim);
            use(far_cells.cell);
        nbody_near nearby = nbody_near_of(&sim, leaf);       lists 1 and 3: what else acts on the
        while (nbody_next_near(&nearby))                     bodies of a leaf
-           use(nearby.cell, nearby.whole);              whole: by its bodies; else by its sources
-
-   The prototypes of the walks:
-
-       nbody_far nbody_far_of(const nbody *sim, int32_t cell);
-       int nbody_next_far(nbody_far *walk);
-       nbody_near nbody_near_of(const nbody *sim, int32_t leaf);
-       nbody_near nbody_near_point(const nbody *sim, nbody_real x, nbody_real y);
-       int nbody_next_near(nbody_near *walk); */
+           use(nearby.cell, nearby.whole);              whole: by its bodies; else by its sources */
 
 /* ----------------------------------------------------------------------------------------------
    >>numbers: arithmetic that must round identically on CPU and GPU: products, powers of two, roots
@@ -983,13 +974,7 @@ typedef struct nbody_i_target {
 /* A target without any sums. place: of its body, -1: not a body. */
 NBODY_FN nbody_i_target nbody_i_target_at(nbody_real x, nbody_real y, int32_t place)
 {
-    nbody_i_target t;
-    int p;
-    t.x = x;
-    t.y = y;
-    t.place = place;
-    t.terms = 0;
-    for (p = 0; p < NBODY_I_PARTS; p++) t.partial[p] = t.total[p] = t.compensation[p] = 0;
+    nbody_i_target const t = {x, y, place, 0, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
     return t;
 }
 
@@ -1107,14 +1092,9 @@ static inline int nbody_i_is_named(const nbody_function *nbody_i_given, int nbod
 /* The law of a desc: what can be told without a frame. */
 NBODY_FN nbody_i_law nbody_i_law_in(const nbody_desc *desc, int potential)
 {
-    nbody_i_law law;
-    law.law = desc->law == NBODY_VORTEX ? NBODY_INVERSE : desc->law;
-    law.core = desc->core == NBODY_GAUSSIAN && desc->softening > 0;
-    law.softened = desc->softening > 0 && !law.core;
-    law.potential = potential;
-    law.soften2 = law.core2 = law.over_core2 = law.log_length = 0;
-    law.function = desc->function;
-    law.length = 1;
+    int const soft = desc->softening > 0, core = desc->core == NBODY_GAUSSIAN && soft;
+    nbody_i_law const law = {desc->law == NBODY_VORTEX ? NBODY_INVERSE : desc->law,
+                             soft && !core, core, potential, 0, 0, 0, 0, desc->function, 1};
     return law;
 }
 
@@ -1412,6 +1392,7 @@ NBODY_FN void nbody_i_place_mass(const nbody *sim, const nbody_i_input *input, i
                                  int32_t i)
 {
     sim->m[place] = nbody_i_scaled((double)nbody_i_mass(input, i), sim->frame->mass);
+    sim->acts[place] = sim->m[place];
 }
 
 /* Copies the caller's body i to `place`. */
@@ -1470,17 +1451,9 @@ NBODY_FN int32_t nbody_i_half(int32_t parent, int bit)
 NBODY_FN nbody_cell nbody_i_child(const nbody_cell *parent, int32_t parent_at, int q, int32_t first,
                                   int32_t end)
 {
-    nbody_cell child;
-    int k;
-    child.x = nbody_i_half(parent->x, q & 1);
-    child.y = nbody_i_half(parent->y, q >> 1);
-    child.first = first;
-    child.count = end - first;
-    child.parent = parent_at;
-    child.child = -1;
-    child.level = (uint8_t)(parent->level + 1);
-    child.children = child.beside_count = child.quarters = 0;
-    for (k = 0; k < 9; k++) child.beside[k] = -1;
+    nbody_cell const child = {
+        nbody_i_half(parent->x, q & 1), nbody_i_half(parent->y, q >> 1), first, end - first,
+        parent_at, -1, (uint8_t)(parent->level + 1), 0, 0, 0, {-1, -1, -1, -1, -1, -1, -1, -1, -1}};
     return child;
 }
 
@@ -1547,9 +1520,8 @@ NBODY_FN int nbody_i_touch(const nbody *sim, const nbody_cell *large, const nbod
 
 /* Finds the adjacent cells: of the cells adjacent to the parent, the leaves that touch this cell,
    and the children that touch it. (What touches a cell lies in what touches its parent, so nothing
-   else needs to be tested.) All nine are read before anything is written, so that a GPU has one
-   memory latency instead of nine; the index of a child follows from `quarters`, without reading
-   it. */
+   else needs to be tested.) All nine are read before anything is written: one memory latency on a
+   GPU, not nine. The index of a child follows from `quarters`. */
 NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
 {
     const nbody_cell *cells = sim->cell, *parent = &cells[cell->parent];
@@ -1610,9 +1582,9 @@ NBODY_FN void nbody_i_find_beside(const nbody *sim, nbody_cell *cell)
    2^-45) of their distance from the origin.
 
    The least softening (frame->soften2 where desc.softening is 0) counts in the M2L tables of small
-   cells too: >>table. Cells may be nearer to each other than it, and heavy: so masses are stored in
-   units that make their sum 1 at most (nbody_i_unit_of_masses), and 1 / u^(3/2) times the mass of a
-   cell does not overflow. A float mass below 1e-45 n times the largest one counts as 0 then.
+   cells too: >>table. Cells may be nearer to each other than it, and heavy: so the sum of masses is
+   1 at most (nbody_i_unit_of_masses), and 1 / u^(3/2) times the mass of a cell does not overflow. A
+   float mass below 1e-45 n times the largest one counts as 0 then.
    ---------------------------------------------------------------------------------------------- */
 
 /* On a GPU desc.levels is above 17 only where the tree is deep: a kernel need not read memory. */
@@ -1691,12 +1663,19 @@ NBODY_FN uint32_t nbody_i_deep_key(const nbody_frame *frame, nbody_real x, nbody
                         (int32_t)(nbody_i_deep_column(frame, 1, y) >> shift & 0xFFFF));
 }
 
-/* The unit of masses. In deep trees all of them together are at most 1: the largest 1 / u^(3/2)
-   times the mass of a cell would overflow else. */
+/* The unit of masses. In deep trees and where there are crowds all of them together are at most 1:
+   the largest 1 / u^(3/2) times the mass of a cell would overflow else. */
 NBODY_FN double nbody_i_unit_of_masses(const nbody *sim, double heaviest)
 {
     double const unit = nbody_i_unit(heaviest), all = unit * nbody_i_unit((double)sim->n);
-    return nbody_i_is_deep(sim) && nbody_i_finite(all) ? all : unit;
+    return sim->frame->light && nbody_i_finite(all) ? all : unit;
+}
+
+/* That unit, for masses that have their own so far. */
+NBODY_FN double nbody_i_lighter(const nbody *sim)
+{
+    double const all = sim->frame->mass * nbody_i_unit((double)sim->n);
+    return sim->frame->light || !nbody_i_finite(all) ? sim->frame->mass : all;
 }
 
 /* Where a key has the two bits of the children of a cell on this level. */
@@ -1714,24 +1693,18 @@ NBODY_FN int nbody_i_is_resolved(const nbody *sim, const nbody_cell *cell)
     return nbody_i_edge(sim->frame, cell->level + 1) >= nbody_i_product(least, x > y ? x : y);
 }
 
-/* Deep trees: are all bodies of a cell in one of the last level? They are sorted: then the first
-   and the last are. */
-NBODY_FN int nbody_i_is_one(const nbody *sim, const nbody_cell *cell)
-{
-    int32_t const last = cell->first + cell->count - 1;
-    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
-    return nbody_i_deep_column(sim->frame, 0, sim->x[cell->first]) >> shift ==
-               nbody_i_deep_column(sim->frame, 0, sim->x[last]) >> shift &&
-           nbody_i_deep_column(sim->frame, 1, sim->y[cell->first]) >> shift ==
-               nbody_i_deep_column(sim->frame, 1, sim->y[last]) >> shift;
-}
-
-/* Deep trees, from level 17 on: not where bodies would stay together; many at one point are one
-   leaf. */
+/* Deep trees, from level 17 on: not where bodies would stay together, in a cell of the last level.
+   (They are sorted: then the first and the last are in it.) Many at one point are one leaf. */
 NBODY_FN int nbody_i_is_divided_deep(const nbody *sim, const nbody_cell *cell)
 {
-    if (sim->desc.leaf > 0 && nbody_i_is_one(sim, cell)) return 0;
-    return sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell);
+    int const shift = NBODY_MAX_LEVELS - sim->desc.levels;
+    int a, together = sim->desc.leaf > 0;
+    for (a = 0; a < 2; a++) {
+        const nbody_real *at = (a == 0 ? sim->x : sim->y) + cell->first;
+        together = together && nbody_i_deep_column(sim->frame, a, at[0]) >> shift ==
+                                   nbody_i_deep_column(sim->frame, a, at[cell->count - 1]) >> shift;
+    }
+    return !together && (sim->desc.sources == NBODY_CHEBYSHEV || nbody_i_is_resolved(sim, cell));
 }
 
 /* Is a cell to be divided? */
@@ -1783,11 +1756,7 @@ typedef struct nbody_far {
 
 NBODY_FN nbody_far nbody_far_of(const nbody *sim, int32_t cell)
 {
-    nbody_far walk;
-    walk.cell = -1;
-    walk.sim = sim;
-    walk.of = cell;
-    walk.k = walk.c = 0;
+    nbody_far const walk = {-1, sim, cell, 0, 0};
     return walk;
 }
 
@@ -1834,15 +1803,7 @@ typedef struct nbody_near {
 NBODY_FN nbody_near nbody_i_near_from(const nbody *sim, int32_t of, nbody_real x, nbody_real y,
                                       int32_t at)
 {
-    nbody_near walk;
-    walk.cell = -1;
-    walk.whole = 0;
-    walk.sim = sim;
-    walk.of = of;
-    walk.x = x;
-    walk.y = y;
-    walk.k = 0;
-    walk.at = at;
+    nbody_near const walk = {-1, 0, sim, of, x, y, 0, at};
     return walk;
 }
 
@@ -1937,6 +1898,82 @@ NBODY_FN int nbody_next_near(nbody_near *walk)
 }
 
 /* ----------------------------------------------------------------------------------------------
+   >>crowds: leaves of many bodies at one point
+
+   Bodies at one point exert no force on each other, and act on others as one body of their mass M:
+   n of them (parked, dead, the start of a layout) need not cost n^2 terms. So a leaf that has more
+   than desc.leaf bodies, and more than NBODY_CHUNK, all at one point, is one source: sim->acts has
+   M at its first place, and what rounding left of M at the next. In softened potentials a body has
+   (M - m) phi(0) of it. M is summed in 32 parts: those of a warp. Since others may be as near as
+   the least softening, the unit of masses is that of deep trees.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NBODY_I_CROWD = 16, NBODY_I_CROWD_PARTS = 32 };
+
+/* May a cell be a crowd? */
+NBODY_FN int nbody_i_is_crowded(const nbody *sim, const nbody_cell *cell)
+{
+    return cell->child < 0 && cell->count > sim->desc.leaf && cell->count > NBODY_CHUNK;
+}
+
+/* Is body k of a cell not where its first one is? */
+NBODY_FN int nbody_i_is_apart(const nbody *sim, const nbody_cell *cell, int32_t k)
+{
+    const nbody_real *x = sim->x + cell->first, *y = sim->y + cell->first;
+    return x[k] < x[0] || x[k] > x[0] || y[k] < y[0] || y[k] > y[0];
+}
+
+/* The mass of every 32nd body. */
+NBODY_FN double nbody_i_crowd_part(const nbody *sim, const nbody_cell *cell, int32_t part)
+{
+    double sum = 0;
+    for (; part < cell->count; part += NBODY_I_CROWD_PARTS)
+        sum += (double)sim->m[cell->first + part];
+    return sum;
+}
+
+/* The mass at a place in another unit. */
+NBODY_FN void nbody_i_lighten(const nbody *sim, double scale, int32_t place)
+{
+    sim->m[place] = (nbody_real)((double)sim->m[place] * scale);
+    sim->acts[place] = (nbody_real)((double)sim->acts[place] * scale);
+}
+
+/* M, and the rest. */
+NBODY_FN void nbody_i_split_mass(double mass, nbody_real split[2])
+{
+    split[0] = (nbody_real)mass;
+    split[1] = (nbody_real)(mass - (double)split[0]);
+}
+
+/* The bodies of a cell, as sources. */
+NBODY_FN int32_t nbody_i_acting(const nbody_cell *cell)
+{
+    return cell->quarters == NBODY_I_CROWD ? 1 : cell->count;
+}
+
+/* Is a body, -1: none, one of the crowd that the cell is? */
+NBODY_FN int nbody_i_in_crowd(const nbody_cell *cell, int32_t place)
+{
+    return cell->quarters == NBODY_I_CROWD && place >= cell->first &&
+           place < cell->first + cell->count;
+}
+
+/* What its crowd adds to the potential of a body; 0 where the leaf is none. */
+NBODY_FN nbody_real nbody_i_crowd_potential(const nbody *sim, const nbody_i_law *law,
+                                            const nbody_cell *leaf, int32_t place)
+{
+    nbody_i_source others = {0, 0, 0, 0, 0, 0, -1};
+    nbody_i_target t;
+    if (!law->potential || !nbody_i_in_crowd(leaf, place)) return 0;
+    t = nbody_i_target_at(0, 0, place);
+    others.m = (nbody_real)((double)sim->acts[leaf->first] - (double)sim->m[place] +
+                            (double)sim->acts[leaf->first + 1]);
+    nbody_i_add(law, &others, 0, &t);
+    return t.partial[NBODY_I_POTENTIAL];
+}
+
+/* ----------------------------------------------------------------------------------------------
    >>runs: the sources of a cell, contiguous in memory
 
    What acts is always a run: the bodies of a leaf, the virtual particles of a cell, or masses at
@@ -1961,17 +1998,12 @@ typedef struct nbody_i_run {
 /* The bodies at places first .. first + count - 1. */
 NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t count)
 {
-    nbody_i_run run;
-    run.x = first > 0 ? sim->x + first : sim->x; /* without bodies they are NULL */
-    run.y = first > 0 ? sim->y + first : sim->y;
-    run.m = first > 0 ? sim->m + first : sim->m;
-    run.xx = run.xy = run.yy = NULL;
-    run.corner[0] = run.corner[1] = 0;
-    run.edge = 0;
-    run.local = run.moves = 0;
-    run.shift[0] = run.shift[1] = 0;
-    run.count = count;
-    run.place = first;
+    nbody_i_run run = {sim->x, sim->y, sim->acts, NULL,  NULL, NULL,
+                       {0, 0}, 0,      0,         {0, 0}, 0,   count, first};
+    if (first == 0) return run; /* without bodies they are NULL */
+    run.x += first;
+    run.y += first;
+    run.m += first;
     return run;
 }
 
@@ -1980,7 +2012,7 @@ NBODY_FN nbody_i_run nbody_i_bodies(const nbody *sim, int32_t first, int32_t cou
 NBODY_FN int nbody_i_acts_by_bodies(const nbody *sim, const nbody_cell *cell)
 {
     return cell->child < 0 &&
-           (sim->desc.sources == NBODY_MASS_CENTRES || cell->count <= sim->per_cell);
+           (sim->desc.sources == NBODY_MASS_CENTRES || nbody_i_acting(cell) <= sim->per_cell);
 }
 
 /* The virtual particles of a cell, or the masses at its Chebyshev points. */
@@ -2014,7 +2046,7 @@ NBODY_FN nbody_i_run nbody_i_run_of(const nbody *sim, int32_t at, int level)
 {
     const nbody_cell *cell = &sim->cell[at];
     if (cell->level < level || nbody_i_acts_by_bodies(sim, cell))
-        return nbody_i_bodies(sim, cell->first, cell->count);
+        return nbody_i_bodies(sim, cell->first, nbody_i_acting(cell));
     return nbody_i_virtual(sim, at);
 }
 
@@ -2254,7 +2286,7 @@ NBODY_FN void nbody_i_store_centre(const nbody *sim, const nbody_i_moments *mome
 NBODY_FN nbody_i_run nbody_i_given_by(const nbody *sim, int32_t child)
 {
     const nbody_cell *cell = &sim->cell[child];
-    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, cell->count)
+    return cell->child < 0 ? nbody_i_bodies(sim, cell->first, nbody_i_acting(cell))
                            : nbody_i_virtual(sim, child);
 }
 
@@ -2313,11 +2345,11 @@ NBODY_FN double nbody_i_mass_of_bodies(const nbody *sim, const nbody_cell *cell,
 {
     double sum = 0;
     int32_t b;
-    for (b = cell->first; b < cell->first + cell->count; b++) {
+    for (b = cell->first; b < cell->first + nbody_i_acting(cell); b++) {
         nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
                               sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
-        sum +=
-            nbody_i_product((double)sim->m[b], (double)nbody_i_times(sx.weight[i], sy.weight[j]));
+        sum += nbody_i_product((double)sim->acts[b],
+                               (double)nbody_i_times(sx.weight[i], sy.weight[j]));
     }
     return sum;
 }
@@ -2393,8 +2425,7 @@ NBODY_FN int nbody_i_scale_free(const nbody_i_law *law)
 NBODY_FN int nbody_i_is_small(const nbody *sim, int level)
 {
     double const edge = nbody_i_edge(sim->frame, level);
-    return nbody_i_is_deep(sim) &&
-           nbody_i_product(edge, edge) < 4194304 * sim->frame->soften2;
+    return nbody_i_is_deep(sim) && nbody_i_product(edge, edge) < 4194304 * sim->frame->soften2;
 }
 
 /* The rows of all sources of a cell, for nodes of a cell at `offset`. */
@@ -2612,8 +2643,7 @@ NBODY_FN nbody_real nbody_i_moment(const nbody *sim, int32_t at, int32_t k)
     const nbody_real *power = nbody_i_series_powers(sim) + k;
     nbody_real sum = 0;
     int32_t b;
-    for (b = 0; b < sim->per_cell; b++)
-        sum += nbody_i_times(power[b * (sim->series + 1)], mass[b]);
+    for (b = 0; b < sim->per_cell; b++) sum += nbody_i_times(power[b * (sim->series + 1)], mass[b]);
     return sum;
 }
 
@@ -2853,16 +2883,17 @@ NBODY_FN void nbody_i_add_far(const nbody *sim, const nbody_i_law *law, int32_t 
 NBODY_FN nbody_i_run nbody_i_near_run(const nbody *sim, const nbody_near *walk)
 {
     const nbody_cell *cell = &sim->cell[walk->cell];
-    return walk->whole ? nbody_i_bodies(sim, cell->first, cell->count)
+    return walk->whole ? nbody_i_bodies(sim, cell->first, nbody_i_acting(cell))
                        : nbody_i_run_of(sim, walk->cell, cell->level);
 }
 
-/* P2P and M2P: all that a walk finds, on one target. */
+/* P2P and M2P: all that a walk finds, on one target, but its own crowd. */
 NBODY_FN void nbody_i_add_near(const nbody *sim, const nbody_i_law *law, nbody_near walk,
                                nbody_i_target *t)
 {
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_in_crowd(&sim->cell[walk.cell], t->place)) continue;
         if (nbody_i_is_periodic(sim)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_add_run(sim, law, &run, t);
     }
@@ -2880,6 +2911,7 @@ NBODY_FN nbody_i_target nbody_i_body(const nbody *sim, const nbody_i_law *law, i
         if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_add_far(sim, law, leaf, &t);
         else if (sim->cell[leaf].level >= 2) nbody_i_l2p(sim, leaf, law->potential, &t);
         nbody_i_add_near(sim, law, nbody_near_of(sim, leaf), &t);
+        t.partial[NBODY_I_POTENTIAL] += nbody_i_crowd_potential(sim, law, &sim->cell[leaf], place);
     }
     nbody_i_carry_target(&t);
     return t;
@@ -2925,8 +2957,7 @@ NBODY_FN void nbody_i_store(const nbody *sim, const nbody_i_outcome *out, int32_
                             const nbody_real compensation[NBODY_I_PARTS])
 {
     if (out->acc) {
-        nbody_real *acc =
-            (nbody_real *)(void *)((char *)out->acc + out->acc_stride * (size_t)i);
+        nbody_real *acc = (nbody_real *)(void *)((char *)out->acc + out->acc_stride * (size_t)i);
         nbody_i_vector const v =
             nbody_i_stored(sim, (double)total[NBODY_I_X] + (double)compensation[NBODY_I_X],
                            (double)total[NBODY_I_Y] + (double)compensation[NBODY_I_Y]);
@@ -3177,10 +3208,15 @@ static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law 
 #endif
 
 /* The seams. 0: nothing was done. >>faster */
+#ifdef NBODY_PLAIN
+#define nbody_i_build_faster(sim, input, n, result) 0
+#define nbody_i_fields_faster(sim, sets, law, out, result) ((void)(sets), 0)
+#else
 static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
                                 nbody_result *result);
 static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
                                  const nbody_i_outcome *out, nbody_result *result);
+#endif
 
 /* The blocks of an nbody. WORK: keys and ids of the sort; MORE: masses, sources and nodes of
    further sets; LATTICE: sums over the images of a periodic square, and a table. */
@@ -3349,16 +3385,34 @@ static nbody_result nbody_i_begin_cells(nbody *sim)
     return NBODY_OK;
 }
 
+/* Marks a leaf that is a crowd. */
+static int nbody_i_find_crowd(const nbody *sim, nbody_cell *leaf)
+{
+    int32_t k = 1;
+    if (!nbody_i_is_crowded(sim, leaf)) return 0;
+    while (k < leaf->count && !nbody_i_is_apart(sim, leaf, k)) k++;
+    if (k < leaf->count) return 0;
+    leaf->quarters = NBODY_I_CROWD;
+    return 1;
+}
+
 /* After the last level. */
 static void nbody_i_finish_cells(nbody *sim)
 {
     nbody_frame *frame = sim->frame;
-    int32_t c;
+    double const unit = nbody_i_lighter(sim), scale = frame->mass / unit;
+    int32_t c, k, crowds = 0;
     for (c = frame->levels; c <= NBODY_MAX_LEVELS; c++) frame->level_first[c] = frame->cells;
     frame->cells_needed = frame->cells;
-    for (c = 0; c < frame->cells; c++)
-        if (sim->cell[c].child < 0)
-            frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+    for (c = 0; c < frame->cells; c++) {
+        if (sim->cell[c].child >= 0) continue;
+        frame->chunks += (sim->cell[c].count + NBODY_CHUNK - 1) / NBODY_CHUNK;
+        crowds += nbody_i_find_crowd(sim, &sim->cell[c]);
+    }
+    if (crowds == 0) return;
+    for (k = 0; k < sim->n && scale < 1; k++) nbody_i_lighten(sim, scale, k);
+    frame->mass = unit;
+    frame->light = 1;
 }
 
 /* Sorts the bodies and divides them into cells. */
@@ -3379,8 +3433,7 @@ static nbody_result nbody_i_make_cells(nbody *sim, const nbody_i_input *input)
         result = nbody_i_make_room(sim, 4 * divided, NBODY_I_AHEAD);
         if (result != NBODY_OK) return result;
         for (c = first; c < end; c++)
-            if (nbody_i_is_divided(sim, &sim->cell[c]))
-                nbody_i_divide(sim, keys, c, &frame->cells);
+            if (nbody_i_is_divided(sim, &sim->cell[c])) nbody_i_divide(sim, keys, c, &frame->cells);
         first = end;
         end = frame->cells;
         for (c = first; c < end; c++) nbody_i_find_beside(sim, &sim->cell[c]);
@@ -3400,8 +3453,7 @@ static nbody_result nbody_i_make_tree(nbody *sim, const nbody_i_input *input, nb
     if (levels > NBODY_KEY_LEVELS) sim->desc.levels = NBODY_KEY_LEVELS;
     result = make(sim, input);
     if (result != NBODY_OK) return result;
-    if (levels > NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) &&
-        nbody_i_deepen(sim, levels)) {
+    if (levels > NBODY_KEY_LEVELS && nbody_i_is_too_shallow(sim) && nbody_i_deepen(sim, levels)) {
         result = make(sim, input);
         if (result != NBODY_OK) return result;
     }
@@ -3428,12 +3480,31 @@ static void nbody_i_plain_centres(nbody *sim, int32_t at)
     }
 }
 
+/* M of a crowd, and the rest. */
+static void nbody_i_weigh_crowd(const nbody *sim, const nbody_cell *leaf, nbody_real split[2])
+{
+    double mass = 0;
+    int32_t part;
+    for (part = 0; part < NBODY_I_CROWD_PARTS; part++) mass += nbody_i_crowd_part(sim, leaf, part);
+    nbody_i_split_mass(mass, split);
+}
+
+/* The masses of all crowds. */
+static void nbody_i_weigh_crowds(const nbody *sim)
+{
+    int32_t c;
+    for (c = 0; c < sim->frame->cells; c++)
+        if (sim->cell[c].quarters == NBODY_I_CROWD)
+            nbody_i_weigh_crowd(sim, &sim->cell[c], sim->acts + sim->cell[c].first);
+}
+
 /* The sources of all cells of level 2 and deeper. Children stand behind their parents: they come
    first here. Leaves of MASS_CENTRES have none, they act by their bodies. */
 static void nbody_i_plain_sources(nbody *sim)
 {
     int const side = sim->rule.side;
     int32_t at, k;
+    nbody_i_weigh_crowds(sim);
     for (at = sim->frame->cells - 1; at >= sim->frame->level_first[2]; at--) {
         const nbody_cell *cell = &sim->cell[at];
         if (sim->desc.sources == NBODY_CHEBYSHEV)
@@ -3685,8 +3756,8 @@ static nbody_result nbody_i_grow_array(nbody *sim, int which, size_t count, size
     return nbody_i_grow(sim, which, count * width, 0, growth);
 }
 
-/* Bytes of a body's four arrays. */
-enum { NBODY_I_BODY = sizeof(int32_t) + 3 * sizeof(nbody_real) };
+/* Bytes of a body's five arrays. */
+enum { NBODY_I_BODY = sizeof(int32_t) + 4 * sizeof(nbody_real) };
 
 /* Sets the bodies' arrays to their block, reals first: they are the wider ones. */
 static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
@@ -3695,7 +3766,8 @@ static void nbody_i_bind_bodies(nbody *sim, void *memory, int32_t room)
     sim->x = (nbody_real *)memory;
     sim->y = sim->x + room;
     sim->m = sim->y + room;
-    sim->id = (int32_t *)(void *)(sim->m + room);
+    sim->acts = sim->m + room;
+    sim->id = (int32_t *)(void *)(sim->acts + room);
 }
 
 /* Number of arrays of sources: CHEBYSHEV has masses alone. */
@@ -3890,8 +3962,7 @@ static nbody_result nbody_i_check_options(const nbody_desc *desc)
         return NBODY_BAD_OPTION;
     if ((int)desc->sources < 0 || desc->sources > NBODY_CHEBYSHEV) return NBODY_BAD_OPTION;
     if ((int)desc->stage < 0 || desc->stage > NBODY_SHARED_MEMORY) return NBODY_BAD_OPTION;
-    if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS)
-        return NBODY_BAD_OPTION;
+    if (desc->parallel.tasks < 0 || desc->parallel.tasks > NBODY_MAX_TASKS) return NBODY_BAD_OPTION;
     if (desc->order < 1 || (tree && desc->order > (nodes ? NBODY_MAX_ORDER : 2)))
         return NBODY_BAD_OPTION;
     if (tree && desc->sources == NBODY_CHEBYSHEV && (!nodes || desc->order == 1))
@@ -3979,25 +4050,33 @@ static double nbody_i_node_at(int linear, int side, int i)
     return mirrored ? 1 - at : at;
 }
 
-/* The nodes, and the weights of L2L and M2M: node t of the child in half `bit` is at (bit + t) / 2
-   of the parent. */
+/* The nodes, and the weights of L2L and M2M, rounded once: node t of the child in half `bit` is at
+   (bit + t) / 2 of the parent. In double: each level of a tree multiplies by such weights. (Between
+   even nodes they are exact in any type.) */
 static void nbody_i_make_rule(nbody_rule *rule, int linear, int side)
 {
-    int i, j, bit;
+    double t[NBODY_MAX_ORDER];
+    int a, i, j, bit;
     memset(rule, 0, sizeof *rule);
     rule->linear = linear;
     rule->side = side;
     rule->stencil = linear ? 2 : side;
-    for (i = 0; i < side; i++) rule->t[i] = (nbody_real)nbody_i_node_at(linear, side, i);
+    for (i = 0; i < side; i++) t[i] = nbody_i_node_at(linear, side, i);
+    for (i = 0; i < side; i++) rule->t[i] = (nbody_real)t[i];
     for (i = 0; i < side; i++) {
         double product = 1;
-        for (j = 0; j < side; j++) if (j != i) product *= (double)rule->t[i] - (double)rule->t[j];
+        for (a = 0; a < side; a++) if (a != i) product *= (double)rule->t[i] - (double)rule->t[a];
         rule->scale[i] = (nbody_real)(1 / product);
     }
     for (bit = 0; bit < 2; bit++)
-        for (i = 0; i < side; i++) {
-            nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[i]) / 2);
-            for (j = 0; j < rule->stencil; j++) rule->to_child[bit][i][s.first + j] = s.weight[j];
+        for (a = 0; a < side; a++) {
+            nbody_i_stencil const s = nbody_i_stencil_at(rule, ((nbody_real)bit + rule->t[a]) / 2);
+            for (i = 0; i < rule->stencil; i++) {
+                double w = 1;
+                for (j = 0; j < side; j++)
+                    if (j != i) w *= ((bit + t[a]) / 2 - t[j]) / (t[i] - t[j]);
+                rule->to_child[bit][a][s.first + i] = linear ? s.weight[i] : (nbody_real)w;
+            }
         }
 }
 
@@ -4008,6 +4087,7 @@ static void nbody_i_make_empty(nbody *sim)
     sim->frame = NULL;
     sim->id = sim->made = NULL;
     sim->cell = NULL;
+    sim->acts = NULL;
     sim->x = sim->y = sim->m = sim->vx = sim->vy = sim->vm = sim->vxx = sim->vxy = sim->vyy = NULL;
     sim->fx = sim->fy = sim->fp = sim->table = sim->moment = sim->local = NULL;
     sim->lattice = NULL;
@@ -4067,11 +4147,9 @@ static nbody_result nbody_i_check_input(const nbody_i_input *input, int32_t n)
 static nbody_i_input nbody_i_input_of(const nbody_desc *desc, const nbody_real *pos, size_t stride,
                                       const nbody_real *mass)
 {
-    nbody_i_input input;
-    input.pos = pos;
-    input.mass = mass;
-    input.stride = nbody_i_stride(stride, 2);
-    input.mass_stride = desc && desc->mass_stride ? desc->mass_stride : sizeof(nbody_real);
+    nbody_i_input const input = {
+        pos, mass, nbody_i_stride(stride, 2),
+        desc && desc->mass_stride ? desc->mass_stride : sizeof(nbody_real)};
     return input;
 }
 
@@ -4191,18 +4269,13 @@ static void nbody_i_next_keys(const nbody *sim, const nbody_cell *cell, uint32_t
 static int nbody_i_is_too_shallow(const nbody *sim)
 {
     int32_t const *first = sim->frame->level_first;
-    int32_t c, b;
+    int32_t c, k;
     if (sim->frame->deepest < NBODY_KEY_LEVELS) return 0;
     for (c = first[NBODY_KEY_LEVELS - 1]; c < first[NBODY_KEY_LEVELS]; c++) {
         const nbody_cell *cell = &sim->cell[c];
         if (sim->desc.leaf == 0) return 1;
         if (cell->count <= sim->desc.leaf) continue;
-        for (b = 1; b < cell->count; b++)
-            if (sim->x[cell->first + b] < sim->x[cell->first] ||
-                sim->x[cell->first + b] > sim->x[cell->first] ||
-                sim->y[cell->first + b] < sim->y[cell->first] ||
-                sim->y[cell->first + b] > sim->y[cell->first])
-                return 1;
+        for (k = 1; k < cell->count; k++) if (nbody_i_is_apart(sim, cell, k)) return 1;
     }
     return 0;
 }
@@ -4240,7 +4313,8 @@ static int nbody_i_deepen(nbody *sim, int32_t levels)
     }
     frame->chunks = 0;
     if (nbody_i_law_in(&sim->desc, 0).core) nbody_i_set_core(frame, &sim->desc);
-    frame->mass = nbody_i_unit_of_masses(sim, frame->mass / 2);
+    frame->mass = nbody_i_lighter(sim);
+    frame->light = 1;
     return 1;
 }
 
@@ -4296,10 +4370,8 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
                     bodies; kept if it is given, and if there is room for all
    ---------------------------------------------------------------------------------------------- */
 
-static double nbody_i_cell_cost(void) { return 2450; }
-
-/* The start of a run of sources, for each target. */
-static double nbody_i_run_cost(void) { return 110.0 / (double)NBODY_I_LANES; }
+#define NBODY_I_CELL_COST 2450.0
+#define NBODY_I_RUN_COST (110.0 / NBODY_I_LANES) /* for each target */
 
 #ifdef NBODY_WITH_FUNCTION
 static double nbody_i_call_cost(const nbody_desc *desc, int potential);
@@ -4362,8 +4434,7 @@ static double nbody_i_fill_cost(const nbody_desc *desc, int kept, int potential)
 /* So few bodies are summed directly, without a look at them. A tree of 4 x 4 leaves would cost
    direct terms for 0.39 n^2 pairs and half a vector of 16 per leaf, 156 pairs of far cells, and
    bodies and cells: K + b n + 0.39 n^2. Up to where that becomes n^2, and a little more, no tree is
-   tried: to make one and drop it takes longer than it would save. (MASS_CENTRES: a little less. Of
-   clumps it may cost less.) */
+   tried: to make one and drop it takes longer. (MASS_CENTRES may cost less: a little less.) */
 static int32_t nbody_i_few(const nbody_desc *desc, int potential)
 {
     double const term = nbody_i_term_cost(desc, potential), a = 0.61 * term,
@@ -4371,7 +4442,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
                          : desc->order == 1               ? 64
                                                           : desc->order * desc->order,
                  b = nbody_i_body_cost(desc) - 15 + (50 + 9.75 * nodes) * term,
-                 k = 21 * nbody_i_cell_cost() + 156 * nbody_i_pair_cost(desc, potential) +
+                 k = 21 * NBODY_I_CELL_COST + 156 * nbody_i_pair_cost(desc, potential) +
                      nbody_i_fill_cost(desc, desc->size > 0, potential);
     double const share = desc->sources == NBODY_CHEBYSHEV ? 1.1 : 0.9;
     return (int32_t)(share * (b + sqrt(b * b + 4 * a * k)) / (2 * a));
@@ -4384,7 +4455,7 @@ static int32_t nbody_i_few(const nbody_desc *desc, int potential)
    MASS_CENTRES: by the costs of trees with many sizes of leaves. */
 static int32_t nbody_i_cost_leaf(const nbody_desc *desc, int32_t n, int potential)
 {
-    double const c = (nbody_i_cell_cost() + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
+    double const c = (NBODY_I_CELL_COST + 27 * nbody_i_pair_cost(desc, potential)) * 4 / 3;
     double const term = nbody_i_term_cost(desc, potential), leaf = sqrt(0.444 * c / term);
     if (desc->sources != NBODY_CHEBYSHEV) return term < 1 ? 160 : 128;
     if (leaf < 32 && n < 4096) return 32;
@@ -4424,7 +4495,7 @@ enum { NBODY_I_MANY = 65536 };
 static double nbody_i_far_cost(const nbody *sim, int32_t at, int potential)
 {
     const nbody_cell *cell = &sim->cell[at];
-    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = nbody_i_run_cost(),
+    double const pair = nbody_i_pair_cost(&sim->desc, potential), run = NBODY_I_RUN_COST,
                  term = nbody_i_term_cost(&sim->desc, potential);
     nbody_far walk = nbody_far_of(sim, at);
     double cost = 0;
@@ -4451,7 +4522,7 @@ static double nbody_i_near_cost(const nbody *sim, int32_t leaf, double term)
     nbody_near walk = nbody_near_of(sim, leaf);
     double cost = 0;
     while (nbody_next_near(&walk))
-        cost += term * nbody_i_near_run(sim, &walk).count + nbody_i_run_cost();
+        cost += term * nbody_i_near_run(sim, &walk).count + NBODY_I_RUN_COST;
     return cost * nbody_i_targets(sim, &sim->cell[leaf]);
 }
 
@@ -4461,7 +4532,7 @@ static double nbody_i_whole_cost(const nbody *sim, const nbody_cell *cell, doubl
     double cost = 0;
     int k;
     for (k = 0; k < cell->beside_count; k++)
-        cost += term * sim->cell[cell->beside[k]].count + nbody_i_run_cost();
+        cost += term * sim->cell[cell->beside[k]].count + NBODY_I_RUN_COST;
     return cost * nbody_i_targets(sim, cell);
 }
 
@@ -4492,16 +4563,13 @@ static nbody_i_level_costs nbody_i_costs_of_level(const nbody *sim, int level, i
     nbody_i_level_costs cost = {0, 0, 0};
     int32_t c;
     for (c = sim->frame->level_first[level]; c < end; c++) {
-        cost.cells += nbody_i_cell_cost();
+        cost.cells += NBODY_I_CELL_COST;
         if (level >= 2) cost.cells += nbody_i_far_cost(sim, c, potential);
         if (sim->cell[c].child < 0) cost.leaves += nbody_i_near_cost(sim, c, term);
         else cost.whole += nbody_i_whole_cost(sim, &sim->cell[c], term);
     }
     return cost;
 }
-
-/* To make the tree once more, with fewer levels. */
-static double nbody_i_again_cost(const nbody *sim) { return 80.0 * sim->n; }
 
 /* The cost of this tree, or, if levels is not NULL, of that with the best number of levels; `most`
    or more: it costs more than that. */
@@ -4514,7 +4582,7 @@ static double nbody_i_tree_cost(const nbody *sim, int potential, double most, in
         nbody_i_level_costs const cost = nbody_i_costs_of_level(sim, level, potential);
         double const all = above + cost.cells + cost.leaves + cost.whole +
                            nbody_i_tables_cost(sim, level + 1, potential) +
-                           (level < last ? nbody_i_again_cost(sim) : 0);
+                           (level < last ? 80.0 * sim->n : 0); /* to make it once more */
         above += cost.cells + cost.leaves;
         if (all >= best || (level < last && (!levels || level < 2))) continue;
         best = all;
@@ -4692,16 +4760,12 @@ static void nbody_i_do_task(void *context, int32_t index)
 static inline nbody_result nbody_i_run_pieces(const nbody_parallel *parallel, int32_t pieces,
                                               nbody_i_work *work, void *job)
 {
-    nbody_i_tasks tasks;
+    nbody_i_tasks tasks = {work, job, pieces, {0}};
     int32_t k;
     if (pieces == 1) {
         work(job, 0, 1);
         return NBODY_OK;
     }
-    tasks.work = work;
-    tasks.job = job;
-    tasks.pieces = pieces;
-    memset(tasks.done, 0, sizeof tasks.done);
     parallel->run(nbody_i_do_task, &tasks, pieces, parallel->user);
     for (k = 0; k < pieces; k++) if (!tasks.done[k]) return NBODY_NOT_RUN;
     return NBODY_OK;
@@ -4767,9 +4831,8 @@ enum { NBODY_I_SETS = 4 };
 #endif
 
 /* The loops over lanes are compiled a second time for AVX2, and chosen at run time (>>lanes): with
-   gcc and clang on x86-64, unless the whole file is compiled for AVX2 anyway. Not on Windows, where
-   gcc does not align the stack for it, and not where clang needs assembler for a square root
-   (before 15, with -ffast-math). */
+   gcc and clang on x86-64, unless the whole file is for AVX2. Not on Windows, where gcc does not
+   align the stack, and not where clang needs assembler for a root (before 15, -ffast-math). */
 #if defined(NBODY_I_X86) && defined(__x86_64__) && defined(__GNUC__) && !defined(__AVX2__) && \
     !defined(_WIN32) && !defined(__INTEL_COMPILER) && !defined(__NVCOMPILER) && \
     !defined(__CUDACC__) && !defined(NBODY_I_ROOT_BY_ASM) && !defined(NBODY_PLAIN_LANES)
@@ -4824,11 +4887,9 @@ NBODY_I_AVX2 static inline void nbody_i_avx2_roots(nbody_real *root, const nbody
 }
 #endif
 
-/* root[k] = 1 / sqrt(u[k]). Uses intrinsics, because a compiler may not vectorise sqrt(): it could
-   set errno. A loop over nbody_i_inverse_root has the same bits, and
-   takes 4 times as long. At most 8 floats at a time, as the
-   compilers do by themselves around it, with AVX-512 too: a load of 16 waits for both stores of 8
-   (a direct sum takes 3 times as long, gcc 12). */
+/* root[k] = 1 / sqrt(u[k]), as nbody_i_inverse_root. By intrinsics, because a compiler may not
+   vectorise sqrt(): it could set errno (4 times as long). At most 8 floats at a time, as around it,
+   with AVX-512 too: a load of 16 would wait for both stores of 8 (3 times as long, gcc 12). */
 NBODY_I_INLINE void nbody_i_inverse_roots(int avx2, nbody_real *root, const nbody_real *u)
 {
     int k;
@@ -5131,7 +5192,7 @@ static inline void nbody_i_masses_in_sets(const nbody *sim, int sets, const nbod
     int s;
     mass[0] = run->m;
     for (s = 1; s < sets; s++)
-        mass[s] = run->place >= 0 ? sim[s].m + run->place : sim[s].vm + (run->m - sim->vm);
+        mass[s] = run->place >= 0 ? sim[s].acts + run->place : sim[s].vm + (run->m - sim->vm);
 }
 
 #ifdef NBODY_WITH_FUNCTION
@@ -5249,16 +5310,6 @@ static void nbody_i_make_centres(nbody *sim, int32_t at)
             nbody_i_store_centre(sim, &moments[k], grid.x, grid.y, first + (size_t)sim->made[at]++);
 }
 
-/* Adds one body to all points of its leaf. */
-static void nbody_i_spread_mass(const nbody_i_stencil *sx, const nbody_i_stencil *sy, int side,
-                                double m, double *mass)
-{
-    int i, j;
-    for (j = 0; j < side; j++)
-        for (i = 0; i < side; i++)
-            mass[i + j * side] += m * (double)(sx->weight[i] * sy->weight[j]);
-}
-
 /* P2M, CHEBYSHEV: as nbody_i_mass_of_bodies, for all points at once. */
 static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
 {
@@ -5266,14 +5317,17 @@ static void nbody_i_make_leaf_masses(const nbody *sim, int sets, int32_t at)
     double mass[NBODY_I_SETS][NBODY_MAX_ORDER * NBODY_MAX_ORDER];
     int const side = sim->rule.side;
     int32_t b;
-    int i, s;
+    int i, j, s;
     for (s = 0; s < sets; s++)
         for (i = 0; i < sim->per_cell; i++) mass[s][i] = 0;
-    for (b = cell->first; b < cell->first + cell->count; b++) {
+    for (b = cell->first; b < cell->first + nbody_i_acting(cell); b++) {
         nbody_i_stencil const sx = nbody_i_stencil_in(sim, cell, 0, sim->x[b]),
                               sy = nbody_i_stencil_in(sim, cell, 1, sim->y[b]);
         for (s = 0; s < sets; s++)
-            nbody_i_spread_mass(&sx, &sy, side, (double)sim[s].m[b], mass[s]);
+            for (j = 0; j < side; j++)
+                for (i = 0; i < side; i++)
+                    mass[s][i + j * side] += (double)sim[s].acts[b] *
+                                             (double)(sx.weight[i] * sy.weight[j]);
     }
     for (s = 0; s < sets; s++)
         for (i = 0; i < sim->per_cell; i++)
@@ -5325,15 +5379,6 @@ static void nbody_i_make_sources_of(nbody *sim, int sets, int32_t at)
     if (sim->desc.sources == NBODY_CHEBYSHEV) nbody_i_make_masses(sim, sets, at);
     else if (sim->cell[at].child >= 0) nbody_i_make_centres(sim, at);
     else if (sim->cell[at].level < sim->frame->levels - 1) sim->made[at] = 0;
-}
-
-static void nbody_i_make_sources(nbody *sim, int sets)
-{
-    int level;
-    int32_t c;
-    for (level = sim->frame->levels - 1; level >= 2; level--)
-        for (c = sim->frame->level_first[level]; c < sim->frame->level_first[level + 1]; c++)
-            nbody_i_make_sources_of(sim, sets, c);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5472,8 +5517,7 @@ static void nbody_i_add_offset(const nbody *sim, int sets, const nbody_i_law *la
     nbody_i_sides sides;
     int32_t a;
     int p, s;
-    for (s = 0; s < sets; s++)
-        sides.factor[s] = sim[s].vm + (size_t)from * (size_t)sim->per_cell;
+    for (s = 0; s < sets; s++) sides.factor[s] = sim[s].vm + (size_t)from * (size_t)sim->per_cell;
     for (a = 0; a < row; a += NBODY_I_LANES, lanes += sets) {
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
             for (s = 0; s < sets; s++) sides.sum[s] = lanes[s].partial[p];
@@ -5516,8 +5560,7 @@ static void nbody_i_lanes_moment(const nbody *sim, int sets, int32_t at)
     int32_t k;
     int s;
     memset(sum, 0, sizeof sum);
-    for (s = 0; s < sets; s++)
-        sides.factor[s] = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
+    for (s = 0; s < sets; s++) sides.factor[s] = sim[s].vm + (size_t)at * (size_t)sim->per_cell;
     for (k = 0; k < count; k += NBODY_I_LANES) {
         for (s = 0; s < sets; s++) sides.sum[s] = sum[s] + k;
         nbody_i_lanes_rows_of_sets(nbody_i_series_powers(sim) + k, count + 1, sets, &sides,
@@ -5552,8 +5595,7 @@ static void nbody_i_series_offset(const nbody *sim, int sets, nbody_real log_edg
         nbody_i_lanes_rows_of_sets(nbody_i_series_rows(sim, offset) + k, count + 1, sets, &sides,
                                    count);
     }
-    for (s = 0; s < sets; s++)
-        sums[s].partial[0] += nbody_i_times(log_edge, sides.factor[s][0]);
+    for (s = 0; s < sets; s++) sums[s].partial[0] += nbody_i_times(log_edge, sides.factor[s][0]);
     sums->terms += count;
     if (sums->terms >= NBODY_CHUNK) nbody_i_carry_series(sums, sets, count);
 }
@@ -5568,8 +5610,7 @@ static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *l
     int32_t a;
     int p, s;
     nbody_i_series_scale(sim, level, scale);
-    for (s = 0; s < sets; s++)
-        sides.factor[s] = sim[s].local + (size_t)at * (size_t)sim->series;
+    for (s = 0; s < sets; s++) sides.factor[s] = sim[s].local + (size_t)at * (size_t)sim->series;
     for (a = 0; a < row; a += NBODY_I_LANES, lanes += sets) {
         for (p = 0; p < NBODY_I_PARTS - !law->potential; p++) {
             for (s = 0; s < sets; s++) sides.sum[s] = lanes[s].partial[p];
@@ -5580,14 +5621,6 @@ static void nbody_i_lanes_local(const nbody *sim, int sets, const nbody_i_law *l
     }
 }
 
-/* Stores the series of a cell. */
-static void nbody_i_store_series(const nbody *sim, int32_t at, const nbody_i_series_sums *sums)
-{
-    nbody_real *local = sim->local + (size_t)at * (size_t)sim->series;
-    int32_t k;
-    for (k = 0; k < sim->series; k++) local[k] = sums->total[k] + sums->compensation[k];
-}
-
 /* M2L by powers for a batch, and what the series are worth at its nodes. */
 static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *law, int level,
                                nbody_i_batch *batch)
@@ -5595,7 +5628,7 @@ static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *la
     nbody_i_series_sums sums[NBODY_I_BATCH]; /* [cell][set] */
     nbody_real const log_edge = nbody_i_log_edge(sim, level);
     int offset, s;
-    int32_t c;
+    int32_t c, k;
     memset(sums, 0, sizeof sums);
     for (offset = 0; offset < NBODY_I_OFFSETS; offset++)
         for (c = 0; c < batch->count; c++) {
@@ -5606,7 +5639,9 @@ static void nbody_i_add_series(const nbody *sim, int sets, const nbody_i_law *la
     for (c = 0; c < batch->count; c++) {
         nbody_i_carry_series(&sums[c * sets], sets, sim->series);
         for (s = 0; s < sets; s++)
-            nbody_i_store_series(&sim[s], batch->first + c, &sums[c * sets + s]);
+            for (k = 0; k < sim->series; k++)
+                sim[s].local[(size_t)(batch->first + c) * (size_t)sim->series + (size_t)k] =
+                    sums[c * sets + s].total[k] + sums[c * sets + s].compensation[k];
         nbody_i_lanes_local(sim, sets, law, level, batch->first + c,
                             nbody_i_lanes_of(sim, batch, sets, c));
     }
@@ -5744,15 +5779,21 @@ static void nbody_i_make_forces_from(const nbody *sim, int sets, const nbody_i_l
                   count = cell->count - k < NBODY_I_LANES ? cell->count - k : NBODY_I_LANES;
     nbody_near walk = nbody_near_of(sim, leaf);
     nbody_i_lanes lanes[NBODY_I_SETS];
+    int32_t b;
     int s;
     nbody_i_load_lanes(sim, sets, first, count, lanes);
     if (sim->desc.method == NBODY_VIRTUAL_PARTICLES) nbody_i_lanes_far(sim, law, leaf, lanes);
     else if (cell->level >= 2) nbody_i_lanes_l2p(sim, sets, law, leaf, count, lanes);
     while (nbody_next_near(&walk)) {
         nbody_i_run run = nbody_i_near_run(sim, &walk);
+        if (nbody_i_in_crowd(&sim->cell[walk.cell], first)) continue;
         if (nbody_i_is_periodic(sim)) nbody_i_shift_run(sim, &walk, &run);
         nbody_i_lanes_run(sim, sets, law, &run, lanes);
     }
+    for (s = 0; s < sets && nbody_i_in_crowd(cell, first); s++)
+        for (b = 0; b < count; b++)
+            lanes[s].partial[NBODY_I_POTENTIAL][b] +=
+                nbody_i_crowd_potential(&sim[s], law, cell, first + b);
     nbody_i_carry_lanes(lanes, sets);
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
 }
@@ -5764,15 +5805,6 @@ static void nbody_i_make_forces_of(const nbody *sim, int sets, const nbody_i_law
     int32_t k;
     for (k = 0; k < sim->cell[leaf].count; k += NBODY_I_LANES)
         nbody_i_make_forces_from(sim, sets, law, out, leaf, k);
-}
-
-/* The bodies of all leaves. */
-static void nbody_i_make_forces(const nbody *sim, int sets, const nbody_i_law *law,
-                                const nbody_i_outcome *out)
-{
-    int32_t c;
-    for (c = 0; c < sim->frame->cells; c++)
-        if (sim->cell[c].child < 0) nbody_i_make_forces_of(sim, sets, law, out, c);
 }
 
 /* NBODY_DIRECT (Kalms section 3.1.1): body `first` and the 15 after it. */
@@ -5791,15 +5823,6 @@ static void nbody_i_make_direct_from(const nbody *sim, int sets, const nbody_i_l
     nbody_i_lanes_run(sim, sets, law, &all, lanes);
     nbody_i_carry_lanes(lanes, sets);
     for (s = 0; s < sets; s++) nbody_i_store_lanes(&sim[s], &out[s], first, count, &lanes[s]);
-}
-
-/* All bodies, by direct summation. */
-static void nbody_i_make_direct(const nbody *sim, int sets, const nbody_i_law *law,
-                                const nbody_i_outcome *out)
-{
-    int32_t first;
-    for (first = 0; first < sim->n; first += NBODY_I_LANES)
-        nbody_i_make_direct_from(sim, sets, law, out, first);
 }
 
 /* ----------------------------------------------------------------------------------------------
@@ -5824,7 +5847,7 @@ typedef struct nbody_i_job {
     int part, shift;            /* of the key */
     int level;
     int32_t first, end;         /* cells, or one large leaf */
-    int32_t *divided, *made;    /* [pieces] cells that are divided, their children */
+    int32_t *made;              /* [pieces] children, and then where they begin */
 } nbody_i_job;
 
 /* A job on so many sets; what its tasks read besides is set by those who run it. */
@@ -5968,14 +5991,6 @@ static void nbody_i_place_task(void *of_job, int32_t piece, int32_t pieces)
         nbody_i_place(job->sim, job->input, i, job->id ? (int32_t)job->id[i] : i);
 }
 
-/* DIRECT: in the order of the input. */
-static nbody_result nbody_i_cut_places(nbody *sim, const nbody_i_input *input)
-{
-    nbody_i_job job = nbody_i_job_of(sim, 1);
-    job.input = input;
-    return nbody_i_cut(&job, (int64_t)sim->n * NBODY_I_TOUCH, nbody_i_place_task);
-}
-
 /* nbody_i_radix_pass in tasks. */
 static nbody_result nbody_i_cut_pass(nbody_i_job *job, int32_t pieces)
 {
@@ -6042,20 +6057,18 @@ static int32_t nbody_i_children_of(const nbody *sim, const uint32_t *keys, const
     return count;
 }
 
-/* Counts the cells of a piece that are divided, and their children. */
+/* Counts the children of a piece's cells. */
 static void nbody_i_count_task(void *of_job, int32_t piece, int32_t pieces)
 {
     nbody_i_job *job = (nbody_i_job *)of_job;
     const nbody *sim = job->sim;
-    int32_t first, end, divided = 0, made = 0;
+    int32_t first, end, made = 0;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++) {
         if (!nbody_i_is_divided(sim, &sim->cell[first])) continue;
         if (sim->frame->deep) nbody_i_next_keys(sim, &sim->cell[first], job->keys);
-        divided++;
         made += nbody_i_children_of(sim, job->keys, &sim->cell[first]);
     }
-    job->divided[piece] = divided;
     job->made[piece] = made;
 }
 
@@ -6067,8 +6080,7 @@ static void nbody_i_divide_task(void *of_job, int32_t piece, int32_t pieces)
     int32_t first, end, at = job->made[piece];
     nbody_i_cells_of(job, piece, pieces, &first, &end);
     for (; first < end; first++)
-        if (nbody_i_is_divided(sim, &sim->cell[first]))
-            nbody_i_divide(sim, job->keys, first, &at);
+        if (nbody_i_is_divided(sim, &sim->cell[first])) nbody_i_divide(sim, job->keys, first, &at);
 }
 
 /* Finds the adjacent cells of new cells. */
@@ -6077,8 +6089,7 @@ static void nbody_i_beside_task(void *of_job, int32_t piece, int32_t pieces)
     nbody_i_job *job = (nbody_i_job *)of_job;
     int32_t first, end;
     nbody_i_cells_of(job, piece, pieces, &first, &end);
-    for (; first < end; first++)
-        nbody_i_find_beside(job->sim, &job->sim->cell[first]);
+    for (; first < end; first++) nbody_i_find_beside(job->sim, &job->sim->cell[first]);
 }
 
 /* Terms that pass by while a cell is made. */
@@ -6087,12 +6098,10 @@ enum { NBODY_I_CELL = 256 };
 /* Divides the cells of a level. */
 static nbody_result nbody_i_cut_level(nbody_i_job *job)
 {
-    int32_t divided[NBODY_MAX_TASKS], made[NBODY_MAX_TASKS], k, at = job->end;
+    int32_t made[NBODY_MAX_TASKS], k, at = job->end;
     int64_t const terms = (int64_t)(job->end - job->first) * NBODY_I_CELL;
     int32_t const pieces = nbody_i_pieces(&job->sim->desc.parallel, terms);
-    int64_t room = 0;
     nbody_result result;
-    job->divided = divided;
     job->made = made;
     result = nbody_i_cut(job, terms, nbody_i_count_task);
     if (result != NBODY_OK) return result;
@@ -6100,9 +6109,8 @@ static nbody_result nbody_i_cut_level(nbody_i_job *job)
         int32_t const count = made[k];
         made[k] = at;
         at += count;
-        room += divided[k];
     }
-    result = nbody_i_make_room(job->sim, 4 * room, NBODY_I_AHEAD);
+    result = nbody_i_make_room(job->sim, at - job->end, NBODY_I_AHEAD);
     if (result != NBODY_OK) return result;
     job->sim->frame->cells = at;
     return nbody_i_cut(job, terms, nbody_i_divide_task);
@@ -6343,8 +6351,12 @@ static inline int nbody_i_is_cut(const nbody *sim)
 /* All sources, in each set of masses. */
 static nbody_result nbody_i_fast_sources(nbody *sim, int sets)
 {
+    int32_t c;
+    int s;
+    for (s = 0; s < sets; s++) nbody_i_weigh_crowds(&sim[s]);
     if (nbody_i_is_cut(sim)) return nbody_i_cut_sources(sim, sets);
-    nbody_i_make_sources(sim, sets);
+    for (c = sim->frame->cells - 1; c >= sim->frame->level_first[2]; c--)
+        nbody_i_make_sources_of(sim, sets, c);
     return NBODY_OK;
 }
 
@@ -6352,19 +6364,17 @@ static nbody_result nbody_i_fast_sources(nbody *sim, int sets)
 static nbody_result nbody_i_fast_build(nbody *sim, const nbody_i_input *input, int32_t n)
 {
     int const cut = nbody_i_is_cut(sim);
+    nbody_i_job job = nbody_i_job_of(sim, 1);
     nbody_i_bounds bounds;
-    int32_t i;
     nbody_result result = cut ? nbody_i_cut_measure(sim, input, n, &bounds)
                               : nbody_i_measure(sim, input, 0, n, &bounds);
     sim->bad_id = bounds.bad;
     if (result != NBODY_OK) return result;
     result = nbody_i_begin_build(sim, n, &bounds);
     if (result != NBODY_OK) return result;
-    if (sim->desc.method == NBODY_DIRECT || n == 0) {
-        if (cut) return nbody_i_cut_places(sim, input);
-        for (i = 0; i < n; i++) nbody_i_place(sim, input, i, i);
-        return NBODY_OK;
-    }
+    job.input = input;
+    if (sim->desc.method == NBODY_DIRECT || n == 0) /* in the order of the input */
+        return nbody_i_cut(&job, (int64_t)n * NBODY_I_TOUCH, nbody_i_place_task);
     result = nbody_i_make_tree(sim, input, cut ? nbody_i_cut_leaves : nbody_i_make_cells);
     if (result != NBODY_OK || !sim->cell) return result;
     result = nbody_i_prepare_sources(sim, NBODY_I_AHEAD);
@@ -6382,31 +6392,19 @@ static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t 
 static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
                                  const nbody_i_outcome *out, nbody_result *result)
 {
+    int32_t k;
     if (nbody_i_is_plain(sim)) return 0;
     *result = NBODY_OK;
-    if (nbody_i_is_cut(sim)) *result = nbody_i_cut_fields(sim, sets, law, out);
-    else if (!sim->cell) nbody_i_make_direct(sim, sets, law, out);
-    else {
-        if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
-        nbody_i_make_forces(sim, sets, law, out);
+    if (nbody_i_is_cut(sim)) {
+        *result = nbody_i_cut_fields(sim, sets, law, out);
+        return 1;
     }
+    for (k = 0; k < sim->n && !sim->cell; k += NBODY_I_LANES)
+        nbody_i_make_direct_from(sim, sets, law, out, k);
+    if (sim->nodes > 0) nbody_i_make_nodes(sim, sets, law);
+    for (k = 0; k < sim->frame->cells; k++)
+        if (sim->cell[k].child < 0) nbody_i_make_forces_of(sim, sets, law, out, k);
     return 1;
-}
-
-#else /* nothing is */
-
-static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
-                                nbody_result *result)
-{
-    (void)sim, (void)input, (void)n, (void)result;
-    return 0;
-}
-
-static int nbody_i_fields_faster(nbody *sim, int sets, const nbody_i_law *law,
-                                 const nbody_i_outcome *out, nbody_result *result)
-{
-    (void)sim, (void)sets, (void)law, (void)out, (void)result;
-    return 0;
 }
 
 #endif
@@ -6458,6 +6456,7 @@ static void nbody_i_count_near(const nbody *sim, int32_t leaf, nbody_counts *cou
     nbody_near walk = nbody_near_of(sim, leaf);
     while (nbody_next_near(&walk)) {
         int64_t const terms = targets * nbody_i_near_run(sim, &walk).count;
+        if (nbody_i_in_crowd(&sim->cell[walk.cell], sim->cell[leaf].first)) continue;
         if (walk.whole) counts->near_terms += terms;
         else counts->far_terms += terms;
     }
@@ -6532,8 +6531,7 @@ static int nbody_i_cell_valid(const nbody *sim, int32_t at, int32_t next)
                              cell->y >> cell->level != 0))
         return 0;
     if (cell->level == 31 && (cell->x < 0 || cell->y < 0)) return 0;
-    if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at)
-        return 0;
+    if (at == 0 ? cell->parent != -1 : cell->parent < 0 || cell->parent >= at) return 0;
     if (cell->child < 0) { if (cell->child != -1 || cell->children != 0) return 0;
     } else if (cell->child != next || cell->children < 1 || cell->children > 4 ||
                cell->child > sim->frame->cells - cell->children)
@@ -6549,7 +6547,11 @@ static int nbody_i_children_valid(const nbody *sim, int32_t at)
 {
     const nbody_cell *cell = &sim->cell[at];
     int32_t first = cell->first;
+    nbody_cell leaf = *cell;
     int c, before = -1, quarters = 0;
+    leaf.quarters = 0;
+    (void)nbody_i_find_crowd(sim, &leaf);
+    quarters = leaf.quarters;
     for (c = 0; c < cell->children; c++) {
         const nbody_cell *child = &sim->cell[cell->child + c];
         int const q = (child->x & 1) + 2 * (child->y & 1);
@@ -6570,6 +6572,17 @@ static double nbody_i_number_at(const nbody_frame *frame, int level, int axis, n
 {
     if (!frame->deep) return nbody_i_column(frame, level, axis, x);
     return (double)(nbody_i_deep_column(frame, axis, x) >> (NBODY_MAX_LEVELS - 1 - level));
+}
+
+/* The masses of a leaf that act. */
+static int nbody_i_acts_valid(const nbody *sim, const nbody_cell *leaf)
+{
+    int32_t const others = leaf->quarters == NBODY_I_CROWD ? 2 : 0, count = leaf->count - others;
+    const nbody_real *acts = sim->acts + leaf->first, *m = sim->m + leaf->first;
+    nbody_real split[2];
+    nbody_i_weigh_crowd(sim, leaf, split);
+    return memcmp(acts, split, (size_t)others * sizeof *acts) == 0 &&
+           memcmp(acts + others, m + others, (size_t)count * sizeof *acts) == 0;
 }
 
 /* Do the bodies of a leaf lie in it? */
@@ -6649,7 +6662,8 @@ static int nbody_i_cells_valid(const nbody *sim)
         return 0;
     for (c = 0; c < sim->frame->cells; c++)
         if (!nbody_i_children_valid(sim, c) ||
-            (sim->cell[c].child < 0 && !nbody_i_bodies_inside(sim, &sim->cell[c])))
+            (sim->cell[c].child < 0 && (!nbody_i_bodies_inside(sim, &sim->cell[c]) ||
+                                        !nbody_i_acts_valid(sim, &sim->cell[c]))))
             return 0;
     for (c = 0; c < sim->frame->cells; c++)
         if (!nbody_i_beside_valid(sim, c) || !nbody_i_sources_valid(sim, c)) return 0;
@@ -6698,21 +6712,12 @@ typedef struct nbody_i_header {
 
 /* What a header has of the desc: type here, type there, field. */
 #define NBODY_I_SAVED(X) \
-    X(int32_t, nbody_method, method) \
-    X(int32_t, nbody_law, law) \
-    X(int32_t, nbody_core, core) \
-    X(int32_t, nbody_stage, stage) \
-    X(int32_t, nbody_sources, sources) \
-    X(int32_t, int32_t, levels) \
-    X(int32_t, int32_t, leaf) \
-    X(int32_t, int32_t, order) \
-    X(int32_t, int32_t, subcells) \
-    X(int32_t, int32_t, max_cells) \
-    X(int32_t, int32_t, periodic) \
-    X(nbody_real, nbody_real, gravity) \
-    X(nbody_real, nbody_real, softening) \
-    X(nbody_real, nbody_real, min[0]) \
-    X(nbody_real, nbody_real, min[1]) \
+    X(int32_t, nbody_method, method) X(int32_t, nbody_law, law) X(int32_t, nbody_core, core) \
+    X(int32_t, nbody_stage, stage) X(int32_t, nbody_sources, sources) X(int32_t, int32_t, levels) \
+    X(int32_t, int32_t, leaf) X(int32_t, int32_t, order) X(int32_t, int32_t, subcells) \
+    X(int32_t, int32_t, max_cells) X(int32_t, int32_t, periodic) \
+    X(nbody_real, nbody_real, gravity) X(nbody_real, nbody_real, softening) \
+    X(nbody_real, nbody_real, min[0]) X(nbody_real, nbody_real, min[1]) \
     X(nbody_real, nbody_real, size)
 #define NBODY_I_TO_HEADER(saved, given, field) header.field = (saved)desc->field;
 #define NBODY_I_TO_DESC(saved, given, field) desc.field = (given)header->field;
@@ -6737,8 +6742,7 @@ static uint64_t nbody_i_file_checksum(const nbody_i_header *header, const unsign
 }
 
 /* Of a desc that is resolved; a tree of it has `frame` (NULL: not known). */
-static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n,
-                                        const nbody_frame *frame)
+static nbody_i_header nbody_i_header_of(const nbody_desc *desc, int32_t n, const nbody_frame *frame)
 {
     nbody_i_header header;
     memset(&header, 0, sizeof header);
@@ -6776,8 +6780,7 @@ static void nbody_i_write_bodies(const nbody *sim, unsigned char *pos)
     }
 }
 
-NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity,
-                                  int64_t *needed)
+NBODY_API nbody_result nbody_save(const nbody *sim, void *bytes, int64_t capacity, int64_t *needed)
 {
     unsigned char *const out = (unsigned char *)bytes;
     nbody_i_header header;
@@ -6804,24 +6807,19 @@ static nbody_desc nbody_i_desc_of_header(const nbody_i_header *header, const nbo
     return desc;
 }
 
-/* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers, for this many
-   bytes. */
-static int nbody_i_header_valid(const nbody_i_header *header, int64_t size,
-                                const nbody_desc *given)
+/* 1 if nbody_i_header_of could have made this header, but for the tree's own numbers. */
+static int nbody_i_header_valid(const nbody_i_header *header, const nbody_desc *given)
 {
     nbody_desc const desc = nbody_i_desc_of_header(header, given);
-    nbody_i_header expected;
+    nbody_i_header expected, plain = *header;
     nbody_desc resolved;
-    if (header->n < 0 || header->n > NBODY_I_N_MAX || (uint64_t)size != header->bytes) return 0;
+    if (header->n < 0 || header->n > NBODY_I_N_MAX) return 0;
     if (nbody_defaults(&resolved, &desc, header->n) != NBODY_OK) return 0;
     expected = nbody_i_header_of(&resolved, header->n, NULL);
-    expected.made_levels = header->made_levels;
-    expected.made_cells = header->made_cells;
-    expected.length = header->length;
-    expected.mass = header->mass;
-    expected.edge = header->edge;
-    expected.checksum = header->checksum;
-    return memcmp(&expected, header, sizeof expected) == 0;
+    plain.made_levels = plain.made_cells = 0;
+    plain.length = plain.mass = plain.edge = 0;
+    plain.checksum = 0;
+    return memcmp(&expected, &plain, sizeof expected) == 0;
 }
 
 /* The tree of the bodies of a file with this header; it must be of the size that the header has. */
@@ -6857,11 +6855,11 @@ NBODY_API nbody_result nbody_load(nbody *sim, const nbody_desc *desc, const void
     if (size < 0 || (size > 0 && !bytes)) return NBODY_BAD_ARGUMENT;
     if ((uint64_t)size < sizeof header) return NBODY_BAD_FILE;
     memcpy(&header, bytes, sizeof header);
-    if (header.law == NBODY_FUNCTION && (!desc || !desc->function.force))
-        return NBODY_BAD_ARGUMENT;
-    if (!nbody_i_header_valid(&header, size, desc)) return NBODY_BAD_FILE;
-    if (nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
+    if (header.bytes != (uint64_t)size ||
+        nbody_i_file_checksum(&header, (const unsigned char *)bytes) != header.checksum)
         return NBODY_BAD_FILE;
+    if (header.law == NBODY_FUNCTION && (!desc || !desc->function.force)) return NBODY_BAD_ARGUMENT;
+    if (!nbody_i_header_valid(&header, desc)) return NBODY_BAD_FILE;
     given = nbody_i_desc_of_header(&header, desc);
     if (desc) {
         given.allocator = desc->allocator;

@@ -97,6 +97,7 @@ struct nbody_i_facts {
     int32_t too_large;
     int32_t too_shallow;                        /* >>deep-cuda: the last level is to be divided */
     int32_t undivided;                          /* 1: cells stayed undivided because of max_cells */
+    int32_t crowds;                             /* 1: there are some, in too large a unit of mass */
     int32_t pieces[3];                          /* NBODY_FAST: chunks, pieces of groups, and chunks
                                                    of points */
     int32_t sums[nbody_i_many_blocks];          /* >>cells-cuda: children of the cells of a block */
@@ -1069,6 +1070,51 @@ __device__ bool nbody_i_is_group(const nbody &sim, const nbody_cell &cell)
     return parent.level < 2 || parent.count > nbody_i_group;
 }
 
+/* A leaf that may be a crowd: if it is one, marks it, and sums its masses. All lanes must call
+   it. */
+__device__ void nbody_i_find_crowd(const nbody &sim, int32_t at, nbody_i_facts *facts)
+{
+    nbody_cell &leaf = sim.cell[at];
+    int const lane = (int)threadIdx.x % 32;
+    double mass = 0;
+    for (int32_t first = 0; first < leaf.count; first += 32) {
+        bool const apart = first + lane < leaf.count && nbody_i_is_apart(&sim, &leaf, first + lane);
+        if (__any_sync(nbody_i_all_lanes, apart)) return;
+    }
+    double const mine = nbody_i_crowd_part(&sim, &leaf, lane);
+#pragma unroll
+    for (int part = 0; part < NBODY_I_CROWD_PARTS; part++)
+        mass += __shfl_sync(nbody_i_all_lanes, mine, part);
+    if (lane > 0) return;
+    leaf.quarters = NBODY_I_CROWD;
+    if (nbody_i_lighter(&sim) > sim.frame->mass) atomicMax(&facts->crowds, 1);
+    nbody_i_split_mass(mass, sim.acts + leaf.first);
+}
+
+/* Finds the crowds among 32 cells from `from` on. All lanes must call it. */
+__device__ __forceinline__ void nbody_i_find_crowds(const nbody &sim, int32_t from, int32_t cells,
+                                                    nbody_i_facts *facts)
+{
+    int32_t const c = from + (int32_t)threadIdx.x % 32;
+    unsigned left = __ballot_sync(nbody_i_all_lanes,
+                                  c < cells && nbody_i_is_crowded(&sim, &sim.cell[c]));
+    for (; left; left &= left - 1) nbody_i_find_crowd(sim, from + __ffs((int)left) - 1, facts);
+}
+
+/* Where there are crowds: as nbody_i_finish_cells. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_lighten_kernel(__grid_constant__ const nbody_device device, const nbody_i_facts *facts)
+{
+    const nbody &sim = device.sim;
+    double const by = nbody_i_unit((double)sim.n);
+    if (facts->crowds == 0) return;
+    for (int64_t k = nbody_i_thread(); k < sim.n; k += nbody_i_threads())
+        nbody_i_lighten(&sim, 1 / by, (int32_t)k);
+    if (nbody_i_thread() > 0) return;
+    sim.frame->mass *= by;
+    sim.frame->light = 1;
+}
+
 /* The last kernel: the chunks of the leaves, and the totals. The order of chunks is arbitrary.
    NBODY_FAST: of `size`, and the pieces of groups, if there are any. */
 __global__ void __launch_bounds__(nbody_i_block_threads)
@@ -1081,6 +1127,7 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     int32_t const cells = frame->level_first[sim.desc.levels];
     for (int64_t from = nbody_i_thread() / 32 * 32; from < cells; from += nbody_i_threads()) {
         int32_t const c = (int32_t)from + (int32_t)threadIdx.x % 32;
+        nbody_i_find_crowds(sim, (int32_t)from, cells, facts);
         const nbody_cell &cell = sim.cell[c < cells ? c : 0];
         int32_t const count = c < cells && cell.child < 0 ? cell.count : 0;
         nbody_i_cut(c, cell.first, count, size, chunks, fast ? &facts->pieces[0] : &frame->chunks);
@@ -1114,10 +1161,13 @@ nbody_result nbody_i_cuda_chunks(nbody_cuda *gpu, cudaStream_t stream)
                   size = sim->desc.stage == NBODY_FAST ? nbody_i_fast_chunk(&sim->desc)
                                                        : NBODY_CHUNK;
     nbody_i_chunk *groups = nbody_i_has_groups(&sim->desc) ? nbody_i_groups_of(gpu) : nullptr;
-    return nbody_i_launch(gpu, stream, nbody_i_at_most(room), nbody_i_block_threads,
-                          nbody_i_chunks_kernel, gpu->device, size,
-                          nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS), groups,
-                          nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS));
+    nbody_i_facts *facts = nbody_i_scratch<nbody_i_facts>(gpu, NBODY_I_FACTS);
+    nbody_result const result = nbody_i_launch(
+        gpu, stream, nbody_i_at_most(room), nbody_i_block_threads, nbody_i_chunks_kernel,
+        gpu->device, size, nbody_i_scratch<nbody_i_chunk>(gpu, NBODY_I_CHUNKS), groups, facts);
+    if (result != NBODY_OK) return result;
+    return nbody_i_launch(gpu, stream, nbody_i_at_most(sim->n), nbody_i_block_threads,
+                          nbody_i_lighten_kernel, gpu->device, facts);
 }
 
 /* Makes all cells. Where the number of cells of a level is unknown, the launch covers its
@@ -1266,7 +1316,7 @@ __device__ void nbody_i_weigh_bodies(const nbody &sim, const nbody_cell &cell, i
             weights.x[t][i] = sx.weight[i];
             weights.y[t][i] = sy.weight[i];
         }
-        weights.m[t] = sim.m[b];
+        weights.m[t] = sim.acts[b];
     }
     __syncthreads();
 }
@@ -1277,8 +1327,9 @@ __device__ void nbody_i_leaf_points(const nbody &sim, int32_t at, nbody_i_weight
     const nbody_cell &cell = sim.cell[at];
     int const side = sim.rule.side;
     double sum[(NBODY_MAX_ORDER * NBODY_MAX_ORDER + NBODY_CHUNK - 1) / NBODY_CHUNK] = {};
-    for (int32_t k = 0; k < cell.count; k += NBODY_CHUNK) {
-        int32_t const count = cell.count - k < NBODY_CHUNK ? cell.count - k : NBODY_CHUNK;
+    int32_t const all = nbody_i_acting(&cell);
+    for (int32_t k = 0; k < all; k += NBODY_CHUNK) {
+        int32_t const count = all - k < NBODY_CHUNK ? all - k : NBODY_CHUNK;
         nbody_i_weigh_bodies(sim, cell, cell.first + k, count, weights);
         for (int turn = 0, p = (int)threadIdx.x; p < sim.per_cell; turn++, p += NBODY_CHUNK)
             for (int b = 0; b < count; b++)
@@ -1583,9 +1634,12 @@ __global__ void __launch_bounds__(NBODY_CHUNK)
             nbody_near walk = nbody_near_of(&sim, chunk.leaf);
             while (nbody_next_near(&walk)) {
                 nbody_i_run run = nbody_i_near_run(&sim, &walk);
+                if (nbody_i_in_crowd(&sim.cell[walk.cell], place)) continue;
                 if (nbody_i_is_periodic(&sim)) nbody_i_shift_run(&sim, &walk, &run);
                 nbody_i_add_tiles(sim, law, run, tile, has_body, &t);
             }
+            t.partial[NBODY_I_POTENTIAL] +=
+                nbody_i_crowd_potential(&sim, &law, &sim.cell[chunk.leaf], place);
         }
         nbody_i_carry_target(&t);
         if (has_body) nbody_i_store(&sim, &out, sim.id[place], t.total, t.compensation);
@@ -1855,7 +1909,7 @@ __device__ __forceinline__ void nbody_i_fetch(const nbody &sim, nbody_i_stream<M
     stream.place[to] = -2;
     if (kind == NBODY_I_BY_BODIES) {
         int32_t const place = list.first[r] + s;
-        point = {sim.x[place], sim.y[place], sim.m[place], 0};
+        point = {sim.x[place], sim.y[place], sim.acts[place], 0};
         stream.place[to] = place;
     } else if (kind == NBODY_I_BY_CENTRES) {
         size_t const from = (size_t)list.cell[r] * (size_t)sim.per_cell + (size_t)s;
@@ -1935,13 +1989,14 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
     pairs.ranges = 0;
 }
 
-/* Appends the ranges of those lanes where `has` is true; all lanes must call it. All warps of the
-   block build the same list. */
+/* Appends the ranges of those lanes where `has` is true, but not the targets' own crowd; all lanes
+   must call it. All warps of the block build the same list. */
 template <class Pairs>
 __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law,
                                              Pairs &pairs, nbody_i_stream<Pairs::moments> &stream,
                                              bool has, int32_t at, bool by_bodies)
 {
+    has = has && !nbody_i_in_crowd(&sim.cell[at], pairs.place[0]);
     unsigned const who = __ballot_sync(nbody_i_all_lanes, has);
     int const lane = (int)threadIdx.x % 32, more = __popc(who);
     if (pairs.ranges + more > 32) nbody_i_flush(sim, law, pairs, stream);
@@ -1955,7 +2010,7 @@ __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law
                                   : NBODY_I_BY_POINTS;
         list.cell[to] = at;
         list.first[to] = cell->first;
-        list.before[to] = by_bodies ? cell->count : centres ? sim.made[at] : sim.per_cell;
+        list.before[to] = by_bodies ? nbody_i_acting(cell) : centres ? sim.made[at] : sim.per_cell;
     }
     pairs.ranges += more;
 }
@@ -2254,6 +2309,9 @@ __global__ void __launch_bounds__(Order < 0 ? nbody_i_threads_of_four : nbody_i_
             for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
                 far_force[p] = far_away[(size_t)p * (size_t)sim.n + (size_t)mine.place];
         }
+        if constexpr (Potential)
+            far_force[NBODY_I_POTENTIAL] += nbody_i_crowd_potential(
+                &sim, &law, &sim.cell[chunk.leaf], targets.place(mine.place));
 #pragma unroll
         for (int p = 0; p < NBODY_I_PARTS - !Potential; p++)
             nbody_i_carry(&far_force[p], &mine.total[p], &mine.compensation[p]);
@@ -2545,7 +2603,7 @@ struct nbody_i_open_list { int32_t first, before, all; };
 __device__ __forceinline__ nbody_i_open_list nbody_i_open_list_of(const nbody &sim, int32_t leaf,
                                                                   bool acts)
 {
-    int32_t const count = acts ? sim.cell[leaf].count : 0;
+    int32_t const count = acts ? nbody_i_acting(&sim.cell[leaf]) : 0;
     int32_t sum = count;
 #pragma unroll
     for (int step = 1; step < 16; step *= 2) { /* of 9 */
@@ -2588,7 +2646,7 @@ __device__ void nbody_i_open_cell(const nbody &sim, const nbody_i_law &law, int3
             if (k < list.all) {
                 x = (nbody_real)((double)sim.x[place] - corner[0]);
                 y = (nbody_real)((double)sim.y[place] - corner[1]);
-                m = sim.m[place];
+                m = sim.acts[place];
             }
             int32_t const left = list.all - from, count = left < 32 ? left : 32;
 #pragma unroll 4
@@ -2695,7 +2753,7 @@ __device__ __forceinline__ void nbody_i_m2m(const nbody &sim, int level,
         int const i = (int)(k % points) % side, j = (int)(k % points) / side,
                   quarters = sim.cell[at].quarters;
         nbody_real sum = 0;
-        if (quarters == 0) continue; /* a leaf */
+        if (quarters % NBODY_I_CROWD == 0) continue; /* a leaf */
         const nbody_real *mass = sim.vm + (size_t)sim.cell[at].child * (size_t)points;
 #pragma unroll
         for (int q = 0; q < 4; q++) {
@@ -2796,22 +2854,23 @@ __device__ void nbody_i_leaf_by_warp(const nbody &sim, int32_t at, nbody_i_leaf_
     /* lanes of a group */
     int const parts = points == 4 ? 8 : points == 16 ? 2 : 1, step = 32 / parts;
     double sum[turns] = {};
-    for (int32_t first = 0; first < cell.count; first += 32) {
+    int32_t const all = nbody_i_acting(&cell);
+    for (int32_t first = 0; first < all; first += 32) {
         int32_t const b = cell.first + first + lane;
         __syncwarp();
-        if (first + lane < cell.count) {
+        if (first + lane < all) {
             nbody_i_stencil const sx = nbody_i_fast_stencil<Order>(
                 sim.rule, nbody_i_within(sim.frame, cell.level, 0, cell.x, sim.x[b]));
             nbody_i_stencil const sy = nbody_i_fast_stencil<Order>(
                 sim.rule, nbody_i_within(sim.frame, cell.level, 1, cell.y, sim.y[b]));
 #pragma unroll 4
             for (int i = 0; i < side; i++) {
-                weights.x[i][lane] = sim.m[b] * sx.weight[i];
+                weights.x[i][lane] = sim.acts[b] * sx.weight[i];
                 weights.y[i][lane] = sy.weight[i];
             }
         }
         __syncwarp();
-        int const bodies = cell.count - first < 32 ? cell.count - first : 32;
+        int const bodies = all - first < 32 ? all - first : 32;
 #pragma unroll
         for (int turn = 0; turn < turns; turn++) {
             int const p = (parts > 1 ? lane % step : lane) + 32 * turn;
@@ -2966,12 +3025,10 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
     for (int32_t c = first[NBODY_KEY_LEVELS - 1] + (int32_t)blockIdx.x; c < first[NBODY_KEY_LEVELS];
          c += (int32_t)gridDim.x) {
         nbody_cell const cell = sim.cell[c];
-        nbody_real const x = sim.x[cell.first], y = sim.y[cell.first];
         bool apart = sim.desc.leaf == 0;
         if (cell.count <= sim.desc.leaf) continue;
-        for (int32_t b = cell.first + (int32_t)threadIdx.x; b < cell.first + cell.count && !apart;
-             b += nbody_i_block_threads)
-            apart = sim.x[b] < x || sim.x[b] > x || sim.y[b] < y || sim.y[b] > y;
+        for (int32_t k = (int32_t)threadIdx.x; k < cell.count && !apart; k += nbody_i_block_threads)
+            apart = nbody_i_is_apart(&sim, &cell, k);
         if (apart) atomicMax(&facts->too_shallow, 1);
     }
 }
@@ -2982,7 +3039,7 @@ __global__ void nbody_i_begin_deep_kernel(__grid_constant__ const nbody_device d
 {
     *device.sim.frame = frame;
     device.sim.cell[0] = nbody_i_root(device.sim.n);
-    facts->undivided = 0;
+    facts->undivided = facts->crowds = 0;
 }
 
 /* Is a deep tree called for, of up to so many levels? Then *frame is its frame. Waits. */
@@ -3607,6 +3664,8 @@ NBODY_API nbody_result nbody_cuda_download(nbody *sim, const nbody_cuda *gpu,
     if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->x, from->x, reals, stream);
     if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->y, from->y, reals, stream);
     if (result == NBODY_OK) result = nbody_i_fetch_array(&borrowed, sim->m, from->m, reals, stream);
+    if (result == NBODY_OK)
+        result = nbody_i_fetch_array(&borrowed, sim->acts, from->acts, reals, stream);
     if (result == NBODY_OK)
         result = nbody_i_fetch_array(&borrowed, sim->id, from->id,
                                      (size_t)from->n * sizeof(int32_t), stream);

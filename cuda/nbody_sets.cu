@@ -54,6 +54,15 @@ __global__ void __launch_bounds__(nbody_i_block_threads)
         nbody_i_place_mass(&device.sim, &input, (int32_t)place, device.sim.id[place]);
 }
 
+/* The masses of crowds: a warp for 32 cells. */
+__global__ void __launch_bounds__(nbody_i_block_threads)
+    nbody_i_crowds_kernel(__grid_constant__ const nbody_device device, nbody_i_facts *facts)
+{
+    int32_t const cells = device.sim.frame->cells;
+    for (int64_t from = nbody_i_thread() / 32 * 32; from < cells; from += nbody_i_threads())
+        nbody_i_find_crowds(device.sim, (int32_t)from, cells, facts);
+}
+
 /* The bodies' masses and the sources, anew. */
 nbody_result nbody_i_cuda_set_masses(nbody_cuda *gpu, const nbody_i_input &input,
                                      cudaStream_t stream)
@@ -72,7 +81,10 @@ nbody_result nbody_i_cuda_set_masses(nbody_cuda *gpu, const nbody_i_input &input
     if (result != NBODY_OK) return result;
     result = nbody_i_launch(gpu, stream, sim->n, nbody_i_block_threads,
                             nbody_i_place_masses_kernel, gpu->device, input);
-    return result == NBODY_OK && sim->cell ? nbody_i_cuda_sources(gpu, stream) : result;
+    if (result != NBODY_OK || !sim->cell) return result;
+    result = nbody_i_launch(gpu, stream, nbody_i_at_most(nbody_i_cell_room(&sim->desc, sim->n)),
+                            nbody_i_block_threads, nbody_i_crowds_kernel, gpu->device, facts);
+    return result == NBODY_OK ? nbody_i_cuda_sources(gpu, stream) : result;
 }
 
 /* The fields of one set; without outputs, its masses and sources. */

@@ -378,7 +378,7 @@ static nbody_result nbody_i_prepare_sets(nbody *sim, int sets, int potential, nb
 {
     size_t const cells = sim->cell ? (size_t)sim->frame->cells : 0, n = (size_t)sim->n,
                  sources = cells * (size_t)sim->per_cell,
-                 reals = n + sources + cells * nbody_i_node_reals(sim, potential);
+                 reals = 2 * n + sources + cells * nbody_i_node_reals(sim, potential);
     int s;
     if (sets > 1) {
         nbody_result const result = nbody_i_grow_array(
@@ -391,9 +391,10 @@ static nbody_result nbody_i_prepare_sets(nbody *sim, int sets, int potential, nb
         all->frame[s] = *sim->frame;
         all->sim[s].frame = &all->frame[s];
         all->sim[s].m = memory;
+        all->sim[s].acts = memory + n;
         if (!sim->cell) continue;
-        nbody_i_bind_sources(&all->sim[s], memory + n, NULL, cells);
-        nbody_i_bind_nodes(&all->sim[s], memory + n + sources, cells, potential);
+        nbody_i_bind_sources(&all->sim[s], memory + 2 * n, NULL, cells);
+        nbody_i_bind_nodes(&all->sim[s], memory + 2 * n + sources, cells, potential);
     }
     return NBODY_OK;
 }

@@ -8,7 +8,7 @@
        BENCH_THREADS=16 build/bench/bench_nbody --only threads
        build/bench/bench_nbody --only auto --quick             less than 4 minutes; --max-n 10000
        groups: pairs methods depth direction length pareto leaf clumps memory sets; only when
-       named: scaling threads auto function law points
+       named: scaling threads auto function law points orders
 
    Compiled with -DNBODY_REAL=double, all of it is in doubles. */
 
@@ -891,6 +891,84 @@ static void bench_function(int32_t n)
     free_bodies(&b);
 }
 
+/* ---- orders: errors of forces and potentials, by order, against NBODY_DIRECT ---- */
+
+typedef struct fields { nbody_real *acc, *potential; } fields;
+
+static fields fields_by(const bodies *b, nbody_desc desc, nbody_method method)
+{
+    fields f;
+    nbody sim = {0};
+    desc.method = method;
+    f.acc = (nbody_real *)bench_alloc(2 * (size_t)b->n * sizeof *f.acc);
+    f.potential = (nbody_real *)bench_alloc((size_t)b->n * sizeof *f.potential);
+    must(nbody_fields(&sim, &desc, b->pos, 0, NULL, b->n, f.acc, f.potential));
+    nbody_free(&sim);
+    return f;
+}
+
+/* Mean of |a - b| / |b| of forces; of potentials mean |a - b|, of all masses and the side: 1. */
+static double mean_error(const fields *a, const fields *b, int32_t n, int potential)
+{
+    double sum = 0;
+    int32_t i;
+    for (i = 0; i < n; i++) {
+        const nbody_real *p = a->acc + 2 * i, *q = b->acc + 2 * i;
+        double const away = hypot((double)p[0] - (double)q[0], (double)p[1] - (double)q[1]);
+        if (potential) sum += fabs((double)a->potential[i] - (double)b->potential[i]) / n;
+        else sum += away / hypot((double)q[0], (double)q[1]);
+    }
+    return sum / n;
+}
+
+static void orders_line(const bodies *b, const char *name, nbody_law law, int periodic)
+{
+    nbody_desc desc;
+    fields exact;
+    double share[2][NBODY_MAX_ORDER + 1];
+    char title[60];
+    int order, k;
+    memset(&desc, 0, sizeof desc);
+    desc.law = law;
+    desc.periodic = periodic;
+    desc.size = 1;
+    exact = fields_by(b, desc, NBODY_DIRECT);
+    for (order = 2; order <= NBODY_MAX_ORDER; order += 2) {
+        fields f;
+        desc.order = order;
+        f = fields_by(b, desc, NBODY_FORCE_NODES);
+        for (k = 0; k < 2; k++) share[k][order] = mean_error(&f, &exact, b->n, k);
+        free(f.acc);
+        free(f.potential);
+    }
+    for (k = 0; k < 2; k++) {
+        snprintf(title, sizeof title, "%s, %s", name, k ? "potentials" : "forces");
+        bench_line(title);
+        for (order = 2; order <= NBODY_MAX_ORDER; order += 2) {
+            printf(" %9.1e", share[k][order]);
+            bench_value("orders", b->name, title, order, share[k][order], "mean error");
+            bench_check(share[k][order] <= (order < 4 ? 2e-1 : order < 8 ? 2e-3 : 1e-5), title);
+        }
+    }
+    free(exact.acc);
+    free(exact.potential);
+}
+
+static void bench_orders(int32_t n)
+{
+    bodies b = square_bodies(n, 0);
+    int order;
+    bench_matrix("orders: mean error of NBODY_FORCE_NODES, of forces as a share of each, of "
+                 "potentials where all masses are 1 and the side is 1, by order", "law");
+    for (order = 2; order <= NBODY_MAX_ORDER; order += 2) printf(" %9d", order);
+    orders_line(&b, "1/d^2", NBODY_INVERSE_SQUARE, 0);
+    orders_line(&b, "1/d", NBODY_INVERSE, 0);
+    orders_line(&b, "1/d^2, periodic", NBODY_INVERSE_SQUARE, 1);
+    orders_line(&b, "1/d, periodic", NBODY_INVERSE, 1);
+    printf("\n");
+    free_bodies(&b);
+}
+
 /* ---- law: a function that the file names, beside the same by pointer; the same bits ---- */
 
 static double called_tail(double d, void *user) { return heavy_tail(d, user); }
@@ -1233,7 +1311,7 @@ int main(int argc, char **argv)
     int32_t large;
     bench_start(argc, argv, "bench_nbody",
                 "pairs,methods,depth,direction,length,pareto,leaf,clumps,memory,sets,scaling,"
-                "threads,overhead,auto,function,law,points");
+                "threads,overhead,auto,function,law,points,orders");
     if (bench.quick) sizes = SIZES - 1;
     if (bench.n) { n = &bench.n; sizes = 1; }
     large = bench.n ? bench.n : 100000;
@@ -1265,6 +1343,7 @@ int main(int argc, char **argv)
     if (bench_named("overhead")) bench_overhead(bench.n ? bench.n : 1000000);
     if (bench_named("auto")) bench_auto();
     if (bench_named("function")) bench_function(bench.n ? bench.n : WHOLE);
+    if (bench_named("orders")) bench_orders(bench.n ? bench.n : 4000);
     if (bench_named("law")) bench_law(bench.n ? bench.n : WHOLE);
     if (bench_named("points")) bench_points(bench.n ? bench.n : WHOLE);
     return bench_end();

@@ -92,7 +92,7 @@ static bool same_cell(const nbody_cell &a, const nbody_cell &b)
     return a.x == b.x && a.y == b.y && a.first == b.first && a.count == b.count &&
         a.parent == b.parent && a.child == b.child
            && a.level == b.level && a.children == b.children && a.beside_count == b.beside_count &&
-               same_bits(a.beside, b.beside, a.beside_count);
+               a.quarters == b.quarters && same_bits(a.beside, b.beside, a.beside_count);
 }
 
 /* False: no more can be compared. */
@@ -106,7 +106,7 @@ static bool check_tree(const nbody &serial, const nbody &copy)
     check_frame(*serial.frame, *copy.frame, serial.cell != nullptr);
     CHECK(same_bits(serial.id, copy.id, n) && same_bits(serial.x, copy.x, n) &&
         same_bits(serial.y, copy.y, n));
-    CHECK(same_bits(serial.m, copy.m, n));
+    CHECK(same_bits(serial.m, copy.m, n) && same_bits(serial.acts, copy.acts, n));
     CHECK((serial.cell == nullptr) == (copy.cell == nullptr));
     if (serial.frame->cells != copy.frame->cells || !serial.cell || !copy.cell)
         return serial.frame->cells == copy.frame->cells;

@@ -179,7 +179,7 @@ static void test_cells_full()
 static void test_growth()
 {
     int const most = n_max < 260 ? 150 : 600, growths = 8;
-    size_t const body = sizeof(int32_t) + 3 * sizeof(real); /* what is kept of each */
+    size_t const body = sizeof(int32_t) + 4 * sizeof(real); /* what is kept of each */
     for (nbody_method method : {NBODY_DIRECT, NBODY_VIRTUAL_PARTICLES, NBODY_FORCE_NODES}) {
         Input const in = plain_input(setting_like(method, 0), most, 1);
         OnDevice const there(in);

@@ -157,3 +157,41 @@ static void test_deep_capture()
     (void)cudaGetLastError();
     CHECK_RESULT(run_gpu(&b.gpu, in, NBODY_FAST, there), NBODY_OK);
 }
+
+/* A half at one point, a quarter at another beside it, the rest even; some are dead. */
+static Input crowd_input(int setting, int n, int k)
+{
+    Input in = plain_input(setting, n, k);
+    for (int i = 0; i < n; i++) {
+        real *const p = &in.pos[2 * (size_t)i];
+        if (i % 4 < 2) p[0] = p[1] = (real)0.1;
+        if (i % 4 == 2) p[0] = (real)0.1, p[1] = (real)(k % 3 ? 0.1001 : 0.7);
+        in.mass[(size_t)i] = (real)(i % 3 ? 1.0 / (1 + i) : k % 2 * 3e-8);
+    }
+    in.desc.method = settings[setting].method;
+    in.desc.law = (nbody_law)(k / 2 % 2);
+    in.desc.leaf = 9;
+    in.desc.softening = (real)(k % 4 < 2 ? 1e-3 : 0);
+    return in;
+}
+
+/* Crowds are one source on both sides: the same bits, and few pairs; other masses, points. */
+static void test_crowds()
+{
+    static const int which[] = {9, 1, 12, 7, 4, 10};
+    int const n = std::min(n_max, 300);
+    for (int k = 0; k < 12; k++) {
+        int const setting = which[k % 6];
+        if (thin > 1 && k % 3) continue;
+        Both b;
+        Input const in = crowd_input(setting, n, k);
+        nbody_counts counts;
+        context = "crowds: " + std::to_string(k) + ", " + name_of(settings[setting]);
+        run_stages(&b, in);
+        CHECK_RESULT(nbody_count(&b.copy, &counts), NBODY_OK);
+        CHECK(n <= 4 * NBODY_CHUNK || counts.near_terms < (int64_t)n * 50);
+        check_points(&b, in, points_for(in, *b.serial.frame, 24, k), 0, ALL_OUTPUTS);
+        check_again(in, all_stages[k % 4]);
+        if (settings[setting].sources != NBODY_MASS_CENTRES) check_sets(in, all_stages[3 - k % 4]);
+    }
+}

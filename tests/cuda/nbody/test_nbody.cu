@@ -113,6 +113,7 @@ static const Test tests[] = {
     {"deep cells full", test_deep_cells_full},
     {"deep reserve", test_deep_reserve},
     {"deep capture", test_deep_capture},
+    {"crowds", test_crowds},
     {"walks", test_walks},
     {"estimate", test_estimate},
     {"energy", test_energy},

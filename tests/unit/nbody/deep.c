@@ -265,3 +265,60 @@ static void test_deep_heavy_cells(void **state)
         nbody_free(&sim);
     }
 }
+
+static long double node_of(int order, int i)
+{
+    return (1 - cosl(acosl(-1) * (i + 0.5L) / order)) / 2;
+}
+
+/* The weights of M2M and L2L, by which each level multiplies, are rounded once. */
+static void test_weights_of_levels(void **state)
+{
+    int order, half, a, i, j;
+    (void)state;
+    for (order = 2; order <= NBODY_MAX_ORDER; order++) {
+        nbody_rule rule;
+        double worst = 0;
+        nbody_i_make_rule(&rule, 0, order);
+        for (half = 0; half < 2; half++) for (a = 0; a < order; a++) for (i = 0; i < order; i++) {
+            long double const u = (half + node_of(order, a)) / 2;
+            long double w = 1;
+            for (j = 0; j < order; j++)
+                if (j != i) w *= (u - node_of(order, j)) / (node_of(order, i) - node_of(order, j));
+            worst = fmax(worst, fabs((double)(w - (long double)rule.to_child[half][a][i])));
+        }
+        CHECK_BELOW(worst, IS_FLOAT ? 1.2e-7 : 2e-15);
+    }
+}
+
+/* Two points with many bodies: M2M and L2L go through 16 levels. */
+static void test_two_deep_clusters(void **state)
+{
+    enum { N = 400 };
+    static const double bars[4] = {3e-6, 3e-6, 1.2e-5, 1.2e-5}; /* orders 6, 8, 10, 12 */
+    real pos[2 * N], acc[2 * N];
+    int order, i;
+    (void)state;
+    for (i = 0; i < N; i++) {
+        pos[2 * i] = (real)(i % 2 ? 0.7 : 0.3);
+        pos[2 * i + 1] = (real)(i % 2 ? 0.959 : 0.7);
+    }
+    for (order = 6; order <= 12; order += 2) {
+        double const dx = (double)pos[2] - (double)pos[0], dy = (double)pos[3] - (double)pos[1],
+            r = hypot(dx, dy), f = N / 2 / (r * r * r);
+        nbody_desc d = {0};
+        nbody sim = {0};
+        double worst = 0;
+        d.method = FN;
+        d.order = order;
+        CHECK_RESULT(nbody_accelerations(&sim, &d, pos, 0, NULL, N, acc), NBODY_OK);
+        CHECK(sim.frame->levels == NBODY_KEY_LEVELS);
+        for (i = 0; i < N; i++) {
+            double const sign = i % 2 ? -1 : 1;
+            worst = fmax(worst, hypot((double)acc[2 * i] - sign * f * dx,
+                                      (double)acc[2 * i + 1] - sign * f * dy) / (f * r));
+        }
+        if (IS_FLOAT) CHECK_BELOW(worst, bars[(order - 6) / 2]);
+        nbody_free(&sim);
+    }
+}

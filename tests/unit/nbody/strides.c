@@ -82,6 +82,26 @@ static void test_step_ignores_strides(void **state)
     nbody_free(&sim);
 }
 
+/* Without bodies a desc, strides and time steps are checked as with some. */
+static void check_no_bodies_refused(nbody *sim, nbody_desc d, nbody_bodies *b)
+{
+    nbody_desc bad = d;
+    CHECK_RESULT(nbody_build(sim, &d, NULL, 3, NULL, 0), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_fields(sim, &d, NULL, 3, NULL, 0, NULL, NULL), NBODY_BAD_ARGUMENT);
+    CHECK_RESULT(nbody_step(sim, &d, b, (real)NAN, NBODY_LEAPFROG), NBODY_BAD_NUMBER);
+    bad.softening = -1;
+    CHECK_RESULT(nbody_accelerations(sim, &bad, NULL, 0, NULL, 0, NULL), NBODY_BAD_NUMBER);
+    CHECK_RESULT(nbody_step(sim, &bad, b, 1, NBODY_EULER), NBODY_BAD_NUMBER);
+    CHECK_RESULT(nbody_reserve(sim, &bad, 0), NBODY_BAD_NUMBER);
+    bad = d;
+    bad.acc_stride = 3;
+    CHECK_RESULT(nbody_fields(sim, &bad, NULL, 0, NULL, 0, NULL, NULL), NBODY_BAD_ARGUMENT);
+    bad = d;
+    bad.mass_stride = 3;
+    CHECK_RESULT(nbody_build(sim, &bad, NULL, 0, NULL, 0), NBODY_BAD_ARGUMENT);
+    CHECK(sim->n == 0 && !sim->frame);
+}
+
 static void test_no_bodies(void **state)
 {
     int kind;
@@ -109,6 +129,7 @@ static void test_no_bodies(void **state)
         CHECK_RESULT(nbody_step(&sim, &d, &b, 1, NBODY_EULER), NBODY_OK);
         CHECK_RESULT(nbody_energy(&b, NULL, &energies), NBODY_OK);
         CHECK_RESULT(nbody_reserve(&sim, &d, 0), NBODY_OK);
+        check_no_bodies_refused(&sim, d, &b);
         /* no output is asked for: the tree is built */
         CHECK_RESULT(nbody_fields(&sim, &d, four, 0, NULL, 4, NULL, NULL), NBODY_OK);
         CHECK(sim.n == 4);

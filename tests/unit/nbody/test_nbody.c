@@ -36,6 +36,7 @@
 #include "sets.c"
 #include "function.c"
 #include "files.c"
+#include "crowds.c"
 #include "bound.c"
 
 static const struct CMUnitTest fields[] = {
@@ -61,6 +62,11 @@ static const struct CMUnitTest fields[] = {
     TEST(test_deep_points),
     TEST(test_deep_heavy_cells),
     TEST(test_deep_or_not),
+    TEST(test_weights_of_levels),
+    TEST(test_two_deep_clusters),
+    TEST(test_crowd_pairs),
+    TEST(test_crowd_fields),
+    TEST(test_crowd_potentials),
     TEST(test_square),
     TEST(test_units),
     TEST(test_any_units),
