@@ -303,6 +303,7 @@
 #endif
 #define LBVH_FN_WALK static __host__ __device__ __forceinline__
 #define LBVH_FN_HOT LBVH_FN
+#define LBVH_FN_RARE LBVH_FN
 #define LBVH_ALIGN_NODE __align__(16)
 #else
 #define LBVH_FN static inline
@@ -314,8 +315,10 @@
 #if defined(__GNUC__) || defined(__clang__)
 /* forced: else clang 14 takes 118 ms instead of 74 for a build of 1M boxes */
 #define LBVH_FN_HOT static inline __attribute__((always_inline))
+#define LBVH_FN_RARE static __attribute__((noinline, unused))
 #else
 #define LBVH_FN_HOT static inline
+#define LBVH_FN_RARE static inline
 #endif
 #define LBVH_ALIGN_NODE
 #endif
@@ -1886,20 +1889,75 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
     return best;
 }
 
+#define LBVH_I_SLIVER ((lbvh_real)0.0009765625) /* 2^-10 */
+
+/* 1 if the area is small for the edges: the height above the longest one is at most 1/64 to 1/16 of
+   it. normal: ab x ac */
+LBVH_FN int lbvh_i_is_sliver(const lbvh_real ab[3], const lbvh_real ac[3],
+                             const lbvh_real normal[3])
+{
+    lbvh_real const edges2 = lbvh_i_dot(ab, ab) + lbvh_i_dot(ac, ac);
+    return lbvh_i_dot(normal, normal) < lbvh_i_times(edges2, edges2) * LBVH_I_SLIVER;
+}
+
+/* The projection r of p into the face of a sliver whose longest edge is ab; 0: it lies outside. In
+   coordinates along ab and along the height, whose rounding errors are those of ab, not those of
+   the small area: of p - a, the part along ab goes first, and what is left is compared with the
+   height. */
+LBVH_FN int lbvh_i_into_sliver(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b,
+                               const lbvh_real *c, lbvh_real r[3])
+{
+    lbvh_real ab[3], ac[3], ap[3], height[3], above[3], length2, foot, along, up, of_b;
+    lbvh_i_minus(b, a, ab);
+    lbvh_i_minus(c, a, ac);
+    lbvh_i_minus(p, a, ap);
+    length2 = lbvh_i_dot(ab, ab);
+    foot = lbvh_i_over(lbvh_i_dot(ab, ac), length2);
+    along = lbvh_i_over(lbvh_i_dot(ab, ap), length2);
+    lbvh_i_along(ac, ab, -foot, height);
+    lbvh_i_along(ap, ab, -along, above);
+    up = lbvh_i_over(lbvh_i_dot(height, above), lbvh_i_dot(height, height));
+    of_b = along - lbvh_i_times(up, foot);
+    lbvh_i_along(a, ab, of_b, r);
+    lbvh_i_along(r, ac, up, r);
+    return up > 0 && of_b > 0 && up + of_b < 1;
+}
+
+/* q, the closest point of the edges of a sliver, becomes the projection of p, where that is nearer.
+   Returns the feature. */
+LBVH_FN_RARE lbvh_feature lbvh_i_closest_on_sliver(const lbvh_real *p, const lbvh_real *a,
+                                                   const lbvh_real *b, const lbvh_real *c,
+                                                   lbvh_feature edge, lbvh_real q[3])
+{
+    lbvh_real const ab = lbvh_i_distance2(a, b), bc = lbvh_i_distance2(b, c),
+                    ca = lbvh_i_distance2(c, a);
+    lbvh_real r[3];
+    int const inside = ab >= bc && ab >= ca ? lbvh_i_into_sliver(p, a, b, c, r)
+                       : bc >= ca           ? lbvh_i_into_sliver(p, b, c, a, r)
+                                            : lbvh_i_into_sliver(p, c, a, b, r);
+    if (!inside || !(lbvh_i_distance2(r, p) < lbvh_i_distance2(q, p))) return edge;
+    return lbvh_i_vertex(LBVH_FACE, r, q);
+}
+
 /* The point q of triangle a b c closest to p, and its feature: face, edge or vertex. A sphere
    touches the triangle where q is no further than its radius from p. Triangles without area are
-   segments or points. Products of four lengths must be representable: in float, edges and distances
-   of 1e-9 to 1e9.
+   segments or points. q is at most 1e-5 of the longest edge further from p than the closest point
+   is, whatever the height of the triangle, beside the rounding of coordinates and distances.
+   Products of four lengths must be representable: in float, edges and distances of 1e-9 to 1e9.
 
    from_a : from_b : from_c are the areas of the triangles p b c, p c a and p a b, projected along
    the normal: the barycentric weights of p's projection q = a + (from_b ab + from_c ac) / total
    (Ericson section 3.4). If one is not above 0, the projection lies outside, and q is the nearest
-   point of the edges, found by clamping (section 5.1.2). */
+   point of the edges, found by clamping (section 5.1.2). The rounding errors of these areas are
+   small for an ordinary triangle, but not for a sliver. (Where p projects into the face, the nearest
+   point of the edges is not a vertex.) */
 LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a,
                                               const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
 {
     lbvh_real ab[3], ac[3], ap[3], bp[3], cp[3], normal[3], part[3], from_a, from_b, from_c, total;
+    lbvh_feature edge;
+    int inside;
     lbvh_i_minus(b, a, ab);
     lbvh_i_minus(c, a, ac);
     lbvh_i_minus(p, a, ap);
@@ -1912,12 +1970,16 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
     from_b = lbvh_i_dot(normal, part);
     lbvh_i_cross(ap, bp, part);
     from_c = lbvh_i_dot(normal, part);
-    if (!(from_a > 0 && from_b > 0 && from_c > 0)) return lbvh_i_closest_on_edges(p, a, b, c, q);
     total = from_a + from_b + from_c;
-    if (!lbvh_i_finite(total)) return lbvh_i_closest_on_edges(p, a, b, c, q);
-    lbvh_i_along(a, ab, lbvh_i_over(from_b, total), q);
-    lbvh_i_along(q, ac, lbvh_i_over(from_c, total), q);
-    return LBVH_FACE;
+    inside = from_a > 0 && from_b > 0 && from_c > 0 && lbvh_i_finite(total);
+    if (inside && !lbvh_i_is_sliver(ab, ac, normal)) {
+        lbvh_i_along(a, ab, lbvh_i_over(from_b, total), q);
+        lbvh_i_along(q, ac, lbvh_i_over(from_c, total), q);
+        return LBVH_FACE;
+    }
+    edge = lbvh_i_closest_on_edges(p, a, b, c, q);
+    if (!inside && (edge >= LBVH_VERTEX_A || !lbvh_i_is_sliver(ab, ac, normal))) return edge;
+    return lbvh_i_closest_on_sliver(p, a, b, c, edge, q);
 }
 
 LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }

@@ -2443,6 +2443,16 @@ LBVH_I_LANES_FN __m256i lbvh_i_away_lanes(const float *p, const lbvh_wide_node *
 /* Vectors of 4 triangles, by axis. */
 typedef struct lbvh_i_lanes3 { __m128 x, y, z; } lbvh_i_lanes3;
 
+/* A point, four times. */
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_point_lanes(const float *at)
+{
+    lbvh_i_lanes3 p;
+    p.x = _mm_broadcast_ss(at);
+    p.y = _mm_broadcast_ss(at + 1);
+    p.z = _mm_broadcast_ss(at + 2);
+    return p;
+}
+
 /* A vertex of four triangles. */
 LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_corner_lanes(const float *v)
 {
@@ -2498,27 +2508,90 @@ LBVH_I_LANES_FN __m128 lbvh_i_away2_lanes(lbvh_i_lanes3 q, lbvh_i_lanes3 p)
     return lbvh_i_dot_lanes(d, d);
 }
 
-/* lbvh_i_closest_on_edge: the squared distance. to_p: p - a */
+/* lbvh_i_closest_on_edge: the squared distance; between: not at a vertex. to_p: p - a */
 LBVH_I_LANES_FN __m128 lbvh_i_edge_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
-                                         lbvh_i_lanes3 to_p)
+                                         lbvh_i_lanes3 to_p, __m128 *between)
 {
     lbvh_i_lanes3 const d = lbvh_i_minus_lanes(b, a);
-    __m128 const along = lbvh_i_dot_lanes(d, to_p), length2 = lbvh_i_dot_lanes(d, d);
+    __m128 const along = lbvh_i_dot_lanes(d, to_p), length2 = lbvh_i_dot_lanes(d, d),
+                 from_a = _mm_cmpgt_ps(along, _mm_setzero_ps()),
+                 to_b = _mm_cmpge_ps(along, length2);
     lbvh_i_lanes3 q = lbvh_i_along_lanes(a, d, _mm_div_ps(along, length2));
-    q = lbvh_i_pick_lanes(q, b, _mm_cmpge_ps(along, length2));
-    q = lbvh_i_pick_lanes(a, q, _mm_cmpgt_ps(along, _mm_setzero_ps()));
+    q = lbvh_i_pick_lanes(q, b, to_b);
+    q = lbvh_i_pick_lanes(a, q, from_a);
+    *between = _mm_andnot_ps(to_b, from_a);
     return lbvh_i_away2_lanes(q, p);
 }
 
-/* The squared distance of lbvh_closest_on_triangle to 4 triangles. */
-LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(lbvh_i_lanes3 p, const float *v)
+/* lbvh_i_closest_on_edges: the squared distance; between: not at a vertex. */
+LBVH_I_LANES_FN __m128 lbvh_i_edges_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
+                                          lbvh_i_lanes3 c, __m128 *between)
+{
+    __m128 on_bc, on_ca;
+    __m128 const ab = lbvh_i_edge_lanes(p, a, b, lbvh_i_minus_lanes(p, a), between),
+                 bc = lbvh_i_edge_lanes(p, b, c, lbvh_i_minus_lanes(p, b), &on_bc),
+                 ca = lbvh_i_edge_lanes(p, c, a, lbvh_i_minus_lanes(p, c), &on_ca),
+                 least = _mm_min_ps(bc, ab);
+    *between = _mm_blendv_ps(*between, on_bc, _mm_cmplt_ps(bc, ab));
+    *between = _mm_blendv_ps(*between, on_ca, _mm_cmplt_ps(ca, least));
+    return _mm_min_ps(ca, least);
+}
+
+/* lbvh_i_into_sliver: the squared distance to the projection, or `to_edge` where that is less. */
+LBVH_I_LANES_FN __m128 lbvh_i_into_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
+                                         lbvh_i_lanes3 c, __m128 to_edge)
+{
+    lbvh_i_lanes3 const ab = lbvh_i_minus_lanes(b, a), ac = lbvh_i_minus_lanes(c, a),
+                        ap = lbvh_i_minus_lanes(p, a);
+    __m128 const zero = _mm_setzero_ps(), minus = _mm_set1_ps(-0.0f),
+                 length2 = lbvh_i_dot_lanes(ab, ab),
+                 foot = _mm_div_ps(lbvh_i_dot_lanes(ab, ac), length2),
+                 along = _mm_div_ps(lbvh_i_dot_lanes(ab, ap), length2);
+    lbvh_i_lanes3 const height = lbvh_i_along_lanes(ac, ab, _mm_xor_ps(foot, minus)),
+                        above = lbvh_i_along_lanes(ap, ab, _mm_xor_ps(along, minus));
+    __m128 const up = _mm_div_ps(lbvh_i_dot_lanes(height, above), lbvh_i_dot_lanes(height, height)),
+                 of_b = _mm_sub_ps(along, lbvh_i_times_lanes(up, foot)),
+                 inside = _mm_and_ps(_mm_and_ps(_mm_cmpgt_ps(up, zero), _mm_cmpgt_ps(of_b, zero)),
+                                     _mm_cmplt_ps(_mm_add_ps(up, of_b), _mm_set1_ps(1)));
+    lbvh_i_lanes3 const r = lbvh_i_along_lanes(lbvh_i_along_lanes(a, ab, of_b), ac, up);
+    return _mm_blendv_ps(to_edge, _mm_min_ps(lbvh_i_away2_lanes(r, p), to_edge), inside);
+}
+
+/* lbvh_i_closest_on_sliver: the squared distance, for those lanes that are slivers; of the others
+   `away2`. */
+LBVH_I_AVX2 __attribute__((noinline)) static __m128 lbvh_i_sliver_lanes(const float *at,
+                                                                        const float *v,
+                                                                        __m128 away2, __m128 sliver,
+                                                                        __m128 inside)
 {
     lbvh_i_lanes3 const a = lbvh_i_corner_lanes(v), b = lbvh_i_corner_lanes(v + 12),
-                        c = lbvh_i_corner_lanes(v + 24), ab = lbvh_i_minus_lanes(b, a),
-                        ac = lbvh_i_minus_lanes(c, a), ap = lbvh_i_minus_lanes(p, a),
-                        bp = lbvh_i_minus_lanes(p, b), cp = lbvh_i_minus_lanes(p, c),
-                        normal = lbvh_i_normal_lanes(ab, ac);
+                        c = lbvh_i_corner_lanes(v + 24), p = lbvh_i_point_lanes(at);
+    __m128 between;
+    __m128 const ab = lbvh_i_away2_lanes(a, b), bc = lbvh_i_away2_lanes(b, c),
+                 ca = lbvh_i_away2_lanes(c, a), to_edge = lbvh_i_edges_lanes(p, a, b, c, &between),
+                 from_b = _mm_cmpge_ps(bc, ca),
+                 from_a = _mm_and_ps(_mm_cmpge_ps(ab, bc), _mm_cmpge_ps(ab, ca));
+    lbvh_i_lanes3 const from = lbvh_i_pick_lanes(lbvh_i_pick_lanes(c, b, from_b), a, from_a),
+                        to = lbvh_i_pick_lanes(lbvh_i_pick_lanes(a, c, from_b), b, from_a),
+                        apex = lbvh_i_pick_lanes(lbvh_i_pick_lanes(b, a, from_b), c, from_a);
+    away2 = _mm_blendv_ps(away2, to_edge, sliver);
+    return _mm_blendv_ps(away2, lbvh_i_into_lanes(p, from, to, apex, to_edge),
+                         _mm_and_ps(sliver, _mm_or_ps(inside, between)));
+}
+
+/* The squared distance of lbvh_closest_on_triangle to 4 triangles. */
+LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(const float *at, const float *v)
+{
+    lbvh_i_lanes3 const p = lbvh_i_point_lanes(at), a = lbvh_i_corner_lanes(v),
+                        b = lbvh_i_corner_lanes(v + 12), c = lbvh_i_corner_lanes(v + 24),
+                        ab = lbvh_i_minus_lanes(b, a), ca = lbvh_i_minus_lanes(a, c),
+                        ap = lbvh_i_minus_lanes(p, a), bp = lbvh_i_minus_lanes(p, b),
+                        cp = lbvh_i_minus_lanes(p, c), normal = lbvh_i_normal_lanes(ca, ab);
     __m128 const zero = _mm_setzero_ps(),
+                 edges2 = _mm_add_ps(lbvh_i_dot_lanes(ab, ab), lbvh_i_dot_lanes(ca, ca)),
+                 sliver = _mm_cmplt_ps(lbvh_i_dot_lanes(normal, normal),
+                                       _mm_mul_ps(lbvh_i_times_lanes(edges2, edges2),
+                                                  _mm_set1_ps(LBVH_I_SLIVER))),
                  from_a = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(bp, cp)),
                  from_b = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(cp, ap)),
                  from_c = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(ap, bp)),
@@ -2526,13 +2599,14 @@ LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(lbvh_i_lanes3 p, const float *v)
                  inside = _mm_and_ps(_mm_and_ps(_mm_cmpgt_ps(from_a, zero),
                                                 _mm_cmpgt_ps(from_b, zero)),
                                      _mm_and_ps(_mm_cmpgt_ps(from_c, zero),
-                                                _mm_castsi128_ps(lbvh_i_finite_lanes(total)))),
-                 to_ab = lbvh_i_edge_lanes(p, a, b, ap), to_bc = lbvh_i_edge_lanes(p, b, c, bp),
-                 to_ca = lbvh_i_edge_lanes(p, c, a, cp),
-                 to_edge = _mm_min_ps(to_ca, _mm_min_ps(to_bc, to_ab));
+                                                _mm_castsi128_ps(lbvh_i_finite_lanes(total))));
     lbvh_i_lanes3 q = lbvh_i_along_lanes(a, ab, _mm_div_ps(from_b, total));
-    q = lbvh_i_along_lanes(q, ac, _mm_div_ps(from_c, total));
-    return _mm_blendv_ps(to_edge, lbvh_i_away2_lanes(q, p), inside);
+    __m128 away2, between;
+    q = lbvh_i_along_lanes(q, ca, _mm_div_ps(from_c, _mm_sub_ps(zero, total)));
+    away2 = lbvh_i_edges_lanes(p, a, b, c, &between);
+    away2 = _mm_blendv_ps(away2, lbvh_i_away2_lanes(q, p), inside);
+    if (_mm_movemask_ps(sliver)) return lbvh_i_sliver_lanes(at, v, away2, sliver, inside);
+    return away2;
 }
 
 /* As lbvh_i_keep_closest, of a triangle at distance2. */
@@ -2552,14 +2626,10 @@ LBVH_FN void lbvh_i_keep_slot(const lbvh_wide *wide, lbvh_i_seeker *seeker, size
 LBVH_I_LANES_FN void lbvh_i_seek_block(const lbvh_wide *wide, lbvh_i_seeker *seeker, size_t block)
 {
     float distance2[LBVH_WIDE_LEAF];
-    lbvh_i_lanes3 p;
-    __m128 away2;
-    uint32_t within;
-    p.x = _mm_broadcast_ss(seeker->p);
-    p.y = _mm_broadcast_ss(seeker->p + 1);
-    p.z = _mm_broadcast_ss(seeker->p + 2);
-    away2 = lbvh_i_triangle_lanes(p, wide->element + block * 9 * LBVH_WIDE_LEAF);
-    within = (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
+    __m128 const away2 = lbvh_i_triangle_lanes(seeker->p,
+                                               wide->element + block * 9 * LBVH_WIDE_LEAF);
+    uint32_t within =
+        (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
     _mm_storeu_ps(distance2, away2);
     for (; within; within &= within - 1) {
         int const lane = lbvh_i_lowest_bit(within);
