@@ -558,6 +558,11 @@ typedef struct lbvh {
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
     int32_t bad_id;         /* the first element that was refused or left out, else -1 */
     int32_t cuda_error;     /* LBVH_CUDA_ERROR: the cudaError_t */
+    int32_t by_id;          /* a node's first leaf has the lowest id below it 1: if their codes are
+                               equal (its split has a prefix of more bits than codes have); 2: if
+                               its box is a point (LBVH_PLOC, until a refit); 0: not known (rotated
+                               trees). So the k nearest need not visit all of many elements at one
+                               distance */
     lbvh_block block[LBVH_BLOCKS]; /* the memory behind the arrays */
 } lbvh;
 
@@ -726,7 +731,7 @@ typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
 /* The k elements nearest to point p (dim numbers), at most `reach` away (any number >= 0, infinity
    too): ids and squared distances, nearest first, equal ones by ascending id. `*found` <= k: their
    number. A point p that is NaN finds nothing. fn NULL: the distance to the element's box. ids,
-   distances2: [k]. Insertion sort: for small k. */
+   distances2: [k]. An element that is found costs O(k) up to k = 256, beyond that O(log k). */
 LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   lbvh_distance2_fn *fn, void *user, int32_t *ids,
                                   lbvh_real *distances2, int32_t *found);
@@ -1551,6 +1556,8 @@ typedef struct lbvh_near {
     lbvh_real distance2;    /* from the point to the box found, squared */
     lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
     uint32_t filter;        /* may be set by you, as for lbvh_overlap */
+    int32_t last_id;        /* may be set by you: of leaves at exactly reach2, those with a larger
+                               id are not wanted (initially: the largest number) */
     /* private */
     const lbvh *tree;
     lbvh_real p[3];
@@ -1564,6 +1571,7 @@ LBVH_FN void lbvh_i_begin_near(lbvh_near *walk, int dim, const lbvh_real *p, lbv
 {
     walk->id = walk->place = -1;
     walk->filter = LBVH_I_ANY_MASK;
+    walk->last_id = INT32_MAX;
     walk->tree = NULL;
     walk->distance2 = 0;
     walk->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
@@ -1606,6 +1614,27 @@ LBVH_FN_HOT void lbvh_i_near_open(lbvh_near *walk, const lbvh_node *node)
     lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
 }
 
+/* 1 if the first leaf below an inner node has the lowest id (tree.by_id). Equal codes are sorted by
+   id. LBVH_PLOC puts the cluster that begins first on the left, so a node begins with the first of
+   its leaves in Morton order, and at one point all codes are equal. */
+LBVH_FN int lbvh_i_begins_with_lowest(const lbvh *tree, const lbvh_node *node)
+{
+    if (tree->by_id == 1)
+        return tree->prefix[lbvh_split_place(tree, node) + 1] > lbvh_i_code_bits(&tree->desc);
+    return tree->by_id == 2 && node->min[0] == node->max[0] && node->min[1] == node->max[1] &&
+           node->min[2] == node->max[2];
+}
+
+/* 1 if the ids of all elements below a node are known to be above `id`. */
+LBVH_FN_RARE int lbvh_i_ids_above(const lbvh *tree, int32_t at, int32_t id)
+{
+    if (id == INT32_MAX) return 0;
+    if (!lbvh_is_leaf(tree, at) && !lbvh_i_begins_with_lowest(tree, &tree->node[at])) return 0;
+    while (!lbvh_is_leaf(tree, at)) at = tree->node[at].link;
+    return tree->node[at].link > id &&
+           tree->node[at].min[0] <= tree->node[at].max[0]; /* else it was left out */
+}
+
 /* The next leaf within reach2; 0 when there are no more. Distances do not always ascend: to find
    the nearest, shrink the reach. */
 LBVH_FN int lbvh_next_near(lbvh_near *walk)
@@ -1615,7 +1644,8 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
         int32_t const at = walk->node[--walk->top];
         lbvh_real const away2 = walk->away2[walk->top];
         lbvh_node node;
-        if (!(away2 <= walk->reach2)) continue;
+        if (!(away2 < walk->reach2)) /* further, or as far */
+            if (away2 != walk->reach2 || lbvh_i_ids_above(tree, at, walk->last_id)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
         if (!lbvh_is_leaf(tree, at)) {
             lbvh_i_near_open(walk, &node);
@@ -1633,7 +1663,7 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
 
 /* Inserts a candidate into the k nearest so far, nearest first, equal distances by ascending id:
    ids and distances2 hold `*found` of them. Returns the new squared reach: the k-th distance, or
-   `reach2` while there are fewer. */
+   `reach2` while there are fewer. O(k): for small k (lbvh_nearest takes a heap for others). */
 LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found,
                                     lbvh_real reach2, int32_t id, lbvh_real distance2)
 {
@@ -1653,6 +1683,79 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
     ids[slot] = id;
     distances2[slot] = distance2;
     return *found == k ? distances2[k - 1] : reach2;
+}
+
+/* The same for many nearest (k > LBVH_I_KEPT), in O(log k): a heap as soon as there are k, in which
+   entry e is no nearer than entries 2 e + 1 and 2 e + 2 (Williams 1964). The furthest is entry 0. */
+enum { LBVH_I_KEPT = 256 };
+
+/* 1 if an entry is nearer than another, or as near and of a lower id. */
+LBVH_FN int lbvh_i_nearer(lbvh_real distance2, int32_t id, lbvh_real other2, int32_t other)
+{
+    return distance2 < other2 || (distance2 == other2 && id < other);
+}
+
+/* Puts an entry at `at` of a heap of `count`, or further down. */
+LBVH_FN void lbvh_i_sink(int32_t *ids, lbvh_real *distances2, int32_t count, int32_t at, int32_t id,
+                         lbvh_real distance2)
+{
+    while (at < count / 2) {
+        int32_t below = 2 * at + 1;
+        if (below + 1 < count && lbvh_i_nearer(distances2[below], ids[below],
+                                               distances2[below + 1], ids[below + 1]))
+            below++;
+        if (!lbvh_i_nearer(distance2, id, distances2[below], ids[below])) break;
+        ids[at] = ids[below];
+        distances2[at] = distances2[below];
+        at = below;
+    }
+    ids[at] = id;
+    distances2[at] = distance2;
+}
+
+LBVH_FN void lbvh_i_make_heap(int32_t *ids, lbvh_real *distances2, int32_t count)
+{
+    int32_t at = count / 2;
+    while (at-- > 0) lbvh_i_sink(ids, distances2, count, at, ids[at], distances2[at]);
+}
+
+/* lbvh_keep_nearest for any k: lbvh_i_sort_nearest puts them in order at the end. */
+LBVH_FN lbvh_real lbvh_i_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k,
+                                      int32_t *found, lbvh_real reach2, int32_t id,
+                                      lbvh_real distance2)
+{
+    if (k <= LBVH_I_KEPT)
+        return lbvh_keep_nearest(ids, distances2, k, found, reach2, id, distance2);
+    if (!(distance2 <= reach2)) return reach2;
+    if (*found < k) {
+        ids[*found] = id;
+        distances2[*found] = distance2;
+        if (++*found < k) return reach2;
+        lbvh_i_make_heap(ids, distances2, k);
+    } else if (lbvh_i_nearer(distance2, id, distances2[0], ids[0]))
+        lbvh_i_sink(ids, distances2, k, 0, id, distance2);
+    return distances2[0];
+}
+
+/* Of k: the last one's id, which another at the same distance must be below. */
+LBVH_FN int32_t lbvh_i_last_id(const int32_t *ids, int32_t k)
+{
+    return ids[k <= LBVH_I_KEPT ? k - 1 : 0];
+}
+
+/* The furthest one goes to the end, the others are a heap; and so on. */
+LBVH_FN void lbvh_i_sort_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t found)
+{
+    int32_t last;
+    if (k <= LBVH_I_KEPT) return;
+    if (found < k) lbvh_i_make_heap(ids, distances2, found);
+    for (last = found - 1; last > 0; last--) {
+        int32_t const id = ids[last];
+        lbvh_real const distance2 = distances2[last];
+        ids[last] = ids[0];
+        distances2[last] = distances2[0];
+        lbvh_i_sink(ids, distances2, last, 0, id, distance2);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -2803,6 +2906,7 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
     if (result != LBVH_OK) return result;
+    tree->by_id = tree->desc.builder == LBVH_PLOC ? 2 : 1;
     if (LBVH_I_SEAM(lbvh_i_build_faster(tree, data, stride, n, &result))) return result;
     return lbvh_i_build_plain(tree, data, stride, n);
 }
@@ -3030,6 +3134,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
+    if (tree->by_id == 2) tree->by_id = 0;
     if (LBVH_I_SEAM(lbvh_i_refit_faster(tree, data, stride, &result))) return result;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
         result = lbvh_box_of(&tree->desc, data, stride, k, min, max);
@@ -3284,8 +3389,11 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
     walk = lbvh_near_point(tree, p, reach);
     while (lbvh_next_near(&walk)) {
         lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
-        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+        walk.reach2 = lbvh_i_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id,
+                                          distance2);
+        if (*found == k) walk.last_id = lbvh_i_last_id(ids, k);
     }
+    lbvh_i_sort_nearest(ids, distances2, k, *found);
     return LBVH_OK;
 }
 
@@ -3561,7 +3669,7 @@ static void lbvh_i_make_empty(lbvh *tree)
     tree->built = 0;
     tree->n = tree->first_leaf = 0;
     tree->bad_id = -1;
-    tree->cuda_error = 0;
+    tree->cuda_error = tree->by_id = 0;
     memset(&tree->lattice, 0, sizeof tree->lattice);
 }
 
@@ -5724,7 +5832,7 @@ typedef struct lbvh_i_header {
     uint32_t version;       /* of this layout */
     int32_t real_bytes;
     union {
-        struct { int32_t dim, bits, n, has_masks; } tree;
+        struct { int32_t dim, bits, n, has_masks, by_id; } tree;
         int32_t part[7];    /* of an object of a part of this header (>>parts) */
     } of;
     uint64_t bytes;         /* of header and arrays */
@@ -5815,6 +5923,7 @@ static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
     header.of.tree.bits = tree->desc.bits;
     header.of.tree.n = tree->n;
     header.of.tree.has_masks = tree->mask != NULL;
+    header.of.tree.by_id = tree->by_id;
     if (tree->n > 0) {
         uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
         header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
@@ -5844,11 +5953,12 @@ static int lbvh_i_same_header(lbvh_i_header expected, const lbvh_i_header *heade
 static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
 {
     int32_t const dim = header->of.tree.dim, bits = header->of.tree.bits, n = header->of.tree.n,
-                  has_masks = header->of.tree.has_masks;
+                  has_masks = header->of.tree.has_masks, by_id = header->of.tree.by_id;
     lbvh shape;
     if ((dim != 2 && dim != 3) || (bits != 30 && bits != 63)) return 0;
-    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1)) return 0;
+    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1) || by_id < 0 || by_id > 2) return 0;
     memset(&shape, 0, sizeof shape);
+    shape.by_id = by_id;
     shape.desc.dim = dim;
     shape.desc.bits = bits;
     shape.n = n;
@@ -5883,6 +5993,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     if (result != LBVH_OK) return result;
     tree->built = 1;
     tree->n = header.of.tree.n;
+    tree->by_id = header.of.tree.by_id;
     tree->first_leaf = tree->n > 0 ? tree->n - 1 : 0;
     lbvh_i_arrays_of(tree, array);
     result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;

@@ -2301,8 +2301,8 @@ static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
         lbvh_real const distance2 =
             search->fn ? search->fn(search->user, id, search->given)
                        : lbvh_i_copied_distance2(search->wide, slot, search->p);
-        search->reach2 = lbvh_keep_nearest(search->ids, search->distances2, search->k,
-                                           &search->found, search->reach2, id, distance2);
+        search->reach2 = lbvh_i_keep_nearest(search->ids, search->distances2, search->k,
+                                             &search->found, search->reach2, id, distance2);
     } else lbvh_i_keep_closest(search->wide, slot, search->p, search->closest, &search->reach2);
 }
 
@@ -2367,6 +2367,7 @@ LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p
     search.ids = ids;
     search.distances2 = distances2;
     lbvh_i_search_around(&search, p, reach);
+    lbvh_i_sort_nearest(ids, distances2, k, search.found);
     *found = search.found;
     return LBVH_OK;
 }

@@ -31,6 +31,7 @@
 #include "bad_calls.c"
 #include "memory.c"
 #include "rows.c"
+#include "ties.c"
 #include "files.c"
 #include "validate.c"
 #include "triangles.c"
@@ -91,6 +92,8 @@ static const struct CMUnitTest calls[] = {
     TEST(test_nearest_rows),
     TEST(test_nearest_rows_memory),
     TEST(test_nearest_rows_refused),
+    TEST(test_nearest_ties), TEST(test_nearest_ties_later),
+    TEST(test_nearest_many),
     TEST(test_change_of_allocator),
     TEST(test_files),
     TEST(test_head_of_a_file),
