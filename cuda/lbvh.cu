@@ -1449,7 +1449,7 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
         lbvh_node const node = lbvh_i_fetch(&tree.node[at]);
         bool meets = lbvh_i_meets_node<Test>(o, node);
         if (Shrinks && meets && lbvh_box_distance2(&node, o.min) == o.reach2)
-            meets = !lbvh_i_ids_above(tree, at, o.id);
+            meets = !lbvh_i_ids_above(&tree, at, o.id);
         if (Masked) meets = meets & ((tree.mask[at] & o.filter) != 0);
         if (__any_sync(0xFFFFFFFFu, meets)) {
             int32_t const last = lbvh_last_place(&tree, &node), slice = first / lbvh_i_slice;

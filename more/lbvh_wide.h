@@ -197,7 +197,8 @@ typedef struct lbvh_rays {
     size_t stride;          /* bytes between two rays (default: tightly packed) */
     int32_t n;
     lbvh_real t_max;        /* up to where, in lengths of the direction (default, 0: infinity) */
-    const lbvh_real *t_maxs;    /* [n] one for each ray, 0 is 0 (default: t_max for all) */
+    const lbvh_real *t_ends;    /* [n] the same for each ray, as it stands: 0 is 0 (default: t_max
+                                   for all) */
     uint32_t filter;        /* only elements whose mask shares a bit with it (default, 0: all). Of
                                no effect, as filters, where the tree has no masks */
     const uint32_t *filters;    /* [n] one for each ray, 0 finds none (default: filter for all) */
@@ -1490,7 +1491,7 @@ static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray);
 /* t_max of ray r. */
 LBVH_FN lbvh_real lbvh_i_reach_of(const lbvh_rays *rays, int32_t r)
 {
-    if (rays->t_maxs) return rays->t_maxs[r];
+    if (rays->t_ends) return rays->t_ends[r];
     return rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
 }
 

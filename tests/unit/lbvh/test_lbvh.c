@@ -113,7 +113,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_closest_by_hand),
     TEST(test_closest),
     TEST(test_closest_on_segments),
-    TEST(test_closest_on_slivers),
+    TEST(test_closest_on_slivers), TEST(test_weights_on_slivers),
     TEST(test_ray_triangle),
     TEST(test_ray_triangle_by_hand),
     TEST(test_ray_triangle_range),

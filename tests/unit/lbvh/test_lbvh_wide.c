@@ -558,7 +558,7 @@ static void check_ray_options(const uint32_t *masks, int packs)
     rays.n = RAYS - 3;
     rays.data = wider;
     rays.stride = 8 * sizeof(real);
-    rays.t_maxs = ends;
+    rays.t_ends = ends;
     rays.filters = masks ? filters : NULL;
     rays.flags = packs ? LBVH_SORTED : 0;
     for (answer = 0; answer <= has_avx2(); answer++) {
@@ -614,7 +614,7 @@ static void test_touched_boxes(void **state)
     int round, a, met = 0;
     (void)state;
     begin(TILES, MOST, 1);
-    rays.t_maxs = ends;
+    rays.t_ends = ends;
     for (round = 0; round < 60; round++) {
         make_rays();
         for (r = 0; r < RAYS; r++) {

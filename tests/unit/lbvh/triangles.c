@@ -280,6 +280,30 @@ static void test_closest_on_slivers(void **state)
     for (k = 0; k < 7; k++) CHECK(seen[k] > 0);
 }
 
+/* The weights of a hit make a point of the triangle, also where origin + t direction is none. */
+static void test_weights_on_slivers(void **state)
+{
+    int k, hits = 0;
+    (void)state;
+    dice = wl_seed(31);
+    for (k = 0; k < 20000 / share(); k++) {
+        real v[3][3], p[3], q[3], origin[3], direction[3], t, u, w;
+        double edge = 0;
+        int x;
+        put_sliver(k, (real)pow(10, -(double)roll(11) / 2), v, p);
+        for (x = 0; x < 3; x++) edge = fmax(edge, apart(v[x], v[(x + 1) % 3]));
+        random_point(origin, (real)(10 * edge));
+        for (x = 0; x < 3; x++) direction[x] = p[x] - origin[x];
+        if (!lbvh_ray_triangle(origin, direction, v[0], v[1], v[2], &t, &u, &w)) continue;
+        hits++;
+        CHECK(u >= 0 && w >= 0 && (double)u + (double)w <= 1 + 4 * REAL_EPSILON);
+        for (x = 0; x < 3; x++)
+            q[x] = v[0][x] + u * (v[1][x] - v[0][x]) + w * (v[2][x] - v[0][x]);
+        CHECK(to_triangle(q, (const real (*)[3])v) <= (long double)(16 * REAL_EPSILON * edge));
+    }
+    CHECK(hits > 200 / share());
+}
+
 /* Where a line meets the plane of a triangle, and the weights of the corners there, in long double.
    0: parallel. */
 static int plane_hit(const real *o, const real *d, const real v[3][3], long double *t,
