@@ -10,7 +10,7 @@
 
    Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
    each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
-   Tests of triangles themselves: watertight ray-triangle intersection, closest point, its feature.
+   Tests of triangles themselves: watertight ray-triangle intersection, closest point with feature.
    Also: refit after motion, filter masks, save and load, quality measures, a checker of the
    structure.
 
@@ -558,11 +558,11 @@ typedef struct lbvh {
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
     int32_t bad_id;         /* the first element that was refused or left out, else -1 */
     int32_t cuda_error;     /* LBVH_CUDA_ERROR: the cudaError_t */
-    int32_t by_id;          /* a node's first leaf has the lowest id below it 1: if their codes are
-                               equal (its split has a prefix of more bits than codes have); 2: if
-                               its box is a point (LBVH_PLOC, until a refit); 0: not known (rotated
-                               trees). So the k nearest need not visit all of many elements at one
-                               distance */
+    int32_t mixed;          /* 0: the first leaf of a node has the lowest id below it, if all codes
+                               there are equal (its split has a prefix of more bits than codes
+                               have; LBVH_PLOC: if its box is a point). So the k nearest need not
+                               visit all of many elements at one distance. 1: not known, after
+                               rotations; LBVH_PLOC: after a refit, or loaded */
     lbvh_block block[LBVH_BLOCKS]; /* the memory behind the arrays */
 } lbvh;
 
@@ -1614,14 +1614,15 @@ LBVH_FN_HOT void lbvh_i_near_open(lbvh_near *walk, const lbvh_node *node)
     lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
 }
 
-/* 1 if the first leaf below an inner node has the lowest id (tree.by_id). Equal codes are sorted by
+/* 1 if the first leaf below an inner node has the lowest id (tree.mixed). Equal codes are sorted by
    id. LBVH_PLOC puts the cluster that begins first on the left, so a node begins with the first of
    its leaves in Morton order, and at one point all codes are equal. */
 LBVH_FN int lbvh_i_begins_with_lowest(const lbvh *tree, const lbvh_node *node)
 {
-    if (tree->by_id == 1)
+    if (tree->mixed) return 0;
+    if (tree->desc.builder != LBVH_PLOC)
         return tree->prefix[lbvh_split_place(tree, node) + 1] > lbvh_i_code_bits(&tree->desc);
-    return tree->by_id == 2 && node->min[0] == node->max[0] && node->min[1] == node->max[1] &&
+    return node->min[0] == node->max[0] && node->min[1] == node->max[1] &&
            node->min[2] == node->max[2];
 }
 
@@ -1686,7 +1687,8 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
 }
 
 /* The same for many nearest (k > LBVH_I_KEPT), in O(log k): a heap as soon as there are k, in which
-   entry e is no nearer than entries 2 e + 1 and 2 e + 2 (Williams 1964). The furthest is entry 0. */
+   entry e is no nearer than entries 2 e + 1 and 2 e + 2 (Williams 1964). Entry 0 is the furthest.
+   */
 enum { LBVH_I_KEPT = 256 };
 
 /* 1 if an entry is nearer than another, or as near and of a lower id. */
@@ -2052,8 +2054,8 @@ LBVH_FN_RARE lbvh_feature lbvh_i_closest_on_sliver(const lbvh_real *p, const lbv
    the normal: the barycentric weights of p's projection q = a + (from_b ab + from_c ac) / total
    (Ericson section 3.4). If one is not above 0, the projection lies outside, and q is the nearest
    point of the edges, found by clamping (section 5.1.2). The rounding errors of these areas are
-   small for an ordinary triangle, but not for a sliver. (Where p projects into the face, the nearest
-   point of the edges is not a vertex.) */
+   small for an ordinary triangle, but not for a sliver. (Where p projects into the face, the
+   nearest point of the edges is not a vertex.) */
 LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a,
                                               const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
@@ -2911,7 +2913,6 @@ LBVH_API lbvh_result lbvh_build(lbvh *tree, const lbvh_desc *desc, const lbvh_re
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     result = lbvh_i_prepare(tree, n, LBVH_I_AHEAD);
     if (result != LBVH_OK) return result;
-    tree->by_id = tree->desc.builder == LBVH_PLOC ? 2 : 1;
     if (LBVH_I_SEAM(lbvh_i_build_faster(tree, data, stride, n, &result))) return result;
     return lbvh_i_build_plain(tree, data, stride, n);
 }
@@ -3139,7 +3140,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
-    if (tree->by_id == 2) tree->by_id = 0;
+    if (tree->desc.builder == LBVH_PLOC) tree->mixed = 1;
     if (LBVH_I_SEAM(lbvh_i_refit_faster(tree, data, stride, &result))) return result;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
         result = lbvh_box_of(&tree->desc, data, stride, k, min, max);
@@ -3674,7 +3675,7 @@ static void lbvh_i_make_empty(lbvh *tree)
     tree->built = 0;
     tree->n = tree->first_leaf = 0;
     tree->bad_id = -1;
-    tree->cuda_error = tree->by_id = 0;
+    tree->cuda_error = tree->mixed = 0;
     memset(&tree->lattice, 0, sizeof tree->lattice);
 }
 
@@ -5928,7 +5929,7 @@ static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
     header.of.tree.bits = tree->desc.bits;
     header.of.tree.n = tree->n;
     header.of.tree.has_masks = tree->mask != NULL;
-    header.of.tree.by_id = tree->by_id;
+    header.of.tree.by_id = !tree->mixed && tree->desc.builder != LBVH_PLOC;
     if (tree->n > 0) {
         uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
         header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
@@ -5961,9 +5962,9 @@ static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
                   has_masks = header->of.tree.has_masks, by_id = header->of.tree.by_id;
     lbvh shape;
     if ((dim != 2 && dim != 3) || (bits != 30 && bits != 63)) return 0;
-    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1) || by_id < 0 || by_id > 2) return 0;
+    if (n < 0 || n > LBVH_I_N_MAX || ((has_masks | by_id) & ~1)) return 0;
     memset(&shape, 0, sizeof shape);
-    shape.by_id = by_id;
+    shape.mixed = !by_id;
     shape.desc.dim = dim;
     shape.desc.bits = bits;
     shape.n = n;
@@ -5998,7 +5999,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     if (result != LBVH_OK) return result;
     tree->built = 1;
     tree->n = header.of.tree.n;
-    tree->by_id = header.of.tree.by_id;
+    tree->mixed = !header.of.tree.by_id;
     tree->first_leaf = tree->n > 0 ? tree->n - 1 : 0;
     lbvh_i_arrays_of(tree, array);
     result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;

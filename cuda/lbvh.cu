@@ -4516,7 +4516,6 @@ LBVH_API lbvh_result lbvh_cuda_build(lbvh_cuda *gpu, const lbvh_desc *desc, cons
     if (result != LBVH_OK || n == 0) return result;
     tree->n = n;
     tree->first_leaf = n - 1;
-    tree->by_id = tree->desc.builder == LBVH_PLOC ? 2 : 1;
     result = lbvh_i_cuda_build(gpu, input, stream);
     if (result != LBVH_OK) tree->built = tree->n = tree->first_leaf = 0;
     return result;
@@ -4532,7 +4531,7 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
     if (tree->n == 0) return LBVH_OK;
-    if (tree->by_id == 2) tree->by_id = 0;
+    if (tree->desc.builder == LBVH_PLOC) tree->mixed = 1;
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK)
         result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads,
@@ -4594,7 +4593,7 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, LBVH_I_AHEAD, stream);
     if (result != LBVH_OK) return result;
     device->lattice = tree->lattice;
-    device->by_id = tree->by_id;
+    device->mixed = tree->mixed;
     if (tree->n > 0) result = lbvh_i_copy_tree(gpu, device, tree, cudaMemcpyHostToDevice, stream);
     if (result == LBVH_OK && tree->n > 0) result = lbvh_i_clear_facts(gpu, stream);
     if (result != LBVH_OK) return result;
@@ -4624,7 +4623,7 @@ LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
     if (lbvh_i_failed(&errors, cudaStreamSynchronize(stream))) result = LBVH_CUDA_ERROR;
     tree->cuda_error = errors.device.tree.cuda_error;
     if (result != LBVH_OK) return result;
-    tree->by_id = device->by_id;
+    tree->mixed = device->mixed;
     tree->built = 1;
     tree->n = device->n;
     tree->first_leaf = device->first_leaf;

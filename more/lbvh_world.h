@@ -119,8 +119,8 @@ typedef enum lbvh_state {
 } lbvh_state;
 
 /* Which objects may make pairs. Two of the same group: always where it is positive, never where it
-   is negative. Others: where the category of each shares a bit with the mask of the other. Also of a
-   search, which is as an object with this filter. */
+   is negative. Others: where the category of each shares a bit with the mask of the other. A search
+   finds what an object with its filter would meet. */
 typedef struct lbvh_filter {
     uint64_t category;      /* (default, 0: all bits) */
     uint64_t mask;          /* (default, 0: all bits) */
