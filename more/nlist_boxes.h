@@ -183,8 +183,8 @@ NLIST_API nlist_result nlist_search_boxes(nlist *list, const nlist_desc *desc,
    device memory, and n is the number of particles, at least the last of d_starts. The number of
    kernels does not depend on the number of systems. A box, or a particle 2^28 periods away, that
    is refused leaves the rows of its system empty; nlist_cuda_check reports it. These builds
-   allocate in their first call, and after it where n or `systems` grows. desc.nearest searches once
-   for each of the nearest. */
+   allocate in their first call, and after it where n or `systems` grows. desc.nearest searches anew
+   for each 8 of the nearest. */
 NLIST_API nlist_result nlist_cuda_build_box(nlist_cuda *gpu, const nlist_desc *desc,
                                             const nlist_box *box, const nlist_real *d_pos,
                                             size_t stride, int32_t n, struct CUstream_st *stream);
