@@ -10,7 +10,7 @@
 
    Searches: boxes that overlap a box or come within a radius of a point; all overlapping pairs,
    each once; lists of overlaps in CSR form for many queries at once; rays; the k nearest elements.
-   Exact tests for triangles: watertight ray-triangle intersection, closest point with its feature.
+   Tests of triangles themselves: watertight ray-triangle intersection, closest point with feature.
    Also: refit after motion, filter masks, save and load, quality measures, a checker of the
    structure.
 
@@ -304,6 +304,7 @@
 #endif
 #define LBVH_FN_WALK static __host__ __device__ __forceinline__
 #define LBVH_FN_HOT LBVH_FN
+#define LBVH_FN_RARE LBVH_FN
 #define LBVH_ALIGN_NODE __align__(16)
 #else
 #define LBVH_FN static inline
@@ -315,8 +316,10 @@
 #if defined(__GNUC__) || defined(__clang__)
 /* forced: else clang 14 takes 118 ms instead of 74 for a build of 1M boxes */
 #define LBVH_FN_HOT static inline __attribute__((always_inline))
+#define LBVH_FN_RARE static __attribute__((noinline, unused))
 #else
 #define LBVH_FN_HOT static inline
+#define LBVH_FN_RARE static inline
 #endif
 #define LBVH_ALIGN_NODE
 #endif
@@ -558,6 +561,11 @@ typedef struct lbvh {
     uint64_t *code;         /* desc.keep_codes, LBVH_SPLIT: [n] Morton codes by place; else NULL */
     int32_t bad_id;         /* the first element that was refused or left out, else -1 */
     int32_t cuda_error;     /* LBVH_CUDA_ERROR: the cudaError_t */
+    int32_t mixed;          /* 0: the first leaf of a node has the lowest id below it, if all codes
+                               there are equal (its split has a prefix of more bits than codes
+                               have; LBVH_PLOC: if its box is a point). So the k nearest need not
+                               visit all of many elements at one distance. 1: not known, after
+                               rotations; LBVH_PLOC: after a refit, or loaded */
     lbvh_block block[LBVH_BLOCKS]; /* the memory behind the arrays */
 } lbvh;
 
@@ -726,7 +734,7 @@ typedef lbvh_real lbvh_distance2_fn(void *user, int32_t id, const lbvh_real *p);
 /* The k elements nearest to point p (dim numbers), at most `reach` away (any number >= 0, infinity
    too): ids and squared distances, nearest first, equal ones by ascending id. `*found` <= k: their
    number. A point p that is NaN finds nothing. fn NULL: the distance to the element's box. ids,
-   distances2: [k]. Insertion sort: for small k. */
+   distances2: [k]. An element that is found costs O(k) up to k = 256, beyond that O(log k). */
 LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t k, lbvh_real reach,
                                   lbvh_distance2_fn *fn, void *user, int32_t *ids,
                                   lbvh_real *distances2, int32_t *found);
@@ -1665,6 +1673,8 @@ typedef struct lbvh_near {
     lbvh_real distance2;    /* from the point to the box found, squared */
     lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
     uint32_t filter;        /* may be set by you, as for lbvh_overlap */
+    int32_t last_id;        /* may be set by you: of leaves at exactly reach2, those with a larger
+                               id are not wanted (initially: the largest number) */
     /* private */
     const lbvh *tree;
     lbvh_real p[3];
@@ -1678,6 +1688,7 @@ LBVH_FN void lbvh_i_begin_near(lbvh_near *walk, int dim, const lbvh_real *p, lbv
 {
     walk->id = walk->place = -1;
     walk->filter = LBVH_I_ANY_MASK;
+    walk->last_id = INT32_MAX;
     walk->tree = NULL;
     walk->distance2 = 0;
     walk->reach2 = lbvh_i_min(lbvh_i_times(reach, reach), lbvh_i_largest());
@@ -1720,6 +1731,28 @@ LBVH_FN_HOT void lbvh_i_near_open(lbvh_near *walk, const lbvh_node *node)
     lbvh_i_near_push(walk, left_first ? left : right, left_first ? to_left : to_right);
 }
 
+/* 1 if the first leaf below an inner node has the lowest id (tree.mixed). Equal codes are sorted by
+   id. LBVH_PLOC puts the cluster that begins first on the left, so a node begins with the first of
+   its leaves in Morton order, and at one point all codes are equal. */
+LBVH_FN int lbvh_i_begins_with_lowest(const lbvh *tree, const lbvh_node *node)
+{
+    if (tree->mixed) return 0;
+    if (tree->desc.builder != LBVH_PLOC)
+        return tree->prefix[lbvh_split_place(tree, node) + 1] > lbvh_i_code_bits(&tree->desc);
+    return node->min[0] == node->max[0] && node->min[1] == node->max[1] &&
+           node->min[2] == node->max[2];
+}
+
+/* 1 if the ids of all elements below a node are known to be above `id`. */
+LBVH_FN_RARE int lbvh_i_ids_above(const lbvh *tree, int32_t at, int32_t id)
+{
+    if (id == INT32_MAX) return 0;
+    if (!lbvh_is_leaf(tree, at) && !lbvh_i_begins_with_lowest(tree, &tree->node[at])) return 0;
+    while (!lbvh_is_leaf(tree, at)) at = tree->node[at].link;
+    return tree->node[at].link > id &&
+           tree->node[at].min[0] <= tree->node[at].max[0]; /* else it was left out */
+}
+
 /* The next leaf within reach2; 0 when there are no more. Distances do not always ascend: to find
    the nearest, shrink the reach. */
 LBVH_FN int lbvh_next_near(lbvh_near *walk)
@@ -1729,7 +1762,8 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
         int32_t const at = walk->node[--walk->top];
         lbvh_real const away2 = walk->away2[walk->top];
         lbvh_node node;
-        if (!(away2 <= walk->reach2)) continue;
+        if (!(away2 < walk->reach2)) /* further, or as far */
+            if (away2 != walk->reach2 || lbvh_i_ids_above(tree, at, walk->last_id)) continue;
         node = lbvh_i_fetch(&tree->node[at]);
         if (!lbvh_is_leaf(tree, at)) {
             lbvh_i_near_open(walk, &node);
@@ -1747,7 +1781,7 @@ LBVH_FN int lbvh_next_near(lbvh_near *walk)
 
 /* Inserts a candidate into the k nearest so far, nearest first, equal distances by ascending id:
    ids and distances2 hold `*found` of them. Returns the new squared reach: the k-th distance, or
-   `reach2` while there are fewer. */
+   `reach2` while there are fewer. O(k): for small k (lbvh_nearest takes a heap for others). */
 LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t *found,
                                     lbvh_real reach2, int32_t id, lbvh_real distance2)
 {
@@ -1767,6 +1801,80 @@ LBVH_FN lbvh_real lbvh_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t
     ids[slot] = id;
     distances2[slot] = distance2;
     return *found == k ? distances2[k - 1] : reach2;
+}
+
+/* The same for many nearest (k > LBVH_I_KEPT), in O(log k): a heap as soon as there are k, in which
+   entry e is no nearer than entries 2 e + 1 and 2 e + 2 (Williams 1964). Entry 0 is the furthest.
+   */
+enum { LBVH_I_KEPT = 256 };
+
+/* 1 if an entry is nearer than another, or as near and of a lower id. */
+LBVH_FN int lbvh_i_nearer(lbvh_real distance2, int32_t id, lbvh_real other2, int32_t other)
+{
+    return distance2 < other2 || (distance2 == other2 && id < other);
+}
+
+/* Puts an entry at `at` of a heap of `count`, or further down. */
+LBVH_FN void lbvh_i_sink(int32_t *ids, lbvh_real *distances2, int32_t count, int32_t at, int32_t id,
+                         lbvh_real distance2)
+{
+    while (at < count / 2) {
+        int32_t below = 2 * at + 1;
+        if (below + 1 < count && lbvh_i_nearer(distances2[below], ids[below],
+                                               distances2[below + 1], ids[below + 1]))
+            below++;
+        if (!lbvh_i_nearer(distance2, id, distances2[below], ids[below])) break;
+        ids[at] = ids[below];
+        distances2[at] = distances2[below];
+        at = below;
+    }
+    ids[at] = id;
+    distances2[at] = distance2;
+}
+
+LBVH_FN void lbvh_i_make_heap(int32_t *ids, lbvh_real *distances2, int32_t count)
+{
+    int32_t at = count / 2;
+    while (at-- > 0) lbvh_i_sink(ids, distances2, count, at, ids[at], distances2[at]);
+}
+
+/* lbvh_keep_nearest for any k: lbvh_i_sort_nearest puts them in order at the end. */
+LBVH_FN lbvh_real lbvh_i_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k,
+                                      int32_t *found, lbvh_real reach2, int32_t id,
+                                      lbvh_real distance2)
+{
+    if (k <= LBVH_I_KEPT)
+        return lbvh_keep_nearest(ids, distances2, k, found, reach2, id, distance2);
+    if (!(distance2 <= reach2)) return reach2;
+    if (*found < k) {
+        ids[*found] = id;
+        distances2[*found] = distance2;
+        if (++*found < k) return reach2;
+        lbvh_i_make_heap(ids, distances2, k);
+    } else if (lbvh_i_nearer(distance2, id, distances2[0], ids[0]))
+        lbvh_i_sink(ids, distances2, k, 0, id, distance2);
+    return distances2[0];
+}
+
+/* Of k: the last one's id, which another at the same distance must be below. */
+LBVH_FN int32_t lbvh_i_last_id(const int32_t *ids, int32_t k)
+{
+    return ids[k <= LBVH_I_KEPT ? k - 1 : 0];
+}
+
+/* The furthest one goes to the end, the others are a heap; and so on. */
+LBVH_FN void lbvh_i_sort_nearest(int32_t *ids, lbvh_real *distances2, int32_t k, int32_t found)
+{
+    int32_t last;
+    if (k <= LBVH_I_KEPT) return;
+    if (found < k) lbvh_i_make_heap(ids, distances2, found);
+    for (last = found - 1; last > 0; last--) {
+        int32_t const id = ids[last];
+        lbvh_real const distance2 = distances2[last];
+        ids[last] = ids[0];
+        distances2[last] = distances2[0];
+        lbvh_i_sink(ids, distances2, last, 0, id, distance2);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -1912,7 +2020,7 @@ LBVH_FN int lbvh_next_ray(lbvh_ray *ray)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   >>triangles: exact tests for the triangles in the boxes. Points have 3 numbers.
+   >>triangles: tests for the triangles in the boxes. Points have 3 numbers.
    ---------------------------------------------------------------------------------------------- */
 
 /* The part of a triangle that a point belongs to: a vertex or edge that triangles share can so be
@@ -2003,20 +2111,75 @@ LBVH_FN lbvh_feature lbvh_i_closest_on_edges(const lbvh_real *p, const lbvh_real
     return best;
 }
 
+#define LBVH_I_SLIVER ((lbvh_real)0.0009765625) /* 2^-10 */
+
+/* 1 if the area is small for the edges: the height above the longest one is at most 1/64 to 1/16 of
+   it. normal: ab x ac */
+LBVH_FN int lbvh_i_is_sliver(const lbvh_real ab[3], const lbvh_real ac[3],
+                             const lbvh_real normal[3])
+{
+    lbvh_real const edges2 = lbvh_i_dot(ab, ab) + lbvh_i_dot(ac, ac);
+    return lbvh_i_dot(normal, normal) < lbvh_i_times(edges2, edges2) * LBVH_I_SLIVER;
+}
+
+/* The projection r of p into the face of a sliver whose longest edge is ab; 0: it lies outside. In
+   coordinates along ab and along the height, whose rounding errors are those of ab, not those of
+   the small area: of p - a, the part along ab goes first, and what is left is compared with the
+   height. */
+LBVH_FN int lbvh_i_into_sliver(const lbvh_real *p, const lbvh_real *a, const lbvh_real *b,
+                               const lbvh_real *c, lbvh_real r[3])
+{
+    lbvh_real ab[3], ac[3], ap[3], height[3], above[3], length2, foot, along, up, of_b;
+    lbvh_i_minus(b, a, ab);
+    lbvh_i_minus(c, a, ac);
+    lbvh_i_minus(p, a, ap);
+    length2 = lbvh_i_dot(ab, ab);
+    foot = lbvh_i_over(lbvh_i_dot(ab, ac), length2);
+    along = lbvh_i_over(lbvh_i_dot(ab, ap), length2);
+    lbvh_i_along(ac, ab, -foot, height);
+    lbvh_i_along(ap, ab, -along, above);
+    up = lbvh_i_over(lbvh_i_dot(height, above), lbvh_i_dot(height, height));
+    of_b = along - lbvh_i_times(up, foot);
+    lbvh_i_along(a, ab, of_b, r);
+    lbvh_i_along(r, ac, up, r);
+    return up > 0 && of_b > 0 && up + of_b < 1;
+}
+
+/* q, the closest point of the edges of a sliver, becomes the projection of p, where that is nearer.
+   Returns the feature. */
+LBVH_FN_RARE lbvh_feature lbvh_i_closest_on_sliver(const lbvh_real *p, const lbvh_real *a,
+                                                   const lbvh_real *b, const lbvh_real *c,
+                                                   lbvh_feature edge, lbvh_real q[3])
+{
+    lbvh_real const ab = lbvh_i_distance2(a, b), bc = lbvh_i_distance2(b, c),
+                    ca = lbvh_i_distance2(c, a);
+    lbvh_real r[3];
+    int const inside = ab >= bc && ab >= ca ? lbvh_i_into_sliver(p, a, b, c, r)
+                       : bc >= ca           ? lbvh_i_into_sliver(p, b, c, a, r)
+                                            : lbvh_i_into_sliver(p, c, a, b, r);
+    if (!inside || !(lbvh_i_distance2(r, p) < lbvh_i_distance2(q, p))) return edge;
+    return lbvh_i_vertex(LBVH_FACE, r, q);
+}
+
 /* The point q of triangle a b c closest to p, and its feature: face, edge or vertex. A sphere
    touches the triangle where q is no further than its radius from p. Triangles without area are
-   segments or points. Products of four lengths must be representable: in float, edges and distances
-   of 1e-9 to 1e9.
+   segments or points. q is at most 1e-5 of the longest edge further from p than the closest point
+   is, whatever the height of the triangle, beside the rounding of coordinates and distances.
+   Products of four lengths must be representable: in float, edges and distances of 1e-9 to 1e9.
 
    from_a : from_b : from_c are the areas of the triangles p b c, p c a and p a b, projected along
    the normal: the barycentric weights of p's projection q = a + (from_b ab + from_c ac) / total
    (Ericson section 3.4). If one is not above 0, the projection lies outside, and q is the nearest
-   point of the edges, found by clamping (section 5.1.2). */
+   point of the edges, found by clamping (section 5.1.2). The rounding errors of these areas are
+   small for an ordinary triangle, but not for a sliver. (Where p projects into the face, the
+   nearest point of the edges is not a vertex.) */
 LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_real *a,
                                               const lbvh_real *b, const lbvh_real *c,
                                               lbvh_real q[3])
 {
     lbvh_real ab[3], ac[3], ap[3], bp[3], cp[3], normal[3], part[3], from_a, from_b, from_c, total;
+    lbvh_feature edge;
+    int inside;
     lbvh_i_minus(b, a, ab);
     lbvh_i_minus(c, a, ac);
     lbvh_i_minus(p, a, ap);
@@ -2029,12 +2192,16 @@ LBVH_FN lbvh_feature lbvh_closest_on_triangle(const lbvh_real *p, const lbvh_rea
     from_b = lbvh_i_dot(normal, part);
     lbvh_i_cross(ap, bp, part);
     from_c = lbvh_i_dot(normal, part);
-    if (!(from_a > 0 && from_b > 0 && from_c > 0)) return lbvh_i_closest_on_edges(p, a, b, c, q);
     total = from_a + from_b + from_c;
-    if (!lbvh_i_finite(total)) return lbvh_i_closest_on_edges(p, a, b, c, q);
-    lbvh_i_along(a, ab, lbvh_i_over(from_b, total), q);
-    lbvh_i_along(q, ac, lbvh_i_over(from_c, total), q);
-    return LBVH_FACE;
+    inside = from_a > 0 && from_b > 0 && from_c > 0 && lbvh_i_finite(total);
+    if (inside && !lbvh_i_is_sliver(ab, ac, normal)) {
+        lbvh_i_along(a, ab, lbvh_i_over(from_b, total), q);
+        lbvh_i_along(q, ac, lbvh_i_over(from_c, total), q);
+        return LBVH_FACE;
+    }
+    edge = lbvh_i_closest_on_edges(p, a, b, c, q);
+    if (!inside && (edge >= LBVH_VERTEX_A || !lbvh_i_is_sliver(ab, ac, normal))) return edge;
+    return lbvh_i_closest_on_sliver(p, a, b, c, edge, q);
 }
 
 LBVH_FN lbvh_real lbvh_i_absolute(lbvh_real x) { return x < 0 ? -x : x; }
@@ -2060,6 +2227,11 @@ LBVH_FN void lbvh_i_shear(const lbvh_real corner[3], const lbvh_real direction[3
 /* 1 if the line from origin along direction meets the triangle, from either side. `*t`: where, in
    lengths of direction (negative: behind); u, v: barycentric weights of b and c (of a: 1 - u - v).
    A line in the triangle's plane, and a triangle without area, are missed.
+
+   The point a + u (b - a) + v (c - a) is on the triangle. origin + t direction is off it by some
+   units in the last place of the distance, and of edge * edge / height; the more, the flatter the
+   line meets it. For a height of 1e-3 edges that is 1e-4 edges as a rule (float), and a tenth of an
+   edge where the line is nearly in the plane: on slivers take the point of u and v.
 
    of_a, of_b and of_c are in proportion to the areas, projected along the line, of the triangles
    that the edges make with it. They have one sign if the line passes inside, and then are the
@@ -3205,6 +3377,7 @@ LBVH_API lbvh_result lbvh_refit(lbvh *tree, const lbvh_real *data, size_t stride
     stride = lbvh_i_stride(&tree->desc, stride);
     if (stride == 0) return LBVH_BAD_ARGUMENT;
     tree->bad_id = -1;
+    if (tree->desc.builder == LBVH_PLOC) tree->mixed = 1;
     if (LBVH_I_SEAM(lbvh_i_refit_faster(tree, data, stride, &result))) return result;
     for (k = 0; k < tree->n; k++) { /* all are checked before the first is changed */
         result = lbvh_box_of(&tree->desc, data, stride, k, min, max);
@@ -3459,8 +3632,11 @@ LBVH_API lbvh_result lbvh_nearest(const lbvh *tree, const lbvh_real *p, int32_t 
     walk = lbvh_near_point(tree, p, reach);
     while (lbvh_next_near(&walk)) {
         lbvh_real const distance2 = fn ? fn(user, walk.id, p) : walk.distance2;
-        walk.reach2 = lbvh_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id, distance2);
+        walk.reach2 = lbvh_i_keep_nearest(ids, distances2, k, found, walk.reach2, walk.id,
+                                          distance2);
+        if (*found == k) walk.last_id = lbvh_i_last_id(ids, k);
     }
+    lbvh_i_sort_nearest(ids, distances2, k, *found);
     return LBVH_OK;
 }
 
@@ -3736,7 +3912,7 @@ static void lbvh_i_make_empty(lbvh *tree)
     tree->built = 0;
     tree->n = tree->first_leaf = 0;
     tree->bad_id = -1;
-    tree->cuda_error = 0;
+    tree->cuda_error = tree->mixed = 0;
     memset(&tree->lattice, 0, sizeof tree->lattice);
 }
 
@@ -5946,7 +6122,7 @@ typedef struct lbvh_i_header {
     uint32_t version;       /* of this layout */
     int32_t real_bytes;
     union {
-        struct { int32_t dim, bits, n, has_masks; } tree;
+        struct { int32_t dim, bits, n, has_masks, by_id; } tree;
         int32_t part[7];    /* of an object of a part of this header (>>parts) */
     } of;
     uint64_t bytes;         /* of header and arrays */
@@ -6037,6 +6213,7 @@ static lbvh_i_header lbvh_i_header_of(const lbvh *tree)
     header.of.tree.bits = tree->desc.bits;
     header.of.tree.n = tree->n;
     header.of.tree.has_masks = tree->mask != NULL;
+    header.of.tree.by_id = !tree->mixed && tree->desc.builder != LBVH_PLOC;
     if (tree->n > 0) {
         uint64_t const nodes = 2 * (uint64_t)tree->n - 1;
         header.bytes += nodes * sizeof(lbvh_node) + (uint64_t)tree->n + 1;
@@ -6066,11 +6243,12 @@ static int lbvh_i_same_header(lbvh_i_header expected, const lbvh_i_header *heade
 static int lbvh_i_header_valid(const lbvh_i_header *header, int64_t size)
 {
     int32_t const dim = header->of.tree.dim, bits = header->of.tree.bits, n = header->of.tree.n,
-                  has_masks = header->of.tree.has_masks;
+                  has_masks = header->of.tree.has_masks, by_id = header->of.tree.by_id;
     lbvh shape;
     if ((dim != 2 && dim != 3) || (bits != 30 && bits != 63)) return 0;
-    if (n < 0 || n > LBVH_I_N_MAX || (has_masks & ~1)) return 0;
+    if (n < 0 || n > LBVH_I_N_MAX || ((has_masks | by_id) & ~1)) return 0;
     memset(&shape, 0, sizeof shape);
+    shape.mixed = !by_id;
     shape.desc.dim = dim;
     shape.desc.bits = bits;
     shape.n = n;
@@ -6105,6 +6283,7 @@ LBVH_API lbvh_result lbvh_load(lbvh *tree, const lbvh_desc *desc, const void *by
     if (result != LBVH_OK) return result;
     tree->built = 1;
     tree->n = header.of.tree.n;
+    tree->mixed = !header.of.tree.by_id;
     tree->first_leaf = tree->n > 0 ? tree->n - 1 : 0;
     lbvh_i_arrays_of(tree, array);
     result = lbvh_i_read_file(header, array, bytes) ? lbvh_validate(tree) : LBVH_INVALID;

@@ -1559,7 +1559,8 @@ __device__ __forceinline__ lbvh_real lbvh_i_warp_reach2(lbvh_real reach2)
 
 /* The walk of a packet from node `at`. Every lane calls hits(bits, leaf) for every batch: bit c is
    set where its own search overlaps leaf[c]. Batches come by ascending place. Later: only places
-   above `after`, the lane's own. Shrinks: hits may shrink o.reach2. The target of a skip is a right
+   above `after`, the lane's own. Shrinks: hits may shrink o.reach2, where ids above o.id are not
+   wanted at exactly that distance. The target of a skip is a right
    child or a leaf, so its number gives its first leaf. */
 template <lbvh_i_test Test, bool Later, bool Masked, bool Shrinks, class Hits>
 __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, const lbvh_overlap &o,
@@ -1574,6 +1575,8 @@ __device__ __forceinline__ void lbvh_i_walk_packet_masked(const lbvh &tree, cons
     while (at >= 0) {
         lbvh_node const node = lbvh_i_fetch(&tree.node[at]);
         bool meets = lbvh_i_meets_node<Test>(o, node);
+        if (Shrinks && meets && lbvh_box_distance2(&node, o.min) == o.reach2)
+            meets = !lbvh_i_ids_above(&tree, at, o.id);
         if (Masked) meets = meets & ((tree.mask[at] & o.filter) != 0);
         if (__any_sync(0xFFFFFFFFu, meets)) {
             int32_t const last = lbvh_last_place(&tree, &node), slice = first / lbvh_i_slice;
@@ -2354,6 +2357,11 @@ template <int Room> struct lbvh_i_nearest {
     {
         return lbvh_i_min(had, distance2[Room - 1]);
     }
+    /* What is as far away must have a lower id. */
+    __device__ __forceinline__ int32_t last_id() const
+    {
+        return id[Room - 1] < 0 ? INT32_MAX : id[Room - 1];
+    }
     /* Writes row q, unused entries as -1 and infinity. Returns how many were found. */
     __device__ __forceinline__ int32_t store(int64_t q, int32_t k, int32_t *ids,
                                              lbvh_real *distances2) const
@@ -2519,13 +2527,16 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
                 if (distance2 <= o.reach2) list.insert(distance2, other.link);
                 o.reach2 = list.reach2(o.reach2);
             }
+            o.id = list.last_id();
         };
+        o.id = INT32_MAX;
         lbvh_i_walk_packet<Test, false, true>(tree, o, -1, lbvh_root(&tree), batch, keep);
     } else if (o.at >= 0) {
         lbvh_near walk = lbvh_near_point(&tree, o.min, reach);
         while (lbvh_next_near(&walk)) {
             list.insert(walk.distance2, walk.id);
             walk.reach2 = list.reach2(walk.reach2);
+            walk.last_id = list.last_id();
         }
     }
     if (exists) found[q] = list.store(q, k, ids, distances2);
@@ -2545,9 +2556,12 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
     lbvh_real *const row_distances2 = distances2 + (int64_t)q * k;
     int32_t count = 0;
     lbvh_near walk = lbvh_near_point(&device, lbvh_i_at(points.data, points.stride, q), reach);
-    while (lbvh_next_near(&walk))
-        walk.reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id,
-                                        walk.distance2);
+    while (lbvh_next_near(&walk)) {
+        walk.reach2 = lbvh_i_keep_nearest(row_ids, row_distances2, k, &count, walk.reach2, walk.id,
+                                          walk.distance2);
+        if (count == k) walk.last_id = lbvh_i_last_id(row_ids, k);
+    }
+    lbvh_i_sort_nearest(row_ids, row_distances2, k, count);
     found[q] = count;
     for (int32_t slot = count; slot < k; slot++) {
         row_ids[slot] = -1;
@@ -4687,6 +4701,7 @@ LBVH_API lbvh_result lbvh_cuda_refit(lbvh_cuda *gpu, const lbvh_real *d_data, si
     lbvh_i_input const input = {d_data, lbvh_i_stride(&tree->desc, stride)};
     if (input.stride == 0) return LBVH_BAD_ARGUMENT;
     if (tree->n == 0) return LBVH_OK;
+    if (tree->desc.builder == LBVH_PLOC) tree->mixed = 1;
     lbvh_result result = lbvh_i_clear_facts(gpu, stream);
     if (result == LBVH_OK)
         result = lbvh_i_launch(gpu, stream, tree->n, lbvh_i_block_threads,
@@ -4748,6 +4763,7 @@ LBVH_API lbvh_result lbvh_cuda_upload(lbvh_cuda *gpu, const lbvh *tree, struct C
     if (result == LBVH_OK) result = lbvh_i_cuda_prepare(gpu, tree->n, LBVH_I_AHEAD, stream);
     if (result != LBVH_OK) return result;
     device->lattice = tree->lattice;
+    device->mixed = tree->mixed;
     if (tree->n > 0) result = lbvh_i_copy_tree(gpu, device, tree, cudaMemcpyHostToDevice, stream);
     if (result == LBVH_OK && tree->n > 0) result = lbvh_i_clear_facts(gpu, stream);
     if (result != LBVH_OK) return result;
@@ -4777,6 +4793,7 @@ LBVH_API lbvh_result lbvh_cuda_download(lbvh *tree, const lbvh_cuda *gpu,
     if (lbvh_i_failed(&errors, cudaStreamSynchronize(stream))) result = LBVH_CUDA_ERROR;
     tree->cuda_error = errors.device.tree.cuda_error;
     if (result != LBVH_OK) return result;
+    tree->mixed = device->mixed;
     tree->built = 1;
     tree->n = device->n;
     tree->first_leaf = device->first_leaf;

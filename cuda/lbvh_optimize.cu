@@ -200,6 +200,7 @@ LBVH_API lbvh_result lbvh_cuda_optimize(lbvh_cuda *gpu, int32_t *rotations,
     lbvh_result result = lbvh_i_prepare_rotations(gpu, &work, stream);
     if (result != LBVH_OK) return result;
     tree->code = nullptr;
+    tree->mixed = 1;
     tree->desc.keep_codes = 0;
     if (tree->desc.builder == LBVH_SPLIT) tree->desc.builder = LBVH_MERGE;
     result = lbvh_i_cuda_rotate(gpu, work, stream);

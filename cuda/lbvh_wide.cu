@@ -1183,13 +1183,14 @@ __global__ void __launch_bounds__(lbvh_i_search_block)
         for (int lane = 0; lane < LBVH_WIDE_LEAF; lane++) {
             int32_t const id = lbvh_i_lane_id(wide, block, lane);
             if (id >= 0)
-                reach2 = lbvh_keep_nearest(row_ids, row_distances2, k, &count, reach2, id,
-                                           distance2[lane]);
+                reach2 = lbvh_i_keep_nearest(row_ids, row_distances2, k, &count, reach2, id,
+                                             distance2[lane]);
         }
         return reach2;
     };
     lbvh_i_walk_near(wide, going, p, reach2, visit);
     if (thread >= m) return;
+    lbvh_i_sort_nearest(row_ids, row_distances2, k, count);
     found[q] = count;
     for (int32_t slot = count; slot < k; slot++) {
         row_ids[slot] = -1;

@@ -289,28 +289,49 @@ __device__ __forceinline__ void nlist_i_each_image(const nlist &list, const nlis
     }
 }
 
-/* The same with desc.nearest: the nearest only, in their order. Each search finds the next one. */
+/* Entries that a search for the nearest finds. */
+constexpr int32_t nlist_i_batch = 8;
+
+/* Inserts an entry among the `many` nearest so far, at most `room`. */
+__device__ __forceinline__ void nlist_i_keep_image(nlist_i_image_entry *best, int32_t &many,
+                                                   int32_t room, const nlist_i_image_entry &e)
+{
+    int32_t slot = many;
+    if (many == room) {
+        const nlist_i_image_entry &worst = best[room - 1];
+        if (!nlist_i_nearer(e.d2, e.id, e.shift, worst.d2, worst.id, worst.shift)) return;
+        slot--;
+    } else many++;
+    for (; slot > 0; slot--) {
+        const nlist_i_image_entry &other = best[slot - 1];
+        if (!nlist_i_nearer(e.d2, e.id, e.shift, other.d2, other.id, other.shift)) break;
+        best[slot] = other;
+    }
+    best[slot] = e;
+}
+
+/* The same with desc.nearest: the nearest only, in their order. Each search finds the next 8. */
 template <class Found>
 __device__ __forceinline__ void nlist_i_each_listed(const nlist &list, const nlist_i_job &job,
                                                     const nlist_i_systems &systems,
                                                     const int64_t *uid, int32_t place, Found found)
 {
-    nlist_i_image_entry last, best;
+    nlist_i_image_entry last = {}, best[nlist_i_batch];
     if (list.desc.nearest == 0) {
         nlist_i_each_image(list, job, systems, uid, place, found);
         return;
     }
-    for (int32_t k = 0; k < list.desc.nearest; k++) {
-        bool any = false;
+    for (int32_t k = 0; k < list.desc.nearest; k += nlist_i_batch) {
+        int32_t const left = list.desc.nearest - k,
+                      room = left < nlist_i_batch ? left : nlist_i_batch;
+        int32_t many = 0;
         nlist_i_each_image(list, job, systems, uid, place, [&](const nlist_i_image_entry &e) {
-            if (k > 0 && !nlist_i_nearer(last.d2, last.id, last.shift, e.d2, e.id, e.shift)) return;
-            if (any && !nlist_i_nearer(e.d2, e.id, e.shift, best.d2, best.id, best.shift)) return;
-            best = e;
-            any = true;
+            if (k == 0 || nlist_i_nearer(last.d2, last.id, last.shift, e.d2, e.id, e.shift))
+                nlist_i_keep_image(best, many, room, e);
         });
-        if (!any) return;
-        found(best);
-        last = best;
+        for (int32_t i = 0; i < many; i++) found(best[i]);
+        if (many < nlist_i_batch) return;
+        last = best[nlist_i_batch - 1];
     }
 }
 

@@ -197,7 +197,8 @@ typedef struct lbvh_rays {
     size_t stride;          /* bytes between two rays (default: tightly packed) */
     int32_t n;
     lbvh_real t_max;        /* up to where, in lengths of the direction (default, 0: infinity) */
-    const lbvh_real *t_maxs;    /* [n] one for each ray, 0 is 0 (default: t_max for all) */
+    const lbvh_real *t_ends;    /* [n] the same for each ray, as it stands: 0 is 0 (default: t_max
+                                   for all) */
     uint32_t filter;        /* only elements whose mask shares a bit with it (default, 0: all). Of
                                no effect, as filters, where the tree has no masks */
     const uint32_t *filters;    /* [n] one for each ray, 0 finds none (default: filter for all) */
@@ -1490,7 +1491,7 @@ static void lbvh_i_end_ray(const lbvh_i_bundle *bundle, const lbvh_i_beam *ray);
 /* t_max of ray r. */
 LBVH_FN lbvh_real lbvh_i_reach_of(const lbvh_rays *rays, int32_t r)
 {
-    if (rays->t_maxs) return rays->t_maxs[r];
+    if (rays->t_ends) return rays->t_ends[r];
     return rays->t_max > 0 ? rays->t_max : lbvh_i_infinity();
 }
 
@@ -2301,8 +2302,8 @@ static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
         lbvh_real const distance2 =
             search->fn ? search->fn(search->user, id, search->given)
                        : lbvh_i_copied_distance2(search->wide, slot, search->p);
-        search->reach2 = lbvh_keep_nearest(search->ids, search->distances2, search->k,
-                                           &search->found, search->reach2, id, distance2);
+        search->reach2 = lbvh_i_keep_nearest(search->ids, search->distances2, search->k,
+                                             &search->found, search->reach2, id, distance2);
     } else lbvh_i_keep_closest(search->wide, slot, search->p, search->closest, &search->reach2);
 }
 
@@ -2367,6 +2368,7 @@ LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p
     search.ids = ids;
     search.distances2 = distances2;
     lbvh_i_search_around(&search, p, reach);
+    lbvh_i_sort_nearest(ids, distances2, k, search.found);
     *found = search.found;
     return LBVH_OK;
 }
@@ -2443,6 +2445,16 @@ LBVH_I_LANES_FN __m256i lbvh_i_away_lanes(const float *p, const lbvh_wide_node *
 /* Vectors of 4 triangles, by axis. */
 typedef struct lbvh_i_lanes3 { __m128 x, y, z; } lbvh_i_lanes3;
 
+/* A point, four times. */
+LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_point_lanes(const float *at)
+{
+    lbvh_i_lanes3 p;
+    p.x = _mm_broadcast_ss(at);
+    p.y = _mm_broadcast_ss(at + 1);
+    p.z = _mm_broadcast_ss(at + 2);
+    return p;
+}
+
 /* A vertex of four triangles. */
 LBVH_I_LANES_FN lbvh_i_lanes3 lbvh_i_corner_lanes(const float *v)
 {
@@ -2498,27 +2510,90 @@ LBVH_I_LANES_FN __m128 lbvh_i_away2_lanes(lbvh_i_lanes3 q, lbvh_i_lanes3 p)
     return lbvh_i_dot_lanes(d, d);
 }
 
-/* lbvh_i_closest_on_edge: the squared distance. to_p: p - a */
+/* lbvh_i_closest_on_edge: the squared distance; between: not at a vertex. to_p: p - a */
 LBVH_I_LANES_FN __m128 lbvh_i_edge_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
-                                         lbvh_i_lanes3 to_p)
+                                         lbvh_i_lanes3 to_p, __m128 *between)
 {
     lbvh_i_lanes3 const d = lbvh_i_minus_lanes(b, a);
-    __m128 const along = lbvh_i_dot_lanes(d, to_p), length2 = lbvh_i_dot_lanes(d, d);
+    __m128 const along = lbvh_i_dot_lanes(d, to_p), length2 = lbvh_i_dot_lanes(d, d),
+                 from_a = _mm_cmpgt_ps(along, _mm_setzero_ps()),
+                 to_b = _mm_cmpge_ps(along, length2);
     lbvh_i_lanes3 q = lbvh_i_along_lanes(a, d, _mm_div_ps(along, length2));
-    q = lbvh_i_pick_lanes(q, b, _mm_cmpge_ps(along, length2));
-    q = lbvh_i_pick_lanes(a, q, _mm_cmpgt_ps(along, _mm_setzero_ps()));
+    q = lbvh_i_pick_lanes(q, b, to_b);
+    q = lbvh_i_pick_lanes(a, q, from_a);
+    *between = _mm_andnot_ps(to_b, from_a);
     return lbvh_i_away2_lanes(q, p);
 }
 
-/* The squared distance of lbvh_closest_on_triangle to 4 triangles. */
-LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(lbvh_i_lanes3 p, const float *v)
+/* lbvh_i_closest_on_edges: the squared distance; between: not at a vertex. */
+LBVH_I_LANES_FN __m128 lbvh_i_edges_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
+                                          lbvh_i_lanes3 c, __m128 *between)
+{
+    __m128 on_bc, on_ca;
+    __m128 const ab = lbvh_i_edge_lanes(p, a, b, lbvh_i_minus_lanes(p, a), between),
+                 bc = lbvh_i_edge_lanes(p, b, c, lbvh_i_minus_lanes(p, b), &on_bc),
+                 ca = lbvh_i_edge_lanes(p, c, a, lbvh_i_minus_lanes(p, c), &on_ca),
+                 least = _mm_min_ps(bc, ab);
+    *between = _mm_blendv_ps(*between, on_bc, _mm_cmplt_ps(bc, ab));
+    *between = _mm_blendv_ps(*between, on_ca, _mm_cmplt_ps(ca, least));
+    return _mm_min_ps(ca, least);
+}
+
+/* lbvh_i_into_sliver: the squared distance to the projection, or `to_edge` where that is less. */
+LBVH_I_LANES_FN __m128 lbvh_i_into_lanes(lbvh_i_lanes3 p, lbvh_i_lanes3 a, lbvh_i_lanes3 b,
+                                         lbvh_i_lanes3 c, __m128 to_edge)
+{
+    lbvh_i_lanes3 const ab = lbvh_i_minus_lanes(b, a), ac = lbvh_i_minus_lanes(c, a),
+                        ap = lbvh_i_minus_lanes(p, a);
+    __m128 const zero = _mm_setzero_ps(), minus = _mm_set1_ps(-0.0f),
+                 length2 = lbvh_i_dot_lanes(ab, ab),
+                 foot = _mm_div_ps(lbvh_i_dot_lanes(ab, ac), length2),
+                 along = _mm_div_ps(lbvh_i_dot_lanes(ab, ap), length2);
+    lbvh_i_lanes3 const height = lbvh_i_along_lanes(ac, ab, _mm_xor_ps(foot, minus)),
+                        above = lbvh_i_along_lanes(ap, ab, _mm_xor_ps(along, minus));
+    __m128 const up = _mm_div_ps(lbvh_i_dot_lanes(height, above), lbvh_i_dot_lanes(height, height)),
+                 of_b = _mm_sub_ps(along, lbvh_i_times_lanes(up, foot)),
+                 inside = _mm_and_ps(_mm_and_ps(_mm_cmpgt_ps(up, zero), _mm_cmpgt_ps(of_b, zero)),
+                                     _mm_cmplt_ps(_mm_add_ps(up, of_b), _mm_set1_ps(1)));
+    lbvh_i_lanes3 const r = lbvh_i_along_lanes(lbvh_i_along_lanes(a, ab, of_b), ac, up);
+    return _mm_blendv_ps(to_edge, _mm_min_ps(lbvh_i_away2_lanes(r, p), to_edge), inside);
+}
+
+/* lbvh_i_closest_on_sliver: the squared distance, for those lanes that are slivers; of the others
+   `away2`. */
+LBVH_I_AVX2 __attribute__((noinline)) static __m128 lbvh_i_sliver_lanes(const float *at,
+                                                                        const float *v,
+                                                                        __m128 away2, __m128 sliver,
+                                                                        __m128 inside)
 {
     lbvh_i_lanes3 const a = lbvh_i_corner_lanes(v), b = lbvh_i_corner_lanes(v + 12),
-                        c = lbvh_i_corner_lanes(v + 24), ab = lbvh_i_minus_lanes(b, a),
-                        ac = lbvh_i_minus_lanes(c, a), ap = lbvh_i_minus_lanes(p, a),
-                        bp = lbvh_i_minus_lanes(p, b), cp = lbvh_i_minus_lanes(p, c),
-                        normal = lbvh_i_normal_lanes(ab, ac);
+                        c = lbvh_i_corner_lanes(v + 24), p = lbvh_i_point_lanes(at);
+    __m128 between;
+    __m128 const ab = lbvh_i_away2_lanes(a, b), bc = lbvh_i_away2_lanes(b, c),
+                 ca = lbvh_i_away2_lanes(c, a), to_edge = lbvh_i_edges_lanes(p, a, b, c, &between),
+                 from_b = _mm_cmpge_ps(bc, ca),
+                 from_a = _mm_and_ps(_mm_cmpge_ps(ab, bc), _mm_cmpge_ps(ab, ca));
+    lbvh_i_lanes3 const from = lbvh_i_pick_lanes(lbvh_i_pick_lanes(c, b, from_b), a, from_a),
+                        to = lbvh_i_pick_lanes(lbvh_i_pick_lanes(a, c, from_b), b, from_a),
+                        apex = lbvh_i_pick_lanes(lbvh_i_pick_lanes(b, a, from_b), c, from_a);
+    away2 = _mm_blendv_ps(away2, to_edge, sliver);
+    return _mm_blendv_ps(away2, lbvh_i_into_lanes(p, from, to, apex, to_edge),
+                         _mm_and_ps(sliver, _mm_or_ps(inside, between)));
+}
+
+/* The squared distance of lbvh_closest_on_triangle to 4 triangles. */
+LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(const float *at, const float *v)
+{
+    lbvh_i_lanes3 const p = lbvh_i_point_lanes(at), a = lbvh_i_corner_lanes(v),
+                        b = lbvh_i_corner_lanes(v + 12), c = lbvh_i_corner_lanes(v + 24),
+                        ab = lbvh_i_minus_lanes(b, a), ca = lbvh_i_minus_lanes(a, c),
+                        ap = lbvh_i_minus_lanes(p, a), bp = lbvh_i_minus_lanes(p, b),
+                        cp = lbvh_i_minus_lanes(p, c), normal = lbvh_i_normal_lanes(ca, ab);
     __m128 const zero = _mm_setzero_ps(),
+                 edges2 = _mm_add_ps(lbvh_i_dot_lanes(ab, ab), lbvh_i_dot_lanes(ca, ca)),
+                 sliver = _mm_cmplt_ps(lbvh_i_dot_lanes(normal, normal),
+                                       _mm_mul_ps(lbvh_i_times_lanes(edges2, edges2),
+                                                  _mm_set1_ps(LBVH_I_SLIVER))),
                  from_a = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(bp, cp)),
                  from_b = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(cp, ap)),
                  from_c = lbvh_i_dot_lanes(normal, lbvh_i_normal_lanes(ap, bp)),
@@ -2526,13 +2601,14 @@ LBVH_I_LANES_FN __m128 lbvh_i_triangle_lanes(lbvh_i_lanes3 p, const float *v)
                  inside = _mm_and_ps(_mm_and_ps(_mm_cmpgt_ps(from_a, zero),
                                                 _mm_cmpgt_ps(from_b, zero)),
                                      _mm_and_ps(_mm_cmpgt_ps(from_c, zero),
-                                                _mm_castsi128_ps(lbvh_i_finite_lanes(total)))),
-                 to_ab = lbvh_i_edge_lanes(p, a, b, ap), to_bc = lbvh_i_edge_lanes(p, b, c, bp),
-                 to_ca = lbvh_i_edge_lanes(p, c, a, cp),
-                 to_edge = _mm_min_ps(to_ca, _mm_min_ps(to_bc, to_ab));
+                                                _mm_castsi128_ps(lbvh_i_finite_lanes(total))));
     lbvh_i_lanes3 q = lbvh_i_along_lanes(a, ab, _mm_div_ps(from_b, total));
-    q = lbvh_i_along_lanes(q, ac, _mm_div_ps(from_c, total));
-    return _mm_blendv_ps(to_edge, lbvh_i_away2_lanes(q, p), inside);
+    __m128 away2, between;
+    q = lbvh_i_along_lanes(q, ca, _mm_div_ps(from_c, _mm_sub_ps(zero, total)));
+    away2 = lbvh_i_edges_lanes(p, a, b, c, &between);
+    away2 = _mm_blendv_ps(away2, lbvh_i_away2_lanes(q, p), inside);
+    if (_mm_movemask_ps(sliver)) return lbvh_i_sliver_lanes(at, v, away2, sliver, inside);
+    return away2;
 }
 
 /* As lbvh_i_keep_closest, of a triangle at distance2. */
@@ -2552,14 +2628,10 @@ LBVH_FN void lbvh_i_keep_slot(const lbvh_wide *wide, lbvh_i_seeker *seeker, size
 LBVH_I_LANES_FN void lbvh_i_seek_block(const lbvh_wide *wide, lbvh_i_seeker *seeker, size_t block)
 {
     float distance2[LBVH_WIDE_LEAF];
-    lbvh_i_lanes3 p;
-    __m128 away2;
-    uint32_t within;
-    p.x = _mm_broadcast_ss(seeker->p);
-    p.y = _mm_broadcast_ss(seeker->p + 1);
-    p.z = _mm_broadcast_ss(seeker->p + 2);
-    away2 = lbvh_i_triangle_lanes(p, wide->element + block * 9 * LBVH_WIDE_LEAF);
-    within = (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
+    __m128 const away2 = lbvh_i_triangle_lanes(seeker->p,
+                                               wide->element + block * 9 * LBVH_WIDE_LEAF);
+    uint32_t within =
+        (uint32_t)_mm_movemask_ps(_mm_cmple_ps(away2, _mm_set1_ps(seeker->reach2)));
     _mm_storeu_ps(distance2, away2);
     for (; within; within &= within - 1) {
         int const lane = lbvh_i_lowest_bit(within);

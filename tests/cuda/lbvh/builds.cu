@@ -108,7 +108,7 @@ static void test_searches()
 
 static void test_nearest()
 {
-    static const int32_t ks[] = {1, 8, 33, 2, 0, 32, 12};
+    static const int32_t ks[] = {1, 8, 33, 2, 0, 32, 300};
     for (size_t k = 0; k < case_count; k++) {
         Case c = case_of(k);
         if (c.keep_codes || !chosen(k + 1, 4 * share, 300)) continue;

@@ -83,6 +83,7 @@ static const Test tests[] = {
     {"ploc graph", test_ploc_graph},
     {"wide", test_wide},
     {"wide deep", test_wide_deep},
+    {"wide slivers", test_wide_slivers},
     {"wide far", test_wide_far},
     {"wide copies", test_wide_copies},
     {"wide graph", test_wide_graph},

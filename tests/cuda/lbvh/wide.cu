@@ -76,9 +76,9 @@ static void check_rays(Wides &w, int m, int seed)
 {
     std::vector<real> const data = rays_of(w.trees.serial, m, seed);
     std::vector<uint32_t> const filters = filters_of(m);
-    std::vector<real> t_maxs((size_t)m);
-    for (int q = 0; q < m; q++) t_maxs[(size_t)q] = q % 9 == 0 ? 0 : q % 9 == 1 ? infinity : q % 3;
-    Device<real> d_data(data), d_t_maxs(t_maxs);
+    std::vector<real> t_ends((size_t)m);
+    for (int q = 0; q < m; q++) t_ends[(size_t)q] = q % 9 == 0 ? 0 : q % 9 == 1 ? infinity : q % 3;
+    Device<real> d_data(data), d_t_ends(t_ends);
     Device<uint32_t> d_filters(filters);
     for (int kind = 0; kind < 4; kind++) {
         std::vector<lbvh_ray_hit> want((size_t)m);
@@ -93,7 +93,7 @@ static void check_rays(Wides &w, int m, int seed)
         lbvh_rays device = rays;
         rays.data = data.data(), device.data = d_data.p;
         if (kind == 3) rays.filters = filters.data(), device.filters = d_filters.p;
-        if (kind == 3) rays.t_maxs = t_maxs.data(), device.t_maxs = d_t_maxs.p;
+        if (kind == 3) rays.t_ends = t_ends.data(), device.t_ends = d_t_ends.p;
         CHECK_RESULT(lbvh_closest_hits(&w.serial, &rays, nullptr, nullptr, want.data()), LBVH_OK);
         CHECK_RESULT(lbvh_any_hits(&w.serial, &rays, nullptr, nullptr, hit.data()), LBVH_OK);
         CHECK_RESULT(lbvh_cuda_closest_hits(&w.gpu, &device, d_hits.p, stream), LBVH_OK);
@@ -163,7 +163,7 @@ static void check_wide_overlaps(Wides &w, int m, uint32_t filter, int flags, int
 
 static void search_wide(Wides &w, size_t k)
 {
-    static const int counts[] = {0, 1, 3, 8, 12, 20, 40};
+    static const int counts[] = {0, 1, 3, 8, 12, 20, 300};
     int const m = 70, flags = k % 2 ? LBVH_SORTED : 0, seed = (int)(k % 5);
     if (w.serial.numbers == 9) check_rays(w, 2 * m, (int)k);
     if (w.serial.numbers == 9)
@@ -226,6 +226,25 @@ static Input some_triangles(int n, int seed)
     return input_of(c, seed);
 }
 
+/* Their heights are 1e-1 to 1e-8 of their edges. */
+static void test_wide_slivers()
+{
+    context = "wide: slivers";
+    Input in = some_triangles(300, 2);
+    for (int i = 0; i < in.n; i++) {
+        real *const v = &in.data[9 * (size_t)i];
+        real const height = (real)std::pow(10.0, -1 - i % 8), at = i % 3 ? (real)0.4 : height;
+        for (int a = 0; a < 3; a++)
+            v[6 + a] = v[a] + at * (v[3 + a] - v[a]) + height * (v[6 + a] - v[a]);
+        if (i % 2) std::swap_ranges(v, v + 3, v + 6);
+    }
+    OnDevice const on_device(in);
+    Wides w;
+    if (!build_wide(&w, in, on_device, 4, 1)) return;
+    for (int seed = 0; seed < 3; seed++) check_closest_points(w, 130, infinity, 0, seed);
+    check_wide_nearest(w, 130, 8, infinity, 0, 3);
+}
+
 /* Directions that are very long or short, and nearly parallel to axes; origins far away. Brute
    force over all triangles is the oracle. More rays than threads, in the emulator. */
 static void test_wide_far()
@@ -262,7 +281,7 @@ static void test_wide_far()
         }
     }
     std::vector<lbvh_ray_hit> want((size_t)m);
-    std::vector<real> t_maxs((size_t)m, infinity);
+    std::vector<real> t_ends((size_t)m, infinity);
     int hits = 0;
     for (int q = 0; q < m; q++) {
         const real *const ray = &data[6 * (size_t)q];
@@ -281,16 +300,16 @@ static void test_wide_far()
             best.t = hit.t, best.u = hit.u, best.v = hit.v, best.id = i;
         }
         memcpy(&want[(size_t)q], &best, sizeof best);
-        if (best.id >= 0 && q % 2) t_maxs[(size_t)q] = best.t; /* just as far as the hit */
+        if (best.id >= 0 && q % 2) t_ends[(size_t)q] = best.t; /* just as far as the hit */
         hits += best.id >= 0;
     }
     CHECK(hits > m / 20);
-    Device<real> d_data(data), d_t_maxs(t_maxs);
+    Device<real> d_data(data), d_t_ends(t_ends);
     Device<lbvh_ray_hit> d_hits((size_t)m);
     lbvh_rays rays = {};
     rays.n = m;
     rays.data = d_data.p;
-    rays.t_maxs = d_t_maxs.p;
+    rays.t_ends = d_t_ends.p;
     CHECK_RESULT(lbvh_cuda_closest_hits(&w.gpu, &rays, d_hits.p, stream), LBVH_OK);
     CHECK(same_bits(d_hits.get(), want));
 }

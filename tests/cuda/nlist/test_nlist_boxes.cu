@@ -251,7 +251,7 @@ static void test_nearest()
         boxes_system s;
         boxes_make(&s, turn % 2 ? BOXES_LATTICE : turn / 2 % BOXES_KINDS, 3, 7, 30, &dice);
         nlist_desc d = desc_of(s, turn % 4);
-        d.nearest = 1 + (int32_t)wl_below(&dice, 6);
+        d.nearest = 1 + (int32_t)wl_below(&dice, 25);
         d.rows = turn % 3 ? 0 : 1 + (int32_t)wl_below(&dice, (uint32_t)s.n);
         context = "nearest, turn " + std::to_string(turn);
         check_both(&gpu, &list, d, s);

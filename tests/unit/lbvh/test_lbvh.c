@@ -32,6 +32,7 @@
 #include "bad_calls.c"
 #include "memory.c"
 #include "rows.c"
+#include "ties.c"
 #include "files.c"
 #include "validate.c"
 #include "triangles.c"
@@ -94,6 +95,8 @@ static const struct CMUnitTest calls[] = {
     TEST(test_nearest_rows),
     TEST(test_nearest_rows_memory),
     TEST(test_nearest_rows_refused),
+    TEST(test_nearest_ties), TEST(test_nearest_ties_later),
+    TEST(test_nearest_many),
     TEST(test_change_of_allocator),
     TEST(test_files),
     TEST(test_head_of_a_file),
@@ -113,6 +116,7 @@ static const struct CMUnitTest calls[] = {
     TEST(test_closest_by_hand),
     TEST(test_closest),
     TEST(test_closest_on_segments),
+    TEST(test_closest_on_slivers), TEST(test_weights_on_slivers),
     TEST(test_ray_triangle),
     TEST(test_ray_triangle_by_hand),
     TEST(test_ray_triangle_range),

@@ -28,7 +28,8 @@ static int has_avx2(void) { return 0; }
    ------------------------------------------------------------------------------------------------
    */
 
-enum { KNOT, SOUP, FLAT, ONE_POINT, DISTANT, TINY, HUGE_ONES, TWO_SIZES, COMB, TILES, SCENES };
+enum { KNOT, SOUP, FLAT, ONE_POINT, DISTANT, TINY, HUGE_ONES, TWO_SIZES, COMB, TILES, SLIVERS,
+       SCENES };
 enum { MOST = 1024, RAYS = 400 };
 
 typedef struct scene {
@@ -73,6 +74,22 @@ static void put_comb(void)
         real const at = (real)ldexp(1, -(i % 20)) * (1 + (real)(i / 20 % 4) / 1024);
         for (k = 0; k < 9; k++)
             s.corner[9 * i + k] = at * (k == 3 || k == 7 ? (real)1.125 : (real)1);
+    }
+}
+
+/* Their heights are 1e-1 to 1e-8 of their edges. */
+static void put_slivers(void)
+{
+    int32_t i;
+    int k;
+    put_soup(1, (real)0.5, (real)0.3, 0);
+    for (i = 0; i < s.n; i++) {
+        real *corner = s.corner + 9 * i, at = between(0, 1), height = (real)pow(10, -1 - i % 8);
+        int const apex = 3 * roll(3), from = (apex + 3) % 9, to = (apex + 6) % 9;
+        if (i % 3 == 0) at = height * between(-1, 1); /* or two edges are long */
+        for (k = 0; k < 3; k++)
+            corner[apex + k] = corner[from + k] + at * (corner[to + k] - corner[from + k]) +
+                               height * between((real)-0.3, (real)0.3);
     }
 }
 
@@ -122,6 +139,7 @@ static void put(int kind, int32_t n)
     }
     if (kind == COMB) put_comb();
     if (kind == TILES) put_tiles();
+    if (kind == SLIVERS) put_slivers();
 }
 
 static void build(int copy, int leaf, const uint32_t *masks)
@@ -540,7 +558,7 @@ static void check_ray_options(const uint32_t *masks, int packs)
     rays.n = RAYS - 3;
     rays.data = wider;
     rays.stride = 8 * sizeof(real);
-    rays.t_maxs = ends;
+    rays.t_ends = ends;
     rays.filters = masks ? filters : NULL;
     rays.flags = packs ? LBVH_SORTED : 0;
     for (answer = 0; answer <= has_avx2(); answer++) {
@@ -596,7 +614,7 @@ static void test_touched_boxes(void **state)
     int round, a, met = 0;
     (void)state;
     begin(TILES, MOST, 1);
-    rays.t_maxs = ends;
+    rays.t_ends = ends;
     for (round = 0; round < 60; round++) {
         make_rays();
         for (r = 0; r < RAYS; r++) {

@@ -180,6 +180,130 @@ static void test_closest_on_segments(void **state)
     }
 }
 
+static long double long_dot(const long double *a, const long double *b)
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/* The distance of p to the segment from a to b. */
+static long double to_segment(const long double *p, const long double *a, const long double *b)
+{
+    long double d[3], at[3], length2, t;
+    int x;
+    for (x = 0; x < 3; x++) d[x] = b[x] - a[x], at[x] = p[x] - a[x];
+    length2 = long_dot(d, d);
+    t = length2 > 0 ? long_dot(d, at) / length2 : 0;
+    t = t < 0 ? 0 : t > 1 ? 1 : t;
+    for (x = 0; x < 3; x++) at[x] -= t * d[x];
+    return sqrtl(long_dot(at, at));
+}
+
+/* The distance of p to a triangle: a convex function of the place of a segment that is moved from
+   vertex 0 to the opposite edge, so thirds that do not hold the minimum are cut off. */
+static long double to_triangle(const real *p, const real v[3][3])
+{
+    long double at[3], from = 0, to = 1, least = INFINITY;
+    int k, side, x;
+    for (x = 0; x < 3; x++) at[x] = (long double)p[x];
+    for (k = 0; k < 70; k++) {
+        long double distance[2];
+        for (side = 0; side < 2; side++) {
+            long double const t = from + (to - from) * (side + 1) / 3;
+            long double a[3], b[3];
+            for (x = 0; x < 3; x++) {
+                a[x] = (long double)v[0][x] + t * ((long double)v[1][x] - (long double)v[0][x]);
+                b[x] = (long double)v[0][x] + t * ((long double)v[2][x] - (long double)v[0][x]);
+            }
+            distance[side] = to_segment(at, a, b);
+            if (distance[side] < least) least = distance[side];
+        }
+        if (distance[0] <= distance[1]) to -= (to - from) / 3;
+        else from += (to - from) / 3;
+    }
+    return least;
+}
+
+/* A triangle of edges of about 1 whose height is `height`, its corners in some order; with whole
+   numbers of about 1e5 in every second one. And a point near it, as often in its plane. */
+static void put_sliver(int k, real height, real v[3][3], real *p)
+{
+    real const size = k % 2 ? (real)131072 : (real)1, about = (real)(k % 3 - 1) / 2;
+    real const away = (real)pow(10, -(double)(k / 8 % 8)) * (k % 5 ? 1 : 8);
+    real e[3], up[3], normal[3], foot = between((real)-0.2, (real)1.2), t = between(0, 1), y, z;
+    int const first = roll(3);
+    int x;
+    if (k % 7 == 0) foot = height * between(-2, 2);     /* two edges are long */
+    random_point(e, 1), random_point(up, 1);
+    for (x = 0; x < 3; x++)
+        normal[x] = e[(x + 1) % 3] * up[(x + 2) % 3] - e[(x + 2) % 3] * up[(x + 1) % 3];
+    if (k % 4 == 0) t = foot + height * between(-1, 1); /* near the apex */
+    y = k % 4 < 2 ? height * between(0, 1) : k % 4 == 2 ? height * between(-2, 3) : away;
+    z = k / 4 % 2 ? away * between(-1, 1) : height * between(-1, 1);
+    for (x = 0; x < 3; x++) {
+        v[first][x] = size * about;
+        v[(first + 1) % 3][x] = size * (about + e[x]);
+        v[(first + 2) % 3][x] = size * (about + foot * e[x] + height * up[x]);
+        p[x] = size * (about + t * e[x] + y * up[x] + z * normal[x]);
+    }
+    for (x = 0; k % 2 && x < 9; x++) v[x / 3][x % 3] = (real)floor((double)v[x / 3][x % 3]);
+}
+
+/* Whatever the height: no further than the closest point and 1e-5 of the longest edge; on the
+   triangle, and on the feature. */
+static void test_closest_on_slivers(void **state)
+{
+    int k, seen[7] = {0, 0, 0, 0, 0, 0, 0};
+    (void)state;
+    dice = wl_seed(26);
+    for (k = 0; k < 20000 / share(); k++) {
+        real v[3][3], p[3], q[3];
+        long double edge = 0, slack, at[3], ends[2][3];
+        lbvh_feature feature;
+        int x, side;
+        put_sliver(k, (real)pow(10, -(double)roll(17) / 2), v, p);
+        for (side = 0; side < 3; side++)
+            edge = fmaxl(edge, (long double)apart(v[side], v[(side + 1) % 3]));
+        slack = 1e-5L * edge;
+        feature = lbvh_closest_on_triangle(p, v[0], v[1], v[2], q);
+        CHECK((long double)apart(p, q) <= to_triangle(p, (const real (*)[3])v) + slack);
+        CHECK(to_triangle(q, (const real (*)[3])v) <= slack);
+        seen[feature]++;
+        if (feature >= LBVH_VERTEX_A) CHECK(memcmp(q, v[feature - LBVH_VERTEX_A], sizeof q) == 0);
+        if (feature == LBVH_FACE || feature >= LBVH_VERTEX_A) continue;
+        for (x = 0; x < 3; x++) {
+            at[x] = (long double)q[x];
+            for (side = 0; side < 2; side++)
+                ends[side][x] = (long double)v[((int)feature - (int)LBVH_EDGE_AB + side) % 3][x];
+        }
+        CHECK(to_segment(at, ends[0], ends[1]) <= slack);
+    }
+    for (k = 0; k < 7; k++) CHECK(seen[k] > 0);
+}
+
+/* The weights of a hit make a point of the triangle, also where origin + t direction is none. */
+static void test_weights_on_slivers(void **state)
+{
+    int k, hits = 0;
+    (void)state;
+    dice = wl_seed(31);
+    for (k = 0; k < 20000 / share(); k++) {
+        real v[3][3], p[3], q[3], origin[3], direction[3], t, u, w;
+        double edge = 0;
+        int x;
+        put_sliver(k, (real)pow(10, -(double)roll(11) / 2), v, p);
+        for (x = 0; x < 3; x++) edge = fmax(edge, apart(v[x], v[(x + 1) % 3]));
+        random_point(origin, (real)(10 * edge));
+        for (x = 0; x < 3; x++) direction[x] = p[x] - origin[x];
+        if (!lbvh_ray_triangle(origin, direction, v[0], v[1], v[2], &t, &u, &w)) continue;
+        hits++;
+        CHECK(u >= 0 && w >= 0 && (double)u + (double)w <= 1 + 4 * REAL_EPSILON);
+        for (x = 0; x < 3; x++)
+            q[x] = v[0][x] + u * (v[1][x] - v[0][x]) + w * (v[2][x] - v[0][x]);
+        CHECK(to_triangle(q, (const real (*)[3])v) <= (long double)(16 * REAL_EPSILON * edge));
+    }
+    CHECK(hits > 200 / share());
+}
+
 /* Where a line meets the plane of a triangle, and the weights of the corners there, in long double.
    0: parallel. */
 static int plane_hit(const real *o, const real *d, const real v[3][3], long double *t,
