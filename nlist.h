@@ -835,7 +835,7 @@ typedef struct nlist_mesh {
    the contact; points within a thousandth of that reach are one (>>walls). tree: over these
    triangles, as they are now (LBVH_TRIANGLES; refitted when they move). The layout is
    NLIST_DYNAMIC; half, masks and exclusions do not apply; periodic axes are refused. O(n log
-   triangles). */
+   triangles), and beside the tip of a fan of m triangles up to m^2 tests a particle. */
 NLIST_API nlist_result nlist_build_mesh(nlist *list, const nlist_desc *desc, const lbvh *tree,
                                         const nlist_mesh *mesh, const nlist_real *pos,
                                         size_t stride, int32_t n);
@@ -1413,16 +1413,16 @@ NLIST_FN int32_t nlist_mesh_closest(const nlist_mesh *mesh, int32_t triangle, co
        old row   [ 7  9  4  2 ]    new row   [ 9  4  8 ]    9, 4: persist, their bytes are copied
        bytes       a  b  c  d      bytes       b  c  0      8: begins with zeros     7, 2: end
 
-   Rows mostly keep their order from build to build. So the partner after the last one found is
-   tried first, then the whole row:
+   Rows mostly keep their order from build to build. So the partners after the last one found are
+   tried first, then those before it:
 
-       9: the first is 7, so all are tried: entry 1
+       9: after 7, which has ended: entry 1
        4: follows 9, found at once: entry 2
-       8: 2 follows, so all are tried, and none is 8: new
+       8: 2 follows, then 7 and 9 from the beginning, and none is 8: new
 
-   A row whose order is kept costs O(row), and O(row) more for each contact that began or stands
-   right behind one that ended; O(row^2) at worst. (Kureck, section 5.5, marks the contacts of the
-   old list that persist, appends the new ones and sorts.)
+   A row whose order is kept costs O(row), and O(row) more for each contact that began (with events:
+   or ended); O(row^2) at worst. (Kureck, section 5.5, marks the contacts of the old list that
+   persist, appends the new ones and sorts.)
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct nlist_i_matcher {
@@ -1459,23 +1459,28 @@ NLIST_FN int nlist_i_same_image(const int32_t *a, const int32_t *b)
     return !a || !b || (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]);
 }
 
-/* The entry of `id` in the matcher's row (new_of: a new id, in an old row), with this shift (or
-   NULL), -1 = none. */
-NLIST_FN_WALK int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
+/* 1 if the entry is that of `id` (new_of: a new id, in an old row), with this shift (or NULL). The
+   matcher then goes on behind it. */
+NLIST_FN_WALK int nlist_i_is_match(nlist_i_matcher *matcher, const nlist_each *e, int32_t id,
+                                   const int32_t *shift)
 {
     const int32_t *const new_of = matcher->new_of;
+    if ((new_of ? new_of[e->id] : e->id) != id || !nlist_i_same_image(e->shift, shift)) return 0;
+    matcher->cursor = *e;
+    return 1;
+}
+
+/* The entry of `id` in the matcher's row, -1 = none: from the last one found to the end, then from
+   the beginning to there. */
+NLIST_FN_WALK int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
+{
     nlist_each e = matcher->cursor;
-    if (nlist_next(&e) && (new_of ? new_of[e.id] : e.id) == id &&
-        nlist_i_same_image(e.shift, shift)) {
-        matcher->cursor = e;
-        return e.entry;
-    }
+    int64_t const last = e.entry;
+    while (nlist_next(&e)) if (nlist_i_is_match(matcher, &e, id, shift)) return e.entry;
+    if (last < 0) return -1;
     e = nlist_i_row(matcher->rows, matcher->cursor.bytes, matcher->i);
-    while (nlist_next(&e)) {
-        if ((new_of ? new_of[e.id] : e.id) != id || !nlist_i_same_image(e.shift, shift)) continue;
-        matcher->cursor = e;
-        return e.entry;
-    }
+    while (nlist_next(&e) && e.entry != last)
+        if (nlist_i_is_match(matcher, &e, id, shift)) return e.entry;
     return -1;
 }
 
@@ -1510,36 +1515,54 @@ NLIST_FN nlist_real nlist_i_square_between(const nlist_real a[3], const nlist_re
     return nlist_i_times(x, x) + nlist_i_times(y, y) + nlist_i_times(z, z);
 }
 
-/* q is the point of triangle t closest to p. 1 if another triangle through q comes nearer to p, or
-   as near with a lower number: then t is dropped. Distance, then number, order all triangles: of
-   those that meet in q the first is listed. */
-NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3],
-                                nlist_real reach, int32_t t, const nlist_real q[3])
+/* 1 if triangle u passes through q, and comes nearer to p than `*best` with its d2, or as near with
+   a lower number; u is then the best. */
+NLIST_FN int nlist_i_comes_first(const nlist_mesh *mesh, const nlist_real p[3],
+                                 const nlist_real q[3], nlist_real same2, int32_t u, int32_t *best,
+                                 nlist_real *d2)
 {
-    nlist_real const same = nlist_i_same_point(reach, p), same2 = nlist_i_times(same, same),
-                     d2 = nlist_i_square_between(p, q);
-    lbvh_overlap o = lbvh_overlap_sphere(tree, q, nlist_i_search_radius(same, q));
-    while (lbvh_next(&o)) {
-        nlist_real r[3], through[3], r2;
-        if (o.id == t) continue;
-        (void)nlist_mesh_closest(mesh, o.id, p, r);
-        r2 = nlist_i_square_between(p, r);
-        if (r2 > d2 || (r2 == d2 && o.id > t)) continue;
-        (void)nlist_mesh_closest(mesh, o.id, q, through);
-        if (nlist_i_square_between(q, through) <= same2) return 1;
-    }
-    return 0;
+    nlist_real r[3], through[3], r2;
+    if (u == *best) return 0;
+    (void)nlist_mesh_closest(mesh, u, p, r);
+    r2 = nlist_i_square_between(p, r);
+    if (r2 > *d2 || (r2 == *d2 && u > *best)) return 0;
+    (void)nlist_mesh_closest(mesh, u, q, through);
+    if (!(nlist_i_square_between(q, through) <= same2)) return 0;
+    *best = u;
+    *d2 = r2;
+    return 1;
+}
+
+/* q is the point of triangle t closest to p. 1 if another triangle comes first there: then t is
+   dropped. Distance, then number, order all triangles: of those that meet in q the first is listed.
+   `*first`: the one that t or, before, another triangle was dropped for, -1: none. It is tried
+   before the search: of many that meet in one point, each but the first takes one test. */
+NLIST_FN int nlist_i_superseded(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3],
+                                nlist_real reach, int32_t t, const nlist_real q[3], int32_t *first)
+{
+    nlist_real const same = nlist_i_same_point(reach, p), same2 = nlist_i_times(same, same);
+    nlist_real d2 = nlist_i_square_between(p, q);
+    int32_t best = t, tests;
+    lbvh_overlap o;
+    if (*first >= 0 && nlist_i_comes_first(mesh, p, q, same2, *first, &best, &d2)) return 1;
+    o = lbvh_overlap_sphere(tree, q, nlist_i_search_radius(same, q));
+    for (tests = 0; lbvh_next(&o); tests++) /* of few any will do; of many the first of all */
+        if (nlist_i_comes_first(mesh, p, q, same2, o.id, &best, &d2) && tests < 16) break;
+    if (best == t) return 0;
+    *first = best;
+    return 1;
 }
 
 /* The key under which triangle t is in contact with p, or -1: too far, or superseded by another
-   triangle. */
+   triangle. `*first`: -1 for the first triangle of a particle. */
 NLIST_FN int32_t nlist_i_wall_key(const lbvh *tree, const nlist_mesh *mesh, const nlist_real p[3],
-                                  nlist_real reach, int32_t t)
+                                  nlist_real reach, int32_t t, int32_t *first)
 {
     nlist_real const limit = nlist_i_times(reach, reach);
     nlist_real q[3];
     int32_t const feature = nlist_mesh_closest(mesh, t, p, q);
-    if (!(nlist_i_square_between(p, q) <= limit) || nlist_i_superseded(tree, mesh, p, reach, t, q))
+    if (!(nlist_i_square_between(p, q) <= limit) ||
+        nlist_i_superseded(tree, mesh, p, reach, t, q, first))
         return -1;
     return nlist_key(t, feature);
 }
@@ -2743,11 +2766,12 @@ static nlist_result nlist_i_collect_mesh(nlist_i_finder *finder)
         nlist_real const reach = nlist_i_gap(desc) + nlist_i_radius(desc, i);
         nlist_real p[3];
         lbvh_overlap o;
+        int32_t first = -1;
         nlist_i_load(finder->pos, finder->stride, 3, i, p);
         nlist_i_begin_row(finder, i);
         o = lbvh_overlap_sphere(from->tree, p, nlist_i_search_radius(reach, p));
         while (lbvh_next(&o)) {
-            int32_t const key = nlist_i_wall_key(from->tree, from->mesh, p, reach, o.id);
+            int32_t const key = nlist_i_wall_key(from->tree, from->mesh, p, reach, o.id, &first);
             nlist_result result;
             if (key < 0) continue;
             result = nlist_i_append(finder, key);

@@ -945,8 +945,9 @@ struct nlist_i_mesh_source {
         nlist_real const reach = nlist_i_gap(&list.desc) + query.radius;
         lbvh_overlap o = lbvh_overlap_sphere(&tree.tree, query.p,
                                              nlist_i_search_radius(reach, query.p));
+        int32_t first = -1;
         while (lbvh_next(&o)) {
-            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, query.p, reach, o.id);
+            int32_t const key = nlist_i_wall_key(&tree.tree, &mesh, query.p, reach, o.id, &first);
             if (key >= 0) found(key);
         }
     }
@@ -1453,6 +1454,7 @@ __device__ __forceinline__ void nlist_i_carry_entry(const nlist &list, const nli
                                                                           : i;
     nlist_i_matcher matcher = nlist_i_match_row(&old_rows, bytes, was, job.new_of, list.keys);
     matcher.cursor.at = nlist_i_least(matcher.cursor.at + k, matcher.cursor.end);
+    matcher.cursor.entry = matcher.cursor.at; /* round the row, to here again */
     const int32_t *const shifts = list.rows[to].shift;
     int64_t const old = nlist_i_match(&matcher, id, shifts ? shifts + 3 * entry : nullptr);
     nlist_i_copy_bytes(list.rows[to].history + entry * bytes,
