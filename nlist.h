@@ -13,7 +13,7 @@
    - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
      minimum-image convention; masks, exclusions, a Verlet skin.
    - Parts, in the folder more: boxes of any shape with all images within reach, many systems, the
-     k nearest (nlist_boxes.h); a skin chosen by measuring (nlist_tune.h).
+     k nearest (nlist_boxes.h); a skin by measuring, grid or tree by estimate (nlist_tune.h).
    - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
      fixed point, which does not depend on the order.
 
@@ -805,8 +805,10 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
 
 #ifdef NLIST_I_UGRID
 /* From a grid that was built from these positions, by any method. Cells about as wide as the reach
-   (radius + skin + twice the largest radius) are fastest; other widths give the same list.
-   NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by desc.outside. O(n). */
+   (radius + skin + twice the largest radius) are fastest; other widths give the same list. One
+   large particle, or a box that is mostly empty, may want a tree: nlist_choose
+   (more/nlist_tune.h). NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by
+   desc.outside. O(n + candidates): a test for each particle in the cells within the reach. */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n);
 #endif

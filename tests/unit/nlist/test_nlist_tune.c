@@ -1,4 +1,5 @@
-/* test_nlist_tune.c - nlist_tuner: a skin chosen by measuring.
+/* test_nlist_tune.c - nlist_tuner: a skin chosen by measuring. nlist_choose: a grid or a tree, by
+   counts.
    SPDX-License-Identifier: MIT OR Unlicense
 
    Time is counted, not measured: a model of the cost of a step, whose cheapest skin is found by
@@ -183,6 +184,117 @@ static void test_lists(void **state)
     nlist_free(&list);
 }
 
+/* ---- nlist_choose ---- */
+
+enum { CHOSEN = 2000 };
+typedef enum scene_kind { EVEN, LARGER, GIANT, FAR, TWO_CLUSTERS, DIAGONAL, ONE_POINT, PERIODIC_GIANT,
+    SCENES } scene_kind;
+
+/* Particles of radius 0.5, two or so per unit of volume, but for what the kind says. */
+static void make_scene(scene_kind kind, real pos[3 * CHOSEN], real radii[CHOSEN])
+{
+    int i, k;
+    dice = wl_seed(43);
+    for (i = 0; i < CHOSEN; i++) {
+        for (k = 0; k < 3; k++) pos[3 * i + k] = (real)(10 * wl_u(&dice));
+        radii[i] = (real)0.5;
+    }
+    if (kind == LARGER) radii[7] = (real)0.75;
+    if (kind == GIANT || kind == PERIODIC_GIANT) radii[7] = 4;
+    for (k = 0; k < 3; k++) {
+        if (kind == FAR) pos[3 * 7 + k] = (real)1e6;
+        for (i = 0; i < CHOSEN; i++) {
+            if (kind == TWO_CLUSTERS && i % 2) pos[3 * i + k] += (real)1e5;
+            if (kind == DIAGONAL) pos[3 * i + k] = (real)i * (real)0.5;
+            if (kind == ONE_POINT) pos[3 * i + k] = 3;
+        }
+    }
+}
+
+/* The particles in the 27 cells around one, itself included: the mean, counted. */
+static double candidates_by_hand(const real *pos, double cell, double length)
+{
+    int64_t count = 0;
+    int i, j, k;
+    for (i = 0; i < CHOSEN; i++)
+        for (j = 0; j < CHOSEN; j++) {
+            int beside = 1;
+            for (k = 0; k < 3; k++) {
+                double const cells = length > 0 ? floor(length / cell) : 0;
+                double d = fabs(floor((double)pos[3 * i + k] / (length > 0 ? length / cells : cell)) -
+                                floor((double)pos[3 * j + k] / (length > 0 ? length / cells : cell)));
+                if (length > 0 && d > cells / 2) d = cells - d;
+                beside &= d <= 1;
+            }
+            count += beside;
+        }
+    return (double)count / CHOSEN;
+}
+
+static void test_choose(void **state)
+{
+    static const nlist_search want[SCENES] = {NLIST_BY_GRID, NLIST_BY_GRID, NLIST_BY_TREE,
+        NLIST_BY_TREE, NLIST_BY_TREE, NLIST_BY_GRID, NLIST_BY_GRID, NLIST_BY_TREE};
+    static real pos[3 * CHOSEN], radii[CHOSEN];
+    int kind;
+    (void)state;
+    for (kind = 0; kind < SCENES; kind++) {
+        nlist_desc d = {0};
+        nlist_choice c, again;
+        double counted;
+        make_scene((scene_kind)kind, pos, radii);
+        d.radii = radii;
+        if (kind == PERIODIC_GIANT) {
+            d.periodic[0] = d.periodic[1] = d.periodic[2] = 1;
+            d.max[0] = d.max[1] = d.max[2] = 10;
+        }
+        CHECK_RESULT(nlist_choose(&c, &d, pos, 0, CHOSEN), NLIST_OK);
+        counted = candidates_by_hand(pos, (double)c.cell, kind == PERIODIC_GIANT ? 10 : 0);
+        if (c.search != want[kind] || fabs(c.grid_tests - counted) > 0.25 * counted + 20)
+            print_error("scene %d: %s; %g candidates, counted %g; tree %g\n", kind, c.reason,
+                        c.grid_tests, counted, c.tree_tests);
+        CHECK(c.search == want[kind] && c.reason && c.cell >= 1);
+        CHECK(fabs(c.grid_tests - counted) <= 0.25 * counted + 20);
+        CHECK((c.search == NLIST_BY_TREE) == (c.tree_tests < c.grid_tests));
+        CHECK_RESULT(nlist_choose(&again, &d, pos, 0, CHOSEN), NLIST_OK);
+        CHECK(same(&c, &again, sizeof c));
+    }
+}
+
+static void test_choose_borders(void **state)
+{
+    static real pos[3 * CHOSEN], radii[CHOSEN];
+    nlist_desc d = {0};
+    nlist_choice c;
+    (void)state;
+    make_scene(EVEN, pos, radii);
+    CHECK_RESULT(nlist_choose(NULL, &d, pos, 0, 2), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_choose(&c, NULL, pos, 0, 2), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 0, 2), NLIST_BAD_RADIUS);
+    d.radius = 1;
+    CHECK_RESULT(nlist_choose(&c, &d, NULL, 0, 2), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 0, -1), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 1, 2), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_choose(&c, &d, NULL, 0, 0), NLIST_OK);
+    CHECK(c.search == NLIST_BY_GRID && c.cell == 1 && c.grid_tests == 0);
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 0, 1), NLIST_OK);
+    CHECK(c.search == NLIST_BY_GRID && c.cell == 1);
+    pos[0] = REAL_INFINITY; /* it does not count */
+    pos[4] = REAL_NAN;
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 0, CHOSEN), NLIST_OK);
+    CHECK(c.search == NLIST_BY_GRID && c.cell == 1);
+    pos[0] = REAL_LARGEST / 4;
+    pos[4] = -REAL_LARGEST / 4;
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 0, CHOSEN), NLIST_OK);
+    CHECK(c.search == NLIST_BY_TREE && strstr(c.reason, "too many"));
+    d.dim = 2;
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 0, CHOSEN / 2), NLIST_OK);
+    d.radius = REAL_LARGEST;
+    radii[3] = REAL_LARGEST;
+    d.radii = radii;
+    CHECK_RESULT(nlist_choose(&c, &d, pos, 0, CHOSEN / 2), NLIST_BAD_RADIUS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +302,8 @@ int main(void)
         cmocka_unit_test(test_change),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_choose),
+        cmocka_unit_test(test_choose_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
