@@ -169,7 +169,10 @@ typedef struct nlist_arrays {
 /* The entries of nlist_build_box in one pass, without a list: `list` provides memory only, and
    stays as it is. desc.sorted: by i, then j, then shift; desc.nearest: by i, then as in its rows;
    else in the order of cells, rows together. NLIST_BUFFER_TOO_SMALL: arrays.count is the capacity
-   needed; what your arrays hold is unspecified. O(n + entries). */
+   needed; what your arrays hold is unspecified. Where memory ends the entries are counted, and
+   searched once more; NLIST_OUT_OF_MEMORY: arrays.count is how many there are (0: memory ended
+   before they were counted). O(n + candidates + entries): candidates are the particles in the cells
+   within the largest reach, so few for radii of about one size. */
 NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
                                         const nlist_real *pos, size_t stride, int32_t n,
                                         nlist_arrays *arrays);
@@ -841,6 +844,9 @@ typedef struct nlist_i_search {
     nlist_arrays out;       /* where entries go: arrays that are NULL are not wanted */
     int64_t *long_i, *long_j; /* the same ids with 64 bits */
     int owned;              /* 1: out is memory of the list, and grows */
+    int counted;            /* 1: memory has ended; what has no room is counted from now on */
+    int serial;             /* 1: without tasks, also where they took more memory than there is */
+    int64_t most;           /* numbers of hits that one row took at most */
     int64_t used;           /* entries, written or not */
     int32_t rows;           /* found so far */
     int32_t rows_cut;       /* of these: as list.rows_cut */
@@ -1024,10 +1030,11 @@ static nlist_result nlist_i_append_row(nlist_i_search *search, int32_t place, co
 {
     int64_t const at = search->used;
     nlist_result result = NLIST_OK;
-    if (search->owned && at + count > search->out.capacity)
+    if (search->owned && !search->counted && at + count > search->out.capacity)
         result = nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, at,
                                      nlist_i_growth(search, at, count), &search->out);
-    if (result != NLIST_OK) return result;
+    if (result == NLIST_OUT_OF_MEMORY && search->serial) search->counted = 1;
+    else if (result != NLIST_OK) return result;
     nlist_i_write_some(search, place, number, count, at);
     search->used += count;
     return NLIST_OK;
@@ -1127,7 +1134,7 @@ static nlist_result nlist_i_close_row(nlist_i_search *search, int32_t place, int
     search->rows++;
     if (!search->ordered) return nlist_i_append_row(search, place, number, count);
     search->used += count;
-    search->stored += count;
+    if (!search->counted) search->stored += count;
     return NLIST_OK;
 }
 
@@ -1213,23 +1220,28 @@ NLIST_I_NOINLINE int32_t nlist_i_test_near(const nlist_i_search *search, int32_t
     return at;
 }
 
-/* Room for the hits of a row. A task, which must not allocate: NLIST_BUFFER_TOO_SMALL. */
+/* Room for the hits of a row. A task, which must not allocate: NLIST_BUFFER_TOO_SMALL. Where memory
+   ends rows are counted from now on, each at the beginning of a block for one row. */
 static nlist_result nlist_i_hit_room(nlist_i_search *search)
 {
     nlist *list = search->finder->list;
-    int64_t const need = search->stored + search->count + NLIST_I_LANES;
+    int64_t const row = search->count + NLIST_I_LANES, need = search->stored + row;
     int64_t const room = (int64_t)(list->block[NLIST_I_HITS].bytes / sizeof(int32_t));
-    int64_t more = search->count + NLIST_I_LANES;
+    int64_t more = row;
     nlist_result result;
     search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
     if (search->hit_room > 0) return need <= search->hit_room ? NLIST_OK : NLIST_BUFFER_TOO_SMALL;
+    if (row > search->most) search->most = row;
     if (need <= room) return NLIST_OK;
     if (search->stored) more += nlist_i_growth(search, search->stored, search->count);
     result = nlist_i_grow(list, NLIST_I_HITS, search->stored + more, sizeof(int32_t),
                           (size_t)search->stored * sizeof(int32_t));
-    if (result == NLIST_OUT_OF_MEMORY)
-        result = nlist_i_grow(list, NLIST_I_HITS, need, sizeof(int32_t),
-                              (size_t)search->stored * sizeof(int32_t));
+    if (result == NLIST_OUT_OF_MEMORY && search->serial && search->stored) {
+        search->counted = 1;
+        search->stored = 0;
+        nlist_i_release(&list->desc.allocator, &list->block[NLIST_I_HITS]);
+        result = nlist_i_grow(list, NLIST_I_HITS, row, sizeof(int32_t), 0);
+    }
     search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
     return result;
 }
@@ -1708,6 +1720,61 @@ static void nlist_i_begin_search(nlist_i_search *search, nlist_i_finder *finder)
     search->finder = finder;
     search->source = (nlist_i_boxes *)finder->source;
     search->system = -1;
+    search->serial = finder->list->desc.parallel.tasks < 2;
+}
+
+/* Finds all rows, or counts their entries where memory ends. */
+static nlist_result nlist_i_find_once(nlist_i_search *search)
+{
+    nlist_i_finder *finder = search->finder;
+    int32_t i;
+    if (finder->list->desc.skip_invalid) {
+        for (i = 0; i < finder->rows; i++) {
+            finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
+            if (search->source->within) search->source->within[i] = 0;
+        }
+    }
+    return nlist_i_each_system(search, nlist_i_find_system);
+}
+
+/* Frees what the search has taken for entries, and takes room for so many, exactly. */
+static nlist_result nlist_i_begin_again(nlist_i_search *search, int64_t entries)
+{
+    nlist *list = search->finder->list;
+    nlist_result result = NLIST_OK;
+    int b;
+    for (b = 0; search->out.wanted && b <= NLIST_I_ARRAY_OFFSET; b++)
+        nlist_i_release(&list->desc.allocator, &list->block[(int)NLIST_I_OUT + b]);
+    nlist_i_release(&list->desc.allocator, &list->block[NLIST_I_HITS]);
+    nlist_i_release(&list->desc.allocator, &list->block[NLIST_I_NEAR]);
+    search->serial = 1;
+    search->counted = 0;
+    search->system = -1;
+    search->used = search->stored = 0;
+    search->rows = search->rows_cut = search->cut = search->room = 0;
+    if (search->owned)
+        result = nlist_i_grow_arrays(list, NLIST_I_OUT, search->out.wanted, 0, entries,
+                                     &search->out);
+    else if (search->ordered && entries > 0)
+        result = nlist_i_grow(list, NLIST_I_HITS, entries + search->most, sizeof(int32_t), 0);
+    return result;
+}
+
+/* nlist_i_find_once, and once more where memory ended: without tasks, and with room for exactly the
+   entries that were counted. NLIST_OUT_OF_MEMORY: search->used is how many there are, or 0 where
+   memory ended before they were counted. */
+static nlist_result nlist_i_find_in_memory(nlist_i_search *search)
+{
+    for (;;) {
+        nlist_result result = nlist_i_find_once(search);
+        int64_t const entries = result == NLIST_OK ? search->used : 0;
+        if (result == NLIST_OK && !search->counted) return result;
+        if (result == NLIST_OUT_OF_MEMORY && search->serial) search->used = 0;
+        if (result != NLIST_OK && (result != NLIST_OUT_OF_MEMORY || search->serial)) return result;
+        result = nlist_i_begin_again(search, entries);
+        if (result != NLIST_OK) search->used = entries;
+        if (result != NLIST_OK) return result;
+    }
 }
 
 /* Finds all rows. With search->ordered finder.begin says then where each belongs, in the order of
@@ -1720,13 +1787,7 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
     int32_t i;
     search->only_distance = !search->keeps &&
                             nlist_i_only_distance(&finder->list->desc, finder->uid);
-    if (finder->list->desc.skip_invalid) {
-        for (i = 0; i < finder->rows; i++) {
-            finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
-            if (search->source->within) search->source->within[i] = 0;
-        }
-    }
-    result = nlist_i_each_system(search, nlist_i_find_system);
+    result = nlist_i_find_in_memory(search);
     finder->list->rows_cut = search->rows_cut;
     if (result != NLIST_OK || !search->ordered) return result;
     for (i = 0; i < finder->rows; i++) {
@@ -1793,6 +1854,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     search.source->found = search.out;
     finder->found = search.out.j;
     finder->used = search.used;
+    if (result == NLIST_OUT_OF_MEMORY) finder->fixed = search.used > 0; /* all are counted */
     return result;
 }
 
@@ -2163,7 +2225,8 @@ typedef struct nlist_i_spans {
 /* Into how many pieces the search of a box is cut. */
 static int32_t nlist_i_box_pieces(const nlist_i_search *search)
 {
-    return nlist_i_pieces(&search->finder->list->desc.parallel, search->frame.n, NLIST_I_PIECE);
+    const nlist_parallel *parallel = &search->finder->list->desc.parallel;
+    return search->serial ? 1 : nlist_i_pieces(parallel, search->frame.n, NLIST_I_PIECE);
 }
 
 /* The first cell that begins at a place or after it. */
