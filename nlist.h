@@ -13,7 +13,7 @@
    - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
      minimum-image convention; masks, exclusions, a Verlet skin.
    - Parts, in the folder more: boxes of any shape with all images within reach, many systems, the
-     k nearest (nlist_boxes.h); a skin by measuring, grid or tree by estimate (nlist_tune.h).
+     k nearest (nlist_boxes.h); when to build, with what skin, by which search (nlist_tune.h).
    - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
      fixed point, which does not depend on the order.
 
@@ -855,7 +855,8 @@ NLIST_API int64_t nlist_bytes(const nlist *list);
 
 /* `*moved` = 1 when a particle has moved by more than half the skin since the build, and when there
    is no list, or one of no particles: build again before the list is used (figure: >>skin; Verlet).
-   Also when a position has become NaN or infinite, or is no longer.
+   Also when a position has become NaN or infinite, or is no longer. The box is that of the build:
+   where it has changed, build again, or ask nlist_moved_in (more/nlist_tune.h).
    NLIST_BAD_SKIN: the list has no skin. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
                                    int32_t *moved);
@@ -4849,7 +4850,7 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
    stream, or in kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
+/* As nlist_moved, so with the box of the build: build again where it changes. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
    build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
    yet nothing is written, and d_facts may be NULL: build. */
 NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,

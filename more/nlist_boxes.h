@@ -131,6 +131,7 @@ typedef struct nlist_box {
    than 0 is positive. A contact is a pair and a shift; otherwise radii, masks, exclusions (of a
    pair: of all its images), skin, history and nlist_remap work as in other lists. Wrapping a
    particle between two builds changes its shifts: its history is lost, and nlist_moved answers 1.
+   nlist_moved compares positions, not boxes: build again when a box changes.
    desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION for any list from
    boxes. NLIST_BAD_BOX:
    vectors of periodic axes are linearly dependent or not finite. NLIST_TOO_MANY_IMAGES: before

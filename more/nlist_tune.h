@@ -1,9 +1,12 @@
-/* more/nlist_tune.h - v0.2.0 - a part of nlist.h: a skin by measuring; grid or tree by estimate.
+/* more/nlist_tune.h - v0.2.0 - a part of nlist.h: when to build, with what skin, by which search.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
    A wider skin makes builds rarer, and each step slower, since more pairs are looked at. The tuner
    compares the cost of a step, builds included, at several skins, and stays with the cheapest.
+
+   nlist_moved compares positions, not boxes. Where the box changes too, as under constant pressure,
+   nlist_moved_in says whether the list still holds.
 
    A grid has one size of cells, that of the largest reach. With one large particle among small
    ones, or one far from all others, its cells hold too many particles, or are too many. A tree has
@@ -13,8 +16,8 @@
    >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, rules, changes
-       declarations    tune, choice
-       serial          tuner, choose
+       declarations    tune, moved-in, choice
+       serial          tuner, changed-box, choose
 
    >>use: in every file that calls it, and in the one with NLIST_IMPLEMENTATION
 
@@ -64,6 +67,7 @@
 #define nlist_tune              nlist_f64_tune
 #define nlist_next_skin         nlist_f64_next_skin
 #define nlist_choose            nlist_f64_choose
+#define nlist_moved_in          nlist_f64_moved_in
 #endif
 
 #ifdef __cplusplus
@@ -103,6 +107,21 @@ NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner);
    nothing for a radius that is not positive and finite, and for seconds that are negative or not
    finite. O(1). */
 NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds);
+
+/* ----------------------------------------------------------------------------------------------
+   >>moved-in: does the list hold in a box that has changed?
+   ---------------------------------------------------------------------------------------------- */
+
+/* nlist_moved where the box is min .. max now, on the axes that are periodic in the list. `*moved` =
+   0: no pair that is not listed is within reach in that box, so the list may be used with it; its
+   distances are those of your force function. A change of the box takes of the skin what it can
+   bring an image nearer. (The walks and functions of the list that use a box, such as the shifts of
+   nlist_pairs, use that of the build.) NLIST_BAD_BOX; NLIST_BAD_OPTION: a list from
+   more/nlist_boxes.h, whose entries name images of the box of the build: build again. Other results
+   as nlist_moved. O(n). */
+NLIST_API nlist_result nlist_moved_in(const nlist *list, const nlist_real min[3],
+                                      const nlist_real max[3], const nlist_real *pos,
+                                      size_t stride, int32_t *moved);
 
 /* ----------------------------------------------------------------------------------------------
    >>choice: a grid, or a tree?
@@ -267,6 +286,83 @@ NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds)
     }
     tuner->seconds += seconds;
     tuner->count += 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>changed-box: how much of the skin a change of the box takes (>>moved-in)
+
+   The image of q that is s periods away is at q + s length. When the length changes by c, that
+   image comes nearer by |s c| at most, on each axis. Which s can matter? Two particles were at most
+   `spread` apart when the list was built, so |s| <= spread / length + 1/2. Both particles have what
+   is left of the skin:
+
+       2 displacement + |(s c on each axis)| <= skin
+   ---------------------------------------------------------------------------------------------- */
+
+/* The extent of the positions of the build along an axis. */
+static double nlist_i_spread(const nlist *list, int a)
+{
+    const nlist_rows *rows = nlist_i_rows(list);
+    double low = 0, high = 0;
+    int32_t i, met = 0;
+    for (i = 0; i < list->n; i++) {
+        double const x = (double)rows->reference[(size_t)i * (size_t)list->desc.dim + (size_t)a];
+        if (x - x != 0) continue;
+        if (!met || x < low) low = x;
+        if (!met || x > high) high = x;
+        met = 1;
+    }
+    return high - low;
+}
+
+/* One rounding of a number of the list: 2^-23 and 2^-52. */
+#define NLIST_I_ROUNDING (NLIST_I_REAL_KIND == 1 ? 1.1920928955078125e-7 : 2.220446049250313e-16)
+
+/* The most by which the change of the axes brings an image nearer, and what rounding adds. */
+static double nlist_i_box_slack(const nlist *was, const nlist *now)
+{
+    double square = 0, sum = 0;
+    int a;
+    for (a = 0; a < was->desc.dim; a++) {
+        double const before = (double)was->axis[a].length, length = (double)now->axis[a].length;
+        double const least = before < length ? before : length;
+        double images, change = before < length ? length - before : before - length;
+        if (!was->axis[a].periodic || change == 0) continue;
+        images = nlist_i_spread(was, a) / least + 0.5;
+        if (images < 1e9) images = (double)(int32_t)images;
+        change = images * change + 8 * NLIST_I_ROUNDING * (images + 1) * (before + length);
+        square += change * change;
+        sum += change;
+    }
+    for (a = 0; a < 6 && sum > 0; a++) sum = (sum + square / sum) / 2; /* the root, from above */
+    return sum;
+}
+
+NLIST_API nlist_result nlist_moved_in(const nlist *list, const nlist_real min[3],
+                                      const nlist_real max[3], const nlist_real *pos,
+                                      size_t stride, int32_t *moved)
+{
+    nlist now;
+    double slack;
+    int a;
+    if (!list || !min || !max || !moved) return NLIST_BAD_ARGUMENT;
+    if (list->boxed) return NLIST_BAD_OPTION;
+    if (list->n == 0 || !nlist_i_rows(list)->reference)
+        return nlist_moved(list, pos, stride, moved);
+    now = *list;
+    for (a = 0; a < list->desc.dim; a++) {
+        now.desc.min[a] = min[a];
+        now.desc.max[a] = max[a];
+    }
+    if (nlist_i_check_box(&now.desc) != NLIST_OK) return NLIST_BAD_BOX;
+    nlist_i_axes(&now);
+    slack = nlist_i_box_slack(list, &now);
+    if (slack > 0)
+        now.desc.skin = (nlist_real)(((double)list->desc.skin - slack) *
+                                     (1 - 4 * NLIST_I_ROUNDING));
+    *moved = 1;
+    if (!(now.desc.skin >= 0)) return pos ? NLIST_OK : NLIST_BAD_ARGUMENT;
+    return nlist_moved(&now, pos, stride, moved);
 }
 
 /* ----------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* test_nlist_tune.c - nlist_tuner: a skin chosen by measuring. nlist_choose: a grid or a tree, by
-   counts.
+   counts. nlist_moved_in: a skin in a box that changes.
    SPDX-License-Identifier: MIT OR Unlicense
 
    Time is counted, not measured: a model of the cost of a step, whose cheapest skin is found by
@@ -184,6 +184,108 @@ static void test_lists(void **state)
     nlist_free(&list);
 }
 
+/* ---- nlist_moved_in ---- */
+
+/* The distance of two particles, of the nearest image. */
+static double image_distance(const real *pos, int i, int j, const real length[3])
+{
+    double d2 = 0;
+    int k;
+    for (k = 0; k < 3; k++) {
+        double d = (double)pos[3 * i + k] - (double)pos[3 * j + k];
+        if (length[k] > 0) d -= (double)length[k] * floor(d / (double)length[k] + 0.5);
+        d2 += d * d;
+    }
+    return sqrt(d2);
+}
+
+/* No pair that the list lacks is within the radius, if the answer is 0. */
+static void test_changed_box(void **state)
+{
+    enum { N = 40 };
+    real pos[3 * N], at[3 * N], zero[3] = {0, 0, 0};
+    int counter, i, j, k, kept = 0, left = 0;
+    (void)state;
+    dice = wl_seed(44);
+    for (counter = 0; counter < 1500; counter++) {
+        nlist list = {0};
+        nlist_desc d = {0};
+        real length[3], new_length[3];
+        double const speed = 0.02 * wl_u(&dice), change = (counter % 2 ? 0.02 : 0.2) * wl_u(&dice),
+                     turns = counter % 3 == 0 ? 3 : 1;
+        int32_t moved, missed = 0;
+        d.radius = (real)0.25;
+        d.skin = (real)0.1;
+        for (k = 0; k < 3; k++) {
+            d.periodic[k] = counter >> (k + 1) & 1;
+            d.max[k] = length[k] = (real)(0.8 + 0.4 * wl_u(&dice));
+            new_length[k] = length[k] + (real)(change * (2 * wl_u(&dice) - 1));
+        }
+        for (i = 0; i < 3 * N; i++) pos[i] = length[i % 3] * (real)(turns * wl_u(&dice));
+        for (i = 0; i < 3 * N; i++) {
+            at[i] = pos[i] + (real)(speed * (2 * wl_u(&dice) - 1));
+            if (d.periodic[i % 3] && turns < 2) {   /* wrapped into the box as it is now */
+                if (at[i] >= new_length[i % 3]) at[i] -= new_length[i % 3];
+                if (at[i] < 0) at[i] += new_length[i % 3];
+            }
+        }
+        for (k = 0; k < 3; k++) if (!d.periodic[k]) new_length[k] = 0;
+        CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, N), NLIST_OK);
+        CHECK_RESULT(nlist_moved_in(&list, zero, new_length, at, 0, &moved), NLIST_OK);
+        for (i = 0; i < N; i++)
+            for (j = 0; j < i; j++)
+                if (image_distance(at, i, j, new_length) < 0.2499)
+                    missed += nlist_find(&list, i, j) < 0;
+        CHECK(moved || !missed);
+        kept += !moved && d.periodic[0];
+        left += missed > 0;
+        if (counter == 0) { /* nothing periodic: as nlist_moved */
+            int32_t plain;
+            CHECK_RESULT(nlist_moved(&list, at, 0, &plain), NLIST_OK);
+            CHECK(plain == moved);
+        }
+        nlist_free(&list);
+    }
+    CHECK(kept > 50 && left > 50);
+}
+
+/* The box shrinks, and nobody moves: two particles meet over the border. */
+static void test_shrunk_box(void **state)
+{
+    static const real pos[] = {(real)0.1, 5, 5, (real)8.8, 5, 5}, min[3] = {0, 0, 0},
+                      same_max[3] = {10, 10, 10}, less[3] = {9, 9, 9},
+                      bit_less[3] = {(real)9.95, 10, 10}, none[3] = {0, 0, 0};
+    nlist list = {0}, again = {0};
+    nlist_desc d = {0};
+    int32_t moved = 7;
+    (void)state;
+    d.radius = 1;
+    d.skin = (real)0.2;
+    d.periodic[0] = d.periodic[1] = d.periodic[2] = 1;
+    d.max[0] = d.max[1] = d.max[2] = 10;
+    CHECK_RESULT(nlist_moved_in(&list, min, less, pos, 0, &moved), NLIST_OK);
+    CHECK(moved == 1); /* no list */
+    CHECK_RESULT(nlist_build_brute(&list, &d, pos, 0, 2), NLIST_OK);
+    CHECK(list.total == 0);
+    CHECK_RESULT(nlist_moved_in(&list, min, same_max, pos, 0, &moved), NLIST_OK);
+    CHECK(moved == 0);
+    CHECK_RESULT(nlist_moved_in(&list, min, bit_less, pos, 0, &moved), NLIST_OK);
+    CHECK(moved == 0);
+    CHECK_RESULT(nlist_moved_in(&list, min, less, pos, 0, &moved), NLIST_OK);
+    CHECK(moved == 1);
+    CHECK_RESULT(nlist_moved_in(&list, min, none, pos, 0, &moved), NLIST_BAD_BOX);
+    CHECK_RESULT(nlist_moved_in(&list, NULL, less, pos, 0, &moved), NLIST_BAD_ARGUMENT);
+    CHECK_RESULT(nlist_moved_in(&list, min, less, NULL, 0, &moved), NLIST_BAD_ARGUMENT);
+    list.boxed = 1;
+    CHECK_RESULT(nlist_moved_in(&list, min, less, pos, 0, &moved), NLIST_BAD_OPTION);
+    list.boxed = 0;
+    d.skin = 0;
+    CHECK_RESULT(nlist_build_brute(&again, &d, pos, 0, 2), NLIST_OK);
+    CHECK_RESULT(nlist_moved_in(&again, min, less, pos, 0, &moved), NLIST_BAD_SKIN);
+    nlist_free(&list);
+    nlist_free(&again);
+}
+
 /* ---- nlist_choose ---- */
 
 enum { CHOSEN = 2000 };
@@ -302,6 +404,8 @@ int main(void)
         cmocka_unit_test(test_change),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_changed_box),
+        cmocka_unit_test(test_shrunk_box),
         cmocka_unit_test(test_choose),
         cmocka_unit_test(test_choose_borders),
     };
