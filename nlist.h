@@ -511,15 +511,15 @@ extern "C" {
       "more than 2^31 - 1024 particles or, in NLIST_DYNAMIC and the rest of NLIST_HYBRID, " \
       "entries: use NLIST_COMPACT, or more slots") \
     X(NLIST_ROW_FULL, \
-      "a row of NLIST_STATIC has more than desc.width partners: set it to list.needed_width, " \
-      "set desc.grow, or use NLIST_HYBRID") \
+      "a row of NLIST_STATIC has more than desc.width partners (or, with desc.grow, than 1024): " \
+      "set it to list.needed_width, up to 1024, set desc.grow, or use NLIST_HYBRID") \
     X(NLIST_LIST_FULL, \
       "the entries exceed desc.capacity: set it to list.needed_entries, or set desc.grow") \
     X(NLIST_BUFFER_TOO_SMALL, \
       "the caller's array is too small: the size needed was returned, and is exact") \
     X(NLIST_OUT_OF_MEMORY, \
-      "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries is how " \
-      "many entries the list needs, where all were counted, else 0") \
+      "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries (a search " \
+      "of boxes: arrays.count) is how many entries there are, where all were counted, else 0") \
     X(NLIST_NOT_BUILT, \
       "the list holds nothing this call can use: build it first (of no particles is a build, " \
       "too)") \
@@ -544,7 +544,8 @@ typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nli
    In tasks run: nlist_build_ugrid (half lists by a full search); of the other serial builds and of
    nlist_remap what follows the search (layout, history, events); the builds and searches of boxes.
    nlist_sum calls your function in the calling thread. CUDA builds ignore the hook. A task needs
-   the stack of a search (>>rules in ugrid.h) and allocates nothing.
+   the stack of a search (>>rules in ugrid.h) and allocates nothing. The hook is called from 4,096
+   particles on (of a grid; of a box), and for what follows the search from 32,768.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its
@@ -631,8 +632,8 @@ typedef struct nlist_desc {
                                    sorted) */
     int32_t distances, offsets; /* boxes: 1 = entries carry their distance, their offset D (three
                                    numbers) at the build (default: 0) */
-    int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift (default: 0, in
-                                   the order of the cells) */
+    int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift; no effect with
+                                   nearest, which has its own order (default: 0, that of cells) */
     int32_t nearest;            /* boxes, full lists: rows keep this many nearest entries, in the
                                    order of distance, then id, then shift; list.rows_cut counts the
                                    rows that left some out. Events then are those of the entries in

@@ -142,7 +142,8 @@ NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, cons
 /* Many systems in one list: particles starts[s] .. starts[s+1] - 1 are system s, in box boxes[s].
    No system sees another. starts: systems + 1 numbers; the last is the number of particles. Ids are
    those of pos. NLIST_BAD_STARTS; NLIST_BAD_BOX and NLIST_TOO_MANY_IMAGES: list.bad_id is the
-   system. */
+   system. Of a system without particles the box is checked for NLIST_BAD_BOX, and nothing else
+   (CUDA: not even that, where no system has particles). */
 NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
                                          const nlist_box *boxes, const int32_t *starts,
                                          int32_t systems, const nlist_real *pos, size_t stride);
@@ -168,7 +169,8 @@ typedef struct nlist_arrays {
 } nlist_arrays;
 
 /* The entries of nlist_build_box in one pass, without a list: `list` provides memory only, and
-   stays as it is. desc.sorted: by i, then j, then shift; desc.nearest: by i, then as in its rows;
+   stays as it is. desc.sorted: by i, then j, then shift; desc.nearest, with or without sorted: by
+   i, then as in its rows;
    else in the order of cells, rows together. NLIST_BUFFER_TOO_SMALL: arrays.count is the capacity
    needed; what your arrays hold is unspecified. Where memory ends the entries are counted, and
    searched once more; NLIST_OUT_OF_MEMORY: arrays.count is how many there are (0: memory ended

@@ -337,7 +337,15 @@ static void test_many_systems(void **state)
     CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, SYSTEMS, pos, 0), NLIST_BAD_STARTS);
     starts[0] = 1;
     CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, 2, pos, 0), NLIST_BAD_STARTS);
-    starts[0] = 0;
+    starts[0] = starts[1] = starts[2] = 0; /* systems without particles: boxes are checked, */
+    boxes[0] = boxes[1];
+    for (k = 0; k < 3; k++) boxes[1].periodic[k] = 1, boxes[1].cell[k][k] = (real)1e-6;
+    for (k = 0; k < 9; k++) if (k % 4) boxes[1].cell[k / 3][k % 3] = 0;
+    starts[3] = 0;
+    CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, 3, pos, 0), NLIST_OK); /* no images */
+    CHECK_RESULT(nlist_build_boxes(&list, &d, boxes + 3, starts, 1, pos, 0), NLIST_BAD_BOX);
+    CHECK(list.bad_id == 0);
+    CHECK_RESULT(nlist_build_box(&one, &d, &boxes[1], pos, 0, 1), NLIST_TOO_MANY_IMAGES);
     CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, 0, pos, 0), NLIST_OK);
     CHECK(list.n == 0 && list.built);
     for (k = 0; k < SYSTEMS; k++) boxes_forget(&s[k]);
@@ -364,6 +372,7 @@ static void test_nearest(void **state)
              25); /* the lattice has ties, also of several images of one particle */
         d = desc_of(&s);
         d.nearest = most;
+        d.sorted = turn % 3 == 0; /* no effect */
         d.layout = layouts[turn % 4];
         d.width = most;
         CHECK_RESULT(nlist_build_box(&list, &d, &s.box, s.pos, 0, s.n), NLIST_OK);
