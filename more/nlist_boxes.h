@@ -1083,26 +1083,72 @@ static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
     }
 }
 
-/* The order of the `most` nearest of the row, by insertion; the first `kept` stay where they are.
-   Returns how many. */
+/* 1 if hit a of the row stands before hit b: the nearer one. */
+static int nlist_i_hit_before(const nlist_i_search *search, uint64_t a, uint64_t b)
+{
+    const nlist_i_hit *hit = &search->hit[a], *other = &search->hit[b];
+    return nlist_i_nearer(hit->d2, hit->id, hit->shift, other->d2, other->id, other->shift);
+}
+
+/* Sifts heap[at] down to its place: each of the `count` hits stands behind those below it. */
+static void nlist_i_sift_hit(const nlist_i_search *search, uint64_t *heap, int32_t at,
+                             int32_t count)
+{
+    uint64_t const moving = heap[at];
+    int32_t child = 2 * at + 1;
+    for (; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && nlist_i_hit_before(search, heap[child], heap[child + 1])) child++;
+        if (!nlist_i_hit_before(search, moving, heap[child])) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+/* The `size` nearest of hits first .. count-1 in order, by insertion: fastest for a few. */
+static void nlist_i_insert_nearest(const nlist_i_search *search, uint64_t *nearest, int32_t size,
+                                   int32_t first, int32_t count)
+{
+    int32_t kept = 0, k, a;
+    for (k = first; k < count; k++) {
+        for (a = kept; a > 0 && nlist_i_hit_before(search, (uint64_t)k, nearest[a - 1]); a--)
+            if (a < size) nearest[a] = nearest[a - 1];
+        if (a < size) nearest[a] = (uint64_t)k;
+        if (kept < size) kept++;
+    }
+}
+
+/* The same for any size: a heap holds the nearest so far, the last of them on top, and is sorted at
+   the end. O(hits + nearer ones * log size). */
+static void nlist_i_heap_nearest(const nlist_i_search *search, uint64_t *heap, int32_t size,
+                                 int32_t first, int32_t count)
+{
+    int32_t k;
+    for (k = 0; k < size; k++) heap[k] = (uint64_t)(first + k);
+    for (k = size / 2 - 1; k >= 0; k--) nlist_i_sift_hit(search, heap, k, size);
+    for (k = first + size; k < count; k++) {
+        if (!nlist_i_hit_before(search, (uint64_t)k, heap[0])) continue;
+        heap[0] = (uint64_t)k;
+        nlist_i_sift_hit(search, heap, 0, size);
+    }
+    for (k = size - 1; k > 0; k--) {
+        uint64_t const last = heap[0];
+        heap[0] = heap[k];
+        heap[k] = last;
+        nlist_i_sift_hit(search, heap, 0, k);
+    }
+}
+
+/* The order of the `most` nearest of the row; the first `kept` hits stay where they are. Returns
+   how many. */
 static int32_t nlist_i_nearest_of(nlist_i_search *search, int32_t count, int32_t most, int32_t kept)
 {
-    uint64_t *key = search->key;
-    int32_t const first = kept;
-    int32_t k, a;
-    for (k = 0; k < kept; k++) key[k] = (uint64_t)k;
-    for (k = kept; k < count; k++) {
-        const nlist_i_hit *hit = &search->hit[k];
-        for (a = kept; a > first; a--) {
-            const nlist_i_hit *other = &search->hit[key[a - 1]];
-            if (!nlist_i_nearer(hit->d2, hit->id, hit->shift, other->d2, other->id, other->shift))
-                break;
-            if (a < most) key[a] = key[a - 1];
-        }
-        if (a < most) key[a] = (uint64_t)k;
-        if (kept < most) kept++;
-    }
-    return kept;
+    int32_t const size = (count < most ? count : most) - kept;
+    int32_t k;
+    for (k = 0; k < kept; k++) search->key[k] = (uint64_t)k;
+    if (size <= 32) nlist_i_insert_nearest(search, search->key + kept, size, kept, count);
+    else nlist_i_heap_nearest(search, search->key + kept, size, kept, count);
+    return kept + size;
 }
 
 /* Puts the row of a particle in the order that desc asks for; its first `own` entries are the

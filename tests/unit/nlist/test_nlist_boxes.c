@@ -359,17 +359,18 @@ static void test_many_systems(void **state)
 static void test_nearest(void **state)
 {
     nlist list = {0};
-    int turn;
+    int turn, many_cut = 0;
     (void)state;
     for (turn = 0; turn < (small_run() ? 10 : 60); turn++) {
         boxes_system s;
         nlist_desc d;
         boxes_truth all, want;
-        int32_t const most = 1 + roll(9);
+        int32_t const most = turn % 2 ? 33 + roll(40) : 1 + roll(9); /* a heap, insertion */
         int32_t i, cut = 0, k;
         int64_t at = 0;
         make(&s, turn % BOXES_KINDS, 3, roll(8),
              25); /* the lattice has ties, also of several images of one particle */
+        if (turn % 2) s.radius *= (real)1.7;
         d = desc_of(&s);
         d.nearest = most;
         d.sorted = turn % 3 == 0; /* no effect */
@@ -389,10 +390,12 @@ static void test_nearest(void **state)
                 CHECK(list.rows[list.current].slot[i * list.rows[list.current].width + k] == -1);
         }
         CHECK(list.rows_cut == cut);
+        many_cut += most > 32 && cut > 0;
         check_list(&list, want, 1);
         free(all.entry);
         boxes_forget(&s);
     }
+    CHECK(many_cut > 1);
     nlist_free(&list);
 }
 
