@@ -365,12 +365,13 @@ static void test_nearest(void **state)
         boxes_system s;
         nlist_desc d;
         boxes_truth all, want;
-        int32_t const most = turn % 2 ? 33 + roll(40) : 1 + roll(9); /* a heap, insertion */
+        int const many = turn / 2 % 2;
+        int32_t const most = many ? 33 + roll(40) : 1 + roll(9); /* a heap, insertion */
         int32_t i, cut = 0, k;
         int64_t at = 0;
-        make(&s, turn % BOXES_KINDS, 3, roll(8),
+        make(&s, turn % BOXES_KINDS, 3, many ? 7 : roll(8),
              25); /* the lattice has ties, also of several images of one particle */
-        if (turn % 2) s.radius *= (real)1.7;
+        if (many) s.radius *= (real)1.7;
         d = desc_of(&s);
         d.nearest = most;
         d.sorted = turn % 3 == 0; /* no effect */
