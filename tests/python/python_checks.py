@@ -24,7 +24,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.environ.get("NEARFIELD_MODULE",
                                   os.path.join(here, "..", "..", "build", "python")))
 import nearfield as nf  # noqa: E402
-from nearfield import _binding, _neighbors  # noqa: E402
+from nearfield import _binding, _memory, _neighbors  # noqa: E402
 
 TYPES = np.float32, np.float64
 
@@ -624,13 +624,26 @@ def check_neighbor_list_arguments():
 
 def check_neighbor_list_cutoffs():
     two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
-    for bad in (0, 0.0, -1, -1e-300, np.nan, np.inf, -np.inf, np.float32(0), [0, 0], np.zeros(2)):
-        refused(ValueError, "cutoff must be positive and finite", nf.neighbor_list, "ij", two, bad)
+    for bad in (-1, -1e-300, np.nan, np.inf, -np.inf):
+        refused(ValueError, "cutoff must be finite and not negative", nf.neighbor_list, "ij", two,
+                bad)
+    refused(ValueError, "longer than all distances", nf.neighbor_list, "ij", two, np.inf)
+    for zero in (0, 0.0, np.float32(0), [0, 0], np.zeros(2), {(1, 1): 0.0}, {1: 0.0}):
+        for own in (False, True):       # nothing is nearer than 0: as ASE has it
+            assert len(nf.neighbor_list("i", two + ([1, 1],), zero, own)) == 0, zero
+        refused(ValueError, "row 1", nf.neighbor_list, "i",
+                ([[0, 0, 0], [np.nan, 0, 0]],) + two[1:] + ([1, 1],), zero)
+    for dtype, far, text in ((np.float32, 1e20, "too large"), (np.float32, 1e-50, "too small"),
+                             (np.float64, 1e-160, "too small"), (np.float64, 1e200, "too large")):
+        refused(ValueError, text, nf.neighbor_list, "i", (two[0].astype(dtype), [1, 1, 1], False),
+                far)
+        refused(ValueError, "does not fit into", nf.neighbor_list, "i",
+                (two[0].astype(np.float32), [1, 1, 1], False), [1e20, 1e20])
     for bad in (-1e-9, np.nan, np.inf, -np.inf):
         refused(ValueError, "cutoff: row 1 is not a radius", nf.neighbor_list, "ij", two,
                 [0.3, bad])
     none = np.zeros((0, 3)), [1, 1, 1], True
-    refused(ValueError, "cutoff must be positive", nf.neighbor_list, "i", none, -1.0)
+    refused(ValueError, "not negative", nf.neighbor_list, "i", none, -1.0)
     again = nf.neighbor_list("iji", two, [0.2, 0])
     assert all(np.array_equal(a, nf.neighbor_list(q, two, [0.2, 0])) for a, q in zip(again, "iji"))
     assert as_set(*nf.neighbor_list("ij", two, [0.2, 0])) == {(0, 1), (1, 0)}, \
@@ -680,9 +693,9 @@ def check_neighbor_list_needs():
         refused((ValueError, MemoryError), "", nf.neighbor_list, "i",
                 (here, [1, 1e-12, 1], [0, 1, 0]), 1.0)
         huge = np.eye(3) * 1e200, [1, 1, 1], False
-        refused(ValueError, "radius", nf.neighbor_list, "i", huge, 1e200)
+        refused(ValueError, "square", nf.neighbor_list, "i", huge, 1e200)
         search = _neighbors._Search(np.float64)
-        search.asks.limit = 1000000
+        search.room = 1000000
         saved, _neighbors._pools[np.float64] = _neighbors._pools[np.float64], [search]
         try:
             many, some = ((rng().random((n, 3)), [1, 1, 1], False) for n in (2000, 200))
@@ -690,7 +703,7 @@ def check_neighbor_list_needs():
             assert len(nf.neighbor_list("i", some, 0.1)) > 0
         finally:
             _neighbors._pools[np.float64] = saved
-        assert _neighbors._machine_bytes() > 2**28
+        assert _memory._machine_bytes() > 2**28
         # (1000 are at the cutoff or beyond)
         assert len(nf.neighbor_list("i", (here, [1e-3, 1, 1], [1, 0, 0]), 1.0)) == 1998
 

@@ -371,7 +371,10 @@ class List(Object):
     radius : float
         How near; with `radii` plus both radii.
     source : Grid or Tree, optional
-        Finds the neighbours; built from these points (default: a Grid of the list's own).
+        Finds the neighbours; built from these points. Default, on the CPU: a Grid of the list's
+        own; an unbounded one where a box around all points would have far more cells than there
+        are points, and a Tree where it is periodic, or where the largest radius is three times the
+        mean or more. `search` says which it was. The pairs are the same.
     history : dtype_like, optional
         What each entry keeps.
     exclude : array_like of int32, (m, 2), optional
@@ -415,6 +418,8 @@ class List(Object):
         super().__init__(stream, radius=radius, radii=radii, masks=masks, skin=skin, half=half,
                          events=events, box=box, periodic=periodic, **fields)
         self._grid: Grid | None = None
+        self._tree: Tree | None = None
+        self._search = ""
         self._record = np.dtype(history) if history is not None else None
         self._excluded = None if exclude is None else index_pairs(exclude)
         if self._record is not None:
@@ -444,7 +449,8 @@ class List(Object):
         for name in ("radii", "masks"):
             self._set_array(desc, name, n)
         self._exclude(desc, n)
-        source = source or self._own_grid(points, desc)
+        self._search = "of the caller" if source else ""
+        source = source or self._own_source(points, pos, desc)
         if (source._device, source._lib) != (self._device, self._lib):
             raise ValueError("the source must have the same precision, and live in the same place")
         self._kept["pos"] = pos
@@ -452,21 +458,53 @@ class List(Object):
                    address_of(pos), stride, n)
         return self
 
-    def _own_grid(self, points: Any, desc: Any) -> Grid:
+    def _own_source(self, points: Any, pos: Any, desc: Any) -> Grid | Tree:
+        """A grid, or what is faster, by the spread of the radii and of the points."""
         radii = self._kept.get("radii")
         if radii is not None and self._device:
             raise ValueError("radii on the GPU need a source: a Grid, or a Tree of spheres")
         largest = float(radii.max()) if radii is not None and len(radii) else 0.0
-        shared = ("min", "max", "periodic", "skip_invalid")
-        fields: dict[str, Any] = {name: self._fields[name] for name in shared
-                                  if name in self._fields}
         reach = desc.radius + desc.skin + 2 * largest
-        if 0 < reach < np.inf:          # else the list says what is wrong
-            fields["cell"] = reach
+        fields = {name: self._fields[name] for name in ("min", "max", "periodic", "skip_invalid")
+                  if name in self._fields}
+        if not 0 < reach < np.inf:      # the list says what is wrong
+            return self._own_grid(points, fields)
+        fields["cell"] = reach
+        usable = not self._device and largest < np.inf and "skip_invalid" not in fields
+        if usable and radii is not None and len(radii) >= 64 and largest > 3 * float(radii.mean()):
+            self._search = "tree of spheres: the largest radius is %.3g times the mean" % (
+                largest / float(radii.mean()))
+            return self._own_tree(np.column_stack([pos, radii]), "spheres")
+        cells = _cells_around(pos, reach) if usable else 0.0
+        if not cells > 64 * len(pos) + 1e6:
+            self._search = "grid"
+            return self._own_grid(points, fields)
+        self._search = "%s: %.3g cells of the reach lie around %d points"
+        if np.any(fields.get("periodic", 0)) and radii is None:
+            self._search %= "tree of points", cells, len(pos)
+            return self._own_tree(pos, "points")
+        if np.any(fields.get("periodic", 0)):
+            self._search %= "tree of spheres", cells, len(pos)
+            return self._own_tree(np.column_stack([pos, radii]), "spheres")
+        self._search %= "unbounded grid", cells, len(pos)
+        return self._own_grid(points, {"cell": reach, "unbounded": 1})
+
+    def _own_grid(self, points: Any, fields: dict[str, Any]) -> Grid:
         if self._grid is None:
             self._grid = Grid(stream=self._stream_object, n_threads=self._threads)
         self._grid._fields = fields
         return self._grid.build(points)
+
+    def _own_tree(self, elements: Any, kind: str) -> Tree:
+        if self._tree is None:
+            self._tree = Tree(n_threads=self._threads)
+        self._tree._fields = {"kind": kind}
+        return self._tree.build(elements)
+
+    @property
+    def search(self) -> str:
+        """What found the neighbours of the last build, and why."""
+        return self._search
 
     def _exclude(self, desc: Any, n: int) -> None:
         """Pairs become rows: each is named in the row of its first id."""
@@ -538,11 +576,25 @@ class List(Object):
         self.check()
         return self._look(self._state.event[which], self._state.event_count[which], EVENT)
 
-    def moved(self, points: Any) -> bool:
-        """Has anyone moved by more than half the skin since the build? Then it is time to build
-        again."""
+    def moved(self, points: Any, box: Any = None) -> bool:
+        """Is it time to build again?
+
+        Parameters
+        ----------
+        points : array_like, (n, dim)
+        box : (lower, upper), optional
+            The box as it is now, where it changes with time; the next build needs it, too:
+            ``build(points, min=lower, max=upper)``.
+
+        Returns
+        -------
+        bool
+            True where anyone has moved by more than half the skin since the build, where n has
+            changed, and where the box has changed along a periodic axis: then images have moved,
+            although no particle has.
+        """
         pos, n, stride = self._rows(points, self.desc.dim)
-        if n != self.n:
+        if n != self.n or self._box_changed(box):
             return True
         if not self._device:
             moved = ctypes.c_int32()
@@ -552,6 +604,16 @@ class List(Object):
         facts = self._lib.nlist_cuda_facts()
         fetch(self._lib, facts, self._struct.d_facts, ctypes.sizeof(facts), self._stream)
         return bool(facts.moved > 0)
+
+    def _box_changed(self, box: Any) -> bool:
+        """Whether a periodic axis is another than that of the last build."""
+        old, now = self.desc, self._new_desc(self.desc.dim)
+        if box is not None:
+            set_field(now, "nlist", "min", box[0])
+            set_field(now, "nlist", "max", box[1])
+        return any(bool(old.periodic[a]) != bool(now.periodic[a]) or (
+            old.periodic[a] and (old.min[a], old.max[a]) != (now.min[a], now.max[a]))
+            for a in range(old.dim))
 
     def remap(self, new_id: Any, n: int | None = None) -> List:
         """The particles were sorted, inserted or deleted: contacts and history go along.
@@ -589,6 +651,16 @@ class List(Object):
         desc = self._new_desc(self.desc.dim or dim)
         self._call("load", ctypes.byref(desc), data, len(data))
         return self
+
+
+def _cells_around(pos: Array, reach: float) -> float:
+    """How many cells of that edge a box around the points has. (0 for those that are refused.)"""
+    if len(pos) == 0:
+        return 0.0
+    with np.errstate(all="ignore"):
+        sides = pos.max(axis=0).astype(float) - pos.min(axis=0)
+        cells = float(np.prod(np.floor(sides / reach) + 1))
+    return cells if np.isfinite(sides).all() else 0.0
 
 
 # ---- NBody: nbody.h ------------------------------------------------------------------------------
