@@ -32,6 +32,7 @@ nearfield_search_rows nearfield_search_end nearfield_run
 CUDA_FUNCTIONS = """
 nearfield_cuda_alloc nearfield_cuda_free nearfield_cuda_fetch nearfield_cuda_order
 nearfield_cuda_few nearfield_cuda_few_count nearfield_cuda_few_write nearfield_cuda_entries
+nearfield_cuda_queries nearfield_cuda_nearest
 ugrid_cuda_fit ugrid_cuda_build ugrid_cuda_check ugrid_cuda_free ugrid_cuda_download
 ugrid_cuda_count_pairs ugrid_cuda_count_neighbors ugrid_cuda_neighbors ugrid_cuda_neighbors_at
 lbvh_cuda_build lbvh_cuda_refit lbvh_cuda_check lbvh_cuda_free lbvh_cuda_download
@@ -125,7 +126,8 @@ def text_of(name, lines):
 def declare(root):
     own = read(HERE, "library", "nearfield.c") + read(HERE, "library", "search.h") + \
         read(HERE, "library", "threads.h")
-    cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh")
+    cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh") + \
+        read(HERE, "library", "near.cuh")
     headers = plain("".join(header(root, name) for name in HEADERS) + own + cuda_own)
     serial, cuda = read(HERE, "library", "nearfield.c").split("#ifdef UGRID_CUDA", 1)
     structs, cuda_structs = ([struct(headers, name) for name in

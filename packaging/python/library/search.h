@@ -46,6 +46,7 @@ typedef struct nearfield_search {
     int64_t count;
     int64_t bad_id;             /* the first atom (or system) that was refused, else -1 */
     int32_t by;                 /* what searched: 1 = cells, 2 = trees */
+    int64_t tests;              /* pairs that the trees' search has tested */
     /* private */
     int64_t held;               /* bytes that the list has */
     void *work;                 /* a nearfield_i_work */
@@ -311,6 +312,7 @@ NEARFIELD_API nlist_result nearfield_search_run(nearfield_search *search)
     search->count = 0;
     search->bad_id = -1;
     search->by = 0;
+    search->tests = 0;
     if (search->between) result = nearfield_i_tabulate(search, search->starts[search->systems]);
     if (result != NLIST_OK) return result;
     result = nearfield_i_find(search);

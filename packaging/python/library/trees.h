@@ -11,7 +11,7 @@
                  radii it holds spheres, and a row reaches as far as its own radius
        row       a walk for each image of the cell that the row can reach; what it finds is tested
                  by the formula of nlist_i_offset, as in cells: the same pairs, the same bits
-       order     a heap keeps the first entries of a row, by distance or by id, then sorts them
+       order     a heap keeps the first entries of a row, by distance or by id; then they are sorted
 
    O((n + rows) log n + entries log row). */
 
@@ -124,22 +124,26 @@ static void nearfield_i_free_trees(nearfield_search *search)
 /* 1 if an entry comes before another. */
 static int nearfield_i_before(int by_id, const nearfield_i_entry *a, const nearfield_i_entry *b)
 {
-    nlist_real const none = 0;
-    return nlist_i_nearer(by_id ? none : a->d2, a->j, a->shift, by_id ? none : b->d2, b->j,
-                          b->shift);
+    if (!by_id && a->d2 != b->d2) return a->d2 < b->d2;
+    if (a->j != b->j) return a->j < b->j;
+    return nlist_i_shift_before(a->shift, b->shift);
 }
 
-/* Entry k of a heap, whose first is the last one of all, sinks below those that come after it. */
+/* Entry k of a heap, whose first is the last one of all, sinks below those that come after it: the
+   later child moves up, down to a leaf, and from there the entry climbs (Wegener 1993): it mostly
+   belongs far down. */
 static void nearfield_i_sink(nearfield_i_entry *row, int64_t k, int64_t count, int by_id)
 {
     nearfield_i_entry const moving = row[k];
+    int64_t const top = k;
     int64_t child;
     for (child = 2 * k + 1; child < count; child = 2 * k + 1) {
         if (child + 1 < count && nearfield_i_before(by_id, &row[child], &row[child + 1])) child++;
-        if (!nearfield_i_before(by_id, &moving, &row[child])) break;
         row[k] = row[child];
         k = child;
     }
+    for (; k > top && nearfield_i_before(by_id, &row[(k - 1) / 2], &moving); k = (k - 1) / 2)
+        row[k] = row[(k - 1) / 2];
     row[k] = moving;
 }
 
@@ -149,15 +153,32 @@ static void nearfield_i_heap(nearfield_i_entry *row, int64_t count, int by_id)
     for (k = count / 2; k-- > 0;) nearfield_i_sink(row, k, count, by_id);
 }
 
-static void nearfield_i_sort_heap(nearfield_i_entry *row, int64_t count, int by_id)
+/* Sorts a row: by insertion up to 12, else two halves that are merged. work: as many entries. (A
+   heap, sorted in place, takes twice the time: its branches cannot be predicted.) */
+static void nearfield_i_sort(nearfield_i_entry *row, nearfield_i_entry *work, int64_t count,
+                             int by_id)
 {
-    int64_t last;
-    for (last = count; last-- > 1;) {
-        nearfield_i_entry const first = row[0];
-        row[0] = row[last];
-        row[last] = first;
-        nearfield_i_sink(row, 0, last, by_id);
+    int64_t const middle = count / 2;
+    int64_t a = 0, b = middle, k;
+    if (count <= 12) {
+        for (k = 1; k < count; k++) {
+            nearfield_i_entry const moving = row[k];
+            for (a = k; a > 0 && nearfield_i_before(by_id, &moving, &row[a - 1]); a--)
+                row[a] = row[a - 1];
+            row[a] = moving;
+        }
+        return;
     }
+    nearfield_i_sort(row, work, middle, by_id);
+    nearfield_i_sort(row + middle, work + middle, count - middle, by_id);
+    memcpy(work, row, (size_t)count * sizeof *row);
+    for (k = 0; a < middle && b < count; k++) {
+        int const second = nearfield_i_before(by_id, &work[b], &work[a]);
+        row[k] = work[second ? b : a];
+        b += second;
+        a += !second;
+    }
+    memcpy(row + k, work + (a < middle ? a : b), (size_t)(count - k) * sizeof *row);
 }
 
 /* Adds an entry, or puts it into the place of the last one. */
@@ -185,19 +206,19 @@ static nlist_result nearfield_i_add(nearfield_search *search, const nearfield_i_
 static nlist_result nearfield_i_store_row(nearfield_search *search, int32_t number)
 {
     nearfield_i_trees *trees = nearfield_i_trees_of(search);
-    nearfield_i_entry *row = (nearfield_i_entry *)trees->block[NEARFIELD_I_ROW].memory;
+    nearfield_i_entry *row;
     int64_t const count = trees->count, end = trees->used + count;
     int32_t *partner, *shift;
     int64_t k;
     if (count >= 2147482624) return NLIST_OUT_OF_MEMORY;
     if (nearfield_i_room(search, NEARFIELD_I_PARTNERS, end, sizeof(int32_t)) != NLIST_OK ||
         nearfield_i_room(search, NEARFIELD_I_SHIFTS, trees->images ? 3 * end : 0,
-                         sizeof(int32_t)) != NLIST_OK)
+                         sizeof(int32_t)) != NLIST_OK ||
+        nearfield_i_room(search, NEARFIELD_I_ROW, 2 * count, sizeof *row) != NLIST_OK)
         return NLIST_OUT_OF_MEMORY;
-    if (trees->keeps > 0 || search->sorted) {
-        if (trees->keeps == 0 || count < trees->keeps) nearfield_i_heap(row, count, trees->by_id);
-        nearfield_i_sort_heap(row, count, trees->by_id);
-    }
+    row = (nearfield_i_entry *)trees->block[NEARFIELD_I_ROW].memory;
+    if (trees->keeps > 0 || search->sorted)
+        nearfield_i_sort(row, row + count, count, trees->by_id);
     partner = nearfield_i_ints(trees, NEARFIELD_I_PARTNERS) + trees->used;
     shift = nearfield_i_ints(trees, NEARFIELD_I_SHIFTS) + 3 * trees->used * trees->images;
     for (k = 0; k < count; k++) {
@@ -241,8 +262,8 @@ static void nearfield_i_measure(const nearfield_search *search, const nlist_i_fr
 }
 
 /* Where a point is in the cell, and its wrap. Returns 0 where that is 2^28 or more. */
-static int nearfield_i_into_cell(const nlist_i_frame *frame, const nlist_real p[3], double at[3],
-                                 int32_t wrap[3])
+NLIST_FN int nearfield_i_into_cell(const nlist_i_frame *frame, const nlist_real p[3], double at[3],
+                                   int32_t wrap[3])
 {
     double whole[3];
     int a, b;
@@ -342,6 +363,7 @@ static nlist_result nearfield_i_test(nearfield_search *search, const nearfield_i
     nearfield_i_entry entry;
     nlist_real q[3], t[3], d[3];
     int a;
+    search->tests++;
     for (a = 0; a < 3; a++) entry.shift[a] = image[a] - wrap[a] + own->wrap[a];
     if (own->id == j && !(entry.shift[0] | entry.shift[1] | entry.shift[2])) return NLIST_OK;
     if (search->half && (own->id > j || (own->id == j && !nlist_i_positive(entry.shift))))
@@ -601,8 +623,7 @@ static void nearfield_i_end_most(nearfield_search *search, int32_t rows)
             row[k].j = partner[k];
             if (trees->images) memcpy(row[k].shift, shift + 3 * k, sizeof row[k].shift);
         }
-        nearfield_i_heap(row, length[i], 1);
-        nearfield_i_sort_heap(row, length[i], 1);
+        nearfield_i_sort(row, row + length[i], length[i], 1);
         for (k = 0; k < length[i]; k++) {
             partner[k] = row[k].j;
             if (trees->images) memcpy(shift + 3 * k, row[k].shift, sizeof row[k].shift);

@@ -46,6 +46,9 @@ def _find_pairs(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor]
                 ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The operator's work."""
     if _is_on_gpu(positions):
+        if cutoff == 0:
+            i = torch.zeros(0, dtype=torch.int64, device=positions.device)
+            return i, i.clone(), torch.zeros((0, 3), dtype=torch.int32, device=i.device)
         found = _on_gpu(positions, cell, pbc, batch, cutoff, half=half, own=int(own),
                         nearest=nearest, ordered=ordered)
         assert found is not None
@@ -143,6 +146,19 @@ def _on_gpu(x: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], batch: Opt
         boxes = _device_boxes(cell.detach().expand(systems, 3, 3),
                               pbc.expand(systems, 3)).to(x.device)
     return _torch_cuda.index_pairs(x, boxes, starts, systems, cutoff, **options)
+
+
+def _nearest_on_gpu(x: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+                    batch: Optional[Tensor], k: int, reach: float) -> tuple[Tensor, Tensor]:
+    from . import _torch_cuda
+    _torch_cuda.refuse_capture()
+    starts = _starts(batch, x.shape[0], 1 if cell is None else cell.shape[0])
+    boxes = None
+    if cell is not None and pbc is not None and bool(pbc.any()):
+        systems = len(starts) - 1
+        boxes = _device_boxes(cell.detach().expand(systems, 3, 3),
+                              pbc.expand(systems, 3)).to(x.device)
+    return _torch_cuda.nearest(x, boxes, starts, k, reach)
 
 
 def _device_boxes(cell: Tensor, pbc: Tensor) -> Tensor:
@@ -267,7 +283,7 @@ def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
 
 
 def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = None,
-                  cutoff: float = 0.0, batch: Optional[Tensor] = None, *, half: bool = False,
+                  cutoff: Optional[float] = None, batch: Optional[Tensor] = None, *, half: bool = False,
                   self_interaction: bool = False,
                   sorted: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Pairs that are nearer than the cutoff, with their vectors and distances.
@@ -317,6 +333,8 @@ def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = N
     >>> x.grad[:, 0]
     tensor([ 0.4000, -0.4000])
     """
+    if cutoff is None:
+        raise TypeError("neighbor_list: cutoff is missing")
     cells, flags = _systems(positions, cell, pbc)
     # indices have no gradient: what differentiates in any way (torch.func, too) sees D alone
     i, j, shift = _pairs(positions.detach(), None if cells is None else cells.detach(), flags,
@@ -520,16 +538,15 @@ def _radius_graph(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
                   to_target: bool) -> Tensor:
     """Edges to all neighbours, or to the `most` nearest. most: -1 for all."""
     most = min(most, 2**31 - 3)
-    if 0 <= most <= loop:           # room for the loop, or for nothing
-        each = torch.arange(points.shape[0] * most, device=points.device)
+    if 0 <= most <= loop or r == 0:     # room for the loop, or for nothing
+        each = torch.arange(points.shape[0] * (loop and most != 0), device=points.device)
         return torch.stack([each, each])
     if _is_on_gpu(points):
         found = _on_gpu(points, cell, pbc, batch, r, own=2 * loop, most=most, flow=to_target)
         if found is not None:
             edges: Tensor = found.edges
             return edges
-        found = _on_gpu(points, cell, pbc, batch, r, nearest=most - loop, ordered=False)
-        row, col = found.i, found.j
+        row, col = _nearest_on_gpu(points, cell, pbc, batch, most - loop, r)
     else:
         starts = _starts(batch, points.shape[0], 1 if cell is None else cell.shape[0])
         row, col = _on_cpu(points, cell, pbc, starts, r, "ij", sorted=1,
@@ -602,7 +619,7 @@ def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool
 def _radius(x: Tensor, y: Tensor, batch_x: Optional[Tensor], batch_y: Optional[Tensor], r: float,
             most: int) -> tuple[Tensor, Tensor]:
     """Index in y, index in x; most: -1 for all. The trees are over x alone."""
-    if most == 0:
+    if most == 0 or r == 0:
         none = torch.zeros(0, dtype=torch.int64, device=x.device)
         return none, none.clone()
     most = max(min(most, 2**31 - 1), 0)
@@ -660,7 +677,8 @@ def radius(x: Tensor, y: Tensor, r: float, batch_x: Optional[Tensor] = None,
     batch_x, batch_y : Tensor of int64, optional
         Which example each point belongs to, ascending.
     max_num_neighbors : int, optional
-        At most so many for each point of y, those of the lowest index. None: all.
+        At most so many for each point of y, those of the lowest index. None: all. The search is
+        for points of y in a tree over x: it depends on the edges, not on pairs within x or y.
     num_workers, batch_size
         Accepted, and not used.
 
@@ -701,7 +719,8 @@ def knn_graph(x: Tensor, k: int, batch: Optional[Tensor] = None, loop: bool = Fa
     Returns
     -------
     Tensor of int64, (2, m)
-        The neighbours of a point in the order of their distance, then of their index.
+        The neighbours of a point in the order of their distance, then of their index. Each point
+        looks as far as it has to, in a tree: O(k log n) a point, wherever the others are.
 
     Examples
     --------
@@ -742,10 +761,8 @@ def _k_nearest(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
         none = torch.zeros(0, dtype=torch.int64, device=points.device)
         return none, none.clone()
     k = min(k, 2**31 - 1)
-    starts = _starts(batch, points.shape[0], 1 if cell is None else cell.shape[0])
     if _is_on_gpu(points):
-        from . import _torch_cuda
-        _torch_cuda.refuse_capture()
-        return _torch_cuda.nearest(points, cell, pbc, starts, k)
+        return _nearest_on_gpu(points, cell, pbc, batch, k, np.inf)
+    starts = _starts(batch, points.shape[0], 1 if cell is None else cell.shape[0])
     row, col = _on_cpu(points, cell, pbc, starts, np.inf, "ij", nearest=k)
     return row, col
