@@ -160,36 +160,32 @@ def large_from(few):
 
 def check_near():
     """Queries and the nearest: each with each, by trees, and in boxes; the edges of the CPU."""
-    for dtype in (torch.float32, torch.float64):
-        x, y = points(90, 7, dtype), points(50, 8, dtype)
-        x[40:50] = x[39]        # coincident ones
-        y[:5] = x[39]
+    for dtype, fews in ((torch.float32, (10**6, 16, 0)), (torch.float64, (10**6, 0))):
+        x, y = points(36, 7, dtype), points(18, 8, dtype)
+        x[20:26] = x[19]        # coincident ones
+        y[:5] = x[19]
         far = x.clone()
         far[17] = 1000
-        of_x = torch.tensor([-7] * 30 + [5] * 50 + [10**12] * 10)
-        of_y = torch.tensor([-9] * 5 + [5] * 25 + [7] * 10 + [10**12] * 10)
-        of_x, of_y = of_x.clamp_min(0), of_y.clamp_min(0)
+        of_x = torch.tensor([0] * 12 + [5] * 20 + [10**12] * 4)
+        of_y = torch.tensor([0] * 2 + [5] * 9 + [7] * 4 + [10**12] * 3)
         cell = torch.eye(3, dtype=dtype)
-        for few in (10**6, 40, 0):
+        for few in fews:
             with large_from(few):
-                for a, b in ((None, None), (of_x, of_y), (of_x, None)):
-                    for most in (None, 0, 2, 60):
-                        check_both(graph.radius, x, y, 0.4, a, b, most)
-                for at, of in ((x, None), (x, of_x), (far, None)):
-                    for k in (1, 4, 12, 200):
-                        check_both(graph.knn_graph, at, k, of)
-                    check_both(graph.radius_graph, at, 0.6, of, max_num_neighbors=3)
-                    check_both(graph.radius_graph, at, 0.6, of, True, max_num_neighbors=3)
-                for pbc in (True, [True, False, False]):
-                    for k in (1, 5, 100):
-                        check_both(graph.knn_graph, x[:30], k, cell=cell, pbc=pbc)
-                        check_both(graph.knn_graph, far[:30], k, cell=cell, pbc=pbc)
+                for a, b in ((None, None), (of_x, of_y)):
+                    for most in (None, 2):
+                        check_both(graph.radius, x, y, 0.5, a, b, most)
+                check_both(graph.radius, x, y, 0.5, of_x, None, 40)
+                for at, of, k in ((x, None, 4), (x, of_x, 12), (far, of_x, 1), (far, None, 99)):
+                    check_both(graph.knn_graph, at, k, of)
+                check_both(graph.radius_graph, x, 0.8, of_x, few > 0, max_num_neighbors=3)
+                for at, k, pbc in ((x, 1, True), (x, 30, True), (far, 4, [True, False, False])):
+                    check_both(graph.knn_graph, at[:18], k, cell=cell, pbc=pbc)
                 check_both(graph.radius, x, x, 0.0)
 
 
 def check_bound():
     """A limit of neighbours bounds the memory, too: the search in cells ends where it needs more."""
-    n = 1000
+    n = 700
     x = points(n, 9)
     want = graph.radius_graph(x, 2.0, max_num_neighbors=3)
     granted, refused = [], []
