@@ -13,7 +13,7 @@
    - Full lists, or half lists with each pair once (Newton's third law); periodic boxes by the
      minimum-image convention; masks, exclusions, a Verlet skin.
    - Parts, in the folder more: boxes of any shape with all images within reach, many systems, the
-     k nearest (nlist_boxes.h); a skin chosen by measuring (nlist_tune.h).
+     k nearest (nlist_boxes.h); when to build, with what skin, by which search (nlist_tune.h).
    - A callback for each contact, with sums per particle: by atomics, by reductions in a warp, or in
      fixed point, which does not depend on the order.
 
@@ -131,9 +131,10 @@
             wander      a contact with a mesh continues on a neighbouring triangle, with its history
    Memory   Only builds, nlist_reserve, nlist_remap, nlist_sum with a unit, nlist_load,
             nlist_validate and nlist_verify allocate, by desc.allocator (nlist_cuda_... as told
-            there). Memory grows and is kept. An array that is too small
-            grows by half at least (by what is needed, where memory is short). A first build and a
-            reserve take exactly the size needed. Bytes per particle and per entry, in float:
+            there). Memory grows and is kept. An array that is too small grows by half at least.
+            Where memory has no such block a build counts on, takes what is needed, and searches
+            once more. A first build and a reserve take exactly the size needed. Bytes per particle
+            and per entry, in float:
                STATIC   4 + 4 width
                DYNAMIC  12, and 12 an entry
                COMPACT  12, and 4 an entry
@@ -510,13 +511,15 @@ extern "C" {
       "more than 2^31 - 1024 particles or, in NLIST_DYNAMIC and the rest of NLIST_HYBRID, " \
       "entries: use NLIST_COMPACT, or more slots") \
     X(NLIST_ROW_FULL, \
-      "a row of NLIST_STATIC has more than desc.width partners: set it to list.needed_width, " \
-      "set desc.grow, or use NLIST_HYBRID") \
+      "a row of NLIST_STATIC has more than desc.width partners (or, with desc.grow, than 1024): " \
+      "set it to list.needed_width, up to 1024, set desc.grow, or use NLIST_HYBRID") \
     X(NLIST_LIST_FULL, \
       "the entries exceed desc.capacity: set it to list.needed_entries, or set desc.grow") \
     X(NLIST_BUFFER_TOO_SMALL, \
       "the caller's array is too small: the size needed was returned, and is exact") \
-    X(NLIST_OUT_OF_MEMORY,    "an allocation failed: desc.allocator or malloc returned NULL") \
+    X(NLIST_OUT_OF_MEMORY, \
+      "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries (a search " \
+      "of boxes: arrays.count) is how many entries there are, where all were counted, else 0") \
     X(NLIST_NOT_BUILT, \
       "the list holds nothing this call can use: build it first (of no particles is a build, " \
       "too)") \
@@ -541,7 +544,8 @@ typedef enum nlist_result { NLIST_RESULTS(NLIST_I_CODE) NLIST_RESULT_COUNT } nli
    In tasks run: nlist_build_ugrid (half lists by a full search); of the other serial builds and of
    nlist_remap what follows the search (layout, history, events); the builds and searches of boxes.
    nlist_sum calls your function in the calling thread. CUDA builds ignore the hook. A task needs
-   the stack of a search (>>rules in ugrid.h) and allocates nothing.
+   the stack of a search (>>rules in ugrid.h) and allocates nothing. The hook is called from 4,096
+   particles on (of a grid; of a box), and for what follows the search from 32,768.
 
    NLIST_NOT_RUN: a task was left out. A search that fails so leaves the list as it was. If it was a
    later step, a list with history or events is as it was, but without events and without its
@@ -628,8 +632,8 @@ typedef struct nlist_desc {
                                    sorted) */
     int32_t distances, offsets; /* boxes: 1 = entries carry their distance, their offset D (three
                                    numbers) at the build (default: 0) */
-    int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift (default: 0, in
-                                   the order of the cells) */
+    int32_t sorted;             /* boxes: 1 = rows ascend by partner, then by shift; no effect with
+                                   nearest, which has its own order (default: 0, that of cells) */
     int32_t nearest;            /* boxes, full lists: rows keep this many nearest entries, in the
                                    order of distance, then id, then shift; list.rows_cut counts the
                                    rows that left some out. Events then are those of the entries in
@@ -756,7 +760,8 @@ typedef struct nlist {
     int32_t bad_id;         /* the first particle (or pair) that was refused, or left out by
                                desc.skip_invalid, else -1 */
     int32_t needed_width;   /* slots that the fullest row takes */
-    int64_t needed_entries; /* entries that partner must have room for (CUDA, deterministic, DYNAMIC
+    int64_t needed_entries; /* entries that partner must have room for, also where memory ended
+                               before (0: before they were counted; CUDA, deterministic, DYNAMIC
                                or HYBRID: 2^33 - 1 for more) */
     int32_t cuda_error;     /* NLIST_CUDA_ERROR: the cudaError_t */
     nlist_block block[NLIST_BLOCKS]; /* the memory behind the arrays */
@@ -805,8 +810,10 @@ NLIST_API nlist_result nlist_build_pairs(nlist *list, const nlist_desc *desc, co
 
 #ifdef NLIST_I_UGRID
 /* From a grid that was built from these positions, by any method. Cells about as wide as the reach
-   (radius + skin + twice the largest radius) are fastest; other widths give the same list.
-   NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by desc.outside. O(n). */
+   (radius + skin + twice the largest radius) are fastest; other widths give the same list. One
+   large particle, or a box that is mostly empty, may want a tree: nlist_choose
+   (more/nlist_tune.h). NLIST_BAD_SOURCE: the grid was refused, or may have left out particles by
+   desc.outside. O(n + candidates): a test for each particle in the cells within the reach. */
 NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, const ugrid *grid,
                                          const nlist_real *pos, size_t stride, int32_t n);
 #endif
@@ -849,7 +856,8 @@ NLIST_API int64_t nlist_bytes(const nlist *list);
 
 /* `*moved` = 1 when a particle has moved by more than half the skin since the build, and when there
    is no list, or one of no particles: build again before the list is used (figure: >>skin; Verlet).
-   Also when a position has become NaN or infinite, or is no longer.
+   Also when a position has become NaN or infinite, or is no longer. The box is that of the build:
+   where it has changed, build again, or ask nlist_moved_in (more/nlist_tune.h).
    NLIST_BAD_SKIN: the list has no skin. O(n). */
 NLIST_API nlist_result nlist_moved(const nlist *list, const nlist_real *pos, size_t stride,
                                    int32_t *moved);
@@ -1696,6 +1704,7 @@ static int nlist_i_has_partners(const nlist_desc *desc) { return desc->layout !=
 static int nlist_i_keeps_two(const nlist_desc *desc) { return desc->history > 0 || desc->events; }
 
 /* Defined behind the method, at >>memory and >>resolve. */
+static void nlist_i_release(const nlist_allocator *allocator, nlist_block *block);
 static nlist_result nlist_i_grow(nlist *list, int which, int64_t count, size_t size, size_t keep);
 static nlist_result nlist_i_reserve_generation(nlist *list, int32_t g, int32_t n, int32_t rows,
                                                int64_t capacity, int uids);
@@ -1768,7 +1777,8 @@ struct nlist_i_finder {
     int32_t *found;         /* partners */
     int64_t used, room;     /* of found */
     int32_t row;            /* the row in progress */
-    int fixed;              /* a task, which takes no memory: partners without room are counted */
+    int fixed;              /* 1: no memory is taken, and partners without room are counted: in a
+                               task, and where memory has ended */
 };
 
 /* The steps. */
@@ -1973,18 +1983,27 @@ static nlist_result nlist_i_reserve_found(nlist_i_finder *finder)
     return NLIST_OK;
 }
 
-/* Room for `more` further partners. */
-static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
+/* Room for `count` partners. Those that were found are kept. */
+static nlist_result nlist_i_take_found(nlist_i_finder *finder, int64_t count)
 {
-    int64_t const least = finder->used + more;
-    nlist_result result;
-    if (least <= finder->room) return NLIST_OK;
-    result = nlist_i_grow(finder->list, NLIST_I_FOUND, least, sizeof(int32_t),
-                          (size_t)finder->used * sizeof(int32_t));
-    if (result != NLIST_OK) return result;
+    nlist_result const result = nlist_i_grow(finder->list, NLIST_I_FOUND, count, sizeof(int32_t),
+                                             (size_t)finder->used * sizeof(int32_t));
     finder->found = (int32_t *)finder->list->block[NLIST_I_FOUND].memory;
     finder->room = (int64_t)(finder->list->block[NLIST_I_FOUND].bytes / sizeof(int32_t));
-    return NLIST_OK;
+    return result;
+}
+
+/* Room for `more` further partners: half as much again at least, so that n partners are copied O(1)
+   times. Where memory has no such block, partners without room are counted from now on
+   (nlist_i_find_again). */
+static nlist_result nlist_i_need(nlist_i_finder *finder, int64_t more)
+{
+    int64_t const least = finder->used + more, half = finder->room + finder->room / 2;
+    nlist_result result;
+    if (least <= finder->room) return NLIST_OK;
+    result = nlist_i_take_found(finder, least > half ? least : half);
+    finder->fixed = result == NLIST_OUT_OF_MEMORY;
+    return finder->fixed ? NLIST_OK : result;
 }
 
 /* The partners that follow are those of this row. */
@@ -2000,7 +2019,7 @@ static void nlist_i_end_row(nlist_i_finder *finder)
     finder->length[finder->row] = (int32_t)(finder->used - finder->begin[finder->row]);
 }
 
-/* Appends a partner to the row; a task (finder.fixed) counts those that have no room. */
+/* Appends a partner to the row; with finder.fixed those that have no room are counted. */
 static nlist_result nlist_i_append(nlist_i_finder *finder, int32_t j)
 {
     nlist_result const result = finder->fixed ? NLIST_OK : nlist_i_need(finder, 1);
@@ -2330,6 +2349,21 @@ static int nlist_i_has_extras(const nlist_desc *desc)
     return desc->shifts || desc->distances || desc->offsets || desc->sorted || desc->nearest;
 }
 
+/* Memory ended before all partners were found, and they were counted. Takes room for exactly these,
+   without what was found so far, and searches once more. NLIST_OUT_OF_MEMORY: list.needed_entries
+   says what the list needs. */
+static nlist_result nlist_i_find_again(nlist_i_finder *finder, nlist_i_collect_fn *collect)
+{
+    int64_t const all = finder->used;
+    nlist_result result;
+    finder->used = 0;
+    nlist_i_release(&finder->list->desc.allocator, &finder->list->block[NLIST_I_FOUND]);
+    result = nlist_i_take_found(finder, all);
+    if (result != NLIST_OK) return result;
+    finder->fixed = 0;
+    return collect(finder);
+}
+
 /* Find, and all that follows. The new rows are written beside the old ones where these are still
    needed, else over them. */
 static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *collect)
@@ -2342,6 +2376,8 @@ static nlist_result nlist_i_build(nlist_i_finder *finder, nlist_i_collect_fn *co
     if (result == NLIST_OK) result = nlist_i_reserve_found(finder);
     if (result == NLIST_OK) result = nlist_i_keep_uids(finder);
     if (result == NLIST_OK) result = collect(finder);
+    if (result == NLIST_OK && finder->fixed) result = nlist_i_find_again(finder, collect);
+    if (result == NLIST_OUT_OF_MEMORY && finder->fixed) (void)nlist_i_check_sizes(finder);
     return result == NLIST_OK ? nlist_i_finish(finder) : result;
 }
 
@@ -2515,7 +2551,7 @@ static nlist_result nlist_i_sort_by_partner(nlist_i_finder *finder, int32_t **so
 static nlist_result nlist_i_sort_by_row(nlist_i_finder *finder, const int32_t *sorted,
                                         int64_t count)
 {
-    nlist_result const result = nlist_i_need(finder, count);
+    nlist_result const result = nlist_i_take_found(finder, count);
     int64_t k;
     int32_t i;
     if (result != NLIST_OK) return result;
@@ -3991,9 +4027,14 @@ static nlist_result nlist_i_search_once(nlist_i_search_split *split, int64_t *al
    fits at once. */
 static nlist_result nlist_i_need_parts(nlist_i_finder *finder, int64_t all)
 {
+    nlist_result result;
     finder->used = 0;
     if (finder->room >= all) return NLIST_OK;
-    return nlist_i_need(finder, all + all / 8) == NLIST_OK ? NLIST_OK : nlist_i_need(finder, all);
+    nlist_i_release(&finder->list->desc.allocator, &finder->list->block[NLIST_I_FOUND]);
+    result = nlist_i_take_found(finder, all + all / 8);
+    if (result == NLIST_OUT_OF_MEMORY) result = nlist_i_take_found(finder, all);
+    finder->fixed = result == NLIST_OUT_OF_MEMORY; /* all are counted */
+    return result;
 }
 
 /* Searches once; and once more where a part was too small. */
@@ -4323,7 +4364,7 @@ static nlist_result nlist_i_collect_file(nlist_i_finder *finder)
     const nlist_i_header *header = ((const nlist_i_from_file *)finder->source)->header;
     const unsigned char *at = ((const nlist_i_from_file *)finder->source)->bytes;
     int32_t const limit = nlist_i_id_limit(header->keys, header->triangles, header->n);
-    nlist_result result = nlist_i_need(finder, header->total);
+    nlist_result result = nlist_i_take_found(finder, header->total);
     int64_t k;
     int32_t i;
     if (result != NLIST_OK) return result;
@@ -4810,7 +4851,7 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
    stream, or in kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* As nlist_moved. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
+/* As nlist_moved, so with the box of the build: build again where it changes. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
    build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
    yet nothing is written, and d_facts may be NULL: build. */
 NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,

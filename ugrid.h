@@ -454,6 +454,8 @@ typedef enum ugrid_result { UGRID_RESULTS(UGRID_I_CODE) UGRID_RESULT_COUNT } ugr
    grid.desc.parallel, which you may change. Threads that search one grid at once call one `run` at
    once. Walks, queries, each_pair and each_row stay in the calling thread, and so do CUDA calls. A
    task needs the stack of a search (>>rules) and allocates nothing. With UGRID_PLAIN all is serial.
+   The hook is called from 4,096 particles (ugrid_neighbors_at: points) on for a search, and from
+   32,768 on for all else.
 
    UGRID_NOT_RUN: a task was left out. A build has then left the grid not built, as any refusal
    does. Sums, counts and offsets of a search are 0, and its other arrays are not specified.

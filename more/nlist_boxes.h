@@ -131,6 +131,7 @@ typedef struct nlist_box {
    than 0 is positive. A contact is a pair and a shift; otherwise radii, masks, exclusions (of a
    pair: of all its images), skin, history and nlist_remap work as in other lists. Wrapping a
    particle between two builds changes its shifts: its history is lost, and nlist_moved answers 1.
+   nlist_moved compares positions, not boxes: build again when a box changes.
    desc.periodic is not used. nlist_save and nlist_verify return NLIST_BAD_OPTION for any list from
    boxes. NLIST_BAD_BOX:
    vectors of periodic axes are linearly dependent or not finite. NLIST_TOO_MANY_IMAGES: before
@@ -141,7 +142,8 @@ NLIST_API nlist_result nlist_build_box(nlist *list, const nlist_desc *desc, cons
 /* Many systems in one list: particles starts[s] .. starts[s+1] - 1 are system s, in box boxes[s].
    No system sees another. starts: systems + 1 numbers; the last is the number of particles. Ids are
    those of pos. NLIST_BAD_STARTS; NLIST_BAD_BOX and NLIST_TOO_MANY_IMAGES: list.bad_id is the
-   system. */
+   system. Of a system without particles the box is checked for NLIST_BAD_BOX, and nothing else
+   (CUDA: not even that, where no system has particles). */
 NLIST_API nlist_result nlist_build_boxes(nlist *list, const nlist_desc *desc,
                                          const nlist_box *boxes, const int32_t *starts,
                                          int32_t systems, const nlist_real *pos, size_t stride);
@@ -167,9 +169,13 @@ typedef struct nlist_arrays {
 } nlist_arrays;
 
 /* The entries of nlist_build_box in one pass, without a list: `list` provides memory only, and
-   stays as it is. desc.sorted: by i, then j, then shift; desc.nearest: by i, then as in its rows;
+   stays as it is. desc.sorted: by i, then j, then shift; desc.nearest, with or without sorted: by
+   i, then as in its rows;
    else in the order of cells, rows together. NLIST_BUFFER_TOO_SMALL: arrays.count is the capacity
-   needed; what your arrays hold is unspecified. O(n + entries). */
+   needed; what your arrays hold is unspecified. Where memory ends the entries are counted, and
+   searched once more; NLIST_OUT_OF_MEMORY: arrays.count is how many there are (0: memory ended
+   before they were counted). O(n + candidates + entries): candidates are the particles in the cells
+   within the largest reach, so few for radii of about one size. */
 NLIST_API nlist_result nlist_search_box(nlist *list, const nlist_desc *desc, const nlist_box *box,
                                         const nlist_real *pos, size_t stride, int32_t n,
                                         nlist_arrays *arrays);
@@ -841,6 +847,9 @@ typedef struct nlist_i_search {
     nlist_arrays out;       /* where entries go: arrays that are NULL are not wanted */
     int64_t *long_i, *long_j; /* the same ids with 64 bits */
     int owned;              /* 1: out is memory of the list, and grows */
+    int counted;            /* 1: memory has ended; what has no room is counted from now on */
+    int serial;             /* 1: without tasks, also where they took more memory than there is */
+    int64_t most;           /* numbers of hits that one row took at most */
     int64_t used;           /* entries, written or not */
     int32_t rows;           /* found so far */
     int32_t rows_cut;       /* of these: as list.rows_cut */
@@ -1024,10 +1033,11 @@ static nlist_result nlist_i_append_row(nlist_i_search *search, int32_t place, co
 {
     int64_t const at = search->used;
     nlist_result result = NLIST_OK;
-    if (search->owned && at + count > search->out.capacity)
+    if (search->owned && !search->counted && at + count > search->out.capacity)
         result = nlist_i_grow_arrays(search->finder->list, NLIST_I_OUT, search->out.wanted, at,
                                      nlist_i_growth(search, at, count), &search->out);
-    if (result != NLIST_OK) return result;
+    if (result == NLIST_OUT_OF_MEMORY && search->serial) search->counted = 1;
+    else if (result != NLIST_OK) return result;
     nlist_i_write_some(search, place, number, count, at);
     search->used += count;
     return NLIST_OK;
@@ -1073,26 +1083,72 @@ static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
     }
 }
 
-/* The order of the `most` nearest of the row, by insertion; the first `kept` stay where they are.
-   Returns how many. */
+/* 1 if hit a of the row stands before hit b: the nearer one. */
+static int nlist_i_hit_before(const nlist_i_search *search, uint64_t a, uint64_t b)
+{
+    const nlist_i_hit *hit = &search->hit[a], *other = &search->hit[b];
+    return nlist_i_nearer(hit->d2, hit->id, hit->shift, other->d2, other->id, other->shift);
+}
+
+/* Sifts heap[at] down to its place: each of the `count` hits stands behind those below it. */
+static void nlist_i_sift_hit(const nlist_i_search *search, uint64_t *heap, int32_t at,
+                             int32_t count)
+{
+    uint64_t const moving = heap[at];
+    int32_t child = 2 * at + 1;
+    for (; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && nlist_i_hit_before(search, heap[child], heap[child + 1])) child++;
+        if (!nlist_i_hit_before(search, moving, heap[child])) break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moving;
+}
+
+/* The `size` nearest of hits first .. count-1 in order, by insertion: fastest for a few. */
+static void nlist_i_insert_nearest(const nlist_i_search *search, uint64_t *nearest, int32_t size,
+                                   int32_t first, int32_t count)
+{
+    int32_t kept = 0, k, a;
+    for (k = first; k < count; k++) {
+        for (a = kept; a > 0 && nlist_i_hit_before(search, (uint64_t)k, nearest[a - 1]); a--)
+            if (a < size) nearest[a] = nearest[a - 1];
+        if (a < size) nearest[a] = (uint64_t)k;
+        if (kept < size) kept++;
+    }
+}
+
+/* The same for any size: a heap holds the nearest so far, the last of them on top, and is sorted at
+   the end. O(hits + nearer ones * log size). */
+static void nlist_i_heap_nearest(const nlist_i_search *search, uint64_t *heap, int32_t size,
+                                 int32_t first, int32_t count)
+{
+    int32_t k;
+    for (k = 0; k < size; k++) heap[k] = (uint64_t)(first + k);
+    for (k = size / 2 - 1; k >= 0; k--) nlist_i_sift_hit(search, heap, k, size);
+    for (k = first + size; k < count; k++) {
+        if (!nlist_i_hit_before(search, (uint64_t)k, heap[0])) continue;
+        heap[0] = (uint64_t)k;
+        nlist_i_sift_hit(search, heap, 0, size);
+    }
+    for (k = size - 1; k > 0; k--) {
+        uint64_t const last = heap[0];
+        heap[0] = heap[k];
+        heap[k] = last;
+        nlist_i_sift_hit(search, heap, 0, k);
+    }
+}
+
+/* The order of the `most` nearest of the row; the first `kept` hits stay where they are. Returns
+   how many. */
 static int32_t nlist_i_nearest_of(nlist_i_search *search, int32_t count, int32_t most, int32_t kept)
 {
-    uint64_t *key = search->key;
-    int32_t const first = kept;
-    int32_t k, a;
-    for (k = 0; k < kept; k++) key[k] = (uint64_t)k;
-    for (k = kept; k < count; k++) {
-        const nlist_i_hit *hit = &search->hit[k];
-        for (a = kept; a > first; a--) {
-            const nlist_i_hit *other = &search->hit[key[a - 1]];
-            if (!nlist_i_nearer(hit->d2, hit->id, hit->shift, other->d2, other->id, other->shift))
-                break;
-            if (a < most) key[a] = key[a - 1];
-        }
-        if (a < most) key[a] = (uint64_t)k;
-        if (kept < most) kept++;
-    }
-    return kept;
+    int32_t const size = (count < most ? count : most) - kept;
+    int32_t k;
+    for (k = 0; k < kept; k++) search->key[k] = (uint64_t)k;
+    if (size <= 32) nlist_i_insert_nearest(search, search->key + kept, size, kept, count);
+    else nlist_i_heap_nearest(search, search->key + kept, size, kept, count);
+    return kept + size;
 }
 
 /* Puts the row of a particle in the order that desc asks for; its first `own` entries are the
@@ -1127,7 +1183,7 @@ static nlist_result nlist_i_close_row(nlist_i_search *search, int32_t place, int
     search->rows++;
     if (!search->ordered) return nlist_i_append_row(search, place, number, count);
     search->used += count;
-    search->stored += count;
+    if (!search->counted) search->stored += count;
     return NLIST_OK;
 }
 
@@ -1213,23 +1269,28 @@ NLIST_I_NOINLINE int32_t nlist_i_test_near(const nlist_i_search *search, int32_t
     return at;
 }
 
-/* Room for the hits of a row. A task, which must not allocate: NLIST_BUFFER_TOO_SMALL. */
+/* Room for the hits of a row. A task, which must not allocate: NLIST_BUFFER_TOO_SMALL. Where memory
+   ends rows are counted from now on, each at the beginning of a block for one row. */
 static nlist_result nlist_i_hit_room(nlist_i_search *search)
 {
     nlist *list = search->finder->list;
-    int64_t const need = search->stored + search->count + NLIST_I_LANES;
+    int64_t const row = search->count + NLIST_I_LANES, need = search->stored + row;
     int64_t const room = (int64_t)(list->block[NLIST_I_HITS].bytes / sizeof(int32_t));
-    int64_t more = search->count + NLIST_I_LANES;
+    int64_t more = row;
     nlist_result result;
     search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
     if (search->hit_room > 0) return need <= search->hit_room ? NLIST_OK : NLIST_BUFFER_TOO_SMALL;
+    if (row > search->most) search->most = row;
     if (need <= room) return NLIST_OK;
     if (search->stored) more += nlist_i_growth(search, search->stored, search->count);
     result = nlist_i_grow(list, NLIST_I_HITS, search->stored + more, sizeof(int32_t),
                           (size_t)search->stored * sizeof(int32_t));
-    if (result == NLIST_OUT_OF_MEMORY)
-        result = nlist_i_grow(list, NLIST_I_HITS, need, sizeof(int32_t),
-                              (size_t)search->stored * sizeof(int32_t));
+    if (result == NLIST_OUT_OF_MEMORY && search->serial && search->stored) {
+        search->counted = 1;
+        search->stored = 0;
+        nlist_i_release(&list->desc.allocator, &list->block[NLIST_I_HITS]);
+        result = nlist_i_grow(list, NLIST_I_HITS, row, sizeof(int32_t), 0);
+    }
     search->hits = (int32_t *)list->block[NLIST_I_HITS].memory;
     return result;
 }
@@ -1708,6 +1769,61 @@ static void nlist_i_begin_search(nlist_i_search *search, nlist_i_finder *finder)
     search->finder = finder;
     search->source = (nlist_i_boxes *)finder->source;
     search->system = -1;
+    search->serial = finder->list->desc.parallel.tasks < 2;
+}
+
+/* Finds all rows, or counts their entries where memory ends. */
+static nlist_result nlist_i_find_once(nlist_i_search *search)
+{
+    nlist_i_finder *finder = search->finder;
+    int32_t i;
+    if (finder->list->desc.skip_invalid) {
+        for (i = 0; i < finder->rows; i++) {
+            finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
+            if (search->source->within) search->source->within[i] = 0;
+        }
+    }
+    return nlist_i_each_system(search, nlist_i_find_system);
+}
+
+/* Frees what the search has taken for entries, and takes room for so many, exactly. */
+static nlist_result nlist_i_begin_again(nlist_i_search *search, int64_t entries)
+{
+    nlist *list = search->finder->list;
+    nlist_result result = NLIST_OK;
+    int b;
+    for (b = 0; search->out.wanted && b <= NLIST_I_ARRAY_OFFSET; b++)
+        nlist_i_release(&list->desc.allocator, &list->block[(int)NLIST_I_OUT + b]);
+    nlist_i_release(&list->desc.allocator, &list->block[NLIST_I_HITS]);
+    nlist_i_release(&list->desc.allocator, &list->block[NLIST_I_NEAR]);
+    search->serial = 1;
+    search->counted = 0;
+    search->system = -1;
+    search->used = search->stored = 0;
+    search->rows = search->rows_cut = search->cut = search->room = 0;
+    if (search->owned)
+        result = nlist_i_grow_arrays(list, NLIST_I_OUT, search->out.wanted, 0, entries,
+                                     &search->out);
+    else if (search->ordered && entries > 0)
+        result = nlist_i_grow(list, NLIST_I_HITS, entries + search->most, sizeof(int32_t), 0);
+    return result;
+}
+
+/* nlist_i_find_once, and once more where memory ended: without tasks, and with room for exactly the
+   entries that were counted. NLIST_OUT_OF_MEMORY: search->used is how many there are, or 0 where
+   memory ended before they were counted. */
+static nlist_result nlist_i_find_in_memory(nlist_i_search *search)
+{
+    for (;;) {
+        nlist_result result = nlist_i_find_once(search);
+        int64_t const entries = result == NLIST_OK ? search->used : 0;
+        if (result == NLIST_OK && !search->counted) return result;
+        if (result == NLIST_OUT_OF_MEMORY && search->serial) search->used = 0;
+        if (result != NLIST_OK && (result != NLIST_OUT_OF_MEMORY || search->serial)) return result;
+        result = nlist_i_begin_again(search, entries);
+        if (result != NLIST_OK) search->used = entries;
+        if (result != NLIST_OK) return result;
+    }
 }
 
 /* Finds all rows. With search->ordered finder.begin says then where each belongs, in the order of
@@ -1720,13 +1836,7 @@ static nlist_result nlist_i_find_rows(nlist_i_search *search)
     int32_t i;
     search->only_distance = !search->keeps &&
                             nlist_i_only_distance(&finder->list->desc, finder->uid);
-    if (finder->list->desc.skip_invalid) {
-        for (i = 0; i < finder->rows; i++) {
-            finder->begin[i] = finder->length[i] = 0; /* of those that are in no cell */
-            if (search->source->within) search->source->within[i] = 0;
-        }
-    }
-    result = nlist_i_each_system(search, nlist_i_find_system);
+    result = nlist_i_find_in_memory(search);
     finder->list->rows_cut = search->rows_cut;
     if (result != NLIST_OK || !search->ordered) return result;
     for (i = 0; i < finder->rows; i++) {
@@ -1793,6 +1903,7 @@ static nlist_result nlist_i_collect_boxes(nlist_i_finder *finder)
     search.source->found = search.out;
     finder->found = search.out.j;
     finder->used = search.used;
+    if (result == NLIST_OUT_OF_MEMORY) finder->fixed = search.used > 0; /* all are counted */
     return result;
 }
 
@@ -2163,7 +2274,8 @@ typedef struct nlist_i_spans {
 /* Into how many pieces the search of a box is cut. */
 static int32_t nlist_i_box_pieces(const nlist_i_search *search)
 {
-    return nlist_i_pieces(&search->finder->list->desc.parallel, search->frame.n, NLIST_I_PIECE);
+    const nlist_parallel *parallel = &search->finder->list->desc.parallel;
+    return search->serial ? 1 : nlist_i_pieces(parallel, search->frame.n, NLIST_I_PIECE);
 }
 
 /* The first cell that begins at a place or after it. */

@@ -1,15 +1,23 @@
-/* more/nlist_tune.h - v0.2.0 - a part of nlist.h: a Verlet skin chosen by measuring.
+/* more/nlist_tune.h - v0.2.0 - a part of nlist.h: when to build, with what skin, by which search.
    SPDX-License-Identifier: MIT OR Unlicense */
 
 /*
    A wider skin makes builds rarer, and each step slower, since more pairs are looked at. The tuner
    compares the cost of a step, builds included, at several skins, and stays with the cheapest.
 
+   nlist_moved compares positions, not boxes. Where the box changes too, as under constant pressure,
+   nlist_moved_in says whether the list still holds.
+
+   A grid has one size of cells, that of the largest reach. With one large particle among small
+   ones, or one far from all others, its cells hold too many particles, or are too many. A tree has
+   no such case, but its search is slower for particles of one size. nlist_choose says which is
+   cheaper for the particles that you have.
+
    >>contents: the banners in order; search for >>, the name and a colon
 
        manual          use, rules, changes
-       declarations    tune
-       serial          tuner
+       declarations    tune, moved-in, choice
+       serial          tuner, changed-box, choose
 
    >>use: in every file that calls it, and in the one with NLIST_IMPLEMENTATION
 
@@ -24,6 +32,11 @@
            ... forces, motion ...
            nlist_tune(&tuner, moved, seconds of this step, with its build);
 
+       nlist_choice choice;
+       nlist_choose(&choice, &desc, pos, 0, n);
+       if (choice.search == NLIST_BY_GRID) { cells.cell = choice.cell; ... nlist_build_ugrid ... }
+       else { ... lbvh_build, of spheres with desc.radii, else of points; nlist_build_lbvh ... }
+
    >>rules
 
    You measure the time (CUDA: of work that has ended). What is compared is the mean over whole
@@ -32,6 +45,9 @@
    smaller ratios, down to 1.1. (Cheaper: by 1 % at least.) When the cost of the chosen skin has
    changed by a quarter, it begins anew. Pairs within the radius do not depend on the skin; the
    order of sums does. The tuner allocates nothing. It belongs to one thread at a time.
+
+   Both searches find the same partners. Their order in a row is another one (>>rules in nlist.h,
+   Order).
 
    >>changes
 
@@ -50,6 +66,8 @@
 #if NLIST_I_REAL_KIND == 2
 #define nlist_tune              nlist_f64_tune
 #define nlist_next_skin         nlist_f64_next_skin
+#define nlist_choose            nlist_f64_choose
+#define nlist_moved_in          nlist_f64_moved_in
 #endif
 
 #ifdef __cplusplus
@@ -89,6 +107,49 @@ NLIST_API nlist_real nlist_next_skin(nlist_tuner *tuner);
    nothing for a radius that is not positive and finite, and for seconds that are negative or not
    finite. O(1). */
 NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds);
+
+/* ----------------------------------------------------------------------------------------------
+   >>moved-in: does the list hold in a box that has changed?
+   ---------------------------------------------------------------------------------------------- */
+
+/* nlist_moved where the box is min .. max now, on the axes that are periodic in the list. `*moved` =
+   0: no pair that is not listed is within reach in that box, so the list may be used with it; its
+   distances are those of your force function. A change of the box takes of the skin what it can
+   bring an image nearer. (The walks and functions of the list that use a box, such as the shifts of
+   nlist_pairs, use that of the build.) NLIST_BAD_BOX; NLIST_BAD_OPTION: a list from
+   more/nlist_boxes.h, whose entries name images of the box of the build: build again. Other results
+   as nlist_moved. O(n). */
+NLIST_API nlist_result nlist_moved_in(const nlist *list, const nlist_real min[3],
+                                      const nlist_real max[3], const nlist_real *pos,
+                                      size_t stride, int32_t *moved);
+
+/* ----------------------------------------------------------------------------------------------
+   >>choice: a grid, or a tree?
+   ---------------------------------------------------------------------------------------------- */
+
+typedef enum nlist_search {
+    NLIST_BY_GRID,          /* nlist_build_ugrid */
+    NLIST_BY_TREE           /* nlist_build_lbvh */
+} nlist_search;
+
+typedef struct nlist_choice {
+    nlist_search search;    /* the cheaper one */
+    nlist_real cell;        /* for desc.cell of the grid: the largest reach, or more where so many
+                               cells would be mostly empty */
+    double grid_tests;      /* estimate: candidates that a search of the grid tests per particle */
+    double tree_tests;      /* estimate: the cost of a search of the tree, in such tests */
+    const char *reason;     /* why */
+} nlist_choice;
+
+/* Estimates which search suits these particles and radii, by counts in a sample that depends on n
+   alone. desc, pos, stride and n: as for the build. Periodic axes have desc.min and desc.max, the
+   others the bounding box of the points. Particles that are not finite do not count: the build
+   refuses them, or leaves them out. Results: those of nlist_defaults; NLIST_BAD_RADIUS for a
+   largest reach that is not positive and finite. No memory is taken. O(n), at most 65,536 tests of
+   pairs. */
+NLIST_API nlist_result nlist_choose(nlist_choice *choice, const nlist_desc *desc,
+                                    const nlist_real *pos, size_t stride, int32_t n);
+
 #ifdef __cplusplus
 }
 #endif
@@ -225,6 +286,248 @@ NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds)
     }
     tuner->seconds += seconds;
     tuner->count += 1;
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>changed-box: how much of the skin a change of the box takes (>>moved-in)
+
+   The image of q that is s periods away is at q + s length. When the length changes by c, that
+   image comes nearer by |s c| at most, on each axis. Which s can matter? Two particles were at most
+   `spread` apart when the list was built, so |s| <= spread / length + 1/2. Both particles have what
+   is left of the skin:
+
+       2 displacement + |(s c on each axis)| <= skin
+   ---------------------------------------------------------------------------------------------- */
+
+/* The extent of the positions of the build along an axis. */
+static double nlist_i_spread(const nlist *list, int a)
+{
+    const nlist_rows *rows = nlist_i_rows(list);
+    double low = 0, high = 0;
+    int32_t i, met = 0;
+    for (i = 0; i < list->n; i++) {
+        double const x = (double)rows->reference[(size_t)i * (size_t)list->desc.dim + (size_t)a];
+        if (x - x != 0) continue;
+        if (!met || x < low) low = x;
+        if (!met || x > high) high = x;
+        met = 1;
+    }
+    return high - low;
+}
+
+/* One rounding of a number of the list: 2^-23 and 2^-52. */
+#define NLIST_I_ROUNDING (NLIST_I_REAL_KIND == 1 ? 1.1920928955078125e-7 : 2.220446049250313e-16)
+
+/* The most by which the change of the axes brings an image nearer, and what rounding adds. */
+static double nlist_i_box_slack(const nlist *was, const nlist *now)
+{
+    double square = 0, sum = 0;
+    int a;
+    for (a = 0; a < was->desc.dim; a++) {
+        double const before = (double)was->axis[a].length, length = (double)now->axis[a].length;
+        double const least = before < length ? before : length;
+        double images, change = before < length ? length - before : before - length;
+        if (!was->axis[a].periodic || change == 0) continue;
+        images = nlist_i_spread(was, a) / least + 0.5;
+        if (images < 1e9) images = (double)(int32_t)images;
+        change = images * change + 8 * NLIST_I_ROUNDING * (images + 1) * (before + length);
+        square += change * change;
+        sum += change;
+    }
+    for (a = 0; a < 6 && sum > 0; a++) sum = (sum + square / sum) / 2; /* the root, from above */
+    return sum;
+}
+
+NLIST_API nlist_result nlist_moved_in(const nlist *list, const nlist_real min[3],
+                                      const nlist_real max[3], const nlist_real *pos,
+                                      size_t stride, int32_t *moved)
+{
+    nlist now;
+    double slack;
+    int a;
+    if (!list || !min || !max || !moved) return NLIST_BAD_ARGUMENT;
+    if (list->boxed) return NLIST_BAD_OPTION;
+    if (list->n == 0 || !nlist_i_rows(list)->reference)
+        return nlist_moved(list, pos, stride, moved);
+    now = *list;
+    for (a = 0; a < list->desc.dim; a++) {
+        now.desc.min[a] = min[a];
+        now.desc.max[a] = max[a];
+    }
+    if (nlist_i_check_box(&now.desc) != NLIST_OK) return NLIST_BAD_BOX;
+    nlist_i_axes(&now);
+    slack = nlist_i_box_slack(list, &now);
+    if (slack > 0)
+        now.desc.skin = (nlist_real)(((double)list->desc.skin - slack) *
+                                     (1 - 4 * NLIST_I_ROUNDING));
+    *moved = 1;
+    if (!(now.desc.skin >= 0)) return pos ? NLIST_OK : NLIST_BAD_ARGUMENT;
+    return nlist_moved(&now, pos, stride, moved);
+}
+
+/* ----------------------------------------------------------------------------------------------
+   >>choose: the candidates of both searches, counted in a sample (>>choice)
+
+       grid    tests all particles in the 3^dim cells around the particle: those within 1.5 cells
+               along each axis, in the mean
+       tree    visits a path down to the particle, and tests little more than what is listed
+
+   A test costs 4 to 5 ns in a grid. A search of a tree takes about 15 times that for each level,
+   and 18 for each partner that is listed (measured: 40,000 and 400,000 spheres, 0 to 30 partners).
+   ---------------------------------------------------------------------------------------------- */
+
+enum { NLIST_I_SAMPLED_ROWS = 64, NLIST_I_SAMPLED_POINTS = 1024 };
+
+/* What is known of all particles, and the sample of points. */
+typedef struct nlist_i_survey {
+    double low[3], high[3]; /* the box */
+    double reach, cell;
+    int32_t points;
+    double p[NLIST_I_SAMPLED_POINTS][3];
+    double radius[NLIST_I_SAMPLED_POINTS];
+    int32_t id[NLIST_I_SAMPLED_POINTS];
+} nlist_i_survey;
+
+/* A point where particle i is, and whether it counts. */
+static int nlist_i_surveyed(const nlist_desc *desc, const nlist_real *pos, size_t stride, int32_t i,
+                            double p[3])
+{
+    nlist_real x[3];
+    int a;
+    nlist_i_load(pos, stride, desc->dim, i, x);
+    for (a = 0; a < 3; a++) p[a] = (double)x[a];
+    return nlist_i_point_finite(x) && nlist_i_finite(nlist_i_radius(desc, i));
+}
+
+/* The box and the largest reach. */
+static void nlist_i_survey_all(nlist_i_survey *survey, const nlist_desc *desc,
+                               const nlist_real *pos, size_t stride, int32_t n)
+{
+    double largest = 0;
+    int32_t i, met = 0;
+    int a;
+    for (a = 0; a < 3; a++) survey->low[a] = survey->high[a] = 0;
+    for (i = 0; i < n; i++) {
+        double p[3];
+        if (!nlist_i_surveyed(desc, pos, stride, i, p)) continue;
+        for (a = 0; a < 3; a++) {
+            if (met == 0 || p[a] < survey->low[a]) survey->low[a] = p[a];
+            if (met == 0 || p[a] > survey->high[a]) survey->high[a] = p[a];
+        }
+        if ((double)nlist_i_radius(desc, i) > largest) largest = (double)nlist_i_radius(desc, i);
+        met = 1;
+    }
+    for (a = 0; a < desc->dim; a++) {
+        if (!desc->periodic[a]) continue;
+        survey->low[a] = (double)desc->min[a];
+        survey->high[a] = (double)desc->max[a];
+    }
+    survey->reach = (double)desc->radius + (double)desc->skin + 2 * largest;
+}
+
+/* Takes one particle, at a place that looks random, from each of equal parts of 0 .. n-1. */
+static void nlist_i_survey_sample(nlist_i_survey *survey, const nlist_desc *desc,
+                                  const nlist_real *pos, size_t stride, int32_t n)
+{
+    int32_t const parts = n < NLIST_I_SAMPLED_POINTS ? n : NLIST_I_SAMPLED_POINTS;
+    int32_t k;
+    survey->points = 0;
+    for (k = 0; k < parts; k++) {
+        int32_t const first = (int32_t)((int64_t)n * k / parts),
+                      last = (int32_t)((int64_t)n * (k + 1) / parts);
+        uint32_t const mixed = ((uint32_t)k * 2654435761u ^ 0x9e3779b9u) * 2246822519u;
+        int32_t const i = first + (int32_t)((mixed >> 8) % (uint32_t)(last - first));
+        if (!nlist_i_surveyed(desc, pos, stride, i, survey->p[survey->points])) continue;
+        survey->radius[survey->points] = (double)nlist_i_radius(desc, i);
+        survey->id[survey->points++] = i;
+    }
+}
+
+/* The edge of the cells: the largest reach, unless more than 64 cells a particle result. */
+static void nlist_i_survey_cell(nlist_i_survey *survey, int dim, int32_t n)
+{
+    double const most = 64.0 * ((double)n + 1024);
+    survey->cell = survey->reach;
+    for (;;) {
+        double cells = 1;
+        int a;
+        for (a = 0; a < dim; a++) {
+            double const along = (survey->high[a] - survey->low[a]) / survey->cell;
+            if (along > 1) cells *= along;
+        }
+        if (cells <= most) return;
+        survey->cell *= 1.25;
+    }
+}
+
+/* Counts pairs of the sample: those in cells that meet, and those that are listed. */
+static void nlist_i_survey_pair(const nlist_i_survey *survey, const nlist_desc *desc, int32_t r,
+                                int32_t k, int64_t *near, int64_t *listed)
+{
+    double const limit = (double)desc->radius + (double)desc->skin + survey->radius[r] +
+                         survey->radius[k];
+    double d2 = 0;
+    int a, beside = 1;
+    for (a = 0; a < desc->dim; a++) {
+        double const length = survey->high[a] - survey->low[a];
+        double d = fabs(survey->p[r][a] - survey->p[k][a]);
+        if (desc->periodic[a] && d > length / 2) d = fabs(length - d);
+        beside &= d <= 1.5 * survey->cell;
+        d2 += d * d;
+    }
+    *near += beside;
+    *listed += d2 <= limit * limit;
+}
+
+/* The estimates, for n particles. */
+static void nlist_i_survey_costs(const nlist_i_survey *survey, const nlist_desc *desc, int32_t n,
+                                 nlist_choice *choice)
+{
+    int32_t const step = (survey->points + NLIST_I_SAMPLED_ROWS - 1) / NLIST_I_SAMPLED_ROWS;
+    int64_t near = 0, listed = 0, tried = 0;
+    int32_t r, k, levels = 0;
+    for (r = 0; r < survey->points; r += step) {
+        for (k = 0; k < survey->points; k++) {
+            if (survey->id[k] == survey->id[r]) continue;
+            nlist_i_survey_pair(survey, desc, r, k, &near, &listed);
+            tried++;
+        }
+    }
+    while (n >> levels > 1) levels++;
+    choice->grid_tests = tried > 0 ? (double)near * n / (double)tried : 0;
+    choice->tree_tests = 15.0 * levels + (tried > 0 ? 18.0 * (double)listed * n / (double)tried : 0);
+}
+
+NLIST_API nlist_result nlist_choose(nlist_choice *choice, const nlist_desc *desc,
+                                    const nlist_real *pos, size_t stride, int32_t n)
+{
+    nlist_i_survey survey;
+    nlist_desc resolved;
+    nlist_result result;
+    if (!choice || !desc || n < 0 || n > NLIST_I_INT_MAX || (n > 0 && !pos))
+        return NLIST_BAD_ARGUMENT;
+    memset(choice, 0, sizeof *choice);
+    result = nlist_defaults(&resolved, desc);
+    if (result != NLIST_OK) return result;
+    stride = nlist_i_stride(stride, resolved.dim);
+    if (stride == 0) return NLIST_BAD_ARGUMENT;
+    nlist_i_survey_all(&survey, &resolved, pos, stride, n);
+    choice->cell = (nlist_real)survey.reach;
+    if (!(choice->cell > 0) || !nlist_i_finite(choice->cell)) return NLIST_BAD_RADIUS;
+    nlist_i_survey_cell(&survey, resolved.dim, n);
+    nlist_i_survey_sample(&survey, &resolved, pos, stride, n);
+    nlist_i_survey_costs(&survey, &resolved, n, choice);
+    choice->search = choice->tree_tests < choice->grid_tests ? NLIST_BY_TREE : NLIST_BY_GRID;
+    if (choice->search == NLIST_BY_GRID)
+        choice->reason = "grid: few of the particles in the cells around one are not listed";
+    else if (survey.cell > survey.reach)
+        choice->reason = "tree: the particles fill a small part of their box, and cells as wide as "
+                         "the largest reach would be too many";
+    else
+        choice->reason = "tree: cells as wide as the largest reach hold many particles that a "
+                         "search would test in vain";
+    choice->cell = (nlist_real)survey.cell;
+    return NLIST_OK;
 }
 
 #ifdef __cplusplus

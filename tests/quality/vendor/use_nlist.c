@@ -140,6 +140,13 @@ int USE(void)
         nlist_tune(&tuner, 1, 0.5);
         right = right && tuner.reason != NULL;
     }
+    {
+        nlist_choice choice;
+        nlist_desc radius = EMPTY;
+        radius.radius = (nlist_real)0.1;
+        right = right && nlist_choose(&choice, &radius, pos, 0, 4) == NLIST_OK &&
+                choice.search == NLIST_BY_GRID;
+    }
 #endif
     nlist_free(&list);
     return right;

@@ -555,6 +555,55 @@ static void test_many_pairs(void **state)
     free(pos);
 }
 
+/* ------------------------------------------------------------------------------------------------
+   desc.parallel: from which size the hook is called
+   ---------------------------------------------------------------------------------------------- */
+
+typedef void any_task(void *context, int32_t index);
+
+static void counting_run(any_task *task, void *context, int32_t tasks, void *user)
+{
+    int32_t i;
+    ++*(int *)user;
+    for (i = 0; i < tasks; i++) task(context, i);
+}
+
+static void test_hook(void **state)
+{
+    enum { HEAVY = 4096, LIGHT = 32768 };
+    real *pos = NEW(real, 3 * LIGHT);
+    ugrid grid = {0};
+    ugrid_desc g = {0};
+    nlist list = {0};
+    nlist_desc d = {0};
+    int64_t pairs;
+    int32_t n;
+    int calls = 0;
+    (void)state;
+    for (n = 0; n < 3 * LIGHT; n++) pos[n] = (real)(n % 3 ? 0.5 : n) + (real)(n % 7) / 100;
+    d.radius = 1;
+    g.parallel.run = d.parallel.run = counting_run;
+    g.parallel.user = d.parallel.user = &calls;
+    g.parallel.tasks = d.parallel.tasks = 8;
+    for (n = LIGHT - 1; n <= LIGHT; n++) {
+        calls = 0;
+        CHECK(ugrid_build(&grid, &g, pos, 0, n) == UGRID_OK && !calls == (n < LIGHT));
+        calls = 0;
+        CHECK(nlist_build_pairs(&list, &d, NULL, 0, n) == NLIST_OK && !calls == (n < LIGHT));
+    }
+    for (n = HEAVY - 1; n <= HEAVY; n++) {
+        CHECK(ugrid_build(&grid, &g, pos, 0, n) == UGRID_OK);
+        calls = 0;
+        CHECK(ugrid_count_pairs(&grid, 1, &pairs) == UGRID_OK && !calls == (n < HEAVY));
+        calls = 0;
+        CHECK(nlist_build_ugrid(&list, &d, &grid, pos, 0, n) == NLIST_OK);
+        CHECK(!calls == (n < HEAVY));
+    }
+    nlist_free(&list);
+    ugrid_free(&grid);
+    free(pos);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,6 +616,7 @@ int main(void)
         TEST(test_far_periods),
         TEST(test_many_terms),
         TEST(test_many_pairs),
+        TEST(test_hook),
     };
     if (getenv("LIMITS_TEST_ONLY")) cmocka_set_test_filter(getenv("LIMITS_TEST_ONLY"));
     return cmocka_run_group_tests_name("limits", tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void test_nobody_out_of_memory(void **state)
         h.fail_at = h.calls + k;
         r = nlist_build_brute(&list, &d, four, 0, 4);
         CHECK(r == NLIST_OK || (r == NLIST_OUT_OF_MEMORY && list.n == 0 && list.built));
-        CHECK(k > 2 || r == NLIST_OUT_OF_MEMORY);
+        CHECK(k > 1 || r == NLIST_OUT_OF_MEMORY); /* the second: counts, and searches again */
         if (r == NLIST_OUT_OF_MEMORY) CHECK_RESULT(nlist_remap(&list, NULL, 4), NLIST_OK);
         CHECK_RESULT(nlist_build_brute(&list, &d, four, 0, 4), NLIST_OK);
         CHECK_RESULT(nlist_validate(&list), NLIST_OK);

@@ -337,7 +337,15 @@ static void test_many_systems(void **state)
     CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, SYSTEMS, pos, 0), NLIST_BAD_STARTS);
     starts[0] = 1;
     CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, 2, pos, 0), NLIST_BAD_STARTS);
-    starts[0] = 0;
+    starts[0] = starts[1] = starts[2] = 0; /* systems without particles: boxes are checked, */
+    boxes[0] = boxes[1];
+    for (k = 0; k < 3; k++) boxes[1].periodic[k] = 1, boxes[1].cell[k][k] = (real)1e-6;
+    for (k = 0; k < 9; k++) if (k % 4) boxes[1].cell[k / 3][k % 3] = 0;
+    starts[3] = 0;
+    CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, 3, pos, 0), NLIST_OK); /* no images */
+    CHECK_RESULT(nlist_build_boxes(&list, &d, boxes + 3, starts, 1, pos, 0), NLIST_BAD_BOX);
+    CHECK(list.bad_id == 0);
+    CHECK_RESULT(nlist_build_box(&one, &d, &boxes[1], pos, 0, 1), NLIST_TOO_MANY_IMAGES);
     CHECK_RESULT(nlist_build_boxes(&list, &d, boxes, starts, 0, pos, 0), NLIST_OK);
     CHECK(list.n == 0 && list.built);
     for (k = 0; k < SYSTEMS; k++) boxes_forget(&s[k]);
@@ -351,19 +359,22 @@ static void test_many_systems(void **state)
 static void test_nearest(void **state)
 {
     nlist list = {0};
-    int turn;
+    int turn, many_cut = 0;
     (void)state;
     for (turn = 0; turn < (small_run() ? 10 : 60); turn++) {
         boxes_system s;
         nlist_desc d;
         boxes_truth all, want;
-        int32_t const most = 1 + roll(9);
+        int const many = turn / 2 % 2;
+        int32_t const most = many ? 33 + roll(40) : 1 + roll(9); /* a heap, insertion */
         int32_t i, cut = 0, k;
         int64_t at = 0;
-        make(&s, turn % BOXES_KINDS, 3, roll(8),
+        make(&s, turn % BOXES_KINDS, 3, many ? 7 : roll(8),
              25); /* the lattice has ties, also of several images of one particle */
+        if (many) s.radius *= (real)1.7;
         d = desc_of(&s);
         d.nearest = most;
+        d.sorted = turn % 3 == 0; /* no effect */
         d.layout = layouts[turn % 4];
         d.width = most;
         CHECK_RESULT(nlist_build_box(&list, &d, &s.box, s.pos, 0, s.n), NLIST_OK);
@@ -380,10 +391,12 @@ static void test_nearest(void **state)
                 CHECK(list.rows[list.current].slot[i * list.rows[list.current].width + k] == -1);
         }
         CHECK(list.rows_cut == cut);
+        many_cut += most > 32 && cut > 0;
         check_list(&list, want, 1);
         free(all.entry);
         boxes_forget(&s);
     }
+    CHECK(many_cut > 1);
     nlist_free(&list);
 }
 
