@@ -451,11 +451,10 @@ def check_moved_box():
 
 
 def check_list_searches():
-    """What a list without a source searches by: no cell is wider than what it has to hold, and no
-    grid larger than its points. The pairs are the same."""
+    """What a list without a source searches by, where cells would be wide or mostly empty: the pairs
+    are those of all with all, and the history goes from one search to the other."""
     r, n = rng(3), 700
-    side = n ** (1 / 3)
-    p = r.random((n, 3)) * side
+    p = r.random((n, 3)) * n ** (1 / 3)
     radii = np.full(n, 0.4)
     radii[:2] = 5, 0
     reach = radii[:, None] + radii[None]
@@ -463,28 +462,29 @@ def check_list_searches():
     far[-1] = 1e6
     chain[1::2] = chain[::2] + 0.3
     flags = [True, False, False]
-    small = r.random((n, 3)) * [9, 1, 1] + 0.0
     for points, named, which, want in (
             (p, dict(radius=0.7), "grid", brute_pairs(p, 0.7)),
             (p, dict(radii=np.full(n, 0.35)), "grid", brute_pairs(p, 0.7)),
-            (p, dict(radii=radii), "tree of spheres", brute_pairs(p, reach)),
-            (p, dict(radii=radii, box=(0, 20), periodic=flags), "tree of spheres",
+            (p, dict(radii=radii), "tree", brute_pairs(p, reach)),
+            (p, dict(radii=radii, box=(0, 20), periodic=flags), "tree",
              brute_pairs(p, reach, flags, 20)),
-            (far, dict(radius=0.7), "unbounded grid", brute_pairs(far, 0.7)),
-            (far, dict(radii=np.full(n, 0.35)), "unbounded grid", brute_pairs(far, 0.7)),
-            (chain, dict(radius=0.7), "unbounded grid", brute_pairs(chain, 0.7)),
-            (far, dict(radius=0.7, box=(0, 30), periodic=flags), "tree of points",
-             brute_pairs(far, 0.7, flags, 30)),
-            (far, dict(radii=np.full(n, 0.35), box=(0, 30), periodic=flags), "tree of spheres",
+            (far, dict(radius=0.7), "tree", brute_pairs(far, 0.7)),
+            (far, dict(radii=np.full(n, 0.35)), "tree", brute_pairs(far, 0.7)),
+            (chain, dict(radius=0.7), "", brute_pairs(chain, 0.7)),
+            (far, dict(radius=0.7, box=(0, 30), periodic=flags), "tree",
              brute_pairs(far, 0.7, flags, 30))):
         contacts = nf.List(points, half=True, history="i4", **named)
-        assert contacts.search.startswith(which), (which, contacts.search)
+        assert contacts.search.startswith(which + ": " * (which != "")), (which, contacts.search)
         assert as_set(*contacts.pairs().T) == want and len(contacts.pairs()) == len(want) > 20
         contacts.history[:] = 3
-        contacts.build(points[:], nf.Grid(points, cell=1.0, unbounded=True))
-        assert contacts.search == "of the caller" and (
-            "periodic" in named or (contacts.history == 3).all())
-    assert nf.List(small, 0.2).search == "grid"
+        if "periodic" not in named:
+            contacts.build(points, nf.Grid(points, cell=1.0, unbounded=True))
+            assert contacts.search == "of the caller" and (contacts.history == 3).all()
+    half_gone = p.copy()
+    half_gone[::2] = np.nan
+    contacts = nf.List(half_gone, radii=radii, half=True, skip_invalid=True)
+    want = {pair for pair in brute_pairs(p, reach) if pair[0] % 2 and pair[1] % 2}
+    assert as_set(*contacts.pairs().T) == want and len(want) > 20
 
 
 def check_pickle_and_copy():

@@ -277,6 +277,13 @@ def check_costs():
     for far in (True, False):
         index, asks = searched(graph.radius_graph, x[:1500], 1e4 if far else 1.5)
         assert index.shape[1] == 32 * 1500 and asks.held < 16 << 10 << 8, asks.held
+    at_one, k = torch.zeros(3000, 3), 8
+    at_one[1::3] = 1.0
+    for cell in (None, torch.eye(3) * 10):
+        index, asks = searched(graph.knn_graph, at_one, k, cell=cell)
+        assert asks.tests < 3000 * 27 * 4 * k, asks.tests
+        assert index[0][index[1] == 2].tolist() == [0, 3, 5, 6, 8, 9, 11, 12]
+        assert index[0][index[1] == 2998].tolist() == [1, 4, 7, 10, 13, 16, 19, 22]
     index, asks = searched(graph.knn_graph, x[:600], 500)
     assert torch.equal(index[0].reshape(600, 500), d[:600, :600].sort(dim=1, stable=True).indices
                        [:, :500])

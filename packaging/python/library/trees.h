@@ -33,7 +33,7 @@ enum {
     NEARFIELD_I_LENGTHS,    /* int32_t [rows] */
     NEARFIELD_I_PARTNERS,   /* int32_t [used] */
     NEARFIELD_I_SHIFTS,     /* int32_t [3 used] where an axis is periodic */
-    NEARFIELD_I_COUNTS,     /* int32_t: points by cell */
+    NEARFIELD_I_COUNTS,     /* int32_t: points by cell; which points stay */
     NEARFIELD_I_BLOCKS
 };
 
@@ -45,6 +45,7 @@ typedef struct nearfield_i_trees {
     nlist_i_frame frame;    /* of the system in progress */
     nlist_i_extent extent;
     int32_t groups, planted;
+    int thinned;            /* 1: not all points are in the trees */
     nlist_real largest;     /* of the radii */
     int repeats;            /* 1: an axis is periodic */
     int images;             /* 1: one of any system is: entries have shifts */
@@ -325,28 +326,78 @@ static nlist_result nearfield_i_place_all(nearfield_search *search)
     return NLIST_OK;
 }
 
+/* A tree over n places. */
+static nlist_result nearfield_i_plant_one(nearfield_search *search, lbvh *tree,
+                                          const nlist_real *at, int32_t n)
+{
+    lbvh_desc desc;
+    lbvh_result result;
+    memset(&desc, 0, sizeof desc);
+    desc.kind = search->radii ? LBVH_SPHERES : LBVH_POINTS;
+    desc.allocator.alloc = nearfield_i_alloc;
+    desc.allocator.free = nearfield_i_free;
+    desc.allocator.user = search;
+    result = lbvh_build(tree, &desc, at, 4 * sizeof *at, n);
+    if (result == LBVH_OUT_OF_MEMORY) return NLIST_OUT_OF_MEMORY;
+    return result == LBVH_OK ? NLIST_OK : NLIST_NOT_FINITE;
+}
+
+/* Of points at one place a row that keeps k entries lists at most k, those of the lowest ids: the
+   others (and one, since a point is not in its own row) leave the arrays. Points at one place have
+   one code, and follow each other in the tree by id. Returns how many stay. */
+static int32_t nearfield_i_thin(nearfield_search *search, const lbvh *tree, nlist_real *at,
+                                int32_t *id, int32_t *stays)
+{
+    int64_t const keeps = nearfield_i_trees_of(search)->keeps;
+    nlist_real p[3] = {0, 0, 0}, q[3];
+    int64_t rank = 0;
+    int32_t k, kept = 0;
+    for (k = 0; k < tree->n; k++) {
+        int32_t const e = tree->node[tree->first_leaf + k].link;
+        nearfield_i_load(search, id[e], q);
+        rank = k > 0 && memcmp(p, q, sizeof p) == 0 ? rank + 1 : 0;
+        stays[e] = rank <= keeps;
+        kept += stays[e];
+        memcpy(p, q, sizeof p);
+    }
+    if (kept > tree->n / 2) return tree->n;
+    for (k = 0, kept = 0; k < tree->n; k++) {
+        if (!stays[k]) continue;
+        memmove(at + 4 * (size_t)kept, at + 4 * (size_t)k, 4 * sizeof *at);
+        id[kept++] = id[k];
+    }
+    return kept;
+}
+
 /* The trees of a system. */
 static nlist_result nearfield_i_plant(nearfield_search *search)
 {
     nearfield_i_trees *trees = nearfield_i_trees_of(search);
     const int32_t *first = nearfield_i_ints(trees, NEARFIELD_I_FIRSTS);
-    const nlist_real *at = (const nlist_real *)trees->block[NEARFIELD_I_PLACES].memory;
     int32_t g;
+    trees->thinned = 0;
     for (g = 0; g < trees->groups; g++) {
         lbvh *tree = nearfield_i_tree(trees, g);
-        lbvh_desc desc;
-        lbvh_result result;
+        nlist_real *at = (nlist_real *)trees->block[NEARFIELD_I_PLACES].memory +
+                         4 * (size_t)first[g];
+        int32_t const n = first[g + 1] - first[g];
+        int32_t *id = nearfield_i_ints(trees, NEARFIELD_I_IDS) + first[g];
+        nlist_result result;
+        int32_t kept = n;
         memset(tree, 0, sizeof *tree);
-        memset(&desc, 0, sizeof desc);
-        desc.kind = search->radii ? LBVH_SPHERES : LBVH_POINTS;
-        desc.allocator.alloc = nearfield_i_alloc;
-        desc.allocator.free = nearfield_i_free;
-        desc.allocator.user = search;
         trees->planted = g + 1;
-        result = lbvh_build(tree, &desc, at + 4 * (size_t)first[g], 4 * sizeof *at,
-                            first[g + 1] - first[g]);
-        if (result == LBVH_OUT_OF_MEMORY) return NLIST_OUT_OF_MEMORY;
-        if (result != LBVH_OK) return NLIST_NOT_FINITE;
+        result = nearfield_i_plant_one(search, tree, at, n);
+        if (result != NLIST_OK) return result;
+        if (trees->keeps == 0 || trees->keeps >= n) continue;
+        result = nearfield_i_room(search, NEARFIELD_I_COUNTS, n, sizeof(int32_t));
+        if (result == NLIST_OK)
+            kept = nearfield_i_thin(search, tree, at, id,
+                                    nearfield_i_ints(trees, NEARFIELD_I_COUNTS));
+        if (result == NLIST_OK && kept < n) {
+            trees->thinned = 1;
+            result = nearfield_i_plant_one(search, tree, at, kept);
+        }
+        if (result != NLIST_OK) return result;
     }
     return NLIST_OK;
 }
@@ -559,7 +610,7 @@ static nlist_result nearfield_i_find_system(nearfield_search *search, int32_t s)
     const int32_t *starts = search->queries ? search->query_starts : search->starts;
     const lbvh *tree = nearfield_i_tree(trees, 0);
     const int32_t *id = nearfield_i_ints(trees, NEARFIELD_I_IDS);
-    int const in_order = !search->queries && !search->between;
+    int const in_order = !search->queries && !search->between && !trees->thinned;
     nlist_result result = NLIST_OK;
     int32_t k;
     for (k = 0; k < starts[s + 1] - starts[s] && result == NLIST_OK; k++) {

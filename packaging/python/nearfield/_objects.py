@@ -371,10 +371,9 @@ class List(Object):
     radius : float
         How near; with `radii` plus both radii.
     source : Grid or Tree, optional
-        Finds the neighbours; built from these points. Default, on the CPU: a Grid of the list's
-        own; an unbounded one where a box around all points would have far more cells than there
-        are points, and a Tree where it is periodic, or where the largest radius is three times the
-        mean or more. `search` says which it was. The pairs are the same.
+        Finds the neighbours; built from these points. Default: one of the list's own, on the CPU a
+        Grid or a Tree, by the spread of the radii and of the points (nlist_choose); `search` says
+        which, and why. The pairs are the same. On a GPU a Grid.
     history : dtype_like, optional
         What each entry keeps.
     exclude : array_like of int32, (m, 2), optional
@@ -450,7 +449,7 @@ class List(Object):
             self._set_array(desc, name, n)
         self._exclude(desc, n)
         self._search = "of the caller" if source else ""
-        source = source or self._own_source(points, pos, desc)
+        source = source or self._own_source(points, desc, (pos, n, stride))
         if (source._device, source._lib) != (self._device, self._lib):
             raise ValueError("the source must have the same precision, and live in the same place")
         self._kept["pos"] = pos
@@ -458,36 +457,32 @@ class List(Object):
                    address_of(pos), stride, n)
         return self
 
-    def _own_source(self, points: Any, pos: Any, desc: Any) -> Grid | Tree:
-        """A grid, or what is faster, by the spread of the radii and of the points."""
+    def _own_source(self, points: Any, desc: Any, rows: tuple[Any, int, int]) -> Grid | Tree:
+        """A grid or a tree, as nlist_choose says."""
+        pos, n, stride = rows
         radii = self._kept.get("radii")
         if radii is not None and self._device:
             raise ValueError("radii on the GPU need a source: a Grid, or a Tree of spheres")
-        largest = float(radii.max()) if radii is not None and len(radii) else 0.0
-        reach = desc.radius + desc.skin + 2 * largest
         fields = {name: self._fields[name] for name in ("min", "max", "periodic", "skip_invalid")
                   if name in self._fields}
-        if not 0 < reach < np.inf:      # the list says what is wrong
+        self._search = "grid"
+        if self._device:
+            if 0 < desc.radius + desc.skin < np.inf:    # else the list says what is wrong
+                fields["cell"] = desc.radius + desc.skin
             return self._own_grid(points, fields)
-        fields["cell"] = reach
-        usable = not self._device and largest < np.inf and "skip_invalid" not in fields
-        if usable and radii is not None and len(radii) >= 64 and largest > 3 * float(radii.mean()):
-            self._search = "tree of spheres: the largest radius is %.3g times the mean" % (
-                largest / float(radii.mean()))
-            return self._own_tree(np.column_stack([pos, radii]), "spheres")
-        cells = _cells_around(pos, reach) if usable else 0.0
-        if not cells > 64 * len(pos) + 1e6:
-            self._search = "grid"
+        choice = self._lib.nlist_choice()
+        if self._lib.nlist_choose(ctypes.byref(choice), ctypes.byref(desc), address_of(pos), stride,
+                                  n):
             return self._own_grid(points, fields)
-        self._search = "%s: %.3g cells of the reach lie around %d points"
-        if np.any(fields.get("periodic", 0)) and radii is None:
-            self._search %= "tree of points", cells, len(pos)
-            return self._own_tree(pos, "points")
-        if np.any(fields.get("periodic", 0)):
-            self._search %= "tree of spheres", cells, len(pos)
-            return self._own_tree(np.column_stack([pos, radii]), "spheres")
-        self._search %= "unbounded grid", cells, len(pos)
-        return self._own_grid(points, {"cell": reach, "unbounded": 1})
+        by_tree = choice.search == 1
+        self._search = "%s: %s" % ("tree" if by_tree else "grid",
+                                   ctypes.string_at(choice.reason).decode())
+        if not by_tree:
+            return self._own_grid(points, dict(fields, cell=choice.cell))
+        fields = {name: fields[name] for name in ("skip_invalid",) if name in fields}
+        if radii is None:
+            return self._own_tree(pos, dict(fields, kind="points"))
+        return self._own_tree(np.column_stack([pos, radii]), dict(fields, kind="spheres"))
 
     def _own_grid(self, points: Any, fields: dict[str, Any]) -> Grid:
         if self._grid is None:
@@ -495,10 +490,10 @@ class List(Object):
         self._grid._fields = fields
         return self._grid.build(points)
 
-    def _own_tree(self, elements: Any, kind: str) -> Tree:
+    def _own_tree(self, elements: Any, fields: dict[str, Any]) -> Tree:
         if self._tree is None:
             self._tree = Tree(n_threads=self._threads)
-        self._tree._fields = {"kind": kind}
+        self._tree._fields = fields
         return self._tree.build(elements)
 
     @property
@@ -589,31 +584,40 @@ class List(Object):
         Returns
         -------
         bool
-            True where anyone has moved by more than half the skin since the build, where n has
-            changed, and where the box has changed along a periodic axis: then images have moved,
-            although no particle has.
+            True where anyone has moved by more than half the skin since the build, and where n has
+            changed. A box that has changed along a periodic axis moves images, although no
+            particle moves: what that takes of the skin is counted (nlist_moved_in; on a GPU any
+            change is True).
         """
         pos, n, stride = self._rows(points, self.desc.dim)
-        if n != self.n or self._box_changed(box):
+        if n != self.n:
+            return True
+        now = self._box_now(box)
+        if now is not None and self._device:
             return True
         if not self._device:
             moved = ctypes.c_int32()
-            self._call("moved", address_of(pos), stride, ctypes.byref(moved))
+            if now is None:
+                self._call("moved", address_of(pos), stride, ctypes.byref(moved))
+            else:
+                self._call("moved_in", now.min, now.max, address_of(pos), stride,
+                           ctypes.byref(moved))
             return bool(moved.value)
         self._call("moved", address_of(pos), stride)
         facts = self._lib.nlist_cuda_facts()
         fetch(self._lib, facts, self._struct.d_facts, ctypes.sizeof(facts), self._stream)
         return bool(facts.moved > 0)
 
-    def _box_changed(self, box: Any) -> bool:
-        """Whether a periodic axis is another than that of the last build."""
+    def _box_now(self, box: Any) -> Any:
+        """A desc with the box as it is now, where a periodic axis is another than that of the last
+        build; else None."""
         old, now = self.desc, self._new_desc(self.desc.dim)
         if box is not None:
             set_field(now, "nlist", "min", box[0])
             set_field(now, "nlist", "max", box[1])
-        return any(bool(old.periodic[a]) != bool(now.periodic[a]) or (
-            old.periodic[a] and (old.min[a], old.max[a]) != (now.min[a], now.max[a]))
-            for a in range(old.dim))
+        same = all((old.min[a], old.max[a]) == (now.min[a], now.max[a])
+                   for a in range(old.dim) if old.periodic[a])
+        return None if same else now
 
     def remap(self, new_id: Any, n: int | None = None) -> List:
         """The particles were sorted, inserted or deleted: contacts and history go along.
@@ -651,16 +655,6 @@ class List(Object):
         desc = self._new_desc(self.desc.dim or dim)
         self._call("load", ctypes.byref(desc), data, len(data))
         return self
-
-
-def _cells_around(pos: Array, reach: float) -> float:
-    """How many cells of that edge a box around the points has. (0 for those that are refused.)"""
-    if len(pos) == 0:
-        return 0.0
-    with np.errstate(all="ignore"):
-        sides = pos.max(axis=0).astype(float) - pos.min(axis=0)
-        cells = float(np.prod(np.floor(sides / reach) + 1))
-    return cells if np.isfinite(sides).all() else 0.0
 
 
 # ---- NBody: nbody.h ------------------------------------------------------------------------------
