@@ -21,7 +21,8 @@ ugrid_version ugrid_result_text ugrid_build ugrid_free ugrid_validate ugrid_coun
 ugrid_count_neighbors ugrid_neighbors ugrid_neighbors_at
 lbvh_result_text lbvh_build lbvh_refit lbvh_free lbvh_validate lbvh_count_pairs lbvh_pairs
 lbvh_overlaps lbvh_nearest_rows nearfield_rays
-nlist_result_text nlist_build_ugrid nlist_build_lbvh nlist_free nlist_moved nlist_remap nlist_pairs
+nlist_result_text nlist_build_ugrid nlist_build_lbvh nlist_free nlist_moved nlist_moved_in nlist_choose
+nlist_remap nlist_pairs
 nlist_save nlist_load nlist_validate
 nbody_result_text nbody_build nbody_fields nbody_fields_at nbody_estimate nbody_step nbody_validate
 nbody_free
@@ -32,6 +33,7 @@ nearfield_search_rows nearfield_search_end nearfield_run
 CUDA_FUNCTIONS = """
 nearfield_cuda_alloc nearfield_cuda_free nearfield_cuda_fetch nearfield_cuda_order
 nearfield_cuda_few nearfield_cuda_few_count nearfield_cuda_few_write nearfield_cuda_entries
+nearfield_cuda_queries nearfield_cuda_nearest
 ugrid_cuda_fit ugrid_cuda_build ugrid_cuda_check ugrid_cuda_free ugrid_cuda_download
 ugrid_cuda_count_pairs ugrid_cuda_count_neighbors ugrid_cuda_neighbors ugrid_cuda_neighbors_at
 lbvh_cuda_build lbvh_cuda_refit lbvh_cuda_check lbvh_cuda_free lbvh_cuda_download
@@ -125,7 +127,8 @@ def text_of(name, lines):
 def declare(root):
     own = read(HERE, "library", "nearfield.c") + read(HERE, "library", "search.h") + \
         read(HERE, "library", "threads.h")
-    cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh")
+    cuda_own = read(HERE, "library", "nearfield.cu") + read(HERE, "library", "few.cuh") + \
+        read(HERE, "library", "near.cuh")
     headers = plain("".join(header(root, name) for name in HEADERS) + own + cuda_own)
     serial, cuda = read(HERE, "library", "nearfield.c").split("#ifdef UGRID_CUDA", 1)
     structs, cuda_structs = ([struct(headers, name) for name in

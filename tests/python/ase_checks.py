@@ -74,6 +74,35 @@ def check_changes():
     assert none.get_potential_energy() == 0 and units.eV == 1
 
 
+def check_parameters():
+    """What cannot be is refused; what is changed afterwards counts from then on."""
+    for bad in (dict(skin=-0.1), dict(rc=-1), dict(rc=0), dict(rc=np.inf), dict(skin=np.nan),
+                dict(sigma=0), dict(epsilon=np.inf)):
+        try:
+            LennardJones(**bad)
+        except ValueError as error:
+            assert next(iter(bad)) in str(error)
+        else:
+            raise AssertionError("%s is not refused" % bad)
+    atoms = bulk("Ar", "fcc", a=1.6, cubic=True)
+    atoms.rattle(0.03, seed=1)
+    atoms.calc = LennardJones(rc=2.0, skin=0.3)
+    values = dict(sigma=1.0, epsilon=1.0, rc=2.0, skin=0.3)
+    for name, value in (("rc", 2.8), ("skin", 0.1), ("epsilon", 0.5), ("sigma", 1.1), ("rc", 1.5)):
+        atoms.get_potential_energy()
+        setattr(atoms.calc, name, value)
+        values[name] = value
+        fresh = atoms.copy()
+        fresh.calc = LennardJones(**dict(values, skin=0))
+        assert np.isclose(atoms.get_potential_energy(), fresh.get_potential_energy(), rtol=1e-12)
+    refused = False
+    try:
+        atoms.calc.skin = -1
+    except ValueError:
+        refused = True
+    assert refused and atoms.calc.skin == 0.1
+
+
 def main():
     checks = {name[6:]: f for name, f in globals().items() if name.startswith("check_")}
     names, failed = sys.argv[1:] or list(checks), 0

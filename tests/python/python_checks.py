@@ -9,12 +9,15 @@ lattice, which are exact in both. In float32 pairs may differ that are within a 
 the radius.
 """
 import contextlib
+import copy
 import ctypes
 import gc
 import os
+import pickle
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 
@@ -24,7 +27,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.environ.get("NEARFIELD_MODULE",
                                   os.path.join(here, "..", "..", "build", "python")))
 import nearfield as nf  # noqa: E402
-from nearfield import _binding, _neighbors  # noqa: E402
+from nearfield import _binding, _memory, _neighbors  # noqa: E402
 
 TYPES = np.float32, np.float64
 
@@ -435,6 +438,67 @@ def check_skin():
     assert contacts.moved(p[:-1])
 
 
+def check_moved_box():
+    """Where the box changes along an axis that repeats, images move, although nobody does."""
+    p = np.array([[0.1, 5, 5], [8.8, 5, 5.0]])
+    contacts = nf.List(p, 1.0, skin=0.2, half=True, box=(0, 10), periodic=[True, False, False])
+    assert len(contacts.pairs()) == 0 and not contacts.moved(p)
+    assert not contacts.moved(p, box=(0, 10)) and not contacts.moved(p, box=(0, [10, 7, 7]))
+    for box in ((0, 9), (0, [9, 10, 10]), (1, 10), ([0.5, 0, 0], 10)):
+        assert contacts.moved(p, box=box), box
+    contacts.build(p, min=0, max=9)
+    assert len(contacts.pairs()) == 1 and not contacts.moved(p) and contacts.moved(p, (0, 10))
+
+
+def check_list_searches():
+    """What a list without a source searches by, where cells would be wide or mostly empty: the pairs
+    are those of all with all, and the history goes from one search to the other."""
+    r, n = rng(3), 700
+    p = r.random((n, 3)) * n ** (1 / 3)
+    radii = np.full(n, 0.4)
+    radii[:2] = 5, 0
+    reach = radii[:, None] + radii[None]
+    far, chain = p.copy(), np.repeat(np.arange(n)[:, None] * 1e3, 3, 1) + r.random((n, 3)) / 9
+    far[-1] = 1e6
+    chain[1::2] = chain[::2] + 0.3
+    flags = [True, False, False]
+    for points, named, which, want in (
+            (p, dict(radius=0.7), "grid", brute_pairs(p, 0.7)),
+            (p, dict(radii=np.full(n, 0.35)), "grid", brute_pairs(p, 0.7)),
+            (p, dict(radii=radii), "tree", brute_pairs(p, reach)),
+            (p, dict(radii=radii, box=(0, 20), periodic=flags), "tree",
+             brute_pairs(p, reach, flags, 20)),
+            (far, dict(radius=0.7), "tree", brute_pairs(far, 0.7)),
+            (far, dict(radii=np.full(n, 0.35)), "tree", brute_pairs(far, 0.7)),
+            (chain, dict(radius=0.7), "", brute_pairs(chain, 0.7)),
+            (far, dict(radius=0.7, box=(0, 30), periodic=flags), "tree",
+             brute_pairs(far, 0.7, flags, 30))):
+        contacts = nf.List(points, half=True, history="i4", **named)
+        assert contacts.search.startswith(which + ": " * (which != "")), (which, contacts.search)
+        assert as_set(*contacts.pairs().T) == want and len(contacts.pairs()) == len(want) > 20
+        contacts.history[:] = 3
+        if "periodic" not in named:
+            contacts.build(points, nf.Grid(points, cell=1.0, unbounded=True))
+            assert contacts.search == "of the caller" and (contacts.history == 3).all()
+    half_gone = p.copy()
+    half_gone[::2] = np.nan
+    contacts = nf.List(half_gone, radii=radii, half=True, skip_invalid=True)
+    want = {pair for pair in brute_pairs(p, reach) if pair[0] % 2 and pair[1] % 2}
+    assert as_set(*contacts.pairs().T) == want and len(want) > 20
+
+
+def check_pickle_and_copy():
+    """An object of the C library is not duplicated without a word."""
+    p = rng().random((50, 3))
+    for thing in (nf.Grid(p, cell=0.1), nf.Tree(p, "points"), nf.List(p, 0.1), nf.NBody(),
+                  nf.Grid()):
+        for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+            refused(TypeError, "neither pickled nor copied", duplicate, thing)
+    finder = nf.NeighborList(cutoff=0.3, full_list=True)
+    for again in (pickle.loads(pickle.dumps(finder)), copy.copy(finder), copy.deepcopy(finder)):
+        assert len(again.compute(p, [1, 1, 1], True, "i")[0]) > 50
+
+
 # ---- NBody ---------------------------------------------------------------------------------------
 
 
@@ -624,13 +688,26 @@ def check_neighbor_list_arguments():
 
 def check_neighbor_list_cutoffs():
     two = np.array([[0, 0, 0], [0.1, 0, 0]]), [1, 1, 1], True
-    for bad in (0, 0.0, -1, -1e-300, np.nan, np.inf, -np.inf, np.float32(0), [0, 0], np.zeros(2)):
-        refused(ValueError, "cutoff must be positive and finite", nf.neighbor_list, "ij", two, bad)
+    for bad in (-1, -1e-300, np.nan, np.inf, -np.inf):
+        refused(ValueError, "cutoff must be finite and not negative", nf.neighbor_list, "ij", two,
+                bad)
+    refused(ValueError, "longer than all distances", nf.neighbor_list, "ij", two, np.inf)
+    for zero in (0, 0.0, np.float32(0), [0, 0], np.zeros(2), {(1, 1): 0.0}, {1: 0.0}):
+        for own in (False, True):       # nothing is nearer than 0: as ASE has it
+            assert len(nf.neighbor_list("i", two + ([1, 1],), zero, own)) == 0, zero
+        refused(ValueError, "row 1", nf.neighbor_list, "i",
+                ([[0, 0, 0], [np.nan, 0, 0]],) + two[1:] + ([1, 1],), zero)
+    for dtype, far, text in ((np.float32, 1e20, "too large"), (np.float32, 1e-50, "too small"),
+                             (np.float64, 1e-160, "too small"), (np.float64, 1e200, "too large")):
+        refused(ValueError, text, nf.neighbor_list, "i", (two[0].astype(dtype), [1, 1, 1], False),
+                far)
+        refused(ValueError, "does not fit into", nf.neighbor_list, "i",
+                (two[0].astype(np.float32), [1, 1, 1], False), [1e20, 1e20])
     for bad in (-1e-9, np.nan, np.inf, -np.inf):
         refused(ValueError, "cutoff: row 1 is not a radius", nf.neighbor_list, "ij", two,
                 [0.3, bad])
     none = np.zeros((0, 3)), [1, 1, 1], True
-    refused(ValueError, "cutoff must be positive", nf.neighbor_list, "i", none, -1.0)
+    refused(ValueError, "not negative", nf.neighbor_list, "i", none, -1.0)
     again = nf.neighbor_list("iji", two, [0.2, 0])
     assert all(np.array_equal(a, nf.neighbor_list(q, two, [0.2, 0])) for a, q in zip(again, "iji"))
     assert as_set(*nf.neighbor_list("ij", two, [0.2, 0])) == {(0, 1), (1, 0)}, \
@@ -680,9 +757,9 @@ def check_neighbor_list_needs():
         refused((ValueError, MemoryError), "", nf.neighbor_list, "i",
                 (here, [1, 1e-12, 1], [0, 1, 0]), 1.0)
         huge = np.eye(3) * 1e200, [1, 1, 1], False
-        refused(ValueError, "radius", nf.neighbor_list, "i", huge, 1e200)
+        refused(ValueError, "square", nf.neighbor_list, "i", huge, 1e200)
         search = _neighbors._Search(np.float64)
-        search.asks.limit = 1000000
+        search.room = 1000000
         saved, _neighbors._pools[np.float64] = _neighbors._pools[np.float64], [search]
         try:
             many, some = ((rng().random((n, 3)), [1, 1, 1], False) for n in (2000, 200))
@@ -690,7 +767,7 @@ def check_neighbor_list_needs():
             assert len(nf.neighbor_list("i", some, 0.1)) > 0
         finally:
             _neighbors._pools[np.float64] = saved
-        assert _neighbors._machine_bytes() > 2**28
+        assert _memory._machine_bytes() > 2**28
         # (1000 are at the cutoff or beyond)
         assert len(nf.neighbor_list("i", (here, [1e-3, 1, 1], [1, 0, 0]), 1.0)) == 1998
 
@@ -772,6 +849,150 @@ def check_neighbor_list_arrays():
             (x, np.eye(3), True), np.ones(300, ">f4"))
     refused(ValueError, "byte order", nf.Grid, x.astype(">f8"))
     refused(ValueError, "radii: " + foreign, nf.List, x, 0.1, radii=np.ones(300, ">f8"))
+
+
+def check_whole_numbers():
+    """Integers are taken as they are, or refused: none wraps, no fraction is cut off."""
+    p, big = rng(5).random((6, 3)), 2**32
+    x = p, np.eye(3), False
+    box = dict(half=True, history="f8")
+    for bad in (big + 1, -big, 1.5, np.nan, np.inf):
+        of = np.array([0, bad])
+        for call in (lambda: nf.List(p, 0.6, exclude=of[None]),
+                     lambda: nf.List(p, 0.6, masks=np.r_[of, 0, 0, 0, 0]),
+                     lambda: nf.neighbor_list("i", x + (np.r_[of, 1, 1, 1, 1],), {(1, 1): 0.6}),
+                     lambda: nf.List(p, 0.6, **box).remap(np.r_[of, 1, 2, 3, 4]),
+                     lambda: nf.Tree(p, "triangles", indices=np.r_[of, 1][None])):
+            refused(ValueError, "is no ", call)
+    refused(ValueError, "is no uint32", nf.List, p, 0.6, masks=np.array([-1, 1, 1, 1, 1, 1]))
+    refused((ValueError, OverflowError), "", nf.neighbor_list, "i", x + (np.ones(6, int),),
+            {(1.5, 1): 0.6})
+    refused(ValueError, "does not fit", nf.Grid, p, 0.1, slots=big + 1)
+    refused(ValueError, "does not fit", nf.Tree(p, "points").nearest, p, big + 1)
+    whole = nf.List(p, 0.6, half=True, exclude=np.array([[0.0, 1.0]])).pairs()
+    assert (0, 1) not in as_set(*whole.T) and len(whole) > 0
+    assert nf.List(p, 0.6, masks=np.full(6, 2**32 - 1)).n == 6
+
+
+def check_flags():
+    """Texts are no booleans, what is masked is no number, and nothing repeats that was not said
+    to."""
+    p = np.array([[0, 0, 0], [0.5, 0, 0]])
+    for bad in (["F"] * 3, "FFF", [2, 0, 0], [0.5, 0, 0], [None] * 3, [True, True]):
+        refused(ValueError, "pbc", nf.neighbor_list, "i", (p, np.eye(3), bad), 0.6)
+    for flags in (True, [1, 0, 0], np.array([1.0, 0, 0]), [np.True_, False, False]):
+        assert len(nf.neighbor_list("i", (p, np.diag([1.0, 9, 9]), flags), 0.6)) == 4
+    assert len(nf.neighbour_list("i", positions=p, cell=np.diag([1.0, 9, 9]), cutoff=0.6)) == 2
+    masked = np.ma.array(p, mask=[[0, 0, 0], [0, 1, 0]])
+    for call in (lambda: nf.neighbor_list("i", (masked, np.eye(3), True), 0.6),
+                 lambda: nf.Grid(masked, 0.1), lambda: nf.List(masked, 0.1),
+                 lambda: nf.NBody().fields(masked[:, :2])):
+        refused(ValueError, "row 1 is masked", call)
+    for array in (np.ma.array([1.0, 1], mask=[0, 1]), np.ma.array([1, 1], mask=[0, 1])):
+        refused(ValueError, "row 1 is masked", nf.List, p, 0.1, radii=array)
+        refused(ValueError, "row 1 is masked", nf.List, p, 0.1, masks=array)
+    cell = np.ma.array(np.eye(3), mask=np.eye(3))
+    refused(ValueError, "row 0 is masked", nf.neighbor_list, "i", (p, cell, True), 0.6)
+    assert len(nf.neighbor_list("i", (np.ma.array(p), np.eye(3), True), 0.6)) == 4
+
+
+@contextlib.contextmanager
+def way(number):
+    """Searches go by cells (1) or trees (2)."""
+    plain = _neighbors.plain
+
+    def chosen(asks):
+        plain(asks)
+        asks.way = number
+    _neighbors.plain = chosen
+    try:
+        yield
+    finally:
+        _neighbors.plain = plain
+
+
+def check_cells_and_trees():
+    """Both searches give the same bits."""
+    r, pairs = rng(17), 0
+    for trial in range(80):
+        n = int(r.integers(1, 40))
+        cell = np.diag(0.7 + 4 * r.random(3))
+        if trial % 3 == 2:
+            cell = cell + 0.5 * r.standard_normal((3, 3))
+        p = (r.random((n, 3)) * 3 - 1) @ cell
+        if trial % 5 == 0:
+            p = np.round(p * 4) / 4
+        atoms = p.astype(TYPES[trial % 2]), cell, r.random(3) < 0.6, r.integers(1, 4, n)
+        cutoff = (float(r.choice([0.5, 1, 2.5])), r.random(n) * 1.2, {1: 0.3, 2: 0.9},
+                  {(1, 1): 0.5, (1, 2): 1.5, (3, 3): 0.8})[trial % 4]
+        found = []
+        for number in (1, 2):
+            with way(number):
+                found.append(nf.neighbor_list("ijSdD", atoms, cutoff, trial % 7 == 0,
+                                              half=trial % 4 > 1, sorted=True))
+        assert all(np.array_equal(a, b) for a, b in zip(*found)), trial
+        pairs += len(found[0][0])
+    assert pairs > 10000
+
+
+def check_neighbor_list_costs():
+    """Which search is chosen, and that it tests no more than some times the pairs that it finds: one
+    large cutoff, one atom far away, two crowds, a chain along a diagonal."""
+    r, n = rng(2), 3000
+    side = n ** (1 / 3)
+    p = r.random((n, 3)) * side
+    kinds, sizes = np.ones(n, int), np.full(n, 0.5)
+    kinds[0], sizes[0] = 2, 8.0
+    far, crowds = p.copy(), p.copy()
+    far[7] = 1e5
+    crowds[::2] += 1e6
+    chain = np.repeat(np.arange(n)[:, None] * 0.5, 3, 1)
+    laws = {(1, 1): 1.0, (1, 2): 8.5}
+    no = np.zeros(3, bool)
+    open_box, cell = (np.eye(3), no), (np.eye(3) * side, ~no)
+    for points, box, cutoff, by in (
+            (p, open_box, 1.0, "cells"), (p, cell, 1.0, "cells"),
+            (p, open_box, np.full(n, 0.5), "cells"), (p, cell, {(1, 1): 1.0}, "cells"),
+            (p, open_box, sizes, "trees"), (p, cell, sizes, "trees"), (p, cell, laws, "trees"),
+            (far, open_box, 1.0, "trees"), (crowds, open_box, 1.0, "trees"),
+            (chain, open_box, 1.0, "trees"), (far, (np.eye(3) * side, [1, 0, 0]), 1.0, "trees")):
+        pool = _neighbors._pools[np.float64]
+        found = nf.neighbor_list("ij", (points,) + box + (kinds,), cutoff)
+        asks = pool[-1].asks
+        assert _neighbors._WAYS[asks.by] == by, (by, asks.by)
+        assert asks.tests < 12 * (len(found[0]) + n), (asks.tests, len(found[0]))
+        with way(1):
+            want = nf.neighbor_list("ij", (points,) + box + (kinds,), cutoff)
+        assert as_set(*found) == as_set(*want) and len(found[0]) == len(want[0]) > 900
+    finder = nf.NeighborList(cutoff=1.0, full_list=True)
+    for points, by in ((p, "cells"), (far, "trees")):
+        finder.compute(points, [1, 1, 1], False)
+        assert finder.search == by
+
+
+def check_memory_limit():
+    """The limit of a search is the smallest of the machine, its control groups and ulimit."""
+    here = tempfile.mkdtemp()
+    with open(os.path.join(here, "own"), "w") as file:
+        file.write("12:cpu,cpuacct:/x\n4:memory:/pod/one\n0::/pod/two\n")
+    own = os.path.join(here, "own")
+    assert _memory._group_bytes(here, own) == _memory._NONE
+    for folder, name, value in (("pod", "memory.max", "max"), ("pod/two", "memory.max", "5000000"),
+                                ("memory/pod/one", "memory.limit_in_bytes", "4000000"),
+                                ("memory/pod", "memory.limit_in_bytes", "3000000"),
+                                ("", "memory.max", "2000000")):
+        os.makedirs(os.path.join(here, folder), exist_ok=True)
+        before = _memory._group_bytes(here, own)
+        with open(os.path.join(here, folder, name), "w") as file:
+            file.write(value + "\n")
+        assert _memory._group_bytes(here, own) == min(before, int(value.replace("max", "%d" % 2**62)))
+    assert _memory._group_bytes(here, own) == 2000000
+    with bounded(gigabytes=1):
+        assert 0 < _memory.memory_limit() < 1.2 * 2**30
+        many = rng().random((40000, 3))
+        refused(MemoryError, "do not fit", nf.neighbor_list, "i", (many, [1, 1, 1], False), 2.0)
+    search = _neighbors._Search(np.float64)
+    assert search.asks.limit == 0, "asked when a search runs"
 
 
 def fork_target(x, queue):

@@ -20,6 +20,7 @@ except ImportError:
 
 import nearfield
 import nearfield.torch as graph
+from nearfield import _neighbors
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 
@@ -243,6 +244,133 @@ def check_knn_graph():
     assert one.tolist() == [[0] * 6, [0] * 6]
 
 
+def searched(call, *arguments, **named):
+    """What a call returns, and the search that found it (on the CPU)."""
+    saved = {kind: pool[:] for kind, pool in _neighbors._pools.items()}
+    for pool in _neighbors._pools.values():
+        pool.clear()
+    try:
+        result = call(*arguments, **named)
+        (search,) = [search for pool in _neighbors._pools.values() for search in pool]
+        return result, search.asks
+    finally:
+        for kind, pool in saved.items():
+            _neighbors._pools[kind][:] = pool
+
+
+def check_costs():
+    """Tested pairs, and memory, are of the order of the edges."""
+    x = torch.rand(20000, 3, generator=generator(1))
+    y = torch.rand(10, 3, generator=generator(2))
+    for one, other in ((x, y), (y, x)):
+        index, asks = searched(graph.radius, one, other, 0.1, max_num_neighbors=None)
+        assert index.shape[1] > 300 and asks.tests < 10 * index.shape[1], asks.tests
+        assert asks.held < 64 * len(x) + (4 << 20), asks.held
+    x = torch.rand(2000, 3, generator=generator(3), dtype=torch.float64)
+    even = searched(graph.knn_graph, x, 8)[1].tests
+    x[-1] = torch.tensor([1000.0, 0, 0])
+    x[:500] = x[:500] * 1e-3
+    index, asks = searched(graph.knn_graph, x, 8)
+    assert asks.tests < 2 * even + 10000 and even < 100 * len(x), (asks.tests, even)
+    d = torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist").fill_diagonal_(torch.inf)
+    assert torch.equal(index[0].reshape(-1, 8), d.sort(dim=1, stable=True).indices[:, :8])
+    for far in (True, False):
+        index, asks = searched(graph.radius_graph, x[:1500], 1e4 if far else 1.5)
+        assert index.shape[1] == 32 * 1500 and asks.held < 16 << 10 << 8, asks.held
+    at_one, k = torch.zeros(3000, 3), 8
+    at_one[1::3] = 1.0
+    for cell in (None, torch.eye(3) * 10):
+        index, asks = searched(graph.knn_graph, at_one, k, cell=cell)
+        assert asks.tests < 3000 * 27 * 4 * k, asks.tests
+        assert index[0][index[1] == 2].tolist() == [0, 3, 5, 6, 8, 9, 11, 12]
+        assert index[0][index[1] == 2998].tolist() == [1, 4, 7, 10, 13, 16, 19, 22]
+    index, asks = searched(graph.knn_graph, x[:600], 500)
+    assert torch.equal(index[0].reshape(600, 500), d[:600, :600].sort(dim=1, stable=True).indices
+                       [:, :500])
+
+
+def check_nearest_images():
+    """The k nearest in cells that repeat, against all images."""
+    for seed in range(12):
+        x, cell, pbc = random_system(seed, 7)
+        k = 1 + 3 * (seed % 4)
+        found = graph.knn_graph(x, k, cell=cell, pbc=pbc)
+        if not pbc.any():
+            assert found.shape[1] == 7 * min(k, 6)
+            continue
+        reach = 6 if k < 8 else 9
+        all_of = {}
+        for (i, j, *_), d in all_images(x, cell, pbc, 1e9, reach).items():
+            all_of.setdefault(i, []).append((d, j))
+        for i, row in all_of.items():
+            row.sort()
+            mine = found[0][found[1] == i].tolist()
+            assert mine == [j for _, j in row[:k]], (seed, i)
+    flat = torch.eye(3, dtype=torch.float64)
+    x = torch.rand(400, 3, dtype=torch.float64, generator=generator(1))
+    x[0, 2] = 1e6       # far along an axis that does not repeat: images around it are not counted
+    index, asks = searched(graph.knn_graph, x, 5, cell=flat, pbc=[True, True, False])
+    assert index.shape[1] == 2000 and asks.tests < 400 * 1500, asks.tests
+
+
+def check_cells_of_lengths():
+    """One length is a cube, three are a box; other shapes are refused, and none is expanded."""
+    x = torch.rand(30, 3, dtype=torch.float64, generator=generator(0))
+    sides, pbc = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64), (True, False, False)
+    want = graph.neighbor_list(x, torch.diag(sides), pbc, 0.6, sorted=True)
+    found = graph.neighbor_list(x, sides, pbc, 0.6, sorted=True)
+    assert all(map(torch.equal, found, want)) and len(want[0]) > 100
+    edge = torch.tensor(1.0, dtype=torch.float64)
+    want = graph.neighbor_list(x, torch.eye(3, dtype=torch.float64), True, 0.6, sorted=True)
+    found = graph.neighbor_list(x, edge, True, 0.6, sorted=True)
+    assert all(map(torch.equal, found, want))
+    search = graph.FixedNeighborList(30, 9000, 0.6, sides, pbc, dtype=torch.float64)
+    assert int(search(x, edge.expand(3))[5]) == int(search(x, edge)[5])
+    for bad in (sides[None], sides[:2], torch.eye(2), torch.zeros(1, 1, 3, 3)):
+        for call in (lambda: graph.neighbor_list(x, bad, pbc, 0.6),
+                     lambda: graph.radius_graph(x, 0.6, cell=bad, pbc=pbc),
+                     lambda: graph.FixedNeighborList(30, 9, 0.6, bad, pbc),
+                     lambda: search(x, bad)):
+            try:
+                call()
+            except ValueError as error:
+                assert str(tuple(bad.shape)) in str(error)
+            else:
+                raise AssertionError("a cell of shape %s is not refused" % (bad.shape,))
+
+
+def check_transforms():
+    """torch.func differentiates as torch.autograd does."""
+    x = torch.rand(8, 3, dtype=torch.float64, generator=generator(4))
+    cell = torch.eye(3, dtype=torch.float64)
+
+    def energy(x, cell):
+        d = graph.neighbor_list(x, cell, True, 0.7, half=True)[3]
+        return ((1 - d / 0.7) ** 3).sum()
+
+    leaves = x.clone().requires_grad_(), cell.clone().requires_grad_()
+    want = torch.autograd.grad(energy(*leaves), leaves)
+    found = torch.func.grad(energy, (0, 1))(x, cell)
+    assert all(torch.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(found, want))
+    for transform in (torch.func.jacrev, torch.func.jacfwd):
+        assert torch.allclose(transform(energy)(x, cell), want[0], rtol=0, atol=1e-12)
+    second = torch.autograd.functional.hessian(lambda x: energy(x, cell), x)
+    assert torch.allclose(torch.func.hessian(energy)(x, cell), second, rtol=0, atol=1e-11)
+
+
+def check_any_batch_id():
+    """Names of examples may be any numbers: none is counted up to."""
+    x = torch.rand(40, 3, generator=generator(5))
+    small = torch.arange(4).repeat_interleave(10)
+    large = small * 10**12 + 7
+    assert torch.equal(graph.radius_graph(x, 0.5, small), graph.radius_graph(x, 0.5, large))
+    assert torch.equal(graph.knn_graph(x, 3, small), graph.knn_graph(x, 3, large))
+    few = torch.tensor([10**12 + 7] * 5)
+    index = graph.radius(x, x[:5], 0.5, large, few, None)
+    want = graph.radius(x[10:20], x[:5], 0.5, None, None, None)
+    assert torch.equal(index[1], want[1] + 10) and index.shape[1] > 3
+
+
 def check_devices():
     """Edges on the GPU are those on the CPU: of few points, of many, and from several threads, each
     with a stream of its own."""
@@ -294,6 +422,7 @@ def check_operators():
         torch.library.opcheck(ops.radius_graph.default, (x, *box, of, 1.0, 3, True, False))
         torch.library.opcheck(ops.knn_graph.default, (x, *box, of, 3, False))
         torch.library.opcheck(ops.radius.default, (x, x[:12], of, of, 1.0, -1))
+        torch.library.opcheck(ops.radius.default, (x, x[:12], of, of, 1.0, 2))
 
 
 def check_compile():

@@ -48,6 +48,8 @@ class Torch:
 
     def __getattr__(self, name):
         made = getattr(torch, name)
+        if name == "as_tensor":
+            return lambda array, device: torch.from_numpy(array.numpy())
         if name in ("empty", "zeros", "full"):
             return lambda *arguments, **named: there(made(*arguments, **named))
         return made
@@ -56,7 +58,16 @@ class Torch:
 @contextlib.contextmanager
 def emulated():
     """Within it all tensors pass for ones of the GPU."""
-    find = _torch_cuda.index_pairs
+    find, queries, nearest = (_torch_cuda.index_pairs, _torch_cuda.near_queries,
+                              _torch_cuda.nearest)
+
+    def queries_there(x, y, *more):
+        Torch.lib = _torch_cuda._lib(x)
+        return queries(there(x), there(y), *more)
+
+    def nearest_there(x, boxes, *more):
+        Torch.lib = _torch_cuda._lib(x)
+        return nearest(there(x), there(boxes), *more)
 
     def find_there(x, boxes, starts, *more, **options):
         Torch.lib = _torch_cuda._lib(x)
@@ -64,10 +75,12 @@ def emulated():
     try:
         graph._is_on_gpu = lambda x: True
         _torch_cuda.torch, _torch_cuda.index_pairs = Torch(), find_there
+        _torch_cuda.near_queries, _torch_cuda.nearest = queries_there, nearest_there
         yield
     finally:
         graph._is_on_gpu = lambda x: x.is_cuda
         _torch_cuda.torch, _torch_cuda.index_pairs = torch, find
+        _torch_cuda.near_queries, _torch_cuda.nearest = queries, nearest
 
 
 def points(n, seed, dtype=torch.float32):
@@ -131,6 +144,73 @@ def check_cells():
     assert few.shape[1] > 300 and torch.equal(few, many)
 
 
+@contextlib.contextmanager
+def large_from(few):
+    """Systems of more points than that are large ones."""
+    lib = _torch_cuda._lib(torch.zeros(1)), _torch_cuda._lib(torch.zeros(1, dtype=torch.float64))
+    had = [one.nearfield_cuda_few for one in lib]
+    try:
+        for one in lib:
+            one.nearfield_cuda_few = lambda: few
+        yield
+    finally:
+        for one, function in zip(lib, had):
+            one.nearfield_cuda_few = function
+
+
+def check_near():
+    """Queries and the nearest: each with each, by trees, and in boxes; the edges of the CPU."""
+    for dtype, fews in ((torch.float32, (10**6, 16, 0)), (torch.float64, (10**6, 0))):
+        x, y = points(36, 7, dtype), points(18, 8, dtype)
+        x[20:26] = x[19]        # coincident ones
+        y[:5] = x[19]
+        far = x.clone()
+        far[17] = 1000
+        of_x = torch.tensor([0] * 12 + [5] * 20 + [10**12] * 4)
+        of_y = torch.tensor([0] * 2 + [5] * 9 + [7] * 4 + [10**12] * 3)
+        cell = torch.eye(3, dtype=dtype)
+        for few in fews:
+            with large_from(few):
+                for a, b in ((None, None), (of_x, of_y)):
+                    for most in (None, 2):
+                        check_both(graph.radius, x, y, 0.5, a, b, most)
+                check_both(graph.radius, x, y, 0.5, of_x, None, 40)
+                for at, of, k in ((x, None, 4), (x, of_x, 12), (far, of_x, 1), (far, None, 99)):
+                    check_both(graph.knn_graph, at, k, of)
+                check_both(graph.radius_graph, x, 0.8, of_x, few > 0, max_num_neighbors=3)
+                for at, k, pbc in ((x, 1, True), (x, 30, True), (far, 4, [True, False, False])):
+                    check_both(graph.knn_graph, at[:18], k, cell=cell, pbc=pbc)
+                check_both(graph.radius, x, x, 0.0)
+
+
+def check_bound():
+    """A limit of neighbours bounds the memory, too: the search in cells ends where it needs more."""
+    n = 700
+    x = points(n, 9)
+    want = graph.radius_graph(x, 2.0, max_num_neighbors=3)
+    granted, refused = [], []
+    new = _torch_cuda._Memory._new
+
+    def noted(self, size):
+        try:
+            block = new(self, size)
+        except MemoryError:
+            refused.append(size)
+            raise
+        granted.append(size)
+        return block
+
+    with emulated(), large_from(0):
+        graph.release()
+        _torch_cuda._Memory._new = noted
+        try:
+            assert torch.equal(graph.radius_graph(x, 2.0, max_num_neighbors=3), want)
+        finally:
+            _torch_cuda._Memory._new = new
+            graph.release()
+    assert want.shape[1] == 3 * n and refused and max(granted) < 2 * n * (n - 1)
+
+
 def check_kept():
     """One search for calls one after the other; at most so many; none after release()."""
     x, cell = points(60, 4), torch.eye(3)
@@ -179,7 +259,7 @@ def check_refusals():
                 assert "bad_id = 7" in str(error), error
             else:
                 raise AssertionError("NaN is not refused")
-        for cutoff in (0.0, -0.3, float("inf"), float("nan")):
+        for cutoff in (-0.3, float("inf"), float("nan")):
             for cell in (None, torch.eye(3)):       # tried each with each; in cells
                 try:
                     graph.neighbor_list(points(60, 6), cell, None, cutoff)
@@ -200,7 +280,7 @@ def check_refusals():
 def main(library):
     passed = failed = 0
     nearfield.load(library)
-    for check in (check_few, check_cells, check_kept, check_guess, check_refusals):
+    for check in (check_few, check_cells, check_near, check_bound, check_kept, check_guess, check_refusals):
         name = check.__name__[6:]
         try:
             check()

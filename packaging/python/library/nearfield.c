@@ -54,7 +54,7 @@ const int32_t nearfield_sizes[] = {
     NEARFIELD_SIZE(lbvh_desc) NEARFIELD_SIZE(lbvh_lattice) NEARFIELD_SIZE(lbvh)
     NEARFIELD_SIZE(lbvh_queries)
     NEARFIELD_SIZE(nlist_desc) NEARFIELD_SIZE(nlist_axis) NEARFIELD_SIZE(nlist_rows)
-    NEARFIELD_SIZE(nlist) NEARFIELD_SIZE(nlist_box)
+    NEARFIELD_SIZE(nlist) NEARFIELD_SIZE(nlist_box) NEARFIELD_SIZE(nlist_choice)
     NEARFIELD_SIZE(nbody_desc) NEARFIELD_SIZE(nbody_rule)
     NEARFIELD_SIZE(nbody_kept) NEARFIELD_SIZE(nbody)
     NEARFIELD_SIZE(nbody_error) NEARFIELD_SIZE(nbody_bodies)

@@ -52,3 +52,4 @@ NEARFIELD_API int nearfield_cuda_order(cudaStream_t first, cudaStream_t then)
 } // extern "C"
 
 #include "few.cuh"
+#include "near.cuh"

@@ -24,4 +24,6 @@
 #define nearfield_cuda_few_count nearfield_f64_cuda_few_count
 #define nearfield_cuda_few_write nearfield_f64_cuda_few_write
 #define nearfield_cuda_entries   nearfield_f64_cuda_entries
+#define nearfield_cuda_queries   nearfield_f64_cuda_queries
+#define nearfield_cuda_nearest   nearfield_f64_cuda_nearest
 #include "nearfield.cu"

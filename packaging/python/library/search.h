@@ -8,7 +8,7 @@
 
    The two calls are the two steps of nlist_search_boxes (more/nlist_boxes.h, >>boxes-serial): rows
    are found as numbers of candidates, 4 bytes a pair, then every entry is written once, to its
-   place in the arrays of Python. */
+   place in the arrays of Python. Where cells are slow, trees.h finds the same pairs. */
 
 #include <stdlib.h>
 #ifdef __linux__
@@ -25,8 +25,16 @@ typedef struct nearfield_search {
     int32_t half;               /* 1 = each pair once */
     int32_t sorted;             /* 1 = rows ascend by partner, then by shift */
     int32_t self;               /* 1 = each atom is a partner of itself, at distance 0 */
-    int32_t nearest;            /* rows keep their so many nearest entries (0: all) */
-    nlist_real cutoff;          /* of all pairs, the largest of all with `between` */
+    int32_t nearest;            /* rows keep their so many nearest entries, in this order (0: all) */
+    int32_t most;               /* with `sorted`: if a row is longer, all are as with `nearest` (0:
+                                   any length) */
+    int32_t lowest;             /* rows keep their so many entries of the lowest ids (0: all) */
+    int32_t way;                /* 0 = chosen, 1 = cells, 2 = trees */
+    const nlist_real *queries;  /* [m] points of 3 numbers whose rows are wanted; NULL: those of all
+                                   points */
+    const int32_t *query_starts; /* [systems + 1] with queries */
+    nlist_real cutoff;          /* of all pairs, the largest of all with `between`; may be infinite
+                                   with `nearest` */
     const nlist_real *radii;    /* [n] the cutoff of a pair is the sum of two, or NULL */
     const int32_t *numbers;     /* [n] with `between`: the kind of each atom */
     const int32_t *between;     /* [2 * laws] kinds of atoms, or NULL */
@@ -37,39 +45,19 @@ typedef struct nearfield_search {
     /* the answer */
     int64_t count;
     int64_t bad_id;             /* the first atom (or system) that was refused, else -1 */
+    int32_t by;                 /* what searched: 1 = cells, 2 = trees */
+    int64_t tests;              /* pairs that the trees' search has tested */
     /* private */
     int64_t held;               /* bytes that the list has */
     void *work;                 /* a nearfield_i_work */
     int32_t kinds;
     int32_t *kind;              /* [kinds] the distinct numbers of `between`, ascending */
+    int32_t *of_kind;           /* [kinds] how many atoms are of each */
     int32_t *of;                /* [n] which of them an atom is, or -1 */
     nlist_real *table;          /* [kinds * kinds] cutoffs, 0 = none */
 } nearfield_search;
 
 #ifdef NEARFIELD_IMPLEMENTATION
-
-/* The search in progress. */
-typedef struct nearfield_i_work {
-    nlist list;                 /* holds the memory */
-    nlist_i_boxes source;
-    nlist_i_finder finder;
-    nlist_i_search rows;
-} nearfield_i_work;
-
-NEARFIELD_API nearfield_search *nearfield_search_new(void)
-{
-    nearfield_search *search = (nearfield_search *)calloc(1, sizeof(nearfield_search));
-    if (!search) return NULL;
-    search->work = calloc(1, sizeof(nearfield_i_work));
-    if (search->work) return search;
-    free(search);
-    return NULL;
-}
-
-static nearfield_i_work *nearfield_i_work_of(const nearfield_search *search)
-{
-    return (nearfield_i_work *)search->work;
-}
 
 /* Large blocks in large pages, where the system has them: a search that begins with fresh memory
    would spend a third of its time on faults of small ones. */
@@ -109,20 +97,12 @@ static void nearfield_i_free(void *memory, size_t bytes, void *user)
 static void nearfield_i_forget(nearfield_search *search)
 {
     free(search->kind);
+    free(search->of_kind);
     free(search->of);
     free(search->table);
-    search->kind = search->of = NULL;
+    search->kind = search->of = search->of_kind = NULL;
     search->table = NULL;
     search->kinds = 0;
-}
-
-NEARFIELD_API void nearfield_search_free(nearfield_search *search)
-{
-    if (!search) return;
-    nearfield_i_forget(search);
-    nlist_free(&nearfield_i_work_of(search)->list);
-    free(search->work);
-    free(search);
 }
 
 /* ---- cutoffs between kinds ---- */
@@ -163,7 +143,8 @@ static nlist_result nearfield_i_tabulate(nearfield_search *search, int32_t n)
     int64_t k;
     search->kind = (int32_t *)malloc(sizeof(int32_t) * (size_t)(2 * search->laws + 1));
     search->of = (int32_t *)malloc(sizeof(int32_t) * ((size_t)n + 1));
-    if (!search->kind || !search->of) return NLIST_OUT_OF_MEMORY;
+    search->of_kind = (int32_t *)calloc((size_t)(2 * search->laws + 1), sizeof(int32_t));
+    if (!search->kind || !search->of || !search->of_kind) return NLIST_OUT_OF_MEMORY;
     nearfield_i_kinds(search);
     search->table = (nlist_real *)calloc((size_t)search->kinds * (size_t)search->kinds + 1,
                                          sizeof(nlist_real));
@@ -174,7 +155,10 @@ static nlist_result nearfield_i_tabulate(nearfield_search *search, int32_t n)
         search->table[a * (size_t)search->kinds + b] = search->laws_cutoff[k];
         search->table[b * (size_t)search->kinds + a] = search->laws_cutoff[k];
     }
-    for (k = 0; k < n; k++) search->of[k] = nearfield_i_kind(search, search->numbers[k]);
+    for (k = 0; k < n; k++) {
+        search->of[k] = nearfield_i_kind(search, search->numbers[k]);
+        if (search->of[k] >= 0) search->of_kind[search->of[k]]++;
+    }
     return NLIST_OK;
 }
 
@@ -189,11 +173,55 @@ static nlist_real nearfield_i_cutoff(const nearfield_search *search, int32_t i, 
 
 /* ---- the search ---- */
 
+/* From here on a cutoff is none. */
+#define NEARFIELD_I_FAR (sizeof(nlist_real) == sizeof(float) ? (nlist_real)1e38 : (nlist_real)1e307)
+
 /* The largest number below x. What is no further than it is nearer than x. */
 static nlist_real nearfield_i_below(nlist_real x)
 {
     return sizeof x == sizeof(float) ? (nlist_real)nextafterf((float)x, 0)
                                      : (nlist_real)nextafter((double)x, 0);
+}
+
+#include "trees.h"
+
+/* The search in progress. */
+typedef struct nearfield_i_work {
+    nlist list;                 /* holds the memory */
+    nlist_i_boxes source;
+    nlist_i_finder finder;
+    nlist_i_search rows;
+    nearfield_i_trees trees;
+} nearfield_i_work;
+
+static nearfield_i_work *nearfield_i_work_of(const nearfield_search *search)
+{
+    return (nearfield_i_work *)search->work;
+}
+
+static nearfield_i_trees *nearfield_i_trees_of(nearfield_search *search)
+{
+    return &nearfield_i_work_of(search)->trees;
+}
+
+NEARFIELD_API nearfield_search *nearfield_search_new(void)
+{
+    nearfield_search *search = (nearfield_search *)calloc(1, sizeof(nearfield_search));
+    if (!search) return NULL;
+    search->work = calloc(1, sizeof(nearfield_i_work));
+    if (search->work) return search;
+    free(search);
+    return NULL;
+}
+
+NEARFIELD_API void nearfield_search_free(nearfield_search *search)
+{
+    if (!search) return;
+    nearfield_i_forget(search);
+    nearfield_i_free_trees(search);
+    nlist_free(&nearfield_i_work_of(search)->list);
+    free(search->work);
+    free(search);
 }
 
 /* 1 if the pair is nearer than its cutoff. */
@@ -219,15 +247,11 @@ static nlist_desc nearfield_i_desc(nearfield_search *search)
     return desc;
 }
 
-static nlist_result nearfield_i_find(nearfield_search *search)
+/* Finds the rows in cells, after the checks. */
+static nlist_result nearfield_i_find_in_cells(nearfield_search *search)
 {
     nearfield_i_work *work = nearfield_i_work_of(search);
-    nlist_desc const desc = nearfield_i_desc(search);
     nlist_result result;
-    work->source = nlist_i_boxes_of(search->boxes, search->starts, search->systems);
-    work->finder = nlist_i_finder_of_boxes(&work->list, &work->source);
-    result = nlist_i_begin_arrays(&work->finder, &desc, search->pos, (size_t)search->stride);
-    if (result != NLIST_OK) return result;
     nlist_i_begin_search(&work->rows, &work->finder);
     work->rows.ordered = 1;
     work->rows.self = search->self;
@@ -238,12 +262,57 @@ static nlist_result nearfield_i_find(nearfield_search *search)
     return result;
 }
 
+/* 1 if rows of at most search->most entries were found. `limit` is what the search may take: it had
+   room for so many only. */
+static int nearfield_i_within_most(const nearfield_search *search, nlist_result result)
+{
+    const nlist_i_finder *finder = &nearfield_i_work_of(search)->finder;
+    int32_t i;
+    if (result != NLIST_OK) return result != NLIST_OUT_OF_MEMORY;
+    for (i = 0; i < finder->n; i++) if (finder->length[i] > search->most) return 0;
+    return 1;
+}
+
+/* In cells, with memory for rows of search->most entries each. Returns 0 where one is longer. */
+static int nearfield_i_find_most(nearfield_search *search, nlist_result *result)
+{
+    int64_t const limit = search->limit;
+    int64_t const n = search->starts[search->systems];
+    int64_t const most = search->held + (1 << 20) + n * (400 + 16 * (int64_t)search->most);
+    if (most < limit) search->limit = most;
+    *result = nearfield_i_find_in_cells(search);
+    search->limit = limit;
+    return nearfield_i_within_most(search, *result);
+}
+
+static nlist_result nearfield_i_find(nearfield_search *search)
+{
+    nearfield_i_work *work = nearfield_i_work_of(search);
+    nlist_desc const desc = nearfield_i_desc(search);
+    nlist_desc checked = desc;
+    nlist_result result;
+    int const trees = nearfield_i_chooses_trees(search, &desc);
+    if (trees) checked.nearest = 0;
+    if (trees && !(search->cutoff < NEARFIELD_I_FAR)) checked.radius = 1;
+    work->source = nlist_i_boxes_of(search->boxes, search->starts, search->systems);
+    work->finder = nlist_i_finder_of_boxes(&work->list, &work->source);
+    result = nlist_i_begin_arrays(&work->finder, &checked, search->pos, (size_t)search->stride);
+    if (result != NLIST_OK) return result;
+    search->by = trees ? 2 : 1;
+    if (!trees && search->most == 0) return nearfield_i_find_in_cells(search);
+    if (!trees && nearfield_i_find_most(search, &result)) return result;
+    search->by = 2;
+    return nearfield_i_find_in_trees(search, &desc);
+}
+
 /* Finds the pairs: a code of nlist.h. Then `count` is how many there are. */
 NEARFIELD_API nlist_result nearfield_search_run(nearfield_search *search)
 {
     nlist_result result = NLIST_OK;
     search->count = 0;
     search->bad_id = -1;
+    search->by = 0;
+    search->tests = 0;
     if (search->between) result = nearfield_i_tabulate(search, search->starts[search->systems]);
     if (result != NLIST_OK) return result;
     result = nearfield_i_find(search);
@@ -259,6 +328,10 @@ NEARFIELD_API void nearfield_search_copy(nearfield_search *search, int64_t *i, i
                                          int32_t *shift, nlist_real *distance, nlist_real *offset)
 {
     nlist_i_search *rows = &nearfield_i_work_of(search)->rows;
+    if (search->by == 2) {
+        nearfield_i_copy_rows(search, i, j, shift, distance, offset);
+        return;
+    }
     rows->long_i = i;
     rows->long_j = j;
     rows->out.shift = shift;
@@ -267,12 +340,19 @@ NEARFIELD_API void nearfield_search_copy(nearfield_search *search, int64_t *i, i
     (void)nlist_i_write_rows(rows);
 }
 
-/* Copies where the rows begin: n + 1 numbers. */
+/* Copies where the rows begin: a number for each, and the count. */
 NEARFIELD_API void nearfield_search_rows(const nearfield_search *search, int64_t *start)
 {
-    const nlist_i_finder *finder = &nearfield_i_work_of(search)->finder;
-    memcpy(start, finder->begin, sizeof(int64_t) * (size_t)finder->n);
-    start[finder->n] = search->count;
+    nearfield_i_work *work = nearfield_i_work_of(search);
+    int32_t const rows = nearfield_i_rows(search);
+    const int32_t *length = nearfield_i_ints(&work->trees, NEARFIELD_I_LENGTHS);
+    int64_t at = 0;
+    int32_t i;
+    for (i = 0; i < rows; i++) {
+        start[i] = at;
+        at += search->by == 2 ? length[i] : work->finder.length[i];
+    }
+    start[rows] = search->count;
 }
 
 /* Ends a run: frees what it does not keep for the next, and everything beyond `bytes`. */
@@ -281,6 +361,7 @@ NEARFIELD_API void nearfield_search_end(nearfield_search *search, int64_t bytes)
     nearfield_i_work *work = nearfield_i_work_of(search);
     nearfield_i_forget(search);
     if (search->held <= bytes) return;
+    nearfield_i_free_trees(search);
     nlist_free(&work->list);
     memset(&work->list, 0, sizeof work->list);
 }

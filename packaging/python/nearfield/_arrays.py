@@ -92,6 +92,9 @@ class DeviceBlock:
         if getattr(self, "address", None):
             self.lib.nearfield_cuda_free(self.address, self.stream)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("memory on the GPU is neither pickled nor copied: take a.numpy()")
+
 
 def stream_handle(stream: Any) -> int:
     """cudaStream_t as an int, of CuPy's or torch's streams too. 1 is another name of 0, the legacy
@@ -268,10 +271,14 @@ def threads_of(n: int | None) -> int:
 
 
 def integer(name: str, value: Any) -> int:
+    """An int that fits into 32 bits."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise TypeError("%s: expected an integer, not %r" % (name, value)) from None
+    if not -2**31 <= number < 2**31:
+        raise ValueError("%s: %d does not fit into 32 bits" % (name, number))
+    return number
 
 
 def set_parallel(lib: Any, parallel: Any, threads: int) -> None:
@@ -312,7 +319,42 @@ def host_array(name: str, values: Any, dtype: Any) -> Array:
                              name, kind.str, name, kind.newbyteorder("=").name))
     if isinstance(kind, np.dtype) and kind.kind in "cSUmM":
         raise ValueError("%s: expected real numbers, not an array of dtype %s" % (name, kind))
+    refuse_masked(name, values)
+    if np.dtype(dtype).kind in "iu":
+        return _whole_numbers(name, values, np.dtype(dtype))
     return np.asarray(values, dtype)
+
+
+def refuse_masked(name: str, values: Any) -> None:
+    """What is masked has no value."""
+    if isinstance(values, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(values)
+        refuse(name, masked.reshape(len(masked), -1).any(1) if masked.ndim else masked, "is masked")
+
+
+def _whole_numbers(name: str, values: Any, dtype: np.dtype[Any]) -> Array:
+    """Integers as they are: none wraps, and no fraction is cut off."""
+    array = np.asarray(values)
+    if array.dtype == dtype or array.size == 0:
+        return array.astype(dtype, copy=False)
+    if array.dtype.kind not in "biuf":
+        return np.asarray(values, dtype)
+    bounds = np.iinfo(dtype)
+    bad = ~((array >= bounds.min) & (array <= bounds.max))
+    if array.dtype.kind == "f":
+        bad |= array != np.floor(array)
+    if bad.any():
+        raise ValueError("%s: %s is no %s" % (name, array[bad].flat[0], dtype))
+    return array.astype(dtype)
+
+
+def flags_of(name: str, values: Any) -> Array:
+    """Booleans, or 0 and 1; texts are refused, of which bool() would make True."""
+    refuse_masked(name, values)
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf" or not ((array == 0) | (array == 1)).all():
+        raise ValueError("%s: expected True or False, not %r" % (name, values))
+    return array.astype(bool)
 
 
 def width_of(values: Any, allowed: tuple[int, ...], kind: str = "") -> int:
@@ -363,7 +405,7 @@ def refuse_bad_queries(values: Any, kind: str) -> None:
 
 
 def index_pairs(values: Any) -> Array:
-    pairs = np.asarray(values, np.int32)
+    pairs = host_array("exclude", values, np.int32)
     if pairs.shape != (0,) and (pairs.ndim != 2 or pairs.shape[1] != 2):
         raise ValueError("exclude: expected an array of shape (m, 2), not %s" % (pairs.shape,))
     return pairs.reshape(-1, 2)
@@ -388,6 +430,8 @@ def set_field(struct: Any, header: str, name: str, value: Any) -> None:
             setattr(struct, name, value)
         except TypeError as error:
             raise TypeError("%s=%r: %s" % (name, value, error)) from None
+        if isinstance(getattr(struct, name), int) and getattr(struct, name) != value:
+            raise ValueError("%s=%r does not fit into this field" % (name, value))
         return
     room = min(len(field), struct.dim) if hasattr(struct, "dim") else len(field)
     if np.ndim(value) and len(value) != room:

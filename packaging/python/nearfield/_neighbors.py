@@ -4,14 +4,15 @@ SPDX-License-Identifier: MIT OR Unlicense
 """
 from __future__ import annotations
 
-import os
 from typing import Any, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _binding
-from ._arrays import Array, count_of, host_array, refuse, set_parallel, threads_of
+from ._arrays import (Array, count_of, flags_of, host_array, refuse, refuse_masked,
+                      refuse_not_finite, set_parallel, threads_of)
+from ._memory import memory_limit
 from ._binding import Error
 
 _KEPT_BYTES = 64 << 20      # memory that a search keeps for the next one
@@ -23,6 +24,7 @@ Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm E
 Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md
 No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og""".split()
 _NUMBERS = {symbol: number for number, symbol in enumerate(_SYMBOLS)}
+_WAYS = {0: "", 1: "cells", 2: "trees"}     # nearfield_search.by
 
 
 def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool = False,
@@ -60,7 +62,8 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
     sorted : bool
         Within equal ``i`` ascending by ``j``, then by ``S``. Else in no particular order there.
     n_threads : int
-        Threads that the search may use, 1 .. 256. The results are the same.
+        Threads that the search may use, 1 .. 256. The results are the same. (Cells use them; the
+        trees of the notes do not.)
 
     Returns
     -------
@@ -70,10 +73,18 @@ def neighbor_list(quantities: str, a: Any, cutoff: Any, self_interaction: bool =
     Raises
     ------
     ValueError
-        Positions of another shape, not finite, or of a foreign byte order; cells whose periodic
-        vectors are dependent; cutoffs that are not positive and finite.
+        Positions of another shape, not finite, masked, or of a foreign byte order; cells whose
+        periodic vectors are dependent; cutoffs that are negative, not finite, or whose square does
+        not fit into the type of the positions; numbers that are no integers of 32 bits.
     MemoryError
-        The pairs do not fit into the memory of this machine.
+        The pairs do not fit into the memory of this machine (of its container, or of ulimit).
+
+    Notes
+    -----
+    The search is by cells. Where these would be slow it is over trees, which finds the same pairs
+    in another order within a row: where the largest of the cutoffs is three times an ordinary one
+    or more, and where atoms crowd in a small part of the room that all of them span (one far away
+    is enough). `NeighborList.search` says which it was. At a cutoff of 0 there are no pairs.
 
     Examples
     --------
@@ -161,7 +172,7 @@ def neighbour_list(quantities: str, atoms: Any = None, cutoff: Any = None, posit
         cell = atoms.cell if cell is None else cell
         pbc = atoms.pbc if pbc is None else pbc
         numbers = atoms.numbers if numbers is None else numbers
-    pbc = (cell is not None) if pbc is None else pbc
+    pbc = False if pbc is None else pbc
     cell = np.eye(3) if cell is None else cell
     return _find(quantities, positions, cell, pbc, cutoff, numbers, False, False, False)
 
@@ -179,6 +190,11 @@ class NeighborList:
     n_threads : int
         Threads that a search may use, 1 .. 256. The results are the same.
 
+    Attributes
+    ----------
+    search : str
+        What the last search went by, "cells" or "trees" (see `neighbor_list`).
+
     Examples
     --------
     >>> import nearfield
@@ -192,6 +208,7 @@ class NeighborList:
                  n_threads: int = 1) -> None:
         self.cutoff, self.full_list, self.sorted = float(cutoff), bool(full_list), bool(sorted)
         self.n_threads = threads_of(n_threads)
+        self.search = ""
 
     def compute(self, points: Any, box: Any, periodic: Any, quantities: str = "ij",
                 copy: bool = True) -> list[Array]:
@@ -212,8 +229,10 @@ class NeighborList:
         list of numpy.ndarray
         """
         asked = quantities.replace("P", "ij") or "ij"
+        ways: list[str] = []
         found = _find("".join(dict.fromkeys(asked)), points, box, periodic, self.cutoff, None,
-                      False, not self.full_list, self.sorted, self.n_threads)
+                      False, not self.full_list, self.sorted, self.n_threads, ways)
+        self.search = ways[0]
         arrays = dict(zip(dict.fromkeys(asked), found if isinstance(found, tuple) else (found,)))
         return [np.stack([arrays["i"], arrays["j"]], axis=1) if q == "P" else arrays[q]
                 for q in quantities]
@@ -236,8 +255,8 @@ class _Search:
                                         align=True))
         self.cell, self.periodic = self.box["cell"][0], self.box["periodic"][0]
         self.starts = np.zeros(2, np.int32)
+        self.room: int | None = None        # bytes, where a test sets a limit of its own
         self.box_address, self.starts_address = self.box.ctypes.data, self.starts.ctypes.data
-        self.asks.limit = _machine_bytes()
 
     def __del__(self) -> None:
         if getattr(self, "address", None):
@@ -260,8 +279,9 @@ def _give(search: _Search) -> None:
 
 
 def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, numbers: Any,
-          own: bool, half: bool, sorted: bool, threads: int = 1) -> Any:
-    """All forms above: one system in one box."""
+          own: bool, half: bool, sorted: bool, threads: int = 1,
+          ways: list[str] | None = None) -> Any:
+    """All forms above: one system in one box. ways: is told what the search went by."""
     if not isinstance(quantities, str) or quantities.strip("ijSdD"):
         raise ValueError("quantities: expected a string of i, j, d, D and S, not %r"
                          % (quantities,))
@@ -275,15 +295,19 @@ def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, num
         asks.boxes, asks.starts, asks.systems = search.box_address, search.starts_address, 1
         asks.pos, asks.stride = positions.__array_interface__["data"][0], stride
         asks.half, asks.sorted, asks.self = half, sorted, own
-        asks.nearest = 0
+        plain(asks)
         if threads > 1:
             set_parallel(search.lib, asks.parallel, threads)
         kept = _set_cutoff(search, cutoff, numbers, n)
+        asks.by = 0
         if asks.cutoff == 0:
+            refuse_not_finite("positions", positions)
             result = _empty(quantities, 0, real)
         else:
             run(search, positions)
             result = _answer(search, quantities)
+        if ways is not None:
+            ways.append(_WAYS[asks.by])
         del kept
     finally:
         if threads > 1:
@@ -292,7 +316,14 @@ def _find(quantities: str, positions: Any, cell: Any, pbc: Any, cutoff: Any, num
     return result[0] if len(result) == 1 else result
 
 
+def plain(asks: Any) -> None:
+    """The rows of all points, as long as they are, by the search that is chosen."""
+    asks.nearest = asks.most = asks.lowest = asks.way = 0
+    asks.queries = asks.query_starts = None
+
+
 def _set_box(search: _Search, cell: Any, pbc: Any) -> None:
+    refuse_masked("cell", cell)
     cell = np.asarray(cell)
     if cell.shape == (3, 3):
         search.cell[...] = cell
@@ -300,11 +331,12 @@ def _set_box(search: _Search, cell: Any, pbc: Any) -> None:
         search.cell[...] = _cell_vectors(cell)
     if isinstance(pbc, str) or np.shape(pbc) not in ((), (3,)):
         raise ValueError("pbc: expected True or False, or three of them, not %r" % (pbc,))
-    search.periodic[...] = np.asarray(pbc, bool)
+    search.periodic[...] = flags_of("pbc", pbc)
 
 
 def run(search: _Search, positions: Array) -> None:
     """Finds the pairs; what was refused is a ValueError that names its row."""
+    search.asks.limit = memory_limit() + search.asks.held if search.room is None else search.room
     result = search.lib.nearfield_search_run(search.address)
     if result:
         _refuse_result(search, result, positions)
@@ -322,7 +354,12 @@ def _refuse_result(search: _Search, result: int, positions: Array) -> None:
                          "no atom 2^28 periods away (%s)" % text)
     if text.startswith("NLIST_TOO_MANY_IMAGES"):
         raise ValueError("the cutoff reaches 2^31 - 1024 images of the cell or more (take a "
-                         "smaller one), or an atom is 2^28 periods away (wrap the positions)")
+                         "smaller one), an atom is 2^28 periods away (wrap the positions), or the "
+                         "cell is so skew that images are numbered beyond 2^28 (take shorter "
+                         "vectors of the same lattice)")
+    if text.startswith("NLIST_BAD_RADIUS"):
+        raise ValueError("cutoff: the square of the largest one does not fit into %s"
+                         % search.dtype)
     raise ValueError("nlist.h: %s%s" % (text, " [system %d]" % bad if bad >= 0 else ""))
 
 
@@ -387,9 +424,7 @@ def _set_cutoff(search: _Search, cutoff: Any, numbers: Any, n: int) -> Any:
         except TypeError:
             raise TypeError("cutoff: expected a number, a radius for each atom, or a dict, not %r"
                             % (cutoff,)) from None
-        if not 0 < asks.cutoff < np.inf:
-            raise ValueError("cutoff must be positive and finite: nothing is nearer than %s"
-                             % (cutoff,))
+        _check_cutoff(search, cutoff)
         return None
     return _set_radii(search, cutoff, n)
 
@@ -402,10 +437,20 @@ def _set_radii(search: _Search, cutoff: Any, n: int) -> Array:
     if n and not (radii.min() >= 0 and radii.max() < np.inf):
         refuse("cutoff", ~((radii >= 0) & (radii < np.inf)),
                "is not a radius: it must be finite, and not negative")
-    if n and not radii.max() > 0:
-        raise ValueError("cutoff must be positive and finite: nothing is nearer than 0")
-    search.asks.radii, search.asks.cutoff = radii.ctypes.data, 1
+    search.asks.radii, search.asks.cutoff = radii.ctypes.data, radii.max(initial=0) > 0
     return radii
+
+
+def _check_cutoff(search: _Search, cutoff: Any) -> None:
+    """0, or a number whose square is one of this precision, too."""
+    value, real = float(cutoff), np.finfo(search.dtype)
+    if not 0 <= value < np.inf:
+        raise ValueError("cutoff must be finite and not negative, not %s%s" % (
+            cutoff, ": take one that is longer than all distances" if value == np.inf else ""))
+    if value > 0 and not float(real.tiny) * 1.00001 <= value * value < float(real.max):
+        raise ValueError("cutoff: the square of %s is too %s for %s positions: scale them%s" % (
+            cutoff, "small" if value < 1 else "large", search.dtype,
+            ", or pass float64" if search.dtype == np.float32 else ""))
 
 
 def _set_laws(search: _Search, cutoff: dict[Any, float], numbers: Any, n: int) -> Any:
@@ -441,7 +486,7 @@ def _laws(cutoff: dict[Any, float]) -> list[tuple[tuple[int, int], float]]:
 
 def _number(kind: Any) -> int:
     if not isinstance(kind, str):
-        return int(kind)
+        return int(host_array("numbers", kind, np.int32))
     if kind not in _NUMBERS:
         raise ValueError("cutoff: %r is no element" % kind)
     return _NUMBERS[kind]
@@ -453,13 +498,6 @@ def _numbers_of(numbers: Any) -> npt.ArrayLike:
         return [_number(kind) for kind in numbers]
     array: Sequence[Any] = numbers
     return array
-
-
-def _machine_bytes() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):       # not known here
-        return 1 << 62
 
 
 __all__ = ["neighbor_list", "primitive_neighbor_list", "neighbour_list", "NeighborList", "Error"]

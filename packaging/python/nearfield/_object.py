@@ -75,13 +75,20 @@ class Object:
         """GPU: a copy of this object on the CPU."""
         host = type(self).__new__(type(self))
         vars(host).update(vars(self), _stream=0, _stream_object=None, _kept={}, _guesses={},
-                          _others=set(), _grid=None)
+                          _others=set(), _grid=None, _tree=None)
         host._settle(self._lib.dtype, False, self._host_memory)
         host.desc.allocator.alloc, host.desc.allocator.free = self._host_memory.hooks()
         download = getattr(self._lib, self._header + "_cuda_download")
         raise_for(self._lib, self._header, download(
             ctypes.byref(host._struct), ctypes.byref(self._struct), self._stream), self._state)
         return host
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("nearfield.%s is neither pickled nor copied: it holds memory of the C "
+                        "library. Pass on the arrays, and build again%s" % (
+                            type(self).__name__,
+                            " (contacts and history: save and load)"
+                            if self._header == "nlist" else ""))
 
     # -- below: for the classes of this package
 

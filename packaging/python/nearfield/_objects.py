@@ -371,7 +371,9 @@ class List(Object):
     radius : float
         How near; with `radii` plus both radii.
     source : Grid or Tree, optional
-        Finds the neighbours; built from these points (default: a Grid of the list's own).
+        Finds the neighbours; built from these points. Default: one of the list's own, on the CPU a
+        Grid or a Tree, by the spread of the radii and of the points (nlist_choose); `search` says
+        which, and why. The pairs are the same. On a GPU a Grid.
     history : dtype_like, optional
         What each entry keeps.
     exclude : array_like of int32, (m, 2), optional
@@ -415,6 +417,8 @@ class List(Object):
         super().__init__(stream, radius=radius, radii=radii, masks=masks, skin=skin, half=half,
                          events=events, box=box, periodic=periodic, **fields)
         self._grid: Grid | None = None
+        self._tree: Tree | None = None
+        self._search = ""
         self._record = np.dtype(history) if history is not None else None
         self._excluded = None if exclude is None else index_pairs(exclude)
         if self._record is not None:
@@ -444,7 +448,8 @@ class List(Object):
         for name in ("radii", "masks"):
             self._set_array(desc, name, n)
         self._exclude(desc, n)
-        source = source or self._own_grid(points, desc)
+        self._search = "of the caller" if source else ""
+        source = source or self._own_source(points, desc, (pos, n, stride))
         if (source._device, source._lib) != (self._device, self._lib):
             raise ValueError("the source must have the same precision, and live in the same place")
         self._kept["pos"] = pos
@@ -452,21 +457,49 @@ class List(Object):
                    address_of(pos), stride, n)
         return self
 
-    def _own_grid(self, points: Any, desc: Any) -> Grid:
+    def _own_source(self, points: Any, desc: Any, rows: tuple[Any, int, int]) -> Grid | Tree:
+        """A grid or a tree, as nlist_choose says."""
+        pos, n, stride = rows
         radii = self._kept.get("radii")
         if radii is not None and self._device:
             raise ValueError("radii on the GPU need a source: a Grid, or a Tree of spheres")
-        largest = float(radii.max()) if radii is not None and len(radii) else 0.0
-        shared = ("min", "max", "periodic", "skip_invalid")
-        fields: dict[str, Any] = {name: self._fields[name] for name in shared
-                                  if name in self._fields}
-        reach = desc.radius + desc.skin + 2 * largest
-        if 0 < reach < np.inf:          # else the list says what is wrong
-            fields["cell"] = reach
+        fields = {name: self._fields[name] for name in ("min", "max", "periodic", "skip_invalid")
+                  if name in self._fields}
+        self._search = "grid"
+        if self._device:
+            if 0 < desc.radius + desc.skin < np.inf:    # else the list says what is wrong
+                fields["cell"] = desc.radius + desc.skin
+            return self._own_grid(points, fields)
+        choice = self._lib.nlist_choice()
+        if self._lib.nlist_choose(ctypes.byref(choice), ctypes.byref(desc), address_of(pos), stride,
+                                  n):
+            return self._own_grid(points, fields)
+        by_tree = choice.search == 1
+        self._search = "%s: %s" % ("tree" if by_tree else "grid",
+                                   ctypes.string_at(choice.reason).decode())
+        if not by_tree:
+            return self._own_grid(points, dict(fields, cell=choice.cell))
+        fields = {name: fields[name] for name in ("skip_invalid",) if name in fields}
+        if radii is None:
+            return self._own_tree(pos, dict(fields, kind="points"))
+        return self._own_tree(np.column_stack([pos, radii]), dict(fields, kind="spheres"))
+
+    def _own_grid(self, points: Any, fields: dict[str, Any]) -> Grid:
         if self._grid is None:
             self._grid = Grid(stream=self._stream_object, n_threads=self._threads)
         self._grid._fields = fields
         return self._grid.build(points)
+
+    def _own_tree(self, elements: Any, fields: dict[str, Any]) -> Tree:
+        if self._tree is None:
+            self._tree = Tree(n_threads=self._threads)
+        self._tree._fields = fields
+        return self._tree.build(elements)
+
+    @property
+    def search(self) -> str:
+        """What found the neighbours of the last build, and why."""
+        return self._search
 
     def _exclude(self, desc: Any, n: int) -> None:
         """Pairs become rows: each is named in the row of its first id."""
@@ -538,20 +571,53 @@ class List(Object):
         self.check()
         return self._look(self._state.event[which], self._state.event_count[which], EVENT)
 
-    def moved(self, points: Any) -> bool:
-        """Has anyone moved by more than half the skin since the build? Then it is time to build
-        again."""
+    def moved(self, points: Any, box: Any = None) -> bool:
+        """Is it time to build again?
+
+        Parameters
+        ----------
+        points : array_like, (n, dim)
+        box : (lower, upper), optional
+            The box as it is now, where it changes with time; the next build needs it, too:
+            ``build(points, min=lower, max=upper)``.
+
+        Returns
+        -------
+        bool
+            True where anyone has moved by more than half the skin since the build, and where n has
+            changed. A box that has changed along a periodic axis moves images, although no
+            particle moves: what that takes of the skin is counted (nlist_moved_in; on a GPU any
+            change is True).
+        """
         pos, n, stride = self._rows(points, self.desc.dim)
         if n != self.n:
             return True
+        now = self._box_now(box)
+        if now is not None and self._device:
+            return True
         if not self._device:
             moved = ctypes.c_int32()
-            self._call("moved", address_of(pos), stride, ctypes.byref(moved))
+            if now is None:
+                self._call("moved", address_of(pos), stride, ctypes.byref(moved))
+            else:
+                self._call("moved_in", now.min, now.max, address_of(pos), stride,
+                           ctypes.byref(moved))
             return bool(moved.value)
         self._call("moved", address_of(pos), stride)
         facts = self._lib.nlist_cuda_facts()
         fetch(self._lib, facts, self._struct.d_facts, ctypes.sizeof(facts), self._stream)
         return bool(facts.moved > 0)
+
+    def _box_now(self, box: Any) -> Any:
+        """A desc with the box as it is now, where a periodic axis is another than that of the last
+        build; else None."""
+        old, now = self.desc, self._new_desc(self.desc.dim)
+        if box is not None:
+            set_field(now, "nlist", "min", box[0])
+            set_field(now, "nlist", "max", box[1])
+        same = all((old.min[a], old.max[a]) == (now.min[a], now.max[a])
+                   for a in range(old.dim) if old.periodic[a])
+        return None if same else now
 
     def remap(self, new_id: Any, n: int | None = None) -> List:
         """The particles were sorted, inserted or deleted: contacts and history go along.

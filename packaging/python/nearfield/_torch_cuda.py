@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any, NamedTuple, Optional
+from typing import Any, Iterator, NamedTuple, Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ._arrays import DeviceMemory, size_of
+from ._arrays import DeviceMemory, address_of, size_of
 from ._binding import Error, library, result_text
 from ._boxes_cuda import DeviceBoxes
+from ._objects import Tree
 
 _KEPT, _KEPT_BYTES, _GUESSES = 8, 32 << 20, 64
 
@@ -40,8 +41,11 @@ class _Memory(DeviceMemory):
     def __init__(self, lib: Any, device: torch.device) -> None:
         super().__init__(lib, None)
         self._device = device
+        self.bound: Optional[int] = None        # bytes of a block
 
     def _new(self, size: int) -> tuple[int, Any]:
+        if self.bound is not None and size > self.bound:
+            raise MemoryError("a block is larger than it may be")
         try:
             block = _Block(size, self._device)
         except RuntimeError as error:       # torch.OutOfMemoryError is one
@@ -137,7 +141,7 @@ def index_pairs(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], sy
     or None for one system. own: each point is in its row, 1 = in the order, 2 = in front. nearest:
     rows are their so many nearest entries (0: all). flow: the edges are asked for, i in row 0
     (False) or 1 (True) of them. None is returned where a row has more than `most` entries
-    (< 0: any).
+    (< 0: any); memory is taken for rows of that length only.
     """
     x = x.detach().contiguous()
     few = boxes is None and nearest == 0 and x.shape[0] <= _lib(x).nearfield_cuda_few()
@@ -213,9 +217,15 @@ def _in_cells(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], syst
         starts[:1].zero_()
     key = id(lib), device, stream.cuda_stream, x.dtype
     search = _take(key, device, stream)
-    rows, partner, shift = _searched(search, key, n, (
-        _Given(x, lib.dtype.str), _Given(boxes, "|u1"), _Given(starts, "<i4"), systems, cutoff,
-        half, ordered, nearest, not open_box))
+    bound = (16 * most + 256) * n + (1 << 20) if most >= 0 else None
+    try:
+        rows, partner, shift = _searched(search, key, n, (
+            _Given(x, lib.dtype.str), _Given(boxes, "|u1"), _Given(starts, "<i4"), systems, cutoff,
+            half, ordered, nearest, not open_box), bound)
+    except (Error, MemoryError) as error:
+        if bound is None or "OUT_OF_MEMORY" not in str(error):
+            raise
+        return None
     m = len(partner)
     if 0 <= most and m and int(rows.diff().max()) > most:
         _give(key, search)
@@ -231,12 +241,21 @@ def _in_cells(x: Tensor, boxes: Optional[Tensor], starts: Optional[Tensor], syst
     return found
 
 
-def _searched(search: _Search, key: Any, n: int, question: Any) -> Any:
+def _searched(search: _Search, key: Any, n: int, question: Any, bound: Optional[int]) -> Any:
     """Begins with room for as many pairs as points had in the last search like this one. A guess
-    that does not fit into memory is dropped: the search then counts before it takes memory."""
-    ask: Any = search.search
+    that does not fit into memory is dropped: the search then counts before it takes memory. bound:
+    no block may have more bytes."""
     like = key, question[4:]
     room = int(1.06 * n * _per_point.pop(like, 0))
+
+    def ask(*question: Any, room: int = 0) -> Any:
+        if search._lib is None:
+            search._settle(np.dtype(question[0].__cuda_array_interface__["typestr"]), True)
+        search._memory.bound = bound
+        try:
+            return search.search(*question, room=room)
+        finally:
+            search._memory.bound = None
     try:
         found = ask(*question, room=room)
     except (Error, MemoryError):
@@ -266,3 +285,207 @@ def _with_own(found: Pairs, x: Tensor, own: int, ordered: bool, flow: Optional[b
     out.i.copy_(i[order])
     out.j.copy_(j[order])
     return out._replace(shift=None if shift is None else shift[order])
+
+
+# ---- queries, and the nearest --------------------------------------------------------------------
+
+
+def near_queries(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, r: float,
+                 most: int) -> tuple[Tensor, Tensor]:
+    """For each point of y those of x in its system that are nearer than r: index in y, in x; most >
+    0: at most so many, those of the lowest ids. of_x, of_y: where the systems begin, on the CPU.
+    Systems of few points are tried each with each, larger ones by a tree over x."""
+    lib = _lib(x)
+    x, y = x.detach().contiguous(), y.detach().contiguous()
+    _refuse_not_finite("x", x)
+    _refuse_not_finite("y", y)
+    found = [_nothing(x)]
+    with torch.cuda.device(x.device):
+        for a, b, large in _runs(of_x, lib.nearfield_cuda_few()):
+            from_x, from_y = int(of_x[a]), int(of_y[a])
+            part_x, part_y = x[from_x:int(of_x[b])], y[from_y:int(of_y[b])]
+            if len(part_x) == 0 or len(part_y) == 0:
+                continue
+            ask = _in_tree if large else _each_with_each
+            row, col = ask(part_x, part_y, of_x[a:b + 1] - from_x, of_y[a:b + 1] - from_y, r, most)
+            found.append((row + from_y, col + from_x))
+    return torch.cat([row for row, _ in found]), torch.cat([col for _, col in found])
+
+
+def nearest(x: Tensor, boxes: Optional[Tensor], of_x: Tensor, k: int,
+            reach: float = float("inf")) -> tuple[Tensor, Tensor]:
+    """The k nearest of each point in its system, nearer than reach: i, j. boxes: bytes of nlist_box
+    on the GPU where an axis repeats; then images count, too."""
+    lib, systems = _lib(x), len(of_x) - 1
+    x = x.detach().contiguous()
+    _refuse_not_finite("positions", x)
+    if boxes is not None:
+        with torch.cuda.device(x.device):
+            return _nearest_in_boxes(x, boxes, of_x, systems, k, reach)
+    found = [_nothing(x)]
+    with torch.cuda.device(x.device):
+        for a, b, large in _runs(of_x, lib.nearfield_cuda_few()):
+            first = int(of_x[a])
+            part = x[first:int(of_x[b])]
+            most = min(k, int(of_x[a:b + 1].diff().max()) - 1)
+            if most < 1:
+                continue
+            ask = _nearest_in_tree if large else _nearest_of_each
+            i, j = ask(part, of_x[a:b + 1] - first, most, reach)
+            found.append((i + first, j + first))
+    return torch.cat([i for i, _ in found]), torch.cat([j for _, j in found])
+
+
+def _nothing(x: Tensor) -> tuple[Tensor, Tensor]:
+    none = torch.zeros(0, dtype=torch.int64, device=x.device)
+    return none, none
+
+
+def _runs(starts: Tensor, few: int) -> Iterator[tuple[int, int, bool]]:
+    """Systems a .. b - 1: each that has more than `few` points, and those between, together."""
+    large = [int(s) for s in (starts.diff() > few).nonzero()]
+    a = 0
+    for s in large + [len(starts) - 1]:
+        if s > a:
+            yield a, s, False
+        if s < len(starts) - 1:
+            yield s, s + 1, True
+        a = s + 1
+
+
+def _refuse_not_finite(name: str, x: Tensor) -> None:
+    bad = ~x.isfinite().all(1)
+    if bool(bad.any()):
+        raise Error("%s: a point is NaN or infinite [bad_id = %d]" % (name, int(bad.nonzero()[0])))
+
+
+def _placed(values: Tensor, device: torch.device) -> Tensor:
+    """A copy on the GPU."""
+    out = torch.empty(values.shape, dtype=values.dtype, device=device)
+    out.copy_(values)
+    return out
+
+
+def _stream_of(x: Tensor) -> Any:
+    return torch.cuda.current_stream(x.device)
+
+
+def _each_with_each(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, r: float,
+                    most: int) -> tuple[Tensor, Tensor]:
+    lib, m, stream = _lib(x), len(y), _stream_of(x).cuda_stream
+    of_x, of_y = (_placed(starts.to(torch.int32), x.device) for starts in (of_x, of_y))
+    begin = torch.empty(m, dtype=torch.int64, device=x.device)
+    question = (x.data_ptr(), of_x.data_ptr(), y.data_ptr(), of_y.data_ptr(), m, len(of_x) - 1, r,
+                most, begin.data_ptr())
+    _raise(lib, lib.nearfield_cuda_queries(*question, None, None, stream))
+    ends = begin.cumsum(0)
+    begin.copy_(ends - begin)
+    found = _room(x, int(ends[-1]), None)
+    _raise(lib, lib.nearfield_cuda_queries(*question, found.i.data_ptr(), found.j.data_ptr(),
+                                           stream))
+    return found.i, found.j
+
+
+def _tree_over(x: Tensor) -> Tree:
+    return Tree(_Given(x, _lib(x).dtype.str), "points", stream=_stream_of(x))
+
+
+def _below(x: Tensor, r: float) -> float:
+    """The largest number below r, in the precision of x."""
+    real = _lib(x).dtype.type
+    return float(np.nextafter(real(r), real(0)))
+
+
+def _in_tree(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, r: float,
+             most: int) -> tuple[Tensor, Tensor]:
+    lib, n, m, tree = _lib(x), len(x), len(y), _tree_over(x)
+    given = _Given(y, lib.dtype.str)
+    if most == 0:
+        offsets, ids = tree.query(given, _below(x, r))
+        total = len(ids)
+    else:       # room for `most` each; where that is not enough, rows that end early are faster
+        ask = lib.lbvh_queries()
+        ask.kind, ask.radius, ask.data, ask.n = 1, _below(x, r), y.data_ptr(), m
+        offsets, ids = tree._empty(m + 1, np.int64), tree._empty(most * m, np.int32)
+        tree._try("overlaps", ctypes.byref(ask), address_of(offsets), address_of(ids), most * m)
+        total = int(offsets[-1])
+        if total > most * m:
+            return _each_with_each(x, y, of_x, of_y, r, most)
+    found = _room(x, total, None)
+    if total == 0:
+        return found.i, found.j
+    _raise(lib, lib.nearfield_cuda_entries(address_of(offsets), address_of(ids), m,
+                                           found.i.data_ptr(), found.j.data_ptr(),
+                                           _stream_of(x).cuda_stream))
+    tree.check()
+    key = (found.i * n + found.j).sort().values
+    row, col = key // n, key % n
+    if most > 0:
+        counts = torch.bincount(row, minlength=m)
+        kept = torch.arange(total, device=x.device) - (counts.cumsum(0) - counts)[row] < most
+        row, col = row[kept], col[kept]
+    return row, col
+
+
+def _nearest_of_each(x: Tensor, of_x: Tensor, k: int, reach: float,
+                     boxes: Optional[Tensor] = None,
+                     rows: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
+    """Each point tried with each of its system."""
+    lib, m = _lib(x), len(x) if rows is None else len(rows)
+    of_x = _placed(of_x.to(torch.int32), x.device)
+    d_rows = None if rows is None else _placed(rows.to(torch.int32), x.device)
+    ids = torch.empty((m, k), dtype=torch.int32, device=x.device)
+    distances2 = torch.empty((m, k), dtype=x.dtype, device=x.device)
+    _raise(lib, lib.nearfield_cuda_nearest(
+        x.data_ptr(), None if boxes is None else boxes.data_ptr(), of_x.data_ptr(), len(of_x) - 1,
+        None if d_rows is None else d_rows.data_ptr(), m, k, reach, ids.data_ptr(),
+        distances2.data_ptr(), _stream_of(x).cuda_stream))
+    i, j = _listed(ids)
+    return i if rows is None else rows[i], j
+
+
+def _listed(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Row and id of each entry of a table; -1: there is none."""
+    there = ids >= 0
+    row = torch.arange(len(ids), device=ids.device)[:, None].expand(ids.shape)[there]
+    return row, ids[there].to(torch.int64)
+
+
+def _nearest_in_tree(x: Tensor, of_x: Tensor, k: int, reach: float) -> tuple[Tensor, Tensor]:
+    """One more than k, without the point itself. Where more than k others lie on it, it may not be
+    among them: then the last one goes."""
+    tree = _tree_over(x)
+    far = reach if reach == float("inf") else _below(x, reach)
+    found = tree.nearest(_Given(x, _lib(x).dtype.str), k + 1, far)[0]
+    tree.check()
+    ids = torch.as_tensor(found, device=x.device).clone()
+    own = ids == torch.arange(len(x), device=x.device)[:, None]
+    own[:, -1] |= ~own.any(1)
+    ids[own] = -1
+    return _listed(ids)
+
+
+def _nearest_in_boxes(x: Tensor, boxes: Tensor, of_x: Tensor, systems: int, k: int,
+                      reach: float) -> tuple[Tensor, Tensor]:
+    """Rows of large systems first look in cells, about as far as evenly spread points would need;
+    those that are not complete then, and those of small systems, try all."""
+    largest = int(of_x.diff().max())
+    if largest <= _lib(x).nearfield_cuda_few() // 4:
+        return _nearest_of_each(x, of_x, k, reach, boxes)
+    sides = x.amax(0) - x.amin(0)
+    sides = sides.clamp_min(float(sides.max()) * 1e-3)
+    near = float((sides.prod() * (3 * (k + 4)) / (2 * largest)) ** (1 / 3)) or 1.0
+    found = _in_cells(x, boxes, _placed(of_x.to(torch.int32), x.device), systems,
+                      min(near, reach), False, False, k, -1, None)
+    assert found is not None
+    i, j = found.i, found.j
+    if near >= reach:
+        return i, j
+    complete = torch.bincount(i, minlength=len(x)) >= k
+    if bool(complete.all()):
+        return i, j
+    more = _nearest_of_each(x, of_x, k, reach, boxes, (~complete).nonzero().reshape(-1))
+    kept = complete[i]
+    i, j = torch.cat([i[kept], more[0]]), torch.cat([j[kept], more[1]])
+    order = i.argsort(stable=True)
+    return i[order], j[order]

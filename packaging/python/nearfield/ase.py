@@ -22,7 +22,7 @@ class LennardJones(_Calculator):  # type: ignore[misc]
     """Energy, forces and stress of the Lennard-Jones potential, cut and shifted to 0 at rc.
 
     The pairs are those within ``rc + skin``. They serve until an atom has moved by more than half
-    the skin, or the cell, the periodic axes or the number of atoms has changed.
+    the skin, or the cell, the periodic axes, the number of atoms, rc or the skin has changed.
 
     Parameters
     ----------
@@ -31,12 +31,17 @@ class LennardJones(_Calculator):  # type: ignore[misc]
     rc : float, optional
         Where the potential ends (default: 3 sigma).
     skin : float, optional
-        Default: 0.3 sigma; 0 searches in every step.
+        Default: 0.3 sigma; 0 searches in every step. All four may be changed afterwards.
 
     Attributes
     ----------
     searches : int
         How often pairs were searched for.
+
+    Raises
+    ------
+    ValueError
+        sigma or rc is not positive and finite, skin is negative or not finite.
 
     Examples
     --------
@@ -53,12 +58,23 @@ class LennardJones(_Calculator):  # type: ignore[misc]
     def __init__(self, sigma: float = 1.0, epsilon: float = 1.0, rc: float | None = None,
                  skin: float | None = None, **keywords: Any) -> None:
         super().__init__(**keywords)
-        self.sigma, self.epsilon = float(sigma), float(epsilon)
-        self.rc = 3 * self.sigma if rc is None else float(rc)
-        self.skin = 0.3 * self.sigma if skin is None else float(skin)
+        self.sigma, self.epsilon = sigma, epsilon
+        self.rc = 3 * self.sigma if rc is None else rc
+        self.skin = 0.3 * self.sigma if skin is None else skin
         self.searches = 0
         self._pairs: Any = None
         self._reference: Any = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Parameters are checked, and results with other ones dropped."""
+        if name in ("sigma", "epsilon", "rc", "skin"):
+            value = float(value)
+            fits, what = {"epsilon": (True, ""), "skin": (value >= 0, " and not negative")}.get(
+                name, (value > 0, " and positive"))
+            if not (fits and np.isfinite(value)):
+                raise ValueError("%s must be finite%s, not %s" % (name, what, value))
+            self.reset()
+        super().__setattr__(name, value)
 
     def calculate(self, atoms: Any = None, properties: Any = None,
                   system_changes: Any = _all_changes) -> None:
@@ -99,11 +115,12 @@ class LennardJones(_Calculator):  # type: ignore[misc]
         """New pairs, where the old ones may miss one."""
         cell, pbc = self.atoms.cell.array, self.atoms.pbc
         if self._reference is not None:
-            old, old_cell, old_pbc = self._reference
+            old, old_cell, old_pbc, reach = self._reference
             if (old.shape == x.shape and (cell == old_cell).all() and (pbc == old_pbc).all()
+                    and reach == self.rc + self.skin
                     and ((x - old) ** 2).sum(1).max(initial=0) <= (self.skin / 2) ** 2):
                 return
         i, j, S = neighbor_list("ijS", (x, cell, pbc), self.rc + self.skin, half=True)
         self._pairs = i, j, S @ np.where(pbc[:, None], cell, 0.0)
-        self._reference = x.copy(), cell.copy(), pbc.copy()
+        self._reference = x.copy(), cell.copy(), pbc.copy(), self.rc + self.skin
         self.searches += 1

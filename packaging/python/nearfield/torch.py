@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from . import _neighbors
+from ._arrays import refuse_not_finite
 from ._binding import Error
 
 __all__ = ["neighbor_list", "FixedNeighborList", "radius_graph", "radius", "knn_graph", "release"]
@@ -43,8 +44,11 @@ def _pairs(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
 def _find_pairs(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
                 batch: Optional[Tensor], cutoff: float, half: bool, own: bool, nearest: int,
                 ordered: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The operator's work, for other operators too."""
+    """The operator's work."""
     if _is_on_gpu(positions):
+        if cutoff == 0:
+            i = torch.zeros(0, dtype=torch.int64, device=positions.device)
+            return i, i.clone(), torch.zeros((0, 3), dtype=torch.int32, device=i.device)
         found = _on_gpu(positions, cell, pbc, batch, cutoff, half=half, own=int(own),
                         nearest=nearest, ordered=ordered)
         assert found is not None
@@ -52,27 +56,47 @@ def _find_pairs(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor]
         if shift is None:
             shift = torch.zeros((len(i), 3), dtype=torch.int32, device=i.device)
         return i, j, shift
+    starts = _starts(batch, positions.shape[0], 1 if cell is None else cell.shape[0])
+    return _on_cpu(positions, cell, pbc, starts, cutoff, "ijS", half=half, self=own,
+                   nearest=nearest, sorted=ordered)
+
+
+def _on_cpu(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], starts: Tensor,
+            cutoff: float, quantities: str, queries: Optional[Tensor] = None,
+            query_starts: Optional[Tensor] = None, **asked: int) -> tuple[Tensor, ...]:
+    """A search of the library; asked: fields of nearfield_search."""
     cell, pbc = _cells(positions, cell, pbc)
-    starts = _starts(batch, positions.shape[0], cell.shape[0])
     systems = len(starts) - 1
-    cell, pbc = cell.expand(systems, 3, 3), pbc.expand(systems, 3)
     x = _host(positions)
-    boxes = _boxes(cell, pbc, x.dtype)
+    boxes = _boxes(cell.expand(systems, 3, 3), pbc.expand(systems, 3), x.dtype)
     first = np.ascontiguousarray(starts.numpy(), np.int32)
     x, n, stride = _neighbors.atom_rows(x, x.dtype)
     search = _neighbors._take(x.dtype.type)
     try:
         asks = search.asks
-        asks.boxes, asks.starts, asks.systems = boxes.ctypes.data, first.ctypes.data, len(boxes)
+        asks.boxes, asks.starts, asks.systems = boxes.ctypes.data, first.ctypes.data, systems
         asks.pos, asks.stride = x.ctypes.data, stride
-        asks.half, asks.sorted, asks.self = half, ordered, own
-        asks.nearest = nearest
-        _neighbors._set_cutoff(search, cutoff, None, n)
-        _neighbors.run(search, x)
-        i, j, shift = _neighbors._answer(search, "ijS")
+        asks.half = asks.sorted = asks.self = 0
+        _neighbors.plain(asks)
+        _neighbors._set_cutoff(search, 1.0 if cutoff == np.inf else cutoff, None, n)
+        if cutoff == np.inf:        # the nearest, however far
+            asks.cutoff = cutoff
+        for name, value in asked.items():
+            setattr(asks, name, value)
+        if queries is not None and query_starts is not None:
+            at = np.ascontiguousarray(_host(queries))
+            refuse_not_finite("y", at)
+            rows = np.ascontiguousarray(query_starts.numpy(), np.int32)
+            asks.queries, asks.query_starts = at.ctypes.data, rows.ctypes.data
+        if asks.cutoff == 0:
+            refuse_not_finite("positions", x)
+            found = _neighbors._empty(quantities, 0, x.dtype)
+        else:
+            _neighbors.run(search, x)
+            found = _neighbors._answer(search, quantities)
     finally:
         _neighbors._give(search)
-    return torch.from_numpy(i), torch.from_numpy(j), torch.from_numpy(shift)
+    return tuple(torch.from_numpy(a) for a in found)
 
 
 @_pairs.register_fake
@@ -124,6 +148,19 @@ def _on_gpu(x: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], batch: Opt
     return _torch_cuda.index_pairs(x, boxes, starts, systems, cutoff, **options)
 
 
+def _nearest_on_gpu(x: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
+                    batch: Optional[Tensor], k: int, reach: float) -> tuple[Tensor, Tensor]:
+    from . import _torch_cuda
+    _torch_cuda.refuse_capture()
+    starts = _starts(batch, x.shape[0], 1 if cell is None else cell.shape[0])
+    boxes = None
+    if cell is not None and pbc is not None and bool(pbc.any()):
+        systems = len(starts) - 1
+        boxes = _device_boxes(cell.detach().expand(systems, 3, 3),
+                              pbc.expand(systems, 3)).to(x.device)
+    return _torch_cuda.nearest(x, boxes, starts, k, reach)
+
+
 def _device_boxes(cell: Tensor, pbc: Tensor) -> Tensor:
     """The bytes of nlist_box: 9 numbers, 3 of int32, padding."""
     width = 12 if cell.dtype == torch.float32 else 11
@@ -159,10 +196,23 @@ def _systems(positions: Tensor, cell: Optional[Tensor],
         if pbc is not None and bool(torch.as_tensor(pbc).any()):
             raise ValueError("cell: periodic axes need one")
         return None, None
+    cell = _cell_vectors(cell)
     pbc = torch.as_tensor(True if pbc is None else pbc, dtype=torch.bool, device=device)
     systems = cell.shape[0] if cell.dim() == 3 else 1
     return (cell.to(positions.dtype).expand(systems, 3, 3).contiguous(),
             pbc.reshape(-1, pbc.shape[-1] if pbc.dim() else 1).expand(systems, 3).contiguous())
+
+
+def _cell_vectors(cell: Tensor) -> Tensor:
+    """Vectors in rows; of one length a cube, of three lengths a box."""
+    if cell.dim() == 0:
+        return cell * torch.eye(3, dtype=cell.dtype, device=cell.device)
+    if cell.shape == (3,):
+        return torch.diag(cell)
+    if cell.shape[-2:] != (3, 3) or cell.dim() > 3:
+        raise ValueError("cell: expected 3 vectors of shape (3, 3), 3 lengths (3,), or (b, 3, 3) "
+                         "for a batch, not %s" % (tuple(cell.shape),))
+    return cell
 
 
 def _cells(positions: Tensor, cell: Optional[Tensor],
@@ -189,6 +239,9 @@ def _device_starts(x: Tensor, batch: Optional[Tensor],
     first, last, bad = torch.stack([batch[0], batch[-1], descends]).tolist()
     _check_batch(first, last, bad, cells)
     systems = max(cells, last + 1)
+    if cells == 1 and last >= 2 * n + 64:
+        batch = batch.unique_consecutive(return_inverse=True)[1]
+        systems = int(batch[-1]) + 1
     numbers = torch.arange(systems + 1, dtype=batch.dtype, device=batch.device)
     starts = torch.searchsorted(batch.contiguous(), numbers, out_int32=True)
     return starts.to(x.device), systems
@@ -217,6 +270,9 @@ def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
     last = int(batch[-1]) + 1 if n else 1
     if n:
         _check_batch(int(batch[0]), last - 1, bool((batch[1:] < batch[:-1]).any()), cells)
+    if cells == 1 and last > 2 * n + 64:    # names, not numbers: those that there are
+        batch = batch.unique_consecutive(return_inverse=True)[1]
+        last = int(batch[-1]) + 1 if n else 1
     counts = torch.bincount(batch.to(torch.int64), minlength=max(cells, last)).cpu()
     starts = torch.zeros(len(counts) + 1, dtype=torch.int32)
     starts[1:] = counts.cumsum(0)
@@ -227,7 +283,7 @@ def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
 
 
 def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = None,
-                  cutoff: float = 0.0, batch: Optional[Tensor] = None, *, half: bool = False,
+                  cutoff: Optional[float] = None, batch: Optional[Tensor] = None, *, half: bool = False,
                   self_interaction: bool = False,
                   sorted: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Pairs that are nearer than the cutoff, with their vectors and distances.
@@ -237,7 +293,8 @@ def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = N
     positions : Tensor, (n, 3), float32 or float64
         Anywhere: nothing is wrapped.
     cell : Tensor, (3, 3) or (b, 3, 3), optional
-        Vectors in rows, for each system of the batch or for all. None: no periodic axes.
+        Vectors in rows, for each system of the batch or for all. None: no periodic axes. One
+        length: a cube; three, of shape (3,): a box.
     pbc : bool, or array_like of bool (3,) or (b, 3), optional
         Which vectors repeat (default: all, with a cell).
     cutoff : float
@@ -276,9 +333,12 @@ def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = N
     >>> x.grad[:, 0]
     tensor([ 0.4000, -0.4000])
     """
+    if cutoff is None:
+        raise TypeError("neighbor_list: cutoff is missing")
     cells, flags = _systems(positions, cell, pbc)
-    i, j, shift = _pairs(positions, cells, flags, batch, float(cutoff), half, self_interaction, 0,
-                         sorted)
+    # indices have no gradient: what differentiates in any way (torch.func, too) sees D alone
+    i, j, shift = _pairs(positions.detach(), None if cells is None else cells.detach(), flags,
+                         batch, float(cutoff), half, self_interaction, 0, sorted)
     D = positions[j] - positions[i]
     if cells is not None and flags is not None:
         D = D + _shift_vectors(shift, cells, flags, batch, i)
@@ -378,7 +438,9 @@ class FixedNeighborList:
         if positions.shape != (self._n, 3) or positions.dtype != self._dtype:
             raise ValueError("positions: expected %s of shape (%d, 3), not %s of shape %s" % (
                 self._dtype, self._n, positions.dtype, tuple(positions.shape)))
-        cells = self._cells if cell is None else cell.to(self._dtype).expand_as(self._cells)
+        cells = self._cells
+        if cell is not None:
+            cells = _cell_vectors(cell).to(self._dtype).expand_as(self._cells)
         find = self._on_gpu if self._device.type == "cuda" else self._on_cpu
         i, j, shift, count = find(positions.detach(), cells.detach())
         there = torch.arange(self._capacity, device=self._device) < count
@@ -456,14 +518,6 @@ def _to_target(flow: str) -> bool:
     return flow == "source_to_target"
 
 
-def _at_most(row: Tensor, col: Tensor, most: int, n: int) -> tuple[Tensor, Tensor]:
-    """The first `most` entries of each row."""
-    counts = torch.bincount(row, minlength=n)
-    first = counts.cumsum(0) - counts
-    kept = torch.arange(len(row), device=row.device) - first[row] < most
-    return row[kept], col[kept]
-
-
 def _looped(row: Tensor, col: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """With each point in front of its row."""
     each = torch.arange(n, device=row.device)
@@ -483,19 +537,22 @@ def _radius_graph(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
                   batch: Optional[Tensor], r: float, most: int, loop: bool,
                   to_target: bool) -> Tensor:
     """Edges to all neighbours, or to the `most` nearest. most: -1 for all."""
-    if _is_on_gpu(points) and most != 0:
+    most = min(most, 2**31 - 3)
+    if 0 <= most <= loop or r == 0:     # room for the loop, or for nothing
+        each = torch.arange(points.shape[0] * (loop and most != 0), device=points.device)
+        return torch.stack([each, each])
+    if _is_on_gpu(points):
         found = _on_gpu(points, cell, pbc, batch, r, own=2 * loop, most=most, flow=to_target)
         if found is not None:
             edges: Tensor = found.edges
             return edges
-        row, col = _nearest(points, cell, pbc, batch, r, max(most - loop, 0))
+        row, col = _nearest_on_gpu(points, cell, pbc, batch, most - loop, r)
     else:
-        row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, 0, True)
-        if most >= 0 and len(row) and int(torch.bincount(row).max()) > most - loop:
-            row, col = _nearest(points, cell, pbc, batch, r, max(most - loop, 0))
+        starts = _starts(batch, points.shape[0], 1 if cell is None else cell.shape[0])
+        row, col = _on_cpu(points, cell, pbc, starts, r, "ij", sorted=1,
+                           most=most - loop if most >= 0 else 0)
     if loop:
         row, col = _looped(row, col, points.shape[0])
-        row, col = _at_most(row, col, most, points.shape[0]) if most >= 0 else (row, col)
     return torch.stack([col, row] if to_target else [row, col])
 
 
@@ -525,8 +582,8 @@ def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool
     loop : bool
         Also an edge from each point to itself.
     max_num_neighbors : int, optional
-        At most so many edges for each point: the nearest ones. None: all. (torch_cluster keeps
-        those that it finds first.)
+        At most so many edges for each point: the nearest ones, and no memory for more. None: all.
+        (torch_cluster keeps those that it finds first.)
     flow : str
         ``"source_to_target"``: edge_index[1] is the point whose neighbours are listed; else
         ``"target_to_source"``.
@@ -558,39 +615,44 @@ def radius_graph(x: Tensor, r: float, batch: Optional[Tensor] = None, loop: bool
     return edges
 
 
-def _nearest(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
-             batch: Optional[Tensor], r: float, k: int) -> tuple[Tensor, Tensor]:
-    if k < 1:
-        none = torch.zeros(0, dtype=torch.int64, device=points.device)
-        return none, none.clone()
-    k = min(k, 2**31 - 1)
-    row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, k, False)
-    return row, col
-
-
 @torch.library.custom_op("nearfield::radius", mutates_args=())
 def _radius(x: Tensor, y: Tensor, batch_x: Optional[Tensor], batch_y: Optional[Tensor], r: float,
             most: int) -> tuple[Tensor, Tensor]:
-    """Index in y, index in x; most: -1 for all. All points are searched together, system by
-    system, and pairs within x or within y are dropped."""
+    """Index in y, index in x; most: -1 for all. The trees are over x alone."""
+    if most == 0 or r == 0:
+        none = torch.zeros(0, dtype=torch.int64, device=x.device)
+        return none, none.clone()
+    most = max(min(most, 2**31 - 1), 0)
+    of_x, of_y = _starts_of_both(x, y, batch_x, batch_y)
+    if _is_on_gpu(x):
+        from . import _torch_cuda
+        _torch_cuda.refuse_capture()
+        return _torch_cuda.near_queries(x, y, of_x, of_y, r, most)
+    row, col = _on_cpu(x, None, None, of_x, r, "ij", y, of_y, sorted=1, lowest=most)
+    return row, col
+
+
+def _starts_of_both(x: Tensor, y: Tensor, batch_x: Optional[Tensor],
+                    batch_y: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+    """Where the points of each example begin in x and in y: int32 on the CPU."""
     n, m = x.shape[0], y.shape[0]
-    batch = None
-    order = torch.arange(n + m, device=x.device)
-    if batch_x is not None or batch_y is not None:
-        of_x = batch_x if batch_x is not None else order.new_zeros(n)
-        of_y = batch_y if batch_y is not None else order.new_zeros(m)
-        _starts(of_x, n, 1)
-        _starts(of_y, m, 1)
-        batch, order = torch.cat([of_x, of_y]).sort(stable=True)
-    points = torch.cat([x, y])[order]
-    cell, pbc = _systems(points, None, None)
-    row, col, _ = _find_pairs(points, cell, pbc, batch, r, False, False, 0, True)
-    row, col = order[row], order[col]
-    across = (row >= n) & (col < n)
-    row, col = row[across] - n, col[across]
-    by_row = torch.argsort(row, stable=True)
-    row, col = row[by_row], col[by_row]
-    return _at_most(row, col, most, m) if most >= 0 else (row, col)
+    if batch_x is None and batch_y is None:
+        return torch.tensor([0, n], dtype=torch.int32), torch.tensor([0, m], dtype=torch.int32)
+    of_x, of_y = (_checked_batch(batch, count, x.device)
+                  for batch, count in ((batch_x, n), (batch_y, m)))
+    names = torch.cat([of_x, of_y]).unique()        # ids may be any numbers
+    starts = [torch.cat([torch.searchsorted(of, names), torch.tensor([len(of)]).to(of)])
+              for of in (of_x, of_y)]
+    return starts[0].to("cpu", torch.int32), starts[1].to("cpu", torch.int32)
+
+
+def _checked_batch(batch: Optional[Tensor], n: int, device: torch.device) -> Tensor:
+    if batch is None:
+        return torch.zeros(n, dtype=torch.int64, device=device)
+    _check_batch_shape(batch, n)
+    if n:
+        _check_batch(int(batch[0]), 0, bool((batch[1:] < batch[:-1]).any()), 1)
+    return batch.to(torch.int64).contiguous()
 
 
 @_radius.register_fake
@@ -615,7 +677,8 @@ def radius(x: Tensor, y: Tensor, r: float, batch_x: Optional[Tensor] = None,
     batch_x, batch_y : Tensor of int64, optional
         Which example each point belongs to, ascending.
     max_num_neighbors : int, optional
-        At most so many for each point of y, those of the lowest index. None: all.
+        At most so many for each point of y, those of the lowest index. None: all. The search is
+        for points of y in a tree over x: it depends on the edges, not on pairs within x or y.
     num_workers, batch_size
         Accepted, and not used.
 
@@ -656,7 +719,8 @@ def knn_graph(x: Tensor, k: int, batch: Optional[Tensor] = None, loop: bool = Fa
     Returns
     -------
     Tensor of int64, (2, m)
-        The neighbours of a point in the order of their distance, then of their index.
+        The neighbours of a point in the order of their distance, then of their index. Each point
+        looks as far as it has to, in a tree: O(k log n) a point, wherever the others are.
 
     Examples
     --------
@@ -692,19 +756,13 @@ _knn_graph.register_autograd(_no_gradients(6))
 
 def _k_nearest(points: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor],
                batch: Optional[Tensor], k: int) -> tuple[Tensor, Tensor]:
-    """Searches within a radius that grows until every row has its k, or all that there are."""
-    n = points.shape[0]
-    if n == 0 or k < 1:
-        return _nearest(points, cell, pbc, batch, 1.0, 0)
-    sizes = _starts(batch, n, 1 if cell is None else cell.shape[0]).diff()
-    repeats = torch.zeros(1, dtype=torch.bool) if pbc is None else pbc.any(1).cpu()
-    all_of = torch.where(repeats.expand(len(sizes)), torch.tensor(k), sizes - 1)
-    wanted = torch.repeat_interleave(all_of, sizes).clamp_max(k).to(points.device)
-    low, high = points.detach().amin(0), points.detach().amax(0)
-    extent = (high - low).clamp_min(float((high - low).max()) * 1e-3)
-    reach = float((extent.prod() * (3 * (k + 4)) / (4 * max(n, 1))) ** (1 / 3)) or 1.0
-    while True:
-        row, col = _nearest(points, cell, pbc, batch, reach, k)
-        if bool((torch.bincount(row, minlength=n) >= wanted).all()):
-            return row, col
-        reach *= 1.6
+    """Each row looks as far as it has to."""
+    if points.shape[0] == 0 or k < 1:
+        none = torch.zeros(0, dtype=torch.int64, device=points.device)
+        return none, none.clone()
+    k = min(k, 2**31 - 1)
+    if _is_on_gpu(points):
+        return _nearest_on_gpu(points, cell, pbc, batch, k, np.inf)
+    starts = _starts(batch, points.shape[0], 1 if cell is None else cell.shape[0])
+    row, col = _on_cpu(points, cell, pbc, starts, np.inf, "ij", nearest=k)
+    return row, col

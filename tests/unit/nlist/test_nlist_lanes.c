@@ -13,6 +13,9 @@ static int asked, answer; /* by the header, and to it */
 #define NLIST_IMPLEMENTATION
 #define NLIST_WITH_BOXES
 #include "nlist.h"
+#define LBVH_STATIC
+#define LBVH_IMPLEMENTATION
+#include "lbvh.h"
 #define NEARFIELD_API static
 #define NEARFIELD_IMPLEMENTATION
 #include "packaging/python/library/search.h"
@@ -203,6 +206,7 @@ static void test_search_of_python(void **state)
         search->half = desc.half;
         search->sorted = turn % 2;
         search->self = self;
+        search->way = turn / 2 % 3;     /* chosen, cells, trees */
         answer = turn % 4 < 2 && WIDE_HERE;
         want = wanted_by_python(self);
         CHECK_RESULT(nearfield_search_run(search), NLIST_OK);
