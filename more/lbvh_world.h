@@ -162,10 +162,11 @@ typedef struct lbvh_world_tree {
     lbvh_node *node;        /* node 0 is the root where there are leaves */
     int32_t *parent;
     uint64_t *category;     /* by node: all categories below it */
+    uint8_t *height;        /* by node: most nodes between it and a leaf below it, and 1; leaf: 0 */
     int32_t leaves;
     int32_t used;           /* nodes below it have been used */
     int32_t unused;         /* first of a list of pairs of nodes that are free, -1: none */
-    int32_t changes;        /* leaves changed since the last rebuild */
+    int32_t too_deep;       /* a leaf is deeper than walks have room for: the tree is rebuilt */
 } lbvh_world_tree;
 
 /* What an update did: the most expensive of its ways. */
@@ -179,7 +180,7 @@ typedef enum lbvh_reason {
 /* A node, or an object, that one of several searches visits. */
 typedef struct lbvh_visit { int32_t at, search; } lbvh_visit;
 
-enum { LBVH_WORLD_BLOCKS = 21 };
+enum { LBVH_WORLD_BLOCKS = 23 };
 
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
@@ -208,7 +209,7 @@ typedef struct lbvh_world {
     lbvh_visit *met;            /* objects that searches met */
     int32_t *found;             /* the same, search after search */
     int32_t *mark;              /* by index: the last search that met it */
-    int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
+    int32_t changed_count, vacant_count, capacity, pair_capacity, token;
     int32_t not_run;            /* desc.parallel.run left a task of this update out */
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
@@ -776,8 +777,8 @@ extern "C" {
 enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
     LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_WAITING, LBVH_I_MET,
-    LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
-    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN,
+    LBVH_I_TREE_BLOCKS, /* node, parent, category, height; twice */
+    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 8, LBVH_I_PAIR_DATA, LBVH_I_BEGUN,
     LBVH_I_ENDED,       /* with pair_bytes, the data of ended pairs follows their indices */
     LBVH_I_PIECES_OF    /* of an update in pieces */
 };
@@ -829,10 +830,11 @@ static void lbvh_i_bind_world(lbvh_world *world)
     world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
     world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
     for (t = 0; t < 2; t++) {
-        world->tree[t].node = lbvh_i_start_of_nodes(&b[LBVH_I_TREE_BLOCKS + 3 * t]);
-        world->tree[t].parent = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 1]);
-        world->tree[t].category =
-            (uint64_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 2]);
+        const lbvh_block *of = &b[LBVH_I_TREE_BLOCKS + 4 * t];
+        world->tree[t].node = lbvh_i_start_of_nodes(&of[0]);
+        world->tree[t].parent = (int32_t *)(void *)lbvh_i_start(&of[1]);
+        world->tree[t].category = (uint64_t *)(void *)lbvh_i_start(&of[2]);
+        world->tree[t].height = (uint8_t *)lbvh_i_start(&of[3]);
     }
     world->pair = (lbvh_pair *)(void *)lbvh_i_start(&b[LBVH_I_PAIRS]);
     world->pair_data = (unsigned char *)lbvh_i_start(&b[LBVH_I_PAIR_DATA]);
@@ -884,10 +886,11 @@ static int lbvh_i_grow_trees(lbvh_world *world, int32_t n)
     lbvh scratch;
     int t;
     for (t = 0; t < 2; t++) {
-        int const b = LBVH_I_TREE_BLOCKS + 3 * t, keep = world->tree[t].leaves > 0;
+        int const b = LBVH_I_TREE_BLOCKS + 4 * t, keep = world->tree[t].leaves > 0;
         if (!lbvh_i_extend(world, b, nodes, sizeof(lbvh_node), keep) ||
             !lbvh_i_extend(world, b + 1, nodes, sizeof(int32_t), keep) ||
-            !lbvh_i_extend(world, b + 2, nodes, sizeof(uint64_t), keep))
+            !lbvh_i_extend(world, b + 2, nodes, sizeof(uint64_t), keep) ||
+            !lbvh_i_extend(world, b + 3, nodes, sizeof(uint8_t), keep))
             return 0;
     }
     memset(&desc, 0, sizeof desc);
@@ -975,6 +978,13 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
    >>world-trees: leaves added, removed and refitted (figure at >>world)
    ---------------------------------------------------------------------------------------------- */
 
+/* The height of a node with children u and u + 1. */
+static uint8_t lbvh_i_height_over(const lbvh_world_tree *tree, int32_t u)
+{
+    uint8_t const l = tree->height[u], r = tree->height[u + 1], most = l > r ? l : r;
+    return (uint8_t)(most < 255 ? most + 1 : 255);
+}
+
 /* Corrects the nodes from `at` up to the first one that was right. */
 static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 {
@@ -990,27 +1000,26 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
     }
 }
 
-/* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
-LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
+/* An eighth of the edges of the union of two boxes, added up. (Edges, not surfaces, also in 3D:
+   neither they nor their growth leave the range of numbers, whatever the boxes.) */
+LBVH_FN_HOT lbvh_real lbvh_i_united_size(const lbvh_node *l, const lbvh_node *r)
 {
 #ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
     const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
     __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
+                 eighth = _mm_and_ps(three, _mm_set1_ps(0.125f)),
                  lower = _mm_and_ps(three, _mm_min_ps(_mm_loadu_ps(a), _mm_loadu_ps(b))),
                  upper = _mm_and_ps(three, _mm_max_ps(_mm_loadu_ps(a + 4), _mm_loadu_ps(b + 4))),
-                 edge = _mm_sub_ps(upper, lower),
-                 next = _mm_shuffle_ps(edge, edge, _MM_SHUFFLE(3, 0, 2, 1)), /* y z x */
-                 side = dim == 2 ? edge : _mm_mul_ps(edge, next),
-                 two = _mm_add_ss(side, _mm_shuffle_ps(side, side, 1));
-    return _mm_cvtss_f32(dim == 2 ? two : _mm_add_ss(two, _mm_movehl_ps(side, side)));
+                 edge = _mm_sub_ps(_mm_mul_ps(upper, eighth), _mm_mul_ps(lower, eighth)),
+                 two = _mm_add_ps(edge, _mm_movehl_ps(edge, edge));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 #else
-    lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
-                    y = lbvh_i_max(l->max[1], r->max[1]) - lbvh_i_min(l->min[1], r->min[1]);
-    lbvh_real z;
-    if (dim == 2) return x + y;
-    z = lbvh_i_max(l->max[2], r->max[2]) - lbvh_i_min(l->min[2], r->min[2]);
-    return x * y + y * z + z * x;
+    lbvh_real size = 0;
+    int a;
+    for (a = 0; a < 3; a++)
+        size += lbvh_i_max(l->max[a], r->max[a]) / 8 - lbvh_i_min(l->min[a], r->min[a]) / 8;
+    return size;
 #endif
 }
 
@@ -1030,19 +1039,23 @@ static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node
     return at;
 }
 
-/* The leaf below `at` beside which a new one enlarges the tree least: greedily. Every node on the
-   way takes in the new box, and is counted in *depth. */
-static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, int32_t at, const lbvh_node *box,
+/* The node from `at` down beside which a new leaf enlarges the tree least: greedily, by what a new
+   parent costs here, and what it costs further down at least (Catto, Dynamic Bounding Volume
+   Hierarchies, 2019). Every node on the way takes in the new box, and is counted in *depth. */
+static int32_t lbvh_i_descend(lbvh_world_tree *tree, int32_t at, const lbvh_node *box,
                               uint64_t category, int32_t *depth)
 {
     while (tree->node[at].link >= 0) {
-        int32_t const l = tree->node[at].link;
+        lbvh_node *node = &tree->node[at];
+        int32_t const l = node->link;
         const lbvh_node *left = &tree->node[l], *right = left + 1;
-        lbvh_real const in_left = lbvh_i_united_size(dim, left, box) -
-                                  lbvh_i_united_size(dim, left, left),
-                        in_right = lbvh_i_united_size(dim, right, box) -
-                                   lbvh_i_united_size(dim, right, right);
-        lbvh_i_unite(&tree->node[at], &tree->node[at], box);
+        lbvh_real const here = lbvh_i_united_size(node, node);
+        lbvh_real in_left = lbvh_i_united_size(left, box), in_right = lbvh_i_united_size(right, box);
+        if (left->link >= 0) in_left -= lbvh_i_united_size(left, left);
+        if (right->link >= 0) in_right -= lbvh_i_united_size(right, right);
+        /* a new parent costs the united size; below, the node grows to that from `here` */
+        if (here < in_left && here < in_right) break;
+        lbvh_i_unite(node, node, box);
         tree->category[at] |= category;
         at = in_left <= in_right ? l : l + 1;
         ++*depth;
@@ -1056,6 +1069,7 @@ static void lbvh_i_bind_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t a
     lbvh_object *object = &world->object[index];
     tree->node[at].link = ~index;
     tree->category[at] = object->filter.category;
+    tree->height[at] = 0;
     object->leaf = at;
     object->tree = (uint8_t)(tree - world->tree);
 }
@@ -1070,6 +1084,13 @@ static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at
     lbvh_i_bind_leaf(world, tree, at, index);
 }
 
+/* A node apart from its tree, with what is below it. */
+typedef struct lbvh_i_subtree {
+    lbvh_node node;
+    uint64_t category;
+    uint8_t height;
+} lbvh_i_subtree;
+
 /* Two free nodes, side by side. There always are: see lbvh_i_grow_trees. */
 static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
 {
@@ -1082,13 +1103,171 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
+/* The most inner nodes above a leaf before insertions shorten the way to it: twice as many as a
+   balanced tree of these leaves has, and 16. */
+static int32_t lbvh_i_depth_allowed(int32_t leaves)
+{
+    int32_t bits = 0;
+    while (leaves >> bits > 1) bits++;
+    return 2 * bits + 16;
+}
+
+/* Sets the skip of the last leaf below a node, and of all nodes that end with it. */
+static void lbvh_i_end_with(lbvh_world_tree *tree, int32_t at, int32_t skip)
+{
+    for (; tree->node[at].link >= 0; at = tree->node[at].link + 1) tree->node[at].skip = skip;
+    tree->node[at].skip = skip;
+}
+
+/* Node `at` becomes another one, with all that is below it. */
+static void lbvh_i_put_subtree(lbvh_world *world, lbvh_world_tree *tree, int32_t at,
+                               const lbvh_i_subtree *from, int32_t skip)
+{
+    int32_t const link = from->node.link;
+    tree->node[at] = from->node;
+    tree->category[at] = from->category;
+    tree->height[at] = from->height;
+    if (link < 0) world->object[~link].leaf = at;
+    else tree->parent[link] = tree->parent[link + 1] = at;
+    lbvh_i_end_with(tree, at, skip);
+}
+
+static lbvh_i_subtree lbvh_i_subtree_at(const lbvh_world_tree *tree, int32_t at)
+{
+    lbvh_i_subtree subtree;
+    subtree.node = tree->node[at];
+    subtree.category = tree->category[at];
+    subtree.height = tree->height[at];
+    return subtree;
+}
+
+/* Corrects the heights from `at` up to the first one that was right. */
+static void lbvh_i_measure_up(lbvh_world_tree *tree, int32_t at)
+{
+    for (; at >= 0; at = tree->parent[at]) {
+        uint8_t const height = lbvh_i_height_over(tree, tree->node[at].link);
+        if (tree->height[at] == height) return;
+        tree->height[at] = height;
+    }
+}
+
+/* A leaf that is most nodes below `at`. */
+static int32_t lbvh_i_deepest(const lbvh_world_tree *tree, int32_t at)
+{
+    while (tree->node[at].link >= 0) {
+        int32_t const l = tree->node[at].link;
+        at = tree->height[l] > tree->height[l + 1] ? l : l + 1;
+    }
+    return at;
+}
+
+/* The subtrees beside the way from a leaf up, and the leaf; and the pairs of nodes between them. */
+typedef struct lbvh_i_way {
+    lbvh_i_subtree part[LBVH_STACK];
+    int32_t two[LBVH_STACK];
+    int32_t parts, twos;
+} lbvh_i_way;
+
+/* How much a subtree weighs: so deep a tree may have so many leaves. */
+static uint64_t lbvh_i_weight(const lbvh_i_subtree *part)
+{
+    return (uint64_t)1 << (part->height < 56 ? part->height : 56);
+}
+
+/* Sorts some of the parts by their centres along the axis on which these are furthest apart. */
+static void lbvh_i_sort_parts(lbvh_i_subtree *part, int32_t count)
+{
+    lbvh_real low[3], high[3];
+    int32_t i, k;
+    int a, along = 0;
+    for (i = 0; i < count; i++)
+        for (a = 0; a < 3; a++) {
+            lbvh_real const c = lbvh_i_half_centre(part[i].node.min[a], part[i].node.max[a]);
+            if (i == 0 || c < low[a]) low[a] = c;
+            if (i == 0 || c > high[a]) high[a] = c;
+        }
+    for (a = 1; a < 3; a++)
+        if (high[a] - low[a] > high[along] - low[along]) along = a;
+    for (i = 1; i < count; i++) {
+        lbvh_i_subtree const held = part[i];
+        lbvh_real const c = lbvh_i_half_centre(held.node.min[along], held.node.max[along]);
+        for (k = i; k > 0 && lbvh_i_half_centre(part[k - 1].node.min[along],
+                                                part[k - 1].node.max[along]) > c; k--)
+            part[k] = part[k - 1];
+        part[k] = held;
+    }
+}
+
+/* How many of the first parts weigh half of all, as nearly as possible; some on both sides. */
+static int32_t lbvh_i_half_of_parts(const lbvh_i_subtree *part, int32_t count)
+{
+    uint64_t all = 0, before = 0;
+    int32_t k;
+    for (k = 0; k < count; k++) all += lbvh_i_weight(&part[k]);
+    for (k = 0; k < count - 1; k++) {
+        uint64_t const weight = lbvh_i_weight(&part[k]);
+        if (2 * before + weight >= all) break; /* it lies beyond the middle, mostly */
+        before += weight;
+    }
+    return k > 0 ? k : 1;
+}
+
+/* Builds a tree of parts in node `at`, by halves of their weight. No part of weight w of W is then
+   below more than 2 + log2(W / w) nodes (Mehlhorn, Nearly Optimal Binary Search Trees, 1975). */
+static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_way *way, int32_t at,
+                              int32_t begin, int32_t end, int32_t skip)
+{
+    int32_t u, middle;
+    if (end - begin == 1) {
+        lbvh_i_put_subtree(world, tree, at, &way->part[begin], skip);
+        return;
+    }
+    lbvh_i_sort_parts(way->part + begin, end - begin);
+    middle = begin + lbvh_i_half_of_parts(way->part + begin, end - begin);
+    u = way->two[--way->twos];
+    tree->parent[u] = tree->parent[u + 1] = at;
+    lbvh_i_join_parts(world, tree, way, u, begin, middle, u + 1);
+    lbvh_i_join_parts(world, tree, way, u + 1, middle, end, skip);
+    lbvh_i_unite(&tree->node[at], &tree->node[u], &tree->node[u + 1]);
+    lbvh_i_fill_gaps(&tree->node[at]);
+    tree->node[at].link = u;
+    tree->node[at].skip = skip;
+    tree->category[at] = tree->category[u] | tree->category[u + 1];
+    tree->height[at] = lbvh_i_height_over(tree, u);
+}
+
+/* Shortens the way to a leaf, by 8 nodes at least: that of the fewest nodes from the leaf up where
+   a tree of what lies beside them makes it so much shorter. No height grows. O(LBVH_STACK^2),
+   whatever the tree's size; and a way has to grow by 8 leaves before the next time. 0: none is. */
+static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t leaf)
+{
+    enum { GAIN = 8 };
+    lbvh_i_way way;
+    uint64_t weight = 1;
+    int32_t at = leaf, bits = 0;
+    way.part[0] = lbvh_i_subtree_at(tree, leaf);
+    way.twos = 0;
+    for (way.parts = 1; at > 0 && way.parts < LBVH_STACK;) {
+        way.part[way.parts] = lbvh_i_subtree_at(tree, at % 2 ? at + 1 : at - 1);
+        weight += lbvh_i_weight(&way.part[way.parts++]);
+        at = tree->parent[at];
+        way.two[way.twos++] = tree->node[at].link;
+        while (bits < 63 && weight >> bits > 1) bits++;
+        if (way.twos - (bits + 3) < GAIN) continue;
+        lbvh_i_join_parts(world, tree, &way, at, 0, way.parts, tree->node[at].skip);
+        lbvh_i_measure_up(tree, tree->parent[at]);
+        return 1;
+    }
+    return 0;
+}
+
 /* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
 static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
     lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
-    int32_t at, u, old, skip, depth;
-    tree->changes++;
+    lbvh_i_subtree split;
+    int32_t at, u, skip, depth;
     if (tree->leaves++ == 0) {
         tree->used = 1;
         tree->unused = -1;
@@ -1097,20 +1276,23 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
         return;
     }
     at = lbvh_i_climb(tree, beside, box, category, &depth);
-    at = lbvh_i_descend(tree, world->desc.dim, at, box, category, &depth);
-    if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
+    at = lbvh_i_descend(tree, at, box, category, &depth);
     u = lbvh_i_take_two(tree);
-    old = ~tree->node[at].link;
     skip = tree->node[at].skip;
-    lbvh_i_put_leaf(world, tree, u, old, u + 1);
+    /* a leaf that is split has its old stored box still, where that has changed meanwhile */
+    split = lbvh_i_subtree_at(tree, at);
+    lbvh_i_put_subtree(world, tree, u, &split, u + 1);
     lbvh_i_put_leaf(world, tree, u + 1, index, skip);
-    /* the leaf split has its old stored box still, where that has changed meanwhile */
-    lbvh_i_unite(&tree->node[u], &tree->node[at], &tree->node[at]);
     lbvh_i_unite(&tree->node[at], &tree->node[at], box);
-    tree->category[u] = tree->category[at];
-    tree->category[at] |= tree->category[u + 1];
+    tree->category[at] |= category;
     tree->node[at].link = u;
+    tree->node[at].skip = skip;
     tree->parent[u] = tree->parent[u + 1] = at;
+    lbvh_i_measure_up(tree, at);
+    depth += 1 + split.height;
+    if (depth <= lbvh_i_depth_allowed(tree->leaves)) return;
+    if (!lbvh_i_shorten(world, tree, lbvh_i_deepest(tree, at)) && depth > LBVH_STACK - 2)
+        tree->too_deep = 1;
 }
 
 /* Removes an object's leaf. The node where its sibling is now. */
@@ -1119,24 +1301,18 @@ static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree];
     int32_t const leaf = object->leaf;
-    int32_t p, u, sibling, skip, at;
+    lbvh_i_subtree sibling;
+    int32_t p, u;
     object->leaf = -1;
-    tree->changes++;
     if (--tree->leaves == 0) return 0;
     p = tree->parent[leaf];
     u = tree->node[p].link;
-    sibling = u == leaf ? u + 1 : u;
-    skip = tree->node[p].skip;
-    tree->node[p] = tree->node[sibling];
-    tree->category[p] = tree->category[sibling];
-    if (tree->node[p].link < 0) world->object[~tree->node[p].link].leaf = p;
-    else tree->parent[tree->node[p].link] = tree->parent[tree->node[p].link + 1] = p;
-    for (at = p; tree->node[at].link >= 0; at = tree->node[at].link + 1)
-        tree->node[at].skip = skip;
-    tree->node[at].skip = skip;
+    sibling = lbvh_i_subtree_at(tree, u == leaf ? u + 1 : u);
+    lbvh_i_put_subtree(world, tree, p, &sibling, tree->node[p].skip);
     tree->node[u].link = tree->unused;
     tree->unused = u;
     lbvh_i_refit_up(tree, tree->parent[p]);
+    lbvh_i_measure_up(tree, tree->parent[p]);
     return p;
 }
 
@@ -1148,13 +1324,15 @@ LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
     LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
-/* The categories of inner nodes, whose children come after them, from those of leaves. */
+/* Categories and heights of inner nodes, whose children come after them, from those of leaves. */
 static void lbvh_i_unite_categories(lbvh_world_tree *tree)
 {
     int32_t at;
     for (at = tree->used - 1; at >= 0; at--) {
         int32_t const l = tree->node[at].link;
-        if (l >= 0) tree->category[at] = tree->category[l] | tree->category[l + 1];
+        if (l < 0) continue;
+        tree->category[at] = tree->category[l] | tree->category[l + 1];
+        tree->height[at] = lbvh_i_height_over(tree, l);
     }
 }
 
@@ -1167,7 +1345,7 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
     tree->leaves = from->n;
     tree->used = 1;
     tree->unused = -1;
-    tree->changes = 0;
+    tree->too_deep = 0;
     tree->parent[0] = -1;
     waiting[0][top] = waiting[1][top] = 0;
     for (top = from->n > 0; top > 0;) {
@@ -1192,6 +1370,43 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
     if (from->n > 0) lbvh_i_unite_categories(tree);
 }
 
+/* The leaves begin .. end - 1 of the scratch tree, in their order, as a balanced tree in node
+   `at`. */
+static void lbvh_i_halve_leaves(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t begin,
+                                int32_t end)
+{
+    const lbvh *from = &world->scratch;
+    int32_t const u = tree->used, middle = begin + (end - begin) / 2;
+    lbvh_node *node = &tree->node[at];
+    if (end - begin == 1) {
+        int32_t const index = world->gathered_index[from->node[from->first_leaf + begin].link],
+                      skip = node->skip;
+        *node = from->node[from->first_leaf + begin];
+        node->skip = skip;
+        lbvh_i_bind_leaf(world, tree, at, index);
+        return;
+    }
+    tree->used += 2;
+    tree->parent[u] = tree->parent[u + 1] = at;
+    tree->node[u].skip = u + 1;
+    tree->node[u + 1].skip = node->skip;
+    lbvh_i_halve_leaves(world, tree, u, begin, middle);
+    lbvh_i_halve_leaves(world, tree, u + 1, middle, end);
+    lbvh_i_unite(node, &tree->node[u], &tree->node[u + 1]);
+    lbvh_i_fill_gaps(node);
+    node->link = u;
+}
+
+/* The same tree as deep as log2 of its leaves: for boxes whose sizes and places span so many powers
+   of two that lbvh_build's tree is deep. */
+static void lbvh_i_halve(lbvh_world *world, lbvh_world_tree *tree)
+{
+    tree->used = 1;
+    tree->node[0].skip = -1;
+    lbvh_i_halve_leaves(world, tree, 0, 0, tree->leaves);
+    lbvh_i_unite_categories(tree);
+}
+
 /* Of the reasons of an update the gravest counts. */
 static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 {
@@ -1201,32 +1416,59 @@ static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 /* The tree in which an object's leaf belongs: 0 moving, 1 at rest. */
 static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted != LBVH_MOVING; }
 
-/* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
-   the boxes were checked, and where a task is left out the build is repeated without tasks. */
-static void lbvh_i_rebuild(lbvh_world *world, int t)
+/* Adds a box to those of a rebuild; their number. */
+static int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box, int32_t n)
+{
+    int const dim = world->desc.dim;
+    lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
+    int a;
+    for (a = 0; a < dim; a++) {
+        to[a] = box->min[a];
+        to[dim + a] = box->max[a];
+    }
+    world->gathered_index[n] = index;
+    return n + 1;
+}
+
+/* The objects of a rebuild, with their boxes: those whose leaves did not change, in the order of
+   the tree, and the changed ones, which have none. Their number. No other object is looked at. */
+static int32_t lbvh_i_gather_tree(const lbvh_world *world, int t, int32_t unchanged)
+{
+    const lbvh_world_tree *tree = &world->tree[t];
+    int32_t at = 0, n = 0, k;
+    while (n < unchanged) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const index = ~node->link;
+        at = node->link < 0 ? node->skip : node->link;
+        if (index < 0 || world->object[index].leaf < 0) continue;
+        n = lbvh_i_gather(world, index, node, n);
+    }
+    for (k = 0; k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        const lbvh_object *object = &world->object[index];
+        if (!object->alive || object->leaf >= 0 || lbvh_i_tree_wanted(object) != t) continue;
+        n = lbvh_i_gather(world, index, lbvh_i_box_stored(world, index), n);
+    }
+    return n;
+}
+
+/* Builds one tree again, of the leaves that did not change and the changed objects that belong
+   there. It cannot fail: the memory is reserved, the boxes were checked, and where a task is left
+   out the build is repeated without tasks. */
+static void lbvh_i_rebuild(lbvh_world *world, int t, int32_t unchanged)
 {
     lbvh_desc desc = world->scratch.desc;
-    int const dim = world->desc.dim;
-    int32_t index, n = 0;
-    int a;
+    lbvh_world_tree *tree = &world->tree[t];
+    int32_t const n = lbvh_i_gather_tree(world, t, unchanged);
+    int const halve = tree->too_deep;
     desc.parallel = world->desc.parallel;
-    for (index = 0; index < world->count; index++) {
-        const lbvh_node *box = lbvh_i_box_stored(world, index);
-        const lbvh_object *object = &world->object[index];
-        lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
-        if (!object->alive || lbvh_i_tree_wanted(object) != t) continue;
-        for (a = 0; a < dim; a++) {
-            to[a] = box->min[a];
-            to[dim + a] = box->max[a];
-        }
-        world->gathered_index[n++] = index;
-    }
     if (lbvh_build(&world->scratch, &desc, world->gathered, 0, n) != LBVH_OK) {
         world->not_run = 1;
         desc.parallel.run = NULL;
         (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
     }
-    lbvh_i_copy_scratch(world, &world->tree[t]);
+    lbvh_i_copy_scratch(world, tree);
+    if (n > 1 && (halve || tree->height[0] > lbvh_i_depth_allowed(n))) lbvh_i_halve(world, tree);
     lbvh_i_give_reason(world, LBVH_REBUILT);
 }
 
@@ -1971,7 +2213,6 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
         (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
         lbvh_i_refit_up(tree, tree->parent[leaf]);
-        tree->changes++;
         lbvh_i_give_reason(world, LBVH_REFIT);
         return;
     }
@@ -1980,24 +2221,30 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
     lbvh_i_give_reason(world, LBVH_REPLACED);
 }
 
-/* Leaves that changes take out of, put into, or refit in a tree: their number. */
-static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], int32_t members[2])
+/* Leaves that changes take out of, put into, or refit in a tree; those that none does; and those
+   that will be there. */
+typedef struct lbvh_i_leaves { int32_t changed, unchanged, members; } lbvh_i_leaves;
+
+static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_leaves leaves[2])
 {
     int32_t k;
     int t;
     for (t = 0; t < 2; t++) {
-        changes[t] = 0;
-        members[t] = world->tree[t].leaves;
+        leaves[t].changed = 0;
+        leaves[t].unchanged = leaves[t].members = world->tree[t].leaves;
     }
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
         int const to = lbvh_i_tree_wanted(object);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
-        if (object->leaf >= 0) changes[object->tree]++;
-        if (object->leaf >= 0) members[object->tree]--;
+        if (object->leaf >= 0) {
+            leaves[object->tree].changed++;
+            leaves[object->tree].unchanged--;
+            leaves[object->tree].members--;
+        }
         if (!object->alive) continue;
-        members[to]++;
-        if (object->leaf < 0 || object->tree != to) changes[to]++;
+        leaves[to].members++;
+        if (object->leaf < 0 || object->tree != to) leaves[to].changed++;
     }
 }
 
@@ -2037,17 +2284,18 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
    to 400.) */
 static void lbvh_i_update_trees(lbvh_world *world)
 {
-    int32_t changes[2], members[2], k;
+    lbvh_i_leaves leaves[2];
     int rebuild[2], t;
-    lbvh_i_count_changes(world, changes, members);
+    int32_t k;
+    lbvh_i_count_changes(world, leaves);
     for (t = 0; t < 2; t++)
-        rebuild[t] = changes[t] > 0 &&
-                     ((int64_t)changes[t] * 4 > members[t] ||
-                      ((int64_t)world->tree[t].changes + changes[t]) > members[t]);
-    world->too_deep = 0;
+        rebuild[t] = leaves[t].changed > 0 &&
+                     (int64_t)leaves[t].changed * 4 > leaves[t].members;
     lbvh_i_place_leaves(world, rebuild);
-    for (t = 0; t < 2; t++)
-        if (rebuild[t] || world->too_deep) lbvh_i_rebuild(world, t);
+    for (t = 0; t < 2; t++) {
+        if (rebuild[t]) lbvh_i_rebuild(world, t, leaves[t].unchanged);
+        else if (world->tree[t].too_deep) lbvh_i_rebuild(world, t, world->tree[t].leaves);
+    }
     for (k = 0; k < world->changed_count; k++) {
         lbvh_object *object = &world->object[world->changed[k]];
         object->state = object->wanted;
