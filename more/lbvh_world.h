@@ -166,6 +166,7 @@ typedef struct lbvh_world_tree {
     int32_t leaves;
     int32_t used;           /* nodes below it have been used */
     int32_t unused;         /* first of a list of pairs of nodes that are free, -1: none */
+    int32_t changes;        /* leaves changed since the last rebuild, by updates of many changes */
     int32_t too_deep;       /* a leaf is deeper than walks have room for: the tree is rebuilt */
 } lbvh_world_tree;
 
@@ -1024,26 +1025,25 @@ LBVH_FN_HOT lbvh_real lbvh_i_united_size(const lbvh_node *l, const lbvh_node *r)
 }
 
 /* The lowest node from `from` up that holds a new box, or else the root; the nodes above it take in
-   its category. Their number is returned in *depth. From there a leaf that moves a little is put
-   back in a few steps, in nodes that its removal has read (as btDbvt of Bullet does). */
+   its category. From there a leaf that moves a little is put back in a few steps, in nodes that its
+   removal has read (as btDbvt of Bullet does). */
 static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node *box,
-                            uint64_t category, int32_t *depth)
+                            uint64_t category)
 {
     int32_t at = from, up;
     while (at > 0 && !lbvh_i_holds(&tree->node[at], box)) at = tree->parent[at];
-    *depth = 0;
     for (up = tree->parent[at]; up >= 0; up = tree->parent[up]) {
+        if ((tree->category[up] & category) == category) break;
         tree->category[up] |= category;
-        ++*depth;
     }
     return at;
 }
 
 /* The node from `at` down beside which a new leaf enlarges the tree least: greedily, by what a new
    parent costs here, and what it costs further down at least (Catto, Dynamic Bounding Volume
-   Hierarchies, 2019). Every node on the way takes in the new box, and is counted in *depth. */
+   Hierarchies, 2019). Every node on the way takes in the new box. */
 static int32_t lbvh_i_descend(lbvh_world_tree *tree, int32_t at, const lbvh_node *box,
-                              uint64_t category, int32_t *depth)
+                              uint64_t category)
 {
     while (tree->node[at].link >= 0) {
         lbvh_node *node = &tree->node[at];
@@ -1058,7 +1058,6 @@ static int32_t lbvh_i_descend(lbvh_world_tree *tree, int32_t at, const lbvh_node
         lbvh_i_unite(node, node, box);
         tree->category[at] |= category;
         at = in_left <= in_right ? l : l + 1;
-        ++*depth;
     }
     return at;
 }
@@ -1085,11 +1084,11 @@ static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at
 }
 
 /* A node apart from its tree, with what is below it. */
-typedef struct lbvh_i_subtree {
+typedef struct lbvh_i_branch {
     lbvh_node node;
     uint64_t category;
     uint8_t height;
-} lbvh_i_subtree;
+} lbvh_i_branch;
 
 /* Two free nodes, side by side. There always are: see lbvh_i_grow_trees. */
 static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
@@ -1120,8 +1119,8 @@ static void lbvh_i_end_with(lbvh_world_tree *tree, int32_t at, int32_t skip)
 }
 
 /* Node `at` becomes another one, with all that is below it. */
-static void lbvh_i_put_subtree(lbvh_world *world, lbvh_world_tree *tree, int32_t at,
-                               const lbvh_i_subtree *from, int32_t skip)
+static void lbvh_i_put_branch(lbvh_world *world, lbvh_world_tree *tree, int32_t at,
+                               const lbvh_i_branch *from, int32_t skip)
 {
     int32_t const link = from->node.link;
     tree->node[at] = from->node;
@@ -1132,9 +1131,9 @@ static void lbvh_i_put_subtree(lbvh_world *world, lbvh_world_tree *tree, int32_t
     lbvh_i_end_with(tree, at, skip);
 }
 
-static lbvh_i_subtree lbvh_i_subtree_at(const lbvh_world_tree *tree, int32_t at)
+static lbvh_i_branch lbvh_i_branch_at(const lbvh_world_tree *tree, int32_t at)
 {
-    lbvh_i_subtree subtree;
+    lbvh_i_branch subtree;
     subtree.node = tree->node[at];
     subtree.category = tree->category[at];
     subtree.height = tree->height[at];
@@ -1151,9 +1150,38 @@ static void lbvh_i_measure_up(lbvh_world_tree *tree, int32_t at)
     }
 }
 
-/* A leaf that is most nodes below `at`. */
-static int32_t lbvh_i_deepest(const lbvh_world_tree *tree, int32_t at)
+/* Swaps a node and a child of its sibling, with all that is below them. */
+static void lbvh_i_swap(lbvh_world *world, lbvh_world_tree *tree, int32_t node, int32_t nephew)
 {
+    lbvh_i_branch const up = lbvh_i_branch_at(tree, nephew), down = lbvh_i_branch_at(tree, node);
+    int32_t const inner = tree->parent[nephew], l = tree->node[inner].link;
+    lbvh_i_put_branch(world, tree, node, &up, down.node.skip);
+    lbvh_i_put_branch(world, tree, nephew, &down, up.node.skip);
+    lbvh_i_unite(&tree->node[inner], &tree->node[l], &tree->node[l + 1]);
+    tree->category[inner] = tree->category[l] | tree->category[l + 1];
+    tree->height[inner] = lbvh_i_height_over(tree, l);
+}
+
+/* A rotation (Kopta et al., Fast, Effective BVH Updates for Animated Scenes, 2012): node `at`, in
+   which a leaf is new, and a child of its sibling... */
+static void lbvh_i_rotate_branch(lbvh_world *world, lbvh_world_tree *tree, int32_t inner)
+{
+    int32_t const sibling = inner % 2 ? inner + 1 : inner - 1, f = tree->node[inner].link;
+    const lbvh_node *left = &tree->node[f], *other = &tree->node[sibling];
+    lbvh_real const size = lbvh_i_united_size(&tree->node[inner], &tree->node[inner]),
+                    with_left = lbvh_i_united_size(other, left),
+                    with_right = lbvh_i_united_size(other, left + 1);
+    if (with_left >= size && with_right >= size) return;
+    if (tree->height[sibling] >= tree->height[inner] &&
+        tree->height[0] >= lbvh_i_depth_allowed(tree->leaves))
+        return;
+    lbvh_i_swap(world, tree, sibling, with_left < with_right ? f + 1 : f);
+}
+
+/* A leaf that is deepest below the root. */
+static int32_t lbvh_i_deepest(const lbvh_world_tree *tree)
+{
+    int32_t at = 0;
     while (tree->node[at].link >= 0) {
         int32_t const l = tree->node[at].link;
         at = tree->height[l] > tree->height[l + 1] ? l : l + 1;
@@ -1163,19 +1191,19 @@ static int32_t lbvh_i_deepest(const lbvh_world_tree *tree, int32_t at)
 
 /* The subtrees beside the way from a leaf up, and the leaf; and the pairs of nodes between them. */
 typedef struct lbvh_i_way {
-    lbvh_i_subtree part[LBVH_STACK];
+    lbvh_i_branch part[LBVH_STACK];
     int32_t two[LBVH_STACK];
     int32_t parts, twos;
 } lbvh_i_way;
 
 /* How much a subtree weighs: so deep a tree may have so many leaves. */
-static uint64_t lbvh_i_weight(const lbvh_i_subtree *part)
+static uint64_t lbvh_i_weight(const lbvh_i_branch *part)
 {
     return (uint64_t)1 << (part->height < 56 ? part->height : 56);
 }
 
 /* Sorts some of the parts by their centres along the axis on which these are furthest apart. */
-static void lbvh_i_sort_parts(lbvh_i_subtree *part, int32_t count)
+static void lbvh_i_sort_parts(lbvh_i_branch *part, int32_t count)
 {
     lbvh_real low[3], high[3];
     int32_t i, k;
@@ -1189,7 +1217,7 @@ static void lbvh_i_sort_parts(lbvh_i_subtree *part, int32_t count)
     for (a = 1; a < 3; a++)
         if (high[a] - low[a] > high[along] - low[along]) along = a;
     for (i = 1; i < count; i++) {
-        lbvh_i_subtree const held = part[i];
+        lbvh_i_branch const held = part[i];
         lbvh_real const c = lbvh_i_half_centre(held.node.min[along], held.node.max[along]);
         for (k = i; k > 0 && lbvh_i_half_centre(part[k - 1].node.min[along],
                                                 part[k - 1].node.max[along]) > c; k--)
@@ -1199,7 +1227,7 @@ static void lbvh_i_sort_parts(lbvh_i_subtree *part, int32_t count)
 }
 
 /* How many of the first parts weigh half of all, as nearly as possible; some on both sides. */
-static int32_t lbvh_i_half_of_parts(const lbvh_i_subtree *part, int32_t count)
+static int32_t lbvh_i_half_of_parts(const lbvh_i_branch *part, int32_t count)
 {
     uint64_t all = 0, before = 0;
     int32_t k;
@@ -1219,7 +1247,7 @@ static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_w
 {
     int32_t u, middle;
     if (end - begin == 1) {
-        lbvh_i_put_subtree(world, tree, at, &way->part[begin], skip);
+        lbvh_i_put_branch(world, tree, at, &way->part[begin], skip);
         return;
     }
     lbvh_i_sort_parts(way->part + begin, end - begin);
@@ -1245,10 +1273,10 @@ static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t leaf
     lbvh_i_way way;
     uint64_t weight = 1;
     int32_t at = leaf, bits = 0;
-    way.part[0] = lbvh_i_subtree_at(tree, leaf);
+    way.part[0] = lbvh_i_branch_at(tree, leaf);
     way.twos = 0;
     for (way.parts = 1; at > 0 && way.parts < LBVH_STACK;) {
-        way.part[way.parts] = lbvh_i_subtree_at(tree, at % 2 ? at + 1 : at - 1);
+        way.part[way.parts] = lbvh_i_branch_at(tree, at % 2 ? at + 1 : at - 1);
         weight += lbvh_i_weight(&way.part[way.parts++]);
         at = tree->parent[at];
         way.two[way.twos++] = tree->node[at].link;
@@ -1261,13 +1289,21 @@ static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t leaf
     return 0;
 }
 
+/* Keeps the tree's depth within O(log n), and what walks have room for. */
+static void lbvh_i_limit_depth(lbvh_world *world, lbvh_world_tree *tree)
+{
+    if (tree->height[0] <= lbvh_i_depth_allowed(tree->leaves)) return;
+    if (lbvh_i_shorten(world, tree, lbvh_i_deepest(tree))) return;
+    if (tree->height[0] > LBVH_STACK - 2) tree->too_deep = 1;
+}
+
 /* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
 static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
     lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
-    lbvh_i_subtree split;
-    int32_t at, u, skip, depth;
+    lbvh_i_branch split;
+    int32_t at, from, u, skip;
     if (tree->leaves++ == 0) {
         tree->used = 1;
         tree->unused = -1;
@@ -1275,13 +1311,13 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
         lbvh_i_put_leaf(world, tree, 0, index, -1);
         return;
     }
-    at = lbvh_i_climb(tree, beside, box, category, &depth);
-    at = lbvh_i_descend(tree, at, box, category, &depth);
+    from = lbvh_i_climb(tree, beside, box, category);
+    at = lbvh_i_descend(tree, from, box, category);
     u = lbvh_i_take_two(tree);
     skip = tree->node[at].skip;
     /* a leaf that is split has its old stored box still, where that has changed meanwhile */
-    split = lbvh_i_subtree_at(tree, at);
-    lbvh_i_put_subtree(world, tree, u, &split, u + 1);
+    split = lbvh_i_branch_at(tree, at);
+    lbvh_i_put_branch(world, tree, u, &split, u + 1);
     lbvh_i_put_leaf(world, tree, u + 1, index, skip);
     lbvh_i_unite(&tree->node[at], &tree->node[at], box);
     tree->category[at] |= category;
@@ -1289,10 +1325,11 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     tree->node[at].skip = skip;
     tree->parent[u] = tree->parent[u + 1] = at;
     lbvh_i_measure_up(tree, at);
-    depth += 1 + split.height;
-    if (depth <= lbvh_i_depth_allowed(tree->leaves)) return;
-    if (!lbvh_i_shorten(world, tree, lbvh_i_deepest(tree, at)) && depth > LBVH_STACK - 2)
-        tree->too_deep = 1;
+    for (; at != from; at = tree->parent[at]) {
+        lbvh_i_rotate_branch(world, tree, at);
+        lbvh_i_measure_up(tree, tree->parent[at]);
+    }
+    lbvh_i_limit_depth(world, tree);
 }
 
 /* Removes an object's leaf. The node where its sibling is now. */
@@ -1301,14 +1338,14 @@ static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree];
     int32_t const leaf = object->leaf;
-    lbvh_i_subtree sibling;
+    lbvh_i_branch sibling;
     int32_t p, u;
     object->leaf = -1;
     if (--tree->leaves == 0) return 0;
     p = tree->parent[leaf];
     u = tree->node[p].link;
-    sibling = lbvh_i_subtree_at(tree, u == leaf ? u + 1 : u);
-    lbvh_i_put_subtree(world, tree, p, &sibling, tree->node[p].skip);
+    sibling = lbvh_i_branch_at(tree, u == leaf ? u + 1 : u);
+    lbvh_i_put_branch(world, tree, p, &sibling, tree->node[p].skip);
     tree->node[u].link = tree->unused;
     tree->unused = u;
     lbvh_i_refit_up(tree, tree->parent[p]);
@@ -1345,7 +1382,7 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
     tree->leaves = from->n;
     tree->used = 1;
     tree->unused = -1;
-    tree->too_deep = 0;
+    tree->changes = tree->too_deep = 0;
     tree->parent[0] = -1;
     waiting[0][top] = waiting[1][top] = 0;
     for (top = from->n > 0; top > 0;) {
@@ -1416,6 +1453,8 @@ static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 /* The tree in which an object's leaf belongs: 0 moving, 1 at rest. */
 static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted != LBVH_MOVING; }
 
+enum { LBVH_I_NO_OBJECT = INT32_MAX };  /* in a leaf of a tree that is rebuilt next: forgotten */
+
 /* Adds a box to those of a rebuild; their number. */
 static int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box, int32_t n)
 {
@@ -1440,7 +1479,7 @@ static int32_t lbvh_i_gather_tree(const lbvh_world *world, int t, int32_t unchan
         const lbvh_node *node = &tree->node[at];
         int32_t const index = ~node->link;
         at = node->link < 0 ? node->skip : node->link;
-        if (index < 0 || world->object[index].leaf < 0) continue;
+        if (index < 0 || index == LBVH_I_NO_OBJECT) continue;
         n = lbvh_i_gather(world, index, node, n);
     }
     for (k = 0; k < world->changed_count; k++) {
@@ -2197,11 +2236,13 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
    that end and those that begin
    ---------------------------------------------------------------------------------------------- */
 
+enum { LBVH_I_FEW_OF = 128 };   /* of so many leaves one: few changes */
 enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
+
 
 /* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
    where the new box touches the parent's. */
-static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
+static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree],
@@ -2210,7 +2251,8 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
     int32_t const leaf = object->leaf;
     int32_t beside = 0;
     if (object->alive && leaf >= 0 && tree == target &&
-        (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
+        (leaf == 0 || (many ? lbvh_i_nodes_touch(&tree->node[leaf], box)
+                            : lbvh_i_holds(&tree->node[tree->parent[leaf]], box)))) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
         lbvh_i_refit_up(tree, tree->parent[leaf]);
         lbvh_i_give_reason(world, LBVH_REFIT);
@@ -2262,7 +2304,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
 
 /* All leaves of changed objects, except those of trees that are rebuilt next, which are
    forgotten. */
-static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
+static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2], const int many[2])
 {
     int32_t k;
     for (k = 0; k < world->changed_count; k++) {
@@ -2271,8 +2313,11 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         int const stays = object->alive && !rebuild[lbvh_i_tree_wanted(object)];
         lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
-        if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
-        if (stays) lbvh_i_place_leaf(world, index);
+        if (object->leaf >= 0 && rebuild[object->tree]) {
+            world->tree[object->tree].node[object->leaf].link = ~LBVH_I_NO_OBJECT;
+            object->leaf = -1;
+        }
+        if (stays) lbvh_i_place_leaf(world, index, many[object->tree]);
         else if (object->leaf >= 0) {
             (void)lbvh_i_drop_leaf(world, index);
             lbvh_i_give_reason(world, LBVH_REPLACED);
@@ -2285,13 +2330,16 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
 static void lbvh_i_update_trees(lbvh_world *world)
 {
     lbvh_i_leaves leaves[2];
-    int rebuild[2], t;
+    int rebuild[2], many[2], t;
     int32_t k;
     lbvh_i_count_changes(world, leaves);
-    for (t = 0; t < 2; t++)
-        rebuild[t] = leaves[t].changed > 0 &&
-                     (int64_t)leaves[t].changed * 4 > leaves[t].members;
-    lbvh_i_place_leaves(world, rebuild);
+    for (t = 0; t < 2; t++) {
+        many[t] = leaves[t].changed > leaves[t].members / LBVH_I_FEW_OF;
+        if (many[t]) world->tree[t].changes += leaves[t].changed;
+        rebuild[t] = many[t] && (leaves[t].changed > leaves[t].members / 4 ||
+                                 world->tree[t].changes > leaves[t].members);
+    }
+    lbvh_i_place_leaves(world, rebuild, many);
     for (t = 0; t < 2; t++) {
         if (rebuild[t]) lbvh_i_rebuild(world, t, leaves[t].unchanged);
         else if (world->tree[t].too_deep) lbvh_i_rebuild(world, t, world->tree[t].leaves);
