@@ -30,10 +30,11 @@
 
        manual          use, example, options, rules, method, limits, not-here, changes
        declarations    strict-math, config, results, parallel, desc, tree, api
-       per element     numbers, codes, nodes, elements, overlap, near, ray, triangles, queries,
-                       stb_ds, clusters, packet
+       per element     numbers, codes, quantiles, nodes, elements, overlap, near, ray, triangles,
+                       queries, stb_ds, clusters, packet
        kernels         cuda-api, cuda-templates
-       the text        sort, build, ploc, refit, pairs, queries-serial, memory, resolve, version
+       the text        sort, build, ploc, sample, refit, pairs, queries-serial, memory, resolve,
+                       version
        faster forms    faster, parallel-run, faster-build, faster-ploc, packets, faster-pairs,
                        faster-queries, parallel-search, faster-rows, parallel-build, seams
        checks, files   validate, measure, save
@@ -118,9 +119,9 @@
                       (none beyond 2 GiB of them: lists then take twice as long). For the sort: 16
                       more for each of the first 1.6M leaves or queries (24 with codes of 30 bits,
                       and for queries; fewer of them on small GPUs); beyond, what CUB asks for
-            stack     45 KB for searches in bulk (70 KB for double); 60 KB for a call with
-                      desc.parallel, or a build by LBVH_PLOC and its tasks (100 KB); 110 KB where it
-                      is both (150 KB); 1 KB for a ray or a nearest walk
+            stack     45 KB for a build or searches in bulk (70 KB for double); 60 KB for a call
+                      with desc.parallel, or a build by LBVH_PLOC and its tasks (100 KB); 110 KB
+                      where it is both (150 KB); 1 KB for a ray or a nearest walk
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -142,12 +143,12 @@
    >>method
 
    Leaves are the AABBs of the elements, sorted by the Morton codes of their centres (>>codes has a
-   figure). The root covers all leaves. An inner node covers a range of leaves, and is split where
-   the highest differing bit of their codes turns from 0 to 1 (Karras; >>nodes has a figure). Equal
-   codes are told apart by their places, as if those were appended to the codes (Kureck equation
-   3.3). A node has two links: `link` to its left child, `skip` to the node that follows its
-   subtree. With them a walk needs no stack (>>nodes). LBVH_PLOC merges by area instead, and hands
-   the same arrays to the same walks (>>ploc).
+   figure; >>quantiles: where some lie far from the others). The root covers all leaves. An inner
+   node covers a range of leaves, and is split where the highest differing bit of their codes turns
+   from 0 to 1 (Karras; >>nodes has a figure). Equal codes are told apart by their places, as if
+   those were appended to the codes (Kureck equation 3.3). A node has two links: `link` to its left
+   child, `skip` to the node that follows its subtree. With them a walk needs no stack (>>nodes).
+   LBVH_PLOC merges by area instead, and hands the same arrays to the same walks (>>ploc).
 
    To learn it from this file, read >>codes and >>nodes; then >>sort, >>build and >>ploc, which are
    the whole build; then >>overlap and >>pairs, which search it. Each is short, and stands alone.
@@ -488,8 +489,9 @@ typedef struct lbvh_desc {
                                    memory (default: none, 3 vertices for each triangle in data) */
     int32_t vertices;           /* LBVH_TRIANGLES with indices: number of vertices (no default) */
     lbvh_real min[3], max[3];   /* bounds of the centres, if known: saves a pass on the GPU. Centres
-                                   outside count as on the border, which costs quality only
-                                   (default, all zero: measured) */
+                                   outside count as on the border, which costs quality only; bounds
+                                   much too large cost a second sort (default, all zero: measured)
+                                 */
     int32_t bits;               /* of a Morton code, 30 or 63: 10 or 21 per axis; 2D 15 or 31
                                    (default: 63) */
     lbvh_builder builder;       /* (default: LBVH_MERGE) */
@@ -545,7 +547,8 @@ typedef struct lbvh {
     int32_t first_leaf;     /* nodes 0 .. first_leaf-1 are inner nodes, leaf k is node first_leaf +
                                k: n - 1, or 0 when n = 0 */
     int32_t built;          /* 1: a tree exists, even where n = 0; 0: LBVH_NOT_BUILT */
-    lbvh_lattice lattice;   /* CUDA: not known on the host */
+    lbvh_lattice lattice;   /* of the codes; where these are made by quantiles, one over most of
+                               the elements. CUDA: not known on the host */
     lbvh_node *node;        /* [2 n - 1] inner nodes, then leaves by place */
     uint8_t *prefix;        /* [n + 1] of border k: 1 + number of common leading bits of the codes
                                at places k-1 and k (PLOC: 1 + depth of the node split there), 0
@@ -996,15 +999,62 @@ LBVH_FN uint64_t lbvh_i_code_at(const lbvh_lattice *lattice, int dim, int bits,
     return lbvh_i_interleave(dim, bits, x, y, z);
 }
 
+/* The lattice's second form (>>quantiles): each axis is divided at its quantiles, so that as many
+   elements lie in one of the 256 intervals as in another, and each interval evenly. knot[a][j]:
+   where interval j of axis a begins; the last one is where the last interval ends. */
+enum { LBVH_I_QUANTILES = 256, LBVH_I_QUANTILE_BITS = 8 };
+typedef struct lbvh_i_quantiles { lbvh_real knot[3][LBVH_I_QUANTILES + 1]; } lbvh_i_quantiles;
+
+/* Coordinate of a half centre by the knots of its axis. It ascends with the half centre, since each
+   rounding does. */
+LBVH_FN uint32_t lbvh_i_quantile_coordinate(const lbvh_real *knot, int axis_bits,
+                                            lbvh_real half_centre)
+{
+    int32_t const cells = (int32_t)1 << (axis_bits - LBVH_I_QUANTILE_BITS); /* of an interval */
+    int32_t low = 0, high = LBVH_I_QUANTILES;
+    lbvh_real length, t;
+    while (high - low > 1) {
+        int32_t const middle = (low + high) / 2;
+        if (knot[middle] <= half_centre) low = middle;
+        else high = middle;
+    }
+    length = knot[low + 1] - knot[low];
+    t = length > 0 ? lbvh_i_over(half_centre - knot[low], length) * (lbvh_real)cells : 0;
+    t = t > 0 ? t : 0;
+    t = t < (lbvh_real)(cells - 1) ? t : (lbvh_real)(cells - 1);
+    return (uint32_t)(low * cells + (int32_t)t);
+}
+
+/* The code of a half centre; quantiles NULL: by the lattice. */
+LBVH_FN uint64_t lbvh_i_code_by(const lbvh_lattice *lattice, const lbvh_i_quantiles *quantiles,
+                                int dim, int bits, const lbvh_real half_centre[3])
+{
+    int const axis_bits = lbvh_i_axis_bits(dim, bits);
+    uint32_t x[3] = {0, 0, 0};
+    int a;
+    if (!quantiles) return lbvh_i_code_at(lattice, dim, bits, half_centre);
+    for (a = 0; a < dim; a++)
+        x[a] = lbvh_i_quantile_coordinate(quantiles->knot[a], axis_bits, half_centre[a]);
+    return lbvh_i_interleave(dim, bits, x[0], x[1], x[2]);
+}
+
 /* The code of a box; of one left out that of the last cell. */
-LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
-                             const lbvh_real max[3])
+LBVH_FN uint64_t lbvh_i_code_of_box(const lbvh_lattice *lattice, const lbvh_i_quantiles *quantiles,
+                                    int dim, int bits, const lbvh_real min[3],
+                                    const lbvh_real max[3])
 {
     lbvh_real half_centre[3];
     int a;
     if (!(min[0] <= max[0])) return lbvh_i_last_code(dim, bits);
     for (a = 0; a < 3; a++) half_centre[a] = lbvh_i_half_centre(min[a], max[a]);
-    return lbvh_i_code_at(lattice, dim, bits, half_centre);
+    return lbvh_i_code_by(lattice, quantiles, dim, bits, half_centre);
+}
+
+/* The same by the lattice. */
+LBVH_FN uint64_t lbvh_i_code(const lbvh_lattice *lattice, int dim, int bits, const lbvh_real min[3],
+                             const lbvh_real max[3])
+{
+    return lbvh_i_code_of_box(lattice, NULL, dim, bits, min, max);
 }
 
 /* delta(i, j): number of common leading bits of the codes a and b at places i and j, of `bits`.
@@ -1018,6 +1068,73 @@ LBVH_FN int lbvh_i_common(int bits, uint64_t a, uint64_t b, int32_t i, int32_t j
 {
     if (a != b) return lbvh_i_leading_zeros(a ^ b) - (64 - bits);
     return bits + lbvh_i_leading_zeros((uint64_t)(uint32_t)(i ^ j)) - 34;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>quantiles: codes for elements of which some lie far from the others
+
+   Where one element lies far from all others, or clusters lie far apart, many elements share a cell
+   of the lattice, and their order is that of their ids: searches visit all of them. Then codes are
+   made by quantiles (histogram equalisation, of one axis at a time: Gonzalez and Woods, Digital
+   Image Processing). With a lattice of 8 cells, and 8 intervals of one cell:
+
+       centres       A  B    C D   E    F   G                                        H
+       lattice       0  0    0 0   0    0   0                                        7
+       quantiles     0  1    2 3   4    5   6                                        7
+
+   Codes have as many bits as before: sort, prefixes and depth need not know.
+
+   Both sides decide by the same sample of up to 1024 elements: if the lattice gives it fewer codes
+   than it has centres, by 16 or more. Elements at one point are no fault of the lattice. Knots are
+   elements of the sample, equally far apart in the order along an axis; the first and the last one
+   hold all centres. The serial build looks at the sample only where 16 borders of the sorted
+   elements lie between equal codes, which is implied.
+   ---------------------------------------------------------------------------------------------- */
+
+enum { LBVH_I_SAMPLE = 1024, LBVH_I_ALIKE = 16 };
+
+/* Mixes the bits of x: what it returns looks random. */
+LBVH_FN uint32_t lbvh_i_hash(uint32_t x)
+{
+    x = (x ^ x >> 16) * 0x7FEB352Du;
+    x = (x ^ x >> 15) * 0x846CA68Bu;
+    return x ^ x >> 16;
+}
+
+/* Element s of a sample of n elements: of all, or one of each of 1024 equal parts, at random, since
+   elements may lie in memory with a period. */
+LBVH_FN int32_t lbvh_i_sample_id(int32_t s, int32_t n)
+{
+    int32_t const begin = (int32_t)((int64_t)s * n / LBVH_I_SAMPLE),
+                  end = (int32_t)((int64_t)(s + 1) * n / LBVH_I_SAMPLE);
+    if (n <= LBVH_I_SAMPLE) return s;
+    return begin + (int32_t)(lbvh_i_hash((uint32_t)s) % (uint32_t)(end - begin));
+}
+
+/* A number that ascends with x. */
+LBVH_FN uint64_t lbvh_i_ascending(lbvh_real x)
+{
+    lbvh_i_bits const bits = lbvh_i_bits_of(x),
+                      sign = (lbvh_i_bits)1 << (8 * sizeof bits - 1);
+    return bits & sign ? (lbvh_i_bits)~bits : bits | sign;
+}
+
+/* A number for a centre; for others other ones (as good as surely). */
+LBVH_FN uint64_t lbvh_i_centre_hash(const lbvh_real half_centre[3])
+{
+    uint64_t hash = 0;
+    int a;
+    for (a = 0; a < 3; a++) {
+        hash = (hash ^ lbvh_i_bits_of(half_centre[a])) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return hash >> 1;
+}
+
+/* The element of a sorted sample that is knot j. */
+LBVH_FN int32_t lbvh_i_knot_rank(int j, int32_t count)
+{
+    return (int32_t)(j * (count - 1) / LBVH_I_QUANTILES);
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -2542,6 +2659,7 @@ static void lbvh_i_sort(const lbvh_i_order *order, int32_t n)
        2. a Morton code for each element (>>codes)
        3. the elements sorted by code (>>sort)
        4. the prefix of each border between two leaves             lbvh_i_make_prefixes
+          2 to 4 again, if the lattice was not fit (>>quantiles)   lbvh_i_take_quantiles
        5. PLOC alone: another order, and its prefixes (>>ploc)     lbvh_i_ploc
        6. the leaves, in this order                                lbvh_i_make_leaf
        7. the inner nodes, top-down from the codes                 lbvh_i_split
@@ -2568,16 +2686,14 @@ static lbvh_result lbvh_i_note_invalid(lbvh *tree, lbvh_result result, int32_t i
     return tree->desc.skip_invalid ? LBVH_OK : result;
 }
 
-/* The lattice of the caller's bounds. */
-LBVH_FN lbvh_lattice lbvh_i_given_lattice(const lbvh_desc *desc)
+/* The caller's bounds, of half centres. */
+LBVH_FN void lbvh_i_given_bounds(const lbvh_desc *desc, lbvh_real least[3], lbvh_real most[3])
 {
-    lbvh_real least[3], most[3];
     int a;
     for (a = 0; a < 3; a++) {
         least[a] = desc->min[a] / 2;
         most[a] = desc->max[a] / 2;
     }
-    return lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
 }
 
 /* The bounds of the half centres of the elements first .. last-1, which are checked on the way. */
@@ -2607,32 +2723,56 @@ static lbvh_result lbvh_i_measure_centres(lbvh *tree, const lbvh_real *data, siz
     return LBVH_OK;
 }
 
-/* The lattice, over the caller's bounds or over the centres of all elements, and how many nodes
-   there will be. From here nothing fails: the tree counts as built. */
-static void lbvh_i_begin_nodes(lbvh *tree, int32_t n, const lbvh_real least[3],
-                               const lbvh_real most[3])
+/* The lattice, over the centres of all elements, or over the caller's bounds, which replace them;
+   and how many nodes there will be. From here nothing fails: the tree counts as built. */
+static void lbvh_i_begin_nodes(lbvh *tree, int32_t n, lbvh_real least[3], lbvh_real most[3])
 {
     const lbvh_desc *desc = &tree->desc;
-    tree->lattice = lbvh_i_bounds_given(desc)
-                        ? lbvh_i_given_lattice(desc)
-                        : lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
+    if (lbvh_i_bounds_given(desc)) lbvh_i_given_bounds(desc, least, most);
+    tree->lattice = lbvh_i_lattice_of(desc->dim, desc->bits, least, most);
     tree->built = 1;
     tree->n = n;
     tree->first_leaf = n > 0 ? n - 1 : 0;
 }
 
-/* The prefixes of all borders. */
-static void lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_order *order)
+/* The prefixes of all borders. Returns the number of borders between equal codes. */
+static int32_t lbvh_i_make_prefixes(lbvh *tree, const lbvh_i_order *order)
 {
     int const bits = lbvh_i_code_bits(&tree->desc);
-    int32_t k;
+    int32_t k, equal = 0;
     tree->prefix[0] = tree->prefix[tree->n] = 0;
     for (k = 1; k < tree->n; k++) {
         uint64_t const left = order->code[lbvh_i_key_id(order->key[k - 1])],
                        right = order->code[lbvh_i_key_id(order->key[k])];
         tree->prefix[k] = (uint8_t)(1 + lbvh_i_common(bits, left, right, k - 1, k));
+        equal += left == right;
     }
+    return equal;
 }
+
+/* Steps 2 to 4; quantiles: NULL, or what codes are made by. Returns the number of borders between
+   equal codes. */
+static int32_t lbvh_i_order_elements(lbvh *tree, const lbvh_real *data, size_t stride,
+                                     const lbvh_i_quantiles *quantiles, const lbvh_i_order *order)
+{
+    lbvh_real min[3], max[3];
+    int32_t i;
+    for (i = 0; i < tree->n; i++) {
+        (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
+        order->code[i] = lbvh_i_code_of_box(&tree->lattice, quantiles, tree->desc.dim,
+                                            tree->desc.bits, min, max);
+    }
+    lbvh_i_sort(order, tree->n);
+    return lbvh_i_make_prefixes(tree, order);
+}
+
+/* Quantiles, if the lattice, from least to most, is not fit for these elements: `equal` borders lie
+   between equal codes (>>sample). Else NULL. */
+static const lbvh_i_quantiles *lbvh_i_take_quantiles(lbvh *tree, const lbvh_real *data,
+                                                     size_t stride, int32_t equal,
+                                                     const lbvh_real least[3],
+                                                     const lbvh_real most[3],
+                                                     lbvh_i_quantiles *room);
 
 /* The leaf at a place, of element `id`. Its skip comes with the inner nodes. */
 LBVH_FN_HOT void lbvh_i_make_leaf(const lbvh *tree, const lbvh_real *data, size_t stride,
@@ -2703,8 +2843,10 @@ static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
 static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t stride, int32_t n)
 {
     lbvh_i_order order;
-    lbvh_real least[3], most[3], min[3], max[3];
-    int32_t i, k;
+    lbvh_i_quantiles room;
+    const lbvh_i_quantiles *quantiles;
+    lbvh_real least[3], most[3];
+    int32_t k, equal;
     lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
     if (result != LBVH_OK) return result;
     lbvh_i_begin_nodes(tree, n, least, most);
@@ -2712,12 +2854,9 @@ static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t 
     order.key = (uint64_t *)(void *)tree->node;
     order.spare = order.key + n;
     order.code = order.spare + n;
-    for (i = 0; i < n; i++) {
-        (void)lbvh_box_of(&tree->desc, data, stride, i, min, max);
-        order.code[i] = lbvh_i_code(&tree->lattice, tree->desc.dim, tree->desc.bits, min, max);
-    }
-    lbvh_i_sort(&order, n);
-    lbvh_i_make_prefixes(tree, &order);
+    equal = lbvh_i_order_elements(tree, data, stride, NULL, &order);
+    quantiles = lbvh_i_take_quantiles(tree, data, stride, equal, least, most, &room);
+    if (quantiles) (void)lbvh_i_order_elements(tree, data, stride, quantiles, &order);
     if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &order);
     if (tree->code) /* kept; before the leaves, which may lie over order.code */
         for (k = 0; k < n; k++) tree->code[k] = order.code[lbvh_i_key_id(order.key[k])];
@@ -2940,6 +3079,102 @@ static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
     if (tree->n < 3) return;
     root = lbvh_i_cluster_all(tree, data, stride, order->key);
     if (lbvh_i_number_clusters(tree, order->key, order->spare, root)) order->key = order->spare;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   >>sample: is the lattice fit, and if not, the knots (>>quantiles)
+   ---------------------------------------------------------------------------------------------- */
+
+typedef struct lbvh_i_sampled {
+    lbvh_real half_centre[LBVH_I_SAMPLE][3];
+    uint64_t number[LBVH_I_SAMPLE], key[LBVH_I_SAMPLE], spare[LBVH_I_SAMPLE];
+    int32_t count;
+} lbvh_i_sampled;
+
+/* The sample, without elements that are left out. */
+static void lbvh_i_take_sample(const lbvh *tree, const lbvh_real *data, size_t stride,
+                               lbvh_i_sampled *sample)
+{
+    int32_t s;
+    sample->count = 0;
+    for (s = 0; s < LBVH_I_SAMPLE && s < tree->n; s++) {
+        int32_t const i = lbvh_i_sample_id(s, tree->n);
+        lbvh_real *const half_centre = sample->half_centre[sample->count];
+        lbvh_real min[3], max[3];
+        int a;
+        if (lbvh_box_of(&tree->desc, data, stride, i, min, max) != LBVH_OK) continue;
+        for (a = 0; a < 3; a++) half_centre[a] = lbvh_i_half_centre(min[a], max[a]);
+        sample->count++;
+    }
+}
+
+/* Sorts the sample by its numbers: ids to key. Returns how many of them are different. */
+static int32_t lbvh_i_sort_sample(lbvh_i_sampled *sample)
+{
+    int32_t k, different = sample->count > 0;
+    lbvh_i_order order;
+    order.key = sample->key;
+    order.spare = sample->spare;
+    order.code = sample->number;
+    lbvh_i_sort(&order, sample->count);
+    for (k = 1; k < sample->count; k++)
+        different += sample->number[lbvh_i_key_id(sample->key[k - 1])] !=
+                     sample->number[lbvh_i_key_id(sample->key[k])];
+    return different;
+}
+
+/* 1 if the lattice gives the sample too few codes. */
+static int lbvh_i_lattice_fails(const lbvh *tree, lbvh_i_sampled *sample)
+{
+    int32_t s, codes;
+    for (s = 0; s < sample->count; s++)
+        sample->number[s] = lbvh_i_code_at(&tree->lattice, tree->desc.dim, tree->desc.bits,
+                                           sample->half_centre[s]);
+    codes = lbvh_i_sort_sample(sample);
+    if (sample->count - codes < LBVH_I_ALIKE) return 0;
+    for (s = 0; s < sample->count; s++)
+        sample->number[s] = lbvh_i_centre_hash(sample->half_centre[s]);
+    return lbvh_i_sort_sample(sample) - codes >= LBVH_I_ALIKE;
+}
+
+/* The knots along an axis on which all half centres are from least to most. */
+static void lbvh_i_make_knots(lbvh_i_sampled *sample, int a, lbvh_real least, lbvh_real most,
+                              lbvh_real knot[LBVH_I_QUANTILES + 1])
+{
+    int32_t s;
+    int j;
+    for (s = 0; s < sample->count; s++)
+        sample->number[s] = lbvh_i_ascending(sample->half_centre[s][a]);
+    (void)lbvh_i_sort_sample(sample);
+    for (j = 0; j <= LBVH_I_QUANTILES; j++) {
+        s = lbvh_i_key_id(sample->key[lbvh_i_knot_rank(j, sample->count)]);
+        knot[j] = sample->half_centre[s][a];
+    }
+    knot[0] = lbvh_i_min(knot[0], least);
+    knot[LBVH_I_QUANTILES] = lbvh_i_max(knot[LBVH_I_QUANTILES], most);
+}
+
+/* The lattice then lies over most of the elements, for the order of searches. */
+static const lbvh_i_quantiles *lbvh_i_take_quantiles(lbvh *tree, const lbvh_real *data,
+                                                     size_t stride, int32_t equal,
+                                                     const lbvh_real least[3],
+                                                     const lbvh_real most[3],
+                                                     lbvh_i_quantiles *room)
+{
+    int const eighth = LBVH_I_QUANTILES / 8;
+    lbvh_real low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
+    lbvh_i_sampled sample;
+    int a;
+    if (equal < LBVH_I_ALIKE) return NULL;
+    lbvh_i_take_sample(tree, data, stride, &sample);
+    if (!lbvh_i_lattice_fails(tree, &sample)) return NULL;
+    for (a = 0; a < tree->desc.dim; a++) {
+        lbvh_i_make_knots(&sample, a, least[a], most[a], room->knot[a]);
+        low[a] = room->knot[a][eighth];
+        high[a] = room->knot[a][LBVH_I_QUANTILES - eighth];
+    }
+    tree->lattice = lbvh_i_lattice_of(tree->desc.dim, tree->desc.bits, low, high);
+    return room;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -3706,6 +3941,7 @@ typedef struct lbvh_i_keys {
     uint64_t *key, *spare;  /* [n] */
     uint32_t *low;          /* [n] by id */
     int shift;              /* bits of the code that are in low */
+    const lbvh_i_quantiles *quantiles;  /* what codes are made by; NULL: the lattice */
 } lbvh_i_keys;
 
 /* The keys of a tree, where its nodes will be. */
@@ -3717,6 +3953,7 @@ static lbvh_i_keys lbvh_i_key_room(const lbvh *tree)
     keys.spare = keys.key + tree->n;
     keys.low = (uint32_t *)(void *)(keys.spare + tree->n);
     keys.shift = bits > 32 ? bits - 32 : 0;
+    keys.quantiles = NULL;
     return keys;
 }
 
@@ -3807,9 +4044,24 @@ LBVH_I_MAYBE_AVX2 void lbvh_i_code_some_lanes(const lbvh *tree, lbvh_i_coding *c
     lbvh_i_code_some(tree, c);
 }
 
+/* The same by quantiles. */
+LBVH_I_HOT void lbvh_i_code_by_quantiles(const lbvh *tree, const lbvh_i_quantiles *quantiles,
+                                         lbvh_i_coding *c)
+{
+    int const dim = tree->desc.dim, bits = tree->desc.bits;
+    lbvh_real half_centre[3];
+    int k, a;
+    for (k = 0; k < LBVH_I_CODES; k++) {
+        for (a = 0; a < 3; a++) half_centre[a] = c->half_centre[a][k];
+        c->code[k] = c->left_out[k] ? lbvh_i_last_code(dim, bits)
+                                    : lbvh_i_code_by(NULL, quantiles, dim, bits, half_centre);
+    }
+}
+
 /* The codes of `count` elements from `first` on. */
 static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t stride,
-                                 int32_t first, int32_t count, lbvh_i_coding *c)
+                                 const lbvh_i_quantiles *quantiles, int32_t first, int32_t count,
+                                 lbvh_i_coding *c)
 {
     lbvh_real min[3], max[3];
     int32_t k;
@@ -3819,7 +4071,8 @@ static void lbvh_i_code_elements(const lbvh *tree, const lbvh_real *data, size_t
         c->left_out[k] = !(min[0] <= max[0]);
         for (a = 0; a < 3; a++) c->half_centre[a][k] = lbvh_i_half_centre(min[a], max[a]);
     }
-    if (LBVH_I_HAS_AVX2()) lbvh_i_code_some_lanes(tree, c);
+    if (quantiles) lbvh_i_code_by_quantiles(tree, quantiles, c);
+    else if (LBVH_I_HAS_AVX2()) lbvh_i_code_some_lanes(tree, c);
     else lbvh_i_code_some(tree, c);
 }
 
@@ -3834,7 +4087,7 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
     memset(&some, 0, sizeof some);
     for (i = first; i < last; i += count) {
         count = last - i < LBVH_I_CODES ? last - i : (int32_t)LBVH_I_CODES;
-        lbvh_i_code_elements(tree, data, stride, i, count, &some);
+        lbvh_i_code_elements(tree, data, stride, keys->quantiles, i, count, &some);
         for (k = 0; k < count; k++) {
             uint64_t const code = some.code[k];
             keys->key[i + k] = code >> keys->shift << 32 | (uint32_t)(i + k);
@@ -3845,19 +4098,25 @@ static void lbvh_i_make_keys(const lbvh *tree, const lbvh_real *data, size_t str
 }
 
 /* The prefixes of the borders before the places first .. last-1, and of the last border. As a rule
-   the upper bits differ. */
-static void lbvh_i_key_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
+   the upper bits differ. Returns the number of borders between equal codes. */
+static int32_t lbvh_i_key_prefixes(lbvh *tree, const lbvh_i_keys *keys, int32_t first, int32_t last)
 {
     int const bits = lbvh_i_code_bits(&tree->desc), upper_bits = bits - keys->shift;
-    int32_t k;
+    int32_t k, equal = 0;
     if (first == 0) tree->prefix[0] = tree->prefix[tree->n] = 0;
     for (k = first > 1 ? first : 1; k < last; k++) {
         uint64_t const left = keys->key[k - 1], right = keys->key[k], differ = (left ^ right) >> 32;
-        int const common = differ ? lbvh_i_leading_zeros(differ) - (64 - upper_bits)
-                                  : lbvh_i_common(bits, lbvh_i_key_code(keys, left),
-                                                  lbvh_i_key_code(keys, right), k - 1, k);
+        int common;
+        if (differ) {
+            common = lbvh_i_leading_zeros(differ) - (64 - upper_bits);
+        } else {
+            common = lbvh_i_common(bits, lbvh_i_key_code(keys, left), lbvh_i_key_code(keys, right),
+                                   k - 1, k);
+            equal += common >= bits;
+        }
         tree->prefix[k] = (uint8_t)(1 + common);
     }
+    return equal;
 }
 
 /* Prefetches the element that will be read some places after k: in the order of the keys access is
@@ -3886,22 +4145,33 @@ static void lbvh_i_key_leaves(lbvh *tree, const lbvh_real *data, size_t stride,
 static void lbvh_i_key_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
                             lbvh_i_keys *keys);
 
+/* lbvh_i_order_elements. */
+static int32_t lbvh_i_order_by_keys(lbvh *tree, const lbvh_real *data, size_t stride,
+                                    const lbvh_i_keys *keys)
+{
+    lbvh_i_histogram histogram;
+    lbvh_i_make_keys(tree, data, stride, keys, &histogram, 0, tree->n);
+    lbvh_i_radix_counted(keys->key, keys->spare, tree->n, &histogram);
+    lbvh_i_sort_low(keys, 0, tree->n);
+    return lbvh_i_key_prefixes(tree, keys, 0, tree->n);
+}
+
 /* The steps of lbvh_i_build_plain. */
 static lbvh_result lbvh_i_build_by_keys(lbvh *tree, const lbvh_real *data, size_t stride,
                                         int32_t n)
 {
     lbvh_i_keys keys;
-    lbvh_i_histogram histogram;
+    lbvh_i_quantiles room;
     lbvh_real least[3], most[3];
     lbvh_result const result = lbvh_i_measure_centres(tree, data, stride, 0, n, least, most);
     if (result != LBVH_OK) return result;
     lbvh_i_begin_nodes(tree, n, least, most);
     if (n == 0) return LBVH_OK;
     keys = lbvh_i_key_room(tree);
-    lbvh_i_make_keys(tree, data, stride, &keys, &histogram, 0, n);
-    lbvh_i_radix_counted(keys.key, keys.spare, n, &histogram);
-    lbvh_i_sort_low(&keys, 0, n);
-    lbvh_i_key_prefixes(tree, &keys, 0, n);
+    keys.quantiles = lbvh_i_take_quantiles(tree, data, stride,
+                                           lbvh_i_order_by_keys(tree, data, stride, &keys), least,
+                                           most, &room);
+    if (keys.quantiles) (void)lbvh_i_order_by_keys(tree, data, stride, &keys);
     if (tree->desc.builder == LBVH_PLOC) lbvh_i_key_ploc(tree, data, stride, &keys);
     lbvh_i_key_leaves(tree, data, stride, &keys, 0, n);
     if (tree->desc.builder == LBVH_SPLIT) lbvh_i_split(tree, 0, 0, n - 1, -1);
@@ -5133,12 +5403,12 @@ static void lbvh_i_low_piece(void *context, int32_t k)
     lbvh_i_sort_low(&job->keys, job->cut[k], job->cut[k + 1]);
 }
 
-/* A task: prefixes. */
+/* A task: prefixes. `left` becomes the number of borders between equal codes. */
 static void lbvh_i_prefixes_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
-    lbvh_i_key_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
-                         lbvh_i_first_of(job, k + 1));
+    job->left[k] = lbvh_i_key_prefixes(job->tree, &job->keys, lbvh_i_first_of(job, k),
+                                       lbvh_i_first_of(job, k + 1));
 }
 
 /* Takes all clusters off the stack, into `*to` and on; `last`: the last place of the topmost
@@ -5210,12 +5480,11 @@ static int32_t lbvh_i_cluster_the_rest(const lbvh_i_build_job *job)
     return c.node[0];
 }
 
-/* (PLOC has its prefixes already.) */
+/* A task: leaves. */
 static void lbvh_i_leaves_piece(void *context, int32_t k)
 {
     lbvh_i_build_job *job = (lbvh_i_build_job *)context;
     int32_t const first = lbvh_i_first_of(job, k), last = lbvh_i_first_of(job, k + 1);
-    if (job->tree->desc.builder != LBVH_PLOC) lbvh_i_prefixes_piece(context, k);
     lbvh_i_key_leaves(job->tree, job->data, job->stride, &job->keys, first, last);
 }
 
@@ -5292,10 +5561,11 @@ static lbvh_result lbvh_i_run_build(lbvh_i_build_job *job, lbvh_task *work)
     return lbvh_i_in_pieces(&job->tree->desc.parallel, job->pieces, work, job);
 }
 
-/* The keys, and their sort. */
-static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
+/* lbvh_i_order_elements in tasks; *equal: what that returns. */
+static lbvh_result lbvh_i_order_in_pieces(lbvh_i_build_job *job, int32_t *equal)
 {
     lbvh_result result = lbvh_i_run_build(job, lbvh_i_keys_piece);
+    int32_t k;
     if (result != LBVH_OK) return result;
     for (job->pass = 0; job->pass < 4; job->pass++) {
         result = lbvh_i_run_build(job, lbvh_i_count_digit_piece);
@@ -5305,7 +5575,11 @@ static lbvh_result lbvh_i_sort_in_pieces(lbvh_i_build_job *job)
         if (result != LBVH_OK) return result;
     }
     lbvh_i_cut_keys(job);
-    return lbvh_i_run_build(job, lbvh_i_low_piece);
+    result = lbvh_i_run_build(job, lbvh_i_low_piece);
+    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
+    *equal = 0;
+    for (k = 0; result == LBVH_OK && k < job->pieces; k++) *equal += job->left[k];
+    return result;
 }
 
 /* lbvh_i_merge in tasks. */
@@ -5321,10 +5595,10 @@ static lbvh_result lbvh_i_ploc_in_pieces(lbvh_i_build_job *job)
 {
     size_t const align = sizeof(lbvh_node);
     uintptr_t const behind = (uintptr_t)(job->keys.low + job->n) + align - 1;
-    lbvh_result result = lbvh_i_run_build(job, lbvh_i_prefixes_piece);
+    lbvh_result result;
     int32_t root;
     job->cluster = (lbvh_i_left_cluster *)(behind - behind % align);
-    if (result == LBVH_OK) result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
+    result = lbvh_i_run_build(job, lbvh_i_cluster_piece);
     if (result != LBVH_OK) return result;
     root = lbvh_i_cluster_the_rest(job);
     if (lbvh_i_number_clusters(job->tree, job->keys.key, job->keys.spare, root))
@@ -5337,7 +5611,10 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
                                           int32_t n)
 {
     lbvh_i_build_job job;
+    lbvh_i_centres centres;
+    lbvh_i_quantiles room;
     lbvh_result result;
+    int32_t equal;
     lbvh_i_begin_build(&job, tree, data, stride, n);
     result = lbvh_i_run_build(&job, lbvh_i_measure_piece);
     if (result == LBVH_OK) result = lbvh_i_join_centres(&job);
@@ -5345,7 +5622,12 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     lbvh_i_begin_nodes(tree, n, job.of.centres[0].least, job.of.centres[0].most);
     job.keys = lbvh_i_key_room(tree);
     job.counts = (int32_t *)(void *)(job.keys.low + n);
-    result = lbvh_i_sort_in_pieces(&job);
+    centres = job.of.centres[0];
+    result = lbvh_i_order_in_pieces(&job, &equal);
+    if (result == LBVH_OK)
+        job.keys.quantiles = lbvh_i_take_quantiles(tree, data, stride, equal, centres.least,
+                                                   centres.most, &room);
+    if (job.keys.quantiles) result = lbvh_i_order_in_pieces(&job, &equal);
     if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
     if (result == LBVH_OK) result = lbvh_i_merge_in_pieces(&job);

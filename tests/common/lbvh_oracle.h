@@ -545,6 +545,88 @@ WL_FN void coordinates_of(uint64_t code, int dim, int axis_bits, uint32_t v[3])
         v[k % dim] = v[k % dim] << 1 | (uint32_t)(code >> (dim * axis_bits - 1 - k) & 1);
 }
 
+/* The sample, by half centres (>>quantiles). */
+typedef struct half_centre { real x[3]; } half_centre;
+typedef struct sampled { half_centre at[LBVH_I_SAMPLE]; int32_t count; } sampled;
+
+WL_FN half_centre half_centre_of(const box *b, int dim)
+{
+    half_centre h;
+    int a;
+    memset(&h, 0, sizeof h);
+    for (a = 0; a < dim; a++) h.x[a] = b->min[a] / 4 + b->max[a] / 4;
+    return h;
+}
+
+/* How many of the sample are the first with their code, or with their centre. */
+WL_FN int32_t different_of(const sampled *sample, const uint64_t *code)
+{
+    int32_t i, j, count = 0;
+    for (i = 0; i < sample->count; i++) {
+        for (j = 0; j < i; j++)
+            if (code ? code[i] == code[j]
+                     : same(&sample->at[i], &sample->at[j], sizeof sample->at[i])) break;
+        count += j == i;
+    }
+    return count;
+}
+
+WL_FN int by_number(const void *a, const void *b)
+{
+    real const x = *(const real *)a, y = *(const real *)b;
+    return (x > y) - (x < y);
+}
+
+/* 1 if this lattice is fit for the scene. */
+WL_FN int is_fit(const scene *s, const lbvh_lattice *lattice, sampled *sample)
+{
+    uint64_t code[LBVH_I_SAMPLE];
+    int32_t k;
+    sample->count = 0;
+    for (k = 0; k < s->n && k < LBVH_I_SAMPLE; k++) {
+        const box *b = &s->truth[lbvh_i_sample_id(k, s->n)];
+        if (is_out(b)) continue;
+        code[sample->count] = lbvh_i_code(lattice, s->dim, s->bits, b->min, b->max);
+        sample->at[sample->count++] = half_centre_of(b, s->dim);
+    }
+    return different_of(sample, NULL) - different_of(sample, code) < 16;
+}
+
+/* Coordinates by quantiles, where the lattice is not fit. The sample is sorted along each axis. */
+WL_FN void check_quantiles(const lbvh *t, const scene *s, const sampled *sample,
+                           const real least[3], const real most[3])
+{
+    int const axis_bits = s->dim == 3 ? s->bits / 3 : s->bits / 2;
+    double const cells = ldexp(1, axis_bits - 8);
+    real knot[3][257], x[LBVH_I_SAMPLE];
+    int32_t k;
+    int a, j;
+    for (a = 0; a < s->dim; a++) {
+        for (k = 0; k < sample->count; k++) x[k] = sample->at[k].x[a];
+        qsort(x, (size_t)sample->count, sizeof *x, by_number);
+        for (j = 0; j <= 256; j++) knot[a][j] = x[j * (sample->count - 1) / 256];
+        if (least[a] < knot[a][0]) knot[a][0] = least[a];
+        if (most[a] > knot[a][256]) knot[a][256] = most[a];
+    }
+    for (k = 0; k < s->n; k++) {
+        const box *b = &s->truth[t->node[t->first_leaf + k].link];
+        half_centre const h = half_centre_of(b, s->dim);
+        uint32_t v[3];
+        coordinates_of(t->code[k], s->dim, axis_bits, v);
+        for (a = 0; a < s->dim; a++) {
+            double want;
+            for (j = 0; j < 255 && knot[a][j + 1] <= h.x[a];) j++;
+            want = ((double)h.x[a] - (double)knot[a][j]) /
+                   ((double)knot[a][j + 1] - (double)knot[a][j]) * cells;
+            if (is_out(b)) CHECK(v[a] == ldexp(1, axis_bits) - 1);
+            else if (h.x[a] <= knot[a][0]) CHECK(v[a] == 0 || knot[a][0] == knot[a][1]);
+            else if (h.x[a] >= knot[a][256]) CHECK(v[a] >= 255 * cells);
+            else CHECK(v[a] >= j * cells && v[a] < (j + 1) * cells &&
+                       fabs(v[a] - j * cells - floor(want)) <= 1 + 8 * REAL_EPSILON * cells);
+        }
+    }
+}
+
 /* Codes from the centres of the boxes: cubes over the longest side, of the centres or of the bounds
    given. Exact for whole numbers, else within what rounding moves. */
 WL_FN void check_codes(const lbvh *t, const scene *s, int exact)
@@ -553,6 +635,9 @@ WL_FN void check_codes(const lbvh *t, const scene *s, int exact)
     double const cells = ldexp(1, axis_bits),
         last = s->dim == 2 && s->bits == 63 ? 2147483520 : cells - 1;
     double least[3], most[3], longest = 0, slack = 0;
+    real half_least[3], half_most[3];
+    lbvh_lattice lattice;
+    sampled sample;
     int32_t k;
     int a;
     for (a = 0; a < 3; a++) least[a] = (double)INFINITY, most[a] = -(double)INFINITY;
@@ -564,6 +649,13 @@ WL_FN void check_codes(const lbvh *t, const scene *s, int exact)
     }
     for (a = 0; a < 3 && s->bounded; a++)
         least[a] = (double)s->low[a], most[a] = (double)s->high[a];
+    for (a = 0; a < 3; a++)
+        half_least[a] = (real)(least[a] / 2), half_most[a] = (real)(most[a] / 2);
+    lattice = lbvh_i_lattice_of(s->dim, s->bits, half_least, half_most);
+    if (!is_fit(s, &lattice, &sample)) {
+        check_quantiles(t, s, &sample, half_least, half_most);
+        return;
+    }
     for (a = 0; a < s->dim; a++) if (most[a] - least[a] > longest) longest = most[a] - least[a];
     slack = longest > 0 ? 1 + 4 * REAL_EPSILON * cells * (1 + slack / longest) : 0;
     for (k = 0; k < s->n; k++) {

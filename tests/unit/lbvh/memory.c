@@ -179,11 +179,13 @@ static void test_bounds_that_touch_the_origin(void **state)
         lbvh tree = {0};
         lbvh_desc d;
         lbvh_lattice want;
+        real least[3], most[3];
         memset(&d, 0, sizeof d);
         if (k % 2) d.max[k / 2] = 64;
         else d.min[k / 2] = -64;
         CHECK_RESULT(lbvh_build(&tree, &d, two_boxes, 0, 2), LBVH_OK);
-        want = lbvh_i_given_lattice(&tree.desc);
+        lbvh_i_given_bounds(&tree.desc, least, most);
+        want = lbvh_i_lattice_of(3, 63, least, most);
         CHECK(same(&tree.lattice, &want, sizeof want));
         lbvh_free(&tree);
     }
