@@ -59,6 +59,7 @@
 #define lbvh_world_update     lbvh_f64_world_update
 #define lbvh_world_id         lbvh_f64_world_id
 #define lbvh_world_index      lbvh_f64_world_index
+#define lbvh_world_box        lbvh_f64_world_box
 #define lbvh_world_find_pair  lbvh_f64_world_find_pair
 #define lbvh_world_validate   lbvh_f64_world_validate
 #define lbvh_box_of_doubles   lbvh_f64_box_of_doubles
@@ -118,8 +119,10 @@ typedef enum lbvh_state {
     LBVH_FIXED          /* static: no pair of two such objects exists */
 } lbvh_state;
 
-/* Which objects may make pairs. Two of the same group: always where it is positive, never where it
-   is negative. Others: where the category of each shares a bit with the mask of the other. */
+/* Which objects may make pairs, and which ones a search takes: a search filters as an object with
+   this filter would. Two of the same group: always where it is positive, never where it is negative.
+   Others: where the category of each shares a bit with the mask of the other. 0 are all bits, in
+   searches too: one that is to take nothing is not begun. */
 typedef struct lbvh_filter {
     uint64_t category;      /* (default, 0: all bits) */
     uint64_t mask;          /* (default, 0: all bits) */
@@ -188,10 +191,11 @@ typedef struct lbvh_world {
     int32_t count;              /* indices in use are below this */
     int32_t objects, sleepers;  /* alive; and sleeping */
     lbvh_object *object;        /* [count] */
-    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
-                                   step reads of an object lies side by side: link and skip, which
-                                   a box does not need, hold the user number (lbvh_world_user) and
-                                   the generation (lbvh_i_generation) */
+    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one; to read
+                                   them: lbvh_world_box. What a step reads of an object lies side by
+                                   side: link and skip, which a box does not need, hold the user
+                                   number (lbvh_world_user), the generation (lbvh_i_generation) and
+                                   the patience (lbvh_i_set_patience) */
     lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
     unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
     int32_t pairs, active;
@@ -235,14 +239,20 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        lbvh_id *id);
 
 /* The object's new box. displacement: dim numbers, how far it will probably move before its box
-   is stored again (NULL: none); the stored box is longer by it. It is not read where the stored box
-   holds the new one. Does not wake, and may move static objects. LBVH_NOT_FINITE, LBVH_INVERTED,
-   LBVH_BAD_ID: the object is as it was. O(1). */
+   is stored again (NULL: none); a stored box is longer by it. The box is stored anew where the
+   stored one does not hold the new one, or is too large for it: larger along an axis than one stored
+   anew by more than 8 margins, an eighth of the box's edge, and the displacement. So of several
+   moves the displacement of the last one that stored counts. Stored boxes reach to the largest
+   numbers, and no further. Does not wake, and may move static objects. LBVH_NOT_FINITE (the box; or
+   the displacement, where the box is stored anew), LBVH_INVERTED, LBVH_BAD_ID: the object is as it
+   was. O(1). */
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 
-/* Where the stored box holds the new one: moves the object, and returns 1. Else 0: call
-   lbvh_world_move. For callers whose displacement costs something to find. O(1). */
+/* Where the stored box holds the new one and is not too large for it without a displacement: moves
+   the object, and returns 1; also 16 times in a row where it is too large, since it was stored, or
+   kept by lbvh_world_move, with a displacement. Else 0, and nothing is changed: call
+   lbvh_world_move, with the displacement. For callers to whom that costs something to find. O(1). */
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
 
 /* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
@@ -256,7 +266,9 @@ LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
                                            const lbvh_filter *filter);
 
 /* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
-   found are there, all others come with a later update that succeeds. The same calls give the same
+   found are there, all others come with a later update that succeeds. world.begun and world.ended
+   list what this update did, then too: each pair is in one of them once when it begins and once when
+   it ends, whichever update fails. The same calls give the same
    pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
    rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
    is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
@@ -278,11 +290,16 @@ LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world);
    LBVH_BAD_ARGUMENT: dim. */
 LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out);
 
-/* 1 if the filters let two objects make a pair. */
+/* Bits of a filter, of which 0 are all. */
+LBVH_FN uint64_t lbvh_i_bits_or_all(uint64_t bits) { return bits ? bits : ~(uint64_t)0; }
+
+/* 1 if the filters let two objects make a pair; or a search, whose filter is one of both, take the
+   other one. */
 LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
 {
     if (a->group != 0 && a->group == b->group) return a->group > 0;
-    return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
+    return (lbvh_i_bits_or_all(a->category) & lbvh_i_bits_or_all(b->mask)) != 0 &&
+           (lbvh_i_bits_or_all(b->category) & lbvh_i_bits_or_all(a->mask)) != 0;
 }
 
 /* The two boxes of an object: as given, and as stored. */
@@ -322,6 +339,12 @@ LBVH_FN void lbvh_i_set_generation(const lbvh_world *world, int32_t index, uint3
 
 /* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
 typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
+
+/* The box of the object with this index, 2 dim numbers: as given last, or as stored (of an object
+   moved since the last update: what that update will store). LBVH_BAD_ID: no object has it;
+   LBVH_BAD_OPTION: no such fit. */
+LBVH_API lbvh_result lbvh_world_box(const lbvh_world *world, int32_t index, lbvh_fit fit,
+                                    lbvh_real *box);
 
 /* Pairs that a walk tests at a time. */
 enum { LBVH_WALK_PAIRS = 32 };
@@ -379,7 +402,10 @@ static inline int lbvh_next_pair(lbvh_pair_walk *walk)
        lbvh_world_overlap o = lbvh_world_overlap_box(&world, box);
        while (lbvh_next_object(&o)) use(o.user);
 
-   Objects removed since are not found. Order: as the trees have it, the same after the same calls.
+   All searches go by the boxes that the last update stored. LBVH_TIGHT then tests the box as given
+   since: an object that has left its stored box after that update is found where both boxes touch,
+   and at its new place from the next update on. LBVH_FAT does not ask where it is now. Objects
+   removed since are not found. Order: as the trees have it, the same after the same calls.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_world_overlap {
@@ -431,7 +457,7 @@ LBVH_FN int lbvh_i_takes(const lbvh_world *world, int32_t index, const lbvh_filt
 /* 1 if such an object may lie at or below a node of the tree. */
 LBVH_FN_WALK int lbvh_i_may_hold(const lbvh_world_tree *tree, int32_t at, const lbvh_filter *filter)
 {
-    return filter->group > 0 || (tree->category[at] & filter->mask) != 0;
+    return filter->group > 0 || filter->mask == 0 || (tree->category[at] & filter->mask) != 0;
 }
 
 /* The next object; 0 when there are no more. */
@@ -482,27 +508,28 @@ typedef struct lbvh_world_cast {
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
-    lbvh_ray ray;           /* of the shape's centre; its stack holds 2 node + tree */
-    lbvh_real half[3];      /* half the edges of the shape's box */
+    lbvh_ray ray;           /* from 0 along the vector; its stack holds 2 node + tree */
+    lbvh_real low[3], high[3];  /* the shape's box */
     int round;              /* 1: all points within radius of the segment between two ends */
     lbvh_real end[2][3], vector[3], radius;
 } lbvh_world_cast;
 
-/* 1 if the shape's box enters the box up to t_max: the ray of its centre enters the box grown by
-   its half edges (Minkowski sum; Ericson section 5.5.8). Of a round shape, `*t` is lowered and
-   t_max raised by more than the rounding: its own test decides. */
+/* 1 if the shape's box enters the box up to t_max: a point that starts at 0 enters the box of all
+   ways by which the shape's box touches the other one (Minkowski difference; Ericson section 5.5.8).
+   Of a round shape, `*t` is lowered and t_max raised by more than the rounding: its own test
+   decides. */
 LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
 {
     lbvh_real const spare = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-6 : (lbvh_real)2e-15;
-    lbvh_node grown = *node;
+    lbvh_node ways = *node;
     int a, enters;
     for (a = 0; a < 3; a++) {
-        grown.min[a] -= cast->half[a];
-        grown.max[a] += cast->half[a];
+        ways.min[a] = node->min[a] - cast->high[a];
+        ways.max[a] = node->max[a] - cast->low[a];
     }
     cast->ray.t_max = cast->t_max;
     if (cast->round) cast->ray.t_max += spare * cast->t_max;
-    enters = lbvh_i_ray_enters(&cast->ray, &grown, t);
+    enters = lbvh_i_ray_enters(&cast->ray, &ways, t);
     if (cast->round) *t -= spare * *t;
     return enters;
 }
@@ -517,11 +544,14 @@ LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh
     cast->ray.enters[cast->ray.top++] = enters;
 }
 
-/* A cast of the box with centre `origin` and these half edges. */
-LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *origin,
-                                    const lbvh_real extents[3], const lbvh_real *vector,
-                                    lbvh_real t_max)
+/* A cast of the box from min to max, which a radius makes larger on every side, and a little more:
+   no box that is touched is missed. */
+LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *min,
+                                    const lbvh_real *max, lbvh_real radius,
+                                    const lbvh_real *vector, lbvh_real t_max)
 {
+    lbvh_real const more = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15,
+                    zero[3] = {0, 0, 0};
     lbvh_world_cast cast;
     lbvh_real enters;
     int32_t t;
@@ -530,13 +560,17 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
     cast.index = -1;
     cast.world = world;
     cast.filter = lbvh_i_all();
-    lbvh_i_begin_ray(&cast.ray, world->desc.dim, origin, vector, t_max);
+    lbvh_i_begin_ray(&cast.ray, world->desc.dim, zero, vector, t_max);
     cast.t_max = cast.ray.t_max;
-    usable = cast.ray.top;
+    usable = cast.ray.top && radius >= 0 && lbvh_i_finite(radius);
     cast.ray.top = 0;
     for (a = 0; a < world->desc.dim; a++) {
-        cast.half[a] = extents[a];
-        usable = usable && extents[a] >= 0;
+        usable = usable && min[a] <= max[a] && lbvh_i_finite(min[a]) && lbvh_i_finite(max[a]);
+        cast.low[a] = min[a];
+        cast.high[a] = max[a];
+        if (!(radius > 0)) continue;
+        cast.low[a] -= radius + more * (radius + lbvh_i_absolute(min[a]));
+        cast.high[a] += radius + more * (radius + lbvh_i_absolute(max[a]));
     }
     if (!usable) return cast;
     for (t = 1; t >= 0; t--)
@@ -551,8 +585,7 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
 LBVH_FN lbvh_world_cast lbvh_world_ray(const lbvh_world *world, const lbvh_real *origin,
                                        const lbvh_real *direction, lbvh_real t_max)
 {
-    lbvh_real const extents[3] = {0, 0, 0};
-    return lbvh_i_cast(world, origin, extents, direction, t_max);
+    return lbvh_i_cast(world, origin, origin, 0, direction, t_max);
 }
 LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_real *from,
                                            const lbvh_real *to)
@@ -563,28 +596,12 @@ LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_r
     return lbvh_world_ray(world, from, along, 1);
 }
 
-/* A box between min and max, grown by radius, swept along vector, t in 0 .. 1. Half edges are
-   rounded up: no box that is touched is missed. */
-LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_real *min,
-                                            const lbvh_real *max, lbvh_real radius,
-                                            const lbvh_real *vector)
-{
-    lbvh_real const up = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15;
-    lbvh_real centre[3] = {0, 0, 0}, extents[3] = {0, 0, 0};
-    int a;
-    for (a = 0; a < world->desc.dim; a++) {
-        centre[a] = 2 * lbvh_i_half_centre(min[a], max[a]);
-        extents[a] = radius >= 0 && min[a] <= max[a] ? max[a] - centre[a] + radius : -1;
-        if (extents[a] >= 0) extents[a] += up * (extents[a] + lbvh_i_absolute(centre[a]));
-    }
-    return lbvh_i_cast(world, centre, extents, vector, 1);
-}
-
-/* A box of 2 dim numbers, swept along the vector. Inverted boxes find nothing. */
+/* A box of 2 dim numbers, swept along the vector, t in 0 .. 1. NaN, infinite numbers and inverted
+   boxes find nothing. */
 LBVH_FN lbvh_world_cast lbvh_world_cast_box(const lbvh_world *world, const lbvh_real *box,
                                             const lbvh_real *vector)
 {
-    return lbvh_i_cast_between(world, box, box + world->desc.dim, 0, vector);
+    return lbvh_i_cast(world, box, box + world->desc.dim, 0, vector, 1);
 }
 
 /* A capsule: all points within radius of the segment from a to b; and a sphere, swept along the
@@ -603,7 +620,7 @@ LBVH_FN lbvh_world_cast lbvh_world_cast_capsule(const lbvh_world *world, const l
         max[x] = lbvh_i_max(a[x], b[x]);
         usable = usable && lbvh_i_finite(a[x]) && lbvh_i_finite(b[x]);
     }
-    cast = lbvh_i_cast_between(world, min, max, usable ? radius : -1, vector);
+    cast = lbvh_i_cast(world, min, max, usable ? radius : -1, vector, 1);
     cast.round = 1;
     cast.radius = radius;
     for (x = 0; x < world->desc.dim; x++) {
@@ -1084,11 +1101,11 @@ static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at
 }
 
 /* A node apart from its tree, with what is below it. */
-typedef struct lbvh_i_branch {
+typedef struct lbvh_i_limb {
     lbvh_node node;
     uint64_t category;
     uint8_t height;
-} lbvh_i_branch;
+} lbvh_i_limb;
 
 /* Two free nodes, side by side. There always are: see lbvh_i_grow_trees. */
 static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
@@ -1119,8 +1136,8 @@ static void lbvh_i_end_with(lbvh_world_tree *tree, int32_t at, int32_t skip)
 }
 
 /* Node `at` becomes another one, with all that is below it. */
-static void lbvh_i_put_branch(lbvh_world *world, lbvh_world_tree *tree, int32_t at,
-                               const lbvh_i_branch *from, int32_t skip)
+static void lbvh_i_put_limb(lbvh_world *world, lbvh_world_tree *tree, int32_t at,
+                               const lbvh_i_limb *from, int32_t skip)
 {
     int32_t const link = from->node.link;
     tree->node[at] = from->node;
@@ -1131,9 +1148,9 @@ static void lbvh_i_put_branch(lbvh_world *world, lbvh_world_tree *tree, int32_t 
     lbvh_i_end_with(tree, at, skip);
 }
 
-static lbvh_i_branch lbvh_i_branch_at(const lbvh_world_tree *tree, int32_t at)
+static lbvh_i_limb lbvh_i_limb_at(const lbvh_world_tree *tree, int32_t at)
 {
-    lbvh_i_branch subtree;
+    lbvh_i_limb subtree;
     subtree.node = tree->node[at];
     subtree.category = tree->category[at];
     subtree.height = tree->height[at];
@@ -1153,10 +1170,10 @@ static void lbvh_i_measure_up(lbvh_world_tree *tree, int32_t at)
 /* Swaps a node and a child of its sibling, with all that is below them. */
 static void lbvh_i_swap(lbvh_world *world, lbvh_world_tree *tree, int32_t node, int32_t nephew)
 {
-    lbvh_i_branch const up = lbvh_i_branch_at(tree, nephew), down = lbvh_i_branch_at(tree, node);
+    lbvh_i_limb const up = lbvh_i_limb_at(tree, nephew), down = lbvh_i_limb_at(tree, node);
     int32_t const inner = tree->parent[nephew], l = tree->node[inner].link;
-    lbvh_i_put_branch(world, tree, node, &up, down.node.skip);
-    lbvh_i_put_branch(world, tree, nephew, &down, up.node.skip);
+    lbvh_i_put_limb(world, tree, node, &up, down.node.skip);
+    lbvh_i_put_limb(world, tree, nephew, &down, up.node.skip);
     lbvh_i_unite(&tree->node[inner], &tree->node[l], &tree->node[l + 1]);
     tree->category[inner] = tree->category[l] | tree->category[l + 1];
     tree->height[inner] = lbvh_i_height_over(tree, l);
@@ -1164,7 +1181,7 @@ static void lbvh_i_swap(lbvh_world *world, lbvh_world_tree *tree, int32_t node, 
 
 /* A rotation (Kopta et al., Fast, Effective BVH Updates for Animated Scenes, 2012): node `at`, in
    which a leaf is new, and a child of its sibling... */
-static void lbvh_i_rotate_branch(lbvh_world *world, lbvh_world_tree *tree, int32_t inner)
+static void lbvh_i_rotate_limb(lbvh_world *world, lbvh_world_tree *tree, int32_t inner)
 {
     int32_t const sibling = inner % 2 ? inner + 1 : inner - 1, f = tree->node[inner].link;
     const lbvh_node *left = &tree->node[f], *other = &tree->node[sibling];
@@ -1190,20 +1207,20 @@ static int32_t lbvh_i_deepest(const lbvh_world_tree *tree)
 }
 
 /* The subtrees beside the way from a leaf up, and the leaf; and the pairs of nodes between them. */
-typedef struct lbvh_i_way {
-    lbvh_i_branch part[LBVH_STACK];
+typedef struct lbvh_i_path {
+    lbvh_i_limb part[LBVH_STACK];
     int32_t two[LBVH_STACK];
     int32_t parts, twos;
-} lbvh_i_way;
+} lbvh_i_path;
 
 /* How much a subtree weighs: so deep a tree may have so many leaves. */
-static uint64_t lbvh_i_weight(const lbvh_i_branch *part)
+static uint64_t lbvh_i_weight(const lbvh_i_limb *part)
 {
     return (uint64_t)1 << (part->height < 56 ? part->height : 56);
 }
 
 /* Sorts some of the parts by their centres along the axis on which these are furthest apart. */
-static void lbvh_i_sort_parts(lbvh_i_branch *part, int32_t count)
+static void lbvh_i_sort_parts(lbvh_i_limb *part, int32_t count)
 {
     lbvh_real low[3], high[3];
     int32_t i, k;
@@ -1217,7 +1234,7 @@ static void lbvh_i_sort_parts(lbvh_i_branch *part, int32_t count)
     for (a = 1; a < 3; a++)
         if (high[a] - low[a] > high[along] - low[along]) along = a;
     for (i = 1; i < count; i++) {
-        lbvh_i_branch const held = part[i];
+        lbvh_i_limb const held = part[i];
         lbvh_real const c = lbvh_i_half_centre(held.node.min[along], held.node.max[along]);
         for (k = i; k > 0 && lbvh_i_half_centre(part[k - 1].node.min[along],
                                                 part[k - 1].node.max[along]) > c; k--)
@@ -1227,7 +1244,7 @@ static void lbvh_i_sort_parts(lbvh_i_branch *part, int32_t count)
 }
 
 /* How many of the first parts weigh half of all, as nearly as possible; some on both sides. */
-static int32_t lbvh_i_half_of_parts(const lbvh_i_branch *part, int32_t count)
+static int32_t lbvh_i_half_of_parts(const lbvh_i_limb *part, int32_t count)
 {
     uint64_t all = 0, before = 0;
     int32_t k;
@@ -1242,12 +1259,12 @@ static int32_t lbvh_i_half_of_parts(const lbvh_i_branch *part, int32_t count)
 
 /* Builds a tree of parts in node `at`, by halves of their weight. No part of weight w of W is then
    below more than 2 + log2(W / w) nodes (Mehlhorn, Nearly Optimal Binary Search Trees, 1975). */
-static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_way *way, int32_t at,
+static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_path *way, int32_t at,
                               int32_t begin, int32_t end, int32_t skip)
 {
     int32_t u, middle;
     if (end - begin == 1) {
-        lbvh_i_put_branch(world, tree, at, &way->part[begin], skip);
+        lbvh_i_put_limb(world, tree, at, &way->part[begin], skip);
         return;
     }
     lbvh_i_sort_parts(way->part + begin, end - begin);
@@ -1270,13 +1287,13 @@ static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_w
 static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t leaf)
 {
     enum { GAIN = 8 };
-    lbvh_i_way way;
+    lbvh_i_path way;
     uint64_t weight = 1;
     int32_t at = leaf, bits = 0;
-    way.part[0] = lbvh_i_branch_at(tree, leaf);
+    way.part[0] = lbvh_i_limb_at(tree, leaf);
     way.twos = 0;
     for (way.parts = 1; at > 0 && way.parts < LBVH_STACK;) {
-        way.part[way.parts] = lbvh_i_branch_at(tree, at % 2 ? at + 1 : at - 1);
+        way.part[way.parts] = lbvh_i_limb_at(tree, at % 2 ? at + 1 : at - 1);
         weight += lbvh_i_weight(&way.part[way.parts++]);
         at = tree->parent[at];
         way.two[way.twos++] = tree->node[at].link;
@@ -1302,7 +1319,7 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
 {
     lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
-    lbvh_i_branch split;
+    lbvh_i_limb split;
     int32_t at, from, u, skip;
     if (tree->leaves++ == 0) {
         tree->used = 1;
@@ -1316,8 +1333,8 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     u = lbvh_i_take_two(tree);
     skip = tree->node[at].skip;
     /* a leaf that is split has its old stored box still, where that has changed meanwhile */
-    split = lbvh_i_branch_at(tree, at);
-    lbvh_i_put_branch(world, tree, u, &split, u + 1);
+    split = lbvh_i_limb_at(tree, at);
+    lbvh_i_put_limb(world, tree, u, &split, u + 1);
     lbvh_i_put_leaf(world, tree, u + 1, index, skip);
     lbvh_i_unite(&tree->node[at], &tree->node[at], box);
     tree->category[at] |= category;
@@ -1326,7 +1343,7 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     tree->parent[u] = tree->parent[u + 1] = at;
     lbvh_i_measure_up(tree, at);
     for (; at != from; at = tree->parent[at]) {
-        lbvh_i_rotate_branch(world, tree, at);
+        lbvh_i_rotate_limb(world, tree, at);
         lbvh_i_measure_up(tree, tree->parent[at]);
     }
     lbvh_i_limit_depth(world, tree);
@@ -1338,14 +1355,14 @@ static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree];
     int32_t const leaf = object->leaf;
-    lbvh_i_branch sibling;
+    lbvh_i_limb sibling;
     int32_t p, u;
     object->leaf = -1;
     if (--tree->leaves == 0) return 0;
     p = tree->parent[leaf];
     u = tree->node[p].link;
-    sibling = lbvh_i_branch_at(tree, u == leaf ? u + 1 : u);
-    lbvh_i_put_branch(world, tree, p, &sibling, tree->node[p].skip);
+    sibling = lbvh_i_limb_at(tree, u == leaf ? u + 1 : u);
+    lbvh_i_put_limb(world, tree, p, &sibling, tree->node[p].skip);
     tree->node[u].link = tree->unused;
     tree->unused = u;
     lbvh_i_refit_up(tree, tree->parent[p]);
@@ -1903,10 +1920,26 @@ static void lbvh_i_find_nearest(lbvh_i_sweep *sweep)
 }
 
 /* The larger one of `most` and |x|. */
-static double lbvh_i_magnitude(double most, lbvh_real x)
+static double lbvh_i_magnitude(double most, double x)
 {
-    double const size = x < 0 ? -(double)x : (double)x;
+    double const size = x < 0 ? -x : x;
     return size > most ? size : most;
+}
+
+/* The part of a box along axis a that the sweep can come near: beyond it nothing is nearest to any
+   point of the way, or of twice the way. So a half space does not set the unit. */
+static void lbvh_i_clip_box(lbvh_i_sweep *sweep, const lbvh_world_cast *cast, const lbvh_node *box,
+                            int a)
+{
+    double const one = (double)cast->end[0][a], other = (double)cast->end[1][a],
+                 way = 2 * (double)cast->vector[a], low = (double)box->min[a],
+                 high = (double)box->max[a],
+                 lowest = (one < other ? one : other) + (way < 0 ? way : 0),
+                 highest = (one < other ? other : one) + (way < 0 ? 0 : way);
+    sweep->low[a] = low < lowest ? lowest : low;
+    sweep->high[a] = high > highest ? highest : high;
+    if (sweep->low[a] > high) sweep->low[a] = high;
+    if (sweep->high[a] < low) sweep->high[a] = low;
 }
 
 /* The sweep in units of the largest coordinate. Returns how often the vector goes into that unit: 0
@@ -1916,16 +1949,18 @@ static double lbvh_i_begin_sweep(lbvh_i_sweep *sweep, const lbvh_world_cast *cas
 {
     double unit = (double)cast->radius, longest = 0;
     int a;
-    for (a = 0; a < 3; a++) {
-        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, box->min[a]), box->max[a]);
-        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, cast->end[0][a]), cast->end[1][a]);
-        longest = lbvh_i_magnitude(longest, cast->vector[a]);
-    }
     memset(sweep, 0, sizeof *sweep);
+    for (a = 0; a < 3; a++) {
+        lbvh_i_clip_box(sweep, cast, box, a);
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, sweep->low[a]), sweep->high[a]);
+        unit = lbvh_i_magnitude(unit, (double)cast->end[0][a]);
+        unit = lbvh_i_magnitude(unit, (double)cast->end[1][a]);
+        longest = lbvh_i_magnitude(longest, (double)cast->vector[a]);
+    }
     if (unit == 0) return 0;
     for (a = 0; a < 3; a++) {
-        sweep->low[a] = (double)box->min[a] / unit;
-        sweep->high[a] = (double)box->max[a] / unit;
+        sweep->low[a] /= unit;
+        sweep->high[a] /= unit;
         sweep->at[a] = (double)cast->end[0][a] / unit;
         sweep->along[a] = (double)cast->end[1][a] / unit - sweep->at[a];
         if (longest > 0) sweep->way[a] = (double)cast->vector[a] / longest;
@@ -1999,24 +2034,45 @@ static lbvh_result lbvh_i_read_box(const lbvh_world *world, const lbvh_real *box
     return inverted ? LBVH_INVERTED : LBVH_OK;
 }
 
-/* The box to store: larger by the margin, longer along the displacement. */
+/* How much larger a stored box is on each side along axis a. */
+LBVH_FN_HOT lbvh_real lbvh_i_margin(const lbvh_world *world, const lbvh_node *box, int a)
+{
+    return lbvh_i_min(world->desc.margin + world->desc.margin_part *
+                          lbvh_i_min(box->max[a] - box->min[a], lbvh_i_largest()),
+                      lbvh_i_largest());
+}
+
+/* The box to store: larger by the margin, longer along the displacement; as large as there are
+   numbers. LBVH_NOT_FINITE: the displacement is not. */
 static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *box,
                                     const lbvh_real *displacement, lbvh_node *stored)
 {
+    lbvh_real const largest = lbvh_i_largest();
     int a;
     *stored = *box;
     for (a = 0; a < world->desc.dim; a++) {
         lbvh_real const along = displacement ? displacement[a] : 0,
-                        more = world->desc.margin +
-                               world->desc.margin_part * (box->max[a] - box->min[a]);
-        stored->min[a] -= more;
-        stored->max[a] += more;
-        if (along < 0) stored->min[a] += along;
-        else stored->max[a] += along;
-        if (!lbvh_i_finite(stored->min[a]) || !lbvh_i_finite(stored->max[a]))
-            return LBVH_NOT_FINITE;
+                        more = lbvh_i_margin(world, box, a);
+        if (!lbvh_i_finite(along)) return LBVH_NOT_FINITE;
+        stored->min[a] = lbvh_i_max(box->min[a] - more + lbvh_i_min(along, 0), -largest);
+        stored->max[a] = lbvh_i_min(box->max[a] + more + lbvh_i_max(along, 0), largest);
     }
     return LBVH_OK;
+}
+
+/* 1 if a stored box that holds a given one is too large for it: larger than one stored anew by 8
+   margins along an axis, and by an eighth of the given edge and the displacement (NULL: none). */
+static int lbvh_i_too_large(const lbvh_world *world, const lbvh_node *box, const lbvh_node *stored,
+                            const lbvh_real *displacement)
+{
+    int a;
+    for (a = 0; a < world->desc.dim; a++) {
+        lbvh_real const along = displacement ? lbvh_i_absolute(displacement[a]) : 0,
+                        spare = (box->min[a] - stored->min[a]) + (stored->max[a] - box->max[a]);
+        if (spare > 10 * lbvh_i_margin(world, box, a) + (box->max[a] - box->min[a]) / 8 + 2 * along)
+            return 1;
+    }
+    return 0;
 }
 
 /* A filter with its defaults. */
@@ -2024,8 +2080,8 @@ static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
 {
     lbvh_filter given = lbvh_i_all();
     if (!filter) return given;
-    if (filter->category) given.category = filter->category;
-    if (filter->mask) given.mask = filter->mask;
+    given.category = lbvh_i_bits_or_all(filter->category);
+    given.mask = lbvh_i_bits_or_all(filter->mask);
     given.group = filter->group;
     return given;
 }
@@ -2097,11 +2153,25 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
     }
 }
 
-/* boxes: an object's two, the given one and the stored one. If the stored one holds the caller's
-   box, that becomes the given one, with -0 as 0. What is within a stored box is finite. In 2D the
-   last axis is the second one, again. */
-LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], int dim, const lbvh_real *box)
+/* How often lbvh_world_stay still takes a stored box that is larger than margins make it, since it
+   may be longer by a displacement: the skip of the stored box. */
+enum { LBVH_I_PATIENCE = 16 };
+static void lbvh_i_set_patience(lbvh_node *stored, int32_t patience) { stored->skip = patience; }
+
+/* 1 if an object has patience, of which it then has less. */
+LBVH_FN_HOT int lbvh_i_has_patience(lbvh_node *stored)
 {
+    return stored->skip > 0 && stored->skip-- > 0;
+}
+
+/* boxes: an object's two, the given one and the stored one. If the stored one holds the caller's
+   box, and is not too large for it (lbvh_i_too_large), that becomes the given one, with -0 as 0.
+   What is within a stored box is finite. In 2D the last axis is the second one, again. */
+LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], const lbvh_world_desc *desc,
+                                   const lbvh_real *box)
+{
+    int const dim = desc->dim;
+    lbvh_real const part = 10 * desc->margin_part + (lbvh_real)0.125, margin = 10 * desc->margin;
 #ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers do not count, and stay */
     float *const at = (float *)(void *)&boxes[0], *const stored = (float *)(void *)&boxes[1];
@@ -2110,9 +2180,14 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], int dim, const lbvh_real 
                  lower = dim == 2 ? _mm_movelh_ps(first, none) : first,
                  upper = dim == 2 ? _mm_movehl_ps(none, first)
                                   : _mm_shuffle_ps(last, last, _MM_SHUFFLE(3, 3, 2, 1)),
-                 within = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(stored), lower),
-                                     _mm_cmple_ps(upper, _mm_loadu_ps(stored + 4)));
+                 least = _mm_loadu_ps(stored), greatest = _mm_loadu_ps(stored + 4),
+                 within = _mm_and_ps(_mm_cmple_ps(least, lower), _mm_cmple_ps(upper, greatest)),
+                 spare = _mm_add_ps(_mm_sub_ps(lower, least), _mm_sub_ps(greatest, upper)),
+                 most = _mm_add_ps(_mm_set1_ps(margin),
+                                   _mm_mul_ps(_mm_sub_ps(upper, lower), _mm_set1_ps(part)));
     if ((_mm_movemask_ps(_mm_and_ps(within, _mm_cmple_ps(lower, upper))) & 7) != 7) return 0;
+    if ((_mm_movemask_ps(_mm_cmpgt_ps(spare, most)) & 7) != 0 && !lbvh_i_has_patience(&boxes[1]))
+        return 0;
     _mm_storel_pi((__m64 *)(void *)at, lower);
     _mm_storel_pi((__m64 *)(void *)(at + 4), upper);
     at[2] = _mm_cvtss_f32(_mm_movehl_ps(lower, lower));
@@ -2121,19 +2196,17 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], int dim, const lbvh_real 
 #else
     lbvh_node *const given = &boxes[0];
     const lbvh_node *const stored = &boxes[1];
-    int const last = dim - 1;
-    lbvh_real const x = box[0], y = box[1], z = box[last], right = box[last + 1],
-                    top = box[last + 2], back = box[2 * last + 1];
-    if (!((stored->min[0] <= x) & (x <= right) & (right <= stored->max[0]) &
-          (stored->min[1] <= y) & (y <= top) & (top <= stored->max[1]) &
-          (stored->min[last] <= z) & (z <= back) & (back <= stored->max[last])))
-        return 0;
-    given->min[0] = x + 0;
-    given->min[1] = y + 0;
-    given->min[last] = z + 0;
-    given->max[0] = right + 0;
-    given->max[1] = top + 0;
-    given->max[last] = back + 0;
+    int a, large = 0;
+    for (a = 0; a < dim; a++) {
+        lbvh_real const min = box[a], max = box[dim + a];
+        if (!((stored->min[a] <= min) & (min <= max) & (max <= stored->max[a]))) return 0;
+        large |= (min - stored->min[a]) + (stored->max[a] - max) > margin + part * (max - min);
+    }
+    if (large && !lbvh_i_has_patience(&boxes[1])) return 0;
+    for (a = 0; a < dim; a++) {
+        given->min[a] = box[a] + 0;
+        given->max[a] = box[dim + a] + 0;
+    }
     return 1;
 #endif
 }
@@ -2142,28 +2215,39 @@ LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box
 {
     const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
     if (!object) return 0;
-    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), world->desc.dim, box)) return 1;
+    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), &world->desc, box)) return 1;
     LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
     return 0;
+}
+
+/* Stores an object's box anew. */
+static lbvh_result lbvh_i_store_anew(lbvh_world *world, int32_t index, const lbvh_node *given,
+                                     const lbvh_real *displacement)
+{
+    lbvh_node stored;
+    lbvh_result const result = lbvh_i_store_box(world, given, displacement, &stored);
+    if (result != LBVH_OK) return result;
+    lbvh_i_set_box(lbvh_i_box_stored(world, index), &stored);
+    lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
+    return LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement)
 {
     const lbvh_object *object = lbvh_i_object(world, id);
-    lbvh_node given, stored, *boxes;
+    lbvh_node given, *boxes;
     lbvh_result result;
     if (!world || !box) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
     boxes = world->box + 2 * (id & 0xFFFFFFFFu);
     result = lbvh_i_read_box(world, box, &given);
     if (result != LBVH_OK) return result;
-    if (!lbvh_i_holds(&boxes[1], &given)) {
-        result = lbvh_i_store_box(world, &given, displacement, &stored);
-        if (result != LBVH_OK) return result;
-        lbvh_i_set_box(&boxes[1], &stored);
-        lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_LEAF | LBVH_I_SEARCH);
-    }
+    if (!lbvh_i_holds(&boxes[1], &given) ||
+        lbvh_i_too_large(world, &given, &boxes[1], displacement))
+        result = lbvh_i_store_anew(world, (int32_t)(object - world->object), &given, displacement);
+    if (result != LBVH_OK) return result;
+    lbvh_i_set_patience(&boxes[1], displacement ? LBVH_I_PATIENCE : 0);
     lbvh_i_set_box(&boxes[0], &given);
     return LBVH_OK;
 }
@@ -2219,6 +2303,22 @@ LBVH_API lbvh_result lbvh_world_index(const lbvh_world *world, lbvh_id id, int32
     if (!world || !index) return LBVH_BAD_ARGUMENT;
     *index = object ? (int32_t)(object - world->object) : -1;
     return object ? LBVH_OK : LBVH_BAD_ID;
+}
+
+LBVH_API lbvh_result lbvh_world_box(const lbvh_world *world, int32_t index, lbvh_fit fit,
+                                    lbvh_real *box)
+{
+    const lbvh_node *node;
+    int a;
+    if (!world || !box) return LBVH_BAD_ARGUMENT;
+    if (fit != LBVH_TIGHT && fit != LBVH_FAT) return LBVH_BAD_OPTION;
+    if (lbvh_world_id(world, index) == 0) return LBVH_BAD_ID;
+    node = fit == LBVH_FAT ? lbvh_i_box_stored(world, index) : lbvh_i_box_given(world, index);
+    for (a = 0; a < world->desc.dim; a++) {
+        box[a] = node->min[a];
+        box[world->desc.dim + a] = node->max[a];
+    }
+    return LBVH_OK;
 }
 
 LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b)
@@ -2603,7 +2703,7 @@ static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
 {
     int32_t const index = ~world->tree[t].node[at].link;
     const lbvh_object *object = index < world->count ? &world->object[index] : NULL;
-    if (!object || object->leaf != at || object->tree != t) return 0;
+    if (!object || object->leaf != at || object->tree != t || world->tree[t].height[at]) return 0;
     return object->changed || (object->alive && object->state == object->wanted &&
                                (object->state != LBVH_MOVING) == t &&
                                world->tree[t].category[at] == object->filter.category &&
@@ -2611,7 +2711,7 @@ static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
                                                lbvh_i_box_stored(world, index)));
 }
 
-/* Links, skips, boxes and categories of a node with its two children. */
+/* Links, skips, boxes, categories and heights of a node with its two children. */
 static int lbvh_i_world_inner_valid(const lbvh_world_tree *tree, int32_t at)
 {
     const lbvh_node *node = &tree->node[at];
@@ -2621,7 +2721,8 @@ static int lbvh_i_world_inner_valid(const lbvh_world_tree *tree, int32_t at)
     lbvh_i_unite(&united, &tree->node[l], &tree->node[l + 1]);
     return tree->parent[l] == at && tree->parent[l + 1] == at && tree->node[l].skip == l + 1 &&
            tree->node[l + 1].skip == node->skip && lbvh_i_same_box(&united, node) &&
-           tree->category[at] == (tree->category[l] | tree->category[l + 1]);
+           tree->category[at] == (tree->category[l] | tree->category[l + 1]) &&
+           tree->height[at] == lbvh_i_height_over(tree, l);
 }
 
 /* A walk over all nodes, which must end after 2 leaves - 1 of them. */
