@@ -102,10 +102,14 @@ extern "C" {
                             / \                    / \
                         u: B   u+1: C          u: A   u+1: C       u, u+1: free
 
-   A rebuild (lbvh_build, then the nodes in depth-first order) restores the quality. It comes when
-   the leaves changed since the last one are as many as half of all leaves, or when it is cheaper
-   than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and a
-   change costs O(log n) in the mean.
+   A leaf is added beside the node that it enlarges least, and rotations on the way up make the nodes
+   there smaller (lbvh_i_rotate_limb). Where ways to leaves become long, one is shortened alone
+   (lbvh_i_shorten): no tree is deeper than 2 log2(n) + 17, in whatever order objects come. So in
+   updates that change few leaves, at most one of 128, a change costs O(log n), and the tree stays
+   as good as a new one. Updates that change more put leaves that move a little back in their places,
+   which is cheaper, and build the tree again (lbvh_build, then the nodes in depth-first order) when
+   more than a quarter of its leaves change, or as many as it has have changed in such updates. So a
+   change costs O(log n) in the mean there. A rebuild looks at no object outside its tree.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -195,7 +199,7 @@ typedef struct lbvh_world {
                                    them: lbvh_world_box. What a step reads of an object lies side by
                                    side: link and skip, which a box does not need, hold the user
                                    number (lbvh_world_user), the generation (lbvh_i_generation) and
-                                   the patience (lbvh_i_set_patience) */
+                                   a count (LBVH_I_CALLS) */
     lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
     unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
     int32_t pairs, active;
@@ -240,19 +244,19 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
 
 /* The object's new box. displacement: dim numbers, how far it will probably move before its box
    is stored again (NULL: none); a stored box is longer by it. The box is stored anew where the
-   stored one does not hold the new one, or is too large for it: larger along an axis than one stored
-   anew by more than 8 margins, an eighth of the box's edge, and the displacement. So of several
-   moves the displacement of the last one that stored counts. Stored boxes reach to the largest
-   numbers, and no further. Does not wake, and may move static objects. LBVH_NOT_FINITE (the box; or
+   stored one does not hold the new one; and where that is too large for it, at which every 16th call
+   looks: larger along an axis than one stored anew, by more than 8 margins, an eighth of the box's
+   edge, and the displacement. So of several moves the displacement of the last one that stored
+   counts. Stored boxes reach to the largest numbers, and no further. Does not wake, and may move static objects. LBVH_NOT_FINITE (the box; or
    the displacement, where the box is stored anew), LBVH_INVERTED, LBVH_BAD_ID: the object is as it
    was. O(1). */
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 
-/* Where the stored box holds the new one and is not too large for it without a displacement: moves
-   the object, and returns 1; also 16 times in a row where it is too large, since it was stored, or
-   kept by lbvh_world_move, with a displacement. Else 0, and nothing is changed: call
-   lbvh_world_move, with the displacement. For callers to whom that costs something to find. O(1). */
+/* Where the stored box holds the new one: moves the object, and returns 1. Else 0: call
+   lbvh_world_move. 0 also in every 16th call, where the stored box is too large for an object
+   without displacement (which has moved, then, too). For callers whose displacement costs something
+   to find. O(1). */
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
 
 /* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
@@ -2060,6 +2064,10 @@ static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *bo
     return LBVH_OK;
 }
 
+/* One of so many calls for an object that stays in its stored box looks whether that is too large:
+   they are counted down in the skip of the stored box. */
+enum { LBVH_I_CALLS = 15 };
+
 /* 1 if a stored box that holds a given one is too large for it: larger than one stored anew by 8
    margins along an axis, and by an eighth of the given edge and the displacement (NULL: none). */
 static int lbvh_i_too_large(const lbvh_world *world, const lbvh_node *box, const lbvh_node *stored,
@@ -2153,25 +2161,11 @@ static void lbvh_i_set_box(lbvh_node *node, const lbvh_node *box)
     }
 }
 
-/* How often lbvh_world_stay still takes a stored box that is larger than margins make it, since it
-   may be longer by a displacement: the skip of the stored box. */
-enum { LBVH_I_PATIENCE = 16 };
-static void lbvh_i_set_patience(lbvh_node *stored, int32_t patience) { stored->skip = patience; }
-
-/* 1 if an object has patience, of which it then has less. */
-LBVH_FN_HOT int lbvh_i_has_patience(lbvh_node *stored)
-{
-    return stored->skip > 0 && stored->skip-- > 0;
-}
-
 /* boxes: an object's two, the given one and the stored one. If the stored one holds the caller's
-   box, and is not too large for it (lbvh_i_too_large), that becomes the given one, with -0 as 0.
-   What is within a stored box is finite. In 2D the last axis is the second one, again. */
-LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], const lbvh_world_desc *desc,
-                                   const lbvh_real *box)
+   box, that becomes the given one, with -0 as 0. What is within a stored box is finite. In 2D the
+   last axis is the second one, again. */
+LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], int dim, const lbvh_real *box)
 {
-    int const dim = desc->dim;
-    lbvh_real const part = 10 * desc->margin_part + (lbvh_real)0.125, margin = 10 * desc->margin;
 #ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers do not count, and stay */
     float *const at = (float *)(void *)&boxes[0], *const stored = (float *)(void *)&boxes[1];
@@ -2180,14 +2174,9 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], const lbvh_world_desc *de
                  lower = dim == 2 ? _mm_movelh_ps(first, none) : first,
                  upper = dim == 2 ? _mm_movehl_ps(none, first)
                                   : _mm_shuffle_ps(last, last, _MM_SHUFFLE(3, 3, 2, 1)),
-                 least = _mm_loadu_ps(stored), greatest = _mm_loadu_ps(stored + 4),
-                 within = _mm_and_ps(_mm_cmple_ps(least, lower), _mm_cmple_ps(upper, greatest)),
-                 spare = _mm_add_ps(_mm_sub_ps(lower, least), _mm_sub_ps(greatest, upper)),
-                 most = _mm_add_ps(_mm_set1_ps(margin),
-                                   _mm_mul_ps(_mm_sub_ps(upper, lower), _mm_set1_ps(part)));
+                 within = _mm_and_ps(_mm_cmple_ps(_mm_loadu_ps(stored), lower),
+                                     _mm_cmple_ps(upper, _mm_loadu_ps(stored + 4)));
     if ((_mm_movemask_ps(_mm_and_ps(within, _mm_cmple_ps(lower, upper))) & 7) != 7) return 0;
-    if ((_mm_movemask_ps(_mm_cmpgt_ps(spare, most)) & 7) != 0 && !lbvh_i_has_patience(&boxes[1]))
-        return 0;
     _mm_storel_pi((__m64 *)(void *)at, lower);
     _mm_storel_pi((__m64 *)(void *)(at + 4), upper);
     at[2] = _mm_cvtss_f32(_mm_movehl_ps(lower, lower));
@@ -2196,17 +2185,19 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], const lbvh_world_desc *de
 #else
     lbvh_node *const given = &boxes[0];
     const lbvh_node *const stored = &boxes[1];
-    int a, large = 0;
-    for (a = 0; a < dim; a++) {
-        lbvh_real const min = box[a], max = box[dim + a];
-        if (!((stored->min[a] <= min) & (min <= max) & (max <= stored->max[a]))) return 0;
-        large |= (min - stored->min[a]) + (stored->max[a] - max) > margin + part * (max - min);
-    }
-    if (large && !lbvh_i_has_patience(&boxes[1])) return 0;
-    for (a = 0; a < dim; a++) {
-        given->min[a] = box[a] + 0;
-        given->max[a] = box[dim + a] + 0;
-    }
+    int const last = dim - 1;
+    lbvh_real const x = box[0], y = box[1], z = box[last], right = box[last + 1],
+                    top = box[last + 2], back = box[2 * last + 1];
+    if (!((stored->min[0] <= x) & (x <= right) & (right <= stored->max[0]) &
+          (stored->min[1] <= y) & (y <= top) & (top <= stored->max[1]) &
+          (stored->min[last] <= z) & (z <= back) & (back <= stored->max[last])))
+        return 0;
+    given->min[0] = x + 0;
+    given->min[1] = y + 0;
+    given->min[last] = z + 0;
+    given->max[0] = right + 0;
+    given->max[1] = top + 0;
+    given->max[last] = back + 0;
     return 1;
 #endif
 }
@@ -2214,10 +2205,18 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], const lbvh_world_desc *de
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
 {
     const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
+    lbvh_node *boxes;
     if (!object) return 0;
-    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), &world->desc, box)) return 1;
-    LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
-    return 0;
+    boxes = world->box + 2 * (id & 0xFFFFFFFFu);
+    if (!lbvh_i_stay_within(boxes, world->desc.dim, box)) {
+        LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
+        return 0;
+    }
+    if (boxes[1].skip-- > 0) return 1;
+    boxes[1].skip = 0; /* the next call looks, too */
+    if (lbvh_i_too_large(world, &boxes[0], &boxes[1], NULL)) return 0;
+    boxes[1].skip = LBVH_I_CALLS;
+    return 1;
 }
 
 /* Stores an object's box anew. */
@@ -2228,6 +2227,7 @@ static lbvh_result lbvh_i_store_anew(lbvh_world *world, int32_t index, const lbv
     lbvh_result const result = lbvh_i_store_box(world, given, displacement, &stored);
     if (result != LBVH_OK) return result;
     lbvh_i_set_box(lbvh_i_box_stored(world, index), &stored);
+    lbvh_i_box_stored(world, index)->skip = LBVH_I_CALLS;
     lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
     return LBVH_OK;
 }
@@ -2238,16 +2238,20 @@ LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_r
     const lbvh_object *object = lbvh_i_object(world, id);
     lbvh_node given, *boxes;
     lbvh_result result;
+    int stays;
     if (!world || !box) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
     boxes = world->box + 2 * (id & 0xFFFFFFFFu);
     result = lbvh_i_read_box(world, box, &given);
     if (result != LBVH_OK) return result;
-    if (!lbvh_i_holds(&boxes[1], &given) ||
-        lbvh_i_too_large(world, &given, &boxes[1], displacement))
+    stays = lbvh_i_holds(&boxes[1], &given);
+    if (stays && boxes[1].skip-- <= 0) {
+        stays = !lbvh_i_too_large(world, &given, &boxes[1], displacement);
+        boxes[1].skip = LBVH_I_CALLS;
+    }
+    if (!stays)
         result = lbvh_i_store_anew(world, (int32_t)(object - world->object), &given, displacement);
     if (result != LBVH_OK) return result;
-    lbvh_i_set_patience(&boxes[1], displacement ? LBVH_I_PATIENCE : 0);
     lbvh_i_set_box(&boxes[0], &given);
     return LBVH_OK;
 }
