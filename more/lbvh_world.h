@@ -123,10 +123,8 @@ typedef enum lbvh_state {
     LBVH_FIXED          /* static: no pair of two such objects exists */
 } lbvh_state;
 
-/* Which objects may make pairs, and which ones a search takes: a search filters as an object with
-   this filter would. Two of the same group: always where it is positive, never where it is negative.
-   Others: where the category of each shares a bit with the mask of the other. 0 are all bits, in
-   searches too: one that is to take nothing is not begun. */
+/* Which objects may make pairs. Two of the same group: always where it is positive, never where it
+   is negative. Others: where the category of each shares a bit with the mask of the other. */
 typedef struct lbvh_filter {
     uint64_t category;      /* (default, 0: all bits) */
     uint64_t mask;          /* (default, 0: all bits) */
@@ -294,16 +292,11 @@ LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world);
    LBVH_BAD_ARGUMENT: dim. */
 LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out);
 
-/* Bits of a filter, of which 0 are all. */
-LBVH_FN uint64_t lbvh_i_bits_or_all(uint64_t bits) { return bits ? bits : ~(uint64_t)0; }
-
-/* 1 if the filters let two objects make a pair; or a search, whose filter is one of both, take the
-   other one. */
+/* 1 if the filters let two objects make a pair. */
 LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
 {
     if (a->group != 0 && a->group == b->group) return a->group > 0;
-    return (lbvh_i_bits_or_all(a->category) & lbvh_i_bits_or_all(b->mask)) != 0 &&
-           (lbvh_i_bits_or_all(b->category) & lbvh_i_bits_or_all(a->mask)) != 0;
+    return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
 }
 
 /* The two boxes of an object: as given, and as stored. */
@@ -461,7 +454,7 @@ LBVH_FN int lbvh_i_takes(const lbvh_world *world, int32_t index, const lbvh_filt
 /* 1 if such an object may lie at or below a node of the tree. */
 LBVH_FN_WALK int lbvh_i_may_hold(const lbvh_world_tree *tree, int32_t at, const lbvh_filter *filter)
 {
-    return filter->group > 0 || filter->mask == 0 || (tree->category[at] & filter->mask) != 0;
+    return filter->group > 0 || (tree->category[at] & filter->mask) != 0;
 }
 
 /* The next object; 0 when there are no more. */
@@ -2088,8 +2081,8 @@ static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
 {
     lbvh_filter given = lbvh_i_all();
     if (!filter) return given;
-    given.category = lbvh_i_bits_or_all(filter->category);
-    given.mask = lbvh_i_bits_or_all(filter->mask);
+    if (filter->category) given.category = filter->category;
+    if (filter->mask) given.mask = filter->mask;
     given.group = filter->group;
     return given;
 }
