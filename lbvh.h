@@ -1029,13 +1029,13 @@ LBVH_FN uint32_t lbvh_i_quantile_coordinate(const lbvh_real *knot, int axis_bits
 LBVH_FN uint64_t lbvh_i_code_by(const lbvh_lattice *lattice, const lbvh_i_quantiles *quantiles,
                                 int dim, int bits, const lbvh_real half_centre[3])
 {
-    int const axis_bits = lbvh_i_axis_bits(dim, bits);
-    uint32_t x[3] = {0, 0, 0};
-    int a;
+    int const of_axis = lbvh_i_axis_bits(dim, bits);
+    uint32_t x, y, z = 0;
     if (!quantiles) return lbvh_i_code_at(lattice, dim, bits, half_centre);
-    for (a = 0; a < dim; a++)
-        x[a] = lbvh_i_quantile_coordinate(quantiles->knot[a], axis_bits, half_centre[a]);
-    return lbvh_i_interleave(dim, bits, x[0], x[1], x[2]);
+    x = lbvh_i_quantile_coordinate(quantiles->knot[0], of_axis, half_centre[0]);
+    y = lbvh_i_quantile_coordinate(quantiles->knot[1], of_axis, half_centre[1]);
+    if (dim == 3) z = lbvh_i_quantile_coordinate(quantiles->knot[2], of_axis, half_centre[2]);
+    return lbvh_i_interleave(dim, bits, x, y, z);
 }
 
 /* The code of a box; of one left out that of the last cell. */
@@ -2328,7 +2328,9 @@ typedef struct lbvh_cuda_facts {
                                    the maximum of the negated ones */
     int32_t first_bad[3];       /* INT32_MAX - (first element that is not finite, inverted, badly
                                    indexed), 0 = none */
-    /* many elements, and codes of 63 bits: */
+    /* many elements: */
+    int32_t by_quantiles;       /* 1 if codes are made by quantiles */
+    /* and codes of 63 bits: */
     int32_t clustered;          /* 1 if two samples of them are alike */
     int32_t runs;               /* long runs of elements with equal keys */
 } lbvh_cuda_facts;

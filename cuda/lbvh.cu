@@ -324,7 +324,7 @@ lbvh_result lbvh_i_build_sizes(lbvh_cuda *gpu, int32_t n, size_t bytes[LBVH_BLOC
     /* n + 1 bytes, then the facts */
     bytes[LBVH_I_PREFIX] = ((size_t)n + 8) / 8 * 8 + sizeof(lbvh_cuda_facts);
     result = lbvh_i_temp_bytes(gpu, n, lbvh_i_key_bits(desc, n), &temp);
-    lbvh_i_at_least(&scratch[LBVH_I_TEMP], temp);
+    lbvh_i_at_least(&scratch[LBVH_I_TEMP], std::max(temp, sizeof(lbvh_i_quantiles)));
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_A], keys);
     lbvh_i_at_least(&scratch[LBVH_I_KEYS_B], keys);
     lbvh_i_at_least(&scratch[LBVH_I_IDS_A], ids);
@@ -424,6 +424,133 @@ __device__ void lbvh_i_report(lbvh_cuda_facts *facts, lbvh_result result, int32_
 {
     int const kind = result == LBVH_NOT_FINITE ? 0 : result == LBVH_INVERTED ? 1 : 2;
     atomicMax(&facts->first_bad[kind], INT_MAX - i);
+}
+
+/* The sample of lbvh.h, >>sample, in shared memory; x[0] is infinite where it is left out. Its
+   numbers are put into a table, or sorted: all different from `none`. */
+struct lbvh_i_block_sample {
+    lbvh_real half_centre[LBVH_I_SAMPLE][3], least[3], most[3]; /* the bounds: of all elements */
+    unsigned long long number[2 * LBVH_I_SAMPLE];
+};
+constexpr unsigned long long lbvh_i_no_number = ~0ull;
+
+/* Takes the sample, and empties the table. The caller waits then for the block. */
+__device__ __forceinline__ void lbvh_i_take_sample(const lbvh_desc &desc, const lbvh_i_input &input,
+                                                   int32_t n, lbvh_i_block_sample &sample)
+{
+    for (int s = (int)threadIdx.x; s < LBVH_I_SAMPLE; s += (int)blockDim.x) {
+        lbvh_real min[3], max[3];
+        bool const taken = s < n && lbvh_box_of(&desc, input.data, input.stride,
+                                                lbvh_i_sample_id(s, n), min, max) == LBVH_OK;
+        for (int a = 0; a < 3; a++)
+            sample.half_centre[s][a] = taken ? lbvh_i_half_centre(min[a], max[a])
+                                             : lbvh_i_infinity();
+        sample.number[s] = sample.number[LBVH_I_SAMPLE + s] = lbvh_i_no_number;
+    }
+}
+
+/* Notes the bounds; returns the lattice over them: by one thread. */
+__device__ __forceinline__ lbvh_lattice lbvh_i_set_bounds(const lbvh_desc &desc,
+                                                          const lbvh_real least[3],
+                                                          const lbvh_real most[3],
+                                                          lbvh_i_block_sample &sample)
+{
+    for (int a = 0; a < 3; a++) {
+        sample.least[a] = least[a];
+        sample.most[a] = most[a];
+    }
+    return lbvh_i_lattice_of(desc.dim, desc.bits, least, most);
+}
+
+/* 1 if the number is in the table already; if not, it is now. */
+__device__ __forceinline__ bool lbvh_i_is_in_table(unsigned long long *table,
+                                                   unsigned long long number)
+{
+    uint32_t slot = (uint32_t)(number * 0x9E3779B97F4A7C15u >> 32);
+    for (;; slot++) {
+        unsigned long long const had = atomicCAS(&table[slot % (2 * LBVH_I_SAMPLE)],
+                                                 lbvh_i_no_number, number);
+        if (had == lbvh_i_no_number) return false;
+        if (had == number) return true;
+    }
+}
+
+/* How many of the sample's numbers another one has, too, less one of each: of codes, or of centres
+   where there is no lattice. By the block. */
+__device__ __forceinline__ int lbvh_i_count_alike(const lbvh_desc &desc,
+                                                  const lbvh_lattice *lattice,
+                                                  lbvh_i_block_sample &sample)
+{
+    int alike = 0;
+    for (int s = (int)threadIdx.x; s < LBVH_I_SAMPLE; s += (int)blockDim.x) {
+        const lbvh_real *const x = sample.half_centre[s];
+        bool again = false;
+        if (x[0] != lbvh_i_infinity())
+            again = lbvh_i_is_in_table(sample.number,
+                                       lattice ? lbvh_i_code_at(lattice, desc.dim, desc.bits, x)
+                                               : lbvh_i_centre_hash(x));
+        alike += __syncthreads_count(again);
+    }
+    return alike;
+}
+
+/* 1 if the lattice gives the sample too few codes: by the block. The table is empty. */
+__device__ __forceinline__ bool lbvh_i_lattice_fails(const lbvh_desc &desc,
+                                                     const lbvh_lattice &lattice,
+                                                     lbvh_i_block_sample &sample)
+{
+    int const alike = lbvh_i_count_alike(desc, &lattice, sample);
+    if (alike < LBVH_I_ALIKE) return false;
+    for (int s = (int)threadIdx.x; s < 2 * LBVH_I_SAMPLE; s += (int)blockDim.x)
+        sample.number[s] = lbvh_i_no_number;
+    __syncthreads();
+    return alike - lbvh_i_count_alike(desc, nullptr, sample) >= LBVH_I_ALIKE;
+}
+
+/* The number that lbvh_i_ascending made this one of. */
+__device__ __forceinline__ lbvh_real lbvh_i_number_of(unsigned long long ascending)
+{
+    constexpr lbvh_i_bits sign = (lbvh_i_bits)1 << (8 * sizeof(lbvh_i_bits) - 1);
+    lbvh_i_bits bits = (lbvh_i_bits)ascending;
+    bits = bits & sign ? bits ^ sign : ~bits;
+    lbvh_real x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The knots: by the block. Bitonic sort (Batcher 1968). */
+__device__ void lbvh_i_make_knots(int dim, lbvh_i_block_sample &sample,
+                                  lbvh_i_quantiles *quantiles)
+{
+    unsigned long long *const number = sample.number;
+    for (int a = 0; a < dim; a++) {
+        int32_t count = 0;
+        for (int s = (int)threadIdx.x; s < LBVH_I_SAMPLE; s += (int)blockDim.x) {
+            bool const taken = sample.half_centre[s][0] != lbvh_i_infinity();
+            number[s] = taken ? lbvh_i_ascending(sample.half_centre[s][a]) : lbvh_i_no_number;
+            count += __syncthreads_count(taken);
+        }
+        for (int width = 2; width <= LBVH_I_SAMPLE; width *= 2)
+            for (int step = width / 2; step > 0; step /= 2) {
+                for (int pair = (int)threadIdx.x; pair < LBVH_I_SAMPLE / 2;
+                     pair += (int)blockDim.x) {
+                    int const low = pair / step * 2 * step + pair % step, high = low + step;
+                    unsigned long long const one = number[low], other = number[high];
+                    bool const descends = (low & width) != 0;
+                    if (one > other == descends) continue;
+                    number[low] = other;
+                    number[high] = one;
+                }
+                __syncthreads();
+            }
+        for (int j = (int)threadIdx.x; j <= LBVH_I_QUANTILES; j += (int)blockDim.x) {
+            lbvh_real knot = lbvh_i_number_of(number[lbvh_i_knot_rank(j, count)]);
+            if (j == 0) knot = lbvh_i_min(knot, sample.least[a]);
+            if (j == LBVH_I_QUANTILES) knot = lbvh_i_max(knot, sample.most[a]);
+            quantiles->knot[a][j] = knot;
+        }
+        __syncthreads();
+    }
 }
 
 /* The sorted codes. */
@@ -2563,11 +2690,13 @@ struct lbvh_i_share_room {
     union {
         uint64_t sample[lbvh_i_sort_blocks_most * lbvh_i_list_stride];
         lbvh_i_share_intervals intervals;
+        lbvh_i_block_sample fit;
     } now; /* one after the other */
     int32_t table[(1 << lbvh_i_table_bits) + 1]; /* splitters below each cell of codes */
     int32_t sample_id[lbvh_i_share_samples], warp_sums[lbvh_i_sort_block / 32], largest;
     lbvh_real bounds[6][lbvh_i_sort_block / 32];
     lbvh_lattice lattice;
+    lbvh_i_quantiles quantiles;
 };
 
 /* A block's share: `size` elements from `first` on. */
@@ -2575,6 +2704,7 @@ struct lbvh_i_share {
     lbvh_i_share_room *room;
     lbvh_i_slot *slot;
     uint16_t *order; /* slots by interval */
+    const lbvh_i_quantiles *quantiles; /* what codes are made by; NULL: the lattice */
     int32_t first, size, intervals;
 };
 
@@ -2738,11 +2868,12 @@ __device__ __forceinline__ void lbvh_i_fill_slots(const lbvh_i_from_keys &from,
     __syncthreads();
 }
 
-/* The lattice, from the bounds of all shares. */
+/* The lattice, from the bounds of all shares, and the quantiles where it is not fit. */
 __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements &from,
-                                                     const lbvh_i_parts &parts,
-                                                     const lbvh_i_share &own)
+                                                     const lbvh_i_parts &parts, lbvh_i_share &own)
 {
+    lbvh_i_block_sample &sample = own.room->now.fit;
+    lbvh_i_take_sample(from.desc, from.input, parts.n, sample);
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
     lbvh_i_grid_barrier();
     if (warp < 6) {
@@ -2759,15 +2890,17 @@ __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements 
             most[a] = own.room->bounds[a][0];
             least[a] = -own.room->bounds[3 + a][0];
         }
-        own.room->lattice = from.bounds_given
-                                ? lbvh_i_given_lattice(&from.desc)
-                                : lbvh_i_lattice_of(from.desc.dim, from.desc.bits, least, most);
+        if (from.bounds_given) lbvh_i_given_bounds(&from.desc, least, most);
+        own.room->lattice = lbvh_i_set_bounds(from.desc, least, most, sample);
     }
     __syncthreads();
+    if (!lbvh_i_lattice_fails(from.desc, own.room->lattice, sample)) return;
+    lbvh_i_make_knots(from.desc.dim, sample, &own.room->quantiles);
+    own.quantiles = &own.room->quantiles;
 }
 
 __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_keys &, const lbvh_i_parts &,
-                                                     const lbvh_i_share &)
+                                                     lbvh_i_share &)
 {
     lbvh_i_grid_barrier(); /* no counts yet */
 }
@@ -2784,7 +2917,8 @@ __device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_elements 
 {
     int const dim = from.desc.dim, bits = from.desc.bits;
     return lbvh_i_slot_is_empty(slot) ? lbvh_i_last_code(dim, bits)
-                                      : lbvh_i_code_at(&own.room->lattice, dim, bits, slot.x);
+                                      : lbvh_i_code_by(&own.room->lattice, own.quantiles, dim,
+                                                       bits, slot.x);
 }
 
 __device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_keys &,
@@ -2797,14 +2931,6 @@ __device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_keys &,
 __device__ __forceinline__ uint64_t lbvh_i_stored_code(const lbvh_i_slot &slot)
 {
     return (uint64_t)slot.word[1] << 32 | slot.word[0];
-}
-
-/* Mixes the bits of x: what it returns looks random. */
-__device__ __forceinline__ uint32_t lbvh_i_hash(uint32_t x)
-{
-    x = (x ^ x >> 16) * 0x7FEB352Du;
-    x = (x ^ x >> 15) * 0x846CA68Bu;
-    return x ^ x >> 16;
 }
 
 /* The order of elements: by codes, equal ones by ids. */
@@ -3076,6 +3202,7 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     own.order = reinterpret_cast<uint16_t *>(own.slot + parts.share);
     own.first = (int32_t)blockIdx.x * parts.share;
     own.size = parts.n - own.first < parts.share ? parts.n - own.first : parts.share;
+    own.quantiles = nullptr;
     own.intervals = parts.equal;
     for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += (int)(gridDim.x * blockDim.x))
         parts.memory->total[0][j] = parts.memory->total[1][j] = 0;
@@ -3641,16 +3768,20 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     if (all > -lbvh_i_infinity()) atomicMax(to, lbvh_i_order_of(all));
 }
 
-/* The lattice of these bounds; facts hold the minimum negated. */
-__device__ lbvh_lattice lbvh_i_lattice_from(const lbvh &tree, const lbvh_cuda_facts *facts)
+/* The bounds of the lattice: the caller's, or those; facts hold the minimum negated. */
+__device__ __forceinline__ void lbvh_i_bounds_in(const lbvh &tree, bool given,
+                                                 const lbvh_cuda_facts *facts, lbvh_real least[3],
+                                                 lbvh_real most[3])
 {
-    lbvh_real least[3], most[3];
+    if (given) {
+        lbvh_i_given_bounds(&tree.desc, least, most);
+        return;
+    }
     for (int a = 0; a < 3; a++) {
         bool const any = facts->most[a] != 0; /* no valid element, no bounds */
         least[a] = any ? -lbvh_i_real_of(facts->least[a]) : lbvh_i_infinity();
         most[a] = any ? lbvh_i_real_of(facts->most[a]) : -lbvh_i_infinity();
     }
-    return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
 }
 
 /* Where work space of a build with codes of 63 bits lies. */
@@ -3659,23 +3790,55 @@ struct lbvh_i_long {
     uint64_t *sample; /* in order */
     int32_t samples;  /* 0: codes have 30 bits */
     int key_bits;
+    lbvh_i_quantiles *quantiles; /* where facts->by_quantiles */
 };
 
 /* The code of element i, and whether the element is valid. */
 __device__ __forceinline__ uint64_t lbvh_i_code_of(const lbvh &tree, const lbvh_lattice &lattice,
+                                                   const lbvh_i_quantiles *quantiles,
                                                    const lbvh_i_input &input, int32_t i,
                                                    lbvh_result *valid)
 {
     lbvh_real min[3], max[3];
     *valid = lbvh_box_of(&tree.desc, input.data, input.stride, i, min, max);
-    return lbvh_i_code(&lattice, tree.desc.dim, tree.desc.bits, min, max);
+    return lbvh_i_code_of_box(&lattice, quantiles, tree.desc.dim, tree.desc.bits, min, max);
 }
 
 /* The lattice, by one thread. */
 __device__ __forceinline__ lbvh_lattice lbvh_i_lattice_in(const lbvh &tree, bool bounds_given,
                                                           const lbvh_cuda_facts *facts)
 {
-    return bounds_given ? lbvh_i_given_lattice(&tree.desc) : lbvh_i_lattice_from(tree, facts);
+    lbvh_real least[3], most[3];
+    lbvh_i_bounds_in(tree, bounds_given, facts, least, most);
+    return lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
+}
+
+/* Is the lattice fit (lbvh.h, >>quantiles)? One block. */
+__global__ void __launch_bounds__(lbvh_i_sort_block)
+    lbvh_i_fit_kernel(__grid_constant__ const lbvh_device device, lbvh_i_input input,
+                      bool bounds_given, lbvh_i_quantiles *quantiles, lbvh_cuda_facts *facts)
+{
+    lbvh_i_wait_for_kernel_before();
+    const lbvh &tree = device.tree;
+    __shared__ lbvh_lattice lattice;
+    __shared__ lbvh_i_block_sample sample;
+    if (threadIdx.x == 0) {
+        lbvh_real least[3], most[3];
+        lbvh_i_bounds_in(tree, bounds_given, facts, least, most);
+        lattice = lbvh_i_set_bounds(tree.desc, least, most, sample);
+    }
+    lbvh_i_take_sample(tree.desc, input, tree.n, sample);
+    __syncthreads();
+    if (!lbvh_i_lattice_fails(tree.desc, lattice, sample)) return;
+    lbvh_i_make_knots(tree.desc.dim, sample, quantiles);
+    if (threadIdx.x == 0) facts->by_quantiles = 1;
+}
+
+/* What codes are made by, if not by the lattice. */
+__device__ __forceinline__ const lbvh_i_quantiles *lbvh_i_quantiles_in(const lbvh_i_long &codes,
+                                                                       const lbvh_cuda_facts *facts)
+{
+    return facts->by_quantiles ? codes.quantiles : nullptr;
 }
 
 /* Ranks samples. A block computes all of them, and ranks one for each of its warps. */
@@ -3692,7 +3855,8 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     for (int s = (int)threadIdx.x; s < to.samples; s += (int)blockDim.x) {
         lbvh_result valid;
         int64_t const i = (2 * (int64_t)s + 1) * tree.n / (2 * to.samples);
-        codes[s] = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
+        codes[s] = lbvh_i_code_of(tree, lattice, lbvh_i_quantiles_in(to, facts), input, (int32_t)i,
+                                  &valid);
     }
     __syncthreads();
     int const own = lbvh_i_thread() / 32, lane = (int)(threadIdx.x % 32),
@@ -3758,6 +3922,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     __shared__ uint64_t sample[Long ? lbvh_i_most_samples : 1];
     int const lower = lbvh_i_code_bits(&tree.desc) - 32;
     bool const relative = Long && facts->clustered;
+    const lbvh_i_quantiles *const quantiles = lbvh_i_quantiles_in(codes, facts);
     if (threadIdx.x == 0) lattice = lbvh_i_lattice_in(tree, bounds_given, facts);
     if (relative)
         for (int s = (int)threadIdx.x; s < codes.samples; s += (int)blockDim.x)
@@ -3765,7 +3930,7 @@ __global__ void __launch_bounds__(lbvh_i_block_threads)
     __syncthreads();
     for (int64_t i = lbvh_i_thread(); i < tree.n; i += gridDim.x * blockDim.x) {
         lbvh_result valid;
-        uint64_t const code = lbvh_i_code_of(tree, lattice, input, (int32_t)i, &valid);
+        uint64_t const code = lbvh_i_code_of(tree, lattice, quantiles, input, (int32_t)i, &valid);
         if (valid != LBVH_OK) lbvh_i_report(facts, valid, (int32_t)i);
         if (Long) codes.code[i] = code;
         uint32_t const key = relative ? lbvh_i_relative_key(sample, codes.samples, code)
@@ -3942,12 +4107,16 @@ lbvh_result lbvh_i_make_keys(lbvh_cuda *gpu, lbvh_i_input input, const lbvh_i_lo
     if (result == LBVH_OK && !given)
         result = lbvh_i_launch(gpu, stream, threads, lbvh_i_block_threads, lbvh_i_bounds_kernel,
                                gpu->device, input, n, gpu->d_facts);
+    if (result == LBVH_OK)
+        result = lbvh_i_launch_early(gpu, stream, !given, lbvh_i_sort_block, lbvh_i_sort_block,
+                                     lbvh_i_fit_kernel, gpu->device, input, given, codes.quantiles,
+                                     gpu->d_facts);
     if (result == LBVH_OK && Long)
-        result = lbvh_i_launch_early(gpu, stream, !given, 32 * (int64_t)codes.samples,
+        result = lbvh_i_launch_early(gpu, stream, true, 32 * (int64_t)codes.samples,
                                      lbvh_i_block_threads, lbvh_i_sample_kernel, gpu->device,
                                      input, given, codes, gpu->d_facts);
     if (result != LBVH_OK) return result;
-    return lbvh_i_launch_early(gpu, stream, Long || !given, threads, lbvh_i_block_threads,
+    return lbvh_i_launch_early(gpu, stream, true, threads, lbvh_i_block_threads,
                                lbvh_i_keys_kernel<Long>, gpu->device, input, given, codes,
                                sort->keys.Current(), sort->ids.Current(), gpu->d_facts);
 }
@@ -3978,7 +4147,8 @@ lbvh_result lbvh_i_sort_by_keys(lbvh_cuda *gpu, lbvh_i_input input, lbvh_i_sort 
     int const key_bits = lbvh_i_key_bits(&gpu->device.tree.desc, n);
     uint64_t *const code = is_long ? lbvh_i_scratch<uint64_t>(gpu, LBVH_I_LONG) : nullptr;
     lbvh_i_long to = {};
-    if (is_long) to = {code, code + n, lbvh_i_samples(n), key_bits};
+    if (is_long) to = {code, code + n, lbvh_i_samples(n), key_bits, nullptr};
+    to.quantiles = lbvh_i_scratch<lbvh_i_quantiles>(gpu, LBVH_I_TEMP);
     lbvh_result result = is_long ? lbvh_i_make_keys<true>(gpu, input, to, sort, stream)
                                  : lbvh_i_make_keys<false>(gpu, input, to, sort, stream);
     if (result == LBVH_OK) result = lbvh_i_sort_by_digits(gpu, sort, n, key_bits, stream);

@@ -42,7 +42,8 @@ struct Points {
 };
 
 /* Builds, compares everything, and checks how keys were chosen, where there are any. */
-static void check_keys(const Input &in, int clustered, int least_runs, int most_runs)
+static void check_keys(const Input &in, int clustered, int least_runs, int most_runs,
+                       int by_quantiles = 0)
 {
     lbvh_cuda_facts facts = {};
     OnDevice const on_device(in);
@@ -50,6 +51,7 @@ static void check_keys(const Input &in, int clustered, int least_runs, int most_
     if (!build(&g, in, on_device)) return;
     if (in.n < keyed_least) return;
     CHECK(cudaMemcpy(&facts, g.gpu.d_facts, sizeof facts, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(facts.by_quantiles == by_quantiles);
     CHECK(facts.clustered == clustered);
     CHECK(facts.runs >= least_runs && facts.runs <= most_runs);
 }
@@ -81,14 +83,29 @@ static void test_keys_of_clusters()
                           std::to_string(shape);
                 Points p(2 + n / 50 % 2, (lbvh_builder)builder, n);
                 for (int i = 0; i < n; i++) switch (shape) {
-                    case 0: p.add(0, std::ldexp(1.0, -(int)wl_below(&p.random, 24))); break;
-                    case 1: p.add(0.3, i % 3 ? 0 : 1e-6); break; /* two thirds are one sample */
+                    case 0: p.add(0, std::ldexp(1.0, -(int)wl_below(&p.random, 16))); break;
+                    case 1: p.add(0.3, i % 3 ? 0 : 1e-4); break; /* two thirds are one sample */
                     case 2: p.add(i % 5 * 0.2, i % 7 ? 1e-5 : 0.1); break;
                     /* a far clump without a sample: one long run */
-                    case 3: p.add(is_sample(i, n) ? 0 : 0.75, is_sample(i, n) ? 1e-5 : 1e-6); break;
+                    case 3: p.add(is_sample(i, n) ? 0 : 0.75, is_sample(i, n) ? 1e-5 : 1e-4); break;
                     default: p.add(i % 2 * 0.5, 0);
                     }
                 check_keys(p.in, 1, shape == 3, shape == 3 ? 3 : n);
+            }
+}
+
+/* Elements of which a lattice tells too few apart. */
+static void test_keys_by_quantiles()
+{
+    for (int n : {700, keyed_least})
+        for (int32_t bits : {30, 63})
+            for (int builder = 0; builder < 3; builder++) {
+                if (builder > 0 && n > 2000) continue;
+                context = "keys by quantiles: " + std::to_string(n) + ", " + std::to_string(bits);
+                Points p(2 + n / 50 % 2, (lbvh_builder)builder, n);
+                p.in.desc.bits = bits;
+                for (int i = 0; i < n; i++) p.add(0, i % 100 ? 1e-8 : 1);
+                check_keys(p.in, 0, 0, n, 1);
             }
 }
 

@@ -59,7 +59,7 @@ static void test_ploc_shapes()
     }
 }
 
-/* Boxes in boxes, each `growth` times as large as the one before. */
+/* Boxes in boxes around one centre, each `growth` times as large as the one before. */
 static Input nested(int n, double growth)
 {
     Input in = {};
@@ -70,7 +70,8 @@ static Input nested(int n, double growth)
     in.n = n;
     in.width = 6;
     for (int i = 0; i < n; i++)
-        for (int a = 0; a < 6; a++) in.data.push_back(a < 3 ? 0 : (real)std::pow(growth, i));
+        for (int a = 0; a < 6; a++)
+            in.data.push_back((real)((a < 3 ? -1 : 1) * std::pow(growth, i)));
     return in;
 }
 
@@ -78,8 +79,8 @@ static Input nested(int n, double growth)
 static void test_ploc_too_deep()
 {
     int below = 0, above = 0;
-    for (int n : {90, 100, 101, 102, 103, 104, 105, 106, 107, 108, 120, 220}) {
-        Input const in = nested(n, 1.3);
+    for (int n : {90, 266, 267, 268, 269, 270, 271, 272, 273, 274, 275, 400}) {
+        Input const in = nested(n, 1.1);
         OnDevice const on_device(in);
         Trees g;
         lbvh merged = {};

@@ -70,6 +70,7 @@ static const Test tests[] = {
     {"large", test_large},
     {"keys of one clump", test_keys_of_one_clump},
     {"keys of clusters", test_keys_of_clusters},
+    {"keys by quantiles", test_keys_by_quantiles},
     {"keys of uniform points", test_keys_of_uniform_points},
     {"sort of equal codes", test_sort_of_equal_codes},
     {"sort unseen by samples", test_sort_unseen_by_samples},

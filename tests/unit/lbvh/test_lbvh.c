@@ -21,6 +21,7 @@
 
 #include "ploc.c"
 #include "trees.c"
+#include "far.c"
 #include "borders.c"
 #include "bad_elements.c"
 #include "refit.c"
@@ -48,6 +49,8 @@ static const struct CMUnitTest trees[] = {
     TEST(test_ploc_left_out),
     TEST(test_ploc_quality),
     TEST(test_stack),
+    TEST(test_far_elements),
+    TEST(test_few_points),
     TEST(test_borders),
     TEST(test_rim),
     TEST(test_odd_queries),
