@@ -102,14 +102,14 @@ extern "C" {
                             / \                    / \
                         u: B   u+1: C          u: A   u+1: C       u, u+1: free
 
-   A leaf is added beside the node that it enlarges least, and rotations on the way up make the nodes
-   there smaller (lbvh_i_rotate_limb). Where ways to leaves become long, one is shortened alone
-   (lbvh_i_shorten): no tree is deeper than 2 log2(n) + 17, in whatever order objects come. So in
-   updates that change few leaves, at most one of 128, a change costs O(log n), and the tree stays
-   as good as a new one. Updates that change more put leaves that move a little back in their places,
-   which is cheaper, and build the tree again (lbvh_build, then the nodes in depth-first order) when
-   more than a quarter of its leaves change, or as many as it has have changed in such updates. So a
-   change costs O(log n) in the mean there. A rebuild looks at no object outside its tree.
+   A leaf is added beside the node that it enlarges least, and rotations on the way up make nodes
+   there smaller (lbvh_i_rotate_limb). Where the tree is deeper than 2 log2(n) + 17, the way to a
+   deepest leaf is shortened alone (lbvh_i_shorten). So in updates that change few leaves, at most
+   one of 128, a change costs O(log n), in whatever order objects come, and the tree stays as good
+   as a new one. Updates that change more leave leaves that move a little in their places, which is
+   cheaper, and build the tree again (lbvh_build, then the nodes in depth-first order) when more
+   than a quarter of its leaves change, or as many as it has have changed in such updates: a change
+   costs O(log n) in the mean. A rebuild looks at no object outside its tree.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -124,8 +124,8 @@ typedef enum lbvh_state {
 } lbvh_state;
 
 /* Which objects may make pairs. Two of the same group: always where it is positive, never where it
-   is negative. Others: where the category of each shares a bit with the mask of the other. Also of a
-   search, which is as an object with this filter. */
+   is negative. Others: where the category of each shares a bit with the mask of the other. Also of
+   a search, which is as an object with this filter. */
 typedef struct lbvh_filter {
     uint64_t category;      /* (default, 0: all bits) */
     uint64_t mask;          /* (default, 0: all bits) */
@@ -243,12 +243,12 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
 
 /* The object's new box. displacement: dim numbers, how far it will probably move before its box
    is stored again (NULL: none); a stored box is longer by it. The box is stored anew where the
-   stored one does not hold the new one; and where that is too large for it, at which every 16th call
-   looks: larger along an axis than one stored anew, by more than 8 margins, an eighth of the box's
-   edge, and the displacement. So of several moves the displacement of the last one that stored
-   counts. Stored boxes reach to the largest numbers, and no further. Does not wake, and may move static objects. LBVH_NOT_FINITE (the box; or
-   the displacement, where the box is stored anew), LBVH_INVERTED, LBVH_BAD_ID: the object is as it
-   was. O(1). */
+   stored one does not hold the new one; and where that is too large for it, at which every 16th
+   call looks: larger along an axis than one stored anew, by more than 8 margins, an eighth of the
+   box's edge, and the displacement. So of several moves the displacement of the last one that
+   stored counts. Stored boxes reach to the largest numbers, and no further. Does not wake, and may
+   move static objects. LBVH_NOT_FINITE (the box; or the displacement, where the box is stored
+   anew), LBVH_INVERTED, LBVH_BAD_ID: the object is as it was. O(1). */
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 
@@ -270,8 +270,8 @@ LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
 
 /* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
    found are there, all others come with a later update that succeeds. world.begun and world.ended
-   list what this update did, then too: each pair is in one of them once when it begins and once when
-   it ends, whichever update fails. The same calls give the same
+   list what this update did, then too: a pair is listed once when it begins and once when it ends,
+   whichever update fails. The same calls give the same
    pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
    rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
    is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
@@ -524,9 +524,9 @@ typedef struct lbvh_world_cast {
 } lbvh_world_cast;
 
 /* 1 if the shape's box enters the box up to t_max: a point that starts at 0 enters the box of all
-   ways by which the shape's box touches the other one (Minkowski difference; Ericson section 5.5.8).
-   Of a round shape, `*t` is lowered and t_max raised by more than the rounding: its own test
-   decides. */
+   ways by which the shape's box touches the other one (Minkowski difference; Ericson section
+   5.5.8). Of a round shape, `*t` is lowered and t_max raised by more than the rounding: its own
+   test decides. */
 LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
 {
     lbvh_real const spare = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-6 : (lbvh_real)2e-15;
@@ -1078,7 +1078,8 @@ static int32_t lbvh_i_descend(lbvh_world_tree *tree, int32_t at, const lbvh_node
         int32_t const l = node->link;
         const lbvh_node *left = &tree->node[l], *right = left + 1;
         lbvh_real const here = lbvh_i_united_size(node, node);
-        lbvh_real in_left = lbvh_i_united_size(left, box), in_right = lbvh_i_united_size(right, box);
+        lbvh_real in_left = lbvh_i_united_size(left, box),
+                  in_right = lbvh_i_united_size(right, box);
         if (left->link >= 0) in_left -= lbvh_i_united_size(left, left);
         if (right->link >= 0) in_right -= lbvh_i_united_size(right, right);
         /* a new parent costs the united size; below, the node grows to that from `here` */
@@ -1190,8 +1191,16 @@ static void lbvh_i_swap(lbvh_world *world, lbvh_world_tree *tree, int32_t node, 
     tree->height[inner] = lbvh_i_height_over(tree, l);
 }
 
-/* A rotation (Kopta et al., Fast, Effective BVH Updates for Animated Scenes, 2012): node `at`, in
-   which a leaf is new, and a child of its sibling... */
+/* A rotation (Kopta et al., Fast, Effective BVH Updates for Animated Scenes, 2012): the sibling of
+   an inner node and one of its children swap places, where that makes the node smaller. One that
+   makes a tree deeper that is deep enough is left out.
+
+              *                      *
+             / \                    / \
+            B   inner     ->       F   inner: becomes the box of B and G
+                / \                    / \
+               F   G                  B   G
+*/
 static void lbvh_i_rotate_limb(lbvh_world *world, lbvh_world_tree *tree, int32_t inner)
 {
     int32_t const sibling = inner % 2 ? inner + 1 : inner - 1, f = tree->node[inner].link;
@@ -1270,8 +1279,8 @@ static int32_t lbvh_i_half_of_parts(const lbvh_i_limb *part, int32_t count)
 
 /* Builds a tree of parts in node `at`, by halves of their weight. No part of weight w of W is then
    below more than 2 + log2(W / w) nodes (Mehlhorn, Nearly Optimal Binary Search Trees, 1975). */
-static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_path *way, int32_t at,
-                              int32_t begin, int32_t end, int32_t skip)
+static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_path *way,
+                              int32_t at, int32_t begin, int32_t end, int32_t skip)
 {
     int32_t u, middle;
     if (end - begin == 1) {
@@ -1484,7 +1493,8 @@ static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted
 enum { LBVH_I_NO_OBJECT = INT32_MAX };  /* in a leaf of a tree that is rebuilt next: forgotten */
 
 /* Adds a box to those of a rebuild; their number. */
-static int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box, int32_t n)
+static int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box,
+                             int32_t n)
 {
     int const dim = world->desc.dim;
     lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;

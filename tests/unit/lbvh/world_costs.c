@@ -435,7 +435,8 @@ static int finds(const lbvh_world *world, const double *p, lbvh_fit fit)
    too; of several moves the last one that stored a box gave the displacement. */
 static void test_between_updates(void **state)
 {
-    double const old[3] = {0, 0, 0}, far[3] = {5, 0, 0}, near[3] = {0.9, 0, 0}, edge[3] = {1.3, 0, 0};
+    double const old[3] = {0, 0, 0}, far[3] = {5, 0, 0}, near[3] = {0.9, 0, 0},
+                 edge[3] = {1.3, 0, 0};
     real const way[2] = {8, 0}, back[2] = {-9, 0};
     lbvh_world world = new_world(2, 0.5);
     lbvh_id const id = put_in(&world, old, 0.5, LBVH_MOVING);
