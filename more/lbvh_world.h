@@ -59,6 +59,7 @@
 #define lbvh_world_update     lbvh_f64_world_update
 #define lbvh_world_id         lbvh_f64_world_id
 #define lbvh_world_index      lbvh_f64_world_index
+#define lbvh_world_box        lbvh_f64_world_box
 #define lbvh_world_find_pair  lbvh_f64_world_find_pair
 #define lbvh_world_validate   lbvh_f64_world_validate
 #define lbvh_box_of_doubles   lbvh_f64_box_of_doubles
@@ -101,10 +102,14 @@ extern "C" {
                             / \                    / \
                         u: B   u+1: C          u: A   u+1: C       u, u+1: free
 
-   A rebuild (lbvh_build, then the nodes in depth-first order) restores the quality. It comes when
-   the leaves changed since the last one are as many as half of all leaves, or when it is cheaper
-   than replacing leaf by leaf. So no update costs more than a rebuild and the searches, and a
-   change costs O(log n) in the mean.
+   A leaf is added beside the node that it enlarges least, and rotations on the way up make nodes
+   there smaller (lbvh_i_rotate_limb). Where the tree is deeper than 2 log2(n) + 17, the way to a
+   deepest leaf is shortened alone (lbvh_i_shorten). So in updates that change few leaves, at most
+   one of 128, a change costs O(log n), in whatever order objects come, and the tree stays as good
+   as a new one. Updates that change more leave leaves that move a little in their places, which is
+   cheaper, and build the tree again (lbvh_build, then the nodes in depth-first order) when more
+   than a quarter of its leaves change, or as many as it has have changed in such updates: a change
+   costs O(log n) in the mean. A rebuild looks at no object outside its tree.
    ---------------------------------------------------------------------------------------------- */
 
 /* An object's name: its generation in the upper 32 bits, its index in the lower ones. Indices are
@@ -163,10 +168,12 @@ typedef struct lbvh_world_tree {
     lbvh_node *node;        /* node 0 is the root where there are leaves */
     int32_t *parent;
     uint64_t *category;     /* by node: all categories below it */
+    uint8_t *height;        /* by node: most nodes between it and a leaf below it, and 1; leaf: 0 */
     int32_t leaves;
     int32_t used;           /* nodes below it have been used */
     int32_t unused;         /* first of a list of pairs of nodes that are free, -1: none */
-    int32_t changes;        /* leaves changed since the last rebuild */
+    int32_t changes;        /* leaves changed since the last rebuild, by updates of many changes */
+    int32_t too_deep;       /* a leaf is deeper than walks have room for: the tree is rebuilt */
 } lbvh_world_tree;
 
 /* What an update did: the most expensive of its ways. */
@@ -180,17 +187,18 @@ typedef enum lbvh_reason {
 /* A node, or an object, that one of several searches visits. */
 typedef struct lbvh_visit { int32_t at, search; } lbvh_visit;
 
-enum { LBVH_WORLD_BLOCKS = 21 };
+enum { LBVH_WORLD_BLOCKS = 23 };
 
 typedef struct lbvh_world {
     lbvh_world_desc desc;       /* with defaults filled in */
     int32_t count;              /* indices in use are below this */
     int32_t objects, sleepers;  /* alive; and sleeping */
     lbvh_object *object;        /* [count] */
-    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one. What a
-                                   step reads of an object lies side by side: link and skip, which
-                                   a box does not need, hold the user number (lbvh_world_user) and
-                                   the generation (lbvh_i_generation) */
+    lbvh_node *box;             /* [2 count] by index: the given box, then the stored one; to read
+                                   them: lbvh_world_box. What a step reads of an object lies side by
+                                   side: link and skip, which a box does not need, hold the user
+                                   number (lbvh_world_user), the generation (lbvh_i_generation) and
+                                   a count (LBVH_I_CALLS) */
     lbvh_pair *pair;            /* [pairs]; the first `active` have an object that moves */
     unsigned char *pair_data;   /* [pairs * desc.pair_bytes] */
     int32_t pairs, active;
@@ -209,7 +217,7 @@ typedef struct lbvh_world {
     lbvh_visit *met;            /* objects that searches met */
     int32_t *found;             /* the same, search after search */
     int32_t *mark;              /* by index: the last search that met it */
-    int32_t changed_count, vacant_count, capacity, pair_capacity, token, too_deep;
+    int32_t changed_count, vacant_count, capacity, pair_capacity, token;
     int32_t not_run;            /* desc.parallel.run left a task of this update out */
     lbvh_real *gathered;        /* boxes of a rebuild */
     int32_t *gathered_index;
@@ -234,14 +242,20 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
                                        lbvh_id *id);
 
 /* The object's new box. displacement: dim numbers, how far it will probably move before its box
-   is stored again (NULL: none); the stored box is longer by it. It is not read where the stored box
-   holds the new one. Does not wake, and may move static objects. LBVH_NOT_FINITE, LBVH_INVERTED,
-   LBVH_BAD_ID: the object is as it was. O(1). */
+   is stored again (NULL: none); a stored box is longer by it. The box is stored anew where the
+   stored one does not hold the new one; and where that is too large for it, at which every 16th
+   call looks: larger along an axis than one stored anew, by more than 8 margins, an eighth of the
+   box's edge, and the displacement. So of several moves the displacement of the last one that
+   stored counts. Stored boxes reach to the largest numbers, and no further. Does not wake, and may
+   move static objects. LBVH_NOT_FINITE (the box; or the displacement, where the box is stored
+   anew), LBVH_INVERTED, LBVH_BAD_ID: the object is as it was. O(1). */
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 
 /* Where the stored box holds the new one: moves the object, and returns 1. Else 0: call
-   lbvh_world_move. For callers whose displacement costs something to find. O(1). */
+   lbvh_world_move. 0 also in every 16th call, where the stored box is too large for an object
+   without displacement (which has moved, then, too). For callers whose displacement costs something
+   to find. O(1). */
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
 
 /* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
@@ -255,7 +269,9 @@ LBVH_API lbvh_result lbvh_world_set_filter(lbvh_world *world, lbvh_id id,
                                            const lbvh_filter *filter);
 
 /* Takes in all changes: the trees, then the pairs. LBVH_OUT_OF_MEMORY: no room for all pairs; those
-   found are there, all others come with a later update that succeeds. The same calls give the same
+   found are there, all others come with a later update that succeeds. world.begun and world.ended
+   list what this update did, then too: a pair is listed once when it begins and once when it ends,
+   whichever update fails. The same calls give the same
    pairs in the same order, whatever world.desc.parallel, which you may change. In its tasks run
    rebuilds and searches; they take memory in proportion to the objects and pairs, and where there
    is none the calling thread does all. LBVH_NOT_RUN: so it did where `run` left a task out; the
@@ -332,6 +348,12 @@ LBVH_FN void lbvh_i_set_generation(const lbvh_world *world, int32_t index, uint3
 /* Which of an object's boxes counts: the given one, or the stored one, larger by the margin. */
 typedef enum lbvh_fit { LBVH_TIGHT = 0, LBVH_FAT } lbvh_fit;
 
+/* The box of the object with this index, 2 dim numbers: as given last, or as stored (of an object
+   moved since the last update: what that update will store). LBVH_BAD_ID: no object has it;
+   LBVH_BAD_OPTION: no such fit. */
+LBVH_API lbvh_result lbvh_world_box(const lbvh_world *world, int32_t index, lbvh_fit fit,
+                                    lbvh_real *box);
+
 /* Pairs that a walk tests at a time. */
 enum { LBVH_WALK_PAIRS = 32 };
 
@@ -388,7 +410,10 @@ static inline int lbvh_next_pair(lbvh_pair_walk *walk)
        lbvh_world_overlap o = lbvh_world_overlap_box(&world, box);
        while (lbvh_next_object(&o)) use(o.user);
 
-   Objects removed since are not found. Order: as the trees have it, the same after the same calls.
+   All searches go by the boxes that the last update stored. LBVH_TIGHT then tests the box as given
+   since: an object that has left its stored box after that update is found where both boxes touch,
+   and at its new place from the next update on. LBVH_FAT does not ask where it is now. Objects
+   removed since are not found. Order: as the trees have it, the same after the same calls.
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_world_overlap {
@@ -492,27 +517,28 @@ typedef struct lbvh_world_cast {
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
-    lbvh_ray ray;           /* of the shape's centre; its stack holds 2 node + tree */
-    lbvh_real half[3];      /* half the edges of the shape's box */
+    lbvh_ray ray;           /* from 0 along the vector; its stack holds 2 node + tree */
+    lbvh_real low[3], high[3];  /* the shape's box */
     int round;              /* 1: all points within radius of the segment between two ends */
     lbvh_real end[2][3], vector[3], radius;
 } lbvh_world_cast;
 
-/* 1 if the shape's box enters the box up to t_max: the ray of its centre enters the box grown by
-   its half edges (Minkowski sum; Ericson section 5.5.8). Of a round shape, `*t` is lowered and
-   t_max raised by more than the rounding: its own test decides. */
+/* 1 if the shape's box enters the box up to t_max: a point that starts at 0 enters the box of all
+   ways by which the shape's box touches the other one (Minkowski difference; Ericson section
+   5.5.8). Of a round shape, `*t` is lowered and t_max raised by more than the rounding: its own
+   test decides. */
 LBVH_FN int lbvh_i_cast_enters(lbvh_world_cast *cast, const lbvh_node *node, lbvh_real *t)
 {
     lbvh_real const spare = LBVH_I_REAL_KIND == 1 ? (lbvh_real)1e-6 : (lbvh_real)2e-15;
-    lbvh_node grown = *node;
+    lbvh_node ways = *node;
     int a, enters;
     for (a = 0; a < 3; a++) {
-        grown.min[a] -= cast->half[a];
-        grown.max[a] += cast->half[a];
+        ways.min[a] = node->min[a] - cast->high[a];
+        ways.max[a] = node->max[a] - cast->low[a];
     }
     cast->ray.t_max = cast->t_max;
     if (cast->round) cast->ray.t_max += spare * cast->t_max;
-    enters = lbvh_i_ray_enters(&cast->ray, &grown, t);
+    enters = lbvh_i_ray_enters(&cast->ray, &ways, t);
     if (cast->round) *t -= spare * *t;
     return enters;
 }
@@ -527,11 +553,14 @@ LBVH_FN void lbvh_i_cast_push(lbvh_world_cast *cast, int32_t t, int32_t at, lbvh
     cast->ray.enters[cast->ray.top++] = enters;
 }
 
-/* A cast of the box with centre `origin` and these half edges. */
-LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *origin,
-                                    const lbvh_real extents[3], const lbvh_real *vector,
-                                    lbvh_real t_max)
+/* A cast of the box from min to max, which a radius makes larger on every side, and a little more:
+   no box that is touched is missed. */
+LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *min,
+                                    const lbvh_real *max, lbvh_real radius,
+                                    const lbvh_real *vector, lbvh_real t_max)
 {
+    lbvh_real const more = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15,
+                    zero[3] = {0, 0, 0};
     lbvh_world_cast cast;
     lbvh_real enters;
     int32_t t;
@@ -540,13 +569,17 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
     cast.index = -1;
     cast.world = world;
     cast.filter = lbvh_i_all();
-    lbvh_i_begin_ray(&cast.ray, world->desc.dim, origin, vector, t_max);
+    lbvh_i_begin_ray(&cast.ray, world->desc.dim, zero, vector, t_max);
     cast.t_max = cast.ray.t_max;
-    usable = cast.ray.top;
+    usable = cast.ray.top && radius >= 0 && lbvh_i_finite(radius);
     cast.ray.top = 0;
     for (a = 0; a < world->desc.dim; a++) {
-        cast.half[a] = extents[a];
-        usable = usable && extents[a] >= 0;
+        usable = usable && min[a] <= max[a] && lbvh_i_finite(min[a]) && lbvh_i_finite(max[a]);
+        cast.low[a] = min[a];
+        cast.high[a] = max[a];
+        if (!(radius > 0)) continue;
+        cast.low[a] -= radius + more * (radius + lbvh_i_absolute(min[a]));
+        cast.high[a] += radius + more * (radius + lbvh_i_absolute(max[a]));
     }
     if (!usable) return cast;
     for (t = 1; t >= 0; t--)
@@ -561,8 +594,7 @@ LBVH_FN lbvh_world_cast lbvh_i_cast(const lbvh_world *world, const lbvh_real *or
 LBVH_FN lbvh_world_cast lbvh_world_ray(const lbvh_world *world, const lbvh_real *origin,
                                        const lbvh_real *direction, lbvh_real t_max)
 {
-    lbvh_real const extents[3] = {0, 0, 0};
-    return lbvh_i_cast(world, origin, extents, direction, t_max);
+    return lbvh_i_cast(world, origin, origin, 0, direction, t_max);
 }
 LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_real *from,
                                            const lbvh_real *to)
@@ -573,28 +605,12 @@ LBVH_FN lbvh_world_cast lbvh_world_segment(const lbvh_world *world, const lbvh_r
     return lbvh_world_ray(world, from, along, 1);
 }
 
-/* A box between min and max, grown by radius, swept along vector, t in 0 .. 1. Half edges are
-   rounded up: no box that is touched is missed. */
-LBVH_FN lbvh_world_cast lbvh_i_cast_between(const lbvh_world *world, const lbvh_real *min,
-                                            const lbvh_real *max, lbvh_real radius,
-                                            const lbvh_real *vector)
-{
-    lbvh_real const up = LBVH_I_REAL_KIND == 1 ? (lbvh_real)5e-7 : (lbvh_real)1e-15;
-    lbvh_real centre[3] = {0, 0, 0}, extents[3] = {0, 0, 0};
-    int a;
-    for (a = 0; a < world->desc.dim; a++) {
-        centre[a] = 2 * lbvh_i_half_centre(min[a], max[a]);
-        extents[a] = radius >= 0 && min[a] <= max[a] ? max[a] - centre[a] + radius : -1;
-        if (extents[a] >= 0) extents[a] += up * (extents[a] + lbvh_i_absolute(centre[a]));
-    }
-    return lbvh_i_cast(world, centre, extents, vector, 1);
-}
-
-/* A box of 2 dim numbers, swept along the vector. Inverted boxes find nothing. */
+/* A box of 2 dim numbers, swept along the vector, t in 0 .. 1. NaN, infinite numbers and inverted
+   boxes find nothing. */
 LBVH_FN lbvh_world_cast lbvh_world_cast_box(const lbvh_world *world, const lbvh_real *box,
                                             const lbvh_real *vector)
 {
-    return lbvh_i_cast_between(world, box, box + world->desc.dim, 0, vector);
+    return lbvh_i_cast(world, box, box + world->desc.dim, 0, vector, 1);
 }
 
 /* A capsule: all points within radius of the segment from a to b; and a sphere, swept along the
@@ -613,7 +629,7 @@ LBVH_FN lbvh_world_cast lbvh_world_cast_capsule(const lbvh_world *world, const l
         max[x] = lbvh_i_max(a[x], b[x]);
         usable = usable && lbvh_i_finite(a[x]) && lbvh_i_finite(b[x]);
     }
-    cast = lbvh_i_cast_between(world, min, max, usable ? radius : -1, vector);
+    cast = lbvh_i_cast(world, min, max, usable ? radius : -1, vector, 1);
     cast.round = 1;
     cast.radius = radius;
     for (x = 0; x < world->desc.dim; x++) {
@@ -790,8 +806,8 @@ extern "C" {
 enum {
     LBVH_I_OBJECTS, LBVH_I_BOXES_OF, LBVH_I_CHANGED, LBVH_I_VACANT, LBVH_I_GATHERED,
     LBVH_I_GATHERED_INDEX, LBVH_I_FOUND, LBVH_I_MARK, LBVH_I_WAITING, LBVH_I_MET,
-    LBVH_I_TREE_BLOCKS, /* node, parent, category; twice */
-    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 6, LBVH_I_PAIR_DATA, LBVH_I_BEGUN,
+    LBVH_I_TREE_BLOCKS, /* node, parent, category, height; twice */
+    LBVH_I_PAIRS = LBVH_I_TREE_BLOCKS + 8, LBVH_I_PAIR_DATA, LBVH_I_BEGUN,
     LBVH_I_ENDED,       /* with pair_bytes, the data of ended pairs follows their indices */
     LBVH_I_PIECES_OF    /* of an update in pieces */
 };
@@ -843,10 +859,11 @@ static void lbvh_i_bind_world(lbvh_world *world)
     world->gathered = (lbvh_real *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED]);
     world->gathered_index = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_GATHERED_INDEX]);
     for (t = 0; t < 2; t++) {
-        world->tree[t].node = lbvh_i_start_of_nodes(&b[LBVH_I_TREE_BLOCKS + 3 * t]);
-        world->tree[t].parent = (int32_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 1]);
-        world->tree[t].category =
-            (uint64_t *)(void *)lbvh_i_start(&b[LBVH_I_TREE_BLOCKS + 3 * t + 2]);
+        const lbvh_block *of = &b[LBVH_I_TREE_BLOCKS + 4 * t];
+        world->tree[t].node = lbvh_i_start_of_nodes(&of[0]);
+        world->tree[t].parent = (int32_t *)(void *)lbvh_i_start(&of[1]);
+        world->tree[t].category = (uint64_t *)(void *)lbvh_i_start(&of[2]);
+        world->tree[t].height = (uint8_t *)lbvh_i_start(&of[3]);
     }
     world->pair = (lbvh_pair *)(void *)lbvh_i_start(&b[LBVH_I_PAIRS]);
     world->pair_data = (unsigned char *)lbvh_i_start(&b[LBVH_I_PAIR_DATA]);
@@ -898,10 +915,11 @@ static int lbvh_i_grow_trees(lbvh_world *world, int32_t n)
     lbvh scratch;
     int t;
     for (t = 0; t < 2; t++) {
-        int const b = LBVH_I_TREE_BLOCKS + 3 * t, keep = world->tree[t].leaves > 0;
+        int const b = LBVH_I_TREE_BLOCKS + 4 * t, keep = world->tree[t].leaves > 0;
         if (!lbvh_i_extend(world, b, nodes, sizeof(lbvh_node), keep) ||
             !lbvh_i_extend(world, b + 1, nodes, sizeof(int32_t), keep) ||
-            !lbvh_i_extend(world, b + 2, nodes, sizeof(uint64_t), keep))
+            !lbvh_i_extend(world, b + 2, nodes, sizeof(uint64_t), keep) ||
+            !lbvh_i_extend(world, b + 3, nodes, sizeof(uint8_t), keep))
             return 0;
     }
     memset(&desc, 0, sizeof desc);
@@ -989,6 +1007,13 @@ LBVH_API lbvh_result lbvh_world_begin(lbvh_world *world, const lbvh_world_desc *
    >>world-trees: leaves added, removed and refitted (figure at >>world)
    ---------------------------------------------------------------------------------------------- */
 
+/* The height of a node with children u and u + 1. */
+static uint8_t lbvh_i_height_over(const lbvh_world_tree *tree, int32_t u)
+{
+    uint8_t const l = tree->height[u], r = tree->height[u + 1], most = l > r ? l : r;
+    return (uint8_t)(most < 255 ? most + 1 : 255);
+}
+
 /* Corrects the nodes from `at` up to the first one that was right. */
 static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
 {
@@ -1004,62 +1029,64 @@ static void lbvh_i_refit_up(lbvh_world_tree *tree, int32_t at)
     }
 }
 
-/* Half the surface of the union of two boxes (2D: of the perimeter), with its edges. */
-LBVH_FN_HOT lbvh_real lbvh_i_united_size(int dim, const lbvh_node *l, const lbvh_node *r)
+/* An eighth of the edges of the union of two boxes, added up. (Edges, not surfaces, also in 3D:
+   neither they nor their growth leave the range of numbers, whatever the boxes.) */
+LBVH_FN_HOT lbvh_real lbvh_i_united_size(const lbvh_node *l, const lbvh_node *r)
 {
 #ifdef LBVH_I_SSE2
     /* min, link, max, skip: the fourth numbers are left out (as floats, many would be denormal) */
     const float *const a = (const float *)(const void *)l, *b = (const float *)(const void *)r;
     __m128 const three = _mm_castsi128_ps(_mm_set_epi32(0, -1, -1, -1)),
+                 eighth = _mm_and_ps(three, _mm_set1_ps(0.125f)),
                  lower = _mm_and_ps(three, _mm_min_ps(_mm_loadu_ps(a), _mm_loadu_ps(b))),
                  upper = _mm_and_ps(three, _mm_max_ps(_mm_loadu_ps(a + 4), _mm_loadu_ps(b + 4))),
-                 edge = _mm_sub_ps(upper, lower),
-                 next = _mm_shuffle_ps(edge, edge, _MM_SHUFFLE(3, 0, 2, 1)), /* y z x */
-                 side = dim == 2 ? edge : _mm_mul_ps(edge, next),
-                 two = _mm_add_ss(side, _mm_shuffle_ps(side, side, 1));
-    return _mm_cvtss_f32(dim == 2 ? two : _mm_add_ss(two, _mm_movehl_ps(side, side)));
+                 edge = _mm_sub_ps(_mm_mul_ps(upper, eighth), _mm_mul_ps(lower, eighth)),
+                 two = _mm_add_ps(edge, _mm_movehl_ps(edge, edge));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 #else
-    lbvh_real const x = lbvh_i_max(l->max[0], r->max[0]) - lbvh_i_min(l->min[0], r->min[0]),
-                    y = lbvh_i_max(l->max[1], r->max[1]) - lbvh_i_min(l->min[1], r->min[1]);
-    lbvh_real z;
-    if (dim == 2) return x + y;
-    z = lbvh_i_max(l->max[2], r->max[2]) - lbvh_i_min(l->min[2], r->min[2]);
-    return x * y + y * z + z * x;
+    lbvh_real size = 0;
+    int a;
+    for (a = 0; a < 3; a++)
+        size += lbvh_i_max(l->max[a], r->max[a]) / 8 - lbvh_i_min(l->min[a], r->min[a]) / 8;
+    return size;
 #endif
 }
 
 /* The lowest node from `from` up that holds a new box, or else the root; the nodes above it take in
-   its category. Their number is returned in *depth. From there a leaf that moves a little is put
-   back in a few steps, in nodes that its removal has read (as btDbvt of Bullet does). */
+   its category. From there a leaf that moves a little is put back in a few steps, in nodes that its
+   removal has read (as btDbvt of Bullet does). */
 static int32_t lbvh_i_climb(lbvh_world_tree *tree, int32_t from, const lbvh_node *box,
-                            uint64_t category, int32_t *depth)
+                            uint64_t category)
 {
     int32_t at = from, up;
     while (at > 0 && !lbvh_i_holds(&tree->node[at], box)) at = tree->parent[at];
-    *depth = 0;
     for (up = tree->parent[at]; up >= 0; up = tree->parent[up]) {
+        if ((tree->category[up] & category) == category) break;
         tree->category[up] |= category;
-        ++*depth;
     }
     return at;
 }
 
-/* The leaf below `at` beside which a new one enlarges the tree least: greedily. Every node on the
-   way takes in the new box, and is counted in *depth. */
-static int32_t lbvh_i_descend(lbvh_world_tree *tree, int dim, int32_t at, const lbvh_node *box,
-                              uint64_t category, int32_t *depth)
+/* The node from `at` down beside which a new leaf enlarges the tree least: greedily, by what a new
+   parent costs here, and what it costs further down at least (Catto, Dynamic Bounding Volume
+   Hierarchies, 2019). Every node on the way takes in the new box. */
+static int32_t lbvh_i_descend(lbvh_world_tree *tree, int32_t at, const lbvh_node *box,
+                              uint64_t category)
 {
     while (tree->node[at].link >= 0) {
-        int32_t const l = tree->node[at].link;
+        lbvh_node *node = &tree->node[at];
+        int32_t const l = node->link;
         const lbvh_node *left = &tree->node[l], *right = left + 1;
-        lbvh_real const in_left = lbvh_i_united_size(dim, left, box) -
-                                  lbvh_i_united_size(dim, left, left),
-                        in_right = lbvh_i_united_size(dim, right, box) -
-                                   lbvh_i_united_size(dim, right, right);
-        lbvh_i_unite(&tree->node[at], &tree->node[at], box);
+        lbvh_real const here = lbvh_i_united_size(node, node);
+        lbvh_real in_left = lbvh_i_united_size(left, box),
+                  in_right = lbvh_i_united_size(right, box);
+        if (left->link >= 0) in_left -= lbvh_i_united_size(left, left);
+        if (right->link >= 0) in_right -= lbvh_i_united_size(right, right);
+        /* a new parent costs the united size; below, the node grows to that from `here` */
+        if (here < in_left && here < in_right) break;
+        lbvh_i_unite(node, node, box);
         tree->category[at] |= category;
         at = in_left <= in_right ? l : l + 1;
-        ++*depth;
     }
     return at;
 }
@@ -1070,6 +1097,7 @@ static void lbvh_i_bind_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t a
     lbvh_object *object = &world->object[index];
     tree->node[at].link = ~index;
     tree->category[at] = object->filter.category;
+    tree->height[at] = 0;
     object->leaf = at;
     object->tree = (uint8_t)(tree - world->tree);
 }
@@ -1084,6 +1112,13 @@ static void lbvh_i_put_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t at
     lbvh_i_bind_leaf(world, tree, at, index);
 }
 
+/* A node apart from its tree, with what is below it. */
+typedef struct lbvh_i_limb {
+    lbvh_node node;
+    uint64_t category;
+    uint8_t height;
+} lbvh_i_limb;
+
 /* Two free nodes, side by side. There always are: see lbvh_i_grow_trees. */
 static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
 {
@@ -1096,13 +1131,216 @@ static int32_t lbvh_i_take_two(lbvh_world_tree *tree)
     return tree->used - 2;
 }
 
+/* The most inner nodes above a leaf before insertions shorten the way to it: twice as many as a
+   balanced tree of these leaves has, and 16. */
+static int32_t lbvh_i_depth_allowed(int32_t leaves)
+{
+    int32_t bits = 0;
+    while (leaves >> bits > 1) bits++;
+    return 2 * bits + 16;
+}
+
+/* Sets the skip of the last leaf below a node, and of all nodes that end with it. */
+static void lbvh_i_end_with(lbvh_world_tree *tree, int32_t at, int32_t skip)
+{
+    for (; tree->node[at].link >= 0; at = tree->node[at].link + 1) tree->node[at].skip = skip;
+    tree->node[at].skip = skip;
+}
+
+/* Node `at` becomes another one, with all that is below it. */
+static void lbvh_i_put_limb(lbvh_world *world, lbvh_world_tree *tree, int32_t at,
+                               const lbvh_i_limb *from, int32_t skip)
+{
+    int32_t const link = from->node.link;
+    tree->node[at] = from->node;
+    tree->category[at] = from->category;
+    tree->height[at] = from->height;
+    if (link < 0) world->object[~link].leaf = at;
+    else tree->parent[link] = tree->parent[link + 1] = at;
+    lbvh_i_end_with(tree, at, skip);
+}
+
+static lbvh_i_limb lbvh_i_limb_at(const lbvh_world_tree *tree, int32_t at)
+{
+    lbvh_i_limb subtree;
+    subtree.node = tree->node[at];
+    subtree.category = tree->category[at];
+    subtree.height = tree->height[at];
+    return subtree;
+}
+
+/* Corrects the heights from `at` up to the first one that was right. */
+static void lbvh_i_measure_up(lbvh_world_tree *tree, int32_t at)
+{
+    for (; at >= 0; at = tree->parent[at]) {
+        uint8_t const height = lbvh_i_height_over(tree, tree->node[at].link);
+        if (tree->height[at] == height) return;
+        tree->height[at] = height;
+    }
+}
+
+/* Swaps a node and a child of its sibling, with all that is below them. */
+static void lbvh_i_swap(lbvh_world *world, lbvh_world_tree *tree, int32_t node, int32_t nephew)
+{
+    lbvh_i_limb const up = lbvh_i_limb_at(tree, nephew), down = lbvh_i_limb_at(tree, node);
+    int32_t const inner = tree->parent[nephew], l = tree->node[inner].link;
+    lbvh_i_put_limb(world, tree, node, &up, down.node.skip);
+    lbvh_i_put_limb(world, tree, nephew, &down, up.node.skip);
+    lbvh_i_unite(&tree->node[inner], &tree->node[l], &tree->node[l + 1]);
+    tree->category[inner] = tree->category[l] | tree->category[l + 1];
+    tree->height[inner] = lbvh_i_height_over(tree, l);
+}
+
+/* A rotation (Kopta et al., Fast, Effective BVH Updates for Animated Scenes, 2012): the sibling of
+   an inner node and one of its children swap places, where that makes the node smaller. One that
+   makes a tree deeper that is deep enough is left out.
+
+              *                      *
+             / \                    / \
+            B   inner     ->       F   inner: becomes the box of B and G
+                / \                    / \
+               F   G                  B   G
+*/
+static void lbvh_i_rotate_limb(lbvh_world *world, lbvh_world_tree *tree, int32_t inner)
+{
+    int32_t const sibling = inner % 2 ? inner + 1 : inner - 1, f = tree->node[inner].link;
+    const lbvh_node *left = &tree->node[f], *other = &tree->node[sibling];
+    lbvh_real const size = lbvh_i_united_size(&tree->node[inner], &tree->node[inner]),
+                    with_left = lbvh_i_united_size(other, left),
+                    with_right = lbvh_i_united_size(other, left + 1);
+    if (with_left >= size && with_right >= size) return;
+    if (tree->height[sibling] >= tree->height[inner] &&
+        tree->height[0] >= lbvh_i_depth_allowed(tree->leaves))
+        return;
+    lbvh_i_swap(world, tree, sibling, with_left < with_right ? f + 1 : f);
+}
+
+/* A leaf that is deepest below the root. */
+static int32_t lbvh_i_deepest(const lbvh_world_tree *tree)
+{
+    int32_t at = 0;
+    while (tree->node[at].link >= 0) {
+        int32_t const l = tree->node[at].link;
+        at = tree->height[l] > tree->height[l + 1] ? l : l + 1;
+    }
+    return at;
+}
+
+/* The subtrees beside the way from a leaf up, and the leaf; and the pairs of nodes between them. */
+typedef struct lbvh_i_path {
+    lbvh_i_limb part[LBVH_STACK];
+    int32_t two[LBVH_STACK];
+    int32_t parts, twos;
+} lbvh_i_path;
+
+/* How much a subtree weighs: so deep a tree may have so many leaves. */
+static uint64_t lbvh_i_weight(const lbvh_i_limb *part)
+{
+    return (uint64_t)1 << (part->height < 56 ? part->height : 56);
+}
+
+/* Sorts some of the parts by their centres along the axis on which these are furthest apart. */
+static void lbvh_i_sort_parts(lbvh_i_limb *part, int32_t count)
+{
+    lbvh_real low[3], high[3];
+    int32_t i, k;
+    int a, along = 0;
+    for (i = 0; i < count; i++)
+        for (a = 0; a < 3; a++) {
+            lbvh_real const c = lbvh_i_half_centre(part[i].node.min[a], part[i].node.max[a]);
+            if (i == 0 || c < low[a]) low[a] = c;
+            if (i == 0 || c > high[a]) high[a] = c;
+        }
+    for (a = 1; a < 3; a++)
+        if (high[a] - low[a] > high[along] - low[along]) along = a;
+    for (i = 1; i < count; i++) {
+        lbvh_i_limb const held = part[i];
+        lbvh_real const c = lbvh_i_half_centre(held.node.min[along], held.node.max[along]);
+        for (k = i; k > 0 && lbvh_i_half_centre(part[k - 1].node.min[along],
+                                                part[k - 1].node.max[along]) > c; k--)
+            part[k] = part[k - 1];
+        part[k] = held;
+    }
+}
+
+/* How many of the first parts weigh half of all, as nearly as possible; some on both sides. */
+static int32_t lbvh_i_half_of_parts(const lbvh_i_limb *part, int32_t count)
+{
+    uint64_t all = 0, before = 0;
+    int32_t k;
+    for (k = 0; k < count; k++) all += lbvh_i_weight(&part[k]);
+    for (k = 0; k < count - 1; k++) {
+        uint64_t const weight = lbvh_i_weight(&part[k]);
+        if (2 * before + weight >= all) break; /* it lies beyond the middle, mostly */
+        before += weight;
+    }
+    return k > 0 ? k : 1;
+}
+
+/* Builds a tree of parts in node `at`, by halves of their weight. No part of weight w of W is then
+   below more than 2 + log2(W / w) nodes (Mehlhorn, Nearly Optimal Binary Search Trees, 1975). */
+static void lbvh_i_join_parts(lbvh_world *world, lbvh_world_tree *tree, lbvh_i_path *way,
+                              int32_t at, int32_t begin, int32_t end, int32_t skip)
+{
+    int32_t u, middle;
+    if (end - begin == 1) {
+        lbvh_i_put_limb(world, tree, at, &way->part[begin], skip);
+        return;
+    }
+    lbvh_i_sort_parts(way->part + begin, end - begin);
+    middle = begin + lbvh_i_half_of_parts(way->part + begin, end - begin);
+    u = way->two[--way->twos];
+    tree->parent[u] = tree->parent[u + 1] = at;
+    lbvh_i_join_parts(world, tree, way, u, begin, middle, u + 1);
+    lbvh_i_join_parts(world, tree, way, u + 1, middle, end, skip);
+    lbvh_i_unite(&tree->node[at], &tree->node[u], &tree->node[u + 1]);
+    lbvh_i_fill_gaps(&tree->node[at]);
+    tree->node[at].link = u;
+    tree->node[at].skip = skip;
+    tree->category[at] = tree->category[u] | tree->category[u + 1];
+    tree->height[at] = lbvh_i_height_over(tree, u);
+}
+
+/* Shortens the way to a leaf, by 8 nodes at least: that of the fewest nodes from the leaf up where
+   a tree of what lies beside them makes it so much shorter. No height grows. O(LBVH_STACK^2),
+   whatever the tree's size; and a way has to grow by 8 leaves before the next time. 0: none is. */
+static int lbvh_i_shorten(lbvh_world *world, lbvh_world_tree *tree, int32_t leaf)
+{
+    enum { GAIN = 8 };
+    lbvh_i_path way;
+    uint64_t weight = 1;
+    int32_t at = leaf, bits = 0;
+    way.part[0] = lbvh_i_limb_at(tree, leaf);
+    way.twos = 0;
+    for (way.parts = 1; at > 0 && way.parts < LBVH_STACK;) {
+        way.part[way.parts] = lbvh_i_limb_at(tree, at % 2 ? at + 1 : at - 1);
+        weight += lbvh_i_weight(&way.part[way.parts++]);
+        at = tree->parent[at];
+        way.two[way.twos++] = tree->node[at].link;
+        while (bits < 63 && weight >> bits > 1) bits++;
+        if (way.twos - (bits + 3) < GAIN) continue;
+        lbvh_i_join_parts(world, tree, &way, at, 0, way.parts, tree->node[at].skip);
+        lbvh_i_measure_up(tree, tree->parent[at]);
+        return 1;
+    }
+    return 0;
+}
+
+/* Keeps the tree's depth within O(log n), and what walks have room for. */
+static void lbvh_i_limit_depth(lbvh_world *world, lbvh_world_tree *tree)
+{
+    if (tree->height[0] <= lbvh_i_depth_allowed(tree->leaves)) return;
+    if (lbvh_i_shorten(world, tree, lbvh_i_deepest(tree))) return;
+    if (tree->height[0] > LBVH_STACK - 2) tree->too_deep = 1;
+}
+
 /* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
 static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
     lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
-    int32_t at, u, old, skip, depth;
-    tree->changes++;
+    lbvh_i_limb split;
+    int32_t at, from, u, skip;
     if (tree->leaves++ == 0) {
         tree->used = 1;
         tree->unused = -1;
@@ -1110,21 +1348,25 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
         lbvh_i_put_leaf(world, tree, 0, index, -1);
         return;
     }
-    at = lbvh_i_climb(tree, beside, box, category, &depth);
-    at = lbvh_i_descend(tree, world->desc.dim, at, box, category, &depth);
-    if (depth + 2 > LBVH_STACK - 2) world->too_deep = 1;
+    from = lbvh_i_climb(tree, beside, box, category);
+    at = lbvh_i_descend(tree, from, box, category);
     u = lbvh_i_take_two(tree);
-    old = ~tree->node[at].link;
     skip = tree->node[at].skip;
-    lbvh_i_put_leaf(world, tree, u, old, u + 1);
+    /* a leaf that is split has its old stored box still, where that has changed meanwhile */
+    split = lbvh_i_limb_at(tree, at);
+    lbvh_i_put_limb(world, tree, u, &split, u + 1);
     lbvh_i_put_leaf(world, tree, u + 1, index, skip);
-    /* the leaf split has its old stored box still, where that has changed meanwhile */
-    lbvh_i_unite(&tree->node[u], &tree->node[at], &tree->node[at]);
     lbvh_i_unite(&tree->node[at], &tree->node[at], box);
-    tree->category[u] = tree->category[at];
-    tree->category[at] |= tree->category[u + 1];
+    tree->category[at] |= category;
     tree->node[at].link = u;
+    tree->node[at].skip = skip;
     tree->parent[u] = tree->parent[u + 1] = at;
+    lbvh_i_measure_up(tree, at);
+    for (; at != from; at = tree->parent[at]) {
+        lbvh_i_rotate_limb(world, tree, at);
+        lbvh_i_measure_up(tree, tree->parent[at]);
+    }
+    lbvh_i_limit_depth(world, tree);
 }
 
 /* Removes an object's leaf. The node where its sibling is now. */
@@ -1133,24 +1375,18 @@ static int32_t lbvh_i_drop_leaf(lbvh_world *world, int32_t index)
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree];
     int32_t const leaf = object->leaf;
-    int32_t p, u, sibling, skip, at;
+    lbvh_i_limb sibling;
+    int32_t p, u;
     object->leaf = -1;
-    tree->changes++;
     if (--tree->leaves == 0) return 0;
     p = tree->parent[leaf];
     u = tree->node[p].link;
-    sibling = u == leaf ? u + 1 : u;
-    skip = tree->node[p].skip;
-    tree->node[p] = tree->node[sibling];
-    tree->category[p] = tree->category[sibling];
-    if (tree->node[p].link < 0) world->object[~tree->node[p].link].leaf = p;
-    else tree->parent[tree->node[p].link] = tree->parent[tree->node[p].link + 1] = p;
-    for (at = p; tree->node[at].link >= 0; at = tree->node[at].link + 1)
-        tree->node[at].skip = skip;
-    tree->node[at].skip = skip;
+    sibling = lbvh_i_limb_at(tree, u == leaf ? u + 1 : u);
+    lbvh_i_put_limb(world, tree, p, &sibling, tree->node[p].skip);
     tree->node[u].link = tree->unused;
     tree->unused = u;
     lbvh_i_refit_up(tree, tree->parent[p]);
+    lbvh_i_measure_up(tree, tree->parent[p]);
     return p;
 }
 
@@ -1162,13 +1398,15 @@ LBVH_FN_HOT void lbvh_i_prefetch_bound(const lbvh_world *world, int32_t leaf)
     LBVH_I_PREFETCH(&world->object[world->gathered_index[from->node[coming].link]].leaf);
 }
 
-/* The categories of inner nodes, whose children come after them, from those of leaves. */
+/* Categories and heights of inner nodes, whose children come after them, from those of leaves. */
 static void lbvh_i_unite_categories(lbvh_world_tree *tree)
 {
     int32_t at;
     for (at = tree->used - 1; at >= 0; at--) {
         int32_t const l = tree->node[at].link;
-        if (l >= 0) tree->category[at] = tree->category[l] | tree->category[l + 1];
+        if (l < 0) continue;
+        tree->category[at] = tree->category[l] | tree->category[l + 1];
+        tree->height[at] = lbvh_i_height_over(tree, l);
     }
 }
 
@@ -1181,7 +1419,7 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
     tree->leaves = from->n;
     tree->used = 1;
     tree->unused = -1;
-    tree->changes = 0;
+    tree->changes = tree->too_deep = 0;
     tree->parent[0] = -1;
     waiting[0][top] = waiting[1][top] = 0;
     for (top = from->n > 0; top > 0;) {
@@ -1206,6 +1444,43 @@ static void lbvh_i_copy_scratch(lbvh_world *world, lbvh_world_tree *tree)
     if (from->n > 0) lbvh_i_unite_categories(tree);
 }
 
+/* The leaves begin .. end - 1 of the scratch tree, in their order, as a balanced tree in node
+   `at`. */
+static void lbvh_i_halve_leaves(lbvh_world *world, lbvh_world_tree *tree, int32_t at, int32_t begin,
+                                int32_t end)
+{
+    const lbvh *from = &world->scratch;
+    int32_t const u = tree->used, middle = begin + (end - begin) / 2;
+    lbvh_node *node = &tree->node[at];
+    if (end - begin == 1) {
+        int32_t const index = world->gathered_index[from->node[from->first_leaf + begin].link],
+                      skip = node->skip;
+        *node = from->node[from->first_leaf + begin];
+        node->skip = skip;
+        lbvh_i_bind_leaf(world, tree, at, index);
+        return;
+    }
+    tree->used += 2;
+    tree->parent[u] = tree->parent[u + 1] = at;
+    tree->node[u].skip = u + 1;
+    tree->node[u + 1].skip = node->skip;
+    lbvh_i_halve_leaves(world, tree, u, begin, middle);
+    lbvh_i_halve_leaves(world, tree, u + 1, middle, end);
+    lbvh_i_unite(node, &tree->node[u], &tree->node[u + 1]);
+    lbvh_i_fill_gaps(node);
+    node->link = u;
+}
+
+/* The same tree as deep as log2 of its leaves: for boxes whose sizes and places span so many powers
+   of two that lbvh_build's tree is deep. */
+static void lbvh_i_halve(lbvh_world *world, lbvh_world_tree *tree)
+{
+    tree->used = 1;
+    tree->node[0].skip = -1;
+    lbvh_i_halve_leaves(world, tree, 0, 0, tree->leaves);
+    lbvh_i_unite_categories(tree);
+}
+
 /* Of the reasons of an update the gravest counts. */
 static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 {
@@ -1215,32 +1490,62 @@ static void lbvh_i_give_reason(lbvh_world *world, lbvh_reason reason)
 /* The tree in which an object's leaf belongs: 0 moving, 1 at rest. */
 static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted != LBVH_MOVING; }
 
-/* Builds one tree again, of all objects that belong there. It cannot fail: the memory is reserved,
-   the boxes were checked, and where a task is left out the build is repeated without tasks. */
-static void lbvh_i_rebuild(lbvh_world *world, int t)
+enum { LBVH_I_NO_OBJECT = INT32_MAX };  /* in a leaf of a tree that is rebuilt next: forgotten */
+
+/* Adds a box to those of a rebuild; their number. */
+static int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box,
+                             int32_t n)
+{
+    int const dim = world->desc.dim;
+    lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
+    int a;
+    for (a = 0; a < dim; a++) {
+        to[a] = box->min[a];
+        to[dim + a] = box->max[a];
+    }
+    world->gathered_index[n] = index;
+    return n + 1;
+}
+
+/* The objects of a rebuild, with their boxes: those whose leaves did not change, in the order of
+   the tree, and the changed ones, which have none. Their number. No other object is looked at. */
+static int32_t lbvh_i_gather_tree(const lbvh_world *world, int t, int32_t unchanged)
+{
+    const lbvh_world_tree *tree = &world->tree[t];
+    int32_t at = 0, n = 0, k;
+    while (n < unchanged) {
+        const lbvh_node *node = &tree->node[at];
+        int32_t const index = ~node->link;
+        at = node->link < 0 ? node->skip : node->link;
+        if (index < 0 || index == LBVH_I_NO_OBJECT) continue;
+        n = lbvh_i_gather(world, index, node, n);
+    }
+    for (k = 0; k < world->changed_count; k++) {
+        int32_t const index = world->changed[k];
+        const lbvh_object *object = &world->object[index];
+        if (!object->alive || object->leaf >= 0 || lbvh_i_tree_wanted(object) != t) continue;
+        n = lbvh_i_gather(world, index, lbvh_i_box_stored(world, index), n);
+    }
+    return n;
+}
+
+/* Builds one tree again, of the leaves that did not change and the changed objects that belong
+   there. It cannot fail: the memory is reserved, the boxes were checked, and where a task is left
+   out the build is repeated without tasks. */
+static void lbvh_i_rebuild(lbvh_world *world, int t, int32_t unchanged)
 {
     lbvh_desc desc = world->scratch.desc;
-    int const dim = world->desc.dim;
-    int32_t index, n = 0;
-    int a;
+    lbvh_world_tree *tree = &world->tree[t];
+    int32_t const n = lbvh_i_gather_tree(world, t, unchanged);
+    int const halve = tree->too_deep;
     desc.parallel = world->desc.parallel;
-    for (index = 0; index < world->count; index++) {
-        const lbvh_node *box = lbvh_i_box_stored(world, index);
-        const lbvh_object *object = &world->object[index];
-        lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
-        if (!object->alive || lbvh_i_tree_wanted(object) != t) continue;
-        for (a = 0; a < dim; a++) {
-            to[a] = box->min[a];
-            to[dim + a] = box->max[a];
-        }
-        world->gathered_index[n++] = index;
-    }
     if (lbvh_build(&world->scratch, &desc, world->gathered, 0, n) != LBVH_OK) {
         world->not_run = 1;
         desc.parallel.run = NULL;
         (void)lbvh_build(&world->scratch, &desc, world->gathered, 0, n);
     }
-    lbvh_i_copy_scratch(world, &world->tree[t]);
+    lbvh_i_copy_scratch(world, tree);
+    if (n > 1 && (halve || tree->height[0] > lbvh_i_depth_allowed(n))) lbvh_i_halve(world, tree);
     lbvh_i_give_reason(world, LBVH_REBUILT);
 }
 
@@ -1636,10 +1941,26 @@ static void lbvh_i_find_nearest(lbvh_i_sweep *sweep)
 }
 
 /* The larger one of `most` and |x|. */
-static double lbvh_i_magnitude(double most, lbvh_real x)
+static double lbvh_i_magnitude(double most, double x)
 {
-    double const size = x < 0 ? -(double)x : (double)x;
+    double const size = x < 0 ? -x : x;
     return size > most ? size : most;
+}
+
+/* The part of a box along axis a that the sweep can come near: beyond it nothing is nearest to any
+   point of the way, or of twice the way. So a half space does not set the unit. */
+static void lbvh_i_clip_box(lbvh_i_sweep *sweep, const lbvh_world_cast *cast, const lbvh_node *box,
+                            int a)
+{
+    double const one = (double)cast->end[0][a], other = (double)cast->end[1][a],
+                 way = 2 * (double)cast->vector[a], low = (double)box->min[a],
+                 high = (double)box->max[a],
+                 lowest = (one < other ? one : other) + (way < 0 ? way : 0),
+                 highest = (one < other ? other : one) + (way < 0 ? 0 : way);
+    sweep->low[a] = low < lowest ? lowest : low;
+    sweep->high[a] = high > highest ? highest : high;
+    if (sweep->low[a] > high) sweep->low[a] = high;
+    if (sweep->high[a] < low) sweep->high[a] = low;
 }
 
 /* The sweep in units of the largest coordinate. Returns how often the vector goes into that unit: 0
@@ -1649,16 +1970,18 @@ static double lbvh_i_begin_sweep(lbvh_i_sweep *sweep, const lbvh_world_cast *cas
 {
     double unit = (double)cast->radius, longest = 0;
     int a;
-    for (a = 0; a < 3; a++) {
-        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, box->min[a]), box->max[a]);
-        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, cast->end[0][a]), cast->end[1][a]);
-        longest = lbvh_i_magnitude(longest, cast->vector[a]);
-    }
     memset(sweep, 0, sizeof *sweep);
+    for (a = 0; a < 3; a++) {
+        lbvh_i_clip_box(sweep, cast, box, a);
+        unit = lbvh_i_magnitude(lbvh_i_magnitude(unit, sweep->low[a]), sweep->high[a]);
+        unit = lbvh_i_magnitude(unit, (double)cast->end[0][a]);
+        unit = lbvh_i_magnitude(unit, (double)cast->end[1][a]);
+        longest = lbvh_i_magnitude(longest, (double)cast->vector[a]);
+    }
     if (unit == 0) return 0;
     for (a = 0; a < 3; a++) {
-        sweep->low[a] = (double)box->min[a] / unit;
-        sweep->high[a] = (double)box->max[a] / unit;
+        sweep->low[a] /= unit;
+        sweep->high[a] /= unit;
         sweep->at[a] = (double)cast->end[0][a] / unit;
         sweep->along[a] = (double)cast->end[1][a] / unit - sweep->at[a];
         if (longest > 0) sweep->way[a] = (double)cast->vector[a] / longest;
@@ -1732,24 +2055,49 @@ static lbvh_result lbvh_i_read_box(const lbvh_world *world, const lbvh_real *box
     return inverted ? LBVH_INVERTED : LBVH_OK;
 }
 
-/* The box to store: larger by the margin, longer along the displacement. */
+/* How much larger a stored box is on each side along axis a. */
+LBVH_FN_HOT lbvh_real lbvh_i_margin(const lbvh_world *world, const lbvh_node *box, int a)
+{
+    return lbvh_i_min(world->desc.margin + world->desc.margin_part *
+                          lbvh_i_min(box->max[a] - box->min[a], lbvh_i_largest()),
+                      lbvh_i_largest());
+}
+
+/* The box to store: larger by the margin, longer along the displacement; as large as there are
+   numbers. LBVH_NOT_FINITE: the displacement is not. */
 static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *box,
                                     const lbvh_real *displacement, lbvh_node *stored)
 {
+    lbvh_real const largest = lbvh_i_largest();
     int a;
     *stored = *box;
     for (a = 0; a < world->desc.dim; a++) {
         lbvh_real const along = displacement ? displacement[a] : 0,
-                        more = world->desc.margin +
-                               world->desc.margin_part * (box->max[a] - box->min[a]);
-        stored->min[a] -= more;
-        stored->max[a] += more;
-        if (along < 0) stored->min[a] += along;
-        else stored->max[a] += along;
-        if (!lbvh_i_finite(stored->min[a]) || !lbvh_i_finite(stored->max[a]))
-            return LBVH_NOT_FINITE;
+                        more = lbvh_i_margin(world, box, a);
+        if (!lbvh_i_finite(along)) return LBVH_NOT_FINITE;
+        stored->min[a] = lbvh_i_max(box->min[a] - more + lbvh_i_min(along, 0), -largest);
+        stored->max[a] = lbvh_i_min(box->max[a] + more + lbvh_i_max(along, 0), largest);
     }
     return LBVH_OK;
+}
+
+/* One of so many calls for an object that stays in its stored box looks whether that is too large:
+   they are counted down in the skip of the stored box. */
+enum { LBVH_I_CALLS = 15 };
+
+/* 1 if a stored box that holds a given one is too large for it: larger than one stored anew by 8
+   margins along an axis, and by an eighth of the given edge and the displacement (NULL: none). */
+static int lbvh_i_too_large(const lbvh_world *world, const lbvh_node *box, const lbvh_node *stored,
+                            const lbvh_real *displacement)
+{
+    int a;
+    for (a = 0; a < world->desc.dim; a++) {
+        lbvh_real const along = displacement ? lbvh_i_absolute(displacement[a]) : 0,
+                        spare = (box->min[a] - stored->min[a]) + (stored->max[a] - box->max[a]);
+        if (spare > 10 * lbvh_i_margin(world, box, a) + (box->max[a] - box->min[a]) / 8 + 2 * along)
+            return 1;
+    }
+    return 0;
 }
 
 /* A filter with its defaults. */
@@ -1871,29 +2219,53 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], int dim, const lbvh_real 
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
 {
     const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
+    lbvh_node *boxes;
     if (!object) return 0;
-    if (lbvh_i_stay_within(world->box + 2 * (id & 0xFFFFFFFFu), world->desc.dim, box)) return 1;
-    LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
-    return 0;
+    boxes = world->box + 2 * (id & 0xFFFFFFFFu);
+    if (!lbvh_i_stay_within(boxes, world->desc.dim, box)) {
+        LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
+        return 0;
+    }
+    if (boxes[1].skip-- > 0) return 1;
+    boxes[1].skip = 0; /* the next call looks, too */
+    if (lbvh_i_too_large(world, &boxes[0], &boxes[1], NULL)) return 0;
+    boxes[1].skip = LBVH_I_CALLS;
+    return 1;
+}
+
+/* Stores an object's box anew. */
+static lbvh_result lbvh_i_store_anew(lbvh_world *world, int32_t index, const lbvh_node *given,
+                                     const lbvh_real *displacement)
+{
+    lbvh_node stored;
+    lbvh_result const result = lbvh_i_store_box(world, given, displacement, &stored);
+    if (result != LBVH_OK) return result;
+    lbvh_i_set_box(lbvh_i_box_stored(world, index), &stored);
+    lbvh_i_box_stored(world, index)->skip = LBVH_I_CALLS;
+    lbvh_i_note_change(world, index, LBVH_I_LEAF | LBVH_I_SEARCH);
+    return LBVH_OK;
 }
 
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement)
 {
     const lbvh_object *object = lbvh_i_object(world, id);
-    lbvh_node given, stored, *boxes;
+    lbvh_node given, *boxes;
     lbvh_result result;
+    int stays;
     if (!world || !box) return LBVH_BAD_ARGUMENT;
     if (!object) return LBVH_BAD_ID;
     boxes = world->box + 2 * (id & 0xFFFFFFFFu);
     result = lbvh_i_read_box(world, box, &given);
     if (result != LBVH_OK) return result;
-    if (!lbvh_i_holds(&boxes[1], &given)) {
-        result = lbvh_i_store_box(world, &given, displacement, &stored);
-        if (result != LBVH_OK) return result;
-        lbvh_i_set_box(&boxes[1], &stored);
-        lbvh_i_note_change(world, (int32_t)(object - world->object), LBVH_I_LEAF | LBVH_I_SEARCH);
+    stays = lbvh_i_holds(&boxes[1], &given);
+    if (stays && boxes[1].skip-- <= 0) {
+        stays = !lbvh_i_too_large(world, &given, &boxes[1], displacement);
+        boxes[1].skip = LBVH_I_CALLS;
     }
+    if (!stays)
+        result = lbvh_i_store_anew(world, (int32_t)(object - world->object), &given, displacement);
+    if (result != LBVH_OK) return result;
     lbvh_i_set_box(&boxes[0], &given);
     return LBVH_OK;
 }
@@ -1951,6 +2323,22 @@ LBVH_API lbvh_result lbvh_world_index(const lbvh_world *world, lbvh_id id, int32
     return object ? LBVH_OK : LBVH_BAD_ID;
 }
 
+LBVH_API lbvh_result lbvh_world_box(const lbvh_world *world, int32_t index, lbvh_fit fit,
+                                    lbvh_real *box)
+{
+    const lbvh_node *node;
+    int a;
+    if (!world || !box) return LBVH_BAD_ARGUMENT;
+    if (fit != LBVH_TIGHT && fit != LBVH_FAT) return LBVH_BAD_OPTION;
+    if (lbvh_world_id(world, index) == 0) return LBVH_BAD_ID;
+    node = fit == LBVH_FAT ? lbvh_i_box_stored(world, index) : lbvh_i_box_given(world, index);
+    for (a = 0; a < world->desc.dim; a++) {
+        box[a] = node->min[a];
+        box[world->desc.dim + a] = node->max[a];
+    }
+    return LBVH_OK;
+}
+
 LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_t b)
 {
     int32_t entry;
@@ -1966,11 +2354,13 @@ LBVH_API int32_t lbvh_world_find_pair(const lbvh_world *world, int32_t a, int32_
    that end and those that begin
    ---------------------------------------------------------------------------------------------- */
 
+enum { LBVH_I_FEW_OF = 128 };   /* of so many leaves one: few changes */
 enum { LBVH_I_UNSORTED = 256 };     /* so few changes are taken in as they came */
+
 
 /* The leaf of a changed object: dropped, added, moved to the other tree, or refitted in its place,
    where the new box touches the parent's. */
-static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
+static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
 {
     lbvh_object *object = &world->object[index];
     lbvh_world_tree *tree = &world->tree[object->tree],
@@ -1979,10 +2369,10 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
     int32_t const leaf = object->leaf;
     int32_t beside = 0;
     if (object->alive && leaf >= 0 && tree == target &&
-        (leaf == 0 || lbvh_i_nodes_touch(&tree->node[leaf], box))) {
+        (leaf == 0 || (many ? lbvh_i_nodes_touch(&tree->node[leaf], box)
+                            : lbvh_i_holds(&tree->node[tree->parent[leaf]], box)))) {
         lbvh_i_put_leaf(world, tree, leaf, index, tree->node[leaf].skip);
         lbvh_i_refit_up(tree, tree->parent[leaf]);
-        tree->changes++;
         lbvh_i_give_reason(world, LBVH_REFIT);
         return;
     }
@@ -1991,24 +2381,30 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index)
     lbvh_i_give_reason(world, LBVH_REPLACED);
 }
 
-/* Leaves that changes take out of, put into, or refit in a tree: their number. */
-static void lbvh_i_count_changes(const lbvh_world *world, int32_t changes[2], int32_t members[2])
+/* Leaves that changes take out of, put into, or refit in a tree; those that none does; and those
+   that will be there. */
+typedef struct lbvh_i_leaves { int32_t changed, unchanged, members; } lbvh_i_leaves;
+
+static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_leaves leaves[2])
 {
     int32_t k;
     int t;
     for (t = 0; t < 2; t++) {
-        changes[t] = 0;
-        members[t] = world->tree[t].leaves;
+        leaves[t].changed = 0;
+        leaves[t].unchanged = leaves[t].members = world->tree[t].leaves;
     }
     for (k = 0; k < world->changed_count; k++) {
         const lbvh_object *object = &world->object[world->changed[k]];
         int const to = lbvh_i_tree_wanted(object);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
-        if (object->leaf >= 0) changes[object->tree]++;
-        if (object->leaf >= 0) members[object->tree]--;
+        if (object->leaf >= 0) {
+            leaves[object->tree].changed++;
+            leaves[object->tree].unchanged--;
+            leaves[object->tree].members--;
+        }
         if (!object->alive) continue;
-        members[to]++;
-        if (object->leaf < 0 || object->tree != to) changes[to]++;
+        leaves[to].members++;
+        if (object->leaf < 0 || object->tree != to) leaves[to].changed++;
     }
 }
 
@@ -2026,7 +2422,7 @@ LBVH_FN_HOT void lbvh_i_prefetch_leaves(const lbvh_world *world, int32_t k)
 
 /* All leaves of changed objects, except those of trees that are rebuilt next, which are
    forgotten. */
-static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
+static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2], const int many[2])
 {
     int32_t k;
     for (k = 0; k < world->changed_count; k++) {
@@ -2035,8 +2431,11 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
         int const stays = object->alive && !rebuild[lbvh_i_tree_wanted(object)];
         lbvh_i_prefetch_leaves(world, k);
         if (!(object->changed & (LBVH_I_LEAF | LBVH_I_GONE))) continue;
-        if (object->leaf >= 0 && rebuild[object->tree]) object->leaf = -1;
-        if (stays) lbvh_i_place_leaf(world, index);
+        if (object->leaf >= 0 && rebuild[object->tree]) {
+            world->tree[object->tree].node[object->leaf].link = ~LBVH_I_NO_OBJECT;
+            object->leaf = -1;
+        }
+        if (stays) lbvh_i_place_leaf(world, index, many[object->tree]);
         else if (object->leaf >= 0) {
             (void)lbvh_i_drop_leaf(world, index);
             lbvh_i_give_reason(world, LBVH_REPLACED);
@@ -2048,17 +2447,21 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2])
    to 400.) */
 static void lbvh_i_update_trees(lbvh_world *world)
 {
-    int32_t changes[2], members[2], k;
-    int rebuild[2], t;
-    lbvh_i_count_changes(world, changes, members);
-    for (t = 0; t < 2; t++)
-        rebuild[t] = changes[t] > 0 &&
-                     ((int64_t)changes[t] * 4 > members[t] ||
-                      ((int64_t)world->tree[t].changes + changes[t]) > members[t]);
-    world->too_deep = 0;
-    lbvh_i_place_leaves(world, rebuild);
-    for (t = 0; t < 2; t++)
-        if (rebuild[t] || world->too_deep) lbvh_i_rebuild(world, t);
+    lbvh_i_leaves leaves[2];
+    int rebuild[2], many[2], t;
+    int32_t k;
+    lbvh_i_count_changes(world, leaves);
+    for (t = 0; t < 2; t++) {
+        many[t] = leaves[t].changed > leaves[t].members / LBVH_I_FEW_OF;
+        if (many[t]) world->tree[t].changes += leaves[t].changed;
+        rebuild[t] = many[t] && (leaves[t].changed > leaves[t].members / 4 ||
+                                 world->tree[t].changes > leaves[t].members);
+    }
+    lbvh_i_place_leaves(world, rebuild, many);
+    for (t = 0; t < 2; t++) {
+        if (rebuild[t]) lbvh_i_rebuild(world, t, leaves[t].unchanged);
+        else if (world->tree[t].too_deep) lbvh_i_rebuild(world, t, world->tree[t].leaves);
+    }
     for (k = 0; k < world->changed_count; k++) {
         lbvh_object *object = &world->object[world->changed[k]];
         object->state = object->wanted;
@@ -2318,7 +2721,7 @@ static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
 {
     int32_t const index = ~world->tree[t].node[at].link;
     const lbvh_object *object = index < world->count ? &world->object[index] : NULL;
-    if (!object || object->leaf != at || object->tree != t) return 0;
+    if (!object || object->leaf != at || object->tree != t || world->tree[t].height[at]) return 0;
     return object->changed || (object->alive && object->state == object->wanted &&
                                (object->state != LBVH_MOVING) == t &&
                                world->tree[t].category[at] == object->filter.category &&
@@ -2326,7 +2729,7 @@ static int lbvh_i_world_leaf_valid(const lbvh_world *world, int t, int32_t at)
                                                lbvh_i_box_stored(world, index)));
 }
 
-/* Links, skips, boxes and categories of a node with its two children. */
+/* Links, skips, boxes, categories and heights of a node with its two children. */
 static int lbvh_i_world_inner_valid(const lbvh_world_tree *tree, int32_t at)
 {
     const lbvh_node *node = &tree->node[at];
@@ -2336,7 +2739,8 @@ static int lbvh_i_world_inner_valid(const lbvh_world_tree *tree, int32_t at)
     lbvh_i_unite(&united, &tree->node[l], &tree->node[l + 1]);
     return tree->parent[l] == at && tree->parent[l + 1] == at && tree->node[l].skip == l + 1 &&
            tree->node[l + 1].skip == node->skip && lbvh_i_same_box(&united, node) &&
-           tree->category[at] == (tree->category[l] | tree->category[l + 1]);
+           tree->category[at] == (tree->category[l] | tree->category[l + 1]) &&
+           tree->height[at] == lbvh_i_height_over(tree, l);
 }
 
 /* A walk over all nodes, which must end after 2 leaves - 1 of them. */

@@ -322,6 +322,7 @@ static void check_overlap(model *m)
 }
 
 #include "world_casts.c"
+#include "world_costs.c"
 
 static real distance2(const model *m, const real *p, int i)
 {
@@ -549,7 +550,7 @@ static void test_refusals(void **state)
     lbvh_world world = {0};
     lbvh_world_desc desc = {0};
     real const box[6] = {0, 0, 0, 1, 1, 1}, inverted[6] = {0, 0, 0, 1, -1, 1},
-               huge[6] = {0, 0, 0, REAL_LARGEST, 1, 1};
+               huge[6] = {0, 0, 0, REAL_INFINITY, 1, 1};
     lbvh_id id = 5;
     (void)state;
     assert_int_equal(lbvh_world_insert(&world, box, NULL, LBVH_MOVING, 0, &id), LBVH_NOT_BUILT);
@@ -705,6 +706,11 @@ int main(void)
         cmocka_unit_test(test_doubles),       cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_stay),          cmocka_unit_test(test_round_casts),
         cmocka_unit_test(test_casts_by_hand), cmocka_unit_test(test_bad_casts),
-        cmocka_unit_test(test_casts_that_tie)};
+        cmocka_unit_test(test_casts_that_tie), cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_few_move),      cmocka_unit_test(test_far_objects),
+        cmocka_unit_test(test_rest),          cmocka_unit_test(test_boxes_shrink),
+        cmocka_unit_test(test_boxes_last),    cmocka_unit_test(test_largest_boxes),
+        cmocka_unit_test(test_between_updates),
+        cmocka_unit_test(test_box_casts_by_hand), cmocka_unit_test(test_bits_of_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
