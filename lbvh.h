@@ -1838,13 +1838,11 @@ LBVH_FN void lbvh_i_make_heap(int32_t *ids, lbvh_real *distances2, int32_t count
     while (at-- > 0) lbvh_i_sink(ids, distances2, count, at, ids[at], distances2[at]);
 }
 
-/* lbvh_keep_nearest for any k: lbvh_i_sort_nearest puts them in order at the end. */
-LBVH_FN lbvh_real lbvh_i_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k,
-                                      int32_t *found, lbvh_real reach2, int32_t id,
-                                      lbvh_real distance2)
+/* lbvh_keep_nearest by a heap. */
+LBVH_FN_RARE lbvh_real lbvh_i_keep_in_heap(int32_t *ids, lbvh_real *distances2, int32_t k,
+                                           int32_t *found, lbvh_real reach2, int32_t id,
+                                           lbvh_real distance2)
 {
-    if (k <= LBVH_I_KEPT)
-        return lbvh_keep_nearest(ids, distances2, k, found, reach2, id, distance2);
     if (!(distance2 <= reach2)) return reach2;
     if (*found < k) {
         ids[*found] = id;
@@ -1854,6 +1852,16 @@ LBVH_FN lbvh_real lbvh_i_keep_nearest(int32_t *ids, lbvh_real *distances2, int32
     } else if (lbvh_i_nearer(distance2, id, distances2[0], ids[0]))
         lbvh_i_sink(ids, distances2, k, 0, id, distance2);
     return distances2[0];
+}
+
+/* lbvh_keep_nearest for any k: lbvh_i_sort_nearest puts them in order at the end. */
+LBVH_FN lbvh_real lbvh_i_keep_nearest(int32_t *ids, lbvh_real *distances2, int32_t k,
+                                      int32_t *found, lbvh_real reach2, int32_t id,
+                                      lbvh_real distance2)
+{
+    return k > LBVH_I_KEPT
+               ? lbvh_i_keep_in_heap(ids, distances2, k, found, reach2, id, distance2)
+               : lbvh_keep_nearest(ids, distances2, k, found, reach2, id, distance2);
 }
 
 /* Of k: the last one's id, which another at the same distance must be below. */

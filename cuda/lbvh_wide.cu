@@ -1333,6 +1333,7 @@ LBVH_API lbvh_result lbvh_cuda_wide_build(lbvh_cuda_wide *gpu, const lbvh_wide_d
         result = lbvh_i_grow_scratch(&gpu->work, scratch, LBVH_I_AHEAD, stream);
     if (result != LBVH_OK) return result;
     wide->numbers = lbvh_i_wide_numbers(&wide->desc, from);
+    wide->piles = 0;
     wide->dim = from->desc.dim;
     if (from->n > 0) result = lbvh_i_cuda_collapse(gpu, tree->device, input, stream);
     else if (lbvh_i_failed(&gpu->work, cudaMemsetAsync(gpu->d_counts, 0, 3 * sizeof(int32_t),
@@ -1371,6 +1372,7 @@ LBVH_API lbvh_result lbvh_cuda_wide_upload(lbvh_cuda_wide *gpu, const lbvh_wide 
     if (result != LBVH_OK) return result;
     device->dim = wide->dim;
     device->numbers = wide->numbers;
+    device->piles = wide->piles;
     device->nodes = wide->nodes;
     device->leaves = wide->leaves;
     device->elements = wide->elements;
@@ -1407,6 +1409,7 @@ LBVH_API lbvh_result lbvh_cuda_wide_download(lbvh_wide *wide, lbvh_cuda_wide *gp
     if (result != LBVH_OK) return result;
     wide->dim = device->dim;
     wide->numbers = device->numbers;
+    wide->piles = device->piles;
     wide->nodes = counts[0];
     wide->leaves = counts[1];
     wide->elements = counts[2];

@@ -149,6 +149,9 @@ typedef struct lbvh_wide {
     int32_t elements;       /* those that were not left out */
     int32_t nodes, leaves;
     int32_t numbers;        /* of a copied element: 9 (a, b, c), 6 (min, max), 0: none are */
+    int32_t piles;          /* 1: there are nodes whose elements lie at one point, and there they
+                               stand by id, so that lbvh_wide_nearest need not visit all; 0: none,
+                               or not by id, or not known (made on a GPU) */
     lbvh_wide_node *node;   /* [nodes] node 0 is the root */
     int32_t *id;            /* [elements] by leaf; with desc.copy [4 * leaves], -1: none */
     uint32_t *mask;         /* the same for masks, where the tree has them; else NULL */
@@ -431,10 +434,11 @@ LBVH_FN int lbvh_i_collapse_span(const lbvh *tree, lbvh_i_span span, int32_t lea
         lbvh_i_span const parent = child[open];
         const lbvh_node *node = &tree->node[parent.at];
         int32_t const split = lbvh_split_place(tree, node);
-        child[open] = child[--count];
-        count = lbvh_i_add_span(tree, child, count, node->link, parent.first, split);
-        count = lbvh_i_add_span(tree, child, count, lbvh_right_child(tree, node), split + 1,
-                                parent.last);
+        /* child 0 keeps the first place (wide.piles) */
+        int const left = lbvh_i_add_span(tree, child + open, 0, node->link, parent.first, split);
+        int const at = left ? count : open;
+        count += lbvh_i_add_span(tree, child + at, 0, lbvh_right_child(tree, node), split + 1,
+                                 parent.last) - !left;
     }
     return count;
 }
@@ -792,6 +796,22 @@ static lbvh_result lbvh_i_wide_begin(lbvh_wide *wide, const lbvh_wide_desc *desc
     return LBVH_OK;
 }
 
+/* wide.piles of a tree. */
+static int32_t lbvh_i_has_piles(const lbvh *tree)
+{
+    int32_t at, piles = 0;
+    for (at = 0; at < tree->first_leaf; at++) {
+        const lbvh_node *node = &tree->node[at];
+        if (node->min[0] == node->max[0] && node->min[1] == node->max[1] &&
+            node->min[2] == node->max[2]) {
+            int32_t const split = lbvh_split_place(tree, node);
+            if (lbvh_i_id(tree, split) > lbvh_i_id(tree, split + 1)) return 0;
+            piles = 1;
+        }
+    }
+    return piles;
+}
+
 LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc, const lbvh *tree,
                                      const lbvh_real *data, size_t stride)
 {
@@ -823,6 +843,7 @@ LBVH_API lbvh_result lbvh_wide_build(lbvh_wide *wide, const lbvh_wide_desc *desc
     wide->elements = job.elements;
     wide->nodes = job.nodes;
     wide->leaves = job.leaves;
+    wide->piles = lbvh_i_has_piles(tree);
     wide->built = 1;
     return LBVH_OK;
 }
@@ -1399,7 +1420,8 @@ LBVH_FN_HOT uint32_t lbvh_i_child(const lbvh_wide_node *node, uint32_t number, i
     return LBVH_I_LEAF_BIT | (node->first + (kind & 31));
 }
 
-/* Pushes the children of a node that were entered, farthest first; the new top. */
+/* Pushes the children of a node that were entered, farthest first (of equal ones the first child on
+   top); the new top. */
 LBVH_I_HOT int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_wide_node *node,
                                     uint32_t number, uint32_t met, const lbvh_real *enters,
                                     int calls)
@@ -1409,7 +1431,7 @@ LBVH_I_HOT int lbvh_i_push_children(lbvh_i_waiting *stack, int top, const lbvh_w
         int const c = lbvh_i_lowest_bit(met);
         lbvh_real const t = enters[c];
         int slot = top++;
-        for (; slot > base && stack->enters[slot - 1] < t; slot--) {
+        for (; slot > base && stack->enters[slot - 1] <= t; slot--) {
             stack->enters[slot] = stack->enters[slot - 1];
             stack->child[slot] = stack->child[slot - 1];
         }
@@ -2307,6 +2329,45 @@ static void lbvh_i_visit_element(lbvh_i_around *search, size_t slot)
     } else lbvh_i_keep_closest(search->wide, slot, search->p, search->closest, &search->reach2);
 }
 
+/* The lowest id at or below child c of a node, all of whose elements lie at one point. */
+LBVH_FN int32_t lbvh_i_first_id(const lbvh_wide *wide, const lbvh_wide_node *node, int c)
+{
+    size_t slot;
+    for (; node->kind[c] >= LBVH_I_INNER; c = 0)
+        node = &wide->node[node->child + (node->kind[c] - (uint32_t)LBVH_I_INNER)];
+    slot = (size_t)node->first + (node->kind[c] & 31);
+    return wide->id[wide->numbers ? slot * LBVH_WIDE_LEAF : slot];
+}
+
+/* 1 if child c is a point, not nearer than the last of k elements that are found, and its ids are
+   larger than that one's. */
+static int lbvh_i_loses_tie(const lbvh_i_around *search, const lbvh_wide_node *node, int c)
+{
+    lbvh_node box;
+    int a;
+    for (a = 0; a < 3; a++) {
+        box.min[a] = lbvh_i_plane(node, a, c);
+        box.max[a] = lbvh_i_plane(node, a + 3, c);
+        if (box.min[a] != box.max[a]) return 0;
+    }
+    return lbvh_box_distance2(&box, search->p) >= search->reach2 &&
+           lbvh_i_first_id(search->wide, node, c) > lbvh_i_last_id(search->ids, search->k);
+}
+
+/* The children that are met, without those that lose a tie. */
+LBVH_FN_RARE uint32_t lbvh_i_drop_ties(const lbvh_i_around *search, const lbvh_wide_node *node,
+                                       const lbvh_real away2[LBVH_WIDE], uint32_t met)
+{
+    lbvh_real const nearly = search->reach2 * (lbvh_real)0.99999; /* ties, and more */
+    uint32_t left = met;
+    if (search->found < search->k || !search->ids) return met;
+    for (; left; left &= left - 1) {
+        int const c = lbvh_i_lowest_bit(left);
+        if (away2[c] >= nearly && lbvh_i_loses_tie(search, node, c)) met &= ~((uint32_t)1 << c);
+    }
+    return met;
+}
+
 /* The walk around a point, nearer children first. */
 LBVH_I_HOT void lbvh_i_walk_around(lbvh_i_around *search)
 {
@@ -2326,7 +2387,9 @@ LBVH_I_HOT void lbvh_i_walk_around(lbvh_i_around *search)
             int c;
             lbvh_i_children_away2(search->p, node, away2);
             for (c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(away2[c] <= search->reach2) << c;
-            top = lbvh_i_push_children(&stack, top, node, at, met & node->used, away2, 1);
+            met &= node->used;
+            if (wide->piles) met = lbvh_i_drop_ties(search, node, away2, met);
+            top = lbvh_i_push_children(&stack, top, node, at, met, away2, 1);
         }
     }
 }
@@ -2946,7 +3009,7 @@ LBVH_API lbvh_result lbvh_wide_validate(const lbvh_wide *wide, const lbvh *tree)
 
 /* What the header of a file says of a wide tree. */
 typedef struct lbvh_i_wide_facts {
-    int32_t dim, nodes, leaves, elements, numbers, has_masks, leaf;
+    int32_t dim, nodes, leaves, elements, numbers, flags, leaf; /* 1: masks; 2: piles */
 } lbvh_i_wide_facts;
 
 /* The header, and the arrays in the order of the file; 0: the sizes are beyond a size_t. */
@@ -2960,7 +3023,7 @@ static int lbvh_i_wide_header_of(const lbvh_wide *wide, lbvh_i_header *header,
     facts.leaves = wide->leaves;
     facts.elements = wide->elements;
     facts.numbers = wide->numbers;
-    facts.has_masks = wide->mask != NULL;
+    facts.flags = (wide->mask ? 1 : 0) + (wide->piles ? 2 : 0);
     facts.leaf = wide->desc.leaf;
     *header = lbvh_i_begin_header("lbvhw.h\n");
     memcpy(header->of.part, &facts, sizeof facts);
@@ -3013,7 +3076,8 @@ static int lbvh_i_wide_header_valid(const lbvh_i_header *header, int64_t size, l
     shape->numbers = facts.numbers;
     shape->desc.leaf = facts.leaf;
     shape->desc.copy = shape->numbers > 0;
-    shape->mask = facts.has_masks ? &some_masks : NULL;
+    shape->mask = facts.flags & 1 ? &some_masks : NULL;
+    shape->piles = facts.flags >> 1 & 1;
     if (shape->dim != 2 && shape->dim != 3) return 0;
     if (shape->numbers != 0 && shape->numbers != 6 && (shape->numbers != 9 || shape->dim != 3))
         return 0;

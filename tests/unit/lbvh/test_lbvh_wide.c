@@ -774,6 +774,64 @@ static void test_closest_options(void **state)
     answer = 0;
 }
 
+typedef struct tie_points { const real *data; int32_t calls; } tie_points;
+
+static real tie_distance2(void *user, int32_t id, const real *p)
+{
+    tie_points *points = (tie_points *)user;
+    const real *at = points->data + 3 * (size_t)id;
+    points->calls++;
+    return lbvh_i_distance2(at, p);
+}
+
+/* Many elements at few points: as the binary tree, by few calls, also refitted and loaded. */
+static void test_ties(void **state)
+{
+    enum { SITES = 20, K = 40 };
+    int32_t const n = small_run() ? 2000 : 20000;
+    real *data = NEW(real, 3 * (size_t)n), site[3 * SITES];
+    int round, k, calls[2];
+    (void)state;
+    for (round = 0; round < 12; round++) {
+        lbvh_desc desc;
+        lbvh_wide_desc wide_desc;
+        tie_points points;
+        int32_t i, ids[2][K], found[2];
+        real d2[2][K], p[3] = {3, 2, 1};
+        for (i = 0; i < 3 * SITES; i++) site[i] = between(-1, 1);
+        for (i = 0; i < n; i++)
+            memcpy(data + 3 * i, site + 3 * (round % 2 ? roll(SITES) : 0), 3 * sizeof(real));
+        memset(&desc, 0, sizeof desc);
+        memset(&wide_desc, 0, sizeof wide_desc);
+        desc.kind = LBVH_POINTS;
+        desc.builder = (lbvh_builder)(round % 3);
+        wide_desc.copy = round / 2 % 2;
+        wide_desc.leaf = 1 + round % 4;
+        CHECK_RESULT(lbvh_build(&s.tree, &desc, data, 0, n), LBVH_OK);
+        if (round >= 9) { /* what lay apart comes together, in another order */
+            for (i = 0; i < n; i++) memcpy(data + 3 * i, site + 3 * roll(SITES), 3 * sizeof(real));
+            CHECK_RESULT(lbvh_refit(&s.tree, data, 0), LBVH_OK);
+        }
+        CHECK_RESULT(lbvh_wide_build(&s.wide, &wide_desc, &s.tree, data, 0), LBVH_OK);
+        points.data = data;
+        for (k = 1; k <= K; k += 13) {
+            if (k > 1) for (i = 0; i < 3; i++) p[i] = between(-2, 2);
+            for (i = 0; i < 2; i++) {
+                points.calls = 0;
+                CHECK_RESULT(i ? lbvh_wide_nearest(&s.wide, p, k, 10, tie_distance2, &points,
+                                                   ids[i], d2[i], &found[i])
+                               : lbvh_nearest(&s.tree, p, k, 10, tie_distance2, &points, ids[i],
+                                              d2[i], &found[i]), LBVH_OK);
+                calls[i] = points.calls;
+            }
+            CHECK(found[0] == k && found[1] == k && same(d2[0], d2[1], (size_t)k * sizeof(real)));
+            CHECK(same(ids[0], ids[1], (size_t)k * sizeof(int32_t)));
+            if (round < 9) CHECK(calls[0] < 4 * k + 200 && calls[1] < 16 * k + 400);
+        }
+    }
+    free(data);
+}
+
 static void random_elements(real *data, int32_t n, int dim, int kind)
 {
     int const width[4] = {2 * dim, dim, dim + 1, 3 * dim};
@@ -939,6 +997,7 @@ static const struct CMUnitTest wide[] = {
     TEST(test_builds),      TEST(test_own_elements),  TEST(test_ray_options),
     TEST(test_touched_boxes),
     TEST(test_touched_reach), TEST(test_around),      TEST(test_closest_options), TEST(test_boxes),
+    TEST(test_ties),
     TEST(test_memory),      TEST(test_refusals),      TEST(test_files),
     TEST(test_file_of_boxes), TEST(test_damaged_files), TEST(test_forged_depth),
     TEST(test_file_refusals),
