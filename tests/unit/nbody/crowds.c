@@ -7,7 +7,7 @@ enum {
     PARKED,     /* a half dead at the origin */
     ONE_POINT,
     SITES,      /* on 20 points */
-    NEIGHBOURS, /* two thirds on two neighbouring numbers */
+    NEIGHBOURS, /* two thirds on two neighbouring floats */
     GRAINS,     /* a half at one point, one heavy and the others nearly without mass */
     CHARGES,    /* a half at one point, masses of both signs */
     DUST,       /* a half on points that no tree parts: pairs, as the manual says */
@@ -25,7 +25,7 @@ static void put_in_crowd(int kind, int32_t i, real *p, real *m)
         p[0] = (real)(i % 20 * 0.05);
         p[1] = (real)(i % 20 * (i % 20) % 20 * 0.05);
     } else if (kind == NEIGHBOURS && i % 3) {
-        p[0] = i % 3 == 1 ? (real)0.7 : oracle_beside((real)0.7, 1);
+        p[0] = (real)(i % 3 == 1 ? 0.7 : 0.7 + 6e-8);
         p[1] = (real)0.3;
     } else if (kind == DUST && inside) p[0] = (real)1e-20 * (real)(i % 7), p[1] = 0;
     else if (inside) p[0] = p[1] = kind == PARKED ? 0 : (real)0.3;
