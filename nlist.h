@@ -518,8 +518,8 @@ extern "C" {
     X(NLIST_BUFFER_TOO_SMALL, \
       "the caller's array is too small: the size needed was returned, and is exact") \
     X(NLIST_OUT_OF_MEMORY, \
-      "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries (a search " \
-      "of boxes: arrays.count) is how many entries there are, where all were counted, else 0") \
+      "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries " \
+      "(nlist_search_box: arrays.count) says how many entries there are, or 0: not counted") \
     X(NLIST_NOT_BUILT, \
       "the list holds nothing this call can use: build it first (of no particles is a build, " \
       "too)") \
@@ -4851,9 +4851,9 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
    stream, or in kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* As nlist_moved, so with the box of the build: build again where it changes. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
-   build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
-   yet nothing is written, and d_facts may be NULL: build. */
+/* As nlist_moved, with the box of the build: build again where it changes. The answer stays on the
+   device, in d_facts->moved: for desc.if_moved of the next build, for the condition of a graph, or
+   to be read after nlist_cuda_check. Without a list nothing is written, and d_facts may be NULL. */
 NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
                                         struct CUstream_st *stream);
 

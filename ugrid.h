@@ -549,8 +549,9 @@ typedef struct ugrid_desc {
     ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
     ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at
                                         least 1, of equal width (default: about 2 particles per
-                                        cell, see ugrid_fit; the best where a search meets fewer than about 6
-                                        neighbours, 8 in 3D; else give the largest radius) */
+                                        cell, as ugrid_fit says; the best where a search meets fewer
+                                        than about 6 neighbours, 8 in 3D; else give the largest
+                                        radius) */
     int32_t split;                   /* each cell is divided into this many along x, so that the
                                         strips of a search exceed its radius by less (default: 1;
                                         CUDA with UGRID_AUTO: 4 for many particles in crowded
@@ -738,13 +739,13 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
                                     const char **reason);
 
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
-   desc->cell to about 2 particles per cell if it is 0. Where it sets both and such cells would be
-   crowded, by 64 and more of 4,096 and more points (one is far away, clusters are far apart, or they
-   are a curve), it sets desc->unbounded, and the edge by the density where the points are; not with
-   an option that an unbounded grid has not, or with desc.outside. ugrid_build calls it. pos, stride: as there.
-   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point; desc->skip_invalid leaves them
-   out of the box. UGRID_BAD_BOX: a periodic axis needs a given box. UGRID_BOX_TOO_WIDE: no box of
-   ugrid_real holds the points; an unbounded grid needs none. O(n). */
+   desc->cell to about 2 particles per cell if it is 0. Where it sets both, and such cells would be
+   crowded (64 points and more in one, of 4,096 and more: one is far away, clusters are far apart,
+   or they are a curve), it sets desc->unbounded, and the cell by the density where the points are;
+   not with options that an unbounded grid has not, or with desc.outside. ugrid_build calls it. pos,
+   stride: as there. UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point;
+   desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a periodic axis needs a given box.
+   UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid needs none. O(n). */
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id);
 
