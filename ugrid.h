@@ -2897,7 +2897,7 @@ typedef struct ugrid_i_sample {
 /* None of few points: no cell of theirs is too crowded. */
 UGRID_FN int32_t ugrid_i_sample_parts(int32_t n)
 {
-    return n < 4096 ? 0 : n / 64 < UGRID_I_SAMPLED ? n / 64 : UGRID_I_SAMPLED;
+    return n < 4096 ? 0 : n / 128 < UGRID_I_SAMPLED ? n / 128 : UGRID_I_SAMPLED;
 }
 
 /* The point of part k, at a place that looks random. */
