@@ -620,7 +620,8 @@ typedef struct nlist_desc {
     int32_t events;             /* 1 = builds fill list.event[], by kind (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
     const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded
-                                     ones; one of its rows is enough (default: none) */
+                                     ones; one of its rows is enough. Each candidate costs
+                                     O(both rows): short ones (default: none) */
     const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] ..
                                    exclude[exclude_start[i+1] - 1] */
     int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source:
@@ -778,7 +779,8 @@ typedef struct nlist {
    history over: particle i is the same as before, particles from the old n on are new (otherwise:
    nlist_remap). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width
    and needed_entries say what was wrong. Builds are not thread-safe on one list; different lists
-   may be built at once.
+   may be built at once. Costs are those of the search. Carrying history and events adds O(entries)
+   where rows keep their order, and O(row^2) for a row that does not, or loses many (>>carry).
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */

@@ -572,7 +572,8 @@ typedef struct ugrid_desc {
     ugrid_cell_order cell_order;     /* (default: UGRID_ROWS) */
     int32_t slots;                   /* UGRID_FIXED: slots per cell (default: 32) */
     int32_t grow;                    /* UGRID_FIXED: 1 = where a cell is full, slots is doubled
-                                        until all fit, and stays so in later builds with grow. CUDA:
+                                        until all fit, and stays so in later builds with grow: one
+                                        crowded cell makes all as large. CUDA:
                                         the build then waits for the stream (default: 0,
                                         UGRID_CELL_FULL) */
     ugrid_slot_layout slot_layout;   /* UGRID_FIXED (default: UGRID_SLOTS_BY_COLUMN) */
@@ -719,7 +720,8 @@ typedef struct ugrid {
    UGRID_NOT_BUILT if the last build was refused, or if there was none since the object was zeroed,
    reserved or freed. A grid built with n = 0 is built. The walks (ugrid_near_...) have no result:
    they visit nothing there. The cost of a search is one distance test for each particle in the
-   cells that it visits.
+   cells that it visits, and a look at each of these cells: at a row of them along x at once
+   (strips), and in an unbounded grid at no more than all buckets.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
