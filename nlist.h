@@ -518,8 +518,8 @@ extern "C" {
     X(NLIST_BUFFER_TOO_SMALL, \
       "the caller's array is too small: the size needed was returned, and is exact") \
     X(NLIST_OUT_OF_MEMORY, \
-      "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries (a search " \
-      "of boxes: arrays.count) is how many entries there are, where all were counted, else 0") \
+      "an allocation failed: desc.allocator or malloc returned NULL; list.needed_entries " \
+      "(nlist_search_box: arrays.count) says how many entries there are, or 0: not counted") \
     X(NLIST_NOT_BUILT, \
       "the list holds nothing this call can use: build it first (of no particles is a build, " \
       "too)") \
@@ -620,7 +620,8 @@ typedef struct nlist_desc {
     int32_t events;             /* 1 = builds fill list.event[], by kind (default: 0) */
     const uint32_t *masks;      /* [n] lists only pairs whose masks share a bit (default: all) */
     const int64_t *exclude_start; /* [n + 1] with exclude: pairs that are not listed, such as bonded
-                                     ones; one of its rows is enough (default: none) */
+                                     ones; one of its rows is enough. Each candidate costs
+                                     O(both rows): short ones (default: none) */
     const int32_t *exclude;     /* particle i excludes exclude[exclude_start[i]] ..
                                    exclude[exclude_start[i+1] - 1] */
     int32_t periodic[3];        /* per axis: 1 = the box min .. max repeats. With a grid as source:
@@ -778,7 +779,8 @@ typedef struct nlist {
    history over: particle i is the same as before, particles from the old n on are new (otherwise:
    nlist_remap). After a refusal the list is as it was (>>rules, Errors), and bad_id, needed_width
    and needed_entries say what was wrong. Builds are not thread-safe on one list; different lists
-   may be built at once.
+   may be built at once. Costs are those of the search. Carrying history and events adds O(entries)
+   where rows keep their order, and O(row^2) for a row that does not, or loses many (>>carry).
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -4875,9 +4877,9 @@ NLIST_API nlist_result nlist_cuda_check(nlist_cuda *gpu, struct CUstream_st *str
    stream, or in kernels of your own there, order the two streams by an event. */
 NLIST_API void nlist_cuda_free(nlist_cuda *gpu);
 
-/* As nlist_moved, so with the box of the build: build again where it changes. The answer stays on the device, in d_facts->moved: for desc.if_moved of the next
-   build, for the condition of a graph, or to be read after nlist_cuda_check. Where there is no list
-   yet nothing is written, and d_facts may be NULL: build. */
+/* As nlist_moved, with the box of the build: build again where it changes. The answer stays on the
+   device, in d_facts->moved: for desc.if_moved of the next build, for the condition of a graph, or
+   to be read after nlist_cuda_check. Without a list nothing is written, and d_facts may be NULL. */
 NLIST_API nlist_result nlist_cuda_moved(nlist_cuda *gpu, const nlist_real *d_pos, size_t stride,
                                         struct CUstream_st *stream);
 

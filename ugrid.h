@@ -549,8 +549,9 @@ typedef struct ugrid_desc {
     ugrid_real min[3], max[3];       /* the box (default, all zero: the points' own bounding box) */
     ugrid_real cell;                 /* edge of a cell; an axis gets floor(length / cell) cells, at
                                         least 1, of equal width (default: about 2 particles per
-                                        cell; the best where a search meets fewer than about 6
-                                        neighbours, 8 in 3D; else give the largest radius) */
+                                        cell, as ugrid_fit says; the best where a search meets fewer
+                                        than about 6 neighbours, 8 in 3D; else give the largest
+                                        radius) */
     int32_t split;                   /* each cell is divided into this many along x, so that the
                                         strips of a search exceed its radius by less (default: 1;
                                         CUDA with UGRID_AUTO: 4 for many particles in crowded
@@ -560,7 +561,7 @@ typedef struct ugrid_desc {
     int32_t periodic[3];             /* per axis: 1 = periodic; 0 = closed, see outside */
     ugrid_outside outside;           /* particles outside the box (default: UGRID_CLAMP) */
     int32_t unbounded;               /* 1: no box; cells of edge `cell` everywhere, hashed into
-                                        `buckets` (default: 0) */
+                                        `buckets` (default: 0, but see ugrid_fit) */
     int32_t buckets;                 /* unbounded: hash buckets, rounded up to a power of two
                                         (default: about n) */
     ugrid_method method;             /* (default: UGRID_AUTO) */
@@ -571,7 +572,8 @@ typedef struct ugrid_desc {
     ugrid_cell_order cell_order;     /* (default: UGRID_ROWS) */
     int32_t slots;                   /* UGRID_FIXED: slots per cell (default: 32) */
     int32_t grow;                    /* UGRID_FIXED: 1 = where a cell is full, slots is doubled
-                                        until all fit, and stays so in later builds with grow. CUDA:
+                                        until all fit, and stays so in later builds with grow: one
+                                        crowded cell makes all as large. CUDA:
                                         the build then waits for the stream (default: 0,
                                         UGRID_CELL_FULL) */
     ugrid_slot_layout slot_layout;   /* UGRID_FIXED (default: UGRID_SLOTS_BY_COLUMN) */
@@ -718,7 +720,8 @@ typedef struct ugrid {
    UGRID_NOT_BUILT if the last build was refused, or if there was none since the object was zeroed,
    reserved or freed. A grid built with n = 0 is built. The walks (ugrid_near_...) have no result:
    they visit nothing there. The cost of a search is one distance test for each particle in the
-   cells that it visits.
+   cells that it visits, and a look at each of these cells: at a row of them along x at once
+   (strips), and in an unbounded grid at no more than all buckets.
    ---------------------------------------------------------------------------------------------- */
 
 /* The version of the implementation, 10000 * major + 100 * minor + patch. */
@@ -738,10 +741,13 @@ UGRID_API ugrid_method ugrid_choose(const ugrid_desc *desc, int32_t n, int64_t c
                                     const char **reason);
 
 /* Sets desc->min and desc->max to the bounding box of the points if both are all zero, and
-   desc->cell to about 2 particles per cell if it is 0. ugrid_build calls it. pos, stride: as there.
-   UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point; desc->skip_invalid leaves them
-   out of the box. UGRID_BAD_BOX: a periodic axis needs a given box. UGRID_BOX_TOO_WIDE: no box of
-   ugrid_real holds the points; an unbounded grid needs none. O(n). */
+   desc->cell to about 2 particles per cell if it is 0. Where it sets both, and such cells would be
+   crowded (64 points and more in one, of 4,096 and more: one is far away, clusters are far apart,
+   or they are a curve), it sets desc->unbounded, and the cell by the density where the points are;
+   not with options that an unbounded grid has not, or with desc.outside. ugrid_build calls it. pos,
+   stride: as there. UGRID_NOT_FINITE: `*bad_id` (may be NULL) is the first such point;
+   desc->skip_invalid leaves them out of the box. UGRID_BAD_BOX: a periodic axis needs a given box.
+   UGRID_BOX_TOO_WIDE: no box of ugrid_real holds the points; an unbounded grid needs none. O(n). */
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id);
 
@@ -2883,6 +2889,82 @@ static void ugrid_i_fit_flat_axes(ugrid_desc *desc, int cell_given)
     }
 }
 
+/* A sample of the points, at most one from each of `parts` equal parts of 0 .. n-1. */
+enum { UGRID_I_SAMPLED = 1024, UGRID_I_SAMPLE_BUCKETS = 8192, UGRID_I_HALVINGS = 160 };
+typedef struct ugrid_i_sample {
+    int32_t count, parts;
+    ugrid_real p[UGRID_I_SAMPLED][3];
+} ugrid_i_sample;
+
+/* None of few points: no cell of theirs is too crowded. */
+UGRID_FN int32_t ugrid_i_sample_parts(int32_t n)
+{
+    return n < 4096 ? 0 : n / 128 < UGRID_I_SAMPLED ? n / 128 : UGRID_I_SAMPLED;
+}
+
+/* The point of part k, at a place that looks random. */
+UGRID_FN int32_t ugrid_i_sampled(int32_t n, int32_t parts, int32_t k)
+{
+    int64_t const first = (int64_t)n * k / parts, last = (int64_t)n * (k + 1) / parts;
+    return (int32_t)(first + (int64_t)((uint32_t)k * 2654435761u >> 7) % (last - first));
+}
+
+/* Takes a point into the sample, if it is finite. */
+static void ugrid_i_take_sample(ugrid_i_sample *sample, const ugrid_real p[3])
+{
+    if (ugrid_i_point_finite(p)) memcpy(sample->p[sample->count++], p, sizeof sample->p[0]);
+}
+
+/* How many pairs of the sample share a bucket, with cells of this edge. */
+static int32_t ugrid_i_sample_pairs(const ugrid_i_sample *sample, double cell)
+{
+    uint16_t met[UGRID_I_SAMPLE_BUCKETS];
+    int32_t pairs = 0, k;
+    memset(met, 0, sizeof met);
+    for (k = 0; k < sample->count; k++) {
+        const ugrid_real *p = sample->p[k];
+        int32_t const x = ugrid_i_floor((ugrid_real)((double)p[0] / cell)),
+                      y = ugrid_i_floor((ugrid_real)((double)p[1] / cell)),
+                      z = ugrid_i_floor((ugrid_real)((double)p[2] / cell));
+        pairs += met[ugrid_i_hash(x, y, z, UGRID_I_SAMPLE_BUCKETS)]++;
+    }
+    return pairs;
+}
+
+/* Chooses hashed cells where those of the box are crowded: one point far from all others, clusters
+   far apart, a curve in space. Then most cells are empty, and a search tests O(n) points for each.
+   The edge is halved until few pairs of the sample share a cell, or no fewer do (points at one
+   place). The last two numbers of pairs say how many dimensions the points fill: each halving
+   divides it by 2 on a curve, by 4 on a surface, by 8 in space. So the edge follows with which a
+   search meets as many points as in a full box: 2 * 3^dim in 3^dim cells. */
+static void ugrid_i_fit_crowded(ugrid_desc *desc, const ugrid_i_sample *sample, int32_t n)
+{
+    int32_t pairs[UGRID_I_HALVINGS], fewest = INT32_MAX, level, filled, axes;
+    double const all = 0.5 * sample->count * (sample->count - 1.0),
+                 chance = all / UGRID_I_SAMPLE_BUCKETS, noise = 24 + 1.5 * chance;
+    double cell = (double)desc->cell, few, times, want = 2;
+    ugrid_desc hashed = *desc;
+    hashed.unbounded = 1;
+    if (desc->outside != UGRID_CLAMP || ugrid_defaults(&hashed, &hashed) != UGRID_OK) return;
+    pairs[0] = ugrid_i_sample_pairs(sample, cell);
+    if (pairs[0] <= noise || pairs[0] * (double)n <= 64 * all) return;
+    for (level = 0; level < UGRID_I_HALVINGS && fewest > noise; level++, cell /= 2) {
+        pairs[level] = ugrid_i_sample_pairs(sample, cell);
+        if (pairs[level] < fewest) fewest = pairs[level];
+    }
+    few = 2 * (fewest > noise ? fewest : noise);
+    for (level = 0, cell = (double)desc->cell; pairs[level] > few; level++) cell /= 2;
+    if (level == 0) return; /* all at one place: no cell helps */
+    times = (double)pairs[level - 1] / (pairs[level] + 1);
+    filled = times < 2.8 ? 1 : times < 5.6 || desc->dim == 2 ? 2 : 3;
+    for (axes = filled; axes < desc->dim; axes++) want *= 3;
+    few = pairs[level] > 1.5 * chance + 1 ? pairs[level] - chance : 0.5 * chance + 1;
+    if (fewest <= noise) cell *= ugrid_i_root(want * all / n / few, filled);
+    if (!(cell > (double)UGRID_I_REAL_MIN) || cell >= (double)desc->cell) return;
+    desc->unbounded = 1;
+    desc->cell = (ugrid_real)cell;
+}
+
 UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t stride, int32_t n,
                                  int32_t *bad_id)
 {
@@ -2904,6 +2986,18 @@ UGRID_API ugrid_result ugrid_fit(ugrid_desc *desc, const ugrid_real *pos, size_t
         if (!cell_given) desc->cell = ugrid_i_fit_cell(desc, n);
         ugrid_i_fit_flat_axes(desc, cell_given);
         if (ugrid_i_check_box(desc) != UGRID_OK) return UGRID_BOX_TOO_WIDE;
+        if (!cell_given) {
+            ugrid_i_sample sample;
+            int32_t k;
+            sample.count = 0;
+            sample.parts = ugrid_i_sample_parts(n);
+            for (k = 0; k < sample.parts; k++) {
+                ugrid_real p[3] = {0, 0, 0};
+                ugrid_i_load(pos, stride, dim, ugrid_i_sampled(n, sample.parts, k), p);
+                ugrid_i_take_sample(&sample, p);
+            }
+            if (sample.count > 1) ugrid_i_fit_crowded(desc, &sample, n);
+        }
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     return UGRID_OK;

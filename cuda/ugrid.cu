@@ -1123,6 +1123,7 @@ ugrid_real ugrid_i_real_of(ugrid_i_ordered order)
 struct ugrid_i_extent {
     ugrid_i_ordered min[3], max[3];
     unsigned int bad_id;
+    ugrid_real sample[UGRID_I_SAMPLED][3]; /* by part: ugrid_i_sampled */
 };
 
 __global__ void __launch_bounds__(ugrid_i_block)
@@ -1130,7 +1131,10 @@ __global__ void __launch_bounds__(ugrid_i_block)
                           ugrid_i_extent *extent)
 {
     ugrid_real low[3] = {0, 0, 0}, high[3] = {0, 0, 0}, p[3];
+    int32_t const parts = ugrid_i_sample_parts(n);
     bool any = false;
+    for (int32_t k = (int32_t)ugrid_i_thread(); k < parts; k += gridDim.x * blockDim.x)
+        ugrid_i_load(pos, stride, dim, ugrid_i_sampled(n, parts, k), extent->sample[k]);
     for (int64_t i = ugrid_i_thread(); i < n; i += gridDim.x * blockDim.x) {
         ugrid_i_load(pos, stride, dim, (int32_t)i, p);
         if (!ugrid_i_point_finite(p)) {
@@ -3028,7 +3032,15 @@ UGRID_API ugrid_result ugrid_cuda_fit(ugrid_desc *desc, const ugrid_real *d_pos,
     }
     if (desc->cell == 0) desc->cell = ugrid_i_fit_cell(desc, n);
     if (fits_box) ugrid_i_fit_flat_axes(desc, cell_given);
-    return fits_box && ugrid_i_check_box(desc) != UGRID_OK ? UGRID_BOX_TOO_WIDE : UGRID_OK;
+    if (fits_box && ugrid_i_check_box(desc) != UGRID_OK) return UGRID_BOX_TOO_WIDE;
+    if (fits_box && !cell_given) {
+        ugrid_i_sample sample;
+        sample.count = 0;
+        sample.parts = ugrid_i_sample_parts(n);
+        for (int32_t k = 0; k < sample.parts; k++) ugrid_i_take_sample(&sample, extent.sample[k]);
+        if (sample.count > 1) ugrid_i_fit_crowded(desc, &sample, n);
+    }
+    return UGRID_OK;
 }
 
 UGRID_API ugrid_result ugrid_cuda_reserve(ugrid_cuda *gpu, const ugrid_desc *desc, int32_t n,

@@ -74,7 +74,8 @@
    >>limits
 
    Any reach: less than 2^31 - 1024 images, particles up to 2^28 periods outside. Even density is
-   fast; one particle far away on an axis that is not periodic makes it slow. Lists from boxes are
+   fast; one particle far away on an axis that is not periodic makes it slow, and so does one large
+   radius among small ones. Without images nlist_build_lbvh is the way then. Lists from boxes are
    neither saved (nlist_save) nor compared with brute force (nlist_verify).
 
    >>literature

@@ -112,8 +112,8 @@ NLIST_API void nlist_tune(nlist_tuner *tuner, int built, double seconds);
    >>moved-in: does the list hold in a box that has changed?
    ---------------------------------------------------------------------------------------------- */
 
-/* nlist_moved where the box is min .. max now, on the axes that are periodic in the list. `*moved` =
-   0: no pair that is not listed is within reach in that box, so the list may be used with it; its
+/* nlist_moved where the box is min .. max now, on the axes that are periodic in the list. `*moved`
+   = 0: no pair that is not listed is within reach in that box, so the list may be used with it; its
    distances are those of your force function. A change of the box takes of the skin what it can
    bring an image nearer. (The walks and functions of the list that use a box, such as the shifts of
    nlist_pairs, use that of the build.) NLIST_BAD_BOX; NLIST_BAD_OPTION: a list from
@@ -494,8 +494,9 @@ static void nlist_i_survey_costs(const nlist_i_survey *survey, const nlist_desc 
         }
     }
     while (n >> levels > 1) levels++;
-    choice->grid_tests = tried > 0 ? (double)near * n / (double)tried : 0;
-    choice->tree_tests = 15.0 * levels + (tried > 0 ? 18.0 * (double)listed * n / (double)tried : 0);
+    if (tried == 0) tried = 1;
+    choice->grid_tests = (double)near * n / (double)tried;
+    choice->tree_tests = 15.0 * levels + 18.0 * (double)listed * n / (double)tried;
 }
 
 NLIST_API nlist_result nlist_choose(nlist_choice *choice, const nlist_desc *desc,

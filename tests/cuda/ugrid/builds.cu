@@ -220,7 +220,7 @@ static void test_fit()
             CHECK_RESULT(ugrid_cuda_fit(&device, d_pos.p, 0, n, stream), UGRID_OK);
             for (int a = 0; a < 3; a++)
                 CHECK(serial.min[a] == device.min[a] && serial.max[a] == device.max[a]);
-            CHECK(serial.cell == device.cell);
+            CHECK(serial.cell == device.cell && serial.unbounded == device.unbounded);
             if (n < 4) continue;
             pos[(size_t)(dim * (n / 2))] = (real)NAN;
             d_pos.set(pos);
@@ -239,6 +239,18 @@ static void test_fit()
                 CHECK(serial.cell == device.cell);
             }
         }
+    { /* one point far from all others */
+        int const many = 5000;
+        ugrid_desc serial = {}, device = {};
+        std::vector<real> pos(3 * many);
+        for (int k = 0; k < 3 * many; k++) pos[k] = (real)(k * 7919 % 10007) / 10007;
+        pos[300] = (real)1e9;
+        Device<real> d_pos(pos);
+        CHECK_RESULT(ugrid_fit(&serial, pos.data(), 0, many, nullptr), UGRID_OK);
+        CHECK_RESULT(ugrid_cuda_fit(&device, d_pos.p, 0, many, stream), UGRID_OK);
+        CHECK(serial.unbounded == 1 && serial.cell < 1);
+        CHECK(device.unbounded == 1 && serial.cell == device.cell);
+    }
     ugrid_desc d = {};
     Device<real> d_one(std::vector<real>(3, 1));
     CHECK_RESULT(ugrid_cuda_fit(nullptr, d_one.p, 0, 1, stream), UGRID_BAD_ARGUMENT);

@@ -662,7 +662,7 @@ static void every_allocation_fails(void **state)
     CHECK(failures >= 30);
 }
 
-/* A heap of `limit` bytes. asked: bytes of all blocks that it gave, which bounds what was copied. */
+/* A heap of `limit` bytes. asked: bytes of all blocks that it gave, which bounds the copies. */
 typedef struct purse { heap h; int64_t limit, asked; } purse;
 
 static void *purse_alloc(size_t bytes, void *user)
@@ -708,7 +708,7 @@ static nlist_result build_short(nlist *list, int kind, nlist_desc d, const ugrid
 }
 
 /* With any amount of memory a build copies little, and ends with the list or with the size that it
-   needs. (It used to copy all for each entry, or row, once half as much again was not to be had.) */
+   needs, also where half as much again is not to be had. */
 static void short_of_memory(void **state)
 {
     static real pos[3 * CROWD];

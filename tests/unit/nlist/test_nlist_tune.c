@@ -289,8 +289,8 @@ static void test_shrunk_box(void **state)
 /* ---- nlist_choose ---- */
 
 enum { CHOSEN = 2000 };
-typedef enum scene_kind { EVEN, LARGER, GIANT, FAR, TWO_CLUSTERS, DIAGONAL, ONE_POINT, PERIODIC_GIANT,
-    SCENES } scene_kind;
+typedef enum scene_kind { EVEN, LARGER, GIANT, FAR, TWO_CLUSTERS, DIAGONAL, ONE_POINT,
+    PERIODIC_GIANT, SCENES } scene_kind;
 
 /* Particles of radius 0.5, two or so per unit of volume, but for what the kind says. */
 static void make_scene(scene_kind kind, real pos[3 * CHOSEN], real radii[CHOSEN])
@@ -322,9 +322,10 @@ static double candidates_by_hand(const real *pos, double cell, double length)
         for (j = 0; j < CHOSEN; j++) {
             int beside = 1;
             for (k = 0; k < 3; k++) {
-                double const cells = length > 0 ? floor(length / cell) : 0;
-                double d = fabs(floor((double)pos[3 * i + k] / (length > 0 ? length / cells : cell)) -
-                                floor((double)pos[3 * j + k] / (length > 0 ? length / cells : cell)));
+                double const cells = length > 0 ? floor(length / cell) : 0,
+                             edge = length > 0 ? length / cells : cell;
+                double d = fabs(floor((double)pos[3 * i + k] / edge) -
+                                floor((double)pos[3 * j + k] / edge));
                 if (length > 0 && d > cells / 2) d = cells - d;
                 beside &= d <= 1;
             }

@@ -64,6 +64,93 @@ static void test_fit(void **state)
     free(p);
 }
 
+/* How many particles a search meets in the cells around one, of which so many are not empty. */
+static double crowd_of(const ugrid *g, int cells)
+{
+    double sum = 0;
+    int32_t c;
+    for (c = 0; c < g->cell_count; c++) {
+        double const count = g->start[c + 1] - g->start[c];
+        sum += count * count;
+    }
+    return sum / g->n * cells;
+}
+
+enum { FITTED = 6000, ALONE = 0, A_HUNDREDTH, TWO_CLUSTERS, TEN_CLUSTERS, ALONG_A_CURVE,
+    FITTED_KINDS };
+
+/* Points in a box of edge 1, some of them `far` away. */
+static void crowded_points(real *p, int kind, int dim, double far)
+{
+    int32_t i;
+    int a;
+    for (i = 0; i < FITTED; i++)
+        for (a = 0; a < dim; a++) {
+            double x = wl_u(&dice);
+            if (kind == ALONE) x += i == 77 ? far : 0;
+            if (kind == A_HUNDREDTH && i % 100 == 0) x = far * (x + a);
+            if (kind == TWO_CLUSTERS) x += i % 2 * far;
+            if (kind == TEN_CLUSTERS) x += far * (i % 10 * (a + 1) % 10);
+            if (kind == ALONG_A_CURVE) x = 2 * (double)i + (a == 2 && i % 2);
+            p[dim * i + a] = (real)x;
+        }
+}
+
+/* The automatic cell is not crowded, wherever some of the points are. */
+static void test_fit_crowded(void **state)
+{
+    static const double distances[] = {1e2, 1e4, 1e6, 1e9, 1e15, 1e30};
+    real *p = NEW(real, 3 * FITTED);
+    int kind, dim, k;
+    (void)state;
+    dice = wl_seed(27);
+    for (kind = 0; kind < FITTED_KINDS; kind++) for (dim = 2; dim <= 3; dim++)
+        for (k = 0; k < COUNT_OF(distances); k++) {
+            /* cells are told apart up to 2^29 from the origin */
+            int const same_point = kind >= TWO_CLUSTERS && distances[k] > (IS_FLOAT ? 1e5 : 1e7);
+            ugrid g = {0};
+            ugrid_desc d;
+            int64_t pairs = 0, want = 0;
+            memset(&d, 0, sizeof d);
+            d.dim = dim;
+            if (same_point || (kind == ALONG_A_CURVE && k > 0)) continue;
+            crowded_points(p, kind, dim, distances[k]);
+            CHECK_RESULT(ugrid_build(&g, &d, p, 0, FITTED), UGRID_OK);
+            CHECK_BELOW(crowd_of(&g, kind == ALONG_A_CURVE ? 3 : dim == 2 ? 9 : 27), 400);
+            CHECK(g.desc.unbounded || (dim == 2 && kind == ALONG_A_CURVE) || distances[k] < 1e3);
+            if (k == 1 && kind <= A_HUNDREDTH) { /* the same pairs, by cells of a box */
+                CHECK_RESULT(ugrid_count_pairs(&g, (real)0.01, &pairs), UGRID_OK);
+                d.cell = g.desc.cell;
+                d.max[0] = d.max[1] = d.max[2] = 1;
+                CHECK_RESULT(ugrid_build(&g, &d, p, 0, FITTED), UGRID_OK);
+                CHECK(!g.desc.unbounded);
+                CHECK_RESULT(ugrid_count_pairs(&g, (real)0.01, &want), UGRID_OK);
+                CHECK(pairs == want);
+                memset(&d, 0, sizeof d);
+                d.dim = dim;
+            }
+            d.walk = UGRID_STRIPS; /* what an unbounded grid has not: the box stays */
+            CHECK_RESULT(ugrid_build(&g, &d, p, 0, FITTED), UGRID_OK);
+            CHECK(!g.desc.unbounded);
+            d.walk = UGRID_WALK_AUTO;
+            d.outside = UGRID_REFUSE;
+            CHECK_RESULT(ugrid_build(&g, &d, p, 0, FITTED), UGRID_OK);
+            CHECK(!g.desc.unbounded);
+            ugrid_free(&g);
+        }
+    for (k = 0; k < 3 * FITTED; k++) p[k] = 5; /* no cell helps */
+    {
+        ugrid g = {0};
+        CHECK_RESULT(ugrid_build(&g, NULL, p, 0, FITTED), UGRID_OK);
+        CHECK(!g.desc.unbounded);
+        for (k = 0; k < 3 * FITTED; k++) p[k] = k / 3 % 2 ? between(0, 1) : (real)0.5;
+        CHECK_RESULT(ugrid_build(&g, NULL, p, 0, FITTED), UGRID_OK);
+        CHECK(!g.desc.unbounded);
+        ugrid_free(&g);
+    }
+    free(p);
+}
+
 /* Two points on a line: the cell is their distance, where that is a normal number below the
    largest; else 1. */
 static void test_fit_ends(void **state)

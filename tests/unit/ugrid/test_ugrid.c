@@ -75,6 +75,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_defaults),
     TEST(test_choose),
     TEST(test_fit),
+    TEST(test_fit_crowded),
     TEST(test_fit_ends),
     TEST(test_fit_needle),
     TEST(test_fit_flat),
