@@ -317,7 +317,7 @@ static void test_boxes_shrink(void **state)
             if (kind) CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
             else step_to(&world, id, p, way, 0);
             assert_true(world.pairs > 80);
-            for (i = 0; i < 20; i++) {
+            for (i = 0; i < 80; i++) {
                 p[0] = 1.5 + i * 0.0001;
                 step_to(&world, id, p, NULL, stays);
             }
@@ -328,7 +328,7 @@ static void test_boxes_shrink(void **state)
 }
 
 /* Fast ones with a displacement of ten steps search in every tenth, whatever their margin, also
-   when they slow down; those that stay ask for it every 16 steps at most. */
+   when they slow down; those that stay ask for it every 64 steps. */
 static void test_boxes_last(void **state)
 {
     static const double margins[] = {0, 0.001, 0.3};
