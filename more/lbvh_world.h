@@ -1333,20 +1333,15 @@ static void lbvh_i_limit_depth(lbvh_world *world, lbvh_world_tree *tree)
     if (tree->height[0] > LBVH_STACK - 2) tree->too_deep = 1;
 }
 
-/* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
+/* Adds the leaf of an object to a tree that has some (an empty one is built); `beside`: a node that
+   is probably not far from it. */
 static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
     lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
     lbvh_i_limb split;
     int32_t at, from, u, skip;
-    if (tree->leaves++ == 0) {
-        tree->used = 1;
-        tree->unused = -1;
-        tree->parent[0] = -1;
-        lbvh_i_put_leaf(world, tree, 0, index, -1);
-        return;
-    }
+    tree->leaves++;
     from = lbvh_i_climb(tree, beside, box, category);
     at = lbvh_i_descend(tree, from, box, category);
     u = lbvh_i_take_two(tree);
@@ -1492,8 +1487,8 @@ static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted
 enum { LBVH_I_NO_OBJECT = INT32_MAX };  /* in a leaf of a tree that is rebuilt next: forgotten */
 
 /* Adds a box to those of a rebuild; their number. */
-static int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box,
-                             int32_t n)
+LBVH_FN_HOT int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box,
+                                  int32_t n)
 {
     int const dim = world->desc.dim;
     lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
@@ -2054,12 +2049,11 @@ static lbvh_result lbvh_i_read_box(const lbvh_world *world, const lbvh_real *box
     return inverted ? LBVH_INVERTED : LBVH_OK;
 }
 
-/* How much larger a stored box is on each side along axis a. */
+/* How much larger a stored box is on each side along axis a; infinite where that overflows. */
 LBVH_FN_HOT lbvh_real lbvh_i_margin(const lbvh_world *world, const lbvh_node *box, int a)
 {
-    return lbvh_i_min(world->desc.margin + world->desc.margin_part *
-                          lbvh_i_min(box->max[a] - box->min[a], lbvh_i_largest()),
-                      lbvh_i_largest());
+    lbvh_real const part = world->desc.margin_part;
+    return world->desc.margin + (part > 0 ? part * (box->max[a] - box->min[a]) : 0);
 }
 
 /* The box to store: larger by the margin, longer along the displacement; as large as there are
@@ -2073,9 +2067,12 @@ static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *bo
     for (a = 0; a < world->desc.dim; a++) {
         lbvh_real const along = displacement ? displacement[a] : 0,
                         more = lbvh_i_margin(world, box, a);
+        lbvh_real min = box->min[a] - more, max = box->max[a] + more;
         if (!lbvh_i_finite(along)) return LBVH_NOT_FINITE;
-        stored->min[a] = lbvh_i_max(box->min[a] - more + lbvh_i_min(along, 0), -largest);
-        stored->max[a] = lbvh_i_min(box->max[a] + more + lbvh_i_max(along, 0), largest);
+        if (along < 0) min += along;
+        else max += along;
+        stored->min[a] = lbvh_i_max(min, -largest);
+        stored->max[a] = lbvh_i_min(max, largest);
     }
     return LBVH_OK;
 }
