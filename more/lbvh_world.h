@@ -243,7 +243,7 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
 
 /* The object's new box. displacement: dim numbers, how far it will probably move before its box
    is stored again (NULL: none); a stored box is longer by it. The box is stored anew where the
-   stored one does not hold the new one; and where that is too large for it, at which every 16th
+   stored one does not hold the new one; and where that is too large for it, at which every 64th
    call looks: larger along an axis than one stored anew, by more than 8 margins, an eighth of the
    box's edge, and the displacement. So of several moves the displacement of the last one that
    stored counts. Stored boxes reach to the largest numbers, and no further. Does not wake, and may
@@ -252,10 +252,9 @@ LBVH_API lbvh_result lbvh_world_insert(lbvh_world *world, const lbvh_real *box,
 LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_real *box,
                                      const lbvh_real *displacement);
 
-/* Where the stored box holds the new one: moves the object, and returns 1. Else 0: call
-   lbvh_world_move. 0 also in every 16th call, where the stored box is too large for an object
-   without displacement (which has moved, then, too). For callers whose displacement costs something
-   to find. O(1). */
+/* Where the stored box holds the new one: moves the object, and returns 1. Else 0, and nothing is
+   changed: call lbvh_world_move. 0 also in every 64th call, where the stored box is too large for
+   an object without displacement. For callers whose displacement costs something to find. O(1). */
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box);
 
 /* Removes an object: its id is refused from now on, and searches do not find it. Its pairs end with
@@ -1334,20 +1333,15 @@ static void lbvh_i_limit_depth(lbvh_world *world, lbvh_world_tree *tree)
     if (tree->height[0] > LBVH_STACK - 2) tree->too_deep = 1;
 }
 
-/* Adds the leaf of an object; `beside`: a node that is probably not far from it. */
+/* Adds the leaf of an object to a tree that has some (an empty one is built); `beside`: a node that
+   is probably not far from it. */
 static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t index, int32_t beside)
 {
     lbvh_node const *box = lbvh_i_box_stored(world, index);
     uint64_t const category = world->object[index].filter.category;
     lbvh_i_limb split;
     int32_t at, from, u, skip;
-    if (tree->leaves++ == 0) {
-        tree->used = 1;
-        tree->unused = -1;
-        tree->parent[0] = -1;
-        lbvh_i_put_leaf(world, tree, 0, index, -1);
-        return;
-    }
+    tree->leaves++;
     from = lbvh_i_climb(tree, beside, box, category);
     at = lbvh_i_descend(tree, from, box, category);
     u = lbvh_i_take_two(tree);
@@ -1493,8 +1487,8 @@ static int lbvh_i_tree_wanted(const lbvh_object *object) { return object->wanted
 enum { LBVH_I_NO_OBJECT = INT32_MAX };  /* in a leaf of a tree that is rebuilt next: forgotten */
 
 /* Adds a box to those of a rebuild; their number. */
-static int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box,
-                             int32_t n)
+LBVH_FN_HOT int32_t lbvh_i_gather(const lbvh_world *world, int32_t index, const lbvh_node *box,
+                                  int32_t n)
 {
     int const dim = world->desc.dim;
     lbvh_real *to = world->gathered + 2 * (size_t)dim * (size_t)n;
@@ -2055,12 +2049,11 @@ static lbvh_result lbvh_i_read_box(const lbvh_world *world, const lbvh_real *box
     return inverted ? LBVH_INVERTED : LBVH_OK;
 }
 
-/* How much larger a stored box is on each side along axis a. */
+/* How much larger a stored box is on each side along axis a; infinite where that overflows. */
 LBVH_FN_HOT lbvh_real lbvh_i_margin(const lbvh_world *world, const lbvh_node *box, int a)
 {
-    return lbvh_i_min(world->desc.margin + world->desc.margin_part *
-                          lbvh_i_min(box->max[a] - box->min[a], lbvh_i_largest()),
-                      lbvh_i_largest());
+    lbvh_real const part = world->desc.margin_part;
+    return world->desc.margin + (part > 0 ? part * (box->max[a] - box->min[a]) : 0);
 }
 
 /* The box to store: larger by the margin, longer along the displacement; as large as there are
@@ -2074,16 +2067,19 @@ static lbvh_result lbvh_i_store_box(const lbvh_world *world, const lbvh_node *bo
     for (a = 0; a < world->desc.dim; a++) {
         lbvh_real const along = displacement ? displacement[a] : 0,
                         more = lbvh_i_margin(world, box, a);
+        lbvh_real min = box->min[a] - more, max = box->max[a] + more;
         if (!lbvh_i_finite(along)) return LBVH_NOT_FINITE;
-        stored->min[a] = lbvh_i_max(box->min[a] - more + lbvh_i_min(along, 0), -largest);
-        stored->max[a] = lbvh_i_min(box->max[a] + more + lbvh_i_max(along, 0), largest);
+        if (along < 0) min += along;
+        else max += along;
+        stored->min[a] = lbvh_i_max(min, -largest);
+        stored->max[a] = lbvh_i_min(max, largest);
     }
     return LBVH_OK;
 }
 
 /* One of so many calls for an object that stays in its stored box looks whether that is too large:
    they are counted down in the skip of the stored box. */
-enum { LBVH_I_CALLS = 15 };
+enum { LBVH_I_CALLS = 63 };
 
 /* 1 if a stored box that holds a given one is too large for it: larger than one stored anew by 8
    margins along an axis, and by an eighth of the given edge and the displacement (NULL: none). */
@@ -2216,21 +2212,34 @@ LBVH_FN_HOT int lbvh_i_stay_within(lbvh_node boxes[2], int dim, const lbvh_real 
 #endif
 }
 
+/* lbvh_world_stay in the call that looks whether the stored box is too large; while it is, the next
+   call does, too. */
+static int lbvh_i_stay_if_fits(const lbvh_world *world, lbvh_node boxes[2], const lbvh_real *box)
+{
+    lbvh_node given;
+    if (lbvh_i_read_box(world, box, &given) != LBVH_OK) return 0;
+    if (!lbvh_i_holds(&boxes[1], &given)) return 0;
+    if (lbvh_i_too_large(world, &given, &boxes[1], NULL)) return 0;
+    lbvh_i_set_box(&boxes[0], &given);
+    boxes[1].skip = LBVH_I_CALLS;
+    return 1;
+}
+
 LBVH_API int lbvh_world_stay(lbvh_world *world, lbvh_id id, const lbvh_real *box)
 {
     const lbvh_object *const object = box ? lbvh_i_object(world, id) : NULL;
     lbvh_node *boxes;
+    int32_t left;
     if (!object) return 0;
     boxes = world->box + 2 * (id & 0xFFFFFFFFu);
-    if (!lbvh_i_stay_within(boxes, world->desc.dim, box)) {
-        LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
-        return 0;
+    left = boxes[1].skip;
+    if (left <= 0) return lbvh_i_stay_if_fits(world, boxes, box);
+    if (lbvh_i_stay_within(boxes, world->desc.dim, box)) {
+        boxes[1].skip = left - 1;
+        return 1;
     }
-    if (boxes[1].skip-- > 0) return 1;
-    boxes[1].skip = 0; /* the next call looks, too */
-    if (lbvh_i_too_large(world, &boxes[0], &boxes[1], NULL)) return 0;
-    boxes[1].skip = LBVH_I_CALLS;
-    return 1;
+    LBVH_I_PREFETCH(&object->changed); /* lbvh_world_move comes next */
+    return 0;
 }
 
 /* Stores an object's box anew. */
@@ -2259,7 +2268,7 @@ LBVH_API lbvh_result lbvh_world_move(lbvh_world *world, lbvh_id id, const lbvh_r
     result = lbvh_i_read_box(world, box, &given);
     if (result != LBVH_OK) return result;
     stays = lbvh_i_holds(&boxes[1], &given);
-    if (stays && boxes[1].skip-- <= 0) {
+    if (stays && --boxes[1].skip < 0) {
         stays = !lbvh_i_too_large(world, &given, &boxes[1], displacement);
         boxes[1].skip = LBVH_I_CALLS;
     }

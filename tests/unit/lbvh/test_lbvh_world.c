@@ -707,10 +707,10 @@ int main(void)
         cmocka_unit_test(test_stay),          cmocka_unit_test(test_round_casts),
         cmocka_unit_test(test_casts_by_hand), cmocka_unit_test(test_bad_casts),
         cmocka_unit_test(test_casts_that_tie), cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_few_move),      cmocka_unit_test(test_far_objects),
-        cmocka_unit_test(test_rest),          cmocka_unit_test(test_boxes_shrink),
-        cmocka_unit_test(test_boxes_last),    cmocka_unit_test(test_largest_boxes),
-        cmocka_unit_test(test_between_updates),
+        cmocka_unit_test(test_powers),        cmocka_unit_test(test_few_move),
+        cmocka_unit_test(test_far_objects),   cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_boxes_shrink),  cmocka_unit_test(test_boxes_last),
+        cmocka_unit_test(test_largest_boxes), cmocka_unit_test(test_between_updates),
         cmocka_unit_test(test_box_casts_by_hand), cmocka_unit_test(test_bits_of_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
