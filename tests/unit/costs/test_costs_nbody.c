@@ -407,6 +407,29 @@ static void test_sets(void **state)
     free_bodies(&b);
 }
 
+/* Tables are computed once: of softened laws, while the square and the softening stay. */
+static void test_tables(void **state)
+{
+    int32_t const n = size_of_run(300, 5000);
+    bodies b = bodies_of(EVEN, n);
+    nbody sim = {0};
+    nbody_desc d = desc_of(NBODY_FORCE_NODES, 6);
+    double first, second;
+    (void)state;
+    NEED_COUNT();
+    d.softening = (real)0.01;
+    costs_begin();
+    CHECK_RESULT(nbody_accelerations(&sim, &d, b.pos, 0, b.mass, n, b.acc), NBODY_OK);
+    first = costs_end();
+    costs_begin();
+    CHECK_RESULT(nbody_accelerations(&sim, &d, b.pos, 0, b.mass, n, b.acc), NBODY_OK);
+    second = costs_end();
+    costs_show("a second call, over the first", "softened", second / first);
+    CHECK_BELOW(second, 0.9 * first);
+    nbody_free(&sim);
+    free_bodies(&b);
+}
+
 static void run_all(nbody_task *task, void *context, int32_t tasks, void *user)
 {
     int32_t i, *most = (int32_t *)user;
@@ -487,7 +510,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_terms), TEST(test_crowds), TEST(test_work), TEST(test_auto),
         TEST(test_potentials), TEST(test_linear), TEST(test_memory), TEST(test_growth),
-        TEST(test_points), TEST(test_function), TEST(test_sets), TEST(test_tasks),
+        TEST(test_points), TEST(test_function), TEST(test_sets), TEST(test_tables),
+        TEST(test_tasks),
         TEST(test_steps),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
