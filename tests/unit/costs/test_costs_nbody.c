@@ -410,7 +410,7 @@ static void test_sets(void **state)
 /* Tables are computed once: of softened laws, while the square and the softening stay. */
 static void test_tables(void **state)
 {
-    int32_t const n = size_of_run(300, 5000);
+    int32_t const n = size_of_run(1000, 5000);
     bodies b = bodies_of(EVEN, n);
     nbody sim = {0};
     nbody_desc d = desc_of(NBODY_FORCE_NODES, 6);
