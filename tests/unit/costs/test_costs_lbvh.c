@@ -103,7 +103,7 @@ static double build_work(int builder, int dim, int s, int32_t n)
 /* lbvh_build: O(n), all builders. (LBVH_PLOC: about twice the time; it runs more blocks.) */
 static void test_build(void **state)
 {
-    int32_t const n = size_of_run(1000, 50000);
+    int32_t const n = size_of_run(400, 50000);
     int s, builder;
     double merge = 0;
     (void)state;
@@ -208,7 +208,7 @@ static double nodes_of(lbvh_builder builder, int dim, int s, int32_t n)
    far away, is huge, or is at one point. */
 static void test_pairs(void **state)
 {
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(600, 20000);
     int s, builder, dim;
     (void)state;
     for (builder = LBVH_MERGE; builder <= LBVH_PLOC; builder++)
@@ -261,7 +261,7 @@ static void test_searches(void **state)
 {
     static const char *const name[] = {"lbvh_count_pairs", "lbvh_count_overlaps",
         "lbvh_nearest, k = 1", "lbvh_nearest, k = 4", "lbvh_ray_cast"};
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(800, 20000);
     int call, s;
     (void)state;
     NEED_COUNT();
@@ -315,7 +315,7 @@ static void test_nearest_ties(void **state)
 
 static void test_nearest_many(void **state)
 {
-    int32_t const n = size_of_run(2000, 20000), k = n / 4;
+    int32_t const n = size_of_run(1000, 20000), k = n / 4;
     int s;
     (void)state;
     NEED_COUNT();
@@ -425,7 +425,10 @@ static void test_wide(void **state)
     for (call = 0; call < COUNT_OF(name); call++) {
         double const even = wide_work(call, EVEN, n);
         for (s = 0; s < BOX_SCENES; s++) {
-            double const work = wide_work(call, s, n);
+            double work;
+            /* in one place all are as near, and are visited for their ids */
+            if (call == 1 && (s == ONE_POINT || s == FEW_POINTS)) continue;
+            work = wide_work(call, s, n);
             costs_show(name[call], scene_of(s), work);
             CHECK_BELOW(work, bar_of(s) * even);
         }

@@ -126,7 +126,7 @@ static void test_terms(void **state)
 static void test_crowds(void **state)
 {
     static const int crowd[] = {ONE_POINT, FEW_POINTS, PARKED};
-    int32_t const n = size_of_run(1500, 50000);
+    int32_t const n = size_of_run(900, 50000);
     int k, m;
     (void)state;
     NEED_COUNT();
@@ -147,7 +147,7 @@ static void test_crowds(void **state)
 static void test_work(void **state)
 {
     static const int deep[] = {ONE_FAR, TWO_CLUSTERS, NESTED, CHAIN};
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(700, 20000);
     double even;
     int k;
     (void)state;
@@ -168,7 +168,7 @@ static void test_auto(void **state)
     int s;
     (void)state;
     NEED_COUNT();
-    for (s = 0; s < BODY_SCENES; s += quick_run() ? 2 : 1) {
+    for (s = 0; s < BODY_SCENES; s += quick_run() ? 3 : 1) {
         figures const chosen = evaluate(desc_of(NBODY_AUTO, 0), s, n, 0),
                       direct = evaluate(desc_of(NBODY_DIRECT, 0), s, n, 0),
                       nodes = evaluate(desc_of(NBODY_FORCE_NODES, 4), s, n, 0);
@@ -242,7 +242,7 @@ static void test_linear(void **state)
 {
     static const char *const name[] = {"nbody_build", "nbody_validate", "nbody_count",
         "nbody_save", "nbody_load", "nbody_energy", "nbody_estimate"};
-    int32_t const n = size_of_run(300, 10000);
+    int32_t const n = size_of_run(200, 10000);
     int call, s;
     (void)state;
     NEED_COUNT();

@@ -109,7 +109,7 @@ static double tree_work(int s, int32_t n, nlist_layout layout)
 /* nlist_build_lbvh: O(n log n), and O(1) an entry. */
 static void test_tree(void **state)
 {
-    int32_t const n = size_of_run(400, 1000);
+    int32_t const n = size_of_run(250, 1000);
     int s;
     double even;
     (void)state;
@@ -423,7 +423,7 @@ static void test_carry(void **state)
    times, and copies nothing but what it must. */
 static void test_memory(void **state)
 {
-    int32_t const n = 250;
+    int32_t const n = 180;
     int layout;
     (void)state;
     for (layout = 0; layout < 4; layout++) {
@@ -448,11 +448,11 @@ static void test_memory(void **state)
             CHECK(p.calls == calls);
         }
         nlist_free(&list);
-        for (p.calls = 0, p.given = 0, i = 100; i <= n; i++) {
+        for (p.calls = 0, p.given = 0, i = 60; i <= n; i++) {
             CHECK(ugrid_build(&grid, NULL, pos, 0, i) == UGRID_OK);
             CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, pos, 0, i), NLIST_OK);
         }
-        costs_show("allocations of 150 builds", layout_name[layout], (double)p.calls);
+        costs_show("allocations of 120 builds", layout_name[layout], (double)p.calls);
         CHECK_BELOW((double)p.calls, 120);
         CHECK_BELOW((double)p.given, 6.0 * (double)p.most);
         nlist_free(&list);
@@ -501,7 +501,7 @@ static void test_short_of_memory(void **state)
     int way, k;
     (void)state;
     for (way = 0; way < 5; way++) {
-        int64_t const n = way < 4 ? size_of_run(150, 400) : size_of_run(300, 2000);
+        int64_t const n = way < 4 ? size_of_run(120, 400) : size_of_run(200, 2000);
         double worst = 0;
         for (k = 2; k < 40; k += quick_run() ? 3 : 1) {
             double const asked = short_of_memory(way, (int32_t)n, n * n * k / 2);

@@ -97,7 +97,7 @@ static void test_build_memory(void **state)
    each takes an array once. */
 static void test_growth(void **state)
 {
-    int32_t const n = 500;
+    int32_t const n = 300;
     int variant, tight;
     (void)state;
     for (variant = 0; variant < 4; variant++)
@@ -119,7 +119,7 @@ static void test_growth(void **state)
                 CHECK_RESULT(ugrid_build(&grid, &d, pos, 0, i), UGRID_OK);
                 if (tight) CHECK_BELOW((double)(p.given - given), (double)p.limit);
             }
-            costs_show("allocations of 450 builds", tight ? "short" : "growing",
+            costs_show("allocations of 250 builds", tight ? "short" : "growing",
                        (double)p.calls);
             if (!tight) CHECK_BELOW((double)p.calls, 60);
             ugrid_free(&grid);
@@ -423,7 +423,7 @@ static int take_row(void *user, int32_t i, const int32_t *ids, int32_t count)
 /* ugrid_each_row_in: all pieces together take the work of ugrid_each_row. */
 static void test_pieces(void **state)
 {
-    int32_t const n = size_of_run(1500, 50000), pieces = 16;
+    int32_t const n = size_of_run(500, 50000), pieces = 16;
     int s;
     (void)state;
     NEED_COUNT();
