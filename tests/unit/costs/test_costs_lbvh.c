@@ -323,7 +323,7 @@ static void test_nearest_many(void **state)
         double const few = nearest_work((scene)s, n, k),
                      many = nearest_work((scene)s, 4 * n, 4 * k);
         costs_show("lbvh_nearest, an entry", scene_name[s], many / (4 * k));
-        CHECK_GROWTH(many, few, 4 * 1.6);
+        CHECK_GROWTH(many, few, 4 * 2);
     }
 }
 
