@@ -229,7 +229,8 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
                                    void *user, uint8_t *hit);
 
 /* As lbvh_nearest, and the same answer. fn NULL: the distance to the copied triangle (2D: to its
-   box) or box; needs desc.copy (else LBVH_NOT_BUILT). */
+   box) or box; needs desc.copy (else LBVH_NOT_BUILT). All elements as near as the last one found
+   are visited: where many lie in one place, lbvh_nearest is faster. */
 LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p, int32_t k,
                                        lbvh_real reach, lbvh_distance2_fn *fn, void *user,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found);
@@ -889,7 +890,8 @@ LBVH_API void lbvh_wide_free(lbvh_wide *wide)
    an element's own t, so that none is lost that lies at the same t as the closest.)
 
    A ray that is parallel to an axis, or so far from the tree that numbers could overflow, is
-   careful: it decodes each plane and takes the slab test of lbvh.h, >>ray.
+   careful: it decodes each plane and takes the slab test of lbvh.h, >>ray. Every ray is in nodes
+   that are small beside `pad`: where an element lies far from all others.
    ---------------------------------------------------------------------------------------------- */
 
 #define LBVH_I_LEAF_BIT 0x80000000u     /* a child in the stack is 8 * node + c, and this */
@@ -901,6 +903,7 @@ typedef struct lbvh_i_beam {
     int32_t in[4], out[4];      /* rows of lbvh_wide_node.plane where the ray comes and goes */
     int32_t i, j, k;            /* axes: k is the direction's longest */
     int32_t careful;            /* 1: planes are decoded */
+    int32_t coarse;             /* of the tracer */
     uint32_t filter;
     int32_t number;             /* of the caller */
     lbvh_real t_max;            /* of the closest hit so far */
@@ -923,6 +926,7 @@ typedef struct lbvh_i_tracer {
     int any;                /* 1: the walk ends at the first hit */
     int lanes;              /* 1: AVX2 */
     lbvh_real size[4];      /* the largest coordinate of a plane; 0 */
+    int32_t coarse;         /* exponent of a sixteenth of the pad, as a length */
     lbvh_i_next next;
 } lbvh_i_tracer;
 
@@ -967,6 +971,7 @@ LBVH_FN int lbvh_i_begin_beam(const lbvh_i_tracer *tracer, const lbvh_real *numb
               direction_finite = lbvh_i_read_point(wide->dim, numbers + wide->dim, ray->direction);
     int a;
     ray->careful = 0;
+    ray->coarse = tracer->coarse;
     ray->origin[3] = ray->direction[3] = ray->inverse[3] = ray->before[3] = ray->after[3] = 0;
     for (a = 0; a < 3; a++) {
         lbvh_real const along = ray->direction[a];
@@ -1056,11 +1061,19 @@ LBVH_FN void lbvh_i_careful_slab(const lbvh_i_beam *ray, const lbvh_wide_node *n
     }
 }
 
+/* Are the planes of a node to be decoded? */
+LBVH_FN_HOT int lbvh_i_is_careful(const lbvh_i_beam *ray, const lbvh_wide_node *node)
+{
+    return ray->careful || (node->exponent[0] < ray->coarse && node->exponent[1] < ray->coarse &&
+                            node->exponent[2] < ray->coarse);
+}
+
 /* The children that the ray enters up to t_max, as bits, and where. */
 LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wide_node *node,
                                            lbvh_real enters[LBVH_WIDE])
 {
     lbvh_real leaves[LBVH_WIDE];
+    int const careful = lbvh_i_is_careful(ray, node);
     uint32_t met = 0;
     int a, c;
     for (c = 0; c < LBVH_WIDE; c++) {
@@ -1068,7 +1081,7 @@ LBVH_FN_HOT uint32_t lbvh_i_enter_children(const lbvh_i_beam *ray, const lbvh_wi
         leaves[c] = ray->t_max;
     }
     for (a = 0; a < 3; a++) {
-        if (ray->careful) lbvh_i_careful_slab(ray, node, a, enters, leaves);
+        if (careful) lbvh_i_careful_slab(ray, node, a, enters, leaves);
         else lbvh_i_slab(ray, node, a, enters, leaves);
     }
     for (c = 0; c < LBVH_WIDE; c++) met |= (uint32_t)(enters[c] <= leaves[c]) << c;
@@ -1243,6 +1256,7 @@ LBVH_I_AVX2 static int lbvh_i_begin_lanes(const lbvh_i_tracer *tracer, const flo
     _mm_storeu_si128((__m128i *)(void *)ray->out,
                      _mm_sub_epi32(_mm_add_epi32(axis, _mm_set1_epi32(3)), swap));
     ray->careful = _mm_movemask_ps(_mm_castsi128_ps(safe)) != 15;
+    ray->coarse = tracer->coarse;
     ray->t_max = lbvh_i_min(t_max, lbvh_i_largest());
     ray->slot = LBVH_I_NO_SLOT;
     lbvh_i_pick_axes(ray);
@@ -1618,7 +1632,8 @@ LBVH_I_LANES_FN int lbvh_i_step_lanes(const lbvh_i_tracer *tracer, lbvh_i_walker
         size_t const leaf = at & ~LBVH_I_LEAF_BIT;
         if (tracer->fn) lbvh_i_hit_by_call(tracer, &walker->ray, (uint32_t)leaf);
         else lbvh_i_hit_triangle_lanes(tracer->wide, &walker->ray, leaf);
-    } else if (walker->ray.careful) lbvh_i_step_node(tracer, walker, at);
+    } else if (lbvh_i_is_careful(&walker->ray, &tracer->wide->node[at]))
+        lbvh_i_step_node(tracer, walker, at);
     else {
         const lbvh_wide_node *const node = &tracer->wide->node[at];
         __m256i const kind = lbvh_i_kind_lanes(node);
@@ -2115,6 +2130,8 @@ static lbvh_i_tracer lbvh_i_tracer_of(const lbvh_wide *wide, lbvh_ray_fn *fn, vo
     int a;
     for (a = 0; a < 3; a++) tracer.size[a] = lbvh_i_wide_size(wide, a);
     tracer.size[3] = 0;
+    tracer.coarse = lbvh_i_exponent(lbvh_i_max(lbvh_i_max(tracer.size[0], tracer.size[1]),
+                                               tracer.size[2]) * (LBVH_I_PAD_UNIT / 16));
     tracer.wide = wide;
     tracer.fn = fn;
     tracer.user = user;

@@ -109,7 +109,7 @@ static double tree_work(int s, int32_t n, nlist_layout layout)
 /* nlist_build_lbvh: O(n log n), and O(1) an entry. */
 static void test_tree(void **state)
 {
-    int32_t const n = size_of_run(400, 1000);
+    int32_t const n = size_of_run(250, 1000);
     int s;
     double even;
     (void)state;
@@ -423,7 +423,7 @@ static void test_carry(void **state)
    times, and copies nothing but what it must. */
 static void test_memory(void **state)
 {
-    int32_t const n = 250;
+    int32_t const n = 180;
     int layout;
     (void)state;
     for (layout = 0; layout < 4; layout++) {
@@ -448,11 +448,11 @@ static void test_memory(void **state)
             CHECK(p.calls == calls);
         }
         nlist_free(&list);
-        for (p.calls = 0, p.given = 0, i = 100; i <= n; i++) {
+        for (p.calls = 0, p.given = 0, i = 60; i <= n; i++) {
             CHECK(ugrid_build(&grid, NULL, pos, 0, i) == UGRID_OK);
             CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, pos, 0, i), NLIST_OK);
         }
-        costs_show("allocations of 150 builds", layout_name[layout], (double)p.calls);
+        costs_show("allocations of 120 builds", layout_name[layout], (double)p.calls);
         CHECK_BELOW((double)p.calls, 120);
         CHECK_BELOW((double)p.given, 6.0 * (double)p.most);
         nlist_free(&list);
@@ -501,7 +501,7 @@ static void test_short_of_memory(void **state)
     int way, k;
     (void)state;
     for (way = 0; way < 5; way++) {
-        int64_t const n = way < 4 ? size_of_run(150, 400) : size_of_run(300, 2000);
+        int64_t const n = way < 4 ? size_of_run(120, 400) : size_of_run(200, 2000);
         double worst = 0;
         for (k = 2; k < 40; k += quick_run() ? 3 : 1) {
             double const asked = short_of_memory(way, (int32_t)n, n * n * k / 2);
@@ -509,6 +509,43 @@ static void test_short_of_memory(void **state)
         }
         costs_show("short of memory: copies of it", way < 4 ? layout_name[way] : "a box", worst);
         CHECK_BELOW(worst, 20);
+    }
+}
+
+/* desc.grow: one more search, whatever is too small. */
+static void test_grow(void **state)
+{
+    int32_t const n = size_of_run(400, 4000);
+    int layout;
+    (void)state;
+    NEED_COUNT();
+    for (layout = 0; layout < 4; layout++) {
+        real *pos = scene_points(EVEN, n, 3);
+        ugrid grid = {0};
+        nlist list = {0}, large = {0};
+        nlist_desc d;
+        double grown, once;
+        memset(&d, 0, sizeof d);
+        d.radius = (real)wl_radius(n, 40);
+        d.layout = (nlist_layout)layout;
+        d.width = layout == NLIST_STATIC ? 256 : 0;
+        CHECK(ugrid_build(&grid, NULL, pos, 0, n) == UGRID_OK);
+        costs_begin();
+        CHECK_RESULT(nlist_build_ugrid(&large, &d, &grid, pos, 0, n), NLIST_OK);
+        once = costs_end();
+        d.width = layout == NLIST_STATIC ? 1 : 0;
+        d.capacity = 1;
+        d.grow = 1;
+        costs_begin();
+        CHECK_RESULT(nlist_build_ugrid(&list, &d, &grid, pos, 0, n), NLIST_OK);
+        grown = costs_end();
+        CHECK(list.total == large.total);
+        costs_show("grown, over one build", layout_name[layout], grown / once);
+        CHECK_BELOW(grown, 2.5 * once);
+        nlist_free(&list);
+        nlist_free(&large);
+        ugrid_free(&grid);
+        free(pos);
     }
 }
 
@@ -552,6 +589,39 @@ static void test_box(void **state)
         costs_show("nlist_search_box, an entry", scene_name[s], work);
         CHECK_BELOW(work, 4 * even);
     }
+}
+
+/* nlist_search_boxes: many small systems take the work of a large one. */
+static void test_systems(void **state)
+{
+    int32_t const n = size_of_run(600, 20000), per = 4, systems = n / per;
+    real *pos = scene_points(EVEN, n, 3);
+    nlist_box *boxes = NEW(nlist_box, systems);
+    int32_t *starts = NEW(int32_t, systems + 1), s;
+    nlist list = {0};
+    nlist_desc d;
+    nlist_arrays arrays;
+    double one, many;
+    (void)state;
+    NEED_COUNT();
+    memset(&d, 0, sizeof d);
+    memset(&arrays, 0, sizeof arrays);
+    memset(boxes, 0, (size_t)systems * sizeof *boxes);
+    for (s = 0; s <= systems; s++) starts[s] = s * per;
+    d.radius = (real)wl_radius(n, 4);
+    arrays.wanted = NLIST_WANT_J;
+    costs_begin();
+    CHECK_RESULT(nlist_search_box(&list, &d, boxes, pos, 0, n, &arrays), NLIST_OK);
+    one = costs_end();
+    costs_begin();
+    CHECK_RESULT(nlist_search_boxes(&list, &d, boxes, starts, systems, pos, 0, &arrays), NLIST_OK);
+    many = costs_end();
+    costs_show("systems of 4, over one", "even", many / one);
+    CHECK_BELOW(many, 8 * one);
+    nlist_free(&list);
+    free(starts);
+    free(boxes);
+    free(pos);
 }
 
 /* desc.nearest: k of many, O(log k) a candidate. */
@@ -614,7 +684,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_grid), TEST(test_tree), TEST(test_pairs), TEST(test_mesh), TEST(test_linear),
         TEST(test_moved), TEST(test_carry), TEST(test_memory), TEST(test_short_of_memory),
-        TEST(test_box), TEST(test_nearest), TEST(test_tune),
+        TEST(test_grow), TEST(test_box), TEST(test_systems), TEST(test_nearest), TEST(test_tune),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,7 @@ static void test_build_memory(void **state)
    each takes an array once. */
 static void test_growth(void **state)
 {
-    int32_t const n = 500;
+    int32_t const n = 300;
     int variant, tight;
     (void)state;
     for (variant = 0; variant < 4; variant++)
@@ -119,7 +119,7 @@ static void test_growth(void **state)
                 CHECK_RESULT(ugrid_build(&grid, &d, pos, 0, i), UGRID_OK);
                 if (tight) CHECK_BELOW((double)(p.given - given), (double)p.limit);
             }
-            costs_show("allocations of 450 builds", tight ? "short" : "growing",
+            costs_show("allocations of 250 builds", tight ? "short" : "growing",
                        (double)p.calls);
             if (!tight) CHECK_BELOW((double)p.calls, 60);
             ugrid_free(&grid);
@@ -413,12 +413,52 @@ static void test_tasks(void **state)
     }
 }
 
+static int take_row(void *user, int32_t i, const int32_t *ids, int32_t count)
+{
+    (void)i, (void)ids;
+    *(int64_t *)user += count;
+    return 0;
+}
+
+/* ugrid_each_row_in: all pieces together take the work of ugrid_each_row. */
+static void test_pieces(void **state)
+{
+    int32_t const n = size_of_run(500, 50000), pieces = 16;
+    int s;
+    (void)state;
+    NEED_COUNT();
+    for (s = 0; s <= TEN_CLUSTERS; s++) {
+        ugrid grid = {0};
+        ugrid_desc d;
+        real *pos = scene_points((scene)s, n, 3);
+        real const radius = (real)wl_radius(n, 5);
+        int64_t all = 0, sum = 0;
+        double whole;
+        int32_t piece;
+        memset(&d, 0, sizeof d);
+        d.unbounded = 1;
+        d.cell = radius;
+        CHECK_RESULT(ugrid_build(&grid, &d, pos, 0, n), UGRID_OK);
+        costs_begin();
+        CHECK_RESULT(ugrid_each_row(&grid, radius, 0, take_row, &all), UGRID_OK);
+        whole = costs_end();
+        costs_begin();
+        for (piece = 0; piece < pieces; piece++)
+            CHECK_RESULT(ugrid_each_row_in(&grid, radius, 0, piece, pieces, take_row, &sum),
+                         UGRID_OK);
+        CHECK(sum == all);
+        CHECK_BELOW(costs_end(), 1.2 * whole);
+        ugrid_free(&grid);
+        free(pos);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_build), TEST(test_build_memory), TEST(test_growth), TEST(test_searches),
         TEST(test_one_pass), TEST(test_wide_radius), TEST(test_points), TEST(test_linear),
-        TEST(test_left_out), TEST(test_tasks),
+        TEST(test_left_out), TEST(test_tasks), TEST(test_pieces),
     };
     cmocka_set_test_filter(getenv("COSTS_TEST_ONLY"));
     return cmocka_run_group_tests(tests, NULL, NULL);

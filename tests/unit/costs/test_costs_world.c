@@ -251,7 +251,7 @@ static void test_shrink(void **state)
         box_at(2, p, kind == 0 ? 200 : (real)0.2, box);
         CHECK_RESULT(lbvh_world_move(&world, id, box, kind == 0 ? NULL : far), LBVH_OK);
         CHECK_RESULT(lbvh_world_update(&world), LBVH_OK);
-        for (k = 0; k < 40; k++) {
+        for (k = 0; k < 300; k++) {
             box_at(2, p, (real)0.1, box);
             if (!lbvh_world_stay(&world, id, box))
                 CHECK_RESULT(lbvh_world_move(&world, id, box, NULL), LBVH_OK);
