@@ -1357,7 +1357,9 @@ static void lbvh_i_add_leaf(lbvh_world *world, lbvh_world_tree *tree, int32_t in
     tree->parent[u] = tree->parent[u + 1] = at;
     lbvh_i_measure_up(tree, at);
     for (; at != from; at = tree->parent[at]) {
+        int32_t const other = at % 2 ? at + 1 : at - 1;
         lbvh_i_rotate_limb(world, tree, at);
+        if (tree->height[other] > tree->height[at]) lbvh_i_rotate_limb(world, tree, other);
         lbvh_i_measure_up(tree, tree->parent[at]);
     }
     lbvh_i_limit_depth(world, tree);
