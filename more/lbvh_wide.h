@@ -434,11 +434,14 @@ LBVH_FN int lbvh_i_collapse_span(const lbvh *tree, lbvh_i_span span, int32_t lea
         lbvh_i_span const parent = child[open];
         const lbvh_node *node = &tree->node[parent.at];
         int32_t const split = lbvh_split_place(tree, node);
-        /* child 0 keeps the first place (wide.piles) */
+        lbvh_i_span right[1];
         int const left = lbvh_i_add_span(tree, child + open, 0, node->link, parent.first, split);
-        int const at = left ? count : open;
-        count += lbvh_i_add_span(tree, child + at, 0, lbvh_right_child(tree, node), split + 1,
-                                 parent.last) - !left;
+        int c;
+        if (!lbvh_i_add_span(tree, right, 0, lbvh_right_child(tree, node), split + 1, parent.last))
+            continue;
+        if (left) /* they stay in order (wide.piles) */
+            for (c = count++; c > open + 1; c--) child[c] = child[c - 1];
+        child[open + left] = right[0];
     }
     return count;
 }
