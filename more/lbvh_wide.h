@@ -229,7 +229,7 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
                                    void *user, uint8_t *hit);
 
 /* As lbvh_nearest, and the same answer. fn NULL: the distance to the copied triangle (2D: to its
-   box) or box; needs desc.copy (else LBVH_NOT_BUILT). */
+   box) or box; needs desc.copy (else LBVH_NOT_BUILT). Many elements at one point: wide.piles. */
 LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p, int32_t k,
                                        lbvh_real reach, lbvh_distance2_fn *fn, void *user,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found);
