@@ -229,8 +229,7 @@ LBVH_API lbvh_result lbvh_any_hits(const lbvh_wide *wide, const lbvh_rays *rays,
                                    void *user, uint8_t *hit);
 
 /* As lbvh_nearest, and the same answer. fn NULL: the distance to the copied triangle (2D: to its
-   box) or box; needs desc.copy (else LBVH_NOT_BUILT). All elements as near as the last one found
-   are visited: where many lie in one place, lbvh_nearest is faster. */
+   box) or box; needs desc.copy (else LBVH_NOT_BUILT). Many elements at one point: wide.piles. */
 LBVH_API lbvh_result lbvh_wide_nearest(const lbvh_wide *wide, const lbvh_real *p, int32_t k,
                                        lbvh_real reach, lbvh_distance2_fn *fn, void *user,
                                        int32_t *ids, lbvh_real *distances2, int32_t *found);
@@ -435,11 +434,14 @@ LBVH_FN int lbvh_i_collapse_span(const lbvh *tree, lbvh_i_span span, int32_t lea
         lbvh_i_span const parent = child[open];
         const lbvh_node *node = &tree->node[parent.at];
         int32_t const split = lbvh_split_place(tree, node);
-        /* child 0 keeps the first place (wide.piles) */
+        lbvh_i_span right[1];
         int const left = lbvh_i_add_span(tree, child + open, 0, node->link, parent.first, split);
-        int const at = left ? count : open;
-        count += lbvh_i_add_span(tree, child + at, 0, lbvh_right_child(tree, node), split + 1,
-                                 parent.last) - !left;
+        int c;
+        if (!lbvh_i_add_span(tree, right, 0, lbvh_right_child(tree, node), split + 1, parent.last))
+            continue;
+        if (left) /* they stay in order (wide.piles) */
+            for (c = count++; c > open + 1; c--) child[c] = child[c - 1];
+        child[open + left] = right[0];
     }
     return count;
 }
@@ -2358,7 +2360,7 @@ LBVH_FN int32_t lbvh_i_first_id(const lbvh_wide *wide, const lbvh_wide_node *nod
 
 /* 1 if child c is a point, not nearer than the last of k elements that are found, and its ids are
    larger than that one's. */
-static int lbvh_i_loses_tie(const lbvh_i_around *search, const lbvh_wide_node *node, int c)
+LBVH_FN int lbvh_i_loses_tie(const lbvh_i_around *search, const lbvh_wide_node *node, int c)
 {
     lbvh_node box;
     int a;

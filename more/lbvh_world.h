@@ -2394,9 +2394,9 @@ static void lbvh_i_place_leaf(lbvh_world *world, int32_t index, int many)
 
 /* Leaves that changes take out of, put into, or refit in a tree; those that none does; and those
    that will be there. */
-typedef struct lbvh_i_leaves { int32_t changed, unchanged, members; } lbvh_i_leaves;
+typedef struct lbvh_i_changes { int32_t changed, unchanged, members; } lbvh_i_changes;
 
-static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_leaves leaves[2])
+static void lbvh_i_count_changes(const lbvh_world *world, lbvh_i_changes leaves[2])
 {
     int32_t k;
     int t;
@@ -2458,7 +2458,7 @@ static void lbvh_i_place_leaves(lbvh_world *world, const int rebuild[2], const i
    to 400.) */
 static void lbvh_i_update_trees(lbvh_world *world)
 {
-    lbvh_i_leaves leaves[2];
+    lbvh_i_changes leaves[2];
     int rebuild[2], many[2], t;
     int32_t k;
     lbvh_i_count_changes(world, leaves);

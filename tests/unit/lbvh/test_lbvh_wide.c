@@ -826,7 +826,7 @@ static void test_ties(void **state)
             }
             CHECK(found[0] == k && found[1] == k && same(d2[0], d2[1], (size_t)k * sizeof(real)));
             CHECK(same(ids[0], ids[1], (size_t)k * sizeof(int32_t)));
-            if (round < 9) CHECK(calls[0] < 4 * k + 200 && calls[1] < 16 * k + 400);
+            if (round < 9) CHECK(calls[0] < 4 * k + 200 && calls[1] < 4 * k + 200);
         }
     }
     free(data);
