@@ -3210,7 +3210,7 @@ static void nbody_i_sum_images_on(const nbody *sim, int sets, const nbody_i_law 
 /* The seams. 0: nothing was done. >>faster */
 #ifdef NBODY_PLAIN
 #define nbody_i_build_faster(sim, input, n, result) 0
-#define nbody_i_fields_faster(sim, sets, law, out, result) ((void)(sets), 0)
+#define nbody_i_fields_faster(sim, sets, law, out, result) ((void)(sets), (void)(law), 0)
 #else
 static int nbody_i_build_faster(nbody *sim, const nbody_i_input *input, int32_t n,
                                 nbody_result *result);
@@ -4371,7 +4371,7 @@ static void nbody_i_plain_series(nbody *sim, const nbody_i_law *law)
    ---------------------------------------------------------------------------------------------- */
 
 #define NBODY_I_CELL_COST 2450.0
-#define NBODY_I_RUN_COST (110.0 / NBODY_I_LANES) /* for each target */
+#define NBODY_I_RUN_COST (110.0 / (double)NBODY_I_LANES) /* for each target */
 
 #ifdef NBODY_WITH_FUNCTION
 static double nbody_i_call_cost(const nbody_desc *desc, int potential);

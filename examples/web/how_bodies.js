@@ -155,7 +155,7 @@ const bodiesUp = {
            <b>${LEAVES - k}</b>. So far cells need no bodies.`,
     code: (a, k) => k === 0 ? ['nbody_i_mass_of_bodies', 'nbody_i_polynomials']
                             : ['nbody_i_mass_of_child'],
-    mark: () => /\(double\)sim->m\[b\]|rule\.to_child|sum \+= /,
+    mark: () => /\(double\)sim->acts\[b\]|rule\.to_child|sum \+= /,
     plane: (a, k) => {
         levelGrid(a, LEAVES - k, () => null, '#b9bdc7');
         bodyDots(() => '#c3c7cf');
