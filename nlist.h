@@ -1768,7 +1768,8 @@ static size_t nlist_i_stride(size_t stride, int dim);
 
 typedef struct nlist_i_finder nlist_i_finder;
 
-/* Finds all rows, each once, in any order: nlist_i_begin_row, _append ..., _end_row. */
+/* Finds all rows, each once, in any order: nlist_i_begin_row, _append ..., _end_row. It can be
+   called twice (nlist_i_find_again). */
 typedef nlist_result nlist_i_collect_fn(nlist_i_finder *finder);
 
 /* Fills in what entries have beside the partner (desc.shifts, distances, offsets), and
@@ -1833,7 +1834,7 @@ static int nlist_i_ugrid_faster(nlist_i_finder *finder, nlist_real reach, nlist_
 
 /* A grid as the source of a build. */
 typedef struct nlist_i_from_grid {
-    const ugrid *grid;
+    ugrid *grid;            /* a copy, without its filter: the list has its own */
     nlist_result result;    /* of the rows taken so far */
 } nlist_i_from_grid;
 
@@ -1871,11 +1872,14 @@ NLIST_API nlist_result nlist_build_ugrid(nlist *list, const nlist_desc *desc, co
 {
     nlist_i_finder finder = nlist_i_finder_of(list, n);
     nlist_i_from_grid from;
+    ugrid searched;
     nlist before;
     nlist_desc resolved;
     nlist_result result;
     if (!list || !desc || !grid) return NLIST_BAD_ARGUMENT;
-    from.grid = grid;
+    searched = *grid;
+    memset(&searched.filter, 0, sizeof searched.filter);
+    from.grid = &searched;
     from.result = NLIST_OK;
     finder.source = &from;
     resolved = nlist_i_ugrid_desc(desc);
@@ -2091,18 +2095,15 @@ static nlist_result nlist_i_collect_ugrid(nlist_i_finder *finder)
 {
     nlist_i_from_grid *from = (nlist_i_from_grid *)finder->source;
     nlist_real const reach = nlist_i_largest_reach(&finder->list->desc, finder->largest);
-    ugrid grid = *from->grid;
     ugrid_result searched;
     nlist_result result;
     int32_t i;
     if (finder->n == 0) return NLIST_OK;
-    grid.rows = finder->rows;
-    memset(&grid.filter, 0, sizeof grid.filter); /* the list has its own */
-    from->grid = &grid;
+    from->grid->rows = finder->rows;
     finder->row = -1;
     for (i = 0; i < finder->rows; i++) finder->begin[i] = finder->length[i] = 0;
     if (nlist_i_ugrid_faster(finder, reach, &result)) return result;
-    searched = ugrid_each_row(&grid, reach, UGRID_PLACES, nlist_i_receive_row, finder);
+    searched = ugrid_each_row(from->grid, reach, UGRID_PLACES, nlist_i_receive_row, finder);
     if (searched == UGRID_STOPPED) return from->result;
     return searched == UGRID_OK ? NLIST_OK : NLIST_BAD_SOURCE;
 }
