@@ -291,8 +291,8 @@ def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
 
 def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = None,
                   cutoff: Optional[float] = None, batch: Optional[Tensor] = None, *,
-                  half: bool = False, self_interaction: bool = False, sorted: bool = False) -> tuple[
-                      Tensor, Tensor, Tensor, Tensor, Tensor]:
+                  half: bool = False, self_interaction: bool = False,
+                  sorted: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Pairs that are nearer than the cutoff, with their vectors and distances.
 
     Parameters
