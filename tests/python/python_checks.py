@@ -174,6 +174,24 @@ def check_grid_options():
     assert grid.n == 7 and len(grid.order) == 7
 
 
+def check_grid_crowds():
+    """Without a cell: it is that of the crowd, and not of a box that a few far ones span."""
+    for dim in (2, 3):
+        for dtype in TYPES:
+            p = rng(dim).random((2000, dim)).astype(dtype)
+            radius = 0.05 if dim == 2 else 0.1
+            for count, away in ((0, 1), (1, 1e6), (20, -1e4)):
+                far = p.copy()
+                far[:count] += away * (1 + np.arange(count)[:, None]).astype(dtype)
+                grid = nf.Grid(far)
+                assert grid.desc.unbounded == (count > 0) and grid.desc.cell < 0.2
+                assert as_set(*grid.pairs(radius).T) == brute_pairs(far, radius)
+                assert nf.Grid(far, cell=1.0, max_cells=2**31 - 2000, unbounded=False,
+                               box=(0, 1)).desc.unbounded == 0
+    plane = np.c_[rng().random((2000, 2)), np.zeros(2000)]
+    assert nf.Grid(plane).desc.unbounded == 0 and nf.Grid(np.zeros((2000, 3))).n == 2000
+
+
 def check_threads():
     """n_threads: every result is that of one thread, bit for bit; other numbers are refused."""
     p = rng(8).random((30000, 3))
@@ -451,8 +469,8 @@ def check_moved_box():
 
 
 def check_list_searches():
-    """What a list without a source searches by, where cells would be wide or mostly empty: the pairs
-    are those of all with all, and the history goes from one search to the other."""
+    """What a list without a source searches by, where cells would be wide or mostly empty: the
+    pairs are those of all with all, and the history goes from one search to the other."""
     r, n = rng(3), 700
     p = r.random((n, 3)) * n ** (1 / 3)
     radii = np.full(n, 0.4)
@@ -936,8 +954,8 @@ def check_cells_and_trees():
 
 
 def check_neighbor_list_costs():
-    """Which search is chosen, and that it tests no more than some times the pairs that it finds: one
-    large cutoff, one atom far away, two crowds, a chain along a diagonal."""
+    """Which search is chosen, and that it tests no more than some times the pairs that it finds:
+    one large cutoff, one atom far away, two crowds, a chain along a diagonal."""
     r, n = rng(2), 3000
     side = n ** (1 / 3)
     p = r.random((n, 3)) * side
@@ -985,7 +1003,8 @@ def check_memory_limit():
         before = _memory._group_bytes(here, own)
         with open(os.path.join(here, folder, name), "w") as file:
             file.write(value + "\n")
-        assert _memory._group_bytes(here, own) == min(before, int(value.replace("max", "%d" % 2**62)))
+        says = _memory._NONE if value == "max" else int(value)
+        assert _memory._group_bytes(here, own) == min(before, says)
     assert _memory._group_bytes(here, own) == 2000000
     with bounded(gigabytes=1):
         assert 0 < _memory.memory_limit() < 1.2 * 2**30

@@ -263,15 +263,16 @@ self_check() {
     plant lbvh.h 's/(int32_t)(uint32_t)key\[q - begin\] : q/q - (q % 64 == 7) : q/'
     plant packaging/python/library/search.h 's/search->table\[b \* search->kinds + a\] = .*/;/'
     plant packaging/python/library/search.h 's/return sizeof x == .*/return 1 ? x/'
+    plant packaging/python/library/trees.h 's/image\[a\] - wrap\[a\] + own/image[a] + wrap[a] + own/'
     plant packaging/python/library/nearfield.c 's/if (at < 0 || at > ray.t_max/if (at < 0/'
     library "$work/src" "$work/planted.so" -O1; report $? "the library with planted bugs compiles"
     has scipy && found grid_against_scipy nearest_against_scipy
-    found rays neighbor_list_forms nearest_in_any_order
+    found rays neighbor_list_forms nearest_in_any_order cells_and_trees
     has ase && found neighbor_list_against_ase
     cp $out/libnearfield.so "$work/planted.so"
     finds neighbor_list_shapes \
         's/array = host_array("positions", positions, real)/&.reshape(-1, 3)/' $list
-    finds neighbor_list_cutoffs 's/if not 0 < asks.cutoff < np.inf/if asks.cutoff < 0/' $list
+    finds neighbor_list_cutoffs 's/if not 0 <= value < np.inf/if value < -9/' $list
     finds neighbor_list_needs 's/if text.startswith("NLIST_OUT_OF_MEMORY"):/if False:/' $list
     finds neighbor_list_forms 's/\(asks.self, asks.wanted = half,\) sorted,/\1 False,/' $list
     finds neighbor_list_arrays \
@@ -279,6 +280,12 @@ self_check() {
     finds neighbor_list_arrays 's/apart if len(array) > 1 else 0/0/' $list
     finds neighbor_list_processes \
         's/return \(_pools\[dtype\]\).pop()/\1.append(\1[0]) or \1[0]/' $list
+    finds whole_numbers 's/array != np.floor(array)/False/' $arrays
+    finds flags 's/if array.dtype.kind not in "biuf" or .*/if False:/' $arrays
+    finds memory_limit 's/limit - _used(column)/1 << 62/' $py/_memory.py
+    finds moved_box 's/now is None/True/'
+    finds grid_crowds 's/desc.unbounded = 1/return/'
+    finds pickle_and_copy 's/def __reduce_ex__/def _reduce/' $object
     finds refused_shapes \
         's/if array.shape\[:1\] != (count,) or .* != width:/if array.size != count * width:/' \
         $object

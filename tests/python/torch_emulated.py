@@ -184,7 +184,7 @@ def check_near():
 
 
 def check_bound():
-    """A limit of neighbours bounds the memory, too: the search in cells ends where it needs more."""
+    """A limit of neighbours bounds the memory, too: a search in cells ends where it needs more."""
     n = 700
     x = points(n, 9)
     want = graph.radius_graph(x, 2.0, max_num_neighbors=3)
@@ -280,7 +280,8 @@ def check_refusals():
 def main(library):
     passed = failed = 0
     nearfield.load(library)
-    for check in (check_few, check_cells, check_near, check_bound, check_kept, check_guess, check_refusals):
+    for check in (check_few, check_cells, check_near, check_bound, check_kept, check_guess,
+                  check_refusals):
         name = check.__name__[6:]
         try:
             check()

@@ -25,7 +25,7 @@ typedef struct nearfield_search {
     int32_t half;               /* 1 = each pair once */
     int32_t sorted;             /* 1 = rows ascend by partner, then by shift */
     int32_t self;               /* 1 = each atom is a partner of itself, at distance 0 */
-    int32_t nearest;            /* rows keep their so many nearest entries, in this order (0: all) */
+    int32_t nearest;            /* rows keep their so many nearest entries, in order (0: all) */
     int32_t most;               /* with `sorted`: if a row is longer, all are as with `nearest` (0:
                                    any length) */
     int32_t lowest;             /* rows keep their so many entries of the lowest ids (0: all) */
@@ -273,6 +273,28 @@ static int nearfield_i_within_most(const nearfield_search *search, nlist_result 
     return 1;
 }
 
+/* 1 if one of 16 rows is longer than search->most. Images are not looked at: what is found is
+   enough. */
+static int nearfield_i_has_long_row(const nearfield_search *search, const nlist_desc *desc)
+{
+    nlist_real const none[3] = {0, 0, 0}, limit = nlist_i_limit(desc, 0, 0);
+    int32_t const n = search->starts[search->systems];
+    int32_t k, j, s = 0;
+    for (k = 0; k < 16 && n > 0; k++) {
+        int32_t const i = (int32_t)((int64_t)k * n / 16);
+        int32_t found = -1; /* without the point itself */
+        nlist_real p[3], q[3], d[3];
+        while (i >= search->starts[s + 1]) s++;
+        nearfield_i_load(search, i, p);
+        for (j = search->starts[s]; j < search->starts[s + 1] && found <= search->most; j++) {
+            nearfield_i_load(search, j, q);
+            found += nlist_i_offset(p, q, none, d) <= limit;
+        }
+        if (found > search->most) return 1;
+    }
+    return 0;
+}
+
 /* In cells, with memory for rows of search->most entries each. Returns 0 where one is longer. */
 static int nearfield_i_find_most(nearfield_search *search, nlist_result *result)
 {
@@ -300,7 +322,9 @@ static nlist_result nearfield_i_find(nearfield_search *search)
     if (result != NLIST_OK) return result;
     search->by = trees ? 2 : 1;
     if (!trees && search->most == 0) return nearfield_i_find_in_cells(search);
-    if (!trees && nearfield_i_find_most(search, &result)) return result;
+    if (!trees && !nearfield_i_has_long_row(search, &desc) &&
+        nearfield_i_find_most(search, &result))
+        return result;
     search->by = 2;
     return nearfield_i_find_in_trees(search, &desc);
 }

@@ -436,8 +436,8 @@ static nlist_result nearfield_i_test(nearfield_search *search, const nearfield_i
 static lbvh_real nearfield_i_reach2(double reach2, double slack)
 {
     double const reach = nlist_i_root(reach2) + slack;
-    double const far2 = nlist_i_product(reach, reach) * (NLIST_I_REAL_KIND == 1 ? 1.000001
-                                                                                : 1.000000000000004);
+    double const wider = NLIST_I_REAL_KIND == 1 ? 1.000001 : 1.000000000000004;
+    double const far2 = nlist_i_product(reach, reach) * wider;
     lbvh_real const largest = lbvh_i_largest();
     return far2 < (double)largest ? (lbvh_real)far2 : largest;
 }

@@ -161,7 +161,7 @@ def _declare(body: str, types: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _parameter(text: str, types: dict[str, Any], pointer: Any) -> Any:
     word = text.replace("const", "").split()[0]
-    return pointer if "*" in text else types.get(word, _named(word))
+    return pointer if "*" in text or "[" in text else types.get(word, _named(word))
 
 
 def _named(word: str) -> Any:

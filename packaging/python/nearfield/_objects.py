@@ -30,7 +30,8 @@ class Grid(Object):
         Built at once; else by `build`.
     cell : float, optional
         Edge of a cell, as a rule the largest radius to search with (default: about 2 particles in
-        a cell).
+        a cell. On the CPU, where a few particles lie far from all others, of these others, in an
+        unbounded grid: ``grid.desc.unbounded`` says so).
     box : (lower, upper), optional
         Corners, each a number or one for each axis: the fields min and max (default: the points'
         own box; with `periodic` there is no default).
@@ -88,6 +89,8 @@ class Grid(Object):
         dim = width_of(points, (2, 3))
         pos, n, stride = self._rows(points, dim)
         desc = self._new_desc(dim)
+        if not self._device and not self._fields.keys() & _PLACE:
+            _set_crowd(desc, pos)
         if self._device:
             fit = self._lib.ugrid_cuda_fit(ctypes.byref(desc), address_of(pos), stride, n,
                                            self._stream)
@@ -165,6 +168,26 @@ class Grid(Object):
         """View, int32 (n,): the particles in the grid's own order, in which near ones are near in
         memory (methods sort and count)."""
         return self._look(self._state.order, self.n, np.int32)
+
+
+# Fields with which the caller says where the cells are.
+_PLACE = {"cell", "min", "max", "periodic", "unbounded", "buckets", "method", "placement", "size",
+          "walk", "cell_order"}
+
+
+def _set_crowd(desc: Any, pos: Array) -> None:
+    """Cells for nearly all points, where a box around all of them has a thousand times the volume:
+    by the middle of a sample, without 2 % on either side of each axis."""
+    sample = pos[::max(len(pos) // 1024, 1)].astype(float)
+    if len(sample) < 256 or not np.isfinite(sample).all():
+        return
+    with np.errstate(all="ignore"):
+        low, high = np.quantile(sample, [0.02, 0.98], axis=0)
+        sides, whole = (high - low) / 0.96, pos.max(axis=0).astype(float) - pos.min(axis=0)
+        sides = np.maximum(sides, 1e-3 * sides.max())
+        if sides.min() > 0 and 1000 * np.prod(sides) < np.prod(np.maximum(whole, sides)) < np.inf:
+            desc.cell = (2 * np.prod(sides) / len(pos)) ** (1 / len(sides))
+            desc.unbounded = 1
 
 
 # ---- Tree: lbvh.h --------------------------------------------------------------------------------
@@ -463,8 +486,9 @@ class List(Object):
         radii = self._kept.get("radii")
         if radii is not None and self._device:
             raise ValueError("radii on the GPU need a source: a Grid, or a Tree of spheres")
-        fields = {name: self._fields[name] for name in ("min", "max", "periodic", "skip_invalid")
-                  if name in self._fields}
+        shared = ("min", "max", "periodic", "skip_invalid")
+        fields: dict[str, Any] = {name: self._fields[name] for name in shared
+                                  if name in self._fields}
         self._search = "grid"
         if self._device:
             if 0 < desc.radius + desc.skin < np.inf:    # else the list says what is wrong

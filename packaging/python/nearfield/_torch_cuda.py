@@ -248,14 +248,10 @@ def _searched(search: _Search, key: Any, n: int, question: Any, bound: Optional[
     like = key, question[4:]
     room = int(1.06 * n * _per_point.pop(like, 0))
 
-    def ask(*question: Any, room: int = 0) -> Any:
-        if search._lib is None:
-            search._settle(np.dtype(question[0].__cuda_array_interface__["typestr"]), True)
-        search._memory.bound = bound
-        try:
-            return search.search(*question, room=room)
-        finally:
-            search._memory.bound = None
+    ask: Any = search.search
+    if search._lib is None:
+        search._settle(np.dtype(question[0].__cuda_array_interface__["typestr"]), True)
+    search._memory.bound = bound
     try:
         found = ask(*question, room=room)
     except (Error, MemoryError):

@@ -57,8 +57,9 @@ def _find_pairs(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor]
             shift = torch.zeros((len(i), 3), dtype=torch.int32, device=i.device)
         return i, j, shift
     starts = _starts(batch, positions.shape[0], 1 if cell is None else cell.shape[0])
-    return _on_cpu(positions, cell, pbc, starts, cutoff, "ijS", half=half, self=own,
-                   nearest=nearest, sorted=ordered)
+    i, j, shift = _on_cpu(positions, cell, pbc, starts, cutoff, "ijS", half=half, self=own,
+                          nearest=nearest, sorted=ordered)
+    return i, j, shift
 
 
 def _on_cpu(positions: Tensor, cell: Optional[Tensor], pbc: Optional[Tensor], starts: Tensor,
@@ -240,7 +241,7 @@ def _device_starts(x: Tensor, batch: Optional[Tensor],
     _check_batch(first, last, bad, cells)
     systems = max(cells, last + 1)
     if cells == 1 and last >= 2 * n + 64:
-        batch = batch.unique_consecutive(return_inverse=True)[1]
+        batch = _numbered(batch)
         systems = int(batch[-1]) + 1
     numbers = torch.arange(systems + 1, dtype=batch.dtype, device=batch.device)
     starts = torch.searchsorted(batch.contiguous(), numbers, out_int32=True)
@@ -262,6 +263,12 @@ def _check_batch(first: int, last: int, descends: int, cells: int) -> None:
         raise ValueError("batch names system %d, but there are %d cells" % (last, cells))
 
 
+def _numbered(batch: Tensor) -> Tensor:
+    """0, 1, 2 .. for the names that follow each other: they may be any numbers."""
+    changes = (batch[1:] != batch[:-1]).cumsum(0)
+    return torch.cat([changes.new_zeros(1), changes])
+
+
 def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
     """Where each system begins, and n: int32 on the CPU."""
     if batch is None:
@@ -271,7 +278,7 @@ def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
     if n:
         _check_batch(int(batch[0]), last - 1, bool((batch[1:] < batch[:-1]).any()), cells)
     if cells == 1 and last > 2 * n + 64:    # names, not numbers: those that there are
-        batch = batch.unique_consecutive(return_inverse=True)[1]
+        batch = _numbered(batch)
         last = int(batch[-1]) + 1 if n else 1
     counts = torch.bincount(batch.to(torch.int64), minlength=max(cells, last)).cpu()
     starts = torch.zeros(len(counts) + 1, dtype=torch.int32)
@@ -283,8 +290,8 @@ def _starts(batch: Optional[Tensor], n: int, cells: int) -> Tensor:
 
 
 def neighbor_list(positions: Tensor, cell: Optional[Tensor] = None, pbc: Any = None,
-                  cutoff: Optional[float] = None, batch: Optional[Tensor] = None, *, half: bool = False,
-                  self_interaction: bool = False,
+                  cutoff: Optional[float] = None, batch: Optional[Tensor] = None, *,
+                  half: bool = False, self_interaction: bool = False,
                   sorted: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Pairs that are nearer than the cutoff, with their vectors and distances.
 
@@ -640,7 +647,7 @@ def _starts_of_both(x: Tensor, y: Tensor, batch_x: Optional[Tensor],
         return torch.tensor([0, n], dtype=torch.int32), torch.tensor([0, m], dtype=torch.int32)
     of_x, of_y = (_checked_batch(batch, count, x.device)
                   for batch, count in ((batch_x, n), (batch_y, m)))
-    names = torch.cat([of_x, of_y]).unique()        # ids may be any numbers
+    names: Any = torch.unique(torch.cat([of_x, of_y]))  # type: ignore[no-untyped-call]
     starts = [torch.cat([torch.searchsorted(of, names), torch.tensor([len(of)]).to(of)])
               for of in (of_x, of_y)]
     return starts[0].to("cpu", torch.int32), starts[1].to("cpu", torch.int32)
