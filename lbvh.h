@@ -119,9 +119,9 @@
                       (none beyond 2 GiB of them: lists then take twice as long). For the sort: 16
                       more for each of the first 1.6M leaves or queries (24 with codes of 30 bits,
                       and for queries; fewer of them on small GPUs); beyond, what CUB asks for
-            stack     45 KB for a build or searches in bulk (70 KB for double); 60 KB for a call
-                      with desc.parallel, or a build by LBVH_PLOC and its tasks (100 KB); 110 KB
-                      where it is both (150 KB); 1 KB for a ray or a nearest walk
+            stack     45 KB for searches in bulk (70 KB for double); 60 KB for a call with
+                      desc.parallel, or a build by LBVH_PLOC and its tasks (100 KB); 110 KB where it
+                      is both (150 KB); 10 KB for another build; 1 KB for a ray or a nearest walk
    Threads  No global state. Any number of threads may search one tree; one at a time may build or
             refit it. One call uses many threads, yours, through desc.parallel (>>parallel).
    Errors   Every function that can fail returns a lbvh_result; lbvh_result_text names the field to
@@ -2950,11 +2950,11 @@ static int32_t lbvh_i_order_elements(lbvh *tree, const lbvh_real *data, size_t s
 }
 
 /* Quantiles, if the lattice, from least to most, is not fit for these elements: `equal` borders lie
-   between equal codes (>>sample). Else NULL. */
+   between equal codes (>>sample). Else NULL. memory: where no keys and codes lie. */
 static const lbvh_i_quantiles *lbvh_i_take_quantiles(lbvh *tree, const lbvh_real *data,
                                                      size_t stride, int32_t equal,
                                                      const lbvh_real least[3],
-                                                     const lbvh_real most[3],
+                                                     const lbvh_real most[3], uint64_t *memory,
                                                      lbvh_i_quantiles *room);
 
 /* The leaf at a place, of element `id`. Its skip comes with the inner nodes. */
@@ -3038,7 +3038,8 @@ static lbvh_result lbvh_i_build_plain(lbvh *tree, const lbvh_real *data, size_t 
     order.spare = order.key + n;
     order.code = order.spare + n;
     equal = lbvh_i_order_elements(tree, data, stride, NULL, &order);
-    quantiles = lbvh_i_take_quantiles(tree, data, stride, equal, least, most, &room);
+    quantiles = lbvh_i_take_quantiles(tree, data, stride, equal, least, most, order.code + n,
+                                      &room);
     if (quantiles) (void)lbvh_i_order_elements(tree, data, stride, quantiles, &order);
     if (tree->desc.builder == LBVH_PLOC) lbvh_i_ploc(tree, data, stride, &order);
     if (tree->code) /* kept; before the leaves, which may lie over order.code */
@@ -3269,18 +3270,23 @@ static void lbvh_i_ploc(const lbvh *tree, const lbvh_real *data, size_t stride,
    ---------------------------------------------------------------------------------------------- */
 
 typedef struct lbvh_i_sampled {
-    lbvh_real half_centre[LBVH_I_SAMPLE][3];
-    uint64_t number[LBVH_I_SAMPLE], key[LBVH_I_SAMPLE], spare[LBVH_I_SAMPLE];
+    lbvh_i_order order;             /* its codes: numbers to sort by */
+    lbvh_real (*half_centre)[3];
     int32_t count;
 } lbvh_i_sampled;
 
-/* The sample, without elements that are left out. */
+/* The sample, without elements that are left out, in 48 bytes each (float: 36) of `memory`. */
 static void lbvh_i_take_sample(const lbvh *tree, const lbvh_real *data, size_t stride,
-                               lbvh_i_sampled *sample)
+                               uint64_t *memory, lbvh_i_sampled *sample)
 {
+    int32_t const size = tree->n < LBVH_I_SAMPLE ? tree->n : (int32_t)LBVH_I_SAMPLE;
     int32_t s;
+    sample->order.key = memory;
+    sample->order.spare = memory + size;
+    sample->order.code = memory + 2 * size;
+    sample->half_centre = (lbvh_real (*)[3])(void *)(memory + 3 * size);
     sample->count = 0;
-    for (s = 0; s < LBVH_I_SAMPLE && s < tree->n; s++) {
+    for (s = 0; s < size; s++) {
         int32_t const i = lbvh_i_sample_id(s, tree->n);
         lbvh_real *const half_centre = sample->half_centre[sample->count];
         lbvh_real min[3], max[3];
@@ -3291,46 +3297,43 @@ static void lbvh_i_take_sample(const lbvh *tree, const lbvh_real *data, size_t s
     }
 }
 
-/* Sorts the sample by its numbers: ids to key. Returns how many of them are different. */
-static int32_t lbvh_i_sort_sample(lbvh_i_sampled *sample)
+/* Sorts the sample by its numbers. Returns how many of them are different. */
+static int32_t lbvh_i_sort_sample(const lbvh_i_sampled *sample)
 {
+    const lbvh_i_order *order = &sample->order;
     int32_t k, different = sample->count > 0;
-    lbvh_i_order order;
-    order.key = sample->key;
-    order.spare = sample->spare;
-    order.code = sample->number;
-    lbvh_i_sort(&order, sample->count);
+    lbvh_i_sort(order, sample->count);
     for (k = 1; k < sample->count; k++)
-        different += sample->number[lbvh_i_key_id(sample->key[k - 1])] !=
-                     sample->number[lbvh_i_key_id(sample->key[k])];
+        different += order->code[lbvh_i_key_id(order->key[k - 1])] !=
+                     order->code[lbvh_i_key_id(order->key[k])];
     return different;
 }
 
 /* 1 if the lattice gives the sample too few codes. */
-static int lbvh_i_lattice_fails(const lbvh *tree, lbvh_i_sampled *sample)
+static int lbvh_i_lattice_fails(const lbvh *tree, const lbvh_i_sampled *sample)
 {
     int32_t s, codes;
     for (s = 0; s < sample->count; s++)
-        sample->number[s] = lbvh_i_code_at(&tree->lattice, tree->desc.dim, tree->desc.bits,
-                                           sample->half_centre[s]);
+        sample->order.code[s] = lbvh_i_code_at(&tree->lattice, tree->desc.dim, tree->desc.bits,
+                                               sample->half_centre[s]);
     codes = lbvh_i_sort_sample(sample);
     if (sample->count - codes < LBVH_I_ALIKE) return 0;
     for (s = 0; s < sample->count; s++)
-        sample->number[s] = lbvh_i_centre_hash(sample->half_centre[s]);
+        sample->order.code[s] = lbvh_i_centre_hash(sample->half_centre[s]);
     return lbvh_i_sort_sample(sample) - codes >= LBVH_I_ALIKE;
 }
 
 /* The knots along an axis on which all half centres are from least to most. */
-static void lbvh_i_make_knots(lbvh_i_sampled *sample, int a, lbvh_real least, lbvh_real most,
+static void lbvh_i_make_knots(const lbvh_i_sampled *sample, int a, lbvh_real least, lbvh_real most,
                               lbvh_real knot[LBVH_I_QUANTILES + 1])
 {
     int32_t s;
     int j;
     for (s = 0; s < sample->count; s++)
-        sample->number[s] = lbvh_i_ascending(sample->half_centre[s][a]);
+        sample->order.code[s] = lbvh_i_ascending(sample->half_centre[s][a]);
     (void)lbvh_i_sort_sample(sample);
     for (j = 0; j <= LBVH_I_QUANTILES; j++) {
-        s = lbvh_i_key_id(sample->key[lbvh_i_knot_rank(j, sample->count)]);
+        s = lbvh_i_key_id(sample->order.key[lbvh_i_knot_rank(j, sample->count)]);
         knot[j] = sample->half_centre[s][a];
     }
     knot[0] = lbvh_i_min(knot[0], least);
@@ -3341,7 +3344,7 @@ static void lbvh_i_make_knots(lbvh_i_sampled *sample, int a, lbvh_real least, lb
 static const lbvh_i_quantiles *lbvh_i_take_quantiles(lbvh *tree, const lbvh_real *data,
                                                      size_t stride, int32_t equal,
                                                      const lbvh_real least[3],
-                                                     const lbvh_real most[3],
+                                                     const lbvh_real most[3], uint64_t *memory,
                                                      lbvh_i_quantiles *room)
 {
     int const eighth = LBVH_I_QUANTILES / 8;
@@ -3349,7 +3352,7 @@ static const lbvh_i_quantiles *lbvh_i_take_quantiles(lbvh *tree, const lbvh_real
     lbvh_i_sampled sample;
     int a;
     if (equal < LBVH_I_ALIKE) return NULL;
-    lbvh_i_take_sample(tree, data, stride, &sample);
+    lbvh_i_take_sample(tree, data, stride, memory, &sample);
     if (!lbvh_i_lattice_fails(tree, &sample)) return NULL;
     for (a = 0; a < tree->desc.dim; a++) {
         lbvh_i_make_knots(&sample, a, least[a], most[a], room->knot[a]);
@@ -4144,6 +4147,12 @@ static lbvh_i_keys lbvh_i_key_room(const lbvh *tree)
     return keys;
 }
 
+/* The memory behind them. */
+static uint64_t *lbvh_i_behind_keys(const lbvh_i_keys *keys, int32_t n)
+{
+    return keys->spare + n + ((size_t)n + 1) / 2;
+}
+
 /* The whole code of a key. */
 static uint64_t lbvh_i_key_code(const lbvh_i_keys *keys, uint64_t key)
 {
@@ -4357,7 +4366,7 @@ static lbvh_result lbvh_i_build_by_keys(lbvh *tree, const lbvh_real *data, size_
     keys = lbvh_i_key_room(tree);
     keys.quantiles = lbvh_i_take_quantiles(tree, data, stride,
                                            lbvh_i_order_by_keys(tree, data, stride, &keys), least,
-                                           most, &room);
+                                           most, lbvh_i_behind_keys(&keys, n), &room);
     if (keys.quantiles) (void)lbvh_i_order_by_keys(tree, data, stride, &keys);
     if (tree->desc.builder == LBVH_PLOC) lbvh_i_key_ploc(tree, data, stride, &keys);
     lbvh_i_key_leaves(tree, data, stride, &keys, 0, n);
@@ -5813,7 +5822,8 @@ static lbvh_result lbvh_i_build_in_pieces(lbvh *tree, const lbvh_real *data, siz
     result = lbvh_i_order_in_pieces(&job, &equal);
     if (result == LBVH_OK)
         job.keys.quantiles = lbvh_i_take_quantiles(tree, data, stride, equal, centres.least,
-                                                   centres.most, &room);
+                                                   centres.most,
+                                                   lbvh_i_behind_keys(&job.keys, n), &room);
     if (job.keys.quantiles) result = lbvh_i_order_in_pieces(&job, &equal);
     if (result == LBVH_OK && tree->desc.builder == LBVH_PLOC) result = lbvh_i_ploc_in_pieces(&job);
     if (result == LBVH_OK) result = lbvh_i_run_build(&job, lbvh_i_leaves_piece);
