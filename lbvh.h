@@ -379,10 +379,11 @@ extern "C" {
     X(LBVH_BAD_INDEX, "a triangle names a vertex that is not in 0 .. desc.vertices - 1: "          \
                       "tree.bad_id is the first such triangle")                                    \
     X(LBVH_NOT_FINITE, "an element has a NaN or infinite number, or its box reaches beyond "       \
-                       "the largest one: tree.bad_id is the first such element; "                  \
-                       "desc.skip_invalid leaves them out (a world: the object stays as it was)")  \
-    X(LBVH_INVERTED, "a box has min above max, or a sphere a negative radius: "                    \
-                     "tree.bad_id is the first such element; desc.skip_invalid leaves them out")   \
+                       "the largest one: of a tree, tree.bad_id is the first such element, and "   \
+                       "desc.skip_invalid leaves them out; of a world, the object is as it was")   \
+    X(LBVH_INVERTED, "a box has min above max, or a sphere a negative radius: of a tree, "         \
+                     "tree.bad_id is the first such element, and desc.skip_invalid leaves them "   \
+                     "out; of a world, the object is as it was")                                   \
     X(LBVH_TOO_MANY, "more than 2^30 - 512 elements or queries: split them into several "          \
                      "trees or calls")                                                             \
     X(LBVH_BUFFER_TOO_SMALL, "the caller's array is too small: the size needed was returned, and " \
