@@ -1073,60 +1073,14 @@ static void nlist_i_sort_row(nlist_i_search *search, int32_t count)
     }
 }
 
-enum { NLIST_I_FEW_NEAREST = 48 };
-
-/* 1 if entry a of the row is nearer than entry b. */
-static int nlist_i_entry_nearer(const nlist_i_search *search, uint64_t a, uint64_t b)
-{
-    const nlist_i_hit *p = &search->hit[a], *q = &search->hit[b];
-    return nlist_i_nearer(p->d2, p->id, p->shift, q->d2, q->id, q->shift);
-}
-
-/* Puts an entry at `at` of a heap of `count`, or further down: the furthest entry is key[0], and e
-   is no nearer than 2 e + 1 and 2 e + 2 (Williams 1964). */
-static void nlist_i_sink_entry(const nlist_i_search *search, uint64_t *key, int32_t count,
-                               int32_t at, uint64_t entry)
-{
-    while (at < count / 2) {
-        int32_t below = 2 * at + 1;
-        if (below + 1 < count && nlist_i_entry_nearer(search, key[below], key[below + 1])) below++;
-        if (!nlist_i_entry_nearer(search, entry, key[below])) break;
-        key[at] = key[below];
-        at = below;
-    }
-    key[at] = entry;
-}
-
-/* nlist_i_nearest_of for many: the nearest so far are a heap, which is sorted at the end. */
-static int32_t nlist_i_many_nearest_of(nlist_i_search *search, int32_t count, int32_t most,
-                                       int32_t kept)
-{
-    uint64_t *const key = search->key + kept;
-    int32_t const entries = count - kept, room = most - kept < entries ? most - kept : entries;
-    int32_t k;
-    for (k = 0; k < room; k++) key[k] = (uint64_t)(kept + k);
-    for (k = room / 2 - 1; k >= 0; k--) nlist_i_sink_entry(search, key, room, k, key[k]);
-    for (k = kept + room; k < count; k++)
-        if (nlist_i_entry_nearer(search, (uint64_t)k, key[0]))
-            nlist_i_sink_entry(search, key, room, 0, (uint64_t)k);
-    for (k = room - 1; k > 0; k--) {
-        uint64_t const last = key[k];
-        key[k] = key[0];
-        nlist_i_sink_entry(search, key, k, 0, last);
-    }
-    return kept + room;
-}
-
-/* The order of the `most` nearest of the row; the first `kept` stay where they are. By insertion
-   for a few, else by a heap: O(count log most). Returns how many. */
+/* The order of the `most` nearest of the row, by insertion; the first `kept` stay where they are.
+   Returns how many. */
 static int32_t nlist_i_nearest_of(nlist_i_search *search, int32_t count, int32_t most, int32_t kept)
 {
     uint64_t *key = search->key;
     int32_t const first = kept;
     int32_t k, a;
     for (k = 0; k < kept; k++) key[k] = (uint64_t)k;
-    if (most - kept > NLIST_I_FEW_NEAREST)
-        return nlist_i_many_nearest_of(search, count, most, kept);
     for (k = kept; k < count; k++) {
         const nlist_i_hit *hit = &search->hit[k];
         for (a = kept; a > first; a--) {
