@@ -75,8 +75,8 @@ deps-demo deps-pick deps-test deps-figures: deps-%:
 # Groups of tests, those first that take longest. tests/README.md says what each is for.
 QUICK_GROUPS := quick-emu quick-unit quick-readme quick-headers test-style test-run-all
 ALL_GROUPS := test-emu test-unit test-vendor test-examples test-flags test-fuzz consumers \
-    test-python test-readme test-cuda test-packages test-portability test-figures test-run-all \
-    $(if $(FULL),test-compilers)
+    test-python test-readme test-cuda test-packages test-portability test-compilers test-figures \
+    test-run-all
 
 # Two groups at a time, also after a failure, and one sum at the end.
 test: deps-test

@@ -5877,7 +5877,7 @@ beside lbvh.h"
 #undef LBVH_I_STRICT_CLANG
 #elif defined(LBVH_I_STRICT_MSVC)
 #pragma float_control(pop)
-#pragma fp_contract(on)
+#pragma fp_contract(on) /* as /fp:fast has it, where alone this is read */
 #undef LBVH_I_STRICT_MSVC
 #elif defined(LBVH_I_STRICT_GCC)
 #pragma GCC pop_options
@@ -5887,8 +5887,8 @@ beside lbvh.h"
 /* ------------------------------------------------------------------------------------------------
    >>licence: choose one of two
    ------------------------------------------------------------------------------------------------
-   nearfield is available under two licenses: choose whichever you prefer. SPDX-License-Identifier:
-   MIT OR Unlicense
+   nearfield is available under two licenses: choose whichever you prefer.
+   SPDX-License-Identifier: MIT OR Unlicense
 
    ALTERNATIVE A - MIT License Copyright (c) 2026 nearfield authors Permission is hereby granted,
    free of charge, to any person obtaining a copy of this software and associated documentation

@@ -6954,7 +6954,7 @@ nbody.h"
 #undef NBODY_I_STRICT_CLANG
 #elif defined(NBODY_I_STRICT_MSVC)
 #pragma float_control(pop)
-#pragma fp_contract(on)
+#pragma fp_contract(on) /* as /fp:fast has it, where alone this is read */
 #undef NBODY_I_STRICT_MSVC
 #elif defined(NBODY_I_STRICT_GCC)
 #pragma GCC pop_options

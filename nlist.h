@@ -4953,7 +4953,7 @@ copy the folder more beside nlist.h"
 #undef NLIST_I_STRICT_CLANG
 #elif defined(NLIST_I_STRICT_MSVC)
 #pragma float_control(pop)
-#pragma fp_contract(on)
+#pragma fp_contract(on) /* as /fp:fast has it, where alone this is read */
 #undef NLIST_I_STRICT_MSVC
 #elif defined(NLIST_I_STRICT_GCC)
 #pragma GCC pop_options

@@ -6401,7 +6401,7 @@ UGRID_API ugrid_result ugrid_load(ugrid *grid, const ugrid_desc *desc, const voi
 #undef UGRID_I_STRICT_CLANG
 #elif defined(UGRID_I_STRICT_MSVC)
 #pragma float_control(pop)
-#pragma fp_contract(on)
+#pragma fp_contract(on) /* as /fp:fast has it, where alone this is read */
 #undef UGRID_I_STRICT_MSVC
 #elif defined(UGRID_I_STRICT_GCC)
 #pragma GCC pop_options

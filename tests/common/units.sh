@@ -9,8 +9,8 @@
 #   keep LOG NAME     of what failed: all of its log, beside the log of its group (tests/run_all.sh
 #                     sets LOGS)
 #
-# $units is a folder for their files; it goes away when the script ends. SPDX-License-Identifier:
-# MIT OR Unlicense
+# $units is a folder for their files; it goes away when the script ends.
+# SPDX-License-Identifier: MIT OR Unlicense
 
 units=$(mktemp -d) || exit 1
 trap 'rm -rf "$units"' EXIT

@@ -14,9 +14,12 @@
 #         musl, on x86_64 and aarch64. Those that this machine can run (itself, wine, qemu) must
 #         print what they should.
 #
+# after   gcc, clang, mingw and clang-cl: a function that stands after the headers compiles to the
+#         same instructions as without them, whatever the options for floating point are.
+#
 # Says "ok", "FAILED" or "skipped" per check; the last line is "N passed, M failed, K skipped".
 # Environment: JOBS (checks at a time, 2), HEADERS (the folder of the headers), ONLY (parts: msvc cl
-# zig).
+# zig after).
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../../.." && mkdir -p build/compilers || exit 1
@@ -224,6 +227,62 @@ part_zig() {
     done
 }
 
+# ---- after ---------------------------------------------------------------------------------------
+
+# What fused products, another order of sums, and NaN that does not exist would change.
+write_functions_after() {
+    cat <<'end'
+#ifdef __cplusplus
+extern "C"
+#endif
+double after(const double *v, double a, double b);
+double after(const double *v, double a, double b)
+{
+    double const sum = v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7];
+    return (a == a ? a * b + sum : v[8]) / 3.0 + (v[9] + a - a) * 0.0;
+}
+end
+}
+
+# instructions_after OBJECT: of the function `after`, without addresses
+instructions_after() {
+    objdump -d --no-show-raw-insn "$1" | sed -n '/<after>:/,/^$/p' |
+        sed '1d; s/^ *[0-9a-f]*:[ \t]*//; s/ *#.*//; s/[0-9a-fx]*(%rip)/(%rip)/
+            s/[0-9a-f]* <.*>//; /^$/d; /nop/d; /^xchg  *%ax,%ax/d'
+}
+
+# same_after COMPILER FLAGS...
+same_after() {
+    local work=$units/after.$BASHPID form
+    mkdir -p "$work" && write_functions_after >"$work/without.c" &&
+        cat <(sed '/_IMPLEMENTATION$/d' "$src/all.c") "$work/without.c" >"$work/with.c" || return 1
+    for form in with without; do
+        "$@" -I"$headers" -c "$work/$form.c" -o "$work/$form.o" || return 1
+        instructions_after "$work/$form.o" >"$work/$form.s"
+    done
+    [ "$(wc -l <"$work/without.s")" -gt 8 ] && diff "$work/without.s" "$work/with.s"
+}
+
+part_after() {
+    local compiler math
+    for math in -O2 '-O2 -ffast-math' '-O2 -ffp-contract=off' '-O2 -ffast-math -ffp-contract=off' \
+        '-O2 -ffinite-math-only'; do
+        for compiler in "gcc -std=c99" "g++ -x c++ -std=c++17" "clang -std=c99" \
+            "clang++ -x c++ -std=c++17" "x86_64-w64-mingw32-gcc -std=c99"; do
+            command -v "${compiler%% *}" >/dev/null ||
+                { unit skip "after the headers: no ${compiler%% *}"; continue; }
+            # shellcheck disable=SC2086
+            unit check "after the headers: $compiler $math -mfma" same_after $compiler $math -mfma
+        done
+    done
+    command -v "$clang" >/dev/null || { unit skip "after the headers: no clang"; return; }
+    for math in precise fast strict; do
+        unit check "after the headers: clang-cl /fp:$math" same_after \
+            "$clang" --driver-mode=cl --target=x86_64-pc-windows-msvc /nologo -Xclang -isystem \
+            -Xclang tests/quality/compilers/msvc /O2 /arch:AVX2 "/fp:$math"
+    done
+}
+
 # ---- can it fail? --------------------------------------------------------------------------------
 
 # mistake PART FILE WHAT SED-SCRIPT REPORT: in a copy of the headers
@@ -262,14 +321,18 @@ static inline int64_t *ugrid_i_as_long(long *x) { return x; }/' 'MSVC, c11: clan
         unit mistake cl ugrid 'a variable not used' \
             's/^    ugrid_real const limit = (ugrid_real)536870912;/&\
     int32_t unused;/' 'clang-cl /W4'
+        unit mistake after nlist 'options that stay' 's/^#pragma float_control(pop)$//' \
+            'after the headers: clang.*-ffast-math'
     else skip "self-check: no clang"; fi
+    unit mistake after nlist 'options of gcc that stay' 's/^#pragma GCC pop_options$//' \
+        'after the headers: gcc.*-ffast-math'
     if fetch_zig; then unit mistake zig ugrid 'another output' 's/walk.id, i)/walk.id, i + 1)/' \
         'x86_64-linux-musl: the example of ugrid.h prints'
     else skip "self-check: no ziglang"; fi
 }
 
 case ${1:-} in
-'') write_sources; for part in ${ONLY:-zig msvc cl}; do "part_$part"; done ;;
+'') write_sources; for part in ${ONLY:-zig msvc cl after}; do "part_$part"; done ;;
 --self-check) self_check ;;
 *) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -169,6 +169,22 @@ cuda() {
     cmake --build out && { [ "$how" = declarations ] || runs_right out/outside_cuda; }
 }
 
+# As .github/workflows/ci.yml has it on other systems.
+everywhere() {
+    have cmake || skip "no cmake"
+    cmake -S "$here/everywhere" -B out && cmake --build out && ctest --test-dir out
+}
+
+# Every `make TARGET` of the workflows is there.
+workflow_targets() {
+    local target
+    make -C "$root" -pRrq : 2>/dev/null >targets
+    for target in $(sed -n 's/^ *- run: make \(.*\)/\1/p' "$root"/.github/workflows/*.yml); do
+        case $target in *=*) continue ;; esac
+        grep -q "^$target:" targets || { echo "there is no target $target"; return 1; }
+    done
+}
+
 cuda_found() { is_installed && cuda program installed; }
 
 if [ ! "$only" ]; then
@@ -182,6 +198,8 @@ if [ ! "$only" ]; then
     done
     unit try "add_subdirectory, which installs nothing of ours" subdirectory
     unit try "FetchContent" built fetch
+    unit try "C99 and C++17, as on other systems" everywhere
+    unit try "the targets that .github/workflows name" workflow_targets
 fi
 unit try "installed, find_package" found
 unit try "installed, pkg-config" pkg_config

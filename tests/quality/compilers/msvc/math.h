@@ -15,7 +15,8 @@ extern "C" {
 #endif
 STAND_IN_MATH(fabs)
 STAND_IN_MATH(sqrt) STAND_IN_MATH(floor) STAND_IN_MATH(ceil) STAND_IN_MATH(sin) STAND_IN_MATH(cos)
-    STAND_IN_MATH(acos) STAND_IN_MATH(exp) STAND_IN_MATH(log) STAND_IN_MATH(log2)
+    STAND_IN_MATH(acos) STAND_IN_MATH(exp) STAND_IN_MATH(expm1) STAND_IN_MATH(log)
+        STAND_IN_MATH(log2)
         STAND_IN_MATH(trunc) STAND_IN_MATH(rint) STAND_IN_MATH2(fmin) STAND_IN_MATH2(fmax)
             STAND_IN_MATH2(pow) STAND_IN_MATH2(fmod) STAND_IN_MATH2(atan2) STAND_IN_MATH2(hypot)
                 STAND_IN_MATH2(nextafter)
