@@ -638,8 +638,8 @@ static void test_programs(void **state)
                 f.fail_at = k;
                 f.forever = forever;
                 (void)run(kind, &f, noted, 0);
-                CHECK(f.failed == 1 ||
-                      (forever && f.failed == 2)); /* the exact size was tried, too */
+                /* the exact size was tried, too; of lists also once all entries were counted */
+                CHECK(f.failed == 1 || (forever && f.failed <= 4));
             }
     }
 }
