@@ -1469,28 +1469,23 @@ NLIST_FN int nlist_i_same_image(const int32_t *a, const int32_t *b)
     return !a || !b || (a[0] == b[0] && a[1] == b[1] && a[2] == b[2]);
 }
 
-/* 1 if the entry is that of `id` (new_of: a new id, in an old row), with this shift (or NULL). The
-   matcher then goes on behind it. */
-NLIST_FN_WALK int nlist_i_is_match(nlist_i_matcher *matcher, const nlist_each *e, int32_t id,
-                                   const int32_t *shift)
-{
-    const int32_t *const new_of = matcher->new_of;
-    if ((new_of ? new_of[e->id] : e->id) != id || !nlist_i_same_image(e->shift, shift)) return 0;
-    matcher->cursor = *e;
-    return 1;
-}
-
-/* The entry of `id` in the matcher's row, -1 = none: from the last one found to the end, then from
-   the beginning to there. */
+/* The entry of `id` in the matcher's row (new_of: a new id, in an old row), with this shift (or
+   NULL), -1 = none: from the last one found to the end, then from the beginning to there. */
 NLIST_FN_WALK int64_t nlist_i_match(nlist_i_matcher *matcher, int32_t id, const int32_t *shift)
 {
+    const int32_t *const new_of = matcher->new_of;
     nlist_each e = matcher->cursor;
-    int64_t const last = e.entry;
-    while (nlist_next(&e)) if (nlist_i_is_match(matcher, &e, id, shift)) return e.entry;
-    if (last < 0) return -1;
+    while (nlist_next(&e)) {
+        if ((new_of ? new_of[e.id] : e.id) != id || !nlist_i_same_image(e.shift, shift)) continue;
+        matcher->cursor = e;
+        return e.entry;
+    }
     e = nlist_i_row(matcher->rows, matcher->cursor.bytes, matcher->i);
-    while (nlist_next(&e) && e.entry != last)
-        if (nlist_i_is_match(matcher, &e, id, shift)) return e.entry;
+    while (matcher->cursor.entry >= 0 && nlist_next(&e) && e.entry != matcher->cursor.entry) {
+        if ((new_of ? new_of[e.id] : e.id) != id || !nlist_i_same_image(e.shift, shift)) continue;
+        matcher->cursor = e;
+        return e.entry;
+    }
     return -1;
 }
 

@@ -103,7 +103,7 @@ static double build_work(int builder, int dim, int s, int32_t n)
 /* lbvh_build: O(n), all builders. (LBVH_PLOC: about twice the time; it runs more blocks.) */
 static void test_build(void **state)
 {
-    int32_t const n = size_of_run(400, 50000);
+    int32_t const n = size_of_run(400);
     int s, builder;
     double merge = 0;
     (void)state;
@@ -208,7 +208,7 @@ static double nodes_of(lbvh_builder builder, int dim, int s, int32_t n)
    far away, is huge, or is at one point. */
 static void test_pairs(void **state)
 {
-    int32_t const n = size_of_run(600, 20000);
+    int32_t const n = size_of_run(600);
     int s, builder, dim;
     (void)state;
     for (builder = LBVH_MERGE; builder <= LBVH_PLOC; builder++)
@@ -261,7 +261,7 @@ static void test_searches(void **state)
 {
     static const char *const name[] = {"lbvh_count_pairs", "lbvh_count_overlaps",
         "lbvh_nearest, k = 1", "lbvh_nearest, k = 4", "lbvh_ray_cast"};
-    int32_t const n = size_of_run(800, 20000);
+    int32_t const n = size_of_run(800);
     int call, s;
     (void)state;
     NEED_COUNT();
@@ -300,7 +300,7 @@ static double nearest_work(scene s, int32_t n, int32_t k)
 
 static void test_nearest_ties(void **state)
 {
-    int32_t const n = size_of_run(2000, 100000);
+    int32_t const n = size_of_run(2000);
     double even;
     int s;
     (void)state;
@@ -315,7 +315,7 @@ static void test_nearest_ties(void **state)
 
 static void test_nearest_many(void **state)
 {
-    int32_t const n = size_of_run(1000, 20000), k = n / 4;
+    int32_t const n = size_of_run(1000), k = n / 4;
     int s;
     (void)state;
     NEED_COUNT();
@@ -363,7 +363,7 @@ static void test_linear(void **state)
 {
     static const char *const name[] = {"lbvh_refit", "lbvh_validate", "lbvh_measure",
         "lbvh_optimize", "lbvh_verify", "lbvh_split_top", "lbvh_save", "lbvh_load"};
-    int32_t const n = size_of_run(200, 20000);
+    int32_t const n = size_of_run(200);
     int call, s;
     (void)state;
     NEED_COUNT();
@@ -418,7 +418,7 @@ static void test_wide(void **state)
 {
     static const char *const name[] = {"lbvh_wide_build", "lbvh_wide_nearest",
         "lbvh_wide_overlaps"};
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(1000);
     int call, s;
     (void)state;
     NEED_COUNT();
@@ -513,7 +513,7 @@ static void test_mesh(void **state)
 {
     static const char *const name[] = {"lbvh_closest_hits", "lbvh_any_hits", "lbvh_closest_points",
         "lbvh_closest_hits, sorted"};
-    int32_t const n = size_of_run(1000, 50000);
+    int32_t const n = size_of_run(1000);
     int call, s;
     (void)state;
     NEED_COUNT();

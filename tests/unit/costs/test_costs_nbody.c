@@ -104,7 +104,7 @@ static void test_terms(void **state)
     static const nbody_method method[] = {NBODY_FORCE_NODES, NBODY_FORCE_NODES,
         NBODY_VIRTUAL_PARTICLES};
     static const int32_t order[] = {1, 4, 1};
-    int32_t const n = size_of_run(1000, 30000);
+    int32_t const n = size_of_run(1000);
     int m, s;
     (void)state;
     CHECK(terms_of(NBODY_DIRECT, 0, EVEN, 100) == 100);
@@ -126,7 +126,7 @@ static void test_terms(void **state)
 static void test_crowds(void **state)
 {
     static const int crowd[] = {ONE_POINT, FEW_POINTS, PARKED};
-    int32_t const n = size_of_run(900, 50000);
+    int32_t const n = size_of_run(900);
     int k, m;
     (void)state;
     NEED_COUNT();
@@ -147,7 +147,7 @@ static void test_crowds(void **state)
 static void test_work(void **state)
 {
     static const int deep[] = {ONE_FAR, TWO_CLUSTERS, NESTED, CHAIN};
-    int32_t const n = size_of_run(700, 20000);
+    int32_t const n = size_of_run(700);
     double even;
     int k;
     (void)state;
@@ -164,7 +164,7 @@ static void test_work(void **state)
    DIRECT and FORCE_NODES, and never more than DIRECT. */
 static void test_auto(void **state)
 {
-    int32_t const n = size_of_run(300, 5000);
+    int32_t const n = size_of_run(300);
     int s;
     (void)state;
     NEED_COUNT();
@@ -183,7 +183,7 @@ static void test_auto(void **state)
 /* Potentials about double the cost; NBODY_INVERSE: two to three times. */
 static void test_potentials(void **state)
 {
-    int32_t const n = size_of_run(400, 20000);
+    int32_t const n = size_of_run(400);
     int law;
     (void)state;
     NEED_COUNT();
@@ -242,7 +242,7 @@ static void test_linear(void **state)
 {
     static const char *const name[] = {"nbody_build", "nbody_validate", "nbody_count",
         "nbody_save", "nbody_load", "nbody_energy", "nbody_estimate"};
-    int32_t const n = size_of_run(300, 10000);
+    int32_t const n = size_of_run(300);
     int call, s;
     (void)state;
     NEED_COUNT();
@@ -329,7 +329,7 @@ static double points_work(int s, int32_t n, int32_t m)
 /* nbody_fields_at: m points take about the time of m bodies; fewer up to 20 times that. */
 static void test_points(void **state)
 {
-    int32_t const n = size_of_run(400, 20000);
+    int32_t const n = size_of_run(400);
     double bodies_cost;
     int s;
     (void)state;
@@ -353,7 +353,7 @@ static double count_call(double d, void *user)
 /* NBODY_FUNCTION: one call for each near pair, 40 order^4 for the tables of each level. */
 static void test_function(void **state)
 {
-    int32_t const n = size_of_run(150, 5000);
+    int32_t const n = size_of_run(150);
     int s;
     (void)state;
     for (s = 0; s < BODY_SCENES; s += quick_run() ? 3 : 1) {
@@ -378,7 +378,7 @@ static void test_function(void **state)
 /* nbody_fields_sets: with FORCE_NODES four sets share a pass; nbody_fields_again sorts nothing. */
 static void test_sets(void **state)
 {
-    int32_t const n = size_of_run(300, 10000);
+    int32_t const n = size_of_run(300);
     bodies b = bodies_of(EVEN, n);
     nbody sim = {0};
     nbody_desc d = desc_of(NBODY_FORCE_NODES, 4);
@@ -410,7 +410,7 @@ static void test_sets(void **state)
 /* Tables are computed once: of softened laws, while the square and the softening stay. */
 static void test_tables(void **state)
 {
-    int32_t const n = size_of_run(1000, 5000);
+    int32_t const n = size_of_run(1000);
     bodies b = bodies_of(EVEN, n);
     nbody sim = {0};
     nbody_desc d = desc_of(NBODY_FORCE_NODES, 6);
@@ -440,7 +440,7 @@ static void run_all(nbody_task *task, void *context, int32_t tasks, void *user)
 /* In tasks: at most desc.parallel.tasks at a time, and about the work of the serial call. */
 static void test_tasks(void **state)
 {
-    int32_t const n = size_of_run(3000, 50000);
+    int32_t const n = size_of_run(3000);
     int s;
     (void)state;
     NEED_COUNT();
@@ -472,7 +472,7 @@ static void test_tasks(void **state)
 /* nbody_step: LEAPFROG evaluates forces once a step, twice in the first; EULER once. */
 static void test_steps(void **state)
 {
-    int32_t const n = size_of_run(200, 5000);
+    int32_t const n = size_of_run(200);
     bodies b = bodies_of(EVEN, n);
     nbody sim = {0};
     nbody_desc d = desc_of(NBODY_FORCE_NODES, 4);

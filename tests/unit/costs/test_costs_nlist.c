@@ -54,7 +54,7 @@ static double grid_work(scene s, int32_t n, int half)
 /* nlist_build_ugrid: O(n), and a test for each particle in the cells within the reach. */
 static void test_grid(void **state)
 {
-    int32_t const n = size_of_run(250, 4000);
+    int32_t const n = size_of_run(250);
     int s, half;
     (void)state;
     NEED_COUNT();
@@ -109,7 +109,7 @@ static double tree_work(int s, int32_t n, nlist_layout layout)
 /* nlist_build_lbvh: O(n log n), and O(1) an entry. */
 static void test_tree(void **state)
 {
-    int32_t const n = size_of_run(250, 1000);
+    int32_t const n = size_of_run(250);
     int s;
     double even;
     (void)state;
@@ -155,7 +155,7 @@ static double pairs_work(int order, int32_t n, int half)
 static void test_pairs(void **state)
 {
     static const char *const name[] = {"ring", "star", "one pair", "descending star"};
-    int32_t const n = size_of_run(1000, 30000);
+    int32_t const n = size_of_run(1000);
     int order, half;
     (void)state;
     NEED_COUNT();
@@ -228,7 +228,7 @@ static double mesh_work(int kind, int32_t m, real x)
 static void test_mesh(void **state)
 {
     static const char *const name[] = {"fan", "stack", "slivers"};
-    int32_t const m = size_of_run(64, 1000);
+    int32_t const m = size_of_run(64);
     int kind, tip;
     (void)state;
     NEED_COUNT();
@@ -311,7 +311,7 @@ static void test_linear(void **state)
 {
     static const char *const name[] = {"nlist_remap", "nlist_sum", "nlist_pairs", "nlist_save",
         "nlist_load"};
-    int32_t const n = size_of_run(250, 20000);
+    int32_t const n = size_of_run(250);
     int call, star, layout;
     (void)state;
     NEED_COUNT();
@@ -331,7 +331,7 @@ static void test_linear(void **state)
 /* nlist_moved: O(n); it ends at the first particle that has moved. */
 static void test_moved(void **state)
 {
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(1000);
     real *pos = scene_points(EVEN, n, 3);
     ugrid grid = {0};
     nlist list = {0};
@@ -406,7 +406,7 @@ static double carry_work(int change, int32_t n)
 static void test_carry(void **state)
 {
     static const char *const name[] = {"all persist", "half ended", "turned round"};
-    int32_t const n = size_of_run(250, 10000);
+    int32_t const n = size_of_run(250);
     int change;
     (void)state;
     NEED_COUNT();
@@ -501,7 +501,7 @@ static void test_short_of_memory(void **state)
     int way, k;
     (void)state;
     for (way = 0; way < 5; way++) {
-        int64_t const n = way < 4 ? size_of_run(120, 400) : size_of_run(200, 2000);
+        int64_t const n = way < 4 ? size_of_run(120) : size_of_run(200);
         double worst = 0;
         for (k = 2; k < 40; k += quick_run() ? 3 : 1) {
             double const asked = short_of_memory(way, (int32_t)n, n * n * k / 2);
@@ -515,7 +515,7 @@ static void test_short_of_memory(void **state)
 /* desc.grow: one more search, whatever is too small. */
 static void test_grow(void **state)
 {
-    int32_t const n = size_of_run(400, 4000);
+    int32_t const n = size_of_run(400);
     int layout;
     (void)state;
     NEED_COUNT();
@@ -577,7 +577,7 @@ static double box_work(scene s, int32_t n, int nearest)
    far away makes it slow, but not quadratic. */
 static void test_box(void **state)
 {
-    int32_t const n = size_of_run(600, 4000);
+    int32_t const n = size_of_run(600);
     double even;
     int s;
     (void)state;
@@ -594,7 +594,7 @@ static void test_box(void **state)
 /* nlist_search_boxes: many small systems take the work of a large one. */
 static void test_systems(void **state)
 {
-    int32_t const n = size_of_run(600, 20000), per = 4, systems = n / per;
+    int32_t const n = size_of_run(600), per = 4, systems = n / per;
     real *pos = scene_points(EVEN, n, 3);
     nlist_box *boxes = NEW(nlist_box, systems);
     int32_t *starts = NEW(int32_t, systems + 1), s;
@@ -648,7 +648,7 @@ static double nearest_work(int32_t n, int32_t k)
 
 static void test_nearest(void **state)
 {
-    int32_t const n = size_of_run(120, 1500);
+    int32_t const n = size_of_run(120);
     double few, many;
     (void)state;
     NEED_COUNT();

@@ -45,7 +45,7 @@ static void test_build(void **state)
     (void)state;
     NEED_COUNT();
     for (variant = 0; variant < VARIANTS; variant++) {
-        int32_t const n = size_of_run(800, 50000);
+        int32_t const n = size_of_run(800);
         double const even = build_work(variant, EVEN, n);
         for (s = 0; s < SCENES; s++) {
             double const work = build_work(variant, (scene)s, n);
@@ -150,7 +150,7 @@ static int take_pair(void *user, int32_t i, int32_t j)
    allocated. */
 static void test_searches(void **state)
 {
-    int32_t const n = size_of_run(400, 4000);
+    int32_t const n = size_of_run(400);
     real const radius = (real)0.06;
     int s;
     (void)state;
@@ -192,7 +192,7 @@ static void test_searches(void **state)
 /* A list with UGRID_PLACES is made in one pass: it costs what counting costs, and the writing. */
 static void test_one_pass(void **state)
 {
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(1000);
     int s;
     (void)state;
     NEED_COUNT();
@@ -261,7 +261,7 @@ static void test_wide_radius(void **state)
 /* Queries around m points that are in no order, all at one point, or far outside. */
 static void test_points(void **state)
 {
-    int32_t const n = size_of_run(1000, 20000), m = n;
+    int32_t const n = size_of_run(1000), m = n;
     real const radius = (real)wl_radius(n, 20);
     int s;
     double even = 0;
@@ -327,7 +327,7 @@ static void test_linear(void **state)
 {
     static const char *const name[] = {"ugrid_validate", "ugrid_save", "ugrid_load",
         "ugrid_gather", "ugrid_scatter", "ugrid_cell_sums", "ugrid_verify"};
-    int32_t const n = size_of_run(400, 30000);
+    int32_t const n = size_of_run(400);
     int call, s;
     (void)state;
     NEED_COUNT();
@@ -345,7 +345,7 @@ static void test_linear(void **state)
 /* desc.skip_invalid and desc.outside cost a pass over the points. */
 static void test_left_out(void **state)
 {
-    int32_t const n = size_of_run(3000, 50000);
+    int32_t const n = size_of_run(3000);
     int way;
     double work[3];
     (void)state;
@@ -381,7 +381,7 @@ static void take_rows(ugrid_task *task, void *context, int32_t tasks, void *user
 /* In tasks no more work is done than serially, and there are at most desc.parallel.tasks. */
 static void test_tasks(void **state)
 {
-    int32_t const n = size_of_run(8000, 100000);
+    int32_t const n = size_of_run(8000);
     int s;
     (void)state;
     NEED_COUNT();
@@ -423,7 +423,7 @@ static int take_row(void *user, int32_t i, const int32_t *ids, int32_t count)
 /* ugrid_each_row_in: all pieces together take the work of ugrid_each_row. */
 static void test_pieces(void **state)
 {
-    int32_t const n = size_of_run(500, 50000), pieces = 16;
+    int32_t const n = size_of_run(500), pieces = 16;
     int s;
     (void)state;
     NEED_COUNT();

@@ -92,7 +92,7 @@ static coming come(int order, int32_t n, lbvh_state state)
 /* Insertion in any order: a change costs O(log n) in the mean, and rebuilds grow as log n. */
 static void test_order(void **state)
 {
-    int32_t const n = size_of_run(1000, 40000);
+    int32_t const n = size_of_run(1000);
     int order;
     (void)state;
     for (order = 0; order < ORDERS; order++) {
@@ -112,7 +112,7 @@ static void test_order(void **state)
 /* No update costs more than a rebuild and the searches. */
 static void test_worst_update(void **state)
 {
-    int32_t const n = size_of_run(1000, 40000);
+    int32_t const n = size_of_run(1000);
     lbvh_world world;
     double all;
     int order;
@@ -176,7 +176,7 @@ static double step_beside(int32_t n, lbvh_state state, int overlap)
 /* Objects at rest, and their pairs, cost nothing in a step. */
 static void test_rest(void **state)
 {
-    int32_t const n = size_of_run(200, 8000);
+    int32_t const n = size_of_run(200);
     int s;
     (void)state;
     NEED_COUNT();
@@ -195,7 +195,7 @@ static void test_rest(void **state)
 /* An object that stays in its stored box costs O(1): a step in which all stay does no search. */
 static void test_stay(void **state)
 {
-    int32_t const n = size_of_run(400, 10000);
+    int32_t const n = size_of_run(400);
     real *pos = scene_points(EVEN, n, 2);
     lbvh_id *ids = NEW(lbvh_id, n);
     lbvh_world world = world_of(2, (real)0.01, NULL);
@@ -302,7 +302,7 @@ static void test_constant(void **state)
 {
     static const char *const name[] = {"lbvh_world_insert", "lbvh_world_move", "lbvh_world_stay",
         "lbvh_world_set_state", "lbvh_world_set_filter", "lbvh_world_remove"};
-    int32_t const n = size_of_run(500, 10000);
+    int32_t const n = size_of_run(500);
     int call;
     (void)state;
     NEED_COUNT();
@@ -401,7 +401,7 @@ static double steps_work(int s, int32_t n, int giant)
 
 static void test_far(void **state)
 {
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(1000);
     double even;
     int s;
     (void)state;
@@ -419,7 +419,7 @@ static void test_far(void **state)
 /* Searches in a world, after lives that break its trees: an object and hit. */
 static double search_work(int order, int call)
 {
-    int32_t const n = size_of_run(1000, 20000);
+    int32_t const n = size_of_run(1000);
     lbvh_world world = world_of(2, 0, NULL);
     double work, found = 0;
     int32_t i;
@@ -469,7 +469,7 @@ static void test_searches(void **state)
 /* lbvh_world_find_pair: O(pairs of a), where b has more; lbvh_world_validate: O(n + pairs). */
 static void test_checks(void **state)
 {
-    int32_t const n = size_of_run(500, 4000);
+    int32_t const n = size_of_run(500);
     double find[2], check[2];
     int k;
     (void)state;
