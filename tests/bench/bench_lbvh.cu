@@ -438,6 +438,20 @@ void count_pairs_row(const elements &e, int64_t expected)
     bench_check_total(found.download()[0], expected, "count of pairs");
 }
 
+/* The boxes, of which the last one is 1e9 sizes of the scene away: the tree is made by quantiles. */
+void far_rows(const elements &near_ones)
+{
+    std::vector<float> host = near_ones.host;
+    for (std::size_t k = host.size() - 6; k < host.size(); k++) host[k] = 1e9f;
+    elements const e = make_elements(near_ones.name + ", one far", LBVH_BOXES, host, near_ones.n);
+    gpu_tree tree;
+    host_tree serial;
+    double const ms = gpu_ms([&] { tree.build(e.desc, e.data, e.n); });
+    bench_row_s const row = row_of("pairs", e, "lbvh_cuda_build", ms, build_bytes(e));
+    bench_row(&row);
+    count_pairs_row(e, serial_count(e, &serial.tree));
+}
+
 void bench_pairs(int32_t n)
 {
     elements const mixture = bidisperse(n);
@@ -450,6 +464,7 @@ void bench_pairs(int32_t n)
     elements const points = uniform(n, false), boxes = as_boxes(points, points.radius, " boxes");
     host_tree serial;
     count_pairs_row(boxes, serial_count(boxes, &serial.tree));
+    far_rows(boxes);
 }
 
 /* ---- radius ---------------------------------------------------------------------------------- */
