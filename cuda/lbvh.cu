@@ -449,17 +449,15 @@ __device__ __forceinline__ void lbvh_i_take_sample(const lbvh_desc &desc, const 
     }
 }
 
-/* Notes the bounds; returns the lattice over them: by one thread. */
-__device__ __forceinline__ lbvh_lattice lbvh_i_set_bounds(const lbvh_desc &desc,
-                                                          const lbvh_real least[3],
-                                                          const lbvh_real most[3],
-                                                          lbvh_i_block_sample &sample)
+/* Notes the bounds: by one thread. */
+__device__ __forceinline__ void lbvh_i_set_bounds(const lbvh_real least[3],
+                                                  const lbvh_real most[3],
+                                                  lbvh_i_block_sample &sample)
 {
     for (int a = 0; a < 3; a++) {
         sample.least[a] = least[a];
         sample.most[a] = most[a];
     }
-    return lbvh_i_lattice_of(desc.dim, desc.bits, least, most);
 }
 
 /* 1 if the number is in the table already; if not, it is now. */
@@ -2606,7 +2604,9 @@ lbvh_result lbvh_i_launch_nearest(lbvh_cuda *gpu, const lbvh_queries &points, co
        bounds      of the half centres of the share. Meet. Now all know the lattice, and so codes.
        intervals   of codes, up to 2048 equally long ones. An element is counted in its interval,
                    and gets a rank there, within the share; one atomic for each interval tells how
-                   many of other blocks come before. Meet.
+                   many of other blocks come before. Meet. (Codes of elements of the sample of
+                   >>sample are marked in a table of bits. If 16 had been marked, the lattice may
+                   not be fit: then all look at the sample, and count again, by quantiles.)
        samples     only if an interval holds too many: 32 of the share, sorted by a warp. Meet. The
                    rank of a sample among all is the sum of its ranks in the lists of all blocks.
        splitters   are some of the samples, equally far apart in their order. Meet. Now intervals
@@ -2651,6 +2651,7 @@ constexpr int lbvh_i_bucket_least = lbvh_i_small ? 64 : 1024;   /* and at least 
 constexpr int lbvh_i_keys_least = lbvh_i_small ? 65 : 4097;
 
 constexpr int lbvh_i_intervals_most = 1 << lbvh_i_table_bits, lbvh_i_share_samples = 32;
+constexpr int lbvh_i_mark_bits = 17, lbvh_i_marks = 1 << lbvh_i_mark_bits;
 
 /* Elements of a thread of the second launch, and the ranges of a bucket in which cells are equally
    long. Cells are divided until none holds more than `crowd`; those with no more than `few` are
@@ -2674,6 +2675,8 @@ struct alignas(16) lbvh_i_sort_memory {
     int32_t begin[lbvh_i_intervals_most + 1]; /* and those before it */
     int32_t intervals;                        /* their number */
     lbvh_real bounds[6][lbvh_i_sort_blocks_most];
+    uint32_t mark[lbvh_i_marks / 32];         /* of the codes of the sample (lbvh.h, >>sample) */
+    int32_t alike;                            /* of these, those that had been marked */
 };
 
 struct lbvh_i_parts {
@@ -2709,6 +2712,7 @@ struct lbvh_i_share_room {
     int32_t table[(1 << lbvh_i_table_bits) + 1]; /* splitters below each cell of codes */
     int32_t sample_id[lbvh_i_share_samples], warp_sums[lbvh_i_sort_block / 32], largest;
     lbvh_real bounds[6][lbvh_i_sort_block / 32];
+    lbvh_real least[3], most[3]; /* the lattice's */
     lbvh_lattice lattice;
     lbvh_i_quantiles quantiles;
 };
@@ -2720,6 +2724,7 @@ struct lbvh_i_share {
     uint16_t *order; /* slots by interval */
     const lbvh_i_quantiles *quantiles; /* what codes are made by; NULL: the lattice */
     int32_t first, size, intervals;
+    int32_t alike; /* the thread's part of memory->alike; after the counts all of it */
 };
 
 /* What is sorted: elements, by the codes of their centres. */
@@ -2882,12 +2887,12 @@ __device__ __forceinline__ void lbvh_i_fill_slots(const lbvh_i_from_keys &from,
     __syncthreads();
 }
 
-/* The lattice, from the bounds of all shares, and the quantiles where it is not fit. */
+/* The lattice, from the bounds of all shares. */
 __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements &from,
-                                                     const lbvh_i_parts &parts, lbvh_i_share &own)
+                                                     const lbvh_i_parts &parts,
+                                                     const lbvh_i_share &own)
 {
-    lbvh_i_block_sample &sample = own.room->now.fit;
-    lbvh_i_take_sample(from.desc, from.input, parts.n, sample);
+    lbvh_i_share_room &room = *own.room;
     int const lane = (int)(threadIdx.x % 32), warp = (int)(threadIdx.x / 32);
     lbvh_i_grid_barrier();
     if (warp < 6) {
@@ -2895,26 +2900,22 @@ __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_elements 
         for (int b = lane; b < (int)gridDim.x; b += 32)
             all = lbvh_i_max(all, parts.memory->bounds[warp][b]);
         all = lbvh_i_warp_max(all);
-        if (lane == 0) own.room->bounds[warp][0] = all;
+        if (lane == 0) room.bounds[warp][0] = all;
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        lbvh_real least[3], most[3];
         for (int a = 0; a < 3; a++) {
-            most[a] = own.room->bounds[a][0];
-            least[a] = -own.room->bounds[3 + a][0];
+            room.most[a] = room.bounds[a][0];
+            room.least[a] = -room.bounds[3 + a][0];
         }
-        if (from.bounds_given) lbvh_i_given_bounds(&from.desc, least, most);
-        own.room->lattice = lbvh_i_set_bounds(from.desc, least, most, sample);
+        if (from.bounds_given) lbvh_i_given_bounds(&from.desc, room.least, room.most);
+        room.lattice = lbvh_i_lattice_of(from.desc.dim, from.desc.bits, room.least, room.most);
     }
     __syncthreads();
-    if (!lbvh_i_lattice_fails(from.desc, own.room->lattice, sample)) return;
-    lbvh_i_make_knots(from.desc.dim, sample, &own.room->quantiles);
-    own.quantiles = &own.room->quantiles;
 }
 
 __device__ __forceinline__ void lbvh_i_share_lattice(const lbvh_i_from_keys &, const lbvh_i_parts &,
-                                                     lbvh_i_share &)
+                                                     const lbvh_i_share &)
 {
     lbvh_i_grid_barrier(); /* no counts yet */
 }
@@ -2939,6 +2940,61 @@ __device__ __forceinline__ uint64_t lbvh_i_slot_code(const lbvh_i_from_keys &,
                                                      const lbvh_i_share &, const lbvh_i_slot &slot)
 {
     return slot.word[0];
+}
+
+/* Marks the codes of those elements of the share that are in the sample. Returns how many of the
+   thread's had been marked. Equal codes have the same mark, and a few others: so all blocks find at
+   least as many alike as there are, and ask lbvh_i_lattice_fails only if that may be enough. */
+__device__ __forceinline__ int32_t lbvh_i_mark_sample(const lbvh_i_from_elements &from,
+                                                      const lbvh_i_parts &parts,
+                                                      const lbvh_i_share &own)
+{
+    int32_t alike = 0;
+    int const before = (int)((int64_t)own.first * LBVH_I_SAMPLE / parts.n) - 1;
+    for (int s = (before > 0 ? before : 0) + (int)threadIdx.x; s < LBVH_I_SAMPLE && s < parts.n;
+         s += (int)blockDim.x) {
+        int32_t const k = lbvh_i_sample_id(s, parts.n) - own.first;
+        if (k >= own.size) break;
+        if (k < 0 || lbvh_i_slot_is_empty(own.slot[k])) continue;
+        uint64_t const code = lbvh_i_slot_code(from, own, own.slot[k]);
+        uint32_t const mark = (uint32_t)(code * 0x9E3779B97F4A7C15u >> (64 - lbvh_i_mark_bits)),
+                       bit = 1u << mark % 32;
+        alike += (atomicOr(&parts.memory->mark[mark / 32], bit) & bit) != 0;
+    }
+    return alike;
+}
+
+__device__ __forceinline__ int32_t lbvh_i_mark_sample(const lbvh_i_from_keys &,
+                                                      const lbvh_i_parts &, const lbvh_i_share &)
+{
+    return 0;
+}
+
+/* Is the lattice not fit? Then codes are made by quantiles from now on. In any case there are no
+   counts yet, and slots are half centres again. All blocks call it, and find the same. */
+__device__ void lbvh_i_share_quantiles(const lbvh_i_from_elements &from, const lbvh_i_parts &parts,
+                                      lbvh_i_share &own)
+{
+    lbvh_i_share_room &room = *own.room;
+    lbvh_i_block_sample &sample = room.now.fit;
+    __syncthreads();
+    lbvh_i_take_sample(from.desc, from.input, parts.n, sample);
+    if (threadIdx.x == 0) lbvh_i_set_bounds(room.least, room.most, sample);
+    __syncthreads();
+    if (lbvh_i_lattice_fails(from.desc, room.lattice, sample)) {
+        lbvh_i_make_knots(from.desc.dim, sample, &room.quantiles);
+        own.quantiles = &room.quantiles;
+    }
+    lbvh_i_grid_barrier(); /* the counts have been read */
+    for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += (int)(gridDim.x * blockDim.x))
+        parts.memory->total[0][j] = 0;
+    lbvh_i_fill_slots(from, parts, own);
+    lbvh_i_grid_barrier();
+}
+
+__device__ __forceinline__ void lbvh_i_share_quantiles(const lbvh_i_from_keys &,
+                                                      const lbvh_i_parts &, lbvh_i_share &)
+{
 }
 
 /* The code of a slot, once it is stored there. */
@@ -3150,13 +3206,14 @@ __device__ __forceinline__ void lbvh_i_order_share(const lbvh_i_share &own, int3
 
 /* Where intervals begin, in the place of the splitters' ids, which are no longer needed. Returns
    the number of elements of the largest interval. */
-__device__ __forceinline__ int32_t lbvh_i_begin_intervals(const lbvh_i_share &own,
-                                                          const int32_t *total)
+__device__ __forceinline__ int32_t lbvh_i_begin_intervals(const lbvh_i_parts &parts,
+                                                          lbvh_i_share &own, const int32_t *total)
 {
     int32_t *const begin = own.room->now.intervals.splitter_id;
     int32_t largest = 0;
     if (threadIdx.x == 0) own.room->largest = 0;
     lbvh_i_grid_barrier();
+    own.alike = parts.memory->alike;
     for (int j = (int)threadIdx.x; j < own.intervals; j += (int)blockDim.x) {
         begin[j] = total[j];
         largest = max(largest, begin[j]);
@@ -3204,8 +3261,23 @@ __device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_elements &f
 }
 __device__ __forceinline__ void lbvh_i_clear_facts(const lbvh_i_from_keys &) {}
 
-/* The first launch. Equally long intervals are good enough unless one holds 16 times as many
-   elements as the mean, as where elements lie in a plane, or more than fit into a bucket. */
+/* Counts the share by equally long intervals. They are good enough (1) unless one holds 16 times as
+   many elements as the mean, as where elements lie in a plane, or more than fit into a bucket. */
+template <class Source>
+__device__ __forceinline__ bool lbvh_i_partition_equally(const Source &from,
+                                                         const lbvh_i_parts &parts,
+                                                         lbvh_i_share &own)
+{
+    int32_t const mean = parts.n / parts.equal,
+                  most = min(16 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
+    own.intervals = parts.equal;
+    lbvh_i_count_by_length(from, parts, own);
+    if (own.alike > 0) (void)atomicAdd(&parts.memory->alike, own.alike);
+    lbvh_i_order_share(own, parts.memory->total[0]);
+    return lbvh_i_begin_intervals(parts, own, parts.memory->total[0]) <= most;
+}
+
+/* The first launch. */
 template <class Source>
 __global__ void __launch_bounds__(lbvh_i_sort_block)
     lbvh_i_partition_kernel(__grid_constant__ const Source from, lbvh_i_parts parts)
@@ -3217,17 +3289,21 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     own.first = (int32_t)blockIdx.x * parts.share;
     own.size = parts.n - own.first < parts.share ? parts.n - own.first : parts.share;
     own.quantiles = nullptr;
-    own.intervals = parts.equal;
-    for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += (int)(gridDim.x * blockDim.x))
+    int const threads = (int)(gridDim.x * blockDim.x);
+    for (int j = lbvh_i_thread(); j < lbvh_i_intervals_most; j += threads)
         parts.memory->total[0][j] = parts.memory->total[1][j] = 0;
+    for (int j = lbvh_i_thread(); j < lbvh_i_marks / 32; j += threads) parts.memory->mark[j] = 0;
+    if (lbvh_i_thread() == 0) parts.memory->alike = 0;
     lbvh_i_clear_facts(from);
     lbvh_i_fill_slots(from, parts, own);
     lbvh_i_share_lattice(from, parts, own);
-    lbvh_i_count_by_length(from, parts, own);
-    lbvh_i_order_share(own, parts.memory->total[0]);
-    int32_t const mean = parts.n / parts.equal,
-                  most = min(16 * mean + 64, lbvh_i_bucket_most - lbvh_i_bucket);
-    bool const equal = lbvh_i_begin_intervals(own, parts.memory->total[0]) <= most;
+    own.alike = lbvh_i_mark_sample(from, parts, own);
+    bool equal = lbvh_i_partition_equally(from, parts, own);
+    if (own.alike >= LBVH_I_ALIKE) {
+        lbvh_i_share_quantiles(from, parts, own);
+        own.alike = 0;
+        equal = lbvh_i_partition_equally(from, parts, own);
+    }
     if (!equal) {
         own.intervals = parts.sampled;
         lbvh_i_take_samples(parts, own);
@@ -3235,7 +3311,7 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
         lbvh_i_load_splitters(parts, own);
         lbvh_i_count_by_interval(parts, own);
         lbvh_i_order_share(own, parts.memory->total[1]);
-        (void)lbvh_i_begin_intervals(own, parts.memory->total[1]);
+        (void)lbvh_i_begin_intervals(parts, own, parts.memory->total[1]);
     }
     lbvh_i_store_share(parts, own, equal);
 }
@@ -3839,7 +3915,8 @@ __global__ void __launch_bounds__(lbvh_i_sort_block)
     if (threadIdx.x == 0) {
         lbvh_real least[3], most[3];
         lbvh_i_bounds_in(tree, bounds_given, facts, least, most);
-        lattice = lbvh_i_set_bounds(tree.desc, least, most, sample);
+        lbvh_i_set_bounds(least, most, sample);
+        lattice = lbvh_i_lattice_of(tree.desc.dim, tree.desc.bits, least, most);
     }
     lbvh_i_take_sample(tree.desc, input, tree.n, sample);
     __syncthreads();
