@@ -1989,14 +1989,13 @@ __device__ __forceinline__ void nbody_i_flush(const nbody &sim, const nbody_i_la
     pairs.ranges = 0;
 }
 
-/* Appends the ranges of those lanes where `has` is true, but not the targets' own crowd; all lanes
-   must call it. All warps of the block build the same list. */
+/* Appends the ranges of those lanes where `has` is true; all lanes must call it. All warps of the
+   block build the same list. */
 template <class Pairs>
 __device__ __forceinline__ void nbody_i_list(const nbody &sim, const nbody_i_law &law,
                                              Pairs &pairs, nbody_i_stream<Pairs::moments> &stream,
                                              bool has, int32_t at, bool by_bodies)
 {
-    has = has && !nbody_i_in_crowd(&sim.cell[at], pairs.place[0]);
     unsigned const who = __ballot_sync(nbody_i_all_lanes, has);
     int const lane = (int)threadIdx.x % 32, more = __popc(who);
     if (pairs.ranges + more > 32) nbody_i_flush(sim, law, pairs, stream);
@@ -2073,8 +2072,9 @@ __device__ __forceinline__ nbody_i_near_cell nbody_i_near_candidate(const nbody 
             touches && child->child >= 0};
 }
 
-/* Appends lists 1 and 3 of a leaf. Where all adjacent cells are leaves, as in even trees, these are
-   the list; where no child of theirs that touches it is divided, the candidates. */
+/* Appends lists 1 and 3 of a leaf, but for bodies not the leaf itself where it is a crowd. Where all
+   adjacent cells are leaves, as in even trees, these are the list; where no child of theirs that
+   touches it is divided, the candidates. */
 template <class Pairs>
 __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law,
                                                   Pairs &pairs,
@@ -2083,23 +2083,27 @@ __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_
 {
     int const lane = (int)threadIdx.x % 32;
     const nbody_cell *cell = &sim.cell[leaf];
-    int32_t const at = lane < cell->beside_count ? cell->beside[lane] : -1;
+    int32_t const at = lane < cell->beside_count ? cell->beside[lane] : -1,
+                  crowd = nbody_i_in_crowd(cell, pairs.place[0]) ? leaf : -1;
     if (!__any_sync(nbody_i_all_lanes, at >= 0 && sim.cell[at].child >= 0)) {
-        nbody_i_list(sim, law, pairs, stream, at >= 0, at, true);
+        nbody_i_list(sim, law, pairs, stream, at >= 0 && at != crowd, at, true);
         return;
     }
     nbody_i_near_cell const first = nbody_i_near_candidate(sim, leaf, lane),
                             last = lane < 4 ? nbody_i_near_candidate(sim, leaf, 32 + lane)
                                             : nbody_i_near_cell{-1, false, false};
     if (!__any_sync(nbody_i_all_lanes, first.deeper || last.deeper)) {
-        nbody_i_list(sim, law, pairs, stream, first.at >= 0, first.at, first.by_bodies);
-        nbody_i_list(sim, law, pairs, stream, last.at >= 0, last.at, last.by_bodies);
+        nbody_i_list(sim, law, pairs, stream, first.at >= 0 && first.at != crowd, first.at,
+                     first.by_bodies);
+        nbody_i_list(sim, law, pairs, stream, last.at >= 0 && last.at != crowd, last.at,
+                     last.by_bodies);
         return;
     }
     nbody_near walk = nbody_near_of(&sim, leaf);
     while (nbody_next_near(&walk)) {
         bool const by_bodies = walk.whole || nbody_i_acts_by_bodies(&sim, &sim.cell[walk.cell]);
-        nbody_i_list(sim, law, pairs, stream, lane == 0, walk.cell, by_bodies);
+        nbody_i_list(sim, law, pairs, stream, lane == 0 && walk.cell != crowd, walk.cell,
+                     by_bodies);
     }
 }
 
