@@ -805,7 +805,7 @@ NBODY_API nbody_result nbody_fields(nbody *sim, const nbody_desc *desc, const nb
 typedef struct nbody_counts {
     int32_t cells, leaves;
     int32_t levels;             /* of the deepest leaf, + 1 */
-    int64_t near_terms;         /* P2P: bodies on bodies, itself included */
+    int64_t near_terms;         /* P2P: bodies on bodies, itself included (not in crowds) */
     int64_t far_terms;          /* sources on bodies or nodes, bodies on nodes (M2P, P2L, M2L
                                    without table) */
     int64_t table_terms;        /* M2L by table: a product and a sum per force component; by powers:

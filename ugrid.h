@@ -2941,7 +2941,7 @@ static void ugrid_i_fit_crowded(ugrid_desc *desc, const ugrid_i_sample *sample, 
 {
     int32_t pairs[UGRID_I_HALVINGS], fewest = INT32_MAX, level, filled, axes;
     double const all = 0.5 * sample->count * (sample->count - 1.0),
-                 chance = all / UGRID_I_SAMPLE_BUCKETS, noise = 24 + 1.5 * chance;
+                 chance = all / (double)UGRID_I_SAMPLE_BUCKETS, noise = 24 + 1.5 * chance;
     double cell = (double)desc->cell, few, times, want = 2;
     ugrid_desc hashed = *desc;
     hashed.unbounded = 1;

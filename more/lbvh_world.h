@@ -124,7 +124,8 @@ typedef enum lbvh_state {
 } lbvh_state;
 
 /* Which objects may make pairs. Two of the same group: always where it is positive, never where it
-   is negative. Others: where the category of each shares a bit with the mask of the other. */
+   is negative. Others: where the category of each shares a bit with the mask of the other. A search
+   finds what an object with its filter would meet. */
 typedef struct lbvh_filter {
     uint64_t category;      /* (default, 0: all bits) */
     uint64_t mask;          /* (default, 0: all bits) */
@@ -291,11 +292,21 @@ LBVH_API lbvh_result lbvh_world_validate(const lbvh_world *world);
    LBVH_BAD_ARGUMENT: dim. */
 LBVH_API lbvh_result lbvh_box_of_doubles(int dim, const double *box, lbvh_real *out);
 
+/* Fills in the defaults of a filter. */
+LBVH_FN void lbvh_i_complete(lbvh_filter *filter)
+{
+    if (filter->category == 0) filter->category = ~(uint64_t)0;
+    if (filter->mask == 0) filter->mask = ~(uint64_t)0;
+}
+
 /* 1 if the filters let two objects make a pair. */
 LBVH_FN int lbvh_filters_allow(const lbvh_filter *a, const lbvh_filter *b)
 {
-    if (a->group != 0 && a->group == b->group) return a->group > 0;
-    return (a->category & b->mask) != 0 && (b->category & a->mask) != 0;
+    lbvh_filter p = *a, q = *b;
+    if (p.group != 0 && p.group == q.group) return p.group > 0;
+    lbvh_i_complete(&p);
+    lbvh_i_complete(&q);
+    return (p.category & q.mask) != 0 && (q.category & p.mask) != 0;
 }
 
 /* The two boxes of an object: as given, and as stored. */
@@ -407,7 +418,7 @@ static inline int lbvh_next_pair(lbvh_pair_walk *walk)
 typedef struct lbvh_world_overlap {
     int32_t index;          /* the object found */
     uint64_t user;
-    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits, as ever) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
@@ -460,6 +471,7 @@ LBVH_FN_WALK int lbvh_i_may_hold(const lbvh_world_tree *tree, int32_t at, const 
 LBVH_FN int lbvh_next_object(lbvh_world_overlap *o)
 {
     const lbvh_world *world = o->world;
+    lbvh_i_complete(&o->filter);
     for (; o->tree < 2; o->tree++) {
         const lbvh_world_tree *tree = &world->tree[o->tree];
         while (o->at >= 0) {
@@ -500,7 +512,7 @@ typedef struct lbvh_world_cast {
     uint64_t user;
     lbvh_real t;            /* where its box is touched, in lengths of the vector; 0: at once */
     lbvh_real t_max;        /* may be shrunk by you: boxes entered later are skipped */
-    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits, as ever) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
@@ -650,6 +662,7 @@ LBVH_FN void lbvh_i_cast_open(lbvh_world_cast *cast, int32_t t, int32_t at)
 static inline int lbvh_next_cast(lbvh_world_cast *cast)
 {
     const lbvh_world *world = cast->world;
+    lbvh_i_complete(&cast->filter);
     while (cast->ray.top > 0) {
         int32_t const entry = cast->ray.node[--cast->ray.top], t = entry % 2, at = entry / 2;
         const lbvh_node *const node = &world->tree[t].node[at], *box = node;
@@ -689,7 +702,7 @@ typedef struct lbvh_world_near {
     uint64_t user;
     lbvh_real distance2;    /* from the point to its box, squared */
     lbvh_real reach2;       /* may be shrunk by you: boxes further away are skipped */
-    lbvh_filter filter;     /* may be set by you (initially all) */
+    lbvh_filter filter;     /* may be set by you (initially all; 0: all bits, as ever) */
     lbvh_fit fit;           /* may be set by you (initially LBVH_TIGHT) */
     /* private */
     const lbvh_world *world;
@@ -745,6 +758,7 @@ LBVH_FN int lbvh_next_near_object(lbvh_world_near *search)
 {
     const lbvh_world *world = search->world;
     lbvh_near *walk = &search->walk;
+    lbvh_i_complete(&search->filter);
     while (walk->top > 0) {
         int32_t const entry = walk->node[--walk->top], t = entry % 2, at = entry / 2;
         const lbvh_node *const node = &world->tree[t].node[at];
@@ -2087,11 +2101,8 @@ static int lbvh_i_too_large(const lbvh_world *world, const lbvh_node *box, const
 /* A filter with its defaults. */
 static lbvh_filter lbvh_i_resolve_filter(const lbvh_filter *filter)
 {
-    lbvh_filter given = lbvh_i_all();
-    if (!filter) return given;
-    if (filter->category) given.category = filter->category;
-    if (filter->mask) given.mask = filter->mask;
-    given.group = filter->group;
+    lbvh_filter given = filter ? *filter : lbvh_i_all();
+    lbvh_i_complete(&given);
     return given;
 }
 

@@ -462,7 +462,7 @@ static void nlist_i_survey_cell(nlist_i_survey *survey, int dim, int32_t n)
 
 /* Counts pairs of the sample: those in cells that meet, and those that are listed. */
 static void nlist_i_survey_pair(const nlist_i_survey *survey, const nlist_desc *desc, int32_t r,
-                                int32_t k, int64_t *near, int64_t *listed)
+                                int32_t k, int64_t *meeting, int64_t *listed)
 {
     double const limit = (double)desc->radius + (double)desc->skin + survey->radius[r] +
                          survey->radius[k];
@@ -475,7 +475,7 @@ static void nlist_i_survey_pair(const nlist_i_survey *survey, const nlist_desc *
         beside &= d <= 1.5 * survey->cell;
         d2 += d * d;
     }
-    *near += beside;
+    *meeting += beside;
     *listed += d2 <= limit * limit;
 }
 
@@ -484,18 +484,18 @@ static void nlist_i_survey_costs(const nlist_i_survey *survey, const nlist_desc 
                                  nlist_choice *choice)
 {
     int32_t const step = (survey->points + NLIST_I_SAMPLED_ROWS - 1) / NLIST_I_SAMPLED_ROWS;
-    int64_t near = 0, listed = 0, tried = 0;
+    int64_t meeting = 0, listed = 0, tried = 0;
     int32_t r, k, levels = 0;
     for (r = 0; r < survey->points; r += step) {
         for (k = 0; k < survey->points; k++) {
             if (survey->id[k] == survey->id[r]) continue;
-            nlist_i_survey_pair(survey, desc, r, k, &near, &listed);
+            nlist_i_survey_pair(survey, desc, r, k, &meeting, &listed);
             tried++;
         }
     }
     while (n >> levels > 1) levels++;
     if (tried == 0) tried = 1;
-    choice->grid_tests = (double)near * n / (double)tried;
+    choice->grid_tests = (double)meeting * n / (double)tried;
     choice->tree_tests = 15.0 * levels + 18.0 * (double)listed * n / (double)tried;
 }
 

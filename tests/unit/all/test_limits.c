@@ -515,7 +515,8 @@ static void test_many_terms(void **state)
     CHECK(nbody_count(&sim, &cost) == NBODY_OK);
     CHECK(cost.near_terms == (int64_t)CROWD * CROWD);
     d.method = NBODY_VIRTUAL_PARTICLES;
-    for (i = 0; i < 2 * CROWD; i++) pos[i] = i < 20 ? (real)i : 1; /* all but a few at one place */
+    for (i = 0; i < 2 * CROWD; i++) /* all but a few in one leaf; not at one point, as one source */
+        pos[i] = i < 20 ? (real)i : 1 + (real)((i % 7) * REAL_EPSILON);
     CHECK(nbody_build(&sim, &d, pos, 0, NULL, CROWD) == NBODY_OK);
     CHECK(nbody_count(&sim, &cost) == NBODY_OK);
     CHECK(cost.near_terms >= (int64_t)(CROWD - 20) * (CROWD - 20) &&

@@ -305,7 +305,7 @@ static void check_overlap(model *m)
     memset(&node, 0, sizeof node);
     memset(found, 0, sizeof found);
     o = lbvh_world_overlap_box(&m->world, box);
-    if (filtered && wanted.category && wanted.mask) o.filter = wanted;
+    if (filtered) o.filter = wanted; /* 0: all bits */
     if (chance(m, 2)) o.fit = LBVH_FAT;
     for (a = 0; a < m->desc.dim; a++) {
         node.min[a] = box[a];

@@ -149,7 +149,7 @@ static void check_cast(model *m)
     lbvh_filter const wanted = random_filter(m);
     int i;
     memset(found, 0, sizeof found);
-    if (wanted.category && wanted.mask) cast.filter = wanted;
+    cast.filter = wanted; /* 0: all bits */
     if (chance(m, 2)) cast.fit = LBVH_FAT;
     closest = cast;
     for (; lbvh_next_cast(&cast); found[cast.index]++) {
