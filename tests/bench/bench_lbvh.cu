@@ -438,7 +438,7 @@ void count_pairs_row(const elements &e, int64_t expected)
     bench_check_total(found.download()[0], expected, "count of pairs");
 }
 
-/* The boxes, of which the last one is 1e9 sizes of the scene away: the tree is made by quantiles. */
+/* The boxes, of which the last one is 1e9 scene sizes away: the tree is made by quantiles. */
 void far_rows(const elements &near_ones)
 {
     std::vector<float> host = near_ones.host;
