@@ -1091,13 +1091,15 @@ __device__ void nbody_i_find_crowd(const nbody &sim, int32_t at, nbody_i_facts *
     nbody_i_split_mass(mass, sim.acts + leaf.first);
 }
 
-/* Finds the crowds among 32 cells from `from` on. All lanes must call it. */
+/* Finds the crowds among 32 cells from `from` on. All lanes must call it. Each lane first looks at
+   the last body of its cell: as a rule that tells that the cell is none. */
 __device__ __forceinline__ void nbody_i_find_crowds(const nbody &sim, int32_t from, int32_t cells,
                                                     nbody_i_facts *facts)
 {
     int32_t const c = from + (int32_t)threadIdx.x % 32;
     unsigned left = __ballot_sync(nbody_i_all_lanes,
-                                  c < cells && nbody_i_is_crowded(&sim, &sim.cell[c]));
+                                  c < cells && nbody_i_is_crowded(&sim, &sim.cell[c]) &&
+                                      !nbody_i_is_apart(&sim, &sim.cell[c], sim.cell[c].count - 1));
     for (; left; left &= left - 1) nbody_i_find_crowd(sim, from + __ffs((int)left) - 1, facts);
 }
 
@@ -2072,9 +2074,9 @@ __device__ __forceinline__ nbody_i_near_cell nbody_i_near_candidate(const nbody 
             touches && child->child >= 0};
 }
 
-/* Appends lists 1 and 3 of a leaf, but for bodies not the leaf itself where it is a crowd. Where all
-   adjacent cells are leaves, as in even trees, these are the list; where no child of theirs that
-   touches it is divided, the candidates. */
+/* Appends lists 1 and 3 of a leaf, but for bodies not the leaf itself where it is a crowd. Where
+   all adjacent cells are leaves, as in even trees, these are the list; where no child of theirs
+   that touches it is divided, the candidates. */
 template <class Pairs>
 __device__ __forceinline__ void nbody_i_list_near(const nbody &sim, const nbody_i_law &law,
                                                   Pairs &pairs,
